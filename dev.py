@@ -34,10 +34,11 @@ PARTS = ("style", "types", "site", "newest", "spark", "oldest", "without-pandas"
 
 @dataclass(frozen=True)
 class Setup:
-    """How environments are made: anew though they are there, or with the locked versions instead of the newest."""
+    """How environments are made: anew though they are there, or with the locked versions; and if all slow tests run."""
 
     fresh: bool = False
     locked: bool = False
+    whole: bool = False
 
 
 def main() -> int:
@@ -47,6 +48,7 @@ def main() -> int:
     demo = commands.add_parser("demo", help="release private statistics of a real survey and draw them")
     test = commands.add_parser("test", help="run everything that continuous integration runs")
     test.add_argument("--only", action="append", choices=PARTS, help="run this part alone (may be repeated)")
+    test.add_argument("--whole", action="store_true", help="run all slow tests, not those alone whose turn is today")
     commands.add_parser("lock", help=f"write {LOCK.relative_to(ROOT).as_posix()} anew, with the newest versions")
     for command in (demo, test):
         command.add_argument("--fresh", action="store_true", help="make the virtual environments anew")
@@ -54,7 +56,7 @@ def main() -> int:
     options = parser.parse_args()
     if options.command == "lock":
         return write_lock()
-    setup = Setup(fresh=options.fresh, locked=options.locked)
+    setup = Setup(options.fresh, options.locked, getattr(options, "whole", False))
     return run_demo(setup) if options.command == "demo" else run_tests(tuple(options.only or PARTS), setup)
 
 
@@ -121,7 +123,7 @@ def newest(setup: Setup) -> Iterator[Check]:
     """Pytest with the newest versions of everything; coverage of all but slow tests, which it would make slower."""
     python = newest_environment(setup)
     yield check("pytest", python, "coverage", "run", "-m", "pytest", "-m", "not slow and not spark", *PARALLEL)
-    yield check("pytest", python, "pytest", "-m", "slow and not spark", *PARALLEL)
+    yield check("pytest", python, "pytest", "-m", "slow and not spark", *turn(setup), *PARALLEL)
     yield check("combined", python, "coverage", "combine", "--quiet")
     yield check("coverage", python, "coverage", "report")
 
@@ -135,7 +137,7 @@ def oldest(setup: Setup) -> Iterator[Check]:
     """Pytest with the oldest supported versions; of slow tests those that ask what versions decide."""
     python = environment("oldest", [*oldest_versions(), *group("little")], Setup(fresh=setup.fresh))
     yield check("pytest", python, "pytest", "-m", "not slow", *PARALLEL)
-    yield check("pytest", python, "pytest", "-m", "slow", *OF_VERSIONS, *PARALLEL)
+    yield check("pytest", python, "pytest", "-m", "slow", *OF_VERSIONS, *turn(setup), *PARALLEL)
 
 
 def without_pandas(setup: Setup) -> Iterator[Check]:
@@ -144,6 +146,13 @@ def without_pandas(setup: Setup) -> Iterator[Check]:
     yield check("pytest", python, "pytest", "-m", "not slow", *PARALLEL)
 
 
+def turn(setup: Setup) -> list[str]:
+    """Words for pytest: of the slow tests those whose turn is today, a seventh, so that each week all of them run."""
+    day = int(time.time() // 86_400) % TURNS
+    return [] if setup.whole else ["--turn", f"{day}/{TURNS}"]
+
+
+TURNS = 7  # days until every slow test ran
 SPACE = 6_000_000_000  # bytes on the disk: the environments, and what installers keep meanwhile
 OF_VERSIONS = ("tests/engines", "tests/frames")  # rooms that call pandas and Polars
 PARALLEL = ("--numprocesses", "auto", "--maxprocesses", "4")

@@ -18,7 +18,7 @@ import numpy as np
 
 import dpframe as dpf
 from benchmarks.keys_found import tables
-from dpframe.engines.flow import covered
+from dpframe.engines.sums.distinct import covered
 
 MOST = (1, 2, 3, 5, 10, 30, 100)
 Graph = tuple[Any, Any, int, int]

@@ -9,7 +9,7 @@ questions are asked of plain Polars, which protects nobody, and of OpenDP, diffp
 interpreter given by ``--peers`` has them: each as its own guide asks them. dpframe is asked without its compiled
 kernels, and with those of the extra ``fast`` where this interpreter has it. Rows are protected, but in the question
 about units. Figures go to ``benchmarks/growth.json``, each in the place of the one that was there, and others stay;
-from them ``benchmarks.growth_charts`` draws the charts of ``docs/speed.md``.
+from them ``benchmarks.growth_charts`` draws the charts of ``docs/assurance/speed.md``.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def _linked(frame: pl.DataFrame, times: int) -> pl.LazyFrame:
 
 def of_dpframe(axis: str, size: int) -> Callable[[], Any]:
     """The question asked of dpframe, without compiled kernels."""
-    from dpframe.engines import kernels
+    from dpframe.engines.compiled import kernels
 
     kernels.ready = lambda: False  # type: ignore[assignment]  # as if Numba were not installed
     return _of_dpframe(axis, size)
@@ -96,7 +96,7 @@ def of_dpframe(axis: str, size: int) -> Callable[[], Any]:
 
 def of_dpframe_fast(axis: str, size: int) -> Callable[[], Any]:
     """The same with them."""
-    from dpframe.engines import kernels
+    from dpframe.engines.compiled import kernels
 
     if not kernels.ready():
         raise SystemExit("the extra fast is not installed")

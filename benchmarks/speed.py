@@ -27,7 +27,7 @@ import pandas as pd
 import polars as pl
 
 import dpframe as dpf
-from dpframe.engines import kernels
+from dpframe.engines.compiled import kernels
 
 Action = Callable[[], Any]
 

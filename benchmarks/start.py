@@ -33,7 +33,7 @@ FIRST = {
     "1,000 rows, denoised": (1_000, ASK + ")"),
     "10^7 rows, denoise=None": (10**7, ASK + ", denoise=None)"),
 }
-WITHOUT = "; from dpframe.engines import kernels; kernels.ready = lambda: False"
+WITHOUT = "; from dpframe.engines.compiled import kernels; kernels.ready = lambda: False"
 KEYS, EDGES, BOUNDS = ["A", "B", "C", "D"], list(range(0, 101, 5)), (0, 100)
 
 

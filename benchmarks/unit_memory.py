@@ -25,7 +25,7 @@ import polars as pl
 import pyarrow.ipc
 
 from benchmarks import speed
-from dpframe.engines import kernels
+from dpframe.engines.compiled import kernels
 
 CASES = {f"{spread} {ids} ids": (spread, ids) for spread in ("even", "skewed") for ids in ("integer", "string")}
 COLUMNS = {"integer": "user", "string": "user_name"}

@@ -6,6 +6,7 @@ import contextlib
 import importlib.util
 import tempfile
 import threading
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from assurance import postgres
-from dpframe.engines import kernels
+from dpframe.engines.compiled import kernels
 from dpframe.ledger import ambient
 from dpframe.ledger import ledger as ledgers
 from dpframe.release import preparing
@@ -25,6 +26,11 @@ ENGINES = ("pandas", "polars", "lazy")
 # How fast a machine draws examples, and how many it throws away by chance, is no fault of what is tested.
 settings.register_profile("dpframe", suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 settings.load_profile("dpframe")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Name a share of the slow tests."""
+    parser.addoption("--turn", metavar="K/N", help="of the slow tests run only share K of N, with K from 0 to N - 1")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -66,11 +72,24 @@ class Engine:
         return self.name
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what asks Spark, which runs by itself in one process: a session takes seconds to start."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark what asks Spark, which runs by itself in one process: a session takes seconds to start; keep a share."""
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker("spark")
+    if turn := config.getoption("--turn"):
+        share, shares = map(int, turn.split("/"))
+        kept: list[pytest.Item] = []
+        others: list[pytest.Item] = []
+        for item in items:
+            (others if item.get_closest_marker("slow") and turn_of(item, shares) != share else kept).append(item)
+        config.hook.pytest_deselected(items=others)
+        items[:] = kept
+
+
+def turn_of(item: pytest.Item, shares: int) -> int:
+    """Which share of `shares` a test is in: by its name, so that it stays there."""
+    return zlib.crc32(item.nodeid.encode()) % shares
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""The tables of docs/engines.md: which verbs and which dtypes each engine takes.
+"""The tables of docs/reference/engines.md: which verbs and which dtypes each engine takes.
 
 `tests/engines/test_engine_tables.py` holds the page to them. `python -m tests.engine_tables` writes them anew. Verbs
 are asked of a small table of each engine; dtypes are shown to the schema check as tables without rows.
@@ -18,15 +18,15 @@ import polars as pl
 
 import dpframe as dpf
 from assurance import engines
+from dpframe.engines.columns.source import types_of_spark
 from dpframe.engines.schema import check
-from dpframe.engines.source import types_of_spark
 from dpframe.errors import DpframeError
 from dpframe.queries.keys import Keys, bin_axes, key_axes
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import Count, sum
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "engines.md"
+PAGE = ROOT / "docs" / "reference" / "engines.md"
 MARKS = {
     name: (f"<!-- {name}: python -m tests.engine_tables -->\n", f"<!-- end of {name} -->\n")
     for name in ("verbs", "dtypes")

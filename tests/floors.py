@@ -28,7 +28,7 @@ ROOMS: dict[str, tuple[float, str]] = {
         3.5,
         "text, HTML, charts, tables of public numbers, by which plans, ledgers and results show themselves",
     ),
-    "engines": (3, "rows in, exact totals out"),
+    "engines": (3, "rows in, exact totals out: a table's columns, their sums, the same compiled, tables in pieces"),
     "mechanisms": (3, "noise, calibrated"),
     "frames": (2.5, "results: build, mark, write, register; which library a frame is of, which engines ask as well"),
     "queries": (2, "query, keys, bins, statistics"),

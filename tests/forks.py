@@ -219,7 +219,7 @@ def _numba_works() -> None:
     import numba
     import numpy as np
 
-    from dpframe.engines import kernels
+    from dpframe.engines.compiled import kernels
 
     kernels.FEW_ROWS = 0
 

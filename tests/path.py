@@ -37,23 +37,23 @@ FIGURES = ("files", "functions", "turns")
 
 # What is counted: what the test allows, and where it shall go. Other rows, bins and noise change the path by a few.
 HELD: dict[str, tuple[float, float]] = {
-    "histogram, cold: files": (83, 36),
-    "histogram, cold: functions": (384, 220),
-    "histogram, cold: turns": (292, 100),
-    "histogram, again: files": (70, 32),
-    "histogram, again: functions": (262, 150),
-    "agg of three, cold: files": (95, 46),
-    "agg of three, cold: functions": (492, 290),
-    "files": (339, 200),
-    "share of import lines, in percent": (7.35, 5.5),
+    "histogram, cold: files": (79, 36),
+    "histogram, cold: functions": (379, 220),
+    "histogram, cold: turns": (288, 100),
+    "histogram, again: files": (67, 32),
+    "histogram, again: functions": (258, 150),
+    "agg of three, cold: files": (90, 46),
+    "agg of three, cold: functions": (487, 290),
+    "files": (321, 200),
+    "share of import lines, in percent": (7.08, 5.5),
     "members of Statistic": (10, 10),
     "members of Query": (13, 13),
     "members of Total": (7, 7),
     "members of Statistic that at most one class overrides": (0, 0),
-    "files of streams": (13, 7),
-    "rooms of streams": (7, 1),
+    "files of streams": (11, 7),
+    "rooms of streams": (6, 1),
 }
-AT_LEAST: dict[str, tuple[float, float]] = {"lines of the median file": (141, 180)}
+AT_LEAST: dict[str, tuple[float, float]] = {"lines of the median file": (150, 180)}
 
 
 def traced() -> dict[str, float]:

@@ -150,7 +150,7 @@ BEFORE = (
         "underflow of a value that fails or warns as numpy.seterr says",
         (
             ("withheld", 'np.errstate(all="ignore")', "np.errstate()"),
-            ("block_rows.narrow_rows", 'np.errstate(all="ignore")', "np.errstate()"),
+            ("unit_blocks.narrow_rows", 'np.errstate(all="ignore")', "np.errstate()"),
         ),
         "release/test_adversary.py::test_what_numpy_is_told_to_say_of_small_numbers_tells_nothing",
     ),

@@ -14,7 +14,7 @@ BLOCKS = (
     bug(
         "engines",
         "blocks: functions of rows that are read as plain values",
-        "block_totals.Sums.add",
+        "row_totals.Sums.add",
         "steps if row is None else row.of_steps(steps)",
         "steps",
         VALUES,
@@ -22,7 +22,7 @@ BLOCKS = (
     bug(
         "engines",
         "blocks: counted integers that are not clipped",
-        "block_totals._counted",
+        "row_totals._counted",
         "math.ceil(bounds[1])",
         "math.ceil(bounds[1]) - 1",
         VALUES,
@@ -30,7 +30,7 @@ BLOCKS = (
     bug(
         "engines",
         "blocks: integers counted on a coarser grid than theirs",
-        "block_totals._counted",
+        "row_totals._counted",
         "step_length(bounds) > 1",
         "step_length(bounds) > 2**30",
         VALUES,
@@ -38,7 +38,7 @@ BLOCKS = (
     bug(
         "engines",
         "blocks: a missing integer counted as the least",
-        "block_totals._with_values",
+        "row_totals._with_values",
         "both[missing] = outer[missing] + counted.span",
         "both[missing] = outer[missing]",
         VALUES,
@@ -46,7 +46,7 @@ BLOCKS = (
     bug(
         "engines",
         "blocks: NaN counted as a present value",
-        "block_totals.Sums._add",
+        "row_totals.Sums._add",
         "places[missing], 1)",
         "places[missing][:0], 1)",
         VALUES,
@@ -78,7 +78,7 @@ BLOCKS = (
     bug(
         "engines",
         "blocks: a string of few rows that is no key counted as the first one",
-        "block_places._axis",
+        "places._block_axis",
         "return cells.axis_codes(axis, block) + 1",
         "return np.maximum(cells.axis_codes(axis, block), 0) + 1",
         f"{FILE}::test_short_and_long_strings",
@@ -94,7 +94,7 @@ BLOCKS = (
     bug(
         "engines",
         "bins: a value next to an edge in the bin beyond",
-        "half_open.EvenBins._placed",
+        "cells.EvenBins._placed",
         "exact = edge - 1 + (values[near] >= self.edges[edge])",
         "exact = edge",
         EVEN,
@@ -102,7 +102,7 @@ BLOCKS = (
     bug(
         "engines",
         "bins: edges far from even ones taken for even",
-        "half_open.EvenBins.of",
+        "cells.EvenBins.of",
         "beside + rounded < 0.5",
         "beside + rounded < 10.0",
         EVEN,
@@ -110,7 +110,7 @@ BLOCKS = (
     bug(
         "engines",
         "blocks: strings of one hash taken for one person",
-        "block_rows.Narrow.told_apart",
+        "unit_blocks.Narrow.told_apart",
         "return all(in_threads(alike, workers))",
         "return any([*in_threads(alike, workers), True])",
         f"{UNITS}::test_strings_of_one_hash_are_told_apart",
@@ -118,7 +118,7 @@ BLOCKS = (
     bug(
         "engines",
         "blocks: units a row beyond their reach added as they are",
-        "block_units._add_part",
+        "unit_blocks._add_part",
         "light = size <= reach.light",
         "light = size <= reach.light + 1",
         f"{UNITS}::test_units_of_every_kind",
@@ -126,7 +126,7 @@ BLOCKS = (
     bug(
         "engines",
         "blocks: weighed pairs rounded away from zero",
-        "block_units._add_weighed",
+        "unit_blocks._add_weighed",
         "each.astype(np.int64)",
         "np.rint(each).astype(np.int64)",
         f"{UNITS}::test_units_of_every_kind",
@@ -134,7 +134,7 @@ BLOCKS = (
     bug(
         "engines",
         "blocks: rows without a unit counted as the least unit's",
-        "block_owners.Numbered.keys",
+        "unit_blocks.Numbered.keys",
         "values.fill_null(self.units - 1)",
         "values.fill_null(0)",
         f"{UNITS}::test_missing_units_and_rows_in_no_cell",
@@ -142,7 +142,7 @@ BLOCKS = (
     bug(
         "engines",
         "blocks: rows without a unit kept that are to be left out",
-        "block_rows.narrow_rows",
+        "unit_blocks.narrow_rows",
         "drops = drops and units.null_count() > 0",
         "drops = drops and units.null_count() < 0",
         f"{UNITS}::test_missing_units_and_rows_in_no_cell",
@@ -150,7 +150,7 @@ BLOCKS = (
     bug(
         "engines",
         "blocks: two units with one key",
-        "block_owners.Numbered.keys",
+        "unit_blocks.Numbered.keys",
         "if whole else 0) | 1)",
         "if whole else 0) & -2)",
         f"{UNITS}::test_keys_are_a_bijection_whatever_the_numbers_are",
@@ -158,7 +158,7 @@ BLOCKS = (
     bug(
         "engines",
         "blocks: missing values of dense units counted as present",
-        "block_units._of_dense",
+        "unit_blocks._of_dense",
         "address[missing], 1)",
         "address[missing][:0], 1)",
         f"{UNITS}::test_units_of_every_kind",
@@ -166,7 +166,7 @@ BLOCKS = (
     bug(
         "engines",
         "blocks: strings of another length taken for keys that end alike",
-        "known_words._all_are",
+        "short_strings._all_are",
         "== word == words.max(initial=word)",
         "== word",
         f"{FILE}::test_strings_that_begin_otherwise_than_all_keys",
@@ -174,7 +174,7 @@ BLOCKS = (
     bug(
         "engines",
         "strings of pandas: a long one taken for the key that it begins with",
-        "string_codes._words",
+        "short_strings._words",
         "        np.minimum(length, MOST + 1, out=length)",
         "        np.minimum(length, MOST, out=length)",
         f"{CODES}::test_positions_of_strings",
@@ -182,7 +182,7 @@ BLOCKS = (
     bug(
         "engines",
         "strings of pandas: long ones of one length taken for the key that they begin with",
-        "string_codes._words",
+        "short_strings._words",
         "np.uint64(min(least, MOST + 1))",
         "np.uint64(min(least, MOST))",
         f"{CODES}::test_positions_of_strings",
@@ -190,7 +190,7 @@ BLOCKS = (
     bug(
         "engines",
         "strings of pandas: bytes of 0 at the end of a string left out of account",
-        "string_codes._words",
+        "short_strings._words",
         "    size <<= np.uint64(8 * MOST)",
         "    size[:] = np.uint64(0)",
         f"{CODES}::test_positions_of_strings",
@@ -206,7 +206,7 @@ BLOCKS = (
     bug(
         "engines",
         "strings of pandas: missing ones counted by the bytes that stand there",
-        "string_codes.codes_of",
+        "short_strings.codes_of",
         "codes[np.asarray(array.is_null())] = keys.missing",
         "codes[:0] = keys.missing",
         f"{CODES}::test_bytes_that_are_no_text_and_bytes_of_missing_rows",
@@ -214,7 +214,7 @@ BLOCKS = (
     bug(
         "engines",
         "strings of pandas: each chunk written over the one before",
-        "string_codes._blocks",
+        "short_strings._blocks",
         "        done += rows",
         "        done += 0",
         f"{CODES}::test_positions_of_strings",
@@ -222,7 +222,7 @@ BLOCKS = (
     bug(
         "engines",
         "strings of pandas: the last ones read beyond their bytes",
-        "string_codes._blocks",
+        "short_strings._blocks",
         'np.searchsorted(ends[:rows], data.size - BEYOND, side="right")',
         'np.searchsorted(ends[:rows], data.size, side="right")',
         f"{CODES}::test_positions_of_strings",
@@ -238,7 +238,7 @@ BLOCKS = (
     bug(
         "engines",
         "blocks: values of a small table read in single precision",
-        "block_totals.to_steps",
+        "row_totals.to_steps",
         "return on_grid(column.to_numpy(), bounds, steps)",
         "return on_grid(column.to_numpy().astype(np.float32).astype(np.float64), bounds, steps)",
         f"{REGISTER}::test_18_values_are_read_in_double_precision",
@@ -246,7 +246,7 @@ BLOCKS = (
     bug(
         "engines",
         "blocks: rows of a small table without a unit kept where they are to be left out",
-        "block_rows._Coder.coded",
+        "unit_blocks._Coder.coded",
         'places[here][strip["unit"].is_null().to_numpy()] = 0',
         "places[here][:0] = 0",
         "test_totals.py::test_missing_units_are_left_out_or_one_unit",

@@ -198,7 +198,7 @@ ENGINES = (
     bug(
         "engines",
         "Spark: columns that share a word run into each other",
-        "packed_columns.Columns",
+        "spark.Columns",
         "BITS[dtype] + 1",
         "BITS[dtype]",
         f"{SPARK}::test_narrow_columns_share_words_where_they_fit_and_the_unit_has_its_own",
@@ -206,7 +206,7 @@ ENGINES = (
     bug(
         "engines",
         "Spark: the unit shares a word",
-        "packed_columns.Columns",
+        "spark.Columns",
         "name == self.unit or dtype not in BITS",
         "dtype not in BITS",
         f"{SPARK}::test_narrow_columns_share_words_where_they_fit_and_the_unit_has_its_own",
@@ -214,7 +214,7 @@ ENGINES = (
     bug(
         "engines",
         "Spark: what is missing in a word is zero",
-        "packed_columns.unpacked",
+        "spark.unpacked",
         "if missing.any() else column",
         "if False else column",
         f"{SPARK}::test_words_lose_nothing_of_narrow_columns",

@@ -13,7 +13,7 @@ KERNELS = (
     bug(
         "engines",
         "kernels: values that are not clipped",
-        "compiled.to_steps",
+        "loops.to_steps",
         "min(max(value * per_step, lower), upper)",
         "min(max(value * per_step, lower - 1e6), upper + 1e6)",
         HARD,
@@ -21,7 +21,7 @@ KERNELS = (
     bug(
         "engines",
         "kernels: NaN counted as a present value",
-        "compiled.to_steps",
+        "loops.to_steps",
         "if value == value else MISSING",
         "if value == value else 0",
         HARD,
@@ -29,7 +29,7 @@ KERNELS = (
     bug(
         "engines",
         "kernels: a value beside an edge in the bin beyond",
-        "compiled.by_bin",
+        "loops.by_bin",
         "inner -= np.uint32(inner > 0 and value < edges[inner])",
         "inner -= np.uint32(0)",
         f"{FILE}::test_values_beside_edges_fall_in_numpys_bins",
@@ -37,7 +37,7 @@ KERNELS = (
     bug(
         "engines",
         "kernels: strings told apart by their first four bytes",
-        "compiled.by_view",
+        "loops.by_view",
         "keys[2 * slot] == first and keys[2 * slot + 1] == second",
         "keys[2 * slot] == first",
         f"{FILE}::test_short_and_long_strings",
@@ -45,7 +45,7 @@ KERNELS = (
     bug(
         "engines",
         "kernels: rows of keys beyond the table in its last cell",
-        "compiled.by_table",
+        "loops.by_table",
         "inner = table[min(above, most)]",
         "inner = table[min(above, most - np.uint64(1))]",
         f"{FILE}::test_integers_of_any_size_among_keys",
@@ -53,7 +53,7 @@ KERNELS = (
     bug(
         "engines",
         "kernels: shares rounded as floats are",
-        "compiled.to_share",
+        "loops.to_share",
         "share += np.int64(rest >= twice) - np.int64(rest < 0)",
         "share += np.int64(0)",
         f"{FILE}::test_shares_are_exact",
@@ -61,7 +61,7 @@ KERNELS = (
     bug(
         "engines",
         "kernels: units of weight 1 with a row too many",
-        "compiled.weigh_parts",
+        "loops.weigh_parts",
         "if places[row] > 0 and rows_of[unit] > light:",
         "if places[row] > 0 and rows_of[unit] > light + 1:",
         WEIGHED,
@@ -69,7 +69,7 @@ KERNELS = (
     bug(
         "engines",
         "kernels: two units that share a number in their part",
-        "compiled.send_codes",
+        "loops.send_codes",
         "np.uint32(codes[row] >> bits)",
         "np.uint32(row & 1 & (codes[row] >> bits))",
         WEIGHED,
@@ -77,7 +77,7 @@ KERNELS = (
     bug(
         "engines",
         "kernels: pairs that are not cleared for the next unit",
-        "compiled.add_pairs",
+        "loops.add_pairs",
         "together[base : base + width] = 0",
         "together[base : base + 1] = 0",
         WEIGHED,
@@ -85,7 +85,7 @@ KERNELS = (
     bug(
         "engines",
         "kernels: weights that are not shaved",
-        "compiled.weight_of",
+        "loops.weight_of",
         "weight = min(shave, most * shave / norm)",
         "weight = min(1.0, most / norm)",
         WEIGHED,
@@ -93,7 +93,7 @@ KERNELS = (
     bug(
         "engines",
         "kernels: subtotals weighed as single cells",
-        "compiled.weight_of",
+        "loops.weight_of",
         "if merged > 0.0 and rows > merged else weight",
         "if merged > 0.0 and rows > 1e300 else weight",
         WEIGHED,
@@ -109,7 +109,7 @@ KERNELS = (
     bug(
         "engines",
         "kernels: strings of one hash taken for one string",
-        "compiled_names.number_names",
+        "loops.number_names",
         "not alike(words, at, first_of[number], length, length_of[number])",
         "length == NO_NAME",
         NAMES,
@@ -117,7 +117,7 @@ KERNELS = (
     bug(
         "engines",
         "kernels: strings cut short before they are compared",
-        "compiled_names.alike",
+        "loops.alike",
         "(np.int64(length) + 7) >> 3",
         "np.int64(length) >> 3",
         NAMES,
@@ -125,7 +125,7 @@ KERNELS = (
     bug(
         "engines",
         "kernels: strings told apart but for zeros at their end",
-        "compiled_names.alike",
+        "loops.alike",
         "if length != other_length:",
         "if (length == NO_NAME) != (other_length == NO_NAME):",
         NAMES,
@@ -133,7 +133,7 @@ KERNELS = (
     bug(
         "engines",
         "kernels: a string that others with its hash hide",
-        "compiled_names.number_names",
+        "loops.number_names",
         "following[known] = at, length, heads[slot]",
         "following[known] = at, length, NO_NAME",
         NAMES,
@@ -141,7 +141,7 @@ KERNELS = (
     bug(
         "engines",
         "kernels: a missing string taken for an empty one",
-        "compiled_names.send_names",
+        "loops.send_names",
         "lengths[targets[row]] = NO_NAME",
         "lengths[targets[row]] = np.uint32(0)",
         NAMES,
@@ -149,7 +149,7 @@ KERNELS = (
     bug(
         "engines",
         "kernels: strings told apart by what stands behind them",
-        "compiled_names.word_at",
+        "loops.word_at",
         "word & ((np.uint64(1) << (left << EIGHTH)) - np.uint64(1))",
         "word",
         NAMES,
@@ -157,7 +157,7 @@ KERNELS = (
     bug(
         "engines",
         "kernels: missing values of spilled rows added as zeros",
-        "kernel_coded.narrowed",
+        "kernel_rows.narrowed",
         "fill_null(MISSING)",
         "fill_null(0)",
         SPILLED,
@@ -165,7 +165,7 @@ KERNELS = (
     bug(
         "engines",
         "kernels: rows without a unit spilled where they are left out",
-        "kernel_coded.narrow_rows",
+        "kernel_rows.narrow_rows",
         'if unit.nulls == "drop" and coded["unit"].null_count():',
         'if unit.nulls == "drop" and not coded.height:',
         SPILLED,
@@ -173,7 +173,7 @@ KERNELS = (
     bug(
         "engines",
         "kernels: spilled rows brought together in the cell beyond",
-        "kernel_coded.widened",
+        "kernel_rows.widened",
         '(pl.col(PLACE).cast(pl.Int64) - 1).alias("cell")',
         '(pl.col(PLACE).cast(pl.Int64) % 3).alias("cell")',
         SPILLED,
@@ -189,7 +189,7 @@ KERNELS = (
     bug(
         "engines",
         "kernels: rows in no cell counted beyond the end of an array",
-        "kernel_owners.Named.number",
+        "kernel_units.Named.number",
         "max(1, *in_threads(work, workers))",
         "max(in_threads(work, workers))",
         f"{FILE}::test_rows_of_which_none_is_in_a_cell_have_a_place",

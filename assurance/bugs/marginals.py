@@ -46,7 +46,7 @@ MARGINALS = (
     bug(
         "marginals",
         "the weight of a person forgotten",
-        "contrast_counts._steps",
+        "compound._declared_steps",
         "return np.asarray(np.minimum(2**INNER_BITS, in_full // np.maximum(rows, 1)))[code]",
         "return np.full(code.size, 2**INNER_BITS)",
         f"{REACH}::test_a_unit_of_different_rows_has_one_weight_for_all_tables",
@@ -55,7 +55,7 @@ MARGINALS = (
     bug(
         "marginals",
         "the weight of a person rounded up",
-        "contrast_counts._steps",
+        "compound._declared_steps",
         "in_full // np.maximum(rows, 1)",
         "-(-in_full // np.maximum(rows, 1))",
         f"{REACH}::test_a_unit_attains_the_bound_in_every_cell",

@@ -156,7 +156,7 @@ RESULTS = (
     bug(
         "results",
         "levels of a column in what is kept",
-        "no_rows._dtype",
+        "schema._dtype",
         '"category" if is_categorical else repr(dtype)',
         "repr(dtype)",
         f"{PREPARED}::test_levels_of_a_pandas_categorical_are_in_no_question",

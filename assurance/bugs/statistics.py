@@ -29,7 +29,7 @@ STATISTICS = (
     bug(
         "statistics",
         "everything else placed as declared keys are, block by block",
-        "block_places.AS_THEY_ARE",
+        "places.AS_THEY_ARE",
         '("bins", "rest")',
         '("bins",)',
         f"{REST}::test_every_row_is_in_a_group",
@@ -266,7 +266,7 @@ STATISTICS = (
     bug(
         "statistics",
         "bins of a distribution function closed on the left",
-        "half_open._right_closed_edges",
+        "cells._right_closed_edges",
         "above = np.nextafter(np.array(axis.edges[1:], dtype=np.float64), np.inf)",
         "above = np.array(axis.edges[1:], dtype=np.float64)",
         "test_ecdf.py::test_every_engine_gives_the_definition",

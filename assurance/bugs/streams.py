@@ -37,7 +37,7 @@ STREAMS = (
     bug(
         "streams",
         "max_rows in each period",
-        "stream_rows._earliest",
+        "first_rows._earliest",
         "owner = code[order]",
         "owner = (code * 2**20 + periods)[order]",
         f"{ASKED}::test_of_a_person_the_earliest_rows_count",
@@ -45,7 +45,7 @@ STREAMS = (
     bug(
         "streams",
         "the latest rows of a unit",
-        "stream_rows._earliest",
+        "first_rows._earliest",
         "_shuffled(cell, added), periods, code",
         "_shuffled(cell, added), -periods, code",
         f"{REACH}::test_a_row_that_comes_late_pushes_out_a_later_one",
@@ -53,7 +53,7 @@ STREAMS = (
     bug(
         "streams",
         "rows of one period by the order of the frame",
-        "stream_rows._earliest",
+        "first_rows._earliest",
         "np.lexsort((added, cell, _shuffled(cell, added), periods, code))",
         "np.lexsort((periods, code))",
         f"{ASKED}::test_no_order_of_rows_matters",

@@ -96,7 +96,7 @@ UNITS = (
     bug(
         "units",
         "a unit counted in a cell for each of its groups",
-        "unit_counts._in_grid",
+        "compound._in_grid",
         "cell = _places(rows, by_rows) * by_groups.size + _places(groups, by_groups)",
         "cell = np.repeat(_places(rows, by_rows) * by_groups.size + _places(groups, by_groups), groups)",
         "test_contributions.py::test_searched_sensitivity_of_contributions",

@@ -49,7 +49,7 @@ def of(frame: Any, like: Library | None = None) -> PrivateFrame[Any] | ReleasedF
     frame : DataFrame, LazyFrame, Table, Dataset, relation or engine
         Of pandas or Polars; a pyarrow Table; a pyarrow Dataset or a DuckDB relation, which are read in batches; a
         DataFrame of Apache Spark or of Dask, which its workers read; a narwhals frame of one of these; or an engine of
-        your own (see ``docs/engines.md``). Results of all but pandas, Spark and Dask are of Polars.
+        your own (see ``docs/reference/engines.md``). Results of all but pandas, Spark and Dask are of Polars.
     like : {"pandas", "polars"}, optional
         The library of the results; by default pandas for pandas, Spark and Dask, and Polars for any other.
 

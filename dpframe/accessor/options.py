@@ -172,16 +172,16 @@ OPTIONS = {
     "mechanism": Option(
         None,
         '{"laplace", "gaussian", "auto", "choice"} or callable, optional',
-        """The noise. By default Gaussian noise if there is a delta, and Laplace noise if not (``docs/noise.md``);
-        ``"auto"`` takes the one with the least variance. For one quantile of the whole frame, ``"choice"`` adds no
-        noise and chooses it by ranks.""",
+        """The noise. By default Gaussian noise if there is a delta, and Laplace noise if not
+        (``docs/assurance/noise.md``); ``"auto"`` takes the one with the least variance. For one quantile of the whole
+        frame, ``"choice"`` adds no noise and chooses it by ranks.""",
     ),
     "denoise": Option(
         "default",
         'str, callable, list of them, or None, default "default"',
         """Work on the noisy numbers, which costs no privacy: the name of a denoiser, a function ``(values, noise) ->
         values``, or several, one after the other. ``"default"`` is ``"auto"`` where the answer is a table
-        (histograms, group-bys), and None, nothing, where it is a single number (``docs/denoising.md``).""",
+        (histograms, group-bys), and None, nothing, where it is a single number (``docs/assurance/denoising.md``).""",
     ),
     "keep_noisy": Option(
         True,
@@ -244,7 +244,7 @@ OPTIONS = {
         None,
         "str, optional",
         """A name for the state of the data: a week, a commit. With a label, a durable ledger stores the answer, and
-        the same call on the same snapshot returns it at no cost (``docs/ledger.md``).""",
+        the same call on the same snapshot returns it at no cost (``docs/assurance/ledger.md``).""",
     ),
     "max_cells": Option(
         MOST_CELLS,
@@ -264,7 +264,7 @@ OPTIONS = {
         """\
 For a table that is read in batches (a LazyFrame, a pyarrow Dataset, a DuckDB relation): by how much the process
         may grow, in bytes or as ``"2GiB"``; by default 1 GiB, or a quarter of what is free where that is less. No
-        answer depends on it (``docs/engines.md``).""",
+        answer depends on it (``docs/reference/engines.md``).""",
     ),
     "progress": Option(
         None,

@@ -472,7 +472,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
 
     @property
     def local(self) -> LocalQuestions[F]:
-        """The local model: reports of single values, randomized row by row (``docs/local.md``)."""
+        """The local model: reports of single values, randomized row by row (``docs/guide/local.md``)."""
         if self._axes or self._finish is not release:
             raise InvalidArgument(
                 "local must follow df.dp itself: reports have no groups, and no preview, since each costs its method's "

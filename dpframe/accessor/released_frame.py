@@ -101,7 +101,7 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
 
     @property
     def provenance(self) -> dict[str, Any]:
-        """The record of the question, of its protection and of its cost: plain JSON values (``docs/provenance.md``).
+        """The record of the query, its protection and its cost: plain JSON values (``docs/reference/provenance.md``).
 
         A frame that `dpframe.concat` joined has ``{"schema": "dpframe.parts/1", "parts": [...]}``, a record per part.
         """
@@ -230,8 +230,8 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
             *noisy* value, the largest of all cells; ``noisy_rmse``, the standard deviation of the noise (null for a
             mean, whose error depends on the cell); ``denoised_rmse``, the root mean squared error that denoising
             expects of itself over all cells, null where nothing was denoised or nothing is known. Denoised values are
-            biased, and this is no interval: see ``docs/denoising.md``. Of a histogram with ``ranges=True`` two
-            more rows follow, as their `by` says: for sums from the first bin on, and for any sum of neighboring
+            biased, and this is no interval: see ``docs/assurance/denoising.md``. Of a histogram with ``ranges=True``
+            two more rows follow, as their `by` says: for sums from the first bin on, and for any sum of neighboring
             bins. Add up ``count_noisy``; the interval holds for the worst sum of its kind. Of joined releases the
             column ``part`` comes first, counted from 0.
 

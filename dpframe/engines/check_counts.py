@@ -15,14 +15,12 @@ from typing import Any, Self
 import numpy as np
 import polars as pl
 
-from dpframe.engines.cells import Cells, Integers
 from dpframe.engines.choice import FromOutside, engine_of
-from dpframe.engines.compound import wider_steps
-from dpframe.engines.conditions import conditional
-from dpframe.engines.engine import Engine, Partial
-from dpframe.engines.row_task import RowTask
-from dpframe.engines.source import ColumnRequest, ColumnType, collected, types_of
-from dpframe.engines.streaming import Reading
+from dpframe.engines.columns.source import ColumnRequest, ColumnType, collected, types_of
+from dpframe.engines.engine import Engine, Partial, Reading, RowTask
+from dpframe.engines.sums.cells import Cells, Integers
+from dpframe.engines.sums.compound import wider_steps
+from dpframe.engines.sums.conditions import conditional
 from dpframe.errors import InvalidType
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.clipping import grid_steps

@@ -9,12 +9,11 @@ from typing import Any
 
 import polars as pl
 
-from dpframe.engines.batches import of_dataset, of_lazy, of_relation
-from dpframe.engines.dask import DaskTable, check_cluster
-from dpframe.engines.engine import Engine, Partial
-from dpframe.engines.source import ColumnType, Source, source_of
-from dpframe.engines.spark import SparkTable, check_executors
-from dpframe.engines.streaming import Reading
+from dpframe.engines.columns.source import ColumnType, Source, source_of
+from dpframe.engines.engine import Engine, Partial, Reading
+from dpframe.engines.pieces.batches import of_dataset, of_lazy, of_relation
+from dpframe.engines.pieces.dask import DaskTable, check_cluster
+from dpframe.engines.pieces.spark import SparkTable, check_executors
 from dpframe.engines.task import Task
 from dpframe.errors import InvalidArgument, InvalidType, named, shown
 from dpframe.frames.kinds import is_dask, is_dataset, is_engine, is_pandas, is_relation, is_spark

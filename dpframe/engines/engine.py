@@ -6,15 +6,61 @@ every engine runs the same code on its own pieces, and adds the integers that co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.errors import InvalidArgument
+from dpframe.engines.columns.source import ColumnType, Source, source_of
+from dpframe.engines.sums.conditions import with_conditions
+from dpframe.errors import InvalidArgument, InvalidType
+from dpframe.privacy import PrivacyUnit
 from dpframe.queries.total import Total
+
+GIBIBYTE = 2**30
+ROW_BYTES = 150  # of a row while its unit is weighed, what is sorted and gathered with it
+LEAST_BATCH, MOST_BATCH = 2**12, 2**20
+
+Batch = TypeVar("Batch")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The reading of a table in batches. Answers do not depend on it."""
+
+    memory: int | None = None  # bytes by which the process may grow, about
+    progress: bool | None = None  # None: where somebody can see it
+
+    @property
+    def bytes(self) -> int:
+        """The memory that was asked for, or a gibibyte, or a quarter of what is free where that is less."""
+        return self.memory or min(GIBIBYTE, _free() // 4)
+
+    @property
+    def batch(self) -> int:
+        """The number of rows that are read at a time."""
+        return min(max(self.bytes // (8 * ROW_BYTES), LEAST_BATCH), MOST_BATCH)
+
+    def seen(self, batches: Iterable[Batch]) -> Iterator[Batch]:
+        """The batches, with a bar that tells how many were read, where there is tqdm and somebody sees it."""
+        try:
+            from tqdm.auto import tqdm
+        except ImportError:
+            yield from batches
+            return
+        disable = None if self.progress is None else not self.progress  # None: where it is no terminal
+        yield from tqdm(batches, desc="dpframe reads", unit=" batches", disable=disable, leave=False)
+
+
+def _free() -> int:
+    """The bytes of memory that are free; a lot where the system does not tell."""
+    try:
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return 4 * GIBIBYTE
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,3 +120,29 @@ def added_up(partials: Any) -> Partial:
     if total is None:
         raise InvalidArgument("an engine must show at least one frame, of no rows where it has none")
     return total
+
+
+class RowTask:
+    """The columns that a task reads, and of whom a piece must hold all rows. A task has both as fields."""
+
+    unit: PrivacyUnit
+    types: dict[str, ColumnType]  # of the columns that are read
+    conditional: bool = False  # whether some are read under conditions
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that are read."""
+        return list(self.types)
+
+    @property
+    def by(self) -> str | None:
+        """The column of the unit, whose rows must be in one piece."""
+        return self.unit.column
+
+    def _brought(self, frame: Any) -> Source:
+        """A piece, whose dtypes must be those of the schema: keys and units are told apart by them."""
+        source = source_of(frame)
+        for name, column in self.types.items():
+            if source.column(name).polars != column.polars:
+                raise InvalidType("a piece must have the dtypes of the schema")
+        return with_conditions(source) if self.conditional else source

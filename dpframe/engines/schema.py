@@ -1,8 +1,14 @@
-"""The query against the schema: column names and dtypes only, before any row is read or anything is charged."""
+"""The public side of a table: its columns and their dtypes, and a frame of them without rows.
+
+A question is checked on the schema, and tried on the frame without rows, before anything is charged. What would tell of
+rows by another way is refused too: with some settings Polars and DuckDB print how many rows and groups there are.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import os
+import sys
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -10,13 +16,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from dpframe.engines.found_labels import check_labels
-from dpframe.engines.identity import Declared, declared, twice
-from dpframe.engines.quiet import check_quiet
-from dpframe.engines.source import ColumnType, Source, source_of
+from dpframe.engines.columns.found_labels import check_labels
+from dpframe.engines.columns.identity import Declared, declared, twice
+from dpframe.engines.columns.source import ColumnType, Source, source_of
 from dpframe.errors import AlreadyReleased, InvalidArgument, InvalidType, MissingArgument, WrongDtype, named, shown
 from dpframe.frames.forked import check_threads
-from dpframe.frames.kinds import is_dask, is_dataset, is_engine, is_relation, is_spark
+from dpframe.frames.kinds import is_dask, is_dataset, is_engine, is_pandas, is_relation, is_spark
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.bins import BinAxis, Coding, DateAxis
 from dpframe.queries.contributions import UnitGrid, grouping_of
@@ -27,6 +32,24 @@ from dpframe.queries.statistics.capabilities import OfUnits, Tables
 from dpframe.queries.total import DistinctTotal, VectorTotal
 from dpframe.queries.vectors import Matches
 from dpframe.queries.where import Conditional, plain_name
+
+TALKS = (  # what makes Polars print, warn or write files by what is in the rows
+    "POLARS_VERBOSE",
+    "POLARS_VERBOSE_SENSITIVE",
+    "POLARS_LOG_METRICS",
+    "POLARS_TRACK_METRICS",
+    "POLARS_OOC_LOG_METRICS",
+    "POLARS_PARQUET_METRICS",
+    "POLARS_LOG_CONCURRENCY",
+    "POLARS_OUTPUT_COLUMN_PREDS",
+    "POLARS_OUTPUT_SKIP_BATCH_PRED",
+    "POLARS_VISUALIZE_IR",
+    "POLARS_VISUALIZE_PHYSICAL_PLAN",
+    "POLARS_WARN_UNSTABLE",  # the streaming engine, which large frames take, warned in some versions
+    "POLARS_PANIC_ON_ERR",
+    "POLARS_BACKTRACE_IN_ERR",
+)
+SILENT = ("", "0", "false")
 
 MOST_KEYS = 2  # beside the values of what is taken for a result; a frame of more columns may be rows joined to one
 ENDS = ("_left", "_right")  # of bins
@@ -40,6 +63,107 @@ FITTING = {  # the kinds of column in which keys or bins of a kind are looked fo
     "time": {"time", "category"},
 }
 LEVELS = " The levels of a pandas Categorical come from the data too."
+
+
+def columns_of(query: Query, unit: PrivacyUnit) -> list[str]:
+    """The columns that a question reads, and those of its conditions."""
+    asked = (name for total in query.of_cells for name in total.columns)
+    read = (name.reads if isinstance(name, Conditional) else (name,) for name in asked)
+    columns = [*query.keys.columns, *(name for names in read for name in names), unit.column]
+    return list(dict.fromkeys(name for name in columns if name is not None))
+
+
+def dtypes_of(frame: Any, columns: list[str]) -> list[str]:
+    """Their dtypes, as text."""
+    if is_pandas(frame):
+        return [_without_levels(frame[name].dtype) for name in columns]
+    if is_polars(frame):
+        return [repr(frame.collect_schema()[name]) for name in columns]
+    schema = source_of(frame).schema
+    return [repr((schema[name].dtype, schema[name].polars)) for name in columns]
+
+
+def dtypes_of_all(frame: Any) -> Hashable:
+    """The names and dtypes of all columns of a frame, lazy ones by their schema; None of any other table."""
+    if isinstance(frame, pl.LazyFrame):
+        schema = frame.collect_schema()
+        return ("lazy", tuple(schema.names()), tuple(schema.dtypes()))
+    if isinstance(frame, pl.DataFrame):
+        return ("polars", tuple(frame.columns), tuple(frame.dtypes))
+    if is_pandas(frame):
+        return ("pandas", tuple(frame.columns), tuple(map(_dtype, frame.dtypes)))
+    return None
+
+
+def emptied(frame: Any, columns: list[str]) -> Any:
+    """A frame of these columns and their dtypes without rows, made of the schema alone.
+
+    No row is touched: of a lazy frame nothing is run, and a pandas Categorical leaves behind its categories, which come
+    from the rows.
+    """
+    if is_pandas(frame):
+        pandas = sys.modules["pandas"]
+        series = {name: frame[name].iloc[:0] for name in columns}
+        for name, column in series.items():
+            if isinstance(column.dtype, pandas.CategoricalDtype):
+                series[name] = pandas.Series(pandas.Categorical([], categories=[]))
+        return pandas.DataFrame(series)
+    schema: dict[str, Any]
+    if is_polars(frame):
+        known = frame.collect_schema()
+        schema = {name: known[name] for name in columns}
+    else:
+        known = source_of(frame).schema
+        schema = {name: known[name].polars for name in columns}
+    return pl.DataFrame(schema=schema)
+
+
+def is_polars(frame: Any) -> bool:
+    """Tell whether it is one of Polars' own."""
+    return isinstance(frame, (pl.DataFrame, pl.LazyFrame))
+
+
+def _dtype(dtype: Any) -> Hashable:
+    """A dtype of pandas, exactly; of a Categorical no more than that it is one, since its levels come from rows."""
+    if isinstance(dtype, np.dtype):
+        return dtype
+    is_categorical = isinstance(dtype, sys.modules["pandas"].CategoricalDtype)
+    return (type(dtype), "category" if is_categorical else repr(dtype))
+
+
+def _without_levels(dtype: Any) -> str:
+    """The dtype as text; of a pandas Categorical no more than that it is one."""
+    return "category" if isinstance(dtype, sys.modules["pandas"].CategoricalDtype) else f"{type(dtype)} {dtype}"
+
+
+def check_quiet(frame: Any = None) -> None:
+    """Refuse to go on where Polars, or DuckDB for a relation of its own, is set to talk, before anything is charged.
+
+    They are not silenced here: settings are the process's or the connection's, and another thread may be at work.
+    """
+    if is_relation(frame):
+        _check_profiling(frame)
+    for name in TALKS:
+        value = os.environ.get(name, "")
+        if value.lower() not in SILENT:
+            raise InvalidArgument(
+                f"{name} must be unset while dpframe works, not {shown(value)}: with it Polars tells how many rows "
+                f"there are. Write os.environ.pop({name!r})."
+            )
+    reload = getattr(pl.Config, "reload_env_vars", None)
+    if reload is not None:  # newer versions remember how they were set
+        reload()
+
+
+def _check_profiling(relation: Any) -> None:
+    """Refuse a connection that prints or writes the profile of each query: rows of every step, to the last one."""
+    nothing = relation.limit(0).aggregate("count(*) as n")
+    ((value,),) = nothing.project("current_setting('enable_profiling') as profile").fetchall()
+    if value not in (None, "", "no_output"):
+        raise InvalidArgument(
+            f"enable_profiling must be off while dpframe works, not {shown(value)}: with it DuckDB tells how many rows "
+            "there are. Execute 'pragma disable_profiling' on the connection."
+        )
 
 
 def check(frame: Any, query: Query, unit: PrivacyUnit) -> Query:

@@ -7,18 +7,28 @@ from typing import Any, Self
 
 import polars as pl
 
-from dpframe.engines import kernel_coded, kernel_units, unit_counts, weights
-from dpframe.engines.aggregates import ROWS, Terms
-from dpframe.engines.cells import Cells
-from dpframe.engines.compound import Parts, compound, compound_rows, of_coded, prepared_rows, totals_at_once
-from dpframe.engines.conditions import conditional
-from dpframe.engines.contrast_counts import contrasts_in
-from dpframe.engines.distinct import gathered
-from dpframe.engines.engine import Engine, Partial
-from dpframe.engines.no_rows import columns_of
-from dpframe.engines.row_task import RowTask
-from dpframe.engines.row_totals import coded_rows, of_rows_alone
-from dpframe.engines.source import ColumnType, Source, collected, types_of
+from dpframe.engines.columns.source import ColumnType, Source, collected, types_of
+from dpframe.engines.compiled import kernel_rows, kernel_units
+from dpframe.engines.engine import Engine, Partial, RowTask
+from dpframe.engines.schema import columns_of
+from dpframe.engines.sums import weights
+from dpframe.engines.sums.addends import ROWS, Terms
+from dpframe.engines.sums.cells import Cells
+from dpframe.engines.sums.compound import (
+    Parts,
+    coded_units,
+    compound,
+    compound_rows,
+    contrasts_in,
+    of_coded,
+    prepared_rows,
+    totals_at_once,
+    units_by_cell,
+    units_of_pairs,
+)
+from dpframe.engines.sums.conditions import conditional
+from dpframe.engines.sums.distinct import gathered
+from dpframe.engines.sums.row_totals import coded_rows, of_rows_alone
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.query import Query, gathers
 from dpframe.queries.total import DistinctTotal
@@ -53,7 +63,7 @@ class Task(RowTask):
         """The totals of some rows; where there is a unit, of all rows of some units."""
         source = self._brought(frame)
         if self.query.keys.counted == "units":
-            return Partial({self.query.of_cells[0]: unit_counts.units_by_cell(source, self.query, self.unit)})
+            return Partial({self.query.of_cells[0]: units_by_cell(source, self.query, self.unit)})
         if compound(self.query):
             return self._compound(source)
         cells, terms = Cells.of(source, self.query.keys), Terms.of(self.query.of_cells)
@@ -78,14 +88,14 @@ class Task(RowTask):
         source = self._brought(frame)
         assert self.by is not None
         if self.query.keys.counted == "units":
-            return unit_counts.coded_units(source, self.query.keys, self.unit)
+            return coded_units(source, self.query.keys, self.unit)
         if compound(self.query):
             return compound_rows(source, self.query, self.unit)
         cells, terms = Cells.of(source, self.query.keys), Terms.of(self.query.of_cells)
         if not kernel_units.codes_narrowly(terms, self.p, cells.keys.cells):
             return self._coded(source, cells, terms)
-        narrow = kernel_coded.narrow_rows(source, cells, terms, self.unit)
-        return kernel_coded.narrowed(self._coded(source, cells, terms), terms) if narrow is None else narrow
+        narrow = kernel_rows.narrow_rows(source, cells, terms, self.unit)
+        return kernel_rows.narrowed(self._coded(source, cells, terms), terms) if narrow is None else narrow
 
     def _coded(self, source: Source, cells: Cells, terms: Terms) -> pl.DataFrame:
         assert self.by is not None
@@ -104,7 +114,7 @@ class Task(RowTask):
         if compound(self.query):
             return table.unique() if all(isinstance(total, DistinctTotal) for total in self.query.of_cells) else table
         terms = self._terms
-        table = table if terms is None else kernel_coded.widened(table, terms)
+        table = table if terms is None else kernel_rows.widened(table, terms)
         values = [] if terms is None else terms.names()
         if ROWS in table.columns:
             sums = [pl.col(name).sum() for name in table.columns if name == ROWS or name.removesuffix(" n") in values]
@@ -118,7 +128,7 @@ class Task(RowTask):
         """The totals of all coded rows of some units, or of all their pairs."""
         if self.query.keys.counted == "units":
             pairs = self.combine(table)
-            return Partial({self.query.of_cells[0]: unit_counts.of_pairs(pairs, self.query)})
+            return Partial({self.query.of_cells[0]: units_of_pairs(pairs, self.query)})
         if compound(self.query):
             return self._of_coded(table)
         if ROWS not in table.columns:

@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from dpframe.engines import block_places, block_rows, block_totals, kernels, source
-from dpframe.engines.cells import Integers, added
 from dpframe.engines.choice import engine_of
-from dpframe.engines.distinct import counted_values
-from dpframe.engines.engine import Engine, Partial
-from dpframe.engines.streaming import Reading
+from dpframe.engines.columns import source
+from dpframe.engines.compiled import kernels
+from dpframe.engines.engine import Engine, Partial, Reading
+from dpframe.engines.sums import places, row_totals, unit_blocks
+from dpframe.engines.sums.cells import Integers, added
+from dpframe.engines.sums.distinct import counted_values
 from dpframe.engines.task import Task
 from dpframe.errors import InvalidType
 from dpframe.privacy import PrivacyUnit
@@ -25,9 +26,7 @@ from dpframe.queries.total import Total, VectorTotal, over
 Totals = dict[Total, Integers]
 
 WAY_CHANGES = tuple(  # numbers of rows from which on totals are computed in another way, or in more pieces
-    sorted(
-        {source.FEW_ROWS, block_totals.FEW_ROWS, block_places.BLOCK, block_rows.BLOCK, kernels.FEW_ROWS, kernels.BLOCK}
-    )
+    sorted({source.FEW_ROWS, row_totals.FEW_ROWS, places.BLOCK, unit_blocks.BLOCK, kernels.FEW_ROWS, kernels.BLOCK})
 )
 
 

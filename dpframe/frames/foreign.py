@@ -216,7 +216,7 @@ def problem_of(record: Any) -> str:
         return f"its schema is {schema}, which this version of dpframe does not know. Read it with a newer one"
     for name, (form, needed) in FIELDS.items():
         if name in record and not form(record[name]):
-            return f"its field {name} must be as docs/provenance.md says"
+            return f"its field {name} must be as docs/reference/provenance.md says"
         if needed and name not in record:
             return f"its field {name} is missing"
     return _contradiction(record)
@@ -244,7 +244,7 @@ def _problem_of_derived(record: Mapping[str, Any]) -> str:
     """The fault in the form of a record of what was computed from releases."""
     for name, (form, needed) in DERIVED_FIELDS.items():
         if (name in record and not form(record[name])) or (needed and name not in record):
-            return f"its field {name} must be as docs/provenance.md says"
+            return f"its field {name} must be as docs/reference/provenance.md says"
     columns = record["columns"]
     if record["rows"]["labels"] != labels_of(record):
         return "its labels must be those of its cells"

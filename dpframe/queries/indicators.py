@@ -4,7 +4,7 @@ Each indicator is 1 or 0 for a unit (for a row, where each row is one), by that 
 units that have it is counted over the whole table. So one unit moves each number by at most 1, and k numbers by at most
 k in the l_1 norm and by sqrt(k) in the l_2 norm. Fewer move where each row is a unit that is added or removed: a value
 is not below the bounds and above them, so of each such pair one number moves. Where a row is replaced both may, as from
-(1, 0) to (0, 1), and the number of units itself does not (``docs/privacy.md``, "Checks").
+(1, 0) to (0, 1), and the number of units itself does not (``docs/assurance/privacy.md``, "Checks").
 """
 
 from __future__ import annotations

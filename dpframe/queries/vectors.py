@@ -3,7 +3,7 @@
 A row of a group adds f(x), whose l_p norm is at most F. The weight w = min(1, R / ||n||_p) of a unit counts rows by
 group, not by entry: in group g it adds w times the sum of its f(x), of norm at most w n_g F, so F R in all. Where no
 entry of the vectors is negative, under replace the l_2 distance is at most sqrt(2) F R: a - b has the squared norm
-||a||^2 + ||b||^2 - 2 <a, b>. Else it is at most 2 F R (``docs/privacy.md``).
+||a||^2 + ||b||^2 - 2 <a, b>. Else it is at most 2 F R (``docs/assurance/privacy.md``).
 """
 
 from __future__ import annotations

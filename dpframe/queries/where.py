@@ -3,10 +3,10 @@
 A condition is a change of single rows: where it does not hold, what the statistic reads of the row is missing, and the
 row stays. Whether it holds follows from the row itself, and never fails. So a table and its neighbor, changed row by
 row, are neighbors again, with the rows of each unit where they were, and every statistic keeps its own sensitivity: it
-holds for all tables, those with more missing values among them (``docs/privacy.md``).
+holds for all tables, those with more missing values among them (``docs/assurance/privacy.md``).
 
 A statistic with a condition reads a `Conditional` column in place of a column, and knows of nothing else. The engines
-give such a column its values in one place, `dpframe.engines.conditions`.
+give such a column its values in one place, `dpframe.engines.sums.conditions`.
 """
 
 from __future__ import annotations

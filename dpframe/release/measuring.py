@@ -10,8 +10,8 @@ from typing import Any
 
 from dpframe import noise
 from dpframe.engines.check_counts import check_counts
-from dpframe.engines.keyed import keyed
-from dpframe.engines.streaming import Reading
+from dpframe.engines.engine import Reading
+from dpframe.engines.found_keys import keyed
 from dpframe.engines.totals import totals
 from dpframe.errors import ReleaseFailed
 from dpframe.errors.tracebacks import STOPS, withheld

@@ -73,7 +73,7 @@ def record(
     drawn: Mapping[str, Any] | None = None,
     totals: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The provenance of a released frame, as documented in ``docs/provenance.md``: plain JSON values.
+    """The provenance of a released frame, as documented in ``docs/reference/provenance.md``: plain JSON values.
 
     `numbers` are its columns of numbers, where they are at hand as the arrays of which it was made; `drawn` is the
     identity of the release, and `totals` the noisy totals behind its statistics.

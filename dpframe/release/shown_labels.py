@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dpframe.engines.found_keys import forms, label_columns, read
-from dpframe.engines.no_rows import columns_of, emptied
+from dpframe.engines.schema import columns_of, emptied
 from dpframe.errors import LedgerError, shown
 from dpframe.frames import build
 from dpframe.planning.plan import Plan

@@ -6,7 +6,7 @@
         check_mechanism(MyNoise.calibrate(sensitivity=1, epsilon=1.0))
 
 What passes keeps to the rules that can be tried. A privacy claim still needs its proof: a check finds noise that is 2%
-too small, and not noise that leaks in its last bits. ``docs/extending.md`` has an example of each kind.
+too small, and not noise that leaks in its last bits. ``docs/reference/extending.md`` has an example of each kind.
 """
 
 from dpframe.engines.engine import Engine, Partial, added_up

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from dpframe.engines.streaming import Reading
+from dpframe.engines.engine import Reading
 from dpframe.engines.totals import WAY_CHANGES, totals
 from dpframe.frames import build
 from dpframe.mechanisms.contract import Mechanism

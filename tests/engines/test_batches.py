@@ -15,16 +15,17 @@ import polars as pl
 import pytest
 
 import dpframe as dpf
-from dpframe.engines import spill, streaming
-from dpframe.engines.batches import collected_batches, of_dataset, of_lazy, of_relation
-from dpframe.engines.spill import Spill, unit_hash
-from dpframe.engines.streaming import Reading
+from dpframe.engines import engine
+from dpframe.engines.engine import Reading
+from dpframe.engines.pieces import unit_parts
+from dpframe.engines.pieces.batches import collected_batches, of_dataset, of_lazy, of_relation
+from dpframe.engines.pieces.unit_parts import Spill, unit_hash
 from dpframe.testing import check_engine
 
 
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch):
-    monkeypatch.setattr(streaming, "LEAST_BATCH", 64)
+    monkeypatch.setattr(engine, "LEAST_BATCH", 64)
 
 
 def dataset(frame):
@@ -108,7 +109,7 @@ def test_a_unit_with_a_third_of_all_rows_is_weighed_once_and_whole():
 
 
 def test_units_that_are_too_many_for_one_part_are_split_by_other_bits(monkeypatch):
-    monkeypatch.setattr(spill, "PARTS", 2)
+    monkeypatch.setattr(unit_parts, "PARTS", 2)
     table = pl.DataFrame({"unit": range(20_000), "cell": 0, "rows": 1})
     pieces = Pieces()
     with Spill(300_000, pieces.combine, lambda rows: Units(pieces.weigh(rows))) as held:
@@ -155,7 +156,7 @@ def test_the_file_has_no_name_and_its_folder_is_closed_to_others(tmp_path, monke
     monkeypatch.setattr(
         tempfile, "mkdtemp", lambda **named: modes.append(stat.S_IMODE(os.stat(path := made(**named)).st_mode)) or path
     )
-    with spill.unnamed_file() as file:
+    with unit_parts.unnamed_file() as file:
         file.write(b"rows")
         assert list(tmp_path.iterdir()) == []
         assert stat.S_IMODE(os.fstat(file.fileno()).st_mode) == 0o600
@@ -164,13 +165,13 @@ def test_the_file_has_no_name_and_its_folder_is_closed_to_others(tmp_path, monke
 
 SCRIPT = """
 import sys, time, polars as pl, dpframe as dpf
-from dpframe.engines import spill
-write = spill.Spill._write
+from dpframe.engines.pieces import unit_parts
+write = unit_parts.Spill._write
 def slow(self):
     write(self)
     print("written", flush=True)
     time.sleep(60)
-spill.Spill._write = slow
+unit_parts.Spill._write = slow
 table = pl.DataFrame({"u": range(2_000_000)}).lazy()
 ledger = dpf.Ledger(epsilon=9, unit="u", path=sys.argv[1])
 table.dp.count(max_rows=1, epsilon=1, ledger=ledger, memory=2**24)

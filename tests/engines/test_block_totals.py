@@ -9,9 +9,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from dpframe.engines import block_places, block_totals, half_open, kernels, trial
-from dpframe.engines.half_open import HalfOpenBins
+from dpframe.engines import trial
+from dpframe.engines.compiled import kernels
 from dpframe.engines.schema import check
+from dpframe.engines.sums import cells, places, row_totals
+from dpframe.engines.sums.cells import HalfOpenBins
 from dpframe.engines.totals import totals
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.keys import Keys, bin_axes, key_axes
@@ -26,10 +28,10 @@ ROWS = PrivacyUnit()
 def blocks(monkeypatch):
     """Blocks of a few rows, on threads, for strings too."""
     monkeypatch.setattr(kernels, "ready", lambda: False)
-    monkeypatch.setattr(block_totals, "FEW_ROWS", 0)
-    for module in (block_places, block_totals):
+    monkeypatch.setattr(row_totals, "FEW_ROWS", 0)
+    for module in (places, row_totals):
         monkeypatch.setattr(module, "BLOCK", 257)
-    monkeypatch.setattr(half_open, "EVEN_BLOCK", 61)
+    monkeypatch.setattr(cells, "EVEN_BLOCK", 61)
 
 
 def whole(frame, query):
@@ -41,7 +43,7 @@ def agree(monkeypatch, frame, query):
     """The answer, which is that of Polars."""
     found = whole(frame, query)
     with monkeypatch.context() as patched:
-        patched.setattr(block_totals, "MOST_CELLS", -1)
+        patched.setattr(row_totals, "MOST_CELLS", -1)
         assert found == whole(frame, query), query
     return found
 
@@ -61,8 +63,8 @@ def test_hard_tables(monkeypatch):
 def test_blocks_are_what_is_asked(monkeypatch):
     """Both ways of these comparisons are not the same one."""
     used = []
-    placed = block_totals.places_of
-    monkeypatch.setattr(block_totals, "places_of", lambda *a, **b: used.append(1) or placed(*a, **b))
+    placed = row_totals.places_of
+    monkeypatch.setattr(row_totals, "places_of", lambda *a, **b: used.append(1) or placed(*a, **b))
     agree(monkeypatch, pl.DataFrame({"k": [1, 2], "x": [1.0, 2.0]}), by("k", [1, 2], m=mean("x", (0, 1))))
     assert len(used) == 1
 
@@ -101,9 +103,9 @@ def test_values_of_any_size_and_kind(monkeypatch):
 def test_few_rows_in_one_cell(monkeypatch):
     """Without keys: NumPy adds up a small table, and Polars a large one."""
     used = []
-    monkeypatch.setattr(block_totals, "FEW_ROWS", 2**16)
-    placed = block_totals.places_of
-    monkeypatch.setattr(block_totals, "places_of", lambda *a, **b: used.append(1) or placed(*a, **b))
+    monkeypatch.setattr(row_totals, "FEW_ROWS", 2**16)
+    placed = row_totals.places_of
+    monkeypatch.setattr(row_totals, "places_of", lambda *a, **b: used.append(1) or placed(*a, **b))
     statistics = ("n", Count()), ("x", sum("x", (-3, 90))), ("m", mean("y", (0, 7))), ("v", variance("x", (-3, 90)))
     for turn, (_, frame) in enumerate(trial.hard_tables(2, 9)):
         numbers = [name for name, dtype in frame.schema.items() if dtype.is_numeric() or dtype == pl.Boolean]
@@ -153,7 +155,7 @@ def test_integers_of_any_size_among_keys(monkeypatch):
 @pytest.fixture(params=[0, 2**16], ids=["many", "few"])
 def rows_are(request, monkeypatch):
     """Strings of many rows are told apart by their views, those of few by an Enum."""
-    monkeypatch.setattr(block_totals, "FEW_ROWS", request.param)
+    monkeypatch.setattr(row_totals, "FEW_ROWS", request.param)
 
 
 @pytest.mark.usefixtures("rows_are")

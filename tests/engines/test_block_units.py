@@ -8,8 +8,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from dpframe.engines import block_owners, block_places, block_rows, block_units, half_open, kernels, trial
+from dpframe.engines import trial
+from dpframe.engines.compiled import kernels
 from dpframe.engines.schema import check
+from dpframe.engines.sums import cells, places, unit_blocks
 from dpframe.engines.totals import totals
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.keys import Keys, key_axes
@@ -23,11 +25,10 @@ BOUNDS = [{"max_rows": 3, "max_groups": 2}, {"max_rows": 1}, {"max_rows": 400, "
 def blocks(monkeypatch):
     """Blocks and parts of a few rows, on threads."""
     monkeypatch.setattr(kernels, "ready", lambda: False)
-    monkeypatch.setattr(block_units, "FEW_ROWS", 0)
-    monkeypatch.setattr(block_units, "BLOCK", 100)
-    monkeypatch.setattr(block_rows, "BLOCK", 257)
-    monkeypatch.setattr(block_rows, "PART_ROWS", 64)
-    for module, name in ((block_rows, "STRIP"), (block_places, "BLOCK"), (half_open, "EVEN_BLOCK")):
+    monkeypatch.setattr(unit_blocks, "FEW_ROWS", 0)
+    monkeypatch.setattr(unit_blocks, "BLOCK", 257)
+    monkeypatch.setattr(unit_blocks, "PART_ROWS", 64)
+    for module, name in ((unit_blocks, "STRIP"), (places, "BLOCK"), (cells, "EVEN_BLOCK")):
         monkeypatch.setattr(module, name, 61)
 
 
@@ -40,7 +41,7 @@ def agree(monkeypatch, frame, query, unit, p=1.0):
     """The answer, which is that of Polars."""
     found = whole(frame, query, unit, p)
     with monkeypatch.context() as patched:
-        patched.setattr(block_units, "MOST_NUMBERS", -1)
+        patched.setattr(unit_blocks, "MOST_NUMBERS", -1)
         assert found == whole(frame, query, unit, p), (query, unit, p)
     return found
 
@@ -93,7 +94,7 @@ def test_units_of_every_kind(p, rows, users, cells, monkeypatch):
 
 def test_units_of_few_rows(monkeypatch):
     """One thread, and strings whose cells Polars finds: what a small table takes."""
-    monkeypatch.setattr(block_units, "FEW_ROWS", 2**16)
+    monkeypatch.setattr(unit_blocks, "FEW_ROWS", 2**16)
     frame = table(5, 700, 60, 8)
     words = pl.format("{} and some more", "k")
     keys = [f"{place} and some more" for place in range(5)]
@@ -114,9 +115,9 @@ def test_units_of_few_rows(monkeypatch):
 def test_parts_are_what_is_asked(monkeypatch):
     """Both ways of these comparisons are not the same one, and a table has several parts."""
     parts = []
-    added = block_units._add_part
+    added = unit_blocks._add_part
     monkeypatch.setattr(
-        block_units, "_add_part", lambda rows, part, *more: parts.append(part) or added(rows, part, *more)
+        unit_blocks, "_add_part", lambda rows, part, *more: parts.append(part) or added(rows, part, *more)
     )
     agree(monkeypatch, table(1, 2_000, 40, 24), by(24), PrivacyUnit("u", max_rows=3))
     assert sorted(parts) == list(range(32))
@@ -140,7 +141,7 @@ def test_missing_units_and_rows_in_no_cell(nulls, monkeypatch):
 
 def test_strings_of_one_hash_are_told_apart(monkeypatch):
     """Hashes say where to look, and never who is equal: where two are the same Polars answers."""
-    compared, told_apart = [], block_rows.Narrow.told_apart
+    compared, told_apart = [], unit_blocks.Narrow.told_apart
 
     def same_hashes(strings):
         few = strings.hash().to_numpy() & np.uint64(1)
@@ -153,8 +154,8 @@ def test_strings_of_one_hash_are_told_apart(monkeypatch):
     frame = table(5, 1_500, 30, 5).with_columns(u=pl.format("person {}", "u"))
     unit = PrivacyUnit("u", max_rows=3)
     expected = agree(monkeypatch, frame, by(5), unit)
-    monkeypatch.setattr(block_owners, "hashes", same_hashes)
-    monkeypatch.setattr(block_rows.Narrow, "told_apart", told)
+    monkeypatch.setattr(unit_blocks, "hashes", same_hashes)
+    monkeypatch.setattr(unit_blocks.Narrow, "told_apart", told)
     assert whole(frame, by(5), unit, 1.0) == expected
     assert compared == [False]
 
@@ -172,14 +173,14 @@ def test_strings_of_any_bytes_and_many_chunks(monkeypatch):
 def test_keys_are_a_bijection_whatever_the_numbers_are():
     for units in (1, 2, 3, 64, 1_000, 2**14):
         for bits in (0, 1, 5, 8):
-            owners = block_owners.owners_of(pl.Series(np.arange(units)), bits, drops=True)
+            owners = unit_blocks.owners_of(pl.Series(np.arange(units)), bits, drops=True)
             keys, part = owners.keys(0, units)
             _, size = owners.numbers(keys)
             assert np.unique(keys.astype(np.int64) * 256 + part).size == units
             assert keys.max(initial=0) < size
             assert part.max(initial=0) < 2**bits
     steps = pl.Series(np.arange(10_000) * 4)  # whose last bits are all the same
-    _, part = block_owners.owners_of(steps, 5, drops=True).keys(0, 10_000)
+    _, part = unit_blocks.owners_of(steps, 5, drops=True).keys(0, 10_000)
     assert np.bincount(part, minlength=32).max() < 400
 
 
@@ -188,8 +189,8 @@ def test_pairs_of_numbers_that_do_not_fit_one_integer():
     rng = np.random.default_rng(8)
     code, places = rng.integers(0, 5, 300), rng.integers(1, 4, 300).astype(np.uint32)
     steps = [rng.integers(0, 2**30, 300).astype(np.int32)]
-    narrow = block_units._sorted(code, 5, 3, places, steps, slice(None))
-    wide = block_units._sorted(code, 2**40, 2**29, places, steps, slice(None))
+    narrow = unit_blocks._sorted(code, 5, 3, places, steps, slice(None))
+    wide = unit_blocks._sorted(code, 2**40, 2**29, places, steps, slice(None))
     assert narrow.sums[0].tolist() == wide.sums[0].tolist()
     assert narrow.size.tolist() == wide.size.tolist()
     assert narrow.owner.tolist() == wide.owner.tolist()

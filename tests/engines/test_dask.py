@@ -12,11 +12,11 @@ import pytest
 
 import dpframe as dpf
 from assurance.engines import as_dask, in_pandas
-from dpframe.engines import dask as engine
-from dpframe.engines import unit_parts
 from dpframe.engines.choice import InMemory
-from dpframe.engines.dask_partitions import column_of
-from dpframe.engines.source import types_of_dask
+from dpframe.engines.columns.dask_partitions import column_of
+from dpframe.engines.columns.source import types_of_dask
+from dpframe.engines.pieces import dask as engine
+from dpframe.engines.pieces import unit_parts
 from dpframe.engines.task import Task
 from dpframe.testing import check_engine
 
@@ -301,7 +301,7 @@ def test_workers_of_other_versions_are_noticed(monkeypatch):
 def test_parts_of_units_are_the_same_in_every_process():
     columns = ([1, 2, None], ["A", "\u00e9", None], [0.5, 1.0, None])
     code = (
-        "import polars as pl; from dpframe.engines.unit_parts import part_of; "
+        "import polars as pl; from dpframe.engines.pieces.unit_parts import part_of; "
         f"print([part_of(pl.Series(values), 97).tolist() for values in {columns}])"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout

@@ -9,7 +9,7 @@ import pytest
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
-from dpframe.engines.flow import covered
+from dpframe.engines.sums.distinct import covered
 
 
 def by_definition(edges, most):

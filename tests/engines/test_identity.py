@@ -1,6 +1,6 @@
 """Identity is not value: units and keys are told apart as their column's dtype tells them apart, by public facts alone.
 
-The numbers are those of the attacks in `docs/security.md`.
+The numbers are those of the attacks in `docs/assurance/security.md`.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import dpframe as dpf
-from dpframe.engines import cells, identity, weights
-from dpframe.engines.source import source_of
+from dpframe.engines.columns import identity
+from dpframe.engines.columns.source import source_of
+from dpframe.engines.sums import cells, weights
 from dpframe.queries.sameness import same, same_key
 
 EXACT = 1e9  # at this epsilon noise is negligible

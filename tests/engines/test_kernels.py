@@ -12,10 +12,12 @@ import polars as pl
 import pytest
 
 import dpframe as dpf
-from dpframe.engines import kernel_owners, kernel_units, kernels, trial, weights
-from dpframe.engines.aggregates import Terms
+from dpframe.engines import trial
+from dpframe.engines.compiled import kernel_units, kernels
+from dpframe.engines.engine import Reading
 from dpframe.engines.schema import check
-from dpframe.engines.streaming import Reading
+from dpframe.engines.sums import weights
+from dpframe.engines.sums.addends import Terms
 from dpframe.engines.totals import totals
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.bins import BinAxis
@@ -141,7 +143,7 @@ def same_totals(named, numbered, p=2.0):
 def test_strings_are_told_apart_by_all_of_their_bytes(keys, always, monkeypatch):
     """Also where every string has the same hash: it says where to look, and never who is equal."""
     if keys != "random":
-        monkeypatch.setattr(kernel_owners, "keys_of_hashes", lambda: np.zeros(kernels._loaded().names.KEYS, np.uint64))
+        monkeypatch.setattr(kernel_units, "keys_of_hashes", lambda: np.zeros(kernels._loaded().KEYS, np.uint64))
     hard = pl.Series(HARD_NAMES)
     for seed, names in enumerate((hard, hard.drop_nulls(), hard[:1], pl.Series([None], dtype=pl.String))):
         named, numbered = owners(names, 2_000, seed)
@@ -187,17 +189,17 @@ def test_units_of_every_dtype(always, monkeypatch):
 @fast
 def test_hashes_are_keyed_and_spread():
     """Other keys give other hashes; of many alike strings few share one, whatever their length."""
-    names = kernels._loaded().names
+    loops = kernels._loaded()
     for width in (1, 9, 300):
         texts = pl.Series([f"{'a' * width}{number:05}{'b' * width}" for number in range(4_000)])
-        offsets, data, missing = kernel_owners._as_bytes(texts)
+        offsets, data, missing = kernel_units._as_bytes(texts)
         parts, other, counts = np.zeros(4_000, np.uint16), np.zeros(4_000, np.uint16), np.zeros((2, 1024), np.int64)
-        names.count_names(offsets, data, missing, kernel_owners.keys_of_hashes(), 10, parts, counts)
+        loops.count_names(offsets, data, missing, kernel_units.keys_of_hashes(), 10, parts, counts)
         assert counts[0].sum() == 4_000
         assert counts[0].max() < 60  # 4 are expected in each
         assert counts[1].sum() == 4_000 * -(-(2 * width + 5) // 8)
-        keys = kernel_owners.keys_of_hashes.__wrapped__()
-        names.count_names(offsets, data, missing, keys, 10, other, counts)
+        keys = kernel_units.keys_of_hashes.__wrapped__()
+        loops.count_names(offsets, data, missing, keys, 10, other, counts)
         assert (parts != other).mean() > 0.9
 
 
@@ -334,7 +336,7 @@ def test_kernels_that_no_longer_load_are_not_used(always, monkeypatch, caplog):
 @fast
 def test_kernels_that_are_not_compiled_are_not_used(monkeypatch):
     """With NUMBA_DISABLE_JIT they are functions of Python, and warn where an integer of a value wraps."""
-    compiled = importlib.import_module("dpframe.engines.compiled")
+    compiled = importlib.import_module("dpframe.engines.compiled.loops")
     monkeypatch.setattr(compiled, "add_rows", compiled.add_rows.py_func)
     monkeypatch.setattr(kernels, "_loaded", kernels._loaded.__wrapped__)
     monkeypatch.setattr(kernels, "ready", lambda: True)
@@ -344,9 +346,9 @@ def test_kernels_that_are_not_compiled_are_not_used(monkeypatch):
 @fast
 def test_rows_of_which_none_is_in_a_cell_have_a_place(always, monkeypatch):
     """A kernel reads and writes the place of unit 0 for them, which was beyond the end where no unit has a number."""
-    numbers, number = [], kernel_owners.Named.number
+    numbers, number = [], kernel_units.Named.number
     monkeypatch.setattr(
-        kernel_owners.Named, "number", lambda *arguments: numbers.append(number(*arguments)) or numbers[-1]
+        kernel_units.Named, "number", lambda *arguments: numbers.append(number(*arguments)) or numbers[-1]
     )
     frame = pl.DataFrame({"u": ["a", "b", "a"], "k": [7, 8, 9]})
     query = Query("agg", Keys(key_axes(("k",), [1, 2], None)), (("n", Count()),))

@@ -13,11 +13,10 @@ import polars as pl
 import pytest
 
 import dpframe as dpf
-from dpframe.engines.found_labels import labels, told_apart
-from dpframe.engines.identity import stored
-from dpframe.engines.key_codes import UNNAMED, code_of, value_of
-from dpframe.engines.keyed import KeyedPartial, KeyedTask, keyed
-from dpframe.engines.source import source_of, types_of
+from dpframe.engines.columns.found_labels import labels, told_apart
+from dpframe.engines.columns.identity import UNNAMED, code_of, stored, value_of
+from dpframe.engines.columns.source import source_of, types_of
+from dpframe.engines.found_keys import KeyedPartial, KeyedTask, keyed
 from dpframe.engines.totals import totals
 from dpframe.planning import sensitivity
 from dpframe.planning.key_pricing import of_people, weights_of_units
@@ -111,7 +110,7 @@ def test_pandas_gives_the_same_integers():
 
 
 def test_an_engine_that_spills_gives_the_same_integers():
-    from dpframe.engines.streaming import Reading
+    from dpframe.engines.engine import Reading
 
     frame, unit = table(60_000, 9_000, 300), unit_of(max_groups=3)
     axis = axis_of(max_keys=20)

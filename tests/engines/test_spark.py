@@ -14,12 +14,13 @@ from weekly_jobs import check_folders_on, check_job_on, lay_out
 
 import dpframe as dpf
 from assurance.engines import ROOT, spark_frames, spark_session, why_no_spark
-from dpframe.engines import choice, spark_sql, trial, unit_parts
-from dpframe.engines import spark as engine
-from dpframe.engines.aggregates import Terms
-from dpframe.engines.keyed import keyed
-from dpframe.engines.packed_columns import BITS, Columns, unpacked
-from dpframe.engines.source import types_of
+from dpframe.engines import choice, trial
+from dpframe.engines.columns.source import types_of
+from dpframe.engines.found_keys import keyed
+from dpframe.engines.pieces import spark as engine
+from dpframe.engines.pieces import spark_sql, unit_parts
+from dpframe.engines.pieces.spark import BITS, Columns, unpacked
+from dpframe.engines.sums.addends import Terms
 from dpframe.engines.task import Task
 from dpframe.frames import scans
 from dpframe.queries.discovery import found_axes

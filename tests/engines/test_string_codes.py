@@ -6,8 +6,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from dpframe.engines import kernels, string_codes
-from dpframe.engines.identity import NOWHERE, TEXT, declared
+from dpframe.engines.columns import short_strings
+from dpframe.engines.columns.identity import NOWHERE, TEXT, declared
+from dpframe.engines.compiled import kernels
 from dpframe.engines.schema import check
 from dpframe.engines.totals import totals
 from dpframe.privacy import PrivacyUnit
@@ -29,8 +30,8 @@ WORDS = [
 @pytest.fixture(autouse=True)
 def few(monkeypatch):
     """Blocks of a few rows, on threads."""
-    monkeypatch.setattr(string_codes, "FEW_ROWS", 0)
-    monkeypatch.setattr(string_codes, "BLOCK", 37)
+    monkeypatch.setattr(short_strings, "FEW_ROWS", 0)
+    monkeypatch.setattr(short_strings, "BLOCK", 37)
 
 
 def words(rows, seed=0, some=tuple(WORDS)):
@@ -44,7 +45,7 @@ def expected(values, keys):
 
 
 def found(array, keys):
-    codes = string_codes.codes_of(array, declared(keys, TEXT))
+    codes = short_strings.codes_of(array, declared(keys, TEXT))
     assert codes is not None
     assert codes.dtype == pl.Int16
     return codes.to_list()
@@ -95,12 +96,12 @@ def test_bytes_that_are_no_text_and_bytes_of_missing_rows():
 
 def test_keys_that_are_left_to_polars(monkeypatch):
     for keys in (["eight by"], [None], [str(place) for place in range(257)]):
-        assert string_codes.codes_of(pa.array(["A"]), declared(keys, TEXT)) is None
+        assert short_strings.codes_of(pa.array(["A"]), declared(keys, TEXT)) is None
     for kind in (pa.binary(), pa.int64(), pa.dictionary(pa.int8(), pa.string())):
-        assert string_codes.codes_of(pa.array([], kind), declared(["A"], TEXT)) is None
-    monkeypatch.setattr(string_codes, "FEW_ROWS", 2)
-    assert string_codes.codes_of(pa.array(["A"]), declared(["A"], TEXT)) is None
-    assert string_codes.codes_of(pa.chunked_array([["A"], ["B"], ["A"]]), declared(["A"], TEXT)) is None
+        assert short_strings.codes_of(pa.array([], kind), declared(["A"], TEXT)) is None
+    monkeypatch.setattr(short_strings, "FEW_ROWS", 2)
+    assert short_strings.codes_of(pa.array(["A"]), declared(["A"], TEXT)) is None
+    assert short_strings.codes_of(pa.chunked_array([["A"], ["B"], ["A"]]), declared(["A"], TEXT)) is None
 
 
 def test_as_many_keys_as_fit():
@@ -141,8 +142,8 @@ def test_the_integers_of_polars(unit, compiled, monkeypatch):
     queries = [Query("agg", Keys(axes), statistics) for axes in (by_words, by_two, some)]
     queries.append(Query("agg", Keys(()), (("p", proportion("k", "Berlin")),)))
     polars = pl.DataFrame({"k": words(400, 7), **numbers})
-    coded, codes_of = [], string_codes.codes_of
-    monkeypatch.setattr(string_codes, "codes_of", lambda *asked: coded.append(codes_of(*asked)) or coded[-1])
+    coded, codes_of = [], short_strings.codes_of
+    monkeypatch.setattr(short_strings, "codes_of", lambda *asked: coded.append(codes_of(*asked)) or coded[-1])
     for query in queries:
         asked = query.each(lambda one: one.protecting(unit) if isinstance(one, Protecting) else one)
         wanted = {key: cells.tolist() for key, cells in totals(polars, check(polars, asked, unit), unit, 1.0).items()}

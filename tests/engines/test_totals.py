@@ -15,8 +15,8 @@ from reference import row_totals, unit_totals
 
 import dpframe as dpf
 from dpframe.accessor import PrivateFrame
-from dpframe.engines import block_units, weights
-from dpframe.engines import cells as cell_numbers
+from dpframe.engines.sums import cells as cell_numbers
+from dpframe.engines.sums import unit_blocks, weights
 from dpframe.engines.totals import totals
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.statistics.capabilities import Protecting
@@ -313,7 +313,7 @@ def test_few_rows_give_the_integers_that_many_give(question, unit, monkeypatch):
     for p in (1.0, 2.0):
         found = [totals(frame, query, unit, p)]
         with monkeypatch.context() as patched:
-            patched.setattr(block_units, "MOST_NUMBERS", -1)  # left to Polars
+            patched.setattr(unit_blocks, "MOST_NUMBERS", -1)  # left to Polars
             found.append(totals(frame, query, unit, p))
             patched.setattr(cell_numbers, "FEW_ROWS", 0)
             patched.setattr(weights, "FEW_ROWS", 0)

@@ -6,8 +6,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from dpframe.engines import weights
-from dpframe.engines.aggregates import Terms
+from dpframe.engines.sums import weights
+from dpframe.engines.sums.addends import Terms
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.statistics import Total
 

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import dpframe as dpf
-from dpframe.engines.source import source_of
+from dpframe.engines.columns.source import source_of
 from dpframe.frames import kinds
 
 EXACT = 1e6

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import dpframe as dpf
-from dpframe.engines.stream_rows import stream_totals
+from dpframe.engines.first_rows import stream_totals
 from dpframe.planning.stream_reach import StreamReach
 from dpframe.queries.keys import KeyAxis, Keys
 from dpframe.queries.query import Query

@@ -196,3 +196,39 @@ def test_an_unknown_part_is_refused(dev, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["dev.py", "test", "--only", "everything"])
     with pytest.raises(SystemExit, match="2"):
         dev.main()
+
+
+def test_each_week_every_slow_test_runs(dev, monkeypatch):
+    """The share moves by one a day; the shares of seven days are all slow tests, each once."""
+    words = []
+    for day in range(100, 107):
+        monkeypatch.setattr(dev.time, "time", lambda day=day: day * 86_400 + 86_399.0)
+        words.append(dev.turn(dev.Setup()))
+    assert sorted(words) == [["--turn", f"{share}/7"] for share in range(7)]
+    assert dev.turn(dev.Setup(whole=True)) == []
+
+
+def test_a_share_of_the_slow_tests_leaves_out_no_other_test(pytestconfig):
+    """Seven shares: each slow test is in one of them, and every other test in all."""
+    conftest = next(one for one in pytestconfig.pluginmanager.get_plugins() if hasattr(one, "turn_of"))
+    mark = {"slow": SimpleNamespace(), "quick": None}
+
+    def items():
+        for number in range(80):
+            kind = "slow" if number % 2 else "quick"
+            yield SimpleNamespace(nodeid=f"{kind}[{number}]", get_closest_marker=lambda name, kind=kind: mark[kind])
+
+    runs = []
+    for share in range(7):
+        left_out = []
+        hook = SimpleNamespace(pytest_deselected=lambda items, left_out=left_out: left_out.extend(items))
+        kept = list(items())
+        conftest.pytest_collection_modifyitems(
+            SimpleNamespace(getoption=lambda name, share=share: f"{share}/7", hook=hook), kept
+        )
+        assert len(kept) + len(left_out) == 80
+        runs.append([one.nodeid for one in kept])
+    assert all(f"quick[{number}]" in run for run in runs for number in range(0, 80, 2))
+    slow = [name for run in runs for name in run if name.startswith("slow")]
+    assert sorted(slow) == sorted(f"slow[{number}]" for number in range(1, 80, 2))
+    assert all(len(run) > 40 for run in runs)

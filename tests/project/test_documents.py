@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 NOTEBOOKS = sorted(ROOT.glob("docs/notebooks/*.ipynb"))
 EXAMPLES = sorted(ROOT.glob("examples/*.py"))
-WITH_NUMBA = {"dpframe.engines.compiled", "dpframe.engines.compiled_names"}
+WITH_NUMBA = {"dpframe.engines.compiled.loops"}
 NOT_HERE = set() if importlib.util.find_spec("numba") else WITH_NUMBA
 COMMANDS = () if importlib.util.find_spec("typer") else ("dpframe.cli.", "dpframe.__main__")
 MODULES = sorted({found.name for found in pkgutil.walk_packages(dpf.__path__, "dpframe.")} - NOT_HERE)
@@ -241,7 +241,7 @@ def test_the_provenance_of_every_verb_fits_the_schema(call, ledger, engine):
 
 def test_the_example_of_the_provenance_fits_the_schema():
     jsonschema = pytest.importorskip("jsonschema")
-    (example,) = blocks(ROOT / "docs" / "provenance.md", "json")
+    (example,) = blocks(ROOT / "docs" / "reference" / "provenance.md", "json")
     jsonschema.Draft202012Validator(SCHEMA).validate(json.loads(example))
 
 
@@ -256,7 +256,7 @@ def test_the_schema_refuses_what_it_should():
 
 
 def test_every_field_of_the_schema_is_documented():
-    text = (ROOT / "docs" / "provenance.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "reference" / "provenance.md").read_text(encoding="utf-8")
     fields = {*SCHEMA["properties"], *SCHEMA["$defs"]["bins"]["properties"], *SCHEMA["$defs"]["keys"]["properties"]}
     for part in ("unit", "cost", "ledger"):
         fields |= set(SCHEMA["properties"][part]["properties"])

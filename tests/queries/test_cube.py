@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from seen import seen
 
 import dpframe as dpf
-from dpframe.engines import kernel_units
 from dpframe.engines.choice import engine_of
-from dpframe.engines.streaming import Reading
+from dpframe.engines.compiled import kernel_units
+from dpframe.engines.engine import Reading
 from dpframe.engines.task import Task
 from dpframe.engines.totals import totals
 from dpframe.errors import InvalidArgument

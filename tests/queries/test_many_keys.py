@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpframe as dpf
-from dpframe.engines import identity
+from dpframe.engines.columns import identity
 from dpframe.queries import keys
 
 MANY = settings(max_examples=200, deadline=None)

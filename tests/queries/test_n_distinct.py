@@ -14,8 +14,8 @@ from scipy.stats import binom
 
 import dpframe as dpf
 from dpframe import InvalidArgument, InvalidType, MissingArgument, PrivacyUnit, WrongDtype
-from dpframe.engines.spill import Spill
-from dpframe.engines.streaming import Reading
+from dpframe.engines.engine import Reading
+from dpframe.engines.pieces.unit_parts import Spill
 from dpframe.engines.totals import totals
 
 HELD = {  # who holds what; how many values that makes of 1, 2, 3 and 10 for each

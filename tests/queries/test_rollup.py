@@ -14,7 +14,7 @@ from seen import seen
 
 import dpframe as dpf
 from dpframe import noise
-from dpframe.engines import kernel_units
+from dpframe.engines.compiled import kernel_units
 from dpframe.engines.totals import totals
 from dpframe.planning import sensitivity
 from dpframe.queries.keys import KeyAxis, Keys

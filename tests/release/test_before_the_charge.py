@@ -21,7 +21,7 @@ import polars as pl
 import pytest
 
 import dpframe as dpf
-from dpframe.engines import no_rows
+from dpframe.engines import schema
 from dpframe.errors import ReleaseFailed
 from dpframe.frames import register
 from dpframe.release import measuring, preparing, results
@@ -288,13 +288,13 @@ def test_97_the_rehearsal_runs_no_code_of_a_lazy_frame():
 
 def test_97_the_rehearsal_sees_neither_rows_nor_levels(engine):
     frame = engine({"x": [0.5, SECRET], "who": ["Ann", "Bob"], "left": [1, 2]})
-    found = no_rows.emptied(frame, ["x", "who"])
+    found = schema.emptied(frame, ["x", "who"])
     assert list(found.columns) == ["x", "who"]
     assert len(found) == 0
     if engine.is_pandas:
-        levels = no_rows.emptied(frame.astype({"who": "category"}), ["who"])
+        levels = schema.emptied(frame.astype({"who": "category"}), ["who"])
         assert list(levels["who"].cat.categories) == []
-        assert no_rows.dtypes_of(frame.astype({"who": "category"}), ["who"]) == ["category"]
+        assert schema.dtypes_of(frame.astype({"who": "category"}), ["who"]) == ["category"]
 
 
 def test_97_what_was_answered_once_is_not_tried_again_but_true_is_not_1(engine, monkeypatch):

@@ -14,7 +14,7 @@ import pytest
 
 import dpframe as dpf
 from dpframe import noise
-from dpframe.engines.stream_rows import stream_totals
+from dpframe.engines.first_rows import stream_totals
 from dpframe.mechanisms.gaussian import Gaussian
 from dpframe.mechanisms.laplace import Laplace
 from dpframe.queries.keys import Keys

@@ -14,7 +14,7 @@ import pytest
 import dpframe as dpf
 from assurance.engines import as_dask, as_dataset, as_relation, in_pandas
 from dpframe import engines
-from dpframe.engines import kernels
+from dpframe.engines.compiled import kernels
 from dpframe.engines.totals import WAY_CHANGES
 from dpframe.queries import row_functions
 from dpframe.queries.products import bernstein, pair_cells, two_sided
@@ -295,8 +295,8 @@ def test_145_all_numbers_of_rows_at_which_the_way_changes_are_tried():
     """A new one in an engine is to be named there, or here if no row function is read by it."""
     other = {"PARALLEL_ROWS", "MOST_ROWS", "EXACT_ROWS"}  # of histograms, of pieces of Spark, of one unit
     found = set()
-    for module in pkgutil.iter_modules(engines.__path__, engines.__name__ + "."):
-        if module.name.rpartition(".")[2] in ("compiled", "compiled_names"):
+    for module in pkgutil.walk_packages(engines.__path__, engines.__name__ + "."):
+        if module.name.rpartition(".")[2] == "loops":
             continue
         for name, value in vars(importlib.import_module(module.name)).items():
             if type(value) is int and (name == "BLOCK" or name.endswith("_ROWS")) and name not in other:

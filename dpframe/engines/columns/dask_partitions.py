@@ -1,0 +1,170 @@
+"""Partitions of Dask as Polars frames of one schema, whatever dtypes each of them has.
+
+Dask declares dtypes and does not enforce them: a column of integers has partitions of floats where values are missing,
+and 1 and 1.0 have different hashes. So each partition is brought to the dtypes that are declared, exactly: no two
+values become one, and what a dtype cannot hold is missing. None of this can fail on a value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dpframe.engines.columns import pandas_columns
+from dpframe.engines.columns.pandas_columns import MOST_TICKS, each
+
+NOT_A_TIME = np.iinfo(np.int64).min
+UNITS_OF_TIME = ("ms", "us", "ns")
+FLOATS = {"f2": pl.Float32(), "f4": pl.Float32(), "f8": pl.Float64()}
+READ_FROM_ARROW = ("boolean", "integer", "float32", "float64", "decimal128", "string", "large_string", "date32")
+
+
+def dtype_of(dtype: Any) -> pl.DataType | None:
+    """The Polars dtype that holds each value of a pandas dtype and no two as one; None where nothing is proven.
+
+    Nothing is of objects, of seconds (which become milliseconds, and wrap), and of categories that are no texts, or
+    that Dask does not know.
+    """
+    kind, _ = pandas_columns.kind_of(dtype)
+    if kind == "arrow":
+        return _dtype_of_arrow(dtype.pyarrow_dtype)
+    if kind == "category":
+        return pl.String() if _are_texts(dtype.categories) else None
+    if kind == "text":
+        return None if dtype.storage == "python" else pl.String()
+    if kind == "datetime" and not isinstance(dtype, np.dtype):
+        return pl.Datetime(dtype.unit, "UTC") if dtype.unit in UNITS_OF_TIME else None
+    plain = dtype if isinstance(dtype, np.dtype) else getattr(dtype, "numpy_dtype", None)  # of masked arrays
+    return None if kind == "other" or plain is None else _dtype_of_numpy(plain)
+
+
+def _dtype_of_numpy(dtype: np.dtype[Any]) -> pl.DataType | None:
+    if dtype.kind == "b":
+        return pl.Boolean()
+    if dtype.kind in "iu":
+        named: pl.DataType = getattr(pl, f"{'U' if dtype.kind == 'u' else ''}Int{8 * dtype.itemsize}")()
+        return named
+    if dtype.kind in "mM":
+        unit, step = np.datetime_data(dtype)
+        temporal: Any = pl.Datetime if dtype.kind == "M" else pl.Duration
+        return temporal(unit) if unit in UNITS_OF_TIME and step == 1 else None
+    return FLOATS.get(dtype.str[1:])
+
+
+def _dtype_of_arrow(dtype: Any) -> pl.DataType | None:
+    import pyarrow
+
+    types = pyarrow.types
+    timed = (types.is_timestamp(dtype) or types.is_duration(dtype)) and dtype.unit in UNITS_OF_TIME
+    if not timed and not any(getattr(types, f"is_{name}")(dtype) for name in READ_FROM_ARROW):
+        return None
+    if types.is_decimal(dtype) and dtype.scale < 0:
+        return None
+    if types.is_timestamp(dtype) and dtype.tz is not None:
+        return pl.Datetime(dtype.unit, "UTC")
+    return pl.Series(pl.from_arrow(pyarrow.array([], type=dtype))).dtype
+
+
+def _are_texts(categories: Any) -> bool:
+    from dask.dataframe.utils import UNKNOWN_CATEGORIES
+
+    return all(isinstance(category, str) and category != UNKNOWN_CATEGORIES for category in categories)
+
+
+def frame_of(partition: Any, dtypes: Mapping[str, pl.DataType]) -> pl.DataFrame:
+    """A pandas partition with these columns and dtypes; of no columns, one of its number of rows."""
+    if not dtypes:
+        return pl.DataFrame({"": pl.zeros(len(partition), dtype=pl.Int8, eager=True)})
+    return pl.DataFrame([column_of(partition[name], dtype).alias(name) for name, dtype in dtypes.items()])
+
+
+def column_of(series: Any, dtype: pl.DataType) -> pl.Series:
+    """A pandas column as its dtype says; a value that it cannot hold exactly is missing.
+
+    A cast that leads back to each value made no two of them one. Numbers stay numbers and texts texts: 1 and 1.0 are
+    one value of a column of numbers, and their texts would be two.
+    """
+    column = _as_it_is(series, dtype)
+    if column.dtype == dtype:
+        return column
+    nothing = pl.Series([None], dtype=dtype)
+    if _family(column.dtype) != _family(dtype):
+        return nothing.new_from_index(0, len(column))
+    cast = column.cast(dtype, strict=False)
+    return cast.zip_with(cast.cast(column.dtype, strict=False).eq_missing(column), nothing)
+
+
+def _family(dtype: pl.DataType) -> str:
+    """Dtypes of which values may be the same."""
+    if dtype == pl.Boolean or dtype.is_numeric():
+        return "numbers"
+    if dtype in (pl.String, pl.Categorical, pl.Enum):
+        return "texts"
+    if dtype == pl.Datetime:
+        return "times" if dtype.time_zone is None else "instants"  # type: ignore[attr-defined]
+    return "times" if dtype == pl.Date else str(dtype.base_type())
+
+
+def _as_it_is(series: Any, dtype: pl.DataType) -> pl.Series:
+    """A pandas column with the dtype that it has; where it holds Python objects, those of `dtype` among them."""
+    kind, _ = pandas_columns.kind_of(series.dtype)
+    if kind in ("category", "object") or pandas_columns.is_coded(series.dtype):
+        objects = series.astype(object).to_numpy(dtype=object)
+        return pl.Series(each(objects, _object_of(dtype)).tolist(), dtype=dtype)
+    if isinstance(series.dtype, np.dtype):
+        return _of_numpy(series.to_numpy())
+    if kind == "datetime":
+        naive = _of_numpy(series.dt.tz_convert("UTC").dt.tz_localize(None).to_numpy())
+        return naive.dt.replace_time_zone("UTC")
+    import pyarrow
+
+    return pl.Series(pl.from_arrow(pyarrow.array(series, from_pandas=True)))
+
+
+def _of_numpy(values: NDArray[Any]) -> pl.Series:
+    if values.dtype.kind in "mM" and np.datetime_data(values.dtype)[0] == "s":
+        ticks = values.view(np.int64)
+        fits = (ticks >= -(MOST_TICKS // 1000)) & (ticks <= MOST_TICKS // 1000)  # NaT does not
+        milliseconds = np.where(fits, ticks, 0) * 1000
+        milliseconds[~fits] = NOT_A_TIME
+        return pl.Series(milliseconds.view(f"{values.dtype.kind}8[ms]"))
+    if values.dtype.kind == "f" and values.dtype.itemsize == 2:
+        values = values.astype(np.float32)
+    if values.dtype.kind == "f" and values.dtype.itemsize > 8:
+        with np.errstate(over="ignore"):
+            narrow = values.astype(np.float64)
+        values = np.where(narrow.astype(values.dtype) == values, narrow, np.nan)
+    return pl.Series(np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("=")))
+
+
+def _object_of(dtype: pl.DataType) -> Callable[[Any], Any]:
+    """A Python object as a value of a dtype of texts or numbers; None where it is none exactly."""
+
+    def text(value: Any) -> str | None:
+        try:
+            return str(value) if isinstance(value, str) and value.encode() is not None else None
+        except UnicodeEncodeError:
+            return None
+
+    def number(value: Any) -> Any:
+        try:
+            if not isinstance(value, (bool, int, float, np.bool_, np.integer, np.floating)):
+                return None
+            typed = float(value) if dtype.is_float() else int(value)
+            if dtype == pl.Float32:
+                typed = float(np.float32(typed))
+            fits = typed == value and (dtype.is_float() or low <= typed <= high)
+            return (bool(typed) if dtype == pl.Boolean else typed) if fits else None
+        except Exception:  # NaN and infinities among integers, overflow
+            return None
+
+    low, high = 0, 1
+    if dtype.is_integer():
+        low, high = (pl.select(end).item() for end in (dtype.min(), dtype.max()))  # type: ignore[attr-defined]
+    if dtype == pl.String:
+        return text
+    return number if dtype == pl.Boolean or dtype.is_integer() or dtype.is_float() else lambda value: None

@@ -1,0 +1,162 @@
+"""Keys that are found: how values of a column are written down, and which label each of them gets.
+
+A key's label depends on its value alone, never on the row that it was met in: both zeros are 0.0, 1 and 1.0 are one key
+with one label, a missing value is None. The dtype of labels depends on the schema alone. In pandas one missing value
+turns integers into floats, and one odd value any column into objects: so plain numbers and objects are one kind of
+column here, whose keys are written down as text (`code_of`) and whose labels are Python objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from dpframe.engines.columns.identity import NOTHING, UNNAMED, Identity, code_of, stored, value_of
+from dpframe.engines.columns.source import ColumnType, Source, tick_of
+from dpframe.errors import InvalidArgument, WrongDtype, shown
+from dpframe.queries.discovery import FoundAxis
+from dpframe.queries.keys import kind_of
+from dpframe.queries.sameness import SPAN, same_key
+
+UNITS = {1: "ns", 10**3: "us", 10**6: "ms"}
+CODED = ("integer", "float", "objects")  # forms of identity of what pandas may turn into another by a single value
+
+
+def is_coded(column: ColumnType) -> bool:
+    """Tell whether keys of a column are written down as text: of pandas, plain numbers and objects."""
+    return column.polars is None and column.identity is not None and column.identity.form in CODED
+
+
+def dtype_of(column: ColumnType) -> pl.DataType | None:
+    """The Polars dtype of the labels of a column that is not coded; None where there is none."""
+    identity = column.identity
+    if identity is None:
+        return None
+    if column.polars in (pl.Categorical, pl.Enum):
+        return pl.String()
+    if identity.form == "ticks" and column.polars is None:
+        unit: Any = UNITS.get(identity.tick)
+        if unit is None:
+            return None
+        zone = column.dtype.partition(", ")[2].rstrip("]") or None  # datetime64[ns, Europe/Berlin]
+        return pl.Duration(unit) if identity.token == SPAN else pl.Datetime(unit, zone if column.aware else None)
+    if column.polars is None:
+        return pl.String() if identity.form == "text" else None
+    if identity.form == "ticks" and identity.tick != (1 if column.polars == pl.Time else tick_of(column.polars)):
+        return None  # of Arrow's seconds and clocks, which Polars holds in other steps
+    return column.polars
+
+
+def form_of(column: ColumnType) -> str:
+    """The form in which values of a column are written down: those of another one would be read as other keys."""
+    return "Python objects" if is_coded(column) else str(dtype_of(column))
+
+
+def check_labels(source: Source, axis: FoundAxis) -> None:
+    """Refuse columns whose values have no label of their own, and known keys that a column cannot hold."""
+    discovery = axis.discovery
+    assert discovery is not None
+    for position, name in enumerate(axis.columns):
+        column = source.column(name)
+        if not is_coded(column) and dtype_of(column) is None:
+            raise WrongDtype(
+                f"column {name!r} must have a dtype whose values can be told apart and named to find keys in it, "
+                f"unlike {column.dtype}. Cast it to integers, strings or another time unit."
+            )
+        for row in discovery.known:
+            if _code(row[position], column) in (NOTHING, UNNAMED):
+                raise InvalidArgument(
+                    f"known of column {name!r} must convert exactly to its dtype {column.dtype}, unlike "
+                    f"{shown(row[position])}. Leave it out, or write it as the column does."
+                )
+
+    codes = codes_of_known(source, axis)
+    for code, row in zip(codes, discovery.known, strict=True):
+        if codes.count(code) > 1:
+            raise InvalidArgument(
+                f"known must be distinct as the columns compare them, but {shown(row)} is there again in other words. "
+                "Name each value once."
+            )
+
+
+def _identity(column: ColumnType) -> Identity:
+    assert column.identity is not None
+    return column.identity
+
+
+def codes_of_known(source: Source, axis: FoundAxis) -> list[tuple[Any, ...]]:
+    """The known keys as the values of their columns are written down."""
+    assert axis.discovery is not None
+    columns = [source.column(name) for name in axis.columns]
+    return [
+        tuple(_code(value, column) for value, column in zip(row, columns, strict=True)) for row in axis.discovery.known
+    ]
+
+
+def _code(value: Any, column: ColumnType) -> Any:
+    return code_of(value) if is_coded(column) else stored(value, _identity(column))
+
+
+def told_apart(code: Any, column: ColumnType) -> Any:
+    """A key that was found as `identity.stored` writes one that is declared."""
+    if not is_coded(column) or code is None:
+        return code
+    value, identity = value_of(code), _identity(column)
+    if identity.form == "objects":
+        return same_key(value)
+    if identity.form == "float" and isinstance(value, float):
+        return value  # also an infinite one, which nobody can declare
+    return stored(value, identity)
+
+
+def labels(codes: pl.Series, column: ColumnType) -> Any:
+    """The labels of keys of a column: a Polars column, or for pandas' numbers and objects an array of Python values."""
+    if is_coded(column):
+        objects = np.empty(len(codes), dtype=object)
+        objects[:] = [value_of(code) for code in codes.to_list()]
+        return objects
+    dtype, identity = dtype_of(column), _identity(column)
+    assert dtype is not None
+    if identity.form == "decimal":
+        values = [None if code is None else _decimal(int(code), identity.scale) for code in codes.to_list()]
+        return pl.Series(values, dtype=dtype)
+    if identity.form == "nothing":
+        return pl.Series([None] * len(codes), dtype=pl.Null)
+    if dtype == pl.Datetime and getattr(dtype, "time_zone", None) is not None:
+        plain: Any = pl.Datetime(dtype.time_unit)  # type: ignore[attr-defined]
+        return codes.cast(pl.Int64).cast(plain).dt.replace_time_zone("UTC").dt.convert_time_zone(dtype.time_zone)  # type: ignore[attr-defined]
+    return codes.cast(pl.Int64).cast(dtype) if dtype in (pl.Datetime, pl.Duration, pl.Time) else codes.cast(dtype)
+
+
+def _decimal(steps: int, scale: int) -> Decimal:
+    """The decimal of so many steps of 10**-scale: exact, unlike arithmetic, which keeps 28 digits."""
+    return Decimal((int(steps < 0), tuple(map(int, str(abs(steps)))), -scale))
+
+
+def in_order(columns: Sequence[Any]) -> pl.Series:
+    """The places of keys in the order of their labels: numbers, texts, times; missing ones last."""
+    named = {f"key{number}": column for number, column in enumerate(columns)}
+    table = pl.DataFrame([_sortable(column).alias(name) for name, column in named.items()])
+    return table.select(pl.arg_sort_by(table.columns, nulls_last=True)).to_series()
+
+
+def _sortable(column: Any) -> pl.Series:
+    """A column that sorts as its labels do: itself, or of Python values their ranks."""
+    if isinstance(column, pl.Series):
+        return column
+    ranked = [_ranked(value) for value in column]
+    ranks = {value: rank for rank, value in enumerate(sorted(set(ranked)))}
+    return pl.Series([ranks[value] for value in ranked], dtype=pl.Int64)
+
+
+def _ranked(value: Any) -> tuple[str, Any]:
+    """Of one kind are values that Python compares."""
+    kind = kind_of(value) if value is not None else "~"  # after every other
+    if kind in ("datetime", "time"):
+        aware = value.tzinfo is not None
+        return (f"{kind}{aware}", value)
+    return (kind, value if value is not None else 0)

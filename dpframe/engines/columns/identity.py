@@ -1,0 +1,424 @@
+"""Identity is not value: how columns that name units or keys are told apart, with a proof for each dtype.
+
+Whatever stands in such a column is turned into something that the engine compares exactly: an integer, a float or a
+text. Two different values of the column must never become one: two people would be one unit and move a total by twice
+its sensitivity, and a key's cell would take rows of another key. `identity_of` and its like list the dtypes for which
+this is proven, each with its proof; `of_rows` does it. A column of any other dtype has no identity and is refused by
+its schema, before anything is charged: long doubles (no engine holds them), decimals of 256 bits, binary, lists.
+
+Declared keys are turned into the same (`stored`), also from the schema alone, so that two keys which the column cannot
+tell apart are found before the charge and each row has at most one cell.
+
+Keys of pandas are written down as text (`code_of`): one text for each value, whichever object or dtype it came as. 1,
+1.0 and True are one key there, as `sameness` says, and have one text; from the text comes back one Python value, the
+label. What nobody could declare as a key (a tuple, bytes, a time between two microseconds) has no label: `UNNAMED`.
+Arrow lets a column of strings hold any bytes, and Polars takes them over unseen: they are told apart byte by byte like
+all strings, and have no label either (`without_bytes`).
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dpframe.queries.sameness import AWARE, CLOCK, NAIVE, SPAN, same_key
+
+Integers = NDArray[np.int64]
+Form = Literal["integer", "float", "decimal", "text", "ticks", "objects", "nothing"]
+
+NOWHERE = -1  # the position of what is none of the declared keys
+DAY = 86_400 * 10**9
+TICKS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}  # nanoseconds
+LARGEST = 2**1023  # no float is larger than twice that
+
+EPOCHS = {NAIVE: datetime(1970, 1, 1), AWARE: datetime(1970, 1, 1, tzinfo=UTC)}
+STRING, WHOLE, FLOATING, QUOTIENT, TIMES, UNNAMED = "s", "n", "f", "q", "t", "x"  # the first letters
+LOW, HIGH = -(2**63), 2**64  # between them a whole number is written in digits
+LARGE = 10**300
+
+NEXT = "[89ab][0-9a-f]"  # a byte that goes on with a character
+UTF8 = (  # well-formed UTF-8 in digits: the table of RFC 3629, section 4
+    "^(?:[0-7][0-9a-f]"
+    f"|(?:c[2-9a-f]|d[0-9a-f]){NEXT}"
+    f"|(?:e0[ab][0-9a-f]|e[1-9abcef]{NEXT}|ed[89][0-9a-f]){NEXT}"
+    f"|(?:f0[9ab][0-9a-f]|f[1-3]{NEXT}|f48[0-9a-f]){NEXT}{NEXT}"
+    ")*$"
+)
+
+
+class _Nothing:
+    """The place of a key that no value of its column can equal."""
+
+    def __repr__(self) -> str:
+        return "NOTHING"
+
+
+NOTHING = _Nothing()
+
+
+@dataclass(frozen=True)
+class Identity:
+    """As what the values of a column are told apart."""
+
+    form: Form
+    low: int = 0  # the ends of integers, and of the steps of decimals
+    high: int = 0
+    scale: int = 0  # digits after the point
+    bits: int = 64  # of floats
+    tick: int = 1  # nanoseconds in one step of the integers that dates and times are stored as
+    token: str = NAIVE  # what these are since: what their tokens begin with
+    levels: frozenset[str] | None = None  # of an Enum
+
+
+OBJECTS, TEXT, NULLS = Identity("objects"), Identity("text"), Identity("nothing")
+
+
+def integers(bits: int, *, signed: bool = True) -> Identity:
+    """Integers as they are."""
+    return Identity("integer", -(2 ** (bits - 1)) if signed else 0, 2 ** (bits - 1 if signed else bits) - 1)
+
+
+def ticks(tick: int, token: str, bits: int = 64) -> Identity:
+    """Dates and times as the integers that they are stored as: the same bits, so no two become one."""
+    return Identity("ticks", -(2 ** (bits - 1)), 2 ** (bits - 1) - 1, tick=tick, token=token)
+
+
+def identity_of(dtype: pl.DataType) -> Identity | None:
+    """The identity of a Polars column; None where nothing is proven. The proofs are those of `of_rows`."""
+    bits = int("".join(filter(str.isdigit, str(dtype))) or 0) if dtype.is_integer() or dtype.is_float() else 0
+    if dtype == pl.Boolean:
+        return Identity("integer", 0, 1)
+    if dtype.is_integer():
+        return integers(bits, signed=not dtype.is_unsigned_integer())
+    if dtype.is_float():
+        return Identity("float", bits=bits) if bits in (16, 32, 64) else None
+    if dtype.is_decimal():
+        most = 10 ** (dtype.precision or 38) - 1  # type: ignore[attr-defined]
+        return Identity("decimal", -most, most, scale=dtype.scale or 0)  # type: ignore[attr-defined]
+    if dtype == pl.Datetime:
+        token = NAIVE if dtype.time_zone is None else AWARE  # type: ignore[attr-defined]
+        return ticks(TICKS[dtype.time_unit], token)  # type: ignore[attr-defined]
+    if dtype == pl.Duration:
+        return ticks(TICKS[dtype.time_unit], SPAN)  # type: ignore[attr-defined]
+    if dtype == pl.Enum:
+        return Identity("text", levels=frozenset(dtype.categories))  # type: ignore[attr-defined]
+    plain: dict[Any, Identity] = {
+        pl.String: TEXT,
+        pl.Categorical: TEXT,
+        pl.Date: ticks(DAY, NAIVE, bits=32),
+        pl.Time: ticks(1, CLOCK),
+        pl.Null: NULLS,
+    }
+    return plain.get(dtype.base_type())
+
+
+def of_rows(values: pl.Expr, dtype: pl.DataType) -> pl.Expr:
+    """The values of a Polars column as what they are told apart by; none of these expressions can fail on a value.
+
+    - Integers, strings: as they are. Strings are UTF-8 and are compared byte by byte.
+    - Booleans: 0 and 1.
+    - Integers of 128 bits, which Arrow does not number: their digits, of which each integer has its own.
+    - Floats: a wider float holds each narrower one exactly. Both zeros are one value and NaN is missing, as everywhere.
+    - Decimals: the integer of their smallest steps, of which a column has one size, in digits.
+    - Dates, datetimes, durations and times: the integer that they are stored as, whatever it would be read as.
+    - Categorical and Enum: their strings, of which no two categories have the same.
+    """
+    if dtype == pl.Boolean:
+        return values.cast(pl.UInt8)
+    if dtype.is_float():
+        number = values.cast(pl.Float64)  # Polars would leave an added 0.0 out
+        return pl.when(number == 0.0).then(0.0).otherwise(number).fill_nan(None)
+    if dtype.is_decimal():
+        return values.to_physical().cast(pl.String)
+    if dtype in (pl.Categorical, pl.Enum) or (dtype.is_integer() and "128" in str(dtype)):
+        return values.cast(pl.String)
+    if dtype == pl.Null:
+        return values.cast(pl.Int64)
+    return values.to_physical() if dtype.is_temporal() else values
+
+
+def identity_of_numpy(dtype: np.dtype[Any]) -> Identity | None:
+    """The identity of a pandas column of a NumPy dtype, which comes over bit by bit (halves as the same floats)."""
+    bits = 8 * dtype.itemsize
+    if dtype.kind in "iu":
+        return integers(bits, signed=dtype.kind == "i")
+    if dtype.kind == "f":
+        return Identity("float", bits=bits) if bits in (16, 32, 64) else None  # a long double has no exact column
+    if dtype.kind in "mM":
+        unit, step = np.datetime_data(dtype)
+        token = NAIVE if dtype.kind == "M" else SPAN
+        return ticks(TICKS[unit], token) if unit in TICKS and step == 1 else None
+    return {"b": Identity("integer", 0, 1), "O": OBJECTS}.get(dtype.kind)
+
+
+def identity_of_arrow(dtype: Any) -> Identity | None:
+    """The identity of a pandas column of an Arrow type. Dates and times come over as the integers they are stored as.
+
+    Polars would read seconds as milliseconds (which wrap), and times past midnight as missing.
+    """
+    import pyarrow
+
+    types = pyarrow.types
+    while types.is_dictionary(dtype):
+        dtype = dtype.value_type
+    if types.is_timestamp(dtype):
+        return ticks(TICKS[dtype.unit], NAIVE if dtype.tz is None else AWARE)
+    if types.is_duration(dtype):
+        return ticks(TICKS[dtype.unit], SPAN)
+    if types.is_time(dtype):
+        return ticks(TICKS[dtype.unit], CLOCK, dtype.bit_width)
+    if types.is_date(dtype):
+        return ticks(DAY, NAIVE, bits=32) if types.is_date32(dtype) else ticks(TICKS["ms"], NAIVE)
+    if types.is_integer(dtype):
+        return integers(dtype.bit_width, signed=types.is_signed_integer(dtype))
+    if types.is_floating(dtype):
+        return Identity("float", bits=dtype.bit_width)
+    if types.is_decimal(dtype) and dtype.bit_width <= 128 and dtype.scale >= 0:
+        most = 10**dtype.precision - 1
+        return Identity("decimal", -most, most, scale=dtype.scale)
+    if types.is_boolean(dtype):
+        return Identity("integer", 0, 1)
+    is_view = getattr(types, "is_string_view", lambda _: False)
+    if types.is_string(dtype) or types.is_large_string(dtype) or is_view(dtype):
+        return TEXT
+    return NULLS if types.is_null(dtype) else None
+
+
+def arrow_storage(array: Any) -> Any:
+    """An Arrow array whose dates and times are the integers that they are stored as: not one bit changes."""
+    import pyarrow
+
+    types = pyarrow.types
+    chunks = array.chunks if isinstance(array, pyarrow.ChunkedArray) else [array]
+    plain = array.type
+    while types.is_dictionary(plain):
+        plain = plain.value_type
+    if not types.is_temporal(plain):
+        return array
+    while types.is_dictionary(array.type):
+        chunks = [chunk.dictionary_decode() for chunk in chunks]
+        array = pyarrow.chunked_array(chunks, type=array.type.value_type)
+    storage = pyarrow.int32() if plain.bit_width == 32 else pyarrow.int64()
+    return pyarrow.chunked_array([chunk.view(storage) for chunk in chunks], type=storage)
+
+
+def stored(value: Any, identity: Identity) -> Any:
+    """A declared key as the column's values are told apart by; NOTHING if none can equal it, None for missing ones."""
+    if value is None:
+        return None
+    token = same_key(value)
+    if identity.form == "objects":
+        return token
+    if identity.form == "text":
+        fits = isinstance(token, str) and (identity.levels is None or token in identity.levels)
+        return token if fits else NOTHING
+    if identity.form == "ticks":
+        return _ticks(token, identity)
+    if identity.form == "integer" and type(token) is int and identity.high < 2**64:  # as nearly all are
+        return token if identity.low <= token <= identity.high else NOTHING
+    if not isinstance(token, int | float | Fraction) or not -LARGEST < token < LARGEST or identity.form == "nothing":
+        return NOTHING
+    if identity.form == "float":
+        return _float(token, identity.bits)
+    typed = Fraction(repr(value)) if identity.form == "decimal" and type(value) is float else Fraction(token)
+    steps = typed * 10**identity.scale  # of a float the decimal that was typed: 0.1 is the decimal 0.1
+    if steps.denominator != 1 or not identity.low <= steps <= identity.high:
+        return NOTHING
+    as_digits = identity.form == "decimal" or identity.high >= 2**64
+    return str(int(steps)) if as_digits else int(steps)
+
+
+def _ticks(token: Any, identity: Identity) -> Any:
+    if not isinstance(token, tuple) or token[0] != identity.token:
+        return NOTHING
+    count, rest = divmod(token[1], identity.tick)
+    return int(count) if rest == 0 and identity.low < count <= identity.high else NOTHING  # the lowest is NaT
+
+
+def _float(number: int | float | Fraction, bits: int) -> Any:
+    wide = float(number)
+    with np.errstate(over="ignore"):
+        narrow = float(np.dtype(f"f{bits // 8}").type(wide))
+    return wide + 0.0 if wide == number and narrow == wide else NOTHING
+
+
+@dataclass(frozen=True)
+class Declared:
+    """The declared keys of one column, as its values are told apart: each once, by position."""
+
+    values: tuple[Any, ...]  # what is stored at each position; NOTHING is not among them, nor is a missing key
+    missing: int  # the position of a missing value, after the others; NOWHERE if it is not declared
+    rows: Integers  # the position of each combination's key; NOWHERE for one that no value equals
+
+    @property
+    def size(self) -> int:
+        """The number of positions."""
+        return len(self.values) + (self.missing != NOWHERE)
+
+
+def declared(values: Sequence[Any], identity: Identity) -> Declared:
+    """The keys of one column as they were declared, one for each combination."""
+    kept = values if _are_stored(values, identity) else [stored(value, identity) for value in values]
+    return as_stored(kept)
+
+
+def _are_stored(values: Sequence[Any], identity: Identity) -> bool:
+    """Tell whether all keys are stored as they were declared: integers among integers, or text."""
+    kinds = set(map(type, values))
+    if kinds == {int} and identity.form == "integer" and identity.high < 2**64:
+        return bool(identity.low <= min(values) and max(values) <= identity.high)
+    return kinds == {str} and identity.form == "text" and identity.levels is None
+
+
+def as_stored(kept: Sequence[Any]) -> Declared:
+    """The same of keys as they are stored."""
+    different = dict.fromkeys(kept)
+    if len(different) == len(kept) and None not in different and NOTHING not in different:
+        return Declared(tuple(different), NOWHERE, np.arange(len(kept), dtype=np.int64))
+    known: dict[Any, int] = {}
+    for key in kept:
+        if key is not None and key is not NOTHING:
+            known.setdefault(key, len(known))
+    missing = len(known) if any(key is None for key in kept) else NOWHERE
+    places = {**known, None: missing, NOTHING: NOWHERE}
+    return Declared(tuple(known), missing, np.array([places[key] for key in kept], dtype=np.int64))
+
+
+def combined(outer: Integers, inner: Integers, size: int) -> Integers:
+    """One number for each pair of positions, `size` of the inner ones; NOWHERE where either is nowhere."""
+    both: Integers = outer * size + inner
+    both[(outer < 0) | (inner < 0)] = NOWHERE
+    return both
+
+
+def combinations(columns: Sequence[Declared]) -> list[Integers]:
+    """The different combinations of the first columns, of the first two, ... as `combined` numbers, in order.
+
+    The number of a combination is its position there, combined with the next column's. Each is below 2**61, since no
+    more than 2**30 keys are declared.
+    """
+    different = []
+    rows = columns[0].rows
+    for column in columns[1:]:
+        both = combined(rows, column.rows, column.size)
+        different.append(np.unique(both[both >= 0]))
+        rows = np.where(both < 0, NOWHERE, np.searchsorted(different[-1], both))
+    return [*different, rows]
+
+
+def twice(columns: Sequence[Declared]) -> tuple[int, int] | None:
+    """The places of two combinations that the columns cannot tell apart; None if there are none."""
+    rows = combinations(columns)[-1]
+    places = np.flatnonzero(rows >= 0)
+    _, first, group = np.unique(rows[places], return_index=True, return_inverse=True)
+    again = np.flatnonzero(first[group] != np.arange(places.size))
+    return (int(places[first[group[again[0]]]]), int(places[again[0]])) if again.size else None
+
+
+def code_of(value: Any) -> str | None:
+    """A value as text; None for None. NaN is missing, and is not asked for here."""
+    if value is None:
+        return None
+    token = same_key(value)
+    if isinstance(token, str):
+        return UNNAMED if any("\ud800" <= letter <= "\udfff" for letter in token) else STRING + token
+    if isinstance(token, tuple):
+        return _code_of_time(token)
+    if isinstance(token, float) and not math.isfinite(token):
+        return _floating(token)
+    exact = Fraction(token)
+    if exact.denominator == 1 and LOW <= exact < HIGH:
+        return f"{WHOLE}{int(exact)}"
+    if (floating := _as_float(exact)) is not None:
+        return _floating(floating)
+    if abs(exact) >= LARGE or LARGE % exact.denominator:
+        return UNNAMED
+    if exact.denominator == 1:
+        return f"{WHOLE}{int(exact)}"
+    return f"{QUOTIENT}{exact.numerator}/{exact.denominator}"
+
+
+def _as_float(value: Fraction) -> float | None:
+    """The float that is exactly this number, if there is one."""
+    try:
+        floating = float(value)
+    except OverflowError:
+        return None
+    return floating if Fraction(floating) == value else None
+
+
+def _floating(value: float) -> str:
+    """The bits of a float, as an integer."""
+    return f"{FLOATING}{struct.unpack('<q', struct.pack('<d', value))[0]}"
+
+
+def _code_of_time(token: tuple[Any, ...]) -> str:
+    """Times of whole microseconds in the years 1 to 9999, which Python has."""
+    kind, *ticks = token
+    if kind not in (NAIVE, AWARE, SPAN, CLOCK) or not isinstance(ticks[0], int) or ticks[0] % 1000:
+        return UNNAMED
+    try:
+        _time_of(kind, ticks[0])
+    except (OverflowError, ValueError):
+        return UNNAMED
+    return f"{TIMES}{kind}|{ticks[0]}"
+
+
+def _time_of(kind: str, ticks: int) -> Any:
+    span = timedelta(microseconds=ticks // 1000)
+    if kind == SPAN:
+        return span
+    return (EPOCHS[NAIVE] + span).time() if kind == CLOCK else EPOCHS[kind] + span
+
+
+def value_of(code: str | None) -> Any:
+    """The Python value that a text stands for."""
+    if code is None:
+        return None
+    kind, text = code[0], code[1:]
+    if kind == STRING:
+        return text
+    if kind == WHOLE:
+        return int(text)
+    if kind == FLOATING:
+        return struct.unpack("<d", struct.pack("<q", int(text)))[0]
+    if kind == QUOTIENT:
+        return _as_decimal(Fraction(text))
+    name, _, ticks = text.partition("|")
+    return _time_of(name, int(ticks))
+
+
+def _as_decimal(value: Fraction) -> Decimal:
+    """A quotient that is a decimal, exactly, with no more digits than it needs."""
+    digits = next(digits for digits in range(301) if 10**digits % value.denominator == 0)
+    sign = 1 if value < 0 else 0
+    written = abs(value.numerator) * (10**digits // value.denominator)
+    return Decimal((sign, tuple(map(int, str(written))), -digits))
+
+
+def without_bytes(table: pl.DataFrame, names: list[str]) -> pl.DataFrame:
+    """The rows whose strings in these columns are text, or missing: the others have no name that could be shown."""
+    for name in names:
+        if table.schema[name] == pl.String and not _all_text(table[name]):
+            digits = table[name].cast(pl.Binary).bin.encode("hex")
+            table = table.filter(digits.str.contains(UTF8).fill_null(True))
+    return table
+
+
+def _all_text(column: pl.Series) -> bool:
+    """True where all are: the quick way. It may be False where only bytes that stand for no row are none."""
+    try:
+        column.cast(pl.Binary).cast(pl.String)
+    except pl.exceptions.ComputeError:
+        return False
+    return True

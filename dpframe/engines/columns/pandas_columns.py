@@ -1,0 +1,342 @@
+"""One pandas column as a Polars series, for the role it plays; never failing on a value.
+
+A column of dtype object holds anything. For numbers it is read value by value (what is no number is missing); for keys
+and units each value is coded as an integer, by what `dpframe.queries.sameness` says of it.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections import Counter
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dpframe.engines.columns import identity, short_strings
+from dpframe.engines.columns.identity import NOWHERE, Declared, Identity
+from dpframe.errors import InvalidArgument, InvalidType, shown
+from dpframe.frames.kinds import is_missing
+from dpframe.queries.sameness import AWARE, same, same_key
+
+EPOCHS = {True: datetime(1970, 1, 1, tzinfo=UTC), False: datetime(1970, 1, 1)}
+Integers = NDArray[np.int64]
+
+FEW_ROWS = 2**12  # below, strings are brought over as they are
+MICROSECOND = timedelta(microseconds=1)
+MOST_TICKS = 2**63 - 1
+NUMBERS = (numbers.Real, Decimal, str, bytes, np.bool_)  # float() of anything else may warn, which would tell of it
+PLAIN = (  # Arrow types that Polars takes; of others no more is asked than what is present
+    *("boolean", "integer", "floating", "decimal32", "decimal64", "decimal128", "string", "large_string"),
+    *("string_view", "date", "time", "timestamp", "duration", "null"),
+)
+MASKED = {"BooleanDtype", "Float32Dtype", "Float64Dtype"} | {
+    f"{sign}Int{bits}Dtype" for sign in ("", "U") for bits in (8, 16, 32, 64)
+}
+
+
+def checked_names(frame: Any) -> list[str]:
+    """The names of a pandas frame's string columns; a frame with two levels of names or repeated ones is refused."""
+    if frame.columns.nlevels > 1:
+        raise InvalidType(
+            "the frame must have one level of column names, not a MultiIndex. Flatten frame.columns first."
+        )
+    names = [name for name in frame.columns if isinstance(name, str)]
+    for name, times in Counter(names).items():
+        if times > 1:
+            raise InvalidArgument(f"column {shown(name)} must be in the frame once, but occurs twice. Rename one.")
+    return names
+
+
+def kind_of(dtype: Any) -> tuple[Any, bool]:
+    """The kind of a pandas dtype and whether it has a time zone; "arrow" where pyarrow knows better."""
+    import pandas
+
+    if isinstance(dtype, np.dtype):
+        kinds = {
+            "b": "number",
+            "i": "number",
+            "u": "number",
+            "f": "number",
+            "M": "datetime",
+            "m": "duration",
+            "O": "object",
+        }
+        return kinds.get(dtype.kind, "other"), False
+    if isinstance(dtype, pandas.CategoricalDtype):
+        return "category", False
+    if isinstance(dtype, pandas.StringDtype):
+        return "text", False
+    if isinstance(dtype, pandas.DatetimeTZDtype):
+        return "datetime", True
+    if isinstance(dtype, pandas.ArrowDtype):
+        return "arrow", False
+    return ("number" if type(dtype).__name__ in MASKED else "other"), False
+
+
+def unit_of(dtype: Any) -> str:
+    """The time unit of a temporal dtype; objects are read in microseconds."""
+    if isinstance(dtype, np.dtype):
+        return np.datetime_data(dtype)[0] if dtype.kind in "mM" else "us"
+    return str(getattr(dtype, "unit", "us"))
+
+
+def is_coded(dtype: Any) -> bool:
+    """Tell whether keys of such a column are loaded as positions among the declared ones."""
+    return identity_of(dtype) is identity.OBJECTS
+
+
+def identity_of(dtype: Any) -> Identity | None:
+    """As what the keys or units in a pandas column are told apart; None where nothing is proven."""
+    kind, _ = kind_of(dtype)
+    if kind == "category":
+        return identity.OBJECTS
+    if kind == "text":
+        return identity.OBJECTS if getattr(dtype, "storage", "") == "python" else identity.TEXT
+    if kind == "arrow":
+        return identity.identity_of_arrow(dtype.pyarrow_dtype)
+    if kind == "datetime" and not isinstance(dtype, np.dtype):
+        return identity.ticks(identity.TICKS[dtype.unit], AWARE)
+    plain = dtype if isinstance(dtype, np.dtype) else getattr(dtype, "numpy_dtype", None)  # of masked arrays
+    return None if kind == "other" or plain is None else identity.identity_of_numpy(plain)
+
+
+def arrow_dtype(dtype: Any) -> pl.DataType | None:
+    """The Polars dtype of a pandas ArrowDtype; None where it holds no plain values."""
+    import pyarrow
+
+    types, plain = pyarrow.types, dtype.pyarrow_dtype
+    while types.is_dictionary(plain):
+        plain = plain.value_type
+    if not any(getattr(types, f"is_{name}", lambda _: False)(plain) for name in PLAIN):
+        return None
+    try:
+        return pl.Series(pl.from_arrow(pyarrow.array([], type=dtype.pyarrow_dtype))).dtype
+    except Exception:  # a dictionary of times, a negative scale: Polars has no such column
+        return None
+
+
+def load(series: Any, role: str, declared: Any) -> pl.Series:
+    """The column as Polars reads it for this role; `declared` are the keys, or the bins' kind, where there are any."""
+    kind, _ = kind_of(series.dtype)
+    if role in ("key", "unit", "found") and identity_of(series.dtype) is None:  # a function of the caller's changed it
+        raise InvalidType("a column that names units or keys must still have the dtype that was checked")
+    if role == "present" and not _may_hold_nan(series.dtype):
+        return _present(series)
+    if role == "found" and is_plain(series.dtype):
+        return _key_texts(series)
+    if kind == "category":
+        return _category_codes(series, role, declared)
+    if is_coded(series.dtype):
+        return _from_objects(series.to_numpy(dtype=object), role, declared)
+    is_name = role in ("key", "unit", "found")
+    if kind == "datetime" or isinstance(series.dtype, np.dtype):
+        values = (_in_utc(series) if kind == "datetime" else series).to_numpy()
+        if values.dtype.kind in "mM" and np.datetime_data(values.dtype)[0] == "s":
+            values = values.view(f"{values.dtype.kind}8[ms]") if is_name else _milliseconds(values)  # a name: same bits
+        return pl.Series(_native(values))
+    import pyarrow
+
+    array = pyarrow.array(series, from_pandas=True)
+    if role == "key" and (codes := short_strings.codes_of(array, declared)) is not None:
+        return codes
+    return pl.Series(pl.from_arrow(identity.arrow_storage(_with_views(array)) if is_name else array))
+
+
+def _with_views(array: Any) -> Any:
+    """Strings as Arrow's views of their bytes, as Polars has them: pyarrow makes these faster. No byte changes.
+
+    Where this pyarrow cannot, the bytes are more than a view reaches, or the rows are few, they stay as they are.
+    """
+    if len(array) < FEW_ROWS:
+        return array
+    import pyarrow
+
+    types = pyarrow.types
+    strings = types.is_string(array.type) or types.is_large_string(array.type)
+    if not strings or not hasattr(pyarrow, "string_view") or array.get_total_buffer_size() >= 2**31:
+        return array
+    try:
+        return array.cast(pyarrow.string_view())
+    except pyarrow.ArrowNotImplementedError:  # of a version, and not of values
+        return array
+
+
+def is_plain(dtype: Any) -> bool:
+    """Tell whether a column is of numbers or objects, which are one kind: a single value turns one into the other."""
+    compared = identity_of(dtype)
+    return compared is not None and compared.form in ("integer", "float", "objects") and kind_of(dtype)[0] != "arrow"
+
+
+def _key_texts(series: Any) -> pl.Series:
+    """The keys of such a column as `identity.code_of` writes them down; null where they are missing."""
+    if kind_of(series.dtype)[0] == "category":
+        texts = pl.Series([*map(_key_text, series.cat.categories), None], dtype=pl.String)
+        return texts.gather(pl.Series(series.cat.codes.to_numpy().astype(np.int64) % len(texts)))  # -1 is missing
+    if is_coded(series.dtype):
+        return pl.Series(each(series.to_numpy(dtype=object), _key_text).tolist(), dtype=pl.String)
+    if isinstance(series.dtype, np.dtype):
+        values = pl.Series(_native(series.to_numpy()))
+    else:
+        import pyarrow
+
+        values = pl.Series(pl.from_arrow(pyarrow.array(series, from_pandas=True)))
+    if values.dtype == pl.Boolean:
+        values = values.cast(pl.Int8)
+    return _number_texts(values)
+
+
+def _number_texts(values: pl.Series) -> pl.Series:
+    """Numbers as `identity.code_of` writes them, all at once."""
+    number = pl.col("x")
+    if values.dtype.is_integer():
+        return values.alias("x").to_frame().select(pl.format("n{}", number)).to_series()
+    floats = values.cast(pl.Float64).fill_nan(None)
+    bits = pl.Series("bits", floats.fill_null(0.0).to_numpy().view(np.int64))
+    table = pl.DataFrame([floats.alias("x"), bits])
+    whole = number == number.floor()
+    return table.select(
+        pl.when(whole & (number >= -(2.0**63)) & (number < 2.0**63))
+        .then(pl.format("n{}", number.cast(pl.Int64, strict=False)))
+        .when(whole & (number >= 2.0**63) & (number < 2.0**64))
+        .then(pl.format("n{}", number.cast(pl.UInt64, strict=False)))
+        .when(number.is_not_null())
+        .then(pl.format("f{}", pl.col("bits")))
+    ).to_series()
+
+
+def _key_text(value: Any) -> str | None:
+    try:
+        return None if type(value) is not str and is_missing(value) else identity.code_of(value)
+    except Exception:  # unhashable, or a hash that raises: no key
+        return identity.UNNAMED
+
+
+def _native(values: NDArray[Any]) -> NDArray[Any]:
+    """Native byte order, contiguous, and no half precision, which Polars does not take."""
+    if values.dtype.kind == "f" and values.dtype.itemsize not in (4, 8):
+        with np.errstate(over="ignore"):  # a long double beyond the largest float is infinite
+            values = values.astype(np.float64)
+    return np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("="))
+
+
+def _in_utc(series: Any) -> Any:
+    """Naive datetimes as they are, aware ones in UTC."""
+    return series.dt.tz_convert("UTC").dt.tz_localize(None) if series.dt.tz is not None else series
+
+
+def _milliseconds(seconds: NDArray[Any]) -> NDArray[Any]:
+    """Seconds, which Polars does not have, as milliseconds; what lies beyond stays at the end, so that it can clip."""
+    last = MOST_TICKS // 1000
+    ticks = np.clip(seconds.astype(np.int64), -last, last) * 1000
+    ticks[np.isnat(seconds)] = np.iinfo(np.int64).min
+    return ticks.view(f"{seconds.dtype.kind}8[ms]")
+
+
+def _may_hold_nan(dtype: Any) -> bool:
+    """Tell whether a column can hold NaN that pandas calls present: floats of Arrow and of masked arrays."""
+    arrow = arrow_dtype(dtype) if kind_of(dtype)[0] == "arrow" else None
+    return dtype.kind == "f" if arrow is None else arrow.is_float()
+
+
+def _present(series: Any) -> pl.Series:
+    """True where a value is present, null where it is missing."""
+    if kind_of(series.dtype)[0] == "object":
+        present = each(series.to_numpy(), lambda value: not is_missing(value)).astype(bool)
+    else:
+        present = np.asarray(series.notna().to_numpy(), dtype=bool)
+    return _with_nulls(pl.Series(present), ~present)
+
+
+def _with_nulls(values: pl.Series, missing: NDArray[np.bool_]) -> pl.Series:
+    return values.set(pl.Series(missing), None) if missing.any() else values
+
+
+def _category_codes(series: Any, role: str, declared: Any) -> pl.Series:
+    """Categories as their codes (units), or as the codes of the declared keys that they equal."""
+    codes: Integers = series.cat.codes.to_numpy().astype(np.int64)
+    if role == "unit":
+        return _with_nulls(pl.Series(codes), codes < 0)
+    coded = key_codes(series.cat.categories.to_numpy(dtype=object), declared)
+    missing = key_codes(np.array([None], dtype=object), declared)
+    by_code: Integers = np.concatenate([coded, missing])  # code -1 is missing: the last entry
+    return pl.Series(by_code[codes])
+
+
+def _from_objects(values: NDArray[np.object_], role: str, declared: Any) -> pl.Series:
+    if role == "value" or (role == "bin" and declared == "number"):
+        return pl.Series(each(values, _number).astype(np.float64))
+    if role == "bin":
+        ticks = pl.Series(each(values, _ticks(declared)).tolist(), dtype=pl.Int64)
+        return ticks.cast(pl.Duration("us") if declared == "duration" else pl.Datetime("us"))
+    if role == "unit":
+        return pl.Series(_unit_codes(values).tolist(), dtype=pl.Int64)
+    return pl.Series(key_codes(values, declared))
+
+
+def each(values: NDArray[np.object_], function: Callable[[Any], Any]) -> NDArray[np.object_]:
+    """`function` of each Python object of an array; the only way to look into objects."""
+    with np.errstate(all="ignore"):  # NumPy reports a long double that overflows in `function`
+        return np.asarray(np.frompyfunc(function, 1, 1)(values), dtype=object)
+
+
+def key_codes(values: NDArray[np.object_], declared: Declared) -> NDArray[np.int64]:
+    """The position of each object among the declared keys (see `sameness`); NOWHERE for any other."""
+    positions = {key: position for position, key in enumerate(declared.values)}
+
+    def code(value: Any) -> int:
+        try:
+            if type(value) is not str and is_missing(value):
+                return declared.missing
+            return positions.get(same_key(value), NOWHERE)
+        except Exception:  # unhashable, or a hash that raises: equal to no key
+            return NOWHERE
+
+    return each(values, code).astype(np.int64)
+
+
+def _unit_codes(values: NDArray[np.object_]) -> NDArray[np.object_]:
+    """An integer for each distinct object (see `sameness`: 1 is 1.0, "1" is not); None where it is missing."""
+    seen: dict[Any, int] = {}
+
+    def code(value: Any) -> int | None:
+        try:
+            if type(value) is not str and is_missing(value):
+                return None
+            return seen.setdefault(same(value), len(seen))
+        except Exception:  # an id that cannot be hashed counts as missing: the rule for units says so
+            return None
+
+    return each(values, code)
+
+
+def _number(value: Any) -> float:
+    try:
+        return float(value) if isinstance(value, NUMBERS) else math.nan
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+    except Exception:  # what is no number is missing, whatever it raises
+        return math.nan
+
+
+def _ticks(kind: str) -> Callable[[Any], int | None]:
+    """Objects of one temporal kind as microseconds (see `edges.BinAxis`); anything else is missing."""
+
+    def ticks(value: Any) -> int | None:
+        try:
+            if kind == "duration":
+                microseconds = value // MICROSECOND if isinstance(value, timedelta) else None
+            elif isinstance(value, datetime):
+                microseconds = (value - EPOCHS[value.tzinfo is not None]) // MICROSECOND
+            else:
+                microseconds = (value - EPOCHS[False].date()).days * 86_400_000_000 if isinstance(value, date) else None
+            return None if microseconds is None else min(max(int(microseconds), -MOST_TICKS), MOST_TICKS)
+        except Exception:  # NaT and the like: missing
+            return None
+
+    return ticks

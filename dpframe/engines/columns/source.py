@@ -1,0 +1,452 @@
+"""A caller's frame as columns for the Polars engine: what its dtypes are, and how its values are brought over.
+
+One engine reads every frame, so that one rule holds for NaN, null, rounding and edges whatever library the frame is
+of. Polars frames stay where they are; pandas columns are handed over (without a copy where their memory allows), and
+so are those of Arrow. The dtype of a column follows from its schema alone, and never from a row.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+
+from dpframe.engines.columns import dask_partitions, pandas_columns
+from dpframe.engines.columns.identity import Identity, identity_of, of_rows
+from dpframe.errors import InvalidArgument, InvalidType, UnknownColumn, WrongDtype, closest, shown
+from dpframe.frames.kinds import (
+    checked_frame,
+    is_arrow,
+    is_dask,
+    is_dataset,
+    is_engine,
+    is_pandas,
+    is_relation,
+    is_spark,
+)
+from dpframe.queries.where import Conditional
+
+Kind = Literal["number", "text", "date", "datetime", "duration", "time", "missing", "object", "category", "other"]
+Role = Literal["value", "raw", "present", "key", "bin", "unit", "found"]
+ColumnRequest = tuple[str, str, Role, Any]  # name in the engine, the caller's column, its role, what is declared of it
+TICKS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**6}  # nanoseconds; seconds are brought over as milliseconds
+FEW_ROWS = 50_000  # below, the streaming engine takes longer to start than to run
+DAY = 86_400 * 10**9
+PLAIN: set[type[pl.DataType]] = {pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64}
+PLAIN |= {pl.Float32, pl.Float64, pl.Boolean, pl.String, pl.Date}  # dtypes that have no parameters
+ALIKE = ("a", "A", "\u00e1", "a\u0301")  # some collations hold some of these to be one
+READ_FROM_DUCKDB = (
+    *("boolean", "tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger", "ubigint"),
+    *("float", "double", "decimal", "varchar", "enum", "uuid"),
+    *("date", "timestamp", "timestamp_s", "timestamp_ms", "timestamp_ns", "timestamp with time zone"),
+)
+READ_FROM_SPARK: dict[str, Any] = {
+    "BooleanType": pl.Boolean(),
+    **{"ByteType": pl.Int8(), "ShortType": pl.Int16(), "IntegerType": pl.Int32(), "LongType": pl.Int64()},
+    **{"FloatType": pl.Float32(), "DoubleType": pl.Float64(), "StringType": pl.String(), "DateType": pl.Date()},
+    **{"TimestampType": pl.Datetime("us", "UTC"), "TimestampNTZType": pl.Datetime("us")},
+}
+READ_FROM_ARROW = (*pandas_columns.PLAIN, "dictionary", "binary", "large_binary", "list", "large_list", "struct")
+
+
+PARAMETERS = re.compile(
+    r"(u?int|float|double|bool|string|decimal|date|time|duration|interval|period)[^(<{]*$", re.IGNORECASE
+)
+WITH_NUMBERS = re.compile(r"(datetime|duration|decimal|numeric|timestamp|time|char|varchar)\w*\(", re.IGNORECASE)
+
+
+def without_values(dtype: str) -> str:
+    """A dtype as errors show it: by its name alone where its parameters may be values or names.
+
+    The categories of an Enum, the values of a DuckDB ENUM and the fields of a struct may be private, and thousands.
+    """
+    if PARAMETERS.match(dtype) or WITH_NUMBERS.match(dtype):
+        return dtype
+    return re.split(r"[(<{\[]", dtype, maxsplit=1)[0].rstrip()
+
+
+@dataclass(frozen=True)
+class ColumnType:
+    """The type of a column, as the schema says it."""
+
+    kind: Kind
+    dtype: str  # as the caller's library writes it
+    polars: pl.DataType | None = None  # of Polars and Arrow columns, whose dtypes no missing value can change
+    aware: bool = False  # datetimes with a time zone
+    levels: tuple[str, ...] | None = None  # of a Polars Enum: declared in the schema
+    tick: int = 10**3  # nanoseconds in one of the engine's integers, of dates, datetimes and durations
+    identity: Identity | None = None  # as what keys and units are told apart; None where nothing is proven
+    readable: bool = True  # False: its values have no way here that cannot fail
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dtype", without_values(self.dtype))
+
+    @property
+    def coded(self) -> bool:
+        """Tell whether keys are loaded as positions among the declared ones."""
+        return self.identity is not None and self.identity.form == "objects"
+
+
+ROWS_THAT_HOLD = ColumnType("number", "Boolean", pl.Boolean())  # of no column: whether conditions hold
+
+
+@dataclass(frozen=True)
+class Source:
+    """A caller's frame: its schema, and how to bring over columns for their roles."""
+
+    schema: dict[str, ColumnType]
+    load: Callable[[Sequence[ColumnRequest]], pl.LazyFrame]
+    rows: int | None = None  # of a frame in memory; decides on nothing but speed
+    index: Sequence[Any] = ()  # the names of what pandas keeps beside its columns
+
+    def column(self, name: str) -> ColumnType:
+        """The type of a column, or UnknownColumn with the nearest name; under conditions it is that of the column."""
+        if isinstance(name, Conditional):
+            return ROWS_THAT_HOLD if name.of is None else self.column(name.of)
+        if name not in self.schema:
+            near = closest(name, self.schema)
+            has = (
+                f"It has {shown(list(self.schema))}."
+                if self.schema
+                else "It has no column that is named by a string; df.rename(columns=str) names others so."
+            )
+            hint = f"Did you mean {near!r}?" if near else has
+            if name in self.index:
+                hint = "It is the index: df.reset_index() makes a column of it."
+            raise UnknownColumn(f"column {name!r} is not in the frame. {hint}")
+        column = self.schema[name]
+        if not column.readable:
+            raise WrongDtype(f"column {name!r} must have a dtype that can be read, unlike {column.dtype}. Cast it.")
+        return column
+
+
+def collected(lazy: pl.LazyFrame, rows: int | None) -> pl.DataFrame:
+    """The frame, by the engine that is faster for so many rows; the result is the same."""
+    return lazy.collect(engine="in-memory" if rows is not None and rows < FEW_ROWS else "streaming")
+
+
+def source_of(frame: Any) -> Source:
+    """Read the schema of a frame, and no row; what has been read is taken as it is."""
+    if isinstance(frame, Source):
+        return frame
+    if isinstance(frame, (pl.DataFrame, pl.LazyFrame)):
+        rows = frame.height if isinstance(frame, pl.DataFrame) else None
+        return _polars_source(frame, frame.collect_schema(), rows)
+    if is_pandas(frame):
+        return _pandas_source(frame)
+    if is_engine(frame):
+        return Source(types_of(frame.schema()), _brings_nothing)
+    if is_dataset(frame):
+        _refuse_again(frame.schema.names, "Rename them where the files are written.")
+        return Source(types_of_arrow(frame.schema), _brings_nothing)
+    if is_relation(frame):
+        return Source(types_of_relation(frame), _brings_nothing)
+    if is_spark(frame):
+        return Source(types_of_spark(frame), _brings_nothing)
+    if is_dask(frame):
+        return Source(types_of_dask(frame), _brings_nothing)
+    if is_arrow(frame):
+        return _arrow_source(frame)
+    return source_of(checked_frame(frame))
+
+
+def _brings_nothing(requests: Sequence[ColumnRequest]) -> pl.LazyFrame:
+    raise InvalidType("a table that is read in pieces brings none of its columns as a whole")
+
+
+def types_of(schema: Mapping[str, Any]) -> dict[str, ColumnType]:
+    """The types of columns that are given as such, or as Polars dtypes."""
+    return {name: dtype if isinstance(dtype, ColumnType) else polars_type(dtype) for name, dtype in schema.items()}
+
+
+def types_of_arrow(schema: Any) -> dict[str, ColumnType]:
+    """The types of the columns of an Arrow schema; of a column that Polars cannot read, that it cannot."""
+    return {field.name: _type_of_arrow(field.type) for field in schema}
+
+
+def _refuse_again(names: Sequence[str], way_out: str) -> None:
+    """Refuse columns of one name: which of them names the unit, or has which dtype, nobody could say."""
+    again = sorted({name for name, times in Counter(names).items() if times > 1})
+    if again:
+        raise InvalidArgument(f"frame must have each column once, and it has {shown(again)} more often. {way_out}")
+
+
+@lru_cache(maxsize=256)
+def _type_of_arrow(dtype: Any) -> ColumnType:
+    import pyarrow
+
+    unreadable = ColumnType("other", str(dtype), readable=False)
+    if not _comes_from_arrow(dtype):
+        return unreadable
+    try:
+        return _type_by_trial(pyarrow.Table.from_arrays([pyarrow.nulls(0, dtype)], names=["c"]))
+    except WrongDtype:
+        return unreadable
+
+
+def _comes_from_arrow(dtype: Any) -> bool:
+    """Tell whether Polars takes every value of an Arrow type: of lists with a fixed size it fails on some slices."""
+    from pyarrow import types
+
+    if not any(getattr(types, f"is_{name}", lambda _: False)(dtype) for name in READ_FROM_ARROW):
+        return False
+    if types.is_struct(dtype):
+        return all(_comes_from_arrow(dtype.field(place).type) for place in range(dtype.num_fields))
+    return not hasattr(dtype, "value_type") or _comes_from_arrow(dtype.value_type)  # of lists and dictionaries
+
+
+def types_of_spark(frame: Any) -> dict[str, ColumnType]:
+    """The types of the columns of a Spark DataFrame, of its analyzed plan: no job is run.
+
+    Instants are told apart as such, in whatever time zone the session shows them. Collations other than byte by byte
+    are refused: what they call equal would be different people here.
+    """
+    _refuse_again([field.name for field in frame.schema.fields], "Rename them: df.toDF(*names).")
+    return {field.name: _type_of_spark(field.dataType) for field in frame.schema.fields}
+
+
+def _type_of_spark(dtype: Any) -> ColumnType:
+    name, written = type(dtype).__name__, str(dtype.simpleString())
+    collation = getattr(dtype, "collation", "UTF8_BINARY") if name == "StringType" else "UTF8_BINARY"
+    if type(dtype).__module__ != "pyspark.sql.types" or collation != "UTF8_BINARY":
+        return ColumnType("other", written, readable=False)
+    if name == "DecimalType":
+        return replace(polars_type(pl.Decimal(dtype.precision, dtype.scale)), dtype=written)
+    if name not in READ_FROM_SPARK:
+        return ColumnType("other", written, readable=False)
+    return replace(polars_type(READ_FROM_SPARK[name]), dtype=written)
+
+
+def types_of_dask(frame: Any) -> dict[str, ColumnType]:
+    """The types of the columns of a Dask DataFrame, as it declares them: no task is run."""
+    dtypes = frame.dtypes
+    return {name: _type_of_dask(dtypes[name]) for name in pandas_columns.checked_names(frame)}
+
+
+def _type_of_dask(dtype: Any) -> ColumnType:
+    exact = dask_partitions.dtype_of(dtype)
+    if exact is None:
+        return ColumnType("other", str(dtype), readable=False)
+    return replace(polars_type(exact), dtype=str(dtype))
+
+
+def types_of_relation(relation: Any) -> dict[str, ColumnType]:
+    """The types of the columns of a DuckDB relation, which are those of its Arrow batches.
+
+    What DuckDB may fail to hand over is refused by its type: integers that are wider than Arrow's decimals, intervals.
+    Collations are refused too: what they call equal would be different people here. So are names that differ in case
+    alone: DuckDB takes the first column for either.
+    """
+    lowered = [name.lower() for name in relation.columns]
+    _refuse_again(lowered, 'Name each once, as in "select visits.*, patients.id as patient".')
+    arrow = types_of_arrow(relation.limit(0).to_arrow_table().schema)
+    types = {}
+    for name, theirs in zip(relation.columns, relation.types, strict=True):
+        types[name] = arrow[name]
+        if str(theirs.id) not in READ_FROM_DUCKDB or str(theirs) == "JSON":  # which is a varchar that some texts fail
+            types[name] = ColumnType("other", str(theirs), readable=False)
+        elif str(theirs.id) == "varchar" and _collates(relation, name):
+            types[name] = ColumnType("other", f"{theirs} with a collation", readable=False)
+    return types
+
+
+def _collates(relation: Any, name: str) -> bool:
+    """Tell whether DuckDB compares strings of this column otherwise than byte by byte; tried on words, on no row."""
+    quoted = '"' + name.replace('"', '""') + '"'
+    nothing = relation.limit(0).aggregate(f"any_value({quoted}) as x")
+    pairs = [(letter, other) for letter, other in itertools.combinations(ALIKE, 2)]
+    alike = ", ".join(f"coalesce(x, '{letter}') = '{other}'" for letter, other in pairs)
+    return any(nothing.project(alike).fetchall()[0])
+
+
+def _polars_source(frame: pl.DataFrame | pl.LazyFrame, schema: pl.Schema, rows: int | None = None) -> Source:
+    def load(requests: Sequence[ColumnRequest]) -> pl.LazyFrame:
+        if not requests:
+            return frame.lazy()  # a selection of no columns would have no rows to count
+        if isinstance(frame, pl.DataFrame) and all(_as_it_is(role, schema[column]) for _, column, role, _ in requests):
+            return pl.DataFrame([frame.get_column(column).alias(name) for name, column, _, _ in requests]).lazy()
+        return frame.lazy().select(
+            _for_role(column, role, schema[column]).alias(name) for name, column, role, _ in requests
+        )
+
+    return Source({name: polars_type(dtype) for name, dtype in schema.items()}, load, rows)
+
+
+def _pandas_source(frame: Any) -> Source:
+    def load(requests: Sequence[ColumnRequest]) -> pl.LazyFrame:
+        series = []
+        for name, column, role, declared in requests:
+            brought = pandas_columns.load(frame[column], "value" if role == "raw" else role, declared)
+            if not _as_it_is(role, brought.dtype):
+                brought = pl.DataFrame({"": brought}).select(_for_role("", role, brought.dtype)).to_series()
+            series.append(brought.alias(name))
+        rows = pl.Series("", np.zeros(len(frame), dtype=np.int8))  # to be counted, where no column is read
+        return pl.DataFrame(series or [rows]).lazy()
+
+    names = pandas_columns.checked_names(frame)
+    dtypes = dict(zip(frame.columns, frame.dtypes, strict=True))  # to take out each column takes longer
+    return Source({name: _pandas_type(dtypes[name]) for name in names}, load, len(frame), tuple(frame.index.names))
+
+
+def _arrow_source(table: Any) -> Source:
+    def load(requests: Sequence[ColumnRequest]) -> pl.LazyFrame:
+        columns = list(dict.fromkeys(column for _, column, _, _ in requests))
+        if not columns:
+            return pl.DataFrame(pl.Series("", np.zeros(table.num_rows, dtype=np.int8))).lazy()  # rows to be counted
+        brought = _from_arrow(table.select(columns))
+        return _polars_source(brought, brought.schema, table.num_rows).load(requests)
+
+    _refuse_again(table.column_names, "Rename them: table.rename_columns(names).")
+    return Source(types_of_arrow(table.schema), load, table.num_rows)
+
+
+def _from_arrow(table: Any) -> pl.DataFrame:
+    """An Arrow table as a frame, with its names: Polars calls a column that is named "" otherwise."""
+    brought = pl.DataFrame(pl.from_arrow(table))
+    return brought.rename(dict(zip(brought.columns, table.column_names, strict=True)))
+
+
+def _type_by_trial(empty: Any) -> ColumnType:
+    """The type of the one column of an Arrow table without rows."""
+    import narwhals.stable.v2 as nw
+
+    brought = _without_rows(empty)
+    (dtype,), (theirs,), (ours,) = (
+        brought.dtypes,
+        nw.from_native(empty).schema.values(),
+        _as_narwhals(brought).values(),
+    )
+    column = polars_type(dtype)
+    return column if _comes_over_exactly(theirs, ours) else replace(column, dtype=str(theirs), identity=None)
+
+
+def _comes_over_exactly(theirs: Any, ours: Any) -> bool:
+    """Tell whether no two values of a dtype of another library can become one on their way to Polars.
+
+    A dtype that stays the same is proven. Seconds become milliseconds, which wrap; what times and durations are
+    (months? past midnight?), their dtypes do not say.
+    """
+    import narwhals.stable.v2 as nw
+
+    if isinstance(theirs, nw.Datetime) and isinstance(ours, nw.Datetime):
+        return theirs.time_unit == ours.time_unit
+    if theirs in (nw.Enum, nw.Categorical) and ours in (nw.Enum, nw.Categorical):
+        return True  # strings, listed in two ways
+    return bool(theirs == ours) and theirs not in (nw.Time, nw.Duration, nw.Object, nw.Unknown)
+
+
+def _without_rows(empty: Any) -> pl.DataFrame:
+    """The schema as Polars reads it. Polars panics on dtypes that it does not know, which is no Exception."""
+    try:
+        return _from_arrow(empty)
+    except (KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except BaseException as error:  # of no rows, so that it may be shown
+        said = shown(" ".join(str(error).split()))
+        raise WrongDtype(f"the frame must have dtypes that Polars can read, unlike these: {said}. Cast them.") from None
+
+
+def _as_narwhals(empty: pl.DataFrame) -> Any:
+    """The schema as narwhals reads it back, which knows fewer dtypes than Polars: decimals of 256 bits are none."""
+    import narwhals.stable.v2 as nw
+
+    try:
+        return nw.from_native(empty).schema
+    except (TypeError, ValueError) as error:
+        raise WrongDtype(
+            f"the frame must have dtypes that Polars can read, unlike one of these: {shown(str(error))}. Cast it."
+        ) from None
+
+
+def polars_type(dtype: pl.DataType) -> ColumnType:
+    """The type of a column of a Polars dtype."""
+    return _plain_type(type(dtype)) if type(dtype) in PLAIN else _polars_type(dtype)
+
+
+@cache
+def _plain_type(dtype: type[pl.DataType]) -> ColumnType:
+    """The type of a column of a dtype without parameters."""
+    return _polars_type(dtype())
+
+
+def _polars_type(dtype: pl.DataType) -> ColumnType:
+    shown_dtype = str(dtype)
+    identity = identity_of(dtype)
+    if dtype == pl.Enum:
+        levels = tuple(dtype.categories)  # type: ignore[attr-defined]
+        return ColumnType("text", shown_dtype, dtype, levels=levels, identity=identity)
+    if dtype == pl.Datetime:
+        aware = dtype.time_zone is not None  # type: ignore[attr-defined]
+        return ColumnType("datetime", shown_dtype, dtype, aware=aware, tick=tick_of(dtype), identity=identity)
+    kinds: dict[Any, Kind] = {
+        pl.Boolean: "number",
+        pl.String: "text",
+        pl.Categorical: "text",
+        pl.Date: "date",
+        pl.Duration: "duration",
+        pl.Time: "time",
+        pl.Null: "missing",
+    }
+    kind = "number" if dtype.is_numeric() else kinds.get(dtype.base_type(), "other")
+    return ColumnType(kind, shown_dtype, dtype, tick=tick_of(dtype), identity=identity)
+
+
+def tick_of(dtype: pl.DataType) -> int:
+    """The nanoseconds in one physical step of a temporal dtype."""
+    return DAY if dtype == pl.Date else TICKS[getattr(dtype, "time_unit", None) or "us"]
+
+
+def _pandas_type(dtype: Any) -> ColumnType:
+    """The type of a column of a pandas dtype. Numbers, bools and objects differ by a missing value only."""
+    return _numpy_type(dtype) if isinstance(dtype, np.dtype) else _pandas_own_type(dtype)
+
+
+@lru_cache(maxsize=256)
+def _numpy_type(dtype: np.dtype[Any]) -> ColumnType:
+    return _pandas_own_type(dtype)
+
+
+def _pandas_own_type(dtype: Any) -> ColumnType:
+    kind, aware = pandas_columns.kind_of(dtype)
+    identity = pandas_columns.identity_of(dtype)
+    if kind == "arrow":
+        arrow = pandas_columns.arrow_dtype(dtype)
+        column_type = polars_type(arrow) if arrow is not None else ColumnType("other", "")
+        return replace(column_type, dtype=str(dtype), levels=None, identity=None if arrow is None else identity)
+    tick = TICKS.get(pandas_columns.unit_of(dtype), 10**3)
+    return ColumnType(kind, str(dtype), aware=aware, tick=tick, identity=identity)
+
+
+def _for_role(column: str, role: Role, dtype: pl.DataType) -> pl.Expr:
+    """The expression that makes a column fit its role; none of them can fail on a value."""
+    values = exactly(column)
+    if role == "value":
+        return values.cast(pl.Float64, strict=False)
+    if role == "raw":  # a value of which kernels make the float as they read it
+        return values if dtype in (pl.Int64, pl.Float64) else values.cast(pl.Float64, strict=False)
+    if role == "present":
+        return values.is_not_null() & values.is_not_nan() if dtype.is_float() else values.is_not_null()
+    if role == "bin":
+        temporal = polars_type(dtype).kind in ("date", "datetime", "duration")
+        return values.to_physical() if temporal else values.cast(pl.Float64, strict=False)
+    return of_rows(values, dtype)
+
+
+def _as_it_is(role: Role, dtype: pl.DataType) -> bool:
+    """Tell whether a column fits its role without an expression: in a small frame to plan one takes longest."""
+    if role in ("value", "raw", "bin"):
+        return dtype == pl.Float64 or (role == "raw" and dtype == pl.Int64)
+    return role != "present" and dtype in (pl.String, pl.Int64)
+
+
+def exactly(name: str) -> pl.Expr:
+    """The column of this name; Polars takes "*" and "^...$" for patterns."""
+    pattern = name == "*" or (name.startswith("^") and name.endswith("$"))
+    return pl.col(f"^{re.escape(name)}$" if pattern else name)

@@ -1,0 +1,1 @@
+"""The same integers by loops in machine code, where the extra `fast` is installed."""

@@ -1,0 +1,251 @@
+"""Values to integers, and integers to totals of cells, by compiled kernels; and coded rows in few bytes.
+
+Narrow rows have places of 32 bits, and steps of 32 bits of which the least is missing. They say what the coded rows of
+`row_totals` say, and become these where rows are brought together or are few. Whether a question's rows are coded so
+follows from what is installed and from the question.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, Self
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dpframe.engines.columns.source import ColumnRequest, Source
+from dpframe.engines.compiled.kernels import (
+    STRIP,
+    block_ends,
+    in_threads,
+    kernels_for,
+    read_only,
+    ready,
+    strips,
+    threads,
+)
+from dpframe.engines.sums.addends import Integers, Line, Terms
+from dpframe.engines.sums.cells import Cells
+from dpframe.engines.sums.places import Places, Placing
+from dpframe.privacy import PrivacyUnit
+from dpframe.queries.clipping import grid_steps, step_length
+from dpframe.queries.row_functions import OnGrid, RowFunction, plain_share
+from dpframe.queries.total import Total
+
+Steps = NDArray[np.int32]
+
+SMALL = 2**12  # cells: for as many, rows that follow one another are added to tables of their own
+FITS = 2**31 - 1  # a step of 32 bits
+MISSING = -FITS - 1  # the step of a value that is missing
+PLACE = "place"  # the number of the cell plus one
+
+
+@dataclass(frozen=True)
+class Slot:
+    """One column of integers that rows add: how a block of rows is brought to it."""
+
+    name: str  # of the engine's column
+    bounds: tuple[float, float] | None = None  # of values; None for what comes as integers
+    row: RowFunction | None = None  # where the place between the bounds is added, and not the value
+
+    def fill(self, kernels: ModuleType, values: Any, steps: Steps) -> int:
+        """Write the steps of some values, and tell how many are missing."""
+        if self.bounds is None:
+            return int(kernels.narrowed(values, steps))
+        lower, upper = grid_steps(self.bounds)
+        missing = kernels.to_steps(values, 1.0 / step_length(self.bounds), float(lower), float(upper), steps)
+        if self.row is not None and (share := plain_share(self.row)) is not None:
+            kernels.to_share(steps, share.lower, share.upper - share.lower, share.bits)
+        return int(missing)
+
+
+@dataclass(frozen=True)
+class Slots:
+    """The columns that are read for some Totals, and the integers that are made of them."""
+
+    slots: tuple[tuple[str, Slot], ...]  # the name of what is read, and of what each makes
+    made: tuple[pl.Expr, ...]  # integers that are made of a block first: functions of rows that no kernel knows
+    lines: dict[Total, Line]
+
+    @classmethod
+    def of(cls, terms: Terms) -> Self | None:
+        """Of columns as they were brought over; None where integers do not fit 32 bits."""
+        slots: list[tuple[str, Slot]] = []
+        made: list[pl.Expr] = []
+        for addend, name in terms.addends.items():
+            match addend:
+                case OnGrid(column, bounds):
+                    slots.append((terms.values[column], Slot(name, bounds)))
+                case RowFunction(columns=((column, bounds),), missing=None) if plain_share(addend) is not None:
+                    slots.append((terms.values[column], Slot(name, bounds, addend)))
+                case RowFunction() if max(map(abs, addend.reach)) > FITS:
+                    return None
+                case RowFunction():
+                    made.append(terms.integers(addend))
+                    slots.append((name, Slot(name)))
+                case _:
+                    slots.append((name, Slot(name)))
+        return cls(tuple(slots), tuple(made), terms.lines)
+
+    @classmethod
+    def of_coded(cls, terms: Terms) -> Self | None:
+        """Of coded rows, in which the integers stand."""
+        rows = [addend for addend in terms.addends if isinstance(addend, RowFunction)]
+        if any(max(map(abs, row.reach)) > FITS for row in rows):
+            return None
+        return cls(tuple((name, Slot(name)) for name in terms.names()), (), terms.lines)
+
+    def columns(self, table: pl.DataFrame) -> list[Any]:
+        """The arrays that kernels read of a block: NaN, or the least integer of 32 bits, where a value is missing."""
+        if self.made:
+            numbers = [column.cast(pl.Float64) for column in table if column.name.startswith("value")]
+            table = table.with_columns(pl.DataFrame(numbers).select(self.made))
+        return [_filled(table[name], slot) for name, slot in self.slots]
+
+
+def _filled(column: pl.Series, slot: Slot) -> Any:
+    if column.dtype == pl.Boolean:
+        column = column.cast(pl.Int64)
+    if column.null_count():
+        column = column.fill_null(MISSING) if slot.bounds is None else column.cast(pl.Float64).fill_null(float("nan"))
+    return read_only(column)
+
+
+@dataclass(frozen=True)
+class Tables:
+    """Totals of some rows, by place: of place 0 they are those of rows in no cell."""
+
+    counts: Integers
+    sums: tuple[Integers, ...]  # of each slot
+    absent: tuple[Integers, ...]  # the rows in which a slot's value is missing
+
+    @classmethod
+    def empty(cls, cells: int, slots: int, lanes: int) -> Self:
+        """Zeros, in so many tables one after the other."""
+        sums = tuple(np.zeros(lanes * (cells + 1), dtype=np.int64) for _ in range(slots))
+        absent = tuple(np.zeros(cells + 1, dtype=np.int64) for _ in range(slots))
+        return cls(np.zeros(lanes * (cells + 1), dtype=np.int64), sums, absent)
+
+    def totals(self, slots: Slots, lanes: int) -> dict[Total, Integers]:
+        """The Totals of the cells, modulo 2**64."""
+        counts = _of_cells(self.counts, lanes)
+        sums = {slot.name: _of_cells(found, lanes) for (_, slot), found in zip(slots.slots, self.sums, strict=True)}
+        present = {
+            slot.name: counts - _of_cells(found, 1) for (_, slot), found in zip(slots.slots, self.absent, strict=True)
+        }
+        return {total: _read(line, counts, sums, present) for total, line in slots.lines.items()}
+
+
+def _of_cells(tables: Integers, lanes: int) -> Integers:
+    return np.asarray(tables.reshape(lanes, -1).sum(axis=0)[1:])
+
+
+def _read(line: Line, counts: Integers, sums: dict[str, Integers], present: dict[str, Integers]) -> Integers:
+    if line.name is None:
+        return line.rows * counts
+    return line.present * present[line.name] + line.sum * sums[line.name]
+
+
+def of_rows(source: Source, cells: Cells, terms: Terms) -> dict[Total, Integers] | None:
+    """Totals of rows each of which counts by itself, in one pass; None where kernels are not used."""
+    if not ready() or (source.rows is not None and kernels_for(source.rows) is None):
+        return None
+    slots = Slots.of(terms)
+    if slots is None:
+        return None
+    table = loaded(source, cells, terms)
+    kernels = kernels_for(table.height)
+    if kernels is None:
+        return None
+    size = cells.keys.cells
+    lanes = kernels.LANES if size <= SMALL else 1
+    placing = Placing.of(kernels, cells, table.schema)
+    ends, workers = block_ends(table.height), threads(size, 2 + 2 * len(slots.slots))
+
+    def work(thread: int) -> Tables:
+        tables, steps = Tables.empty(size, len(slots.slots), lanes), np.empty(STRIP, dtype=np.int32)
+        for start, stop in ends[thread::workers]:
+            block = table[start:stop]
+            _add(kernels, placing(block), slots, slots.columns(block), steps, lanes, tables)
+        return tables
+
+    return together(in_threads(work, workers)).totals(slots, lanes)
+
+
+def loaded(source: Source, cells: Cells, terms: Terms, *more: ColumnRequest) -> pl.DataFrame:
+    """The columns of a frame in memory; values as they are, so that most of them are not copied."""
+    values = [(name, column, role if role != "value" else "raw", of) for name, column, role, of in terms.requests()]
+    return source.load([*cells.requests(), *values, *more]).collect(engine="in-memory")
+
+
+def _add(
+    kernels: ModuleType, places: Places, slots: Slots, columns: list[Any], scratch: Steps, lanes: int, tables: Tables
+) -> None:
+    for strip in strips(places.size):
+        part = places[strip]
+        steps = scratch[: part.size]
+        kernels.add_rows(part, lanes, tables.counts)
+        for number, ((_, slot), values) in enumerate(zip(slots.slots, columns, strict=True)):
+            if slot.fill(kernels, values[strip], steps):
+                kernels.add_present(part, steps, tables.sums[number], tables.absent[number])
+            else:
+                kernels.add_steps(part, steps, lanes, tables.sums[number])
+
+
+def together(found: list[Tables]) -> Tables:
+    """The tables of several threads, added into the first."""
+    first, *others = found
+    for other in others:
+        for mine, theirs in zip(_arrays(first), _arrays(other), strict=True):
+            np.add(mine, theirs, out=mine)
+    return first
+
+
+def _arrays(tables: Tables) -> list[Integers]:
+    return [tables.counts, *tables.sums, *tables.absent]
+
+
+def narrow_rows(source: Source, cells: Cells, terms: Terms, unit: PrivacyUnit) -> pl.DataFrame | None:
+    """The rows that fall in a cell, and have a unit where others are left out; None where they are too few."""
+    assert unit.column is not None
+    slots = Slots.of(terms)
+    assert slots is not None
+    table = loaded(source, cells, terms, ("unit", unit.column, "unit", None))
+    kernels = kernels_for(table.height)
+    if kernels is None:
+        return None
+    placing = Placing.of(kernels, cells, table.schema)
+    places = np.empty(table.height, dtype=np.uint32)
+    steps = np.empty((len(slots.slots), table.height), dtype=np.int32)
+    ends, workers = block_ends(table.height), threads(1, 1)
+
+    def work(thread: int) -> None:
+        for start, stop in ends[thread::workers]:
+            rows = table[start:stop]
+            places[start:stop] = placing(rows)
+            for number, ((_, slot), values) in enumerate(zip(slots.slots, slots.columns(rows), strict=True)):
+                for strip in strips(stop - start):
+                    slot.fill(kernels, values[strip], steps[number, start:stop][strip])
+
+    in_threads(work, workers)
+    columns = {slot.name: steps[number] for number, (_, slot) in enumerate(slots.slots)}
+    coded = pl.DataFrame({PLACE: places, **columns, "unit": table["unit"]})
+    if unit.nulls == "drop" and coded["unit"].null_count():
+        coded = coded.filter(pl.col("unit").is_not_null())
+    return coded if places.min(initial=1) > 0 else coded.filter(pl.col(PLACE) > 0)
+
+
+def narrowed(table: pl.DataFrame, terms: Terms) -> pl.DataFrame:
+    """Coded rows in as few bytes."""
+    steps = [pl.col(name).fill_null(MISSING).cast(pl.Int32) for name in terms.names()]
+    return table.select((pl.col("cell") + 1).cast(pl.UInt32).alias(PLACE), *steps, "unit")
+
+
+def widened(table: pl.DataFrame, terms: Terms) -> pl.DataFrame:
+    """The same as coded rows of 64 bits; these as they are."""
+    if PLACE not in table.columns:
+        return table
+    steps = [pl.when(pl.col(name) != MISSING).then(pl.col(name).cast(pl.Int64)) for name in terms.names()]
+    return table.select(*steps, "unit", (pl.col(PLACE).cast(pl.Int64) - 1).alias("cell"))

@@ -1,0 +1,522 @@
+"""Compiled kernels: loops over rows in machine code, by Numba. Imported only where the extra `fast` is installed.
+
+They do what the expressions of `sums` do, integer for integer, and nothing in them can fail on a value: every index is
+kept inside its array, floats are clipped before they become integers, sums wrap modulo 2**64. A cell is a *place*: its
+number plus one, so that place 0 takes the rows in no cell, which are not told.
+
+Strings that name units are numbered: different ones differently, and in any order. They are brought together in parts,
+by a keyed hash, with all of their bytes; each part is numbered by itself, so that what is worked on stays in the
+processor's cache. A hash says where to look, and never who is equal. Its keys are random, so that nobody can choose ids
+that are slow to tell apart. No kernel of strings calls another that takes arrays: a call counts references to each of
+them, which takes longer than a hash.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+compiled = njit(nogil=True, cache=True)  # no fast math: what a float becomes is the same everywhere
+inlined = njit(nogil=True, inline="always")
+
+EIGHTH, HALF = np.uint64(3), np.uint64(2**32 - 1)  # a shift from bytes to words; half a word
+PRIME = np.uint64(2**61 - 1)
+CHUNK = np.uint64(256)  # bytes that are hashed with keys of their own, of 32 bits each: two for a word
+PLACE, PARTS, SLOTS, KEYS = 64, 65, 66, 67  # where the other keys stand after these, and how many there are
+NO_NAME = np.uint32(2**32 - 1)  # the length of a missing string: of another, Polars counts the bytes by 32 bits
+
+MISSING = np.int32(-(2**31))  # of a step: there is no value
+LANES = 4  # of small tables of totals: rows that follow one another do not wait for the same number
+
+
+@inlined
+def word_at(data, at, left):
+    """Eight bytes of a string as a word, the first lowest, with zeros beyond the `left` ones; words as they are."""
+    if data.itemsize == 8:
+        return np.uint64(data[at >> EIGHTH])
+    word = np.uint64(0)
+    if at + np.uint64(8) <= np.uint64(data.size):
+        for place in range(8):
+            word |= np.uint64(data[at + np.uint64(place)]) << np.uint64(8 * place)
+        return word if left >= np.uint64(8) else word & ((np.uint64(1) << (left << EIGHTH)) - np.uint64(1))
+    for place in range(min(left, np.uint64(8))):
+        word |= np.uint64(data[at + np.uint64(place)]) << np.uint64(8 * place)
+    return word
+
+
+@inlined
+def sum_of_products(data, at, length, keys):
+    """A keyed sum over a few words: two different strings have the same one with a chance of at most 2**-31 (NH)."""
+    total = np.uint64(0)
+    for word in range((length + np.uint64(7)) >> EIGHTH):
+        done = np.uint64(word) << EIGHTH
+        value = word_at(data, at + done, length - done)
+        low = ((value & HALF) + keys[2 * word]) & HALF
+        high = ((value >> np.uint64(32)) + keys[2 * word + 1]) & HALF
+        total += low * high
+    return total
+
+
+@inlined
+def times(one, other):
+    """The product of two numbers below 2**61, modulo 2**61 - 1, and at most a few times that."""
+    one_high, one_low = one >> np.uint64(32), one & HALF
+    other_high, other_low = other >> np.uint64(32), other & HALF
+    middle, low = one_high * other_low + one_low * other_high, one_low * other_low
+    whole = ((one_high * other_high) << np.uint64(3)) + (middle >> np.uint64(29))
+    whole += ((middle & np.uint64(2**29 - 1)) << np.uint64(32)) + (low >> np.uint64(61)) + (low & PRIME)
+    return (whole & PRIME) + (whole >> np.uint64(61))
+
+
+@inlined
+def hashed(data, at, length, keys):
+    """A keyed hash of a string, of which nobody can choose many alike: where to look, and never who is equal."""
+    return (
+        sum_of_products(data, at, length, keys) + length
+        if length <= CHUNK
+        else hashed_by_chunks(data, at, length, keys)
+    )
+
+
+@inlined
+def hashed_by_chunks(data, at, length, keys):
+    """The same of more than a chunk: a polynomial of the chunks' sums, at a random place."""
+    whole, done = length & PRIME, np.uint64(0)
+    while done < length:
+        part = sum_of_products(data, at + done, min(length - done, CHUNK), keys)
+        for half in (part >> np.uint64(32), part & HALF):
+            whole = times(whole, keys[PLACE]) + half
+            whole = (whole & PRIME) + (whole >> np.uint64(61))
+        done += CHUNK
+    return whole
+
+
+@inlined
+def spread(value, factor, bits):
+    """So many bits of a hash: different hashes share them with a chance of at most 2 / 2**bits, over the factors."""
+    return ((value * factor) >> np.uint64(1)) >> np.uint64(63 - bits)
+
+
+@compiled
+def count_names(offsets, data, missing, keys, bits, parts, counts):
+    """Find the part of each string, and count the rows of each part, and the words that their strings take."""
+    for row in range(parts.size):
+        first = np.uint64(offsets[row])
+        length = np.uint64(offsets[row + 1]) - first
+        if missing.size > 0 and missing[row]:
+            length = np.uint64(0)
+        part = spread(hashed(data, first, length, keys), keys[PARTS], bits)
+        parts[row] = part
+        counts[0, part] += 1
+        counts[1, part] += (length + np.uint64(7)) >> EIGHTH
+
+
+@compiled
+def targets_of_names(parts, places, ends, nowhere, targets):
+    """As `targets_of`, of parts that were found before."""
+    for row in range(parts.size):
+        part, there = parts[row], places[row] > 0
+        targets[row] = ends[part] if there else nowhere
+        ends[part] += there
+
+
+@compiled
+def send_names(offsets, data, missing, parts, places, targets, ends, lengths, words):
+    """Write the length of each row's string to its target, and its bytes behind those of its part."""
+    for row in range(parts.size):
+        if places[row] == 0:
+            continue
+        first = np.uint64(offsets[row])
+        length = np.uint64(offsets[row + 1]) - first
+        if missing.size > 0 and missing[row]:
+            lengths[targets[row]] = NO_NAME
+            continue
+        lengths[targets[row]] = np.uint32(length)
+        end = ends[parts[row]]
+        for word in range((length + np.uint64(7)) >> EIGHTH):
+            done = np.uint64(word) << EIGHTH
+            words[end + word] = word_at(data, first + done, length - done)
+        ends[parts[row]] = end + np.int64((length + np.uint64(7)) >> EIGHTH)
+
+
+@compiled
+def number_names(chosen, starts, starts_of_words, rows, places, words, keys, names):
+    """Number the strings of each part from 0 on: `names` has their lengths, and then their numbers. The most of a part.
+
+    Rows and words begin where `starts` say, of each part and of each thread that sent there. Strings with one hash are
+    compared byte by byte, so that each has its own number.
+    """
+    slots = 1
+    while slots < rows:
+        slots *= 2
+    heads, following = np.empty(slots, np.uint32), np.empty(rows, np.uint32)
+    first_of, length_of = np.empty(rows, np.int64), np.empty(rows, np.uint32)
+    most = np.int64(0)
+    for part in range(chosen[0], starts.shape[0] - 1, chosen[1]):
+        size, bits = starts[part + 1, 0] - starts[part, 0], 0
+        while (1 << bits) < size:
+            bits += 1
+        heads[: 1 << bits] = NO_NAME
+        known = np.int64(0)
+        for thread in range(starts.shape[1]):
+            at = starts_of_words[part, thread]
+            until = starts[part, thread + 1] if thread + 1 < starts.shape[1] else starts[part + 1, 0]
+            for row in range(starts[part, thread], until):
+                if places[row] == 0:
+                    continue
+                length = names[row]
+                of_bytes = np.uint64(0) if length == NO_NAME else np.uint64(length)
+                slot = spread(hashed(words, np.uint64(at) << EIGHTH, of_bytes, keys), keys[SLOTS], bits)
+                number = heads[slot]
+                while number != NO_NAME and not alike(words, at, first_of[number], length, length_of[number]):
+                    number = following[number]
+                if number == NO_NAME:
+                    number = np.uint32(known)
+                    first_of[known], length_of[known], following[known] = at, length, heads[slot]
+                    heads[slot] = number
+                    known += 1
+                names[row] = number
+                at += np.int64((of_bytes + np.uint64(7)) >> EIGHTH)
+        most = max(most, known)
+    return most
+
+
+@inlined
+def alike(words, one, other, length, other_length):
+    """Tell whether two strings are the same: by their lengths, and by all of their bytes."""
+    if length != other_length:
+        return False
+    if length != NO_NAME:
+        for word in range((np.int64(length) + 7) >> 3):
+            if words[one + word] != words[other + word]:
+                return False
+    return True
+
+
+def _compile_all_of_names() -> None:
+    one, two, keys = np.zeros(1, np.int64), np.zeros(2, np.int64), np.zeros(KEYS, np.uint64)
+    data, missing, parts = np.zeros(8, np.uint8), np.zeros(0, np.bool_), np.zeros(1, np.uint16)
+    for column in (two, data, missing):
+        column.flags.writeable = False
+    ends, places, numbers, words = one.copy(), np.ones(1, np.uint32), np.zeros(1, np.uint32), np.zeros(2, np.uint64)
+    count_names(two, data, missing, keys, 0, parts, np.zeros((2, 1), np.int64))
+    targets_of_names(parts, places, ends, 0, one)
+    send_names(two, data, missing, parts, places, one, ends, numbers, words)
+    starts = np.array([[0], [1]])
+    number_names((0, 1), starts, starts, 1, places, words, keys, numbers)
+
+
+@compiled
+def by_table(values, table, low, size, places):
+    """The cells of integers between two keys, from a table whose first and last entry are for all that lies beyond."""
+    most = np.uint64(table.size - 1)
+    for row in range(values.size):
+        above = np.uint64(values[row] - low)  # a difference that wraps is beyond
+        inner = table[min(above, most)]
+        outer = places[row]
+        places[row] = (outer - np.uint32(1)) * size + inner if outer > 0 and inner > 0 else 0
+
+
+@compiled
+def by_position(positions, size, places):
+    """The cells of positions among the declared keys, -1 for none of them."""
+    for row in range(positions.size):
+        outer, inner = places[row], np.uint32(positions[row] + 1)
+        places[row] = (outer - np.uint32(1)) * size + inner if outer > 0 and inner > 0 else 0
+
+
+@compiled
+def by_view(views, keys, inner_of, size, places):
+    """The cells of short strings: length and bytes are in two words of 64 bits, which are compared as they are."""
+    most = np.uint64(inner_of.size - 1)
+    for row in range(places.size):
+        first, second = views[2 * row], views[2 * row + 1]
+        slot = mixed(first, second) & most
+        inner = np.uint32(0)
+        while inner_of[slot] > 0:
+            if keys[2 * slot] == first and keys[2 * slot + 1] == second:
+                inner = inner_of[slot]
+                break
+            slot = (slot + np.uint64(1)) & most
+        outer = places[row]
+        places[row] = (outer - np.uint32(1)) * size + inner if outer > 0 and inner > 0 else 0
+
+
+@compiled
+def mixed(first, second):
+    """A hash of two words: it decides where to look, and never who is equal."""
+    both = (first ^ (second * np.uint64(0x9E3779B97F4A7C15))) * np.uint64(0xD6E8FEB86659FD93)
+    return both ^ (both >> np.uint64(32))
+
+
+@compiled
+def table_of_views(views, keys, inner_of):
+    """Fill the table of `by_view` with different keys; it has more slots than there are keys."""
+    most = np.uint64(inner_of.size - 1)
+    for key in range(views.size // 2):
+        slot = mixed(views[2 * key], views[2 * key + 1]) & most
+        while inner_of[slot] > 0:
+            slot = (slot + np.uint64(1)) & most
+        keys[2 * slot], keys[2 * slot + 1] = views[2 * key], views[2 * key + 1]
+        inner_of[slot] = key + 1
+
+
+@compiled
+def by_bin(values, edges, closed, origin, per_unit, places):
+    """The cells of numbers in half-open bins; a guess by division is off by at most one. NaN is in none."""
+    size, last = np.uint32(edges.size - 1), edges[edges.size - 1]
+    most = np.float64(edges.size - 2)
+    for row in range(values.size):
+        value = values[row]
+        guess = (value - origin) * per_unit
+        guess = min(max(guess, 0.0), most) if guess == guess else 0.0
+        inner = np.uint32(guess)
+        inner -= np.uint32(inner > 0 and value < edges[inner])
+        inner += np.uint32(inner + np.uint32(1) < size and value >= edges[inner + np.uint32(1)])
+        outer = places[row]
+        inside = value >= edges[0] and (value < last or (closed and value == last))
+        places[row] = (outer - np.uint32(1)) * size + inner + np.uint32(1) if outer > 0 and inside else 0
+
+
+@compiled
+def to_steps(values, per_step, lower, upper, steps):
+    """Values on the grid: scaled, clipped, rounded to nearest; NaN is missing. The number of these."""
+    missing = 0
+    for row in range(values.size):
+        value = np.float64(values[row])  # an integer becomes the nearest float, as everywhere
+        scaled = min(max(value * per_step, lower), upper) if value == value else 0.0
+        steps[row] = np.int32(math.floor(scaled + 0.5)) if value == value else MISSING
+        missing += value != value
+    return missing
+
+
+@compiled
+def to_share(steps, lower, length, bits):
+    """The place of each step between the bounds, in whole steps of 2**-bits of the way: rounded down from a half more.
+
+    A float's quotient is off by at most one, which the exact remainder shows.
+    """
+    factor, whole, twice = 2.0**bits / length, np.int64(2) << bits, 2 * length
+    for row in range(steps.size):
+        step = np.int64(steps[row])
+        if step != MISSING:
+            above = step - lower
+            share = np.int64(np.float64(above) * factor + 0.5)
+            rest = above * whole + length - share * twice
+            share += np.int64(rest >= twice) - np.int64(rest < 0)
+            steps[row] = np.int32(share)
+
+
+@compiled
+def narrowed(values, steps):
+    """Integers that fit 32 bits, as they are. The number of missing ones."""
+    missing = 0
+    for row in range(values.size):
+        steps[row] = np.int32(values[row])
+        missing += steps[row] == MISSING
+    return missing
+
+
+@compiled
+def add_rows(places, lanes, counts):
+    """Count rows by place; there are `LANES` tables of counts, or one."""
+    stride, whole = counts.size // lanes * (lanes > 1), places.size - places.size % LANES
+    for row in range(0, whole, LANES):
+        counts[places[row]] += 1
+        counts[stride + places[row + 1]] += 1
+        counts[2 * stride + places[row + 2]] += 1
+        counts[3 * stride + places[row + 3]] += 1
+    for row in range(whole, places.size):
+        counts[places[row]] += 1
+
+
+@compiled
+def add_steps(places, steps, lanes, sums):
+    """Add steps by place, of which none is missing."""
+    stride, whole = sums.size // lanes * (lanes > 1), places.size - places.size % LANES
+    for row in range(0, whole, LANES):
+        sums[places[row]] += steps[row]
+        sums[stride + places[row + 1]] += steps[row + 1]
+        sums[2 * stride + places[row + 2]] += steps[row + 2]
+        sums[3 * stride + places[row + 3]] += steps[row + 3]
+    for row in range(whole, places.size):
+        sums[places[row]] += steps[row]
+
+
+@compiled
+def add_present(places, steps, sums, absent):
+    """Add those steps by place that are there, and count those that are not."""
+    for row in range(places.size):
+        there = steps[row] != MISSING
+        sums[places[row]] += steps[row] if there else 0
+        absent[places[row]] += not there
+
+
+@compiled
+def count_parts(codes, counts):
+    """Count the rows of each part of the units: those whose numbers have the same last bits."""
+    last = counts.size - 1
+    for row in range(codes.size):
+        counts[codes[row] & last] += 1
+
+
+@compiled
+def targets_of(codes, places, ends, nowhere, targets):
+    """The place of each row among those of its part; `nowhere` for rows in no cell."""
+    last = ends.size - 1
+    for row in range(codes.size):
+        part = codes[row] & last
+        there = places[row] > 0
+        targets[row] = ends[part] if there else nowhere
+        ends[part] += there
+
+
+@compiled
+def send(targets, values, sent):
+    """Write each row's value to its target."""
+    for row in range(targets.size):
+        sent[targets[row]] = values[row]
+
+
+@compiled
+def send_codes(targets, codes, bits, sent):
+    """Write the number of each row's unit within its part to its target."""
+    for row in range(targets.size):
+        sent[targets[row]] = np.uint32(codes[row] >> bits)
+
+
+@compiled
+def weigh_parts(chosen, ends, units, places, steps, reach, lines, grids, together, alone, weighed):
+    """Add what whole units add to totals, part by part: light ones row by row, others weighed by their pairs.
+
+    `chosen` is the first part and every how many; `units` are numbers within parts, of which there are as many as
+    `reach` says first, before the rows of a light unit, R, the shave, p (0 for infinity), and the rows that count where
+    cells are merged (0: they are not). `alone` and `together` have for each place its rows, the sum of each slot and
+    how often its value is missing: of all light units, and of one other unit at a time, after which it is cleared.
+    """
+    size, light = np.int64(reach[0]), reach[1]
+    rows_of, ends_of = np.empty(size, np.int64), np.empty(size, np.int64)
+    touched = np.empty(weighed.shape[1], np.uint32)
+    for part in range(chosen[0], ends.size - 1, chosen[1]):
+        first, last = ends[part], ends[part + 1]
+        order = np.empty(last - first, np.uint32)
+        rows_of[:] = 0
+        for row in range(first, last):
+            rows_of[units[row]] += places[row] > 0
+        end = 0
+        for unit in range(size):
+            ends_of[unit] = end
+            end += rows_of[unit] if rows_of[unit] > light else 0
+        for row in range(first, last):
+            unit = units[row]
+            if places[row] > 0 and rows_of[unit] > light:
+                order[ends_of[unit]] = row - first
+                ends_of[unit] += 1
+            elif places[row] > 0:
+                add_row(row, places[row], steps, alone)
+        for unit in range(size):
+            rows = rows_of[unit]
+            if rows > light:
+                pairs = bring_together(
+                    order[ends_of[unit] - rows : ends_of[unit]], first, places, steps, together, touched
+                )
+                weight = weight_of(rows, touched[:pairs], together, 1 + 2 * steps.shape[0], reach)
+                add_pairs(touched[:pairs], together, steps.shape[0], weight, lines, grids, weighed)
+
+
+@inlined
+def add_row(row, place, steps, table):
+    """Add a row to its place: one row, its steps, and which of them are missing. True if it is the first there."""
+    slots = steps.shape[0]
+    base = np.int64(place) * (1 + 2 * slots)
+    table[base] += 1
+    for slot in range(slots):
+        step = steps[slot, row]
+        table[base + 1 + slot] += step if step != MISSING else 0
+        table[base + 1 + slots + slot] += step == MISSING
+    return table[base] == 1
+
+
+@inlined
+def bring_together(order, first, places, steps, together, touched):
+    """Add up the rows of one unit by place, and list the places that it touches; the number of these."""
+    pairs = 0
+    for place_in_part in order:
+        row = first + np.int64(place_in_part)
+        touched[pairs] = places[row]
+        pairs += add_row(row, places[row], steps, together)
+    return pairs
+
+
+@inlined
+def weight_of(rows, touched, together, width, reach):
+    """The weight of a unit that is not light, as `weights.Reach` has it; squares are added as integers."""
+    _, _, most, shave, p, merged = reach
+    norm = np.float64(rows)
+    if p != 1.0:
+        squares, largest = np.uint64(0), np.int64(0)
+        for place in touched:
+            size = together[np.int64(place) * width]
+            squares += np.uint64(size) * np.uint64(size)
+            largest = max(largest, size)
+        norm = math.sqrt(np.float64(squares)) if p == 2.0 else np.float64(largest)
+    weight = min(shave, most * shave / norm)
+    return min(weight, merged * shave / np.float64(rows)) if merged > 0.0 and rows > merged else weight
+
+
+@inlined
+def add_pairs(touched, together, slots, weight, lines, grids, weighed):
+    """Add the weighed totals of a unit's pairs, each truncated toward zero, and clear what is used of `together`.
+
+    A line is a total: so many times the rows, the present values and the sum of a slot, which is -1 for rows alone.
+    """
+    width = 1 + 2 * slots
+    for place in touched:
+        base = np.int64(place) * width
+        size = together[base]
+        for line in range(grids.size):
+            whole, slot = lines[line, 0] * size, lines[line, 3]
+            if slot >= 0:
+                there = size - together[base + 1 + slots + slot]
+                whole += lines[line, 1] * there + lines[line, 2] * together[base + 1 + slot]
+            weighed[line, place] += np.int64(np.float64(whole) * (weight * grids[line]))
+        together[base : base + width] = 0
+
+
+def compile_all() -> None:
+    """Run each kernel on a row or none, of the types that it is used with: what is compiled is kept on disk."""
+    places, steps, sums = np.ones(1, np.uint32), np.zeros(1, np.int32), np.zeros(2, np.int64)
+    numbers, integers, words = np.zeros(1), np.zeros(1, np.int64), np.zeros(2, np.uint64)
+    for column in (numbers, integers, words):
+        column.flags.writeable = False
+    one = np.uint32(1)
+    by_table(integers, np.zeros(3, np.uint32), -1, one, places)
+    by_position(np.zeros(1, np.int64), one, places)
+    keys, inner_of = np.zeros(16, np.uint64), np.zeros(8, np.uint32)
+    table_of_views(words, keys, inner_of)
+    by_view(words, keys, inner_of, one, places)
+    by_bin(numbers, np.array([0.0, 1.0, 2.0]), False, 0.0, 1.0, places)
+    for values in (numbers, integers):
+        to_steps(values, 1.0, 0.0, 1.0, steps)
+    to_share(steps, 0, 1, 30)
+    for whole in (integers, integers.astype(np.int32)):
+        whole.flags.writeable = False
+        narrowed(whole, steps)
+    add_rows(places, 1, sums)
+    add_steps(places, steps, 1, sums)
+    add_present(places, steps, sums, np.zeros(2, np.int64))
+    targets, ends = np.zeros(1, np.int64), np.zeros(1, np.int64)
+    count_parts(integers, ends)
+    targets_of(integers, places, ends, 0, targets)
+    send(targets, places, places)
+    send(targets, steps, steps)
+    send_codes(targets, integers, 0, places)
+    tables, lines, one_part = np.zeros(6, np.int64), np.zeros((1, 4), np.int64), np.array([0, 1])
+    reach = (1.0, 0.0, 1.0, 1.0, 2.0, 0.0)
+    weighed, grids, units = np.zeros((1, 2), np.int64), np.ones(1), np.zeros(1, np.uint32)
+    weigh_parts(
+        (0, 1), one_part, units, units, steps.reshape(1, 1), reach, lines, grids, tables, tables.copy(), weighed
+    )
+    _compile_all_of_names()

@@ -1,0 +1,1 @@
+"""Tables that are read in pieces: larger than memory, or on other machines."""

@@ -1,0 +1,141 @@
+"""Tables larger than memory: read in batches of rows; whole units, where there are some, are put together again.
+
+The batches of each library come from one function of it. Their order decides on nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from dpframe.engines.columns.source import ColumnType, exactly, source_of
+from dpframe.engines.engine import Partial, Reading, added_up
+from dpframe.engines.pieces.unit_parts import Spill
+from dpframe.engines.task import Task
+
+ROWS = "rows"  # a column that is made where none is read: the first one of a table may be none that can be
+
+log = logging.getLogger("dpframe")
+
+
+@dataclass(frozen=True)
+class Batches:
+    """The engine of a table that gives batches of its rows."""
+
+    table: Any
+    narrow: Callable[[Any, Sequence[str]], Any]  # the table with some of its columns; where none is named, with one
+    empty: Callable[[Any], Any]  # a frame without rows, of the dtypes of the batches
+    batches: Callable[[Any, int], Iterator[Any]]  # frames of about so many rows
+    reading: Reading
+
+    def schema(self) -> Mapping[str, ColumnType]:
+        """The columns as dpframe reads them."""
+        return source_of(self.table).schema
+
+    def fold(self, columns: Sequence[str], piece: Callable[[Any], Partial], by: str | None) -> Partial:
+        """The sum over batches; of whole units in one piece, which `push` does in less memory."""
+        frames = self._frames(columns)
+        return added_up(map(piece, frames)) if by is None else piece(pl.concat(map(_as_polars, frames)))
+
+    def push(self, task: Task) -> Partial | None:
+        """Units: coded rows of all batches, in parts that each hold whole units."""
+        if task.by is None:
+            return None
+        log.debug("rows are read in batches, and those of each unit brought together")
+        with Spill(self.reading.bytes, task.combine, task.weigh) as spill:
+            for frame in self._frames(task.columns):
+                spill.add(task.coded(frame))
+            log.debug("all rows are read; units are weighed")
+            return spill.total()
+
+    def _frames(self, columns: Sequence[str]) -> Iterator[Any]:
+        """All batches, and one without rows, so that there is one at least."""
+        table = self.narrow(self.table, columns)
+        yield self.empty(table)
+        yield from self.reading.seen(self.batches(table, self.reading.batch))
+
+
+def of_lazy(frame: pl.LazyFrame, reading: Reading) -> Batches:
+    """A Polars LazyFrame: files that are scanned, and whatever is done with their columns."""
+    return Batches(frame, _narrow_lazy, _empty_lazy, collected_batches, reading)
+
+
+def of_dataset(dataset: Any, reading: Reading) -> Batches:
+    """A pyarrow Dataset: files of one schema. It is read with its columns chosen by a scanner of its own."""
+    return Batches(dataset, _narrow_dataset, _empty_dataset, _dataset_batches, reading)
+
+
+def of_relation(relation: Any, reading: Reading) -> Batches:
+    """A DuckDB relation: a table, a view or a query of a connection, computed while it is read."""
+    return Batches(
+        relation, _narrow_relation, lambda narrow: narrow.limit(0).to_arrow_table(), relation_batches, reading
+    )
+
+
+def _as_polars(frame: Any) -> pl.DataFrame:
+    return frame if isinstance(frame, pl.DataFrame) else pl.DataFrame(pl.from_arrow(frame))
+
+
+def _narrow_lazy(frame: pl.LazyFrame, columns: Sequence[str]) -> pl.LazyFrame:
+    names = list(columns) or frame.collect_schema().names()[:1]
+    return frame.select(exactly(name).alias(name) for name in names)
+
+
+def _empty_lazy(narrow: pl.LazyFrame) -> pl.DataFrame:
+    return pl.DataFrame(schema=narrow.collect_schema())
+
+
+def _narrow_dataset(dataset: Any, columns: Sequence[str]) -> Any:
+    return dataset, list(columns)
+
+
+def _empty_dataset(narrow: Any) -> Any:
+    import pyarrow
+
+    dataset, names = narrow
+    fields = [dataset.schema.field(name) for name in names] or [(ROWS, pyarrow.bool_())]
+    return pyarrow.schema(fields).empty_table()
+
+
+def _dataset_batches(narrow: Any, rows: int) -> Iterator[Any]:
+    import pyarrow
+    import pyarrow.compute
+
+    dataset, names = narrow
+    columns: Any = names or {ROWS: pyarrow.compute.scalar(True)}
+    scanner = dataset.scanner(columns=columns, batch_size=rows, batch_readahead=2, fragment_readahead=1)
+    return (pyarrow.Table.from_batches([batch]) for batch in scanner.to_batches() if batch.num_rows)
+
+
+def _narrow_relation(relation: Any, columns: Sequence[str]) -> Any:
+    return relation.project(", ".join(map(quoted, columns)) or f"true as {quoted(ROWS)}")
+
+
+def collected_batches(lazy: pl.LazyFrame, rows: int) -> Iterator[pl.DataFrame]:
+    """The one use of `LazyFrame.collect_batches`, which Polars calls unstable: each row once, or an error."""
+    batches: Any = lazy.collect_batches(chunk_size=rows, maintain_order=False, lazy=True, engine="streaming")
+    reading = None
+    try:
+        yield from batches
+    finally:  # Polars 1.34 ends quietly where it fails, and tells the error, with its values, when it is thrown away
+        if reading := getattr(batches, "_fut", None):
+            batches._fut = None
+    if reading is not None:
+        reading.result()
+
+
+def relation_batches(relation: Any, rows: int) -> Iterator[Any]:
+    """The one use of DuckDB's reader of batches, whose name has changed."""
+    import pyarrow
+
+    read = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
+    return (pyarrow.Table.from_batches([batch]) for batch in read(rows) if batch.num_rows)
+
+
+def quoted(name: str) -> str:
+    """A column by its exact name, in SQL."""
+    return '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,445 @@
+"""Tables of Apache Spark: the executors compute totals of their own rows, and the driver adds these up.
+
+No row reaches the driver. Each executor runs the Polars code of every other engine, on the rows of one partition at a
+time. Where there are units, rows become coded rows first (see `Task`), and one shuffle brings the parts of units, as
+bytes, to where they are weighed: Spark moves few rows of many bytes instead of many rows.
+
+No value fails on its way: strings leave Spark as bytes, since Spark lets them hold invalid UTF-8, and instants as
+integers, since their time zone is only shown. Columns are told apart by place, since Spark tells names apart neither by
+case nor where there are two of a kind.
+
+Spark brings rows to Arrow value by value, and takes as long for a byte as for a word. So a word of 64 bits carries as
+many narrow columns as it holds: of each all its bits, and one that is set where the value is missing. Nothing is lost,
+and bits are all that is worked on. Which columns share a word follows from the schema.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import pickle
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from dpframe.engines.columns.identity import UTF8
+from dpframe.engines.columns.source import ColumnType, types_of_spark
+from dpframe.engines.engine import Partial, added_up
+from dpframe.engines.pieces.spark_sql import by_sql, totals_by_sql
+from dpframe.engines.pieces.unit_parts import FAILED, Spill, as_pairs, cost, in_parts, received, together, versions
+from dpframe.engines.task import Task
+from dpframe.errors import InvalidArgument, ReleaseFailed, shown
+from dpframe.errors.tracebacks import withheld
+
+BITS = {pl.Boolean: 1, pl.Int8: 8, pl.Int16: 16, pl.Int32: 32, pl.Date: 32}
+WORD_BITS = 64
+
+ROWS = 2**17  # about so many are worked on at a time: of more, parts are objects that Java's memory is not made for
+ROWS_OF_PART = 2**10  # that are sent at a time: of fewer, each part takes longer than its rows
+MOST_ROWS = 2**20  # however many parts there are
+MEMORY = 2**28  # bytes of units of one partition; beyond, they go through a file
+MOST_PARTS = 2**12
+MARK = "\0 not UTF-8: "  # no text of a table begins so, or it is marked as well
+INSTANT = pl.Datetime("us", "UTC")
+WORD = 2**32
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns that are read, and how they come: alone, or several in a word."""
+
+    dtypes: Mapping[str, Any]
+    unit: str | None = None  # comes alone: Spark shuffles by it
+
+    @property
+    def groups(self) -> list[list[str]]:
+        """The names of each column that comes: of one column, or of those that share a word, lowest bits first."""
+        groups: list[list[str]] = []
+        used: list[int] = []
+        for name, dtype in self.dtypes.items():
+            bits = WORD_BITS if name == self.unit or dtype not in BITS else BITS[dtype] + 1
+            place = next((place for place, others in enumerate(used) if others + bits <= WORD_BITS), len(groups))
+            if place == len(groups):
+                groups.append([])
+                used.append(0)
+            groups[place].append(name)
+            used[place] += bits
+        return groups
+
+
+def word_in_sql(columns: Sequence[tuple[str, Any]]) -> str:
+    """One word of some columns of given dtypes, as Spark's expression."""
+    fields, shift = [], 0
+    for column, dtype in columns:
+        bits = BITS[dtype]
+        number = f"unix_date({column})" if dtype == pl.Date else column
+        field = f"coalesce(cast({number} as bigint) & {2**bits - 1}L, {2**bits}L)"
+        fields.append(f"shiftleft({field}, {shift})")
+        shift += bits + 1
+    return " | ".join(fields)
+
+
+def unpacked(word: pl.Series, names: Sequence[str], dtypes: Mapping[str, Any]) -> dict[str, pl.Series]:
+    """The columns that share a word."""
+    words, shift, found = word.to_numpy(), 0, {}
+    for name in names:
+        bits = BITS[dtypes[name]]
+        field = words >> shift
+        values = (field & (2**bits - 1)).astype(np.bool_ if bits == 1 else f"int{bits}")  # the upper half is negative
+        missing = pl.Series(field & 2**bits != 0)
+        column = pl.Series(values).cast(dtypes[name])
+        found[name] = column.zip_with(~missing, pl.Series([None], dtype=dtypes[name])) if missing.any() else column
+        shift += bits + 1
+    return found
+
+
+@dataclass(frozen=True)
+class SparkTable:
+    """The engine of a Spark DataFrame."""
+
+    frame: Any
+
+    def schema(self) -> Mapping[str, ColumnType]:
+        """The columns as dpframe reads them; no job is run."""
+        return types_of_spark(self.frame)
+
+    def fold(self, columns: Sequence[str], piece: Callable[[Any], Partial], by: str | None) -> Partial:
+        """The sum over pieces of partitions, or over partitions of whole units."""
+        read = self._columns(columns, by)
+        return self._sum(read, Whole(piece) if by is not None else InPieces(piece), piece(_empty(read.dtypes)))
+
+    def push(self, task: Task) -> Partial | None:
+        """Units: coded rows, in parts that each hold whole units, of each partition in bounded memory; rows: by SQL."""
+        read = self._columns(task.columns, task.by)
+        if task.by is None:
+            return self._by_sql(self._plain(read), task) if by_sql(task) else None
+        chosen = self._chosen(read)
+        parts = min(_partitions(chosen), MOST_PARTS)
+        sent = chosen.mapInArrow(Sending(read, task, tuple(even_numbers(parts)), versions()), "part int, rows binary")
+        answered = self._exchanged(sent, parts).mapInArrow(Weighing(task, versions()), "partial binary")
+        return _added(answered, task.piece(_empty(read.dtypes)))
+
+    def _by_sql(self, chosen: Any, task: Task) -> Partial | None:
+        return totals_by_sql(chosen, task)
+
+    def _exchanged(self, sent: Any, parts: int) -> Any:
+        """The same parts, those of one number in one partition.
+
+        Adaptive execution merges and splits partitions, but none of a shuffle whose number of them was chosen.
+        """
+        return sent.repartition(parts, "part")
+
+    def _columns(self, columns: Sequence[str], by: str | None) -> Columns:
+        schema = self.schema()
+        return Columns({name: schema[name].polars for name in columns}, by)
+
+    def _sum(self, read: Columns, answer: Callable[[Iterator[pl.DataFrame]], Partial], zero: Partial) -> Partial:
+        """The answer of each partition, as one row of bytes, added to the answer of no rows."""
+        frame = self._chosen(read)
+        if read.unit is not None:
+            frame = frame.repartition(_partitions(frame), f"c{read.groups.index([read.unit])}")
+        return _added(frame.mapInArrow(OnExecutor(read, answer, versions()), "partial binary"), zero)
+
+    def _plain(self, read: Columns) -> Any:
+        """The columns that are read, named by their places: c0, c1, ..."""
+        numbers = {name: number for number, name in enumerate(self.frame.columns)}
+        numbered = self.frame.toDF(*(f"c{number}" for number in range(len(numbers))))
+        expressions = [
+            f"{_in_sql(f'c{numbers[name]}', dtype, read.unit == name)} as c{number}"
+            for number, (name, dtype) in enumerate(read.dtypes.items())
+        ]
+        return numbered.selectExpr(*(expressions or ["true as c0"]))
+
+    def _chosen(self, read: Columns) -> Any:
+        """The same as they go to Python: c0, c1, ... are alone, or words that several share."""
+        places = {name: f"c{place}" for place, name in enumerate(read.dtypes)}
+        groups = [[(places[name], read.dtypes[name]) for name in group] for group in read.groups]
+        sent = [group[0][0] if len(group) == 1 else word_in_sql(group) for group in groups]
+        return self._plain(read).selectExpr(*(f"{sql} as c{place}" for place, sql in enumerate(sent or ["c0"])))
+
+
+def _in_sql(column: str, dtype: Any, is_unit: bool) -> str:
+    """A column as it leaves Spark; none of these expressions can fail on a value.
+
+    Of floats that name units both zeros become one and NaN becomes null, as everywhere in dpframe: partitions are by a
+    hash of bits.
+    """
+    if dtype == pl.String:
+        return f"cast({column} as binary)"
+    if dtype == INSTANT:
+        return f"unix_micros({column})"
+    if is_unit and dtype.is_float():
+        zero = f"cast(0 as {'float' if dtype == pl.Float32 else 'double'})"
+        return f"case when isnan({column}) then null when {column} = {zero} then {zero} else {column} end"
+    return column
+
+
+def _empty(dtypes: Mapping[str, Any]) -> pl.DataFrame:
+    return pl.DataFrame(schema=dtypes or {"c0": pl.Boolean})
+
+
+def _partitions(frame: Any) -> int:
+    return int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions"))
+
+
+@dataclass(frozen=True)
+class InPieces:
+    """Rows, piece by piece."""
+
+    piece: Callable[[Any], Partial]
+
+    def __call__(self, frames: Iterator[pl.DataFrame]) -> Partial:
+        return added_up(map(self.piece, frames))
+
+
+@dataclass(frozen=True)
+class Whole:
+    """All rows of some units in one piece."""
+
+    piece: Callable[[Any], Partial]
+
+    def __call__(self, frames: Iterator[pl.DataFrame]) -> Partial:
+        return self.piece(pl.concat(frames))
+
+
+@dataclass(frozen=True)
+class OnExecutor:
+    """The work of an executor on a partition: Arrow batches in, one pickled Partial out.
+
+    Errors are told without their words: Spark sends these to the driver, and writes them to logs.
+    """
+
+    read: Columns
+    answer: Callable[[Iterator[pl.DataFrame]], Partial]
+    versions: str
+
+    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
+        check_versions(self.versions)
+        empty = _empty(self.read.dtypes)  # so that there is one frame at least
+        frames = itertools.chain([empty], frames_of(batches, self.read, ROWS))
+        yield _as_batch(partial=[pickle.dumps(answered(self.answer, frames))])
+        keep_loaded()
+
+
+@dataclass(frozen=True)
+class Sending:
+    """The work of an executor on a partition whose units are put together: one row of bytes for each part of units."""
+
+    read: Columns
+    task: Task
+    numbers: tuple[int, ...]  # of the parts, as Spark knows them
+    versions: str
+
+    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
+        check_versions(self.versions)
+        rows = max(ROWS, min(len(self.numbers) * ROWS_OF_PART, MOST_ROWS))
+        frames = frames_of(batches, self.read, rows)
+        while sent := answered(self._batch, frames):
+            yield from sent
+        keep_loaded()
+
+    def _batch(self, frames: Iterator[pl.DataFrame]) -> list[Any]:
+        """The parts of the next frame, in one batch; no batch where there is no frame."""
+        return [self._sent(frame) for frame in itertools.islice(frames, 1)]
+
+    def _sent(self, frame: pl.DataFrame) -> Any:
+        coded = self.task.coded(frame)
+        parts, rows = in_parts(coded, coded["unit"], len(self.numbers), self.task.combine)
+        return _as_batch(part=[self.numbers[part] for part in parts], rows=rows)
+
+
+@dataclass(frozen=True)
+class Weighing:
+    """The work of an executor on parts that hold all rows of their units; in a file where these are many."""
+
+    task: Task
+    versions: str
+
+    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
+        check_versions(self.versions)
+        for partial in answered(self._weighed, batches):
+            yield _as_batch(partial=[pickle.dumps(partial)])
+        keep_loaded()
+
+    def _weighed(self, batches: Iterator[Any]) -> list[Partial]:
+        """The total of a partition; none where nothing was sent to it."""
+        tables: list[pl.DataFrame] = []
+        held = 0
+        sent = (received(rows.as_py()) for batch in batches for rows in batch.column(1))
+        for table in sent:
+            tables.append(table)
+            held += cost(table)
+            if held > MEMORY:
+                return [self._spilled(itertools.chain(tables, sent))]
+        return [self.task.weigh(together(self.task, tables))] if tables else []
+
+    def _spilled(self, tables: Iterator[pl.DataFrame]) -> Partial:
+        with Spill(MEMORY, self.task.combine, lambda pairs: self.task.weigh(together(self.task, [pairs]))) as spill:
+            for table in tables:
+                spill.add(as_pairs(self.task, table))
+            return spill.total()
+
+
+def check_versions(expected: str) -> None:
+    """Fail on an executor that came after `check_executors`, and has others."""
+    if versions() != expected:
+        raise ReleaseFailed("the versions of dpframe, Polars and pandas are not those of the driver")
+
+
+@functools.cache
+def keep_loaded() -> None:
+    """Leave out of collections of garbage what this process has loaded by the end of its first task.
+
+    Spark asks for a collection after each task, which takes a tenth of a second to look through all modules.
+    """
+    import gc
+
+    gc.freeze()
+
+
+def answered(function: Callable[[Any], Any], argument: Any) -> Any:
+    """The result of a function; its errors without their words."""
+    found = withheld(lambda: function(argument))
+    if found is None:
+        raise ReleaseFailed(FAILED)
+    return found
+
+
+def even_numbers(parts: int) -> list[int]:
+    """A number for each partition of as many, which Spark sends there: so each has one part.
+
+    Spark takes the remainder of a hash of integers, MurmurHash3 (A. Appleby, 2011; 32 bits, seed 42). Were it another,
+    partitions would have several parts or none, and answers would be the same.
+    """
+    numbers: dict[int, int] = {}
+    for number in itertools.count():
+        place = _signed(_murmur(number)) % parts
+        numbers.setdefault(place, number)
+        if len(numbers) == parts:
+            return [numbers[place] for place in range(parts)]
+    raise AssertionError
+
+
+def _murmur(number: int) -> int:
+    mixed = _turned(number * 0xCC9E2D51 % WORD, 15) * 0x1B873593 % WORD
+    mixed = (_turned(42 ^ mixed, 13) * 5 + 0xE6546B64) % WORD ^ 4
+    mixed = (mixed ^ mixed >> 16) * 0x85EBCA6B % WORD
+    mixed = (mixed ^ mixed >> 13) * 0xC2B2AE35 % WORD
+    return mixed ^ mixed >> 16
+
+
+def _turned(word: int, bits: int) -> int:
+    return (word << bits | word >> 32 - bits) % WORD
+
+
+def _signed(word: int) -> int:
+    return word - WORD if word >= WORD // 2 else word
+
+
+def _added(partials: Any, zero: Partial) -> Partial:
+    """The sum of the rows of bytes that executors answer, and of what no rows give."""
+    return added_up([zero, *(pickle.loads(row[0]) for row in partials.collect())])
+
+
+def _as_batch(**columns: list[Any]) -> Any:
+    import pyarrow
+
+    types = {"part": pyarrow.int32()}
+    arrays = [pyarrow.array(values, types.get(name, pyarrow.binary())) for name, values in columns.items()]
+    return pyarrow.RecordBatch.from_arrays(arrays, [*columns])
+
+
+def frames_of(batches: Iterator[Any], read: Columns, rows: int) -> Iterator[pl.DataFrame]:
+    """Frames of at least so many rows, but for the last."""
+    held: list[Any] = []
+    for batch in batches:
+        held.append(batch)
+        if sum(kept.num_rows for kept in held) >= rows:
+            yield _frame(held, read)
+            held = []
+    if held:
+        yield _frame(held, read)
+
+
+def _frame(batches: list[Any], read: Columns) -> pl.DataFrame:
+    import pyarrow
+
+    table = pl.DataFrame(pl.from_arrow(pyarrow.Table.from_batches(batches)))
+    if not read.dtypes:
+        return table
+    found: dict[str, pl.Series] = {}
+    for group, column in zip(read.groups, table.get_columns(), strict=True):
+        if len(group) == 1:
+            found[group[0]] = _brought(column, read.dtypes[group[0]])
+        else:
+            found |= unpacked(column, group, read.dtypes)
+    return pl.DataFrame({name: found[name] for name in read.dtypes})
+
+
+def _brought(column: pl.Series, dtype: Any) -> pl.Series:
+    """A column as its schema says, of what `_in_sql` made of it."""
+    if dtype == pl.String:
+        return texts(column)
+    return column.cast(INSTANT) if dtype == INSTANT else column
+
+
+def texts(column: pl.Series) -> pl.Series:
+    """Bytes as text. What is no UTF-8 becomes its digits behind a mark: no two values become one, and none is lost.
+
+    A text that begins with the mark is marked too. So a text is either itself, without a mark, or the digits of its
+    bytes behind one; both ways lead back to the bytes.
+    """
+    marked = column.bin.starts_with(MARK.encode()).fill_null(False)
+    try:
+        if not marked.any():
+            return column.cast(pl.String)
+    except pl.exceptions.ComputeError:  # some are no UTF-8
+        pass
+    digits = column.bin.encode("hex")
+    marked |= ~digits.str.contains(UTF8).fill_null(True)
+    shown_as = pl.select(pl.lit(MARK) + digits).to_series()
+    plain = digits.set(marked, "").str.decode("hex").cast(pl.String)  # of new bytes: a cast looks behind nulls too
+    return plain.zip_with(~marked, shown_as).zip_with(column.is_not_null(), pl.Series([None], dtype=pl.String))
+
+
+def check_executors(frame: Any) -> None:
+    """Refuse executors of other versions than the driver's. They are asked by a job on the numbers from 0 to 1023.
+
+    No row of the frame is read: what comes of it depends on the cluster alone. An executor that takes part only later
+    is asked again before it reads a row.
+    """
+
+    def report(batches: Iterator[Any]) -> Iterator[Any]:  # carried there whole: dpframe may be missing
+        import pyarrow
+
+        try:
+            from importlib.metadata import version
+
+            import polars
+
+            from dpframe import _version
+
+            found = f"dpframe {_version.VERSION}, Polars {polars.__version__}, pandas {version('pandas')}"
+        except ImportError as error:
+            found = f"no {error.name}"
+        for _ in batches:
+            pass
+        yield pyarrow.RecordBatch.from_arrays([pyarrow.array([found])], ["found"])
+
+    expected = versions()
+    try:
+        there = {row[0] for row in frame.sparkSession.range(1024).mapInArrow(report, "found string").collect()}
+    except Exception as error:  # of made-up numbers, so that it may be shown
+        said = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+        raise InvalidArgument(
+            f"frame must be of a session whose executors run Python with pyarrow, and they fail ({said}). Nothing "
+            "was charged. Install dpframe on them."
+        ) from None
+    if there != {expected}:
+        raise InvalidArgument(
+            f"frame must be of a session whose executors have {expected}, as the driver has, not "
+            f"{shown('; '.join(sorted(there - {expected})))}. Nothing was charged. Install these versions there."
+        )

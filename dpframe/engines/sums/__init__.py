@@ -1,0 +1,1 @@
+"""Rows to integers, and integers to exact totals of cells."""

@@ -1,0 +1,128 @@
+"""The integer columns from which Totals are read off, and how they are summed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dpframe.engines.columns.source import ColumnRequest
+from dpframe.queries.row_functions import OnGrid, Present, RowFunction
+from dpframe.queries.total import OfRows, Total
+
+Integers = NDArray[np.int64]
+Addend = OnGrid | RowFunction | Present
+ROWS = "rows"
+
+
+@dataclass(frozen=True)
+class Line:
+    """A Total of some rows: so many times their number, that of the present values of a column, and their sum."""
+
+    name: str | None  # of the engine's column of integers
+    rows: int = 0
+    present: int = 0
+    sum: int = 0
+
+
+@dataclass(frozen=True)
+class Terms:
+    """Engine columns for the plain sums of one query: what rows add, each column once, and how it is read.
+
+    A value is present where its integer is there. Only a column that nothing sums needs a presence of its own.
+    """
+
+    values: dict[str, str]  # the caller's column -> the engine's, for values
+    present: dict[str, str]  # the same, for presence
+    addends: dict[Addend, str]  # what rows add -> engine column of integers
+    lines: dict[Total, Line]  # how each Total is read off them
+
+    @classmethod
+    def of(cls, totals: Sequence[Total]) -> Self:
+        """Number the columns that the Totals need."""
+        readings = {total: total.reading for total in totals if isinstance(total, OfRows)}
+        needed = dict.fromkeys(reading.addend for reading in readings.values())
+        kinds: dict[type, list[Any]] = {OnGrid: [], RowFunction: [], Present: []}
+        for addend in needed:
+            if addend is not None:
+                kinds[type(addend)].append(addend)
+        grids = {addend: f"sum{number}" for number, addend in enumerate(kinds[OnGrid])}
+        of_column = {grid.column: name for grid, name in reversed(grids.items())}
+        counted = [addend for addend in kinds[Present] if addend.column not in of_column]
+        rows = {addend: f"row{number}" for number, addend in enumerate(kinds[RowFunction])}
+        present = {addend: f"present{number}" for number, addend in enumerate(counted)}
+        addends: dict[Addend, str] = {**grids, **rows, **present}
+        lines: dict[Total, Line] = {}
+        for total, reading in readings.items():
+            addend = reading.addend
+            if isinstance(addend, Present) and addend.column in of_column:
+                lines[total] = Line(of_column[addend.column], present=1)
+            else:
+                name = None if addend is None else addends[addend]
+                lines[total] = Line(name, reading.rows, reading.present, reading.sum)
+        read = dict.fromkeys(column for total in readings for column, _ in total.values)
+        values = {column: f"value{number}" for number, column in enumerate(read)}
+        return cls(values, {addend.column: name for addend, name in present.items()}, addends, lines)
+
+    @property
+    def totals(self) -> tuple[Total, ...]:
+        """The Totals that are read."""
+        return tuple(self.lines)
+
+    def requests(self) -> list[ColumnRequest]:
+        """The columns to load."""
+        values: list[ColumnRequest] = [(name, column, "value", None) for column, name in self.values.items()]
+        return values + [(name, column, "present", None) for column, name in self.present.items()]
+
+    def prepared(self) -> list[pl.Expr]:
+        """The integers that rows add, of the loaded columns; null where a value is missing and adds nothing."""
+        return [self.integers(addend) for addend in self.addends]
+
+    def integers(self, addend: Addend) -> pl.Expr:
+        """The same of one column."""
+        name = self.addends[addend]
+        if isinstance(addend, Present):
+            return pl.col(name).cast(pl.Int64)
+
+        def added(columns: Sequence[pl.Series]) -> pl.Series:
+            steps = pl.Series(addend.steps(*(column.to_numpy() for column in columns)))
+            return steps.cast(pl.Int64, strict=False)  # null for NaN
+
+        read = [pl.col(self.values[column]) for column in _columns(addend)]
+        return pl.map_batches(read, added, return_dtype=pl.Int64, is_elementwise=True).alias(name)
+
+    def names(self) -> list[str]:
+        """The columns that `prepared` makes."""
+        return list(self.addends.values())
+
+    def aggregated(self) -> list[pl.Expr]:
+        """Sums of the integers, counts of those there are, and rows."""
+        counted = [name for addend, name in self.addends.items() if not isinstance(addend, Present)]
+        counts = [pl.col(name).count().alias(f"{name} n") for name in counted]
+        return [pl.len().alias(ROWS), *(pl.col(name).sum() for name in self.names()), *counts]
+
+    def read(self, total: Total, groups: pl.DataFrame) -> Integers:
+        """A Total's integer total in each of the aggregated groups; a centred sum by exact subtraction."""
+        line = self.lines[total]
+        whole = line.rows * groups[ROWS].to_numpy().astype(np.int64)
+        if line.present:
+            whole = whole + line.present * groups[f"{line.name} n"].to_numpy().astype(np.int64)
+        return whole + line.sum * groups[line.name].to_numpy() if line.name is not None and line.sum else whole
+
+    def each(self, total: Total) -> pl.Expr:
+        """The expression that each row adds to a Total; null adds nothing."""
+        line = self.lines[total]
+        if line.name is None:
+            return pl.lit(line.rows, dtype=pl.Int64)
+        integers = pl.col(line.name)
+        if not line.sum:
+            return line.present * integers.is_not_null().cast(pl.Int64)
+        return line.present + line.sum * integers
+
+
+def _columns(addend: OnGrid | RowFunction) -> tuple[str, ...]:
+    return (addend.column,) if isinstance(addend, OnGrid) else tuple(column for column, _ in addend.columns)

@@ -1,0 +1,437 @@
+"""Rows to cells: keys by their position among the declared ones, bins by their edges exactly as numpy.histogram.
+
+Each way to find a position gives one to each row, whatever the row holds: declared keys are different as the column
+compares them, and none of the ways can fail on a value. Which one is taken follows from public facts alone: the dtype
+and the declared keys.
+
+Numbers in bins of nearly even widths are placed by one multiplication, which is proven: each value is counted in fine
+steps, 2**26 to a bin. Edges lie within half a fine step of where even ones would, and the rounding of floats moves a
+value by less than that. So the fine step of a value tells its bin, but where it is next to an edge: those few values
+are compared with the edge itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any, Self
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dpframe.engines.columns.found_labels import told_apart
+from dpframe.engines.columns.identity import NOWHERE, Declared, as_stored, combinations, combined, declared
+from dpframe.engines.columns.source import FEW_ROWS, ColumnRequest, ColumnType, Source, collected
+from dpframe.queries.bins import BinAxis, Coding, RunningAxis
+from dpframe.queries.keys import KeyAxis, Keys, RestAxis
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+BLOCK = 2**16  # values at a time: they stay in the processor's cache
+BITS = 26
+FINE = 2**BITS  # fine steps in a bin: one value in 2**25 is next to an edge
+EVEN_BLOCK = 2**15  # values at a time: they stay in the processor's cache
+NEXT_TO_AN_EDGE = 2  # a fine step before an edge and the one after; all are moved up by one
+NARROW = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32)  # integers that fit Int64
+FEW_KEYS = 2**8  # of strings, up to which their Enum is kept
+LOOK_UP = 2**20  # integers between the least and the greatest key, for a table of them all
+OUTSIDE = NOWHERE  # the code of a value in no cell
+
+
+@dataclass(frozen=True)
+class HalfOpenBins:
+    """Bins in a column's own numbers: bin i is edges[i] <= value < edges[i + 1]."""
+
+    edges: NDArray[Any]
+    closed: bool  # whether an infinite last edge also takes what equals it, but no NaN
+    even: EvenBins | None
+    guess: tuple[float, float] | None  # what `near_uniform` says of bins that are not even
+
+    @classmethod
+    def of(cls, axis: BinAxis, tick: int) -> Self:
+        """The bins of an axis; `tick` is as for `half_open_edges`."""
+        return cls.between(half_open_edges(axis, tick), axis.outside == "clip")
+
+    @classmethod
+    def between(cls, edges: NDArray[Any], closed: bool) -> Self:
+        """The bins between edges that are half open as they stand."""
+        even = EvenBins.of(edges)
+        return cls(edges, closed, even, near_uniform(edges) if even is None else None)
+
+    @property
+    def size(self) -> int:
+        """The number of bins."""
+        return self.edges.size - 1
+
+    def counted(self, values: NDArray[Any]) -> Integers:
+        """The number of values in each bin; of uneven ones by sorting blocks: faster than a search per value."""
+        if self.even is not None and self.edges.size <= BLOCK:
+            return self.even.counted(values)
+        edges, below = self.edges, np.zeros(self.edges.size, dtype=np.int64)
+        for start in range(0, values.size, BLOCK):
+            block = np.sort(values[start : start + BLOCK])  # NaN last, above every edge
+            below += np.searchsorted(block, edges)
+            if self.closed:
+                below[-1] += np.searchsorted(block, edges[-1], side="right") - np.searchsorted(block, edges[-1])
+        return np.diff(below)
+
+    def codes(self, values: NDArray[Any]) -> Integers:
+        """The bin of each value, NOWHERE for a value in none (NaN among them)."""
+        codes = np.empty(values.size, dtype=np.int64)
+        for start in range(0, values.size, BLOCK):
+            codes[start : start + BLOCK] = self._codes_of_block(values[start : start + BLOCK])
+        return codes
+
+    def _codes_of_block(self, block: NDArray[Any]) -> Integers:
+        if self.even is not None:
+            code = self.even.places(block)
+            return np.where(code < self.size, code, NOWHERE)
+        edges = self.edges
+        inside = (block >= edges[0]) & ((block <= edges[-1]) if self.closed else (block < edges[-1]))
+        if self.guess is None:
+            code = np.searchsorted(edges, block, side="right") - 1
+        else:
+            code = _guessed(block, edges, *self.guess)
+        return np.where(inside, np.minimum(code, self.size - 1), NOWHERE)
+
+
+def half_open_edges(axis: BinAxis, tick: int) -> NDArray[Any]:
+    """The edges in the column's own numbers, such that bin i is edges[i] <= value < edges[i + 1] for every i.
+
+    A last bin that is closed, as NumPy's is, has its edge moved up by one float or one tick. Edges between two ticks of
+    a coarser column move up to the next tick, which changes no comparison.
+    """
+    if isinstance(axis, RunningAxis):
+        return _right_closed_edges(axis, tick)
+    if axis.kind == "number":
+        edges = np.array(axis.edges, dtype=np.float64)
+        if axis.closed:
+            edges[-1] = math.nextafter(edges[-1], math.inf)
+    else:
+        ticks = [-(-int(edge) // tick) for edge in axis.edges]
+        if axis.closed:
+            ticks[-1] = int(axis.edges[-1]) // tick + 1
+        edges = np.array(np.clip(np.array(ticks, dtype=object), -(2**63), 2**63 - 1), dtype=np.int64)
+    if axis.outside == "clip":
+        lowest, highest = (-math.inf, math.inf) if axis.kind == "number" else (-(2**63), 2**63 - 1)
+        edges[0], edges[-1] = lowest, highest
+    return edges
+
+
+def _right_closed_edges(axis: RunningAxis, tick: int) -> NDArray[Any]:
+    """The same for bins that hold their right edges, open below the first and with a cell above the last.
+
+    Each edge is moved up by one float, or to the next tick above it.
+    """
+    if axis.kind == "number":
+        above = np.nextafter(np.array(axis.edges[1:], dtype=np.float64), np.inf)
+        return np.concatenate([[-math.inf], above, [math.inf]])
+    ticks = [-(2**63), *(int(edge) // tick + 1 for edge in axis.edges[1:]), 2**63 - 1]
+    return np.array(np.clip(np.array(ticks, dtype=object), -(2**63), 2**63 - 1), dtype=np.int64)
+
+
+def near_uniform(edges: NDArray[Any]) -> tuple[float, float] | None:
+    """Origin and bins per unit if guessing by division is off by at most one bin; None where it might be more."""
+    if edges.size < 3 or not np.isfinite(edges.astype(np.float64)).all():
+        return None
+    numbers = edges.astype(np.float64)
+    width = (numbers[-2] - numbers[0]) / (numbers.size - 2)
+    if width <= 0:
+        return None
+    places = (numbers[:-1] - numbers[0]) / width
+    return (float(numbers[0]), 1.0 / width) if np.abs(places - np.arange(places.size)).max() < 0.25 else None
+
+
+def _guessed(block: NDArray[Any], edges: NDArray[Any], origin: float, per_unit: float) -> NDArray[np.int64]:
+    with np.errstate(invalid="ignore", over="ignore"):
+        guess = (block.astype(np.float64) - origin) * per_unit
+    code = np.clip(np.nan_to_num(guess, nan=0.0), 0, edges.size - 2).astype(np.int64)
+    code -= (block < edges[code]) & (code > 0)
+    code += (block >= edges[code + 1]) & (code < edges.size - 2)
+    return code
+
+
+@dataclass(frozen=True)
+class EvenBins:
+    """Half-open bins of nearly even widths: bin i is edges[i] <= value < edges[i + 1]."""
+
+    edges: Floats
+    scale: float  # fine steps in a unit of the values
+    shift: float
+
+    @classmethod
+    def of(cls, edges: NDArray[Any]) -> Self | None:
+        """None where the edges are not as even as that, not finite, or integers."""
+        if edges.dtype != np.float64 or edges.size < 3 or not np.isfinite(edges).all():
+            return None
+        with np.errstate(all="ignore"):
+            scale = FINE * float(edges.size - 2) / float(edges[-2] - edges[0])
+            shift = 1.0 - float(edges[0]) * scale
+            beside = np.abs(edges * scale + shift - (np.arange(edges.size) * float(FINE) + 1.0)).max()
+            rounded = (np.abs(edges).max() * scale + abs(shift)) * 2.0**-50  # more than two roundings take
+        return cls(edges, scale, shift) if beside + rounded < 0.5 else None
+
+    @property
+    def size(self) -> int:
+        """The number of bins."""
+        return self.edges.size - 1
+
+    def places(self, values: Floats) -> Integers:
+        """The bin of each value of a block; `size` for a value in none, NaN among them."""
+        moved, places, rest = np.empty(values.size), np.empty(values.size, np.int64), np.empty(values.size, np.int64)
+        return self._placed(values, moved, places, rest)
+
+    def _placed(self, values: Floats, moved: Floats, places: Integers, rest: Integers) -> Integers:
+        with np.errstate(all="ignore"):
+            np.multiply(values, self.scale, out=moved)
+            moved += self.shift
+            places[:] = moved  # what fits no integer (NaN too) becomes 0 or lies far beyond all bins
+        unsigned = places.view(np.uint64)  # negative ones are large
+        np.minimum(unsigned, np.uint64(self.size * FINE + FINE // 2), out=unsigned)
+        np.bitwise_and(places, FINE - 1, out=rest)
+        places >>= BITS
+        if rest.min(initial=FINE) < NEXT_TO_AN_EDGE:
+            near = np.flatnonzero(rest < NEXT_TO_AN_EDGE)
+            edge = places[near]
+            exact = edge - 1 + (values[near] >= self.edges[edge])
+            places[near] = np.where(exact < 0, self.size, exact)
+        return places
+
+    def counted(self, values: Floats) -> Integers:
+        """The number of values in each bin."""
+        whole = np.zeros(self.size + 1, dtype=np.int64)
+        moved, places, rest = np.empty(EVEN_BLOCK), np.empty(EVEN_BLOCK, np.int64), np.empty(EVEN_BLOCK, np.int64)
+        for start in range(0, values.size, EVEN_BLOCK):
+            block = values[start : start + EVEN_BLOCK]
+            found = self._placed(block, moved[: block.size], places[: block.size], rest[: block.size])
+            whole += np.bincount(found, minlength=whole.size)
+        return whole[:-1]
+
+
+@dataclass(frozen=True)
+class Cells:
+    """The cells of a query, and the engine's columns from which a row's cell follows."""
+
+    source: Source
+    keys: Keys
+    columns: dict[str, str]  # the caller's column -> the engine's
+    declared: dict[str, Declared]  # the caller's column -> its keys, as the column compares them
+
+    @classmethod
+    def of(cls, source: Source, keys: Keys, name: str = "key") -> Self:
+        """Number the columns."""
+        columns = {column: f"{name}{number}" for number, column in enumerate(keys.columns)}
+        declared: dict[str, Declared] = {}
+        for axis in keys.axes:
+            declared |= WAYS[axis.coding].declared(source, axis)
+        return cls(source, keys, columns, declared)
+
+    @property
+    def bins(self) -> list[BinAxis]:
+        """The axes that are bins."""
+        axes: Sequence[Any] = self.keys.axes
+        return [axis for axis in axes if axis.coding == "bins"]
+
+    def requests(self) -> list[ColumnRequest]:
+        """The columns to load."""
+        return [request for axis in self.keys.axes for request in WAYS[axis.coding].requests(self, axis)]
+
+    def names(self) -> list[str]:
+        """The engine's columns."""
+        return list(self.columns.values())
+
+    @cached_property
+    def half_open(self) -> dict[str, HalfOpenBins]:
+        """The bins of each column that has some: worked out once, however many blocks of rows there are."""
+        return {axis.column: HalfOpenBins.of(axis, self.source.column(axis.column).tick) for axis in self.bins}
+
+    def codes(self, table: pl.DataFrame) -> Integers:
+        """The row-major number of each row's cell, OUTSIDE where it falls in none."""
+        code: Integers | None = None
+        for axis in self.keys.axes:
+            axis_code = self.axis_codes(axis, table)
+            code = axis_code if code is None else _combined(code, axis_code, axis.size)
+        return np.zeros(table.height, dtype=np.int64) if code is None else code
+
+    def axis_codes(self, axis: Any, table: pl.DataFrame) -> Integers:
+        """The number of each row's cell in one direction, OUTSIDE where it falls in none."""
+        return WAYS[axis.coding].codes(self, axis, table)
+
+    def are_positions(self, column: str, schema: pl.Schema) -> bool:
+        """Tell whether the keys of a column were brought over as positions among the declared ones."""
+        return come_as_positions(self.source.column(column), schema[self.columns[column]])
+
+    def positions(self, column: str, table: pl.DataFrame) -> Integers:
+        """The position of each row among the keys of one column."""
+        keys = self.declared[column]
+        values = table[self.columns[column]]
+        if come_as_positions(self.source.column(column), values.dtype):
+            return values.cast(pl.Int64).to_numpy()
+        code = positions(values, keys.values)
+        if keys.missing == NOWHERE or not values.null_count():
+            return code
+        return np.where(values.is_null().to_numpy(), keys.missing, code)
+
+
+@dataclass(frozen=True)
+class Way:
+    """From values to the places of an axis: what is declared of its columns, what is loaded, how rows are coded."""
+
+    declared: Callable[[Source, Any], dict[str, Declared]]
+    requests: Callable[[Cells, Any], list[ColumnRequest]]
+    codes: Callable[[Cells, Any, pl.DataFrame], Integers]
+
+
+def _declared_in_all(source: Source, axis: KeyAxis) -> dict[str, Declared]:
+    return {column: declared_keys(source, axis, position) for position, column in enumerate(axis.columns)}
+
+
+def _key_requests(cells: Cells, axis: KeyAxis) -> list[ColumnRequest]:
+    return [(cells.columns[column], column, "key", cells.declared[column]) for column in axis.columns]
+
+
+def _key_codes(cells: Cells, axis: KeyAxis, table: pl.DataFrame) -> Integers:
+    *inner, rows = combinations([cells.declared[column] for column in axis.columns])
+    code = cells.positions(axis.columns[0], table)
+    for column, known in zip(axis.columns[1:], inner, strict=True):
+        both = combined(code, cells.positions(column, table), cells.declared[column].size)
+        code = positions(pl.Series("", both), known.tolist())
+    if np.array_equal(rows, np.arange(rows.size)):
+        return code
+    cell_of = np.full(rows.max(initial=NOWHERE) + 2, NOWHERE)  # of each number; the last entry is for NOWHERE
+    cell_of[rows[rows >= 0]] = np.flatnonzero(rows >= 0)
+    return np.asarray(cell_of[code])
+
+
+def _rest_codes(cells: Cells, axis: RestAxis, table: pl.DataFrame) -> Integers:
+    """Every row is at a place: at the last one where its value is none of the declared keys."""
+    codes = _key_codes(cells, axis.declared, table)
+    return np.where(codes < 0, axis.declared.size, codes)
+
+
+def _bin_requests(cells: Cells, axis: BinAxis) -> list[ColumnRequest]:
+    return [(cells.columns[axis.column], axis.column, "bin", axis.kind)]
+
+
+def _bin_codes(cells: Cells, axis: BinAxis, table: pl.DataFrame) -> Integers:
+    column = table[cells.columns[axis.column]]
+    codes = cells.half_open[axis.column].codes(column.fill_null(0).to_numpy())
+    return np.where(column.is_null().to_numpy(), OUTSIDE, codes) if column.null_count() else codes
+
+
+_BY_KEYS = Way(_declared_in_all, _key_requests, _key_codes)
+WAYS: Mapping[Coding, Way] = {
+    "keys": _BY_KEYS,
+    "found": _BY_KEYS,
+    "rest": Way(
+        lambda source, axis: _declared_in_all(source, axis.declared),
+        lambda cells, axis: _key_requests(cells, axis.declared),
+        _rest_codes,
+    ),
+    "bins": Way(lambda source, axis: {}, _bin_requests, _bin_codes),
+}
+
+
+def _combined(outer: Integers, inner: Integers, size: int) -> Integers:
+    """Row-major codes of two directions; outside where either is."""
+    code = outer * size + inner
+    if min(outer.min(initial=0), inner.min(initial=0)) < 0:
+        code[(outer < 0) | (inner < 0)] = OUTSIDE
+    return code
+
+
+def placed(values: Integers, code: Integers, cells: int) -> Integers:
+    """Values added up in the cells of their codes, modulo 2**64; values outside are left out."""
+    inside = code >= 0
+    return added(values[inside], code[inside], cells)
+
+
+def added(values: Integers, code: Integers, cells: int) -> Integers:
+    """Values added up in the cells of their codes, modulo 2**64."""
+    whole = np.zeros(cells, dtype=np.int64)
+    np.add.at(whole, code, values)
+    return whole
+
+
+def declared_keys(source: Source, axis: KeyAxis, position: int) -> Declared:
+    """The declared keys of one column, as it compares them; the schema has refused columns that compare none."""
+    column = source.column(axis.columns[position])
+    assert column.identity is not None
+    if axis.coding == "found":
+        return as_stored([told_apart(code, column) for code in axis.values(position)])
+    return declared(axis.values(position), column.identity)
+
+
+def positions(values: pl.Series, keys: Sequence[Any]) -> Integers:
+    """The position of each value among keys of which no two are equal; NOWHERE for any other, and for null."""
+    if not keys:
+        return np.full(len(values), NOWHERE, dtype=np.int64)
+    if values.dtype == pl.String:
+        return _spelled(values, keys)
+    if values.dtype in NARROW and close_together(keys):
+        return _looked_up(values, keys)
+    return _joined(values, keys)
+
+
+def come_as_positions(column: ColumnType, dtype: pl.DataType) -> bool:
+    """Tell whether keys were brought over, in this dtype, as positions among the declared ones: strings of pandas too.
+
+    No other column that is told apart by texts comes over as integers, and objects always come as positions.
+    """
+    return column.coded or (column.identity is not None and column.identity.form == "text" and dtype.is_integer())
+
+
+def close_together(keys: Sequence[int]) -> bool:
+    """Tell whether a table of all integers from the least key to the greatest is small."""
+    return max(keys) - min(keys) <= LOOK_UP and max(map(abs, keys)) < 2**62
+
+
+def table_of(keys: Sequence[int], entries: NDArray[Any], beyond: int) -> tuple[NDArray[Any], int]:
+    """A table of integer keys that lie close together, and the integer that its first entry is of.
+
+    It has the entry of each key, and `beyond` for the integers between them and for one on either side of them all:
+    where an integer lies farther out, it is taken for one of these two.
+    """
+    first = min(keys) - 1
+    table = np.full(max(keys) + 2 - first, beyond, dtype=entries.dtype)
+    table[np.array(keys, dtype=np.int64) - first] = entries
+    return table, first
+
+
+def filled(values: pl.Series, first: int) -> pl.Series:
+    """Integers to look for in a table: of 64 bits, and a missing one as one that is no key."""
+    whole = values.cast(pl.Int64)
+    return whole.fill_null(first) if whole.null_count() else whole
+
+
+def _looked_up(values: pl.Series, keys: Sequence[int]) -> Integers:
+    """Positions of integer keys that lie close together, from an array."""
+    table, first = table_of(keys, np.arange(len(keys)), NOWHERE)
+    return table.take(filled(values, first).to_numpy() - first, mode="clip")  # a difference that wraps is still outside
+
+
+def _spelled(values: pl.Series, keys: Sequence[str]) -> Integers:
+    """Positions of strings, as an Enum of the declared ones; a string that is none of them becomes null."""
+    if len(values) >= FEW_ROWS:
+        places = pl.col("key").cast(pl.Enum(keys), strict=False).to_physical().cast(pl.Int64).fill_null(NOWHERE)
+        return collected(values.alias("key").to_frame().lazy().select(places), len(values)).to_series().to_numpy()
+    spelled = _enum(tuple(keys)) if len(keys) <= FEW_KEYS else pl.Enum(keys)
+    number = values.cast(spelled, strict=False).to_physical().cast(pl.Int64)  # the same, with no query to plan
+    return (number.fill_null(NOWHERE) if number.null_count() else number).to_numpy()
+
+
+@lru_cache(maxsize=64)
+def _enum(keys: tuple[str, ...]) -> pl.Enum:
+    return pl.Enum(keys)
+
+
+def _joined(values: pl.Series, keys: Sequence[Any]) -> Integers:
+    """Positions by a join. The keys are different, so each row finds one of them or none: no row is multiplied."""
+    places = pl.Series("place", range(len(keys)), dtype=pl.Int64)
+    right = pl.DataFrame([pl.Series("key", keys, dtype=values.dtype), places])
+    left = values.alias("key").to_frame()
+    return left.join(right, on="key", how="left", maintain_order="left")["place"].fill_null(NOWHERE).to_numpy()

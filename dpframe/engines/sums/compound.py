@@ -1,0 +1,395 @@
+"""Totals that are no plain sum over rows: what a whole unit adds to a cell, and several numbers of each group of rows.
+
+Like all of this room: integers row by row, sums that wrap modulo 2**64, and nothing that can fail on a value.
+
+Rows and groups of each unit: every unit is counted once, in one cell of the grid. Contrasts of tables of counts: rows
+become the numbers of their declared values, and these are counted by table. A row with an undeclared value is in no
+table. A unit's weight counts its rows of declared values in every column, once for all tables: min(1, max_rows / rows),
+in whole steps rounded down, so that all of it adds at most max_rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import polars as pl
+
+from dpframe.engines.columns.source import ColumnRequest, Role, Source, collected
+from dpframe.engines.compiled.kernel_units import of_units, weighed_rows
+from dpframe.engines.sums.addends import ROWS, Terms
+from dpframe.engines.sums.cells import Cells, Integers, added, come_as_positions, declared_keys, positions
+from dpframe.engines.sums.distinct import ORDERED, drops_groups
+from dpframe.engines.sums.row_totals import by_cell, of_rows_alone, with_cells
+from dpframe.engines.sums.weights import pair_weights, unit_codes
+from dpframe.privacy import PrivacyUnit
+from dpframe.queries.clipping import grid_steps
+from dpframe.queries.contrasts import Subset
+from dpframe.queries.contributions import Grouping, grouping_of
+from dpframe.queries.keys import Axis, Keys
+from dpframe.queries.query import Query, gathers
+from dpframe.queries.total import DistinctTotal, OfRows, Total, UnitsTotal, by_whole_units
+from dpframe.queries.unit_weights import WHOLE_BITS, counts_whole, groups_of, unit_steps
+from dpframe.queries.vectors import INNER_BITS, InnerCounts, Matches, TableContrasts, summed, vector_of
+
+MOST_ROWS = 2**32  # of a frame, which numbers them by 32 bits: a larger bound takes nothing away
+
+THERE = " there"  # ends the names of columns that say whether a value is present
+
+
+def units_by_cell(source: Source, query: Query, unit: PrivacyUnit) -> Integers:
+    """The number of units in each cell, row-major. A unit is in one cell, or, without a row in a group, in none."""
+    grouping = grouping_of(query.keys)
+    assert unit.column is not None
+    units, group = _rows(source, grouping, unit.column)
+    if unit.nulls == "drop" and units.null_count():
+        present = units.is_not_null().to_numpy()
+        units, group = units.filter(pl.Series(present)), group[present]
+    code, size = unit_codes(units)
+    rows = np.bincount(code, minlength=size)
+    most = int(group.max(initial=0)) + 1
+    pairs = np.unique(code * most + group)  # which fits 64 bits: groups are numbered below the rows or the cells
+    groups = np.bincount(pairs // most, minlength=size)
+    there = rows > 0
+    return _in_grid(rows[there], groups[there], query)
+
+
+def coded_units(source: Source, keys: Keys, unit: PrivacyUnit) -> pl.DataFrame:
+    """Rows with their unit and, in other columns, what tells groups apart: the same for every part of a table."""
+    grouping = grouping_of(keys)
+    assert unit.column is not None
+    if grouping.keys is not None:
+        units, group = _rows(source, grouping, unit.column)
+        table = pl.DataFrame([units.alias("unit"), pl.Series("cell", group)])
+    else:
+        names = {f"group{number}": name for number, name in enumerate(grouping.columns)}
+        requests: list[ColumnRequest] = [(name, of, "unit", None) for name, of in names.items()]
+        table = collected(source.load([("unit", unit.column, "unit", None), *requests]), source.rows)
+    return table.filter(pl.col("unit").is_not_null()) if unit.nulls == "drop" else table
+
+
+def units_of_pairs(pairs: pl.DataFrame, query: Query) -> Integers:
+    """As `units_by_cell`, of units and their groups, each pair of them once, with the number of its rows."""
+    units = pairs.group_by("unit").agg(pl.col(ROWS).sum(), pl.len().cast(pl.Int64).alias("groups"))
+    return _in_grid(units[ROWS].to_numpy(), units["groups"].to_numpy(), query)
+
+
+def _in_grid(rows: Integers, groups: Integers, query: Query) -> Integers:
+    """The number of units in each cell, of the rows and the groups of each."""
+    by_rows, by_groups = query.keys.axes
+    cell = _places(rows, by_rows) * by_groups.size + _places(groups, by_groups)
+    return np.bincount(cell, minlength=query.keys.cells).astype(np.int64)
+
+
+def _rows(source: Source, grouping: Grouping, column: str) -> tuple[pl.Series, Integers]:
+    """The unit of each row that is in a group, and a number for its group."""
+    unit: ColumnRequest = ("unit", column, "unit", None)
+    if grouping.keys is not None:
+        cells = Cells.of(source, grouping.keys)
+        table = collected(source.load([*cells.requests(), unit]).select(*cells.names(), "unit"), source.rows)
+        code = cells.codes(table)
+        inside = code >= 0
+        return table["unit"].filter(pl.Series(inside, dtype=pl.Boolean)), code[inside]
+    names = {f"group{number}": name for number, name in enumerate(grouping.columns)}
+    requests: list[ColumnRequest] = [(name, of, "unit", None) for name, of in names.items()]
+    table = collected(source.load([unit, *requests]).select("unit", *names), source.rows)
+    group = np.zeros(table.height, dtype=np.int64)
+    for name in names:
+        code, size = unit_codes(table[name])
+        group = np.unique(group * size + code, return_inverse=True)[1].astype(np.int64)  # below the number of rows
+    return table["unit"], group
+
+
+def _places(numbers: Integers, axis: Axis) -> Integers:
+    """The cell of the axis that each number falls in; the last is open above."""
+    inner = np.array(axis.values(0)[1:], dtype=np.float64)
+    return np.searchsorted(inner, numbers, side="right").astype(np.int64)
+
+
+def contrasts_in(query: Query) -> TableContrasts | None:
+    """The contrasts that a query measures; None where it asks something else."""
+    vectors = (vector_of(total, TableContrasts) for total in query.of_cells)
+    return next((vector for vector in vectors if vector is not None), None)
+
+
+def declared_rows(source: Source, vector: TableContrasts, unit: PrivacyUnit) -> pl.DataFrame:
+    """The rows of declared values in every column: their numbers, a column for each attribute, and the unit."""
+    attributes = [_cells(source, axis, number) for number, axis in enumerate(vector.axes)]
+    owner: list[ColumnRequest] = [] if unit.column is None else [("unit", unit.column, "unit", None)]
+    units = [name for name, *_ in owner]
+    lazy = source.load([*(request for cells in attributes for request in cells.requests()), *owner])
+    names = [name for cells in attributes for name in cells.names()]
+    table = collected(lazy.select(*names, *units), source.rows)
+    codes = {f"place{number}": cells.codes(table) for number, cells in enumerate(attributes)}
+    declared = np.logical_and.reduce([code >= 0 for code in codes.values()])
+    places = [pl.Series(name, code[declared].astype(np.int32)) for name, code in codes.items()]
+    coded = pl.DataFrame([*places, *(table[name].filter(pl.Series(declared)) for name in units)])
+    return coded.filter(pl.col("unit").is_not_null()) if units and unit.nulls == "drop" else coded
+
+
+def contrasts_of_rows(table: pl.DataFrame, query: Query, unit: PrivacyUnit) -> dict[Total, Integers]:
+    """The contrasts of such rows; where there is a unit, of all rows of some units."""
+    vector = contrasts_in(query)
+    assert vector is not None
+    design = vector.design
+    places = [table[f"place{number}"].to_numpy() for number in range(len(design.sizes))]
+    steps = (
+        None if unit.column is None else _declared_steps(table["unit"], unit.contribution.max_rows).astype(np.float64)
+    )
+
+    def count(attributes: Subset) -> Integers:
+        code: Any = np.zeros(table.height, dtype=np.int64)
+        for i in attributes:
+            code = code * design.sizes[i] + places[i]
+        # the steps of a frame add up below 2**53, so that as floats they are exact
+        return np.bincount(code, weights=steps, minlength=design.cells(attributes)).astype(np.int64)
+
+    return {query.of_cells[0]: design.measured(count)}
+
+
+def _declared_steps(owner: pl.Series, most: int) -> Integers:
+    """The weight of each row in steps of 2**-16: that of its unit."""
+    code, units = unit_codes(owner)
+    rows = np.bincount(code, minlength=units).astype(np.int64)
+    in_full = min(most, MOST_ROWS) << INNER_BITS
+    return np.asarray(np.minimum(2**INNER_BITS, in_full // np.maximum(rows, 1)))[code]
+
+
+def _cells(source: Source, axis: Any, number: int) -> Cells:
+    """The places of one column's values among the declared ones, under a name of its own."""
+    return Cells.of(source, Keys((axis,)), f"attribute{number}_")
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The columns that are loaded and summed for the Totals of a query: plain sums, and a column for each other."""
+
+    plain: dict[Total, tuple[OfRows, ...]]  # the sums over rows that a Total is made of
+    others: dict[Total, str]  # bins of values, values of a unit's sum, presence -> engine column
+    terms: Terms
+
+    @classmethod
+    def of_query(cls, query: Query, unit: PrivacyUnit) -> Parts:
+        """The parts of a question's Totals."""
+        return cls.of(query.of_cells, unit.column is not None)
+
+    @classmethod
+    def of(cls, totals: tuple[Total, ...], by_units: bool) -> Self:
+        """Sort them; where each row is a unit, what a unit adds is what its row adds."""
+        plain = {total: sums for total in totals if (sums := summed(total, by_units))}
+        others = {total: f"other{number}" for number, total in enumerate(totals) if total not in plain}
+        return cls(plain, others, Terms.of(tuple(dict.fromkeys(term for terms in plain.values() for term in terms))))
+
+    def assembled(self, sums: dict[Total, Integers]) -> dict[Total, Integers]:
+        """The Totals that are made of plain sums."""
+        return {total: _side_by_side([sums[term] for term in terms]) for total, terms in self.plain.items()}
+
+    def requests(self, source: Source) -> list[ColumnRequest]:
+        """The columns to load."""
+        others: list[ColumnRequest] = []
+        for total, name in self.others.items():
+            if (matches := vector_of(total, Matches)) is not None:
+                key = declared_keys(source, matches.axis, 0)
+                others += [(name, matches.column, "key", key), (name + THERE, matches.column, "present", None)]
+            else:
+                role: Role = "unit" if isinstance(total, DistinctTotal) else "value" if total.values else "present"
+                others += [(name, column, role, None) for column in total.columns]
+        return [*self.terms.requests(), *others]
+
+    def prepared(self) -> list[pl.Expr]:
+        """Integers row by row."""
+        others = map(_prepared, *self._named())
+        return [*self.terms.prepared(), *(expression for expression in others if expression is not None)]
+
+    def names(self) -> list[str]:
+        """The columns that `prepared` makes."""
+        return [*self.terms.names(), *(name for total, name in self.others.items() if total.columns)]
+
+    def compared(self) -> dict[str, Matches]:
+        """The columns whose values are compared, by their names here."""
+        compared = {name: vector_of(total, Matches) for total, name in self.others.items()}
+        return {name: matches for name, matches in compared.items() if matches is not None}
+
+    def _named(self) -> tuple[list[Total], list[str]]:
+        return list(self.others), list(self.others.values())
+
+
+def compound(query: Query) -> bool:
+    """Tell whether some Total is no plain sum over rows."""
+    return not all(isinstance(total, OfRows | UnitsTotal) and not by_whole_units(total) for total in query.of_cells)
+
+
+def totals_at_once(
+    source: Source, cells: Cells, parts: Parts, query: Query, unit: PrivacyUnit, p: float
+) -> dict[Total, Integers] | None:
+    """All Totals without coding rows, where all are made of plain sums and a kernel knows how; or None."""
+    if gathers(query) or parts.others:
+        return None
+    if unit.column is None:
+        sums: dict[Total, Integers] | None = of_rows_alone(source, cells, parts.terms)
+    else:
+        sums = of_units(source, cells, parts.terms, unit, p, merged=False)
+    if sums is None:
+        return None
+    return parts.assembled(sums)
+
+
+def compound_rows(source: Source, query: Query, unit: PrivacyUnit) -> pl.DataFrame:
+    """The rows in declared cells: the number of the cell, the integers that are summed, and the unit."""
+    if (contrasts := contrasts_in(query)) is not None:
+        return declared_rows(source, contrasts, unit)
+    return prepared_rows(source, Cells.of(source, query.keys), Parts.of_query(query, unit), query, unit)
+
+
+def prepared_rows(source: Source, cells: Cells, parts: Parts, query: Query, unit: PrivacyUnit) -> pl.DataFrame:
+    """As `compound_rows`, where no Total is of contrasts, by cells and parts that are known already."""
+    owner: list[ColumnRequest] = [] if unit.column is None else [("unit", unit.column, "unit", None)]
+    if owner and drops_groups(query, unit):
+        owner.append((ORDERED, owner[0][1], "found", None))
+    lazy = source.load([*cells.requests(), *parts.requests(source), *owner])
+    units = [name for name, *_ in owner]
+    compared = parts.compared()
+    there = [name + THERE for name in compared]
+    table = collected(lazy.select(*cells.names(), *parts.prepared(), *there, *units), source.rows)
+    if compared:
+        table = table.with_columns([_matched(table, name, matches, source) for name, matches in compared.items()])
+    table = with_cells(table, (*parts.names(), *units), cells.codes(table))
+    return table.filter(pl.col("unit").is_not_null()) if units and unit.nulls == "drop" else table
+
+
+def of_coded(table: pl.DataFrame, query: Query, unit: PrivacyUnit, p: float) -> dict[Total, Integers]:
+    """The Totals of coded rows; where there is a unit, of all rows of some units."""
+    if contrasts_in(query) is not None:
+        return contrasts_of_rows(table, query, unit)
+    parts = Parts.of_query(query, unit)
+    if unit.column is not None:
+        sums = weighed_rows(table, parts.terms, unit, p, query.keys.cells, merged=False) if parts.terms.totals else {}
+    else:
+        sums = by_cell(table, parts.terms, query.keys.cells) if parts.terms.totals else {}
+    totals = {total: _side_by_side([sums[term] for term in terms]) for total, terms in parts.plain.items()}
+    if parts.others:
+        totals |= _others(table, parts, query, unit, p)
+    return {total: totals[total] for total in query.of_cells if not isinstance(total, DistinctTotal)}
+
+
+def _side_by_side(entries: list[Integers]) -> Integers:
+    """The numbers of each cell, one cell after the other."""
+    return entries[0] if len(entries) == 1 else np.stack(entries, axis=1).ravel()
+
+
+def _others(table: pl.DataFrame, parts: Parts, query: Query, unit: PrivacyUnit, p: float) -> dict[Total, Integers]:
+    cell = table["cell"].to_numpy()
+    code, size = (np.arange(0), 0) if unit.column is None else unit_codes(table["unit"])
+    totals = {}
+    counted: dict[str | int, Integers] = {}  # looks at the bins of the keys share their counts
+    for total, name in parts.others.items():
+        if isinstance(total, DistinctTotal):
+            continue  # not to be added up over pieces: see `distinct`
+        column = table[name] if total.columns else None
+        inner = vector_of(total, InnerCounts) or vector_of(total, Matches)
+        if inner is not None:
+            bins = name if total.columns else inner.bins
+            if bins not in counted:
+                counted[bins] = _counted(inner, column, cell, code, size, query, unit, p)
+            totals[total] = inner.measured(counted[bins]).flatten()  # a copy: they are added up in place
+        elif not total.values:
+            there = slice(None) if column is None else column.cast(pl.Int64).fill_null(0).to_numpy() > 0
+            totals[total] = _units(cell[there], code[there], size, query.keys.cells, unit, p)
+        else:
+            assert column is not None
+            values = column.fill_null(0).to_numpy()
+            totals[total] = _clipped(total.values[0][1], values, cell, code, size, query.keys.cells, unit, p)
+    return totals
+
+
+def _units(cell: Integers, code: Integers, size: int, cells: int, unit: PrivacyUnit, p: float) -> Integers:
+    """The number of units in each cell, each counted v(t) steps where it is in t cells."""
+    pairs = np.unique(code * cells + cell)  # fits 64 bits: units are numbered below 2**32, cells below 2**30
+    if counts_whole(unit, cells):
+        return np.bincount(pairs % cells, minlength=cells).astype(np.int64)
+    return added(_steps(pairs // cells, size, cells, unit, p), pairs % cells, cells)
+
+
+def _clipped(
+    bounds: tuple[float, float],
+    values: Integers,
+    cell: Integers,
+    code: Integers,
+    size: int,
+    cells: int,
+    unit: PrivacyUnit,
+    p: float,
+) -> Integers:
+    """The sum of each unit in each of its t cells, clipped, times v(t), toward zero: never beyond its reach."""
+    pairs, pair_of_row = np.unique(code * cells + cell, return_inverse=True)
+    sums = np.clip(added(values, pair_of_row.reshape(-1), pairs.size), *grid_steps(bounds))
+    steps = _steps(pairs // cells, size, cells, unit, p)
+    weighed = np.sign(sums) * ((np.abs(sums) * steps) >> WHOLE_BITS)  # 2**30 steps at most, times 2**20
+    return added(weighed, pairs % cells, cells)
+
+
+def _steps(owner: Integers, size: int, cells: int, unit: PrivacyUnit, p: float) -> Integers:
+    """v(t) of the owner of each pair of unit and cell."""
+    groups = np.bincount(owner, minlength=size)
+    return unit_steps(groups[owner], groups_of(unit, cells), p)
+
+
+def _counted(
+    inner: InnerCounts | Matches,
+    column: pl.Series | None,
+    cell: Integers,
+    code: Integers,
+    size: int,
+    query: Query,
+    unit: PrivacyUnit,
+    p: float,
+) -> Integers:
+    """The counts of bins, a row a group; a unit's weight counts its rows by group, not by bin."""
+    bins, groups = inner.bins, query.keys.cells // inner.cells
+    if inner.column is None:
+        group, inner_bin = cell // bins, cell % bins
+    else:
+        assert column is not None
+        group, inner_bin = cell, column.fill_null(-1).to_numpy()
+    if unit.column is None:
+        steps = np.ones(cell.size, dtype=np.int64)
+    else:
+        light = pair_weights(code, size, group, unit, p, groups)
+        steps = np.floor(light[code] * 2.0**INNER_BITS).astype(np.int64)
+    there = inner_bin >= 0
+    counts = added(steps[there], group[there] * bins + inner_bin[there], groups * bins)
+    return counts.reshape(groups, bins)
+
+
+def _matched(table: pl.DataFrame, name: str, matches: Matches, source: Source) -> pl.Series:
+    """0 for a value that is the declared one, as the column compares keys; 1 for any other; -1 where it is missing."""
+    keys = declared_keys(source, matches.axis, 0)
+    coded = come_as_positions(source.column(matches.column), table[name].dtype)
+    position = table[name].to_numpy() if coded else positions(table[name], keys.values)
+    code = np.where(table[name + THERE].to_numpy(), np.where(position >= 0, 0, 1), -1)
+    return pl.Series(name, code.astype(np.int64))
+
+
+def _prepared(total: Total, name: str) -> pl.Expr | None:
+    """From a column that was brought over, row by row: the bin of a value, or what it adds to its unit's sum."""
+    inner = vector_of(total, InnerCounts)
+    if inner is None:
+        return (
+            wider_steps(pl.col(name), total.values[0][1]) if total.values else pl.col(name) if total.columns else None
+        )
+
+    def places(column: pl.Series) -> pl.Series:
+        return pl.Series(inner.places(column.cast(pl.Float64).to_numpy()))  # NaN where they are missing
+
+    return pl.col(name).map_batches(places, return_dtype=pl.Int64, is_elementwise=True) if inner.column else None
+
+
+def wider_steps(value: pl.Expr, bounds: tuple[float, float]) -> pl.Expr:
+    """The steps that a value adds to the sum of its unit, which is clipped to `bounds`; none where it is missing."""
+    total = UnitsTotal("value", bounds)
+
+    def integers(column: pl.Series) -> pl.Series:
+        return pl.Series(total.integers(len(column), {"value": column.cast(pl.Float64).to_numpy()}).ravel())
+
+    return value.map_batches(integers, return_dtype=pl.Int64, is_elementwise=True)

@@ -1,0 +1,251 @@
+"""Rows to places, a block of rows at a time: a place is the number of the cell plus one, 0 for a row in none.
+
+Compiled kernels and NumPy find the same places. What they do not know is left to `Cells`: keys of several columns,
+floats, decimals, long strings; for kernels also bins of uneven widths or of dates. Which way is taken follows from the
+dtypes and the declared keys, and from the number of rows. Each axis is prepared once, from public things.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, Self
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dpframe.engines.columns.identity import NOWHERE, Declared
+from dpframe.engines.columns.short_strings import MOST_STRINGS, KnownWords, Scratch
+from dpframe.engines.compiled.kernels import read_only
+from dpframe.engines.sums.cells import NARROW, Cells, close_together, filled, near_uniform, table_of
+from dpframe.queries.bins import BinAxis, Coding
+from dpframe.queries.keys import KeyAxis
+
+Integers = NDArray[np.int64]
+Words = NDArray[np.uint64]
+Places = NDArray[np.uint32]
+Axis = Callable[[pl.DataFrame, Places], None]  # from the rows of an axis outside, to those of this axis too
+
+BlockPlaces = Callable[[pl.DataFrame, Scratch], Integers]  # of a block of rows, by NumPy
+
+AS_THEY_ARE = ("bins", "rest")  # which `Cells` places
+INLINE = 12  # bytes of a string that stand beside its length in Arrow's views, with zeros after them
+BLOCK = 2**16  # rows at a time: they stay in the processor's cache
+
+
+@dataclass(frozen=True)
+class Placing:
+    """The axes of cells, ready for blocks of rows."""
+
+    axes: tuple[Axis, ...]
+
+    @classmethod
+    def of(cls, kernels: ModuleType, cells: Cells, schema: pl.Schema) -> Self:
+        """Prepare each axis, by the dtypes that its columns were brought over in."""
+        return cls(tuple(_axis(kernels, cells, axis, schema) for axis in cells.keys.axes))
+
+    def __call__(self, table: pl.DataFrame) -> Places:
+        """The place of each row: its cell plus one, 0 for none."""
+        places = np.ones(table.height, dtype=np.uint32)
+        for axis in self.axes:
+            axis(table, places)
+        return places
+
+
+def _axis(kernels: ModuleType, cells: Cells, axis: Any, schema: pl.Schema) -> Axis:
+    def as_it_is(table: pl.DataFrame, places: Places) -> None:
+        kernels.by_position(cells.axis_codes(axis, table), np.uint32(axis.size), places)
+
+    quick = QUICK.get(axis.coding)
+    return (quick(kernels, cells, axis, schema, as_it_is) if quick else None) or as_it_is
+
+
+def _keys(kernels: ModuleType, cells: Cells, axis: KeyAxis, schema: pl.Schema, as_it_is: Axis) -> Axis | None:
+    """Keys of one column that come over as they are."""
+    if len(axis.columns) > 1 or cells.are_positions(axis.columns[0], schema):
+        return None
+    name, keys = cells.columns[axis.columns[0]], cells.declared[axis.columns[0]]
+    prepare = _strings if schema[name] == pl.String else _integers if schema[name] in NARROW else None
+    quick = None if prepare is None or not keys.values else prepare(kernels, name, keys, np.uint32(axis.size))
+    if quick is None:
+        return None
+
+    def where_none_is_missing(table: pl.DataFrame, places: Places) -> None:
+        (quick if keys.missing == NOWHERE or not table[name].null_count() else as_it_is)(table, places)
+
+    return where_none_is_missing
+
+
+def _bins(kernels: ModuleType, cells: Cells, axis: BinAxis, schema: pl.Schema, as_it_is: Axis) -> Axis | None:
+    """Numbers in bins of nearly even widths."""
+    name, edges = cells.columns[axis.column], cells.half_open[axis.column].edges
+    guess = near_uniform(edges) if schema[name] == pl.Float64 else None
+    if guess is None:
+        return None
+    origin, per_unit = guess
+
+    def of_rows(table: pl.DataFrame, places: Places) -> None:
+        values = table[name].fill_null(float("nan")) if table[name].null_count() else table[name]
+        kernels.by_bin(read_only(values), edges, axis.outside == "clip", origin, per_unit, places)
+
+    return of_rows
+
+
+QUICK: Mapping[Coding, Callable[..., Axis | None]] = {"keys": _keys, "found": _keys, "bins": _bins}
+
+
+def _integers(kernels: ModuleType, name: str, keys: Declared, size: Any) -> Axis | None:
+    """Integers that lie close together, from an array."""
+    if not close_together(keys.values):
+        return None
+    table, first = table_of(keys.values, cells_of_positions(keys), beyond=0)
+
+    def of_rows(frame: pl.DataFrame, places: Places) -> None:
+        kernels.by_table(read_only(filled(frame[name], first)), table, first, size, places)
+
+    return of_rows
+
+
+def _strings(kernels: ModuleType, name: str, keys: Declared, size: Any) -> Axis | None:
+    """Strings, if the declared ones are so short that Arrow's views hold them; longer strings are none of them."""
+    if max(len(key.encode()) for key in keys.values) > INLINE:
+        return None
+    declared = views_of(pl.Series(keys.values, dtype=pl.String))
+    if declared is None:
+        return None
+    slots = 2 ** (16 * len(keys.values)).bit_length()  # so many that nearly all strings are where they are looked for
+    table, inner_of = np.zeros(2 * slots, dtype=np.uint64), np.zeros(slots, dtype=np.uint32)
+    kernels.table_of_views(declared, table, inner_of)
+    inner_of = np.append(np.uint32(0), cells_of_positions(keys))[inner_of]
+
+    def of_rows(frame: pl.DataFrame, places: Places) -> None:
+        column = frame[name]
+        kernels.by_view(views_of(column), table, inner_of, size, places)
+        if column.null_count():
+            places[column.is_null().to_numpy()] = 0
+
+    return of_rows
+
+
+def cells_of_positions(keys: Declared) -> Places:
+    """The cell of the axis plus one at each position of a key; 0 where no combination has it."""
+    cells = np.zeros(len(keys.values) + 1, dtype=np.uint32)  # the last is for a missing key and for no key
+    cells[keys.rows] = np.arange(1, keys.rows.size + 1) * (keys.rows >= 0)
+    return cells[: len(keys.values)]
+
+
+def views_of(column: pl.Series) -> Words | None:
+    """Arrow's views of strings as two words a row; None where this version of pyarrow has none."""
+    import pyarrow
+
+    if not hasattr(pyarrow, "string_view"):
+        return None
+    arrow: Any = column.to_arrow(compat_level=pl.CompatLevel.newest())
+    if str(arrow.type) != "string_view":
+        return None
+    words = np.frombuffer(arrow.buffers()[1] or b"", dtype=np.uint64)
+    views = words[2 * arrow.offset : 2 * (arrow.offset + len(arrow))]
+    views.flags.writeable = False
+    return views
+
+
+def may_be_placed(cells: Cells, *, few: bool) -> bool:
+    """Tell, before any column is brought over, whether `places_of` may find a way; `few` says that rows are."""
+    return all(axis.coding in AS_THEY_ARE or _may_be_quick(cells, axis, few) for axis in cells.keys.axes)
+
+
+def _may_be_quick(cells: Cells, axis: Any, few: bool) -> bool:
+    if len(axis.columns) > 1:
+        return False
+    if cells.source.column(axis.columns[0]).coded:
+        return True
+    keys = cells.declared[axis.columns[0]].values
+    if keys and all(isinstance(key, int) for key in keys):
+        return close_together(keys)
+    fit = all(isinstance(key, str) and (few or len(key.encode()) <= INLINE) for key in keys)
+    return 0 < len(keys) <= MOST_STRINGS and fit
+
+
+def places_of(cells: Cells, schema: pl.Schema, *, few: bool) -> BlockPlaces | None:
+    """The way from rows to cells, by the dtypes that columns were brought over in; None where it is not for NumPy."""
+    ways = [(axis.size, _block_axis(cells, axis, schema, few)) for axis in cells.keys.axes]
+    if any(way is None for _, way in ways):
+        return None
+
+    def of_block(block: pl.DataFrame, scratch: Scratch) -> Integers:
+        whole: Integers | None = None
+        for size, way in ways:
+            assert way is not None
+            places = way(block, scratch)
+            whole = places if whole is None else _combined(whole, places, size)
+        return np.ones(block.height, dtype=np.int64) if whole is None else whole
+
+    return of_block
+
+
+def _combined(outer: Integers, inner: Integers, size: int) -> Integers:
+    both = (outer - 1) * size + inner
+    if min(outer.min(initial=1), inner.min(initial=1)) <= 0:
+        both[(outer <= 0) | (inner <= 0)] = 0
+    return both
+
+
+def _block_axis(cells: Cells, axis: Any, schema: pl.Schema, few: bool) -> BlockPlaces | None:
+    def as_it_is(block: pl.DataFrame, scratch: Scratch) -> Integers:
+        return cells.axis_codes(axis, block) + 1
+
+    if axis.coding in AS_THEY_ARE or cells.are_positions(axis.columns[0], schema):
+        return as_it_is
+    name, keys = cells.columns[axis.columns[0]], cells.declared[axis.columns[0]]
+    if schema[name] in NARROW:
+        return _block_integers(name, keys)
+    if schema[name] != pl.String:
+        return None
+    return as_it_is if few else _block_strings(name, keys)  # views need pyarrow, which is slow to import
+
+
+def _block_integers(name: str, keys: Declared) -> BlockPlaces:
+    """Integers that lie close together, from an array."""
+    table, first = table_of(keys.values, cells_of_positions(keys).astype(np.int64), beyond=0)
+    in_order = np.array_equal(table[:-1], np.arange(table.size - 1))
+
+    def of_block(block: pl.DataFrame, scratch: Scratch) -> Integers:
+        column = block[name]
+        values = filled(column, first).to_numpy()
+        above = np.subtract(values, first, out=scratch.of(name, values.size, np.int64))  # what wraps is still beyond
+        if in_order and above.view(np.uint64).max(initial=0) < table.size - 1:
+            return _with_missing(above, column, keys)
+        places = table.take(above, mode="clip", out=scratch.of(f"{name} places", values.size, np.int64))
+        return _with_missing(places, column, keys)
+
+    return of_block
+
+
+def _with_missing(places: Integers, column: pl.Series, keys: Declared) -> Integers:
+    """BlockPlaces with that of a missing key, if it is declared, where it is missing."""
+    if column.null_count():
+        declared = keys.missing != NOWHERE
+        places[column.is_null().to_numpy()] = 1 + np.flatnonzero(keys.rows == keys.missing)[0] if declared else 0
+    return places
+
+
+def _block_strings(name: str, keys: Declared) -> BlockPlaces | None:
+    """Strings, if the declared ones are so short that Arrow's views hold them; longer strings are none of them.
+
+    A view is two words: the length with four bytes, and the other eight.
+    """
+    declared = views_of(pl.Series(keys.values, dtype=pl.String))
+    known = None if declared is None else KnownWords.of(declared[0::2], declared[1::2], cells_of_positions(keys))
+    if known is None:
+        return None
+
+    def of_block(block: pl.DataFrame, scratch: Scratch) -> Integers:
+        views, rows = views_of(block[name]), block.height
+        assert views is not None  # as those of the declared ones
+        second = scratch.of(f"{name} second", rows, np.uint64)
+        second[:] = views[1::2]  # side by side they are read faster
+        return _with_missing(known.find(views[0::2], second, scratch, name), block[name], keys)
+
+    return of_block

@@ -1,0 +1,284 @@
+"""Totals of one frame in memory, each of whose rows counts by itself: integers row by row, summed by cell.
+
+Compiled kernels add them up where they are installed, NumPy where cells are few, a block of rows at a time, and else
+Polars; the integers are the same.
+
+In blocks floats carry the integers: a step is below 2**32 and a block has 2**16 rows, so that no sum of a block reaches
+2**53 and each of them is exact; blocks are added modulo 2**64. Values of an integer column that lie between narrow
+bounds are counted, by cell and value, and what each value adds is computed once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from os import cpu_count
+from typing import Any, Self
+
+import numpy as np
+import polars as pl
+
+from dpframe.engines.columns.short_strings import Scratch
+from dpframe.engines.columns.source import Source, collected
+from dpframe.engines.compiled import kernel_rows
+from dpframe.engines.compiled.kernel_rows import Slots, Tables, loaded, together
+from dpframe.engines.compiled.kernels import in_threads, threads
+from dpframe.engines.sums.addends import Integers, Terms
+from dpframe.engines.sums.cells import Cells, HalfOpenBins, placed
+from dpframe.engines.sums.places import BLOCK, may_be_placed, places_of
+from dpframe.queries.clipping import step_length
+from dpframe.queries.row_functions import Bounds, Floats, on_grid
+from dpframe.queries.total import RowsTotal, Total
+
+Totals = dict[Total, Integers]
+
+MOST_CELLS = 2**12  # of tables that are made for each block
+NARROW = 2**15  # counts by cell and value
+FEW_ROWS = 2**16  # below, threads and the import of pyarrow cost more than they save
+PARALLEL_ROWS = 2**20  # of a histogram: below, threads cost more than they save
+FEW_CHUNKS = 16
+
+
+@dataclass(frozen=True)
+class Wide:
+    """A column of floats, its bounds, and the slots that are read off its steps."""
+
+    name: str
+    bounds: Any  # None of what comes as integers
+    slots: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Counted:
+    """A column of integers whose values are counted, from `lower` to `upper`; what lies beyond counts as these."""
+
+    name: str
+    bounds: Bounds
+    lower: int
+    upper: int
+    slots: tuple[int, ...]
+
+    @property
+    def span(self) -> int:
+        """The number of values that are told apart."""
+        return self.upper - self.lower + 1
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The slots of a question, by how they are summed."""
+
+    slots: Slots
+    cells: int
+    wide: tuple[Wide, ...]
+    counted: tuple[Counted, ...]
+
+    @classmethod
+    def of(cls, slots: Slots, cells: int, schema: pl.Schema) -> Self:
+        """By the dtypes that columns were brought over in."""
+        same: dict[tuple[str, Any], list[int]] = {}
+        for number, (name, slot) in enumerate(slots.slots):
+            same.setdefault((name, slot.bounds), []).append(number)
+        wide, counted = [], []
+        for (name, bounds), numbers in same.items():
+            column = _counted(name, bounds, tuple(numbers)) if schema.get(name) == pl.Int64 else None
+            if column is not None and (cells + 1) * (column.span + 1) <= NARROW:
+                counted.append(column)
+            else:
+                wide.append(Wide(name, bounds, tuple(numbers)))
+        return cls(slots, cells, tuple(wide), tuple(counted))
+
+    def columns(self, block: pl.DataFrame) -> dict[str, pl.Series]:
+        """The columns of a block: as they were brought over, and integers that are made of them."""
+        if not self.slots.made:
+            return {name: block[name] for name, _ in self.slots.slots}
+        numbers = [column.cast(pl.Float64) for column in block if column.name.startswith("value")]
+        made = pl.DataFrame(numbers).select(self.slots.made)
+        return {name: (made if name in made.columns else block)[name] for name, _ in self.slots.slots}
+
+
+def _counted(name: str, bounds: Any, numbers: tuple[int, ...]) -> Counted | None:
+    """None where the grid is coarser than integers are: a bound may then be no whole step."""
+    if bounds is None or step_length(bounds) > 1:
+        return None
+    return Counted(name, bounds, math.floor(bounds[0]), math.ceil(bounds[1]), numbers)
+
+
+def of_blocks(source: Source, cells: Cells, terms: Terms) -> dict[Total, Integers] | None:
+    """Totals of rows each of which counts by itself; None where Polars is to add them up."""
+    slots = Slots.of(terms)
+    few = source.rows is not None and source.rows < FEW_ROWS
+    if slots is None or cells.keys.cells > MOST_CELLS or not may_be_placed(cells, few=few):
+        return None
+    if not cells.columns and not few:  # of many rows in one cell Polars needs no places
+        return None
+    table = loaded(source, cells, terms)
+    places = places_of(cells, table.schema, few=few)
+    if places is None:
+        return None
+    layout = Layout.of(slots, cells.keys.cells, table.schema)
+    workers = threads(1, 1) if table.height >= FEW_ROWS else 1
+
+    def work(thread: int) -> Sums:
+        sums = Sums.empty(layout)
+        with np.errstate(all="ignore"):  # whatever a value is, nothing is said of it
+            for start in range(thread * BLOCK, table.height, workers * BLOCK):
+                block = table[start : start + BLOCK]
+                sums.add(places(block, sums.scratch), layout.columns(block))
+        return sums
+
+    return together([sums.tables() for sums in in_threads(work, workers)]).totals(slots, 1)
+
+
+@dataclass(frozen=True)
+class Sums:
+    """The sums of a thread, by place; place 0 is of rows in no cell."""
+
+    layout: Layout
+    counts: Integers
+    sums: Integers  # of each slot
+    absent: Integers  # the rows in which a slot's value is missing
+    by_value: tuple[Integers, ...]  # rows by place and value, of each column that is counted; last the missing ones
+    scratch: Scratch
+
+    @classmethod
+    def empty(cls, layout: Layout) -> Self:
+        """Zeros."""
+        places, slots = layout.cells + 1, len(layout.slots.slots)
+        sums, absent = np.zeros((slots, places), dtype=np.int64), np.zeros((slots, places), dtype=np.int64)
+        by_value = tuple(np.zeros((places, column.span + 1), dtype=np.int64) for column in layout.counted)
+        return cls(layout, np.zeros(places, np.int64), sums, absent, by_value, Scratch())
+
+    def add(self, places: Integers, columns: dict[str, pl.Series]) -> None:
+        """Add a block of rows."""
+        for column, table in zip(self.layout.counted, self.by_value, strict=True):
+            both = _with_values(places, columns[column.name], column, self.scratch)
+            np.add.at(table.reshape(-1), both, 1)  # faster than np.bincount, which looks for the greatest first
+        if not self.by_value:
+            np.add.at(self.counts, places, 1)
+        for wide in self.layout.wide:
+            steps = to_steps(columns[wide.name], wide.bounds, self.scratch)
+            for number in wide.slots:
+                row = self.layout.slots.slots[number][1].row
+                self._add(number, places, steps if row is None else row.of_steps(steps))
+
+    def _add(self, number: int, places: Integers, weights: Floats) -> None:
+        if math.isnan(weights.min(initial=0.0)):
+            missing = np.isnan(weights)
+            np.add.at(self.absent[number], places[missing], 1)
+            weights = np.where(missing, 0.0, weights)
+        added = np.zeros(self.counts.size)
+        np.add.at(added, places, weights)
+        self.sums[number] += added.astype(np.int64)
+
+    def tables(self) -> Tables:
+        """The sums, once what each counted value adds is multiplied by how often it was there."""
+        counts = self.by_value[0].sum(axis=1) if self.by_value else self.counts
+        for column, table in zip(self.layout.counted, self.by_value, strict=True):
+            values = np.arange(column.lower, column.upper + 1)
+            for number in column.slots:
+                slot = self.layout.slots.slots[number][1]
+                steps = on_grid(values, column.bounds)
+                adds = steps if slot.row is None else slot.row.of_steps(steps)
+                self.sums[number] += table[:, :-1] @ adds.astype(np.int64)
+                self.absent[number] += table[:, -1]
+        return Tables(counts, tuple(self.sums), tuple(self.absent))
+
+
+def _with_values(places: Integers, column: pl.Series, counted: Counted, scratch: Scratch) -> Integers:
+    """The place of each row and its value, as one number."""
+    values = (column.fill_null(counted.lower) if column.null_count() else column).to_numpy()
+    above = np.subtract(values, counted.lower, out=scratch.of("both", values.size, np.int64))
+    if above.view(np.uint64).max(initial=0) >= counted.span:  # also of a difference that wraps
+        np.clip(values, counted.lower, counted.upper, out=above)
+        above -= counted.lower
+    outer = np.multiply(places, counted.span + 1, out=scratch.of("outer", values.size, np.int64))
+    both: Integers = np.add(above, outer, out=above)
+    if column.null_count():
+        missing = column.is_null().to_numpy()
+        both[missing] = outer[missing] + counted.span
+    return both
+
+
+def to_steps(column: pl.Series, bounds: Bounds | None, scratch: Scratch) -> Floats:
+    """The numbers of a column on the grid of their bounds, without bounds as they are; NaN where they are missing."""
+    if column.null_count() or column.dtype not in (pl.Int64, pl.Float64):
+        column = column.cast(pl.Float64).fill_null(math.nan)
+    steps = scratch.of("steps", len(column), np.float64)
+    if bounds is not None:
+        return on_grid(column.to_numpy(), bounds, steps)
+    steps[:] = column.to_numpy()
+    return np.asarray(steps)
+
+
+def of_rows_alone(source: Source, cells: Cells, terms: Terms) -> Totals:
+    """Totals that protect each row."""
+    if (found := kernel_rows.of_rows(source, cells, terms)) is not None:
+        return found
+    if len(cells.bins) == len(cells.keys.axes) == 1 and terms.totals == (RowsTotal(),):
+        return {terms.totals[0]: _histogram(source.load(cells.requests()), cells, source.rows)}
+    if (found := of_blocks(source, cells, terms)) is not None:
+        return found
+    lazy = source.load([*cells.requests(), *terms.requests()])
+    if cells.bins:
+        table = coded_rows(lazy, cells, terms, source.rows)
+        return by_cell(table, terms, cells.keys.cells)
+    return _by_keys(lazy, cells, terms, source.rows)
+
+
+def coded_rows(lazy: pl.LazyFrame, cells: Cells, terms: Terms, rows: int | None, *extra: str) -> pl.DataFrame:
+    """The rows that fall in a declared cell: the cell's number, the integers to be summed, and `extra` columns."""
+    table = collected(lazy.select(*cells.names(), *terms.prepared(), *extra), rows)
+    return with_cells(table, (*terms.names(), *extra), cells.codes(table))
+
+
+def with_cells(table: pl.DataFrame, names: Iterable[str], code: Integers) -> pl.DataFrame:
+    """These columns of the rows that fall in a declared cell, with its number."""
+    coded = pl.DataFrame([*(table[name] for name in names), pl.Series("cell", code)])
+    return coded if code.min(initial=0) >= 0 else coded.filter(pl.col("cell") >= 0)
+
+
+def by_cell(table: pl.DataFrame, terms: Terms, cells: int) -> Totals:
+    """Totals of rows that carry their cell's number."""
+    if terms.totals == (RowsTotal(),):
+        return {terms.totals[0]: np.bincount(table["cell"].to_numpy(), minlength=cells).astype(np.int64)}
+    groups = collected(table.lazy().group_by("cell").agg(terms.aggregated()), table.height)
+    return of_groups(groups, groups["cell"].to_numpy(), terms, cells)
+
+
+def _by_keys(lazy: pl.LazyFrame, cells: Cells, terms: Terms, rows: int | None) -> Totals:
+    """Totals by the key columns as they are: only the few groups found are matched with the declared keys."""
+    names = cells.names()
+    if not names:
+        groups = collected(lazy.with_columns(terms.prepared()).select(terms.aggregated()), rows)
+        return of_groups(groups, np.zeros(1, dtype=np.int64), terms, 1)
+    prepared = lazy.select(*names, *terms.prepared())
+    groups = collected(prepared.group_by(names).agg(terms.aggregated()), rows)
+    return of_groups(groups, cells.codes(groups), terms, cells.keys.cells)
+
+
+def of_groups(groups: pl.DataFrame, code: Integers, terms: Terms, cells: int) -> Totals:
+    """Totals of aggregated groups, by the numbers of their cells."""
+    return {total: placed(terms.read(total, groups), code, cells) for total in terms.totals}
+
+
+def _histogram(lazy: pl.LazyFrame, cells: Cells, rows: int | None) -> Integers:
+    """A plain one-dimensional histogram."""
+    bins = cells.half_open[cells.bins[0].column]
+    column = lazy.collect(engine="streaming" if rows is None else "in-memory").to_series()  # the latter copies nothing
+    present = column.drop_nulls() if column.null_count() else column
+    whole: Integers = np.zeros(bins.size, dtype=np.int64)
+    chunks = present.get_chunks() if present.n_chunks() <= FEW_CHUNKS else [present]
+    for chunk in chunks:  # all of them as one array would be a copy
+        whole += _counted_in_parts(chunk.to_numpy(), bins)
+    return whole
+
+
+def _counted_in_parts(values: Any, bins: HalfOpenBins) -> Integers:
+    if values.size < PARALLEL_ROWS:
+        return bins.counted(values)
+    parts = np.array_split(values, cpu_count() or 1)
+    with ThreadPoolExecutor(len(parts)) as pool:
+        return np.asarray(np.sum(list(pool.map(bins.counted, parts)), axis=0, dtype=np.int64))

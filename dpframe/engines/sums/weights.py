@@ -1,0 +1,375 @@
+"""One unit, one weight: contribution bounding without sampling.
+
+A unit with n_g rows in declared cell g gets the weight w = min(1, R / ||n||_p), R = max_rows * groups**(1/p), counted
+before any statistic drops missing values. Each of its counts becomes w n_g and each of its sums w S_g, on the grid,
+truncated toward zero. So its counts have l_p norm at most R and its sums at most max(|lower|, |upper|) R, because
+|S_g| <= max(|lower|, |upper|) n_g; that holds for sums that wrapped, too, since a wrapped |S_g| is the smaller one.
+
+Where cells are merged into subtotals, w is at most max_rows * groups / ||n||_1 too: then no sum of a unit's entries is
+larger than max_rows * groups (times the larger bound). For p = 1 that is the same weight.
+
+For p of infinity (a selection) R is max_rows and the norm is the largest n_g: no count of a unit exceeds max_rows.
+
+What a unit adds depends on its pairs of unit and cell alone: on how many rows each has, and on their sums. How the
+pairs are found decides on nothing but speed. Units are of three kinds:
+
+- *light*, with at most R rows in all: weight 1 in any norm (the l_1 norm is the largest). Rows are added as they are.
+- *dense*, with more rows than there are cells: each has an array of all cells, and its rows are counted there.
+- *middle*, all others: pairs are found by sorting one integer per row; a row that is alone in its pair is weighed as it
+  is, and only the rows that share a pair are brought together first.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from os import cpu_count
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dpframe.engines.columns.source import FEW_ROWS, collected
+from dpframe.engines.sums.addends import ROWS, Terms
+from dpframe.engines.sums.cells import Integers, added, placed
+from dpframe.privacy import PrivacyUnit
+from dpframe.queries.total import WEIGHT_BITS, RowsTotal, Total
+
+Floats = NDArray[np.float64]
+
+SHAVE = 1.0 - 1e-9  # R is taken this much smaller, so that floating point cannot break the inequality
+THREADS = 2 ** ((cpu_count() or 1).bit_length() - 1)
+MANY_ROWS = 2**17  # below, threads cost more than they save
+EXACT_ROWS = 2**22  # up to here a unit's sums are below 2**53 steps: at weight 1 they are exact as floats
+DENSE = 1  # a unit is dense with more rows than this part of the cells: its array is then no larger than its rows
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Pairs of unit and cell with all their rows: each of which stands once, in any order."""
+
+    owner: Integers  # the number of the unit
+    cell: Integers
+    size: Integers  # rows
+    sums: dict[Total, Integers]  # of what each row adds, modulo 2**64
+
+
+@dataclass(frozen=True)
+class Reach:
+    """The part of one unit that counts in full, in the norm of the noise."""
+
+    most: float  # R
+    p: float
+    merged: int | None = None  # the rows that count in full where cells are merged
+
+    @classmethod
+    def of(cls, unit: PrivacyUnit, p: float, cells: int, *, merged: bool) -> Reach:
+        """The reach that bounds of contribution allow over so many cells."""
+        bounds = unit.contribution
+        groups = min(bounds.max_groups, cells)
+        return cls(bounds.max_rows * groups ** (1.0 / p), p, bounds.max_rows * groups if merged else None)
+
+    @property
+    def light(self) -> float:
+        """Up to how many rows a unit has weight 1, whatever its pairs."""
+        return min(self.most, EXACT_ROWS)
+
+    def weights(self, rows: Integers, owner: Integers, size: Integers) -> Floats:
+        """The weight of every unit, of its rows and its pairs; pairs of one row may be left out."""
+        weights = _weights(rows, owner, size.astype(np.float64), self.most, self.p)
+        if self.merged is None:
+            return weights
+        return np.where(rows <= self.merged, weights, np.minimum(weights, self.merged * SHAVE / np.maximum(rows, 1)))
+
+
+def bounded(
+    table: pl.DataFrame, terms: Terms, unit: PrivacyUnit, p: float, cells: int, *, merged: bool = False
+) -> dict[Total, Integers]:
+    """The weighted totals of rows that carry `unit` and `cell`; `merged` where subtotals are made of them.
+
+    Rows without a unit, where they are left out, are so before.
+    """
+    reach = Reach.of(unit, p, cells, merged=merged)
+    code, units = unit_codes(table["unit"])
+    table = pl.DataFrame([table[name] for name in ("cell", *terms.names())])
+    rows = np.bincount(code, minlength=units)
+    dense = rows > max(reach.light, cells // DENSE)
+    sharing, pairs = _paired(table, terms, code, _chosen(((rows > reach.light) & ~dense)[code]))
+    together = [pairs]
+    if dense.any():
+        whole = _chosen(dense[code])
+        together.append(_addressed(table[whole], terms, code[whole], dense, cells))
+        sharing = np.concatenate([sharing, np.arange(code.size)[whole]])
+    owner, size = (np.concatenate([getattr(pairs, name) for pairs in together]) for name in ("owner", "size"))
+    weights = reach.weights(rows, owner, size)
+    alone = weights[code]
+    alone[sharing] = 0.0  # what they add is added below, pair by pair
+    totals = _alone(table, terms, alone, sharing.size, cells)
+    for pairs in together:
+        for total, whole_sums in weighed(pairs, weights, cells).items():
+            totals[total] = totals[total] + whole_sums
+    return totals
+
+
+def of_pairs(
+    table: pl.DataFrame, terms: Terms, unit: PrivacyUnit, p: float, cells: int, *, merged: bool = False
+) -> dict[Total, Integers]:
+    """As `bounded`, of rows that were brought together by unit and cell: the same integers, bit for bit.
+
+    A unit of weight 1 adds its sums as they are, which are exact as floats; of any other each pair is truncated once,
+    also one of a single row.
+    """
+    if p not in (1.0, 2.0, np.inf):
+        table = table.sort("unit", "cell")  # sums of other powers are floats: in the order of the cells, as there
+    code, units = unit_codes(table["unit"])
+    size, cell = table[ROWS].to_numpy(), table["cell"].to_numpy()
+    sums = {total: terms.read(total, table) for total in terms.totals}
+    weights = Reach.of(unit, p, cells, merged=merged).weights(added(size, code, units), code, size)
+    return weighed(Pairs(code, cell, size, sums), weights, cells)
+
+
+def weighed(pairs: Pairs, weights: Floats, cells: int) -> dict[Total, Integers]:
+    """The steps that pairs add to each Total, with the weights of their units."""
+    totals = {}
+    for total, sums in pairs.sums.items():
+        totals[total] = added(_truncated_steps(sums, weights[pairs.owner], total), pairs.cell, cells)
+    return totals
+
+
+def _alone(table: pl.DataFrame, terms: Terms, weights: Floats, others: int, cells: int) -> dict[Total, Integers]:
+    """The steps of rows that are weighed one by one; of the `others` the weight is 0."""
+    if table.height < FEW_ROWS:  # for which Polars takes longer to plan than NumPy to add
+        cell, totals = table["cell"].to_numpy(), {}
+        for total in terms.totals:
+            values = _values(table, total, terms)
+            steps = _truncated_steps(np.ones(1) if values is None else values, weights, total)
+            totals[total] = placed(steps, cell, cells)
+        return totals
+    weighted = table.with_columns(pl.Series("w", weights)).lazy()
+    if others > table.height // 2:
+        weighted = weighted.filter(pl.col("w") > 0.0)
+    sums = [_truncated(terms.each(s), pl.col("w"), s).sum().alias(str(n)) for n, s in enumerate(terms.totals)]
+    by_cell = collected(weighted.group_by("cell").agg(sums), table.height)
+    code = by_cell["cell"].to_numpy()
+    return {total: placed(by_cell[str(n)].to_numpy(), code, cells) for n, total in enumerate(terms.totals)}
+
+
+def _chosen(mask: NDArray[np.bool_]) -> Any:
+    """The places of chosen rows; a slice where they are all."""
+    places = np.flatnonzero(mask)
+    return places if places.size < mask.size else slice(None)
+
+
+def _values(table: pl.DataFrame, total: Total, terms: Terms) -> Integers | None:
+    """The steps that each row adds to a Total; None where each adds 1."""
+    line = terms.lines[total]
+    if line.name is None:
+        return None
+    column = table[line.name]
+    missing = column.null_count() > 0
+    if not missing and line.sum == 0 and line.present == 1:
+        return None
+    values = (column.fill_null(0) if missing else column).to_numpy()
+    values = values if line.sum == 1 else values * line.sum
+    if not line.present:
+        return values
+    return values + (line.present * column.is_not_null().to_numpy() if missing else line.present)
+
+
+def _paired(table: pl.DataFrame, terms: Terms, code: Integers, chosen: Any) -> tuple[Integers, Pairs]:
+    """The rows, among the chosen, that share a pair, and these pairs; only what is summed of them is gathered."""
+    places, starts = _sharing(code[chosen], table["cell"].to_numpy()[chosen])
+    sharing = chosen[places] if isinstance(chosen, np.ndarray) else places
+    size, first = np.diff(np.append(starts, sharing.size)), sharing[starts]
+    sums = {}
+    for total in terms.totals:
+        values = _values(table, total, terms) if sharing.size else None
+        sums[total] = size if values is None else np.add.reduceat(values.take(sharing), starts)
+    return sharing, Pairs(code[first], table["cell"].to_numpy()[first], size, sums)
+
+
+def _addressed(table: pl.DataFrame, terms: Terms, code: Integers, dense: NDArray[np.bool_], cells: int) -> Pairs:
+    """The pairs of dense units, all of whose rows these are: each has a place for every cell."""
+    owners = np.flatnonzero(dense)
+    starts = np.zeros(dense.size, dtype=np.int64)
+    starts[owners] = np.arange(owners.size) * cells
+    address = starts[code] + table["cell"].to_numpy()
+    size = np.bincount(address, minlength=owners.size * cells)
+    there = np.flatnonzero(size)
+    sums = {}
+    for total in terms.totals:
+        values = _values(table, total, terms)
+        if values is None:
+            sums[total] = size[there]
+        elif int(size.max(initial=0)) <= EXACT_ROWS:  # then sums are below 2**53: exact as floats
+            sums[total] = np.bincount(address, values, minlength=size.size)[there].astype(np.int64)
+        else:
+            sums[total] = added(values, address, size.size)[there]
+    return Pairs(owners[there // cells], there % cells, size[there], sums)
+
+
+def pair_weights(code: Integers, units: int, group: Integers, unit: PrivacyUnit, p: float, cells: int) -> Floats:
+    """The weight of every unit, by its rows in each group, as in `bounded`."""
+    order = np.argsort(code * cells + group, kind="stable")
+    pairs = (code * cells + group)[order]
+    starts = np.flatnonzero(np.diff(pairs, prepend=-1))
+    size = np.diff(np.append(starts, order.size))
+    reach = Reach.of(unit, p, cells, merged=False)
+    return reach.weights(np.bincount(code, minlength=units), code[order[starts]], size)
+
+
+def _truncated_steps(values: NDArray[Any], weights: Floats, total: Total) -> Integers:
+    """As `_truncated`. What units of less than full weight add is below 2**63, and so is what others do: none wraps."""
+    with np.errstate(all="ignore"):  # whatever a value is, nothing is said of it
+        return (values.astype(np.float64) * (weights * grid_of(total))).astype(np.int64)
+
+
+def grid_of(total: Total) -> float:
+    """The steps of one row's step: counts are weighed on a finer grid."""
+    return 2.0**WEIGHT_BITS if isinstance(total, RowsTotal) else 1.0
+
+
+def _truncated(values: pl.Expr, weight: pl.Expr, total: Total) -> pl.Expr:
+    """W S on the grid, toward zero: the direction that never adds to a unit's reach."""
+    return (values.cast(pl.Float64) * (weight * grid_of(total))).cast(pl.Int64, strict=False, wrap_numerical=True)
+
+
+def _weights(rows: Integers, owner: Integers, size: Floats, most: float, p: float) -> Floats:
+    """The weight of every unit. Its sum of n_g**p is its number of rows, and n_g**p - n_g for each pair of several."""
+    if p == np.inf:  # the largest n_g: 1 but for what is in pairs of several
+        norm = np.ones(rows.size)
+        np.maximum.at(norm, owner, size)
+        return np.where(rows <= min(most, EXACT_ROWS), 1.0, np.minimum(SHAVE, most * SHAVE / norm))
+    powers = _powers(rows, owner, size, p)
+    norm = np.maximum(powers, 1.0) ** (1.0 / p)
+    return np.where(rows <= min(most, EXACT_ROWS), 1.0, np.minimum(SHAVE, most * SHAVE / norm))
+
+
+def _powers(rows: Integers, owner: Integers, size: Floats, p: float) -> Floats:
+    """The sum of n_g**p of every unit, the same in whatever order the pairs come.
+
+    Squares are added as integers: a float sum would depend on the order beyond 2**53. They fit, for the engine numbers
+    the rows of a frame by 32 bits, and a sum of squares is at most the square of the sum, (2**32 - 1)**2 < 2**64.
+    """
+    if p == 2.0:
+        whole, exact = size.astype(np.uint64), rows.astype(np.uint64)
+        np.add.at(exact, owner, whole * whole - whole)
+        return exact.astype(np.float64)
+    powers = rows.astype(np.float64)
+    np.add.at(powers, owner, size**p - size)
+    return powers
+
+
+def _sharing(code: Integers, cell: Integers) -> tuple[Integers, Integers]:
+    """The rows whose unit has another row in their cell, ordered by pair; and where each pair starts."""
+    if code.size < MANY_ROWS:
+        return _pairs(code, cell, np.arange(code.size))
+    if (rows := _in_doubt(code, cell)) is not None:
+        return _pairs(code, cell, rows)
+
+    def of_thread(thread: int) -> tuple[Integers, Integers]:
+        return _pairs(code, cell, np.flatnonzero(code & (THREADS - 1) == thread))
+
+    with ThreadPoolExecutor(THREADS) as pool:  # all rows of a unit are for one thread
+        by_thread = list(pool.map(of_thread, range(THREADS)))
+    before = np.cumsum([0, *(rows.size for rows, _ in by_thread)])
+    starts = [starts + first for (_, starts), first in zip(by_thread, before, strict=False)]
+    return np.concatenate([rows for rows, _ in by_thread]), np.concatenate(starts)
+
+
+def _pairs(code: Integers, cell: Integers, rows: Integers) -> tuple[Integers, Integers]:
+    """As `_sharing`, among some rows.
+
+    Where unit, cell and row fit 63 bits one plain sort brings pairs together; else a slower sort of positions.
+    """
+    code, cell = code[rows], cell[rows]
+    cell_bits, row_bits = int(cell.max(initial=0)).bit_length(), int(rows.max(initial=0)).bit_length()
+    key = (code << cell_bits) | cell
+    if int(code.max(initial=0)).bit_length() + cell_bits + row_bits <= 63:
+        key <<= row_bits
+        key |= rows
+        key.sort()
+        rows = key & ((1 << row_bits) - 1)
+        key >>= row_bits
+    else:
+        order = np.argsort(key, kind="stable")
+        key, rows = key[order], rows[order]
+    same = key[1:] == key[:-1]
+    with_next, with_last = np.append(same, False), np.append(False, same)
+    shared = np.flatnonzero(with_next | with_last)
+    return rows[shared], np.flatnonzero(~with_last[shared])
+
+
+def _in_doubt(code: Integers, cell: Integers) -> Integers | None:
+    """All rows that share a pair and a few others, by a quick sort without places; None if they are many."""
+    cell_bits, bits = (int(number.max(initial=0)).bit_length() for number in (cell, code))
+    kind: Any = np.uint32 if bits + cell_bits <= 32 else np.int64
+    key: NDArray[Any] = (code.astype(kind) << cell_bits) | cell.astype(kind)
+    ordered = np.sort(key)
+    twice = ordered[1:][ordered[1:] == ordered[:-1]]
+    if twice.size > key.size // 8:
+        return None
+    last_bits = 2 ** max(16, (16 * twice.size).bit_length()) - 1
+    seen = np.zeros(last_bits + 1, dtype=np.bool_)
+    seen[twice & last_bits] = True
+    return np.flatnonzero(seen[key & last_bits])
+
+
+def unit_codes(units: pl.Series) -> tuple[Integers, int]:
+    """An integer below the returned size for each unit, different for different ones: more than a hash.
+
+    Integers in a range not much larger than their number are taken as they are; anything else is numbered.
+    """
+    missing = units.null_count() > 0
+    if (close := close_together(units)) is not None:
+        low, size = close
+        codes = units.cast(pl.Int64)
+        codes = codes.fill_null(low + size - 1) if missing else codes
+        return codes.to_numpy() - low, size
+    if units.dtype == pl.String and len(units) >= MANY_ROWS and (numbered := _by_hash(units)) is not None:
+        return numbered
+    import pyarrow
+
+    encoded = pyarrow.chunked_array([units.to_arrow()]).combine_chunks().dictionary_encode()
+    codes = pl.Series(pl.from_arrow(encoded.indices)).cast(pl.Int64)
+    distinct = len(encoded.dictionary)
+    return codes.fill_null(distinct).to_numpy(), distinct + missing
+
+
+def close_together(units: pl.Series) -> tuple[int, int] | None:
+    """The least of integers in a range not much larger than their number, and its size, with one for missing ones."""
+    if not units.dtype.is_integer():
+        return None
+    low, high = int(units.min() or 0), int(units.max() or 0)  # type: ignore[arg-type]
+    if high - low <= 4 * len(units) + 1000 and -(2**62) < low <= high < 2**62:
+        return low, high - low + 1 + (units.null_count() > 0)
+    return None
+
+
+def _by_hash(units: pl.Series) -> tuple[Integers, int] | None:
+    """Numbers of the strings' hashes, which is faster; None if two different strings share a hash.
+
+    Every string is compared with one of those that have its number, so that numbers tell strings apart, not hashes.
+    """
+    import pyarrow
+
+    hashes, size, threads = units.hash().to_numpy(), len(units), THREADS
+    codes = np.empty(size, dtype=np.int64)
+
+    def number(thread: int) -> None:
+        rows = np.flatnonzero(hashes & np.uint64(threads - 1) == thread)
+        encoded = pyarrow.array(hashes[rows]).dictionary_encode()
+        codes[rows] = encoded.indices.to_numpy().astype(np.int64) * threads + thread
+
+    def alike(thread: int) -> bool:
+        rows = slice(size * thread // threads, size * (thread + 1) // threads)
+        return bool(units[rows].eq_missing(chosen.gather(codes[rows])).all())
+
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(number, range(threads)))
+        distinct = int(codes.max(initial=-1)) + 1
+        places = np.zeros(distinct, dtype=np.int64)
+        places[codes] = np.arange(size)
+        chosen = units.gather(places)
+        return (codes, distinct) if all(pool.map(alike, range(threads))) else None
