@@ -221,8 +221,8 @@ class RestAxis:
     def notes(self) -> tuple[str, ...]:
         """Say which rows are in the last group."""
         (column,) = self.columns
-        missing = "" if None in self.declared.values(0) else ", or is missing"
-        return (f"rows whose {column} is none of the declared keys{missing} count in {OTHER}",)
+        missing = "" if None in self.declared.values(0) else ", or missing"
+        return (f"{OTHER} holds the rows whose {column} is none of the declared keys{missing}",)
 
     def __str__(self) -> str:
         return f"{self.columns[0]}: {self.declared.size} declared keys and the rest"

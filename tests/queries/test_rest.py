@@ -124,7 +124,7 @@ def test_a_result_shows_the_rest_and_keeps_its_record(tmp_path):
     assert found["n"].sum() == pytest.approx(30, abs=0.01)
     axis = found.dp.provenance["cells"][0]
     assert axis == {"columns": ["ward"], "size": 3, "keys": ["text"], "rest": "Other"}
-    assert "rows whose ward is none of the declared keys, or is missing count in Other" in found.dp.provenance["notes"]
+    assert "Other holds the rows whose ward is none of the declared keys, or missing" in found.dp.provenance["notes"]
     wide = found.dp.select("n").dp.wide("ward")
     assert [name for name in wide.columns if "Other" in name]
     assert "Other" in found.dp.table().text if hasattr(found.dp.table(), "text") else "Other" in str(found.dp.table())
