@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from dpframe.accessor import listed_verbs
 from dpframe.accessor.derived_frame import DerivedFrame
@@ -18,6 +18,11 @@ from dpframe.frames.marks import is_public
 
 if TYPE_CHECKING:
     from dpframe.frames.kinds import PandasFrame, PolarsFrame, PolarsLazyFrame
+
+    F = TypeVar("F")
+
+    class Accessor(PrivateFrame[F], ReleasedFrame):
+        """The type of ``.dp`` under `dpframe.mypy`: of a frame of which nobody knows yet whether it is a result."""
 
 
 @overload
@@ -77,7 +82,7 @@ def of(frame: Any, like: Library | None = None) -> PrivateFrame[Any] | ReleasedF
       spread   histogram, ecdf, mode, top_k
       relate   covariance, correlation, marginals
       group    group_by, agg
-      plan     preview, contributions, local
+      plan     preview, suggest_bounds, contributions, local
     """
     frame = checked_frame(frame)
     dp = accessor(frame)

@@ -91,6 +91,13 @@ class ContributionsOptions(Asked, Noisy, total=False):
     order: bool | None
 
 
+class SuggestOptions(Bounded, total=False):
+    """Options of ``suggest_bounds``."""
+
+    delta: Number | None
+    mechanism: Noise
+
+
 class EcdfOptions(Bounded, Noisy, total=False):
     """Options of ``ecdf``."""
 
@@ -255,8 +262,10 @@ OPTIONS = {
         "auto",
         '{"auto", True, False} or float, default "auto"',
         """Measure what the bounds leave out, privately in the same call: how many rows or units have values beyond
-        their bounds, are in no declared cell, or contribute more than may count. True, or the share of the budget that
-        they take, True being 0.05 (``docs/checks.md``). See ``.dp.checks()`` of the result.""",
+        their bounds, are in no declared cell, or contribute more than may count. They take 0.05 of the budget of the
+        call, or the share that is given here. ``"auto"`` measures them where something can be clipped or cut, unless
+        `size` says that they would tell nothing; True in any case, False never (``docs/guide/checks.md``). See
+        ``.dp.checks()`` of the result.""",
     ),
     "memory": Option(
         None,
@@ -326,6 +335,19 @@ REFUSED = {  # which options a verb does not take, and why
         "cube": "it releases the subtotals anyway",
         "size": "it releases no mean",
         "weights": "its objective divides the price among the tables",
+    },
+    "suggest_bounds": {
+        "within": "how near it is depends on how many rows there are: clipped_low and clipped_high tell",
+        "confidence": "its intervals hold with 95%, all at once",
+        "denoise": "it releases candidates, and no table",
+        "keep_noisy": "it releases candidates, and no table",
+        "rollup": "it releases candidates, and no table",
+        "cube": "it releases candidates, and no table",
+        "order": "it releases candidates, and no table",
+        "graph": "it releases candidates, and no table",
+        "size": "the number of rows is read off its own noisy counts",
+        "weights": "its columns share the budget equally",
+        "bounds": "it looks for them",
     },
     "contributions": {
         "max_rows": "each unit is counted once, whatever it contributes",

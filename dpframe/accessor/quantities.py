@@ -332,7 +332,8 @@ class Quantities(Generic[F]):
         DataFrame
             One row per bin (of each group): ``COL_left``, ``COL_right``, ``ecdf``, the share of values that are at most
             ``COL_right`` (within [0, 1], never falling; the last is below 1 where values are above it),
-            ``ecdf_noisy`` (the quotient of noisy counts) and ``ecdf_error`` (half-width of its 95% interval).
+            ``ecdf_noisy`` (the quotient of noisy counts) and ``ecdf_error`` (half-width of its 95% interval, see
+            ``docs/concepts/errors.md``).
 
         Examples
         --------
@@ -373,10 +374,10 @@ class Quantities(Generic[F]):
         Returns
         -------
         DataFrame
-            `k` rows with the column `column`; with `counts` also ``count`` and ``count_error``, the half-width of an
-            interval that holds with 95% for all categories at once, and so for those that were chosen. Of values that
-            are found at most `k` rows, always with the noisy numbers of their units, by which they were found. A Plan
-            instead after ``.preview``, which says how they are chosen.
+            `k` rows with the column `column`; with `counts` also ``count`` and ``count_error``
+            (``docs/concepts/errors.md``), the half-width of an interval that holds with 95% for all categories at once,
+            and so for those that were chosen. Of values that are found at most `k` rows, always with the noisy numbers
+            of their units, by which they were found. A Plan instead after ``.preview``, which says how they are chosen.
 
         Raises
         ------

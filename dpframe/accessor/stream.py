@@ -193,8 +193,8 @@ class Stream:
         -------
         DataFrame
             A row for each group: the keys, ``total``, ``total_error``, ``period``, ``period_error``. Errors are
-            half-widths of 95% intervals, around numbers that are unbiased. A `total` has far less noise than the
-            periods before it have together.
+            half-widths of 95% intervals (``docs/concepts/errors.md``), around numbers that are unbiased. A `total` has
+            far less noise than the periods before it have together.
 
         Raises
         ------

@@ -356,6 +356,8 @@ def rows_of(record: Mapping[str, Any]) -> int:
         return len(cells[0].split())
     if "top" in record:
         return int(record["top"]["k"])
+    if "suggested" in record:
+        return int(record["suggested"]["rows"])
     if not record["measures"]:
         return 1
     return math.prod(shape(record))
@@ -539,6 +541,16 @@ SHOWN = _object(
     },
     {"rounded": _by_name(_above)},
 )
+SUGGESTED = _object(
+    {
+        "columns": _list(_text, 1),
+        "statistic": _one_of("mean", "sum"),
+        "planned": _by_name(lambda value: _number(value) or _text(value)),
+        "whole": _flag,
+        "rows": _some,
+    }
+)
+FOUND = _object({"seen": _list(_list(_none_or(_text), 2), 1)}, {"problem": _text})
 TOP = _object({"k": _some, "counts": _flag, "by": _text, "why": _text})
 CHOSEN = _object({"mechanism": _text, "why": _text, "variances": _by_name(_positive)})
 
@@ -577,6 +589,8 @@ POSSIBLE = {
     "within": WITHIN,
     "chosen": CHOSEN,
     "top": TOP,
+    "suggested": SUGGESTED,
+    "found": FOUND,
     "shown": SHOWN,
     "model": _one_of("local"),
     "method": _object({"method": _text}),

@@ -31,6 +31,7 @@ from dpframe.ledger.shown_ledger import ShownLedger
 from dpframe.ledger.statement import left_of, refusal, spent_of, times, weak_delta
 from dpframe.ledger.terms import Limit, Terms, accounting_of_terms, checked_reason, new_terms, raising, refuse_other
 from dpframe.ledger.vouching import vouched
+from dpframe.noise import trial_of
 from dpframe.privacy import WEAK_DELTA, PrivacyLoss, PrivacyUnit, checked_unit
 from dpframe.queries.indicators import checked_checks
 
@@ -88,8 +89,8 @@ class Ledger(ShownLedger):
         then on nothing is charged without it. A stream on a server needs it (``docs/assurance/ledger.md``).
 
     checks : {"auto", False} or float, optional
-        The default of `checks` for calls on this object: a share of each call's budget, or False for none. It is never
-        written into the ledger.
+        The default of `checks` for calls on this object: a share of each call's budget, or False for none; by default
+        ``"auto"``. It is never written into the ledger.
 
     Raises
     ------
@@ -316,7 +317,12 @@ class Ledger(ShownLedger):
         return self._receipt(mark) | ({} if entry.snapshot is None else {"snapshot": entry.snapshot})
 
     def _allowing(self, entry: Entry) -> Allowed:
-        """The function that refuses an entry for which too little is left."""
+        """The function that refuses an entry for which too little is left; none is for a trial in a durable ledger."""
+        if self.is_durable and (trial := trial_of()) is not None:
+            raise LedgerError(
+                f"ledger must be in memory inside dpframe.testing.{trial}, whose results protect nobody, not in a file "
+                "or a database. Make one for the test: dpf.Ledger(epsilon=1)."
+            )
 
         def allowed(last: Mark, total: Amount) -> None:
             limit = self._limit_at(last)

@@ -16,6 +16,7 @@ LATER = (
     "ledger",
     "period",
     "checks",
+    "found",
     "rounded",
     "shown",
     "release",

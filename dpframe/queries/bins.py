@@ -32,9 +32,9 @@ EPOCH = datetime(1970, 1, 1)
 AWARE_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 EdgeKind = Literal["number", "date", "datetime", "duration"]
-# the ways from values to places of an axis, `rest` with a place for all other values; of the last two the places are
-# still to be told: by the dtype, by a release
-Coding = Literal["keys", "rest", "found", "bins", "dtype", "unknown"]
+# the ways from values to places of an axis, `rest` with a place for all other values; of the last three a dtype, or a
+# release, has yet to tell the places
+Coding = Literal["keys", "rest", "found", "bins", "dtype", "grid", "unknown"]
 
 
 @dataclass(frozen=True)

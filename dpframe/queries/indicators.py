@@ -100,14 +100,19 @@ class Checks:
         found += [Indicator(column, "present") for column in dict.fromkeys(each.column for each in self.between)]
         found += [Indicator(None, "outside")] if self.outside else []
         found += [Indicator(rule.words, "cut") for rule in self.rules]
-        return (*found, Indicator(None, "units"))
+        return (*found, Indicator(None, "units")) if self.counts_units else tuple(found)
+
+    @property
+    def counts_units(self) -> bool:
+        """Tell whether something is a share of all units, whose number is measured then too."""
+        return self.outside or bool(self.rules)
 
     @property
     def moved(self) -> int:
         """The number of the numbers that one unit moves, each by 1: the squared l_2 norm, and the l_1 norm."""
         numbers = len(self.indicators)
         if self.unit.neighbors == "replace":
-            return numbers - 1  # the number of units stays
+            return numbers - self.counts_units  # the number of units stays
         return numbers - len(self.between) if self.unit.column is None else numbers
 
     @property
