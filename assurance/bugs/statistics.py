@@ -29,7 +29,7 @@ STATISTICS = (
     ),
     bug(
         "statistics",
-        "undeclared values left out beside everything else",
+        "undeclared values left out of everything else",
         "cells._rest_codes",
         "np.where(codes < 0, axis.declared.size, codes)",
         "codes",
@@ -45,7 +45,7 @@ STATISTICS = (
     ),
     bug(
         "statistics",
-        "a stored answer taken for that of other keys beside everything else",
+        "a stored answer taken for that of other keys with everything else",
         "facts.FORMS",
         'lambda it: {"declared": it.declared}',
         "lambda it: {}",
@@ -53,7 +53,7 @@ STATISTICS = (
     ),
     bug(
         "statistics",
-        "a stream gone on with other keys beside everything else",
+        "a stream gone on with other keys and everything else",
         "stream_identity._axis",
         '{"declared": _axis(axis.declared)}',
         "{}",

@@ -192,7 +192,7 @@ class RestAxis:
         for text, times in Counter(text for text in self.values(0) if text is not None).items():
             if times > 1:
                 raise InvalidArgument(
-                    f"keys beside dpf.REST must be different as text, and {shown(text)} is there twice "
+                    f"keys with dpf.REST must be different as text, and {shown(text)} is there twice "
                     f"(dpf.REST is shown as {OTHER!r}). Leave one out."
                 )
 

@@ -132,7 +132,7 @@ def plain_name(column: str) -> str:
 
 
 def told(facts: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """The facts of a statistic for a record: its columns by their names, and its conditions in words beside them."""
+    """The facts of a statistic for a record: its columns by their names, and its conditions."""
     if facts is None:
         return None
     said = dict(facts)
@@ -175,7 +175,7 @@ def _range(column: str, pair: tuple[Any, ...]) -> RangeAxis:
 
 
 def _shown(value: Any) -> str:
-    """A value in words; dates and the like as they are printed."""
+    """A value as people read it; dates and the like as they are printed."""
     return "missing" if value is None else str(value) if isinstance(value, (date, timedelta, time)) else shown(value)
 
 

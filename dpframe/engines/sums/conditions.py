@@ -35,7 +35,7 @@ def with_conditions(source: Source) -> Source:
 
 
 def _loaded(source: Source, requests: Sequence[ColumnRequest]) -> pl.LazyFrame:
-    """The columns for their roles; the columns of conditions are brought over beside them, and left behind."""
+    """The columns for their roles; the columns of conditions are brought over too, and left behind."""
     asked = [column for _, column, _, _ in requests if isinstance(column, Conditional)]
     if not asked:
         return source.load(requests)
@@ -72,6 +72,6 @@ def _column(table: pl.DataFrame, name: str, column: str, role: Role, holds: dict
         return inside
     if role == "present":
         return table[name] & inside
-    if role == "key":  # of a value that is compared: beside it stands whether it is there
+    if role == "key":  # of a value that is compared: another column says whether it is there
         return table[name]
     return table[name].zip_with(inside, pl.Series([None], dtype=table[name].dtype))
