@@ -513,6 +513,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         keys : list, tuple, range, dpf.dates, dict, frame or Discovery
             The groups of the named columns, declared: values of one column, a dict of values per column (their
             product), or a frame of the allowed combinations. None among them asks for the rows whose key is missing.
+            `dpframe.REST` as the last makes a group of everything else.
             Of dates ``dpf.dates("2025-01-06", "2025-12-29", every="1w")``. Or, where nobody can list them,
             `dpframe.discover`, which finds those of many units.
         **others
