@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Generic, Self, TypeVar, Unpack
 
 from dpframe.accessor.calls import asks
-from dpframe.accessor.options import CallOptions, EcdfOptions, TopKOptions
+from dpframe.accessor.options import CallOptions, EcdfOptions, SampledOptions, TopKOptions
 from dpframe.errors import InvalidArgument, MissingArgument
 from dpframe.exact import checked_whole
 from dpframe.planning.call import checked_flag
@@ -28,7 +28,7 @@ class Quantities(Generic[F]):
 
     @asks
     def n_units(
-        self, column: str | None = None, *, where: Mapping[str, Any] | None = None, **options: Unpack[CallOptions]
+        self, column: str | None = None, *, where: Mapping[str, Any] | None = None, **options: Unpack[SampledOptions]
     ) -> F:
         """The number of units, such as people, that have a row; or a value of `column` that is present.
 
@@ -116,7 +116,7 @@ class Quantities(Generic[F]):
         *,
         value: Any = None,
         where: Mapping[str, Any] | None = None,
-        **options: Unpack[CallOptions],
+        **options: Unpack[SampledOptions],
     ) -> F:
         """The share of the values of `column` that are true, or that are `value`.
 

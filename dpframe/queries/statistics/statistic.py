@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
@@ -15,6 +16,7 @@ from dpframe.queries.total import Measured, Noise, Total
 from dpframe.queries.where import Conditional, plain_name
 
 CONFIDENCE = 0.95  # of every error shown
+OF_SQUARED = Fraction(1, 4)  # of the budget that other Totals take: squares tell how wide intervals are, and no answer
 
 
 @dataclass(frozen=True)
