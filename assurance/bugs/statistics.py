@@ -86,7 +86,7 @@ STATISTICS = (
     bug(
         "statistics",
         "rows left out by a condition counted as the middle",
-        "Mean.__post_init__",
+        "mean.Mean.__post_init__",
         'if self.missing == "midpoint" and isinstance(',
         'if self.missing == "middle" and isinstance(',
         f"{FILTERED}::test_missing_values_as_the_middle_are_refused_with_a_condition",
