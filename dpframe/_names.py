@@ -60,6 +60,7 @@ from dpframe.privacy import PrivacyLoss, PrivacyUnit
 from dpframe.queries.date_grid import dates
 from dpframe.queries.discovery import discover
 from dpframe.queries.group_axes import bins
+from dpframe.queries.keys import REST
 from dpframe.queries.statistics import (
     Correlation,
     Count,
@@ -92,6 +93,7 @@ from dpframe.queries.statistics import (
 from dpframe.release.together import plan_together, release_together
 
 __all__ = [
+    "REST",
     "AlreadyReleased",
     "BoundsWarning",
     "BudgetExceeded",

@@ -37,16 +37,16 @@ FIGURES = ("files", "functions", "turns")
 
 # What is counted: what the test allows, and where it shall go. Other rows, bins and noise change the path by a few.
 HELD: dict[str, tuple[float, float]] = {
-    "histogram, cold: files": (78, 36),
+    "histogram, cold: files": (79, 36),
     "histogram, cold: functions": (390, 220),
     "histogram, cold: turns": (297, 100),
     "histogram, again: files": (67, 32),
     "histogram, again: functions": (262, 150),
-    "agg of three, cold: files": (89, 46),
+    "agg of three, cold: files": (90, 46),
     "agg of three, cold: functions": (493, 290),
-    "agg of three, checked, cold: files": (91, 46),
+    "agg of three, checked, cold: files": (92, 46),
     "agg of three, checked, cold: functions": (537, 290),
-    "files": (325, 200),
+    "files": (331, 200),
     "share of import lines, in percent": (7.06, 5.5),
     "members of Statistic": (10, 10),
     "members of Query": (13, 13),

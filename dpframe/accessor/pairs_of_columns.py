@@ -24,6 +24,7 @@ class PairsOfColumns(Generic[F]):
         *,
         bounds: Mapping[str, tuple[float, float]] | None = None,
         ddof: int = 1,
+        where: Mapping[str, Any] | None = None,
         **options: Unpack[PairOptions],
     ) -> F:
         """The covariance of each pair of `columns`, each value clipped to its bounds.
@@ -36,6 +37,8 @@ class PairsOfColumns(Generic[F]):
             The lower and the upper bound of the values of each, from what you know and never from the data.
         ddof : {1, 0}
             What is taken off the number of rows in the divisor.
+        where : dict, optional
+            Only rows that hold these values count, as for `dpframe.count`: ``{"age": (18, None), "ward": ["A", "B"]}``.
 
         Returns
         -------
@@ -57,7 +60,7 @@ class PairsOfColumns(Generic[F]):
         >>> people.dp.covariance(["age", "cost"], bounds=bounds, epsilon=0.5, ledger=dpf.Ledger(epsilon=1)).columns
         ['column', 'other', 'covariance', 'covariance_noisy', 'covariance_error']
         """
-        asked = statistics.covariance(columns, bounds, ddof=ddof)
+        asked = statistics.covariance(columns, bounds, ddof=ddof, where=where)
         return self._asked("covariance", {"covariance": asked}, options)
 
     @asks
@@ -66,13 +69,14 @@ class PairsOfColumns(Generic[F]):
         columns: Sequence[str],
         *,
         bounds: Mapping[str, tuple[float, float]] | None = None,
+        where: Mapping[str, Any] | None = None,
         **options: Unpack[PairOptions],
     ) -> F:
         """The correlation of each pair of `columns`, each value clipped to its bounds.
 
         Parameters
         ----------
-        columns, bounds
+        columns, bounds, where
             As for `covariance`.
 
         Returns
@@ -89,7 +93,8 @@ class PairsOfColumns(Generic[F]):
         >>> people.dp.correlation(["age", "cost"], bounds=bounds, epsilon=0.5, ledger=dpf.Ledger(epsilon=1)).columns
         ['column', 'other', 'correlation', 'correlation_noisy', 'correlation_error']
         """
-        return self._asked("correlation", {"correlation": statistics.correlation(columns, bounds)}, options)
+        asked = statistics.correlation(columns, bounds, where=where)
+        return self._asked("correlation", {"correlation": asked}, options)
 
     def _asked(self, verb: str, statistics: dict[str, Statistic], options: Any, grouping: Grouping | None = None) -> F:
         raise NotImplementedError

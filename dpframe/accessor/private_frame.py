@@ -87,13 +87,17 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         self._frame, self._axes, self._finish, self._like = frame, axes, finish, like
 
     @asks
-    def count(self, column: str | None = None, **options: Unpack[SampledOptions]) -> F:
+    def count(
+        self, column: str | None = None, *, where: Mapping[str, Any] | None = None, **options: Unpack[SampledOptions]
+    ) -> F:
         """The number of rows, or of the values of `column` that are present.
 
         Parameters
         ----------
         column : str, optional
             Count its values that are neither null nor NaN; without it, count rows.
+        where : dict, optional
+            Only rows that hold these values count, as for `dpframe.count`: ``{"age": (18, None), "ward": ["A", "B"]}``.
 
         Returns
         -------
@@ -118,7 +122,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         >>> people.dp.count("age", epsilon=0.5, ledger=dpf.Ledger(epsilon=1)).columns
         ['count', 'count_error']
         """
-        return self._asked("count", {"count": Count(column)}, options)
+        return self._asked("count", {"count": statistics.count(column, where=where)}, options)
 
     @asks
     def sum(
@@ -127,6 +131,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         *,
         bounds: tuple[float, float] | None = None,
         unit_bounds: tuple[float, float] | None = None,
+        where: Mapping[str, Any] | None = None,
         **options: Unpack[SampledOptions],
     ) -> F:
         """The sum of `column`, each value clipped to `bounds`, or what each unit adds in all to `unit_bounds`.
@@ -140,6 +145,8 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         unit_bounds : tuple of two numbers
             Instead of `bounds`: between them lies what one unit adds to one group in all its rows, however many;
             `max_rows` plays no part.
+        where : dict, optional
+            Only rows that hold these values count, as for `dpframe.count`: ``{"age": (18, None), "ward": ["A", "B"]}``.
 
         Returns
         -------
@@ -153,7 +160,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         >>> stays.dp.sum("cost", bounds=(0, 100), epsilon=0.5, ledger=dpf.Ledger(epsilon=1)).columns
         ['cost_sum', 'cost_sum_error']
         """
-        statistic = statistics.sum(column, bounds, unit_bounds=unit_bounds)
+        statistic = statistics.sum(column, bounds, unit_bounds=unit_bounds, where=where)
         return self._asked("sum", dict(columns_of(statistic, None)), options)
 
     @asks
@@ -163,6 +170,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         *,
         bounds: tuple[float, float] | None = None,
         missing: Literal["drop", "midpoint"] = "drop",
+        where: Mapping[str, Any] | None = None,
         **options: Unpack[SampledOptions],
     ) -> F:
         """The mean of `column`, each value clipped to `bounds`.
@@ -175,6 +183,8 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
             As for `sum`; the answer never lies outside them.
         missing : {"drop", "midpoint"}
             Whether missing values are left out, or count as the middle of the bounds.
+        where : dict, optional
+            Only rows that hold these values count, as for `dpframe.count`: ``{"age": (18, None), "ward": ["A", "B"]}``.
 
         Returns
         -------
@@ -189,7 +199,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         >>> people.dp.mean("age", bounds=(0, 120), epsilon=0.5, ledger=dpf.Ledger(epsilon=1)).columns
         ['age_mean', 'age_mean_error']
         """
-        statistic = statistics.mean(column, bounds, missing=missing)
+        statistic = statistics.mean(column, bounds, missing=missing, where=where)
         return self._asked("mean", dict(columns_of(statistic, None)), options)
 
     @asks
@@ -506,6 +516,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         keys : list, tuple, range, dpf.dates, dict, frame or Discovery
             The groups of the named columns, declared: values of one column, a dict of values per column (their
             product), or a frame of the allowed combinations. None among them asks for the rows whose key is missing.
+            `dpframe.REST` as the last makes a group of everything else.
             Of dates ``dpf.dates("2025-01-06", "2025-12-29", every="1w")``. Or, where nobody can list them,
             `dpframe.discover`, which finds those of many units.
         **others

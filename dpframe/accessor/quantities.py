@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Generic, Self, TypeVar, Unpack
 
@@ -15,7 +15,7 @@ from dpframe.queries import counts, statistics
 from dpframe.queries.contributions import Grouping
 from dpframe.queries.discovery import Discovery, found_axes
 from dpframe.queries.keys import Keys, category_axis, key_columns, running_axes
-from dpframe.queries.statistics import Ecdf, NUnits, Proportion, Statistic, TopK
+from dpframe.queries.statistics import Ecdf, NUnits, Statistic, TopK
 from dpframe.queries.statistics.statistic import columns_of
 
 F = TypeVar("F")  # the frame of the results
@@ -27,13 +27,17 @@ class Quantities(Generic[F]):
     _axes: tuple[Any, ...]
 
     @asks
-    def n_units(self, column: str | None = None, **options: Unpack[SampledOptions]) -> F:
+    def n_units(
+        self, column: str | None = None, *, where: Mapping[str, Any] | None = None, **options: Unpack[SampledOptions]
+    ) -> F:
         """The number of units, such as people, that have a row; or a value of `column` that is present.
 
         Parameters
         ----------
         column : str, optional
             Count the units with a value of it that is neither null nor NaN; without it, those with a row.
+        where : dict, optional
+            Only rows that hold these values count, as for `dpframe.count`: ``{"age": (18, None), "ward": ["A", "B"]}``.
 
         Returns
         -------
@@ -55,10 +59,17 @@ class Quantities(Generic[F]):
         >>> visits.dp.n_units(epsilon=0.5, ledger=dpf.Ledger(epsilon=1, unit="patient")).columns
         ['n_units', 'n_units_error']
         """
-        return self._asked("n_units", {"n_units": NUnits(column)}, options)
+        return self._asked("n_units", {"n_units": statistics.n_units(column, where=where)}, options)
 
     @asks
-    def n_distinct(self, column: str, *, max_values: int | None = None, **options: Unpack[CallOptions]) -> F:
+    def n_distinct(
+        self,
+        column: str,
+        *,
+        max_values: int | None = None,
+        where: Mapping[str, Any] | None = None,
+        **options: Unpack[CallOptions],
+    ) -> F:
         """The number of distinct values of `column`, for each of which some unit vouches: at most the true number.
 
         Parameters
@@ -68,6 +79,8 @@ class Quantities(Generic[F]):
         max_values : int
             For how many values of `column` one unit may vouch, in each group. A larger bound leaves out less and takes
             more noise. Where each row is a unit it may be left out: a row has one value.
+        where : dict, optional
+            Only rows that hold these values count, as for `dpframe.count`: ``{"age": (18, None), "ward": ["A", "B"]}``.
 
         Returns
         -------
@@ -93,11 +106,18 @@ class Quantities(Generic[F]):
         >>> baskets.dp.n_distinct("product", max_values=2, epsilon=0.5, ledger=ledger).columns
         ['product_n_distinct', 'product_n_distinct_error']
         """
-        statistic = statistics.n_distinct(column, max_values=max_values)
+        statistic = statistics.n_distinct(column, max_values=max_values, where=where)
         return self._asked("n_distinct", dict(columns_of(statistic, None)), options)
 
     @asks
-    def proportion(self, column: str, *, value: Any = None, **options: Unpack[SampledOptions]) -> F:
+    def proportion(
+        self,
+        column: str,
+        *,
+        value: Any = None,
+        where: Mapping[str, Any] | None = None,
+        **options: Unpack[SampledOptions],
+    ) -> F:
         """The share of the values of `column` that are true, or that are `value`.
 
         Parameters
@@ -107,6 +127,8 @@ class Quantities(Generic[F]):
             `group_by` takes. Nulls and NaN are left out.
         value : str, number, bool, date, datetime, timedelta or time, optional
             The share of the values that are this one, which is compared as a declared key is.
+        where : dict, optional
+            Only rows that hold these values count, as for `dpframe.count`: ``{"age": (18, None), "ward": ["A", "B"]}``.
 
         Returns
         -------
@@ -122,12 +144,18 @@ class Quantities(Generic[F]):
         >>> people.dp.proportion("drug", value="A", epsilon=0.5, ledger=dpf.Ledger(epsilon=1)).columns
         ['drug_proportion', 'drug_proportion_error']
         """
-        statistic = Proportion(column, value)
+        statistic = statistics.proportion(column, value, where=where)
         return self._asked("proportion", dict(columns_of(statistic, None)), options)
 
     @asks
     def variance(
-        self, column: str, *, bounds: tuple[float, float] | None = None, ddof: int = 1, **options: Unpack[CallOptions]
+        self,
+        column: str,
+        *,
+        bounds: tuple[float, float] | None = None,
+        ddof: int = 1,
+        where: Mapping[str, Any] | None = None,
+        **options: Unpack[CallOptions],
     ) -> F:
         """The variance of `column`, each value clipped to `bounds`.
 
@@ -139,6 +167,8 @@ class Quantities(Generic[F]):
             As for `sum`; the noise grows with the square of their distance.
         ddof : {1, 0}
             What is taken off the number of values in the divisor.
+        where : dict, optional
+            Only rows that hold these values count, as for `dpframe.count`: ``{"age": (18, None), "ward": ["A", "B"]}``.
 
         Returns
         -------
@@ -153,12 +183,18 @@ class Quantities(Generic[F]):
         >>> people.dp.variance("age", bounds=(0, 120), epsilon=0.5, ledger=dpf.Ledger(epsilon=1)).columns
         ['age_var', 'age_var_error']
         """
-        statistic = statistics.variance(column, bounds, ddof=ddof)
+        statistic = statistics.variance(column, bounds, ddof=ddof, where=where)
         return self._asked("variance", dict(columns_of(statistic, None)), options)
 
     @asks
     def std(
-        self, column: str, *, bounds: tuple[float, float] | None = None, ddof: int = 1, **options: Unpack[CallOptions]
+        self,
+        column: str,
+        *,
+        bounds: tuple[float, float] | None = None,
+        ddof: int = 1,
+        where: Mapping[str, Any] | None = None,
+        **options: Unpack[CallOptions],
     ) -> F:
         """The standard deviation of `column`, each value clipped to `bounds`: the root of `variance`.
 
@@ -166,6 +202,8 @@ class Quantities(Generic[F]):
         ----------
         column, bounds, ddof
             As for `variance`.
+        where : dict, optional
+            Only rows that hold these values count, as for `dpframe.count`: ``{"age": (18, None), "ward": ["A", "B"]}``.
 
         Returns
         -------
@@ -179,7 +217,7 @@ class Quantities(Generic[F]):
         >>> people.dp.std("age", bounds=(0, 120), epsilon=0.5, ledger=dpf.Ledger(epsilon=1)).columns
         ['age_std', 'age_std_error']
         """
-        statistic = statistics.std(column, bounds, ddof=ddof)
+        statistic = statistics.std(column, bounds, ddof=ddof, where=where)
         return self._asked("std", dict(columns_of(statistic, None)), options)
 
     @asks
@@ -190,13 +228,14 @@ class Quantities(Generic[F]):
         bounds: tuple[float, float] | None = None,
         step: float | None = None,
         candidates: Sequence[float] | None = None,
+        where: Mapping[str, Any] | None = None,
         **options: Unpack[CallOptions],
     ) -> F:
         """The median of `column`, one of declared candidates: `quantile` with q = 0.5.
 
         Parameters
         ----------
-        column, bounds, step, candidates
+        column, bounds, step, candidates, where
             As for `quantile`.
 
         Returns
@@ -211,7 +250,7 @@ class Quantities(Generic[F]):
         >>> people.dp.median("age", bounds=(0, 120), epsilon=0.5, ledger=dpf.Ledger(epsilon=1)).columns
         ['age_median', 'age_median_error', 'age_median_low', 'age_median_high']
         """
-        statistic = statistics.median(column, bounds=bounds, step=step, candidates=candidates)
+        statistic = statistics.median(column, bounds=bounds, step=step, candidates=candidates, where=where)
         return self._asked("median", dict(columns_of(statistic, None)), options)
 
     @asks
@@ -223,6 +262,7 @@ class Quantities(Generic[F]):
         bounds: tuple[float, float] | None = None,
         step: float | None = None,
         candidates: Sequence[float] | None = None,
+        where: Mapping[str, Any] | None = None,
         **options: Unpack[CallOptions],
     ) -> F:
         """Quantiles of `column`, each one of declared candidates.
@@ -240,6 +280,8 @@ class Quantities(Generic[F]):
             thousandth of their distance.
         candidates : list of numbers, optional
             Instead of `bounds` and `step`: increasing, at most 2**14.
+        where : dict, optional
+            Only rows that hold these values count, as for `dpframe.count`: ``{"age": (18, None), "ward": ["A", "B"]}``.
 
         Returns
         -------
@@ -261,7 +303,7 @@ class Quantities(Generic[F]):
         >>> people.dp.quantile("age", q=0.9, bounds=(0, 120), epsilon=0.5, ledger=dpf.Ledger(epsilon=1)).columns
         ['age_q0.9', 'age_q0.9_error', 'age_q0.9_low', 'age_q0.9_high']
         """
-        statistic = statistics.quantile(column, q=q, bounds=bounds, step=step, candidates=candidates)
+        statistic = statistics.quantile(column, q=q, bounds=bounds, step=step, candidates=candidates, where=where)
         return self._asked("quantile", dict(columns_of(statistic, None)), options)
 
     @asks

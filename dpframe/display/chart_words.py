@@ -71,6 +71,8 @@ def described(name: str, facts: Facts) -> str:
         text = f"{quantile(statistic) if 'q' in statistic else statistic['verb']} of {statistic['column']}"
         for more, words in (("value", " that is"), ("denominator", " to")):
             text += f"{words} {statistic[more]}" if more in statistic else ""
+    if "where" in statistic and "words" not in statistic:
+        text += f" where {statistic['where']}"
     return no_markup(text) + noisy
 
 

@@ -134,7 +134,8 @@ def _clipped(facts: Facts) -> list[tuple[str, tuple[Any, Any], list[tuple[str, F
     found: dict[tuple[str, float, float], list[tuple[str, Facts]]] = {}
     for name, measure in facts["measures"].items():
         for column, (lower, upper) in _bounds_of(measure, facts):
-            found.setdefault((column, lower, upper), []).append((name, measure))
+            of = f"{column} where {measure['where']}" if "where" in measure else column
+            found.setdefault((of, lower, upper), []).append((name, measure))
     return [(column, (lower, upper), users) for (column, lower, upper), users in found.items()]
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from dpframe.errors.words import no_markup
-from dpframe.queries.date_grid import EVERY, number_of, starts_of
+from dpframe.queries.date_grid import EVERY, MONDAY, number_of, starts_of
 
 SCALES = {"number": "number", "date": "time", "datetime": "time"}  # how the kinds of bins are laid out
 EVEN = 1.5  # times the narrowest cell is the widest one of even steps: months and years of the calendar are
@@ -139,8 +139,9 @@ def _ends(row: Row, axis: Axis) -> tuple[Any, Any]:
     column = axis["columns"][0]
     if axis.get("every") not in EVERY:
         return row[f"{column}_left"], row[f"{column}_right"]
-    number = number_of(row[column], axis["every"])
-    days = starts_of(np.array([number, number + 1]), axis["every"]).astype("datetime64[D]")
+    grid = axis["every"], axis.get("starts", MONDAY)
+    number = number_of(row[column], *grid)
+    days = starts_of(np.array([number, number + 1]), *grid).astype("datetime64[D]")
     first, following = np.minimum(days, np.datetime64(date.max)).tolist()
     return first, following
 

@@ -62,7 +62,9 @@ class FromOutside:
 
     def push(self, task: Task) -> Partial | None:
         """Its own totals."""
-        pushed: Partial | None = self.engine.push(task) if hasattr(self.engine, "push") else None
+        if task.conditional or not hasattr(self.engine, "push"):  # what a condition is, `piece` knows
+            return None
+        pushed: Partial | None = self.engine.push(task)
         return pushed
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.engines.columns.source import ColumnType, Source, source_of
+from dpframe.engines.sums.conditions import with_conditions
 from dpframe.errors import InvalidArgument, InvalidType
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.total import Total
@@ -126,6 +127,7 @@ class RowTask:
 
     unit: PrivacyUnit
     types: dict[str, ColumnType]  # of the columns that are read
+    conditional: bool = False  # whether some are read under conditions
 
     @property
     def columns(self) -> list[str]:
@@ -143,4 +145,4 @@ class RowTask:
         for name, column in self.types.items():
             if source.column(name).polars != column.polars:
                 raise InvalidType("a piece must have the dtypes of the schema")
-        return source
+        return with_conditions(source) if self.conditional else source

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from dpframe.engines.columns.source import ColumnRequest, collected, source_of
 from dpframe.engines.sums.addends import Terms
 from dpframe.engines.sums.cells import Cells, Integers
+from dpframe.engines.sums.conditions import conditional, with_conditions
 from dpframe.engines.sums.row_totals import by_cell, coded_rows
 from dpframe.engines.sums.weights import unit_codes
 from dpframe.privacy import PrivacyUnit
@@ -34,6 +35,8 @@ def stream_totals(frame: Any, query: Query, unit: PrivacyUnit, until: int) -> In
     `max_rows` earlier ones.
     """
     source = source_of(frame)
+    if conditional(name for total in query.of_cells for name in total.columns):
+        source = with_conditions(source)
     cells, terms = Cells.of(source, query.keys), Terms.of(query.of_cells)
     groups = query.keys.cells // query.keys.axes[0].size
     owner: list[ColumnRequest] = [] if unit.column is None else [("unit", unit.column, "unit", None)]

@@ -26,12 +26,13 @@ from dpframe.privacy import PrivacyUnit
 from dpframe.queries.bins import BinAxis, Coding, DateAxis
 from dpframe.queries.contributions import UnitGrid, grouping_of
 from dpframe.queries.discovery import found_axis
-from dpframe.queries.keys import KIND_WORDS, Axis, DtypeAxis, KeyAxis, Keys, Kind
+from dpframe.queries.keys import KIND_WORDS, Axis, DtypeAxis, KeyAxis, Keys, Kind, RestAxis
 from dpframe.queries.public_grids import GridAxis
 from dpframe.queries.query import ERROR, NOISY, Query, gathers
 from dpframe.queries.statistics.capabilities import OfUnits, Resolving
 from dpframe.queries.total import DistinctTotal, VectorTotal
 from dpframe.queries.vectors import Matches
+from dpframe.queries.where import Conditional, plain_name
 
 TALKS = (  # what makes Polars print, warn or write files by what is in the rows
     "POLARS_VERBOSE",
@@ -66,8 +67,10 @@ LEVELS = " The levels of a pandas Categorical come from the data too."
 
 
 def columns_of(query: Query, unit: PrivacyUnit) -> list[str]:
-    """The columns that a question reads."""
-    columns = [*query.keys.columns, *(name for total in query.of_cells for name in total.columns), unit.column]
+    """The columns that a question reads, and those of its conditions."""
+    asked = (name for total in query.of_cells for name in total.columns)
+    read = (name.reads if isinstance(name, Conditional) else (name,) for name in asked)
+    columns = [*query.keys.columns, *(name for names in read for name in names), unit.column]
     return list(dict.fromkeys(name for name in columns if name is not None))
 
 
@@ -175,7 +178,7 @@ def check(frame: Any, query: Query, unit: PrivacyUnit) -> Query:
     if gathers(query):
         check_gathered(frame)
     source = source_of(frame)
-    _refuse_results(list(source.schema), {name for total in query.of_cells for name in total.columns})
+    _refuse_results(list(source.schema), {plain_name(name) for total in query.of_cells for name in total.columns})
     if query.keys.unknown:
         resolved = _checked_found(source, query, unit)
     elif query.keys.counted == "units":
@@ -190,6 +193,8 @@ def check(frame: Any, query: Query, unit: PrivacyUnit) -> Query:
             _checked_axis(source, total.vector.axis)
         for name in total.columns:
             column = source.column(name)
+            if isinstance(name, Conditional):
+                _check_conditions(source, name)
             if isinstance(total, DistinctTotal) and column.identity is None:
                 raise WrongDtype(_identity_words(name, column, "be counted"))
             if total.values and column.kind not in {"number", *ANYTHING}:
@@ -294,10 +299,10 @@ def _of_dtype(source: Source, axis: DtypeAxis) -> KeyAxis:
 def _checked_bins(source: Source, axis: BinAxis) -> BinAxis:
     column = source.column(axis.column)
     if axis.kind == "date" and column.aware:
-        raise WrongDtype(_zone_words(axis.column, column, "bins") if axis.closed else _days_words(axis, column))
-    _check_kind(axis.column, column, axis.kind, axis.argument)
+        raise WrongDtype(_zone_words(axis.column, column, axis.argument) if axis.closed else _days_words(axis, column))
+    _check_kind(axis.column, column, axis.kind, axis.argument, is_range=True)
     if axis.kind == "datetime" and column.kind in ("date", "datetime") and column.aware != axis.aware:
-        raise WrongDtype(_zone_words(axis.column, column, "bins"))
+        raise WrongDtype(_zone_words(axis.column, column, axis.argument))
     return axis
 
 
@@ -310,6 +315,11 @@ def _checked_keys(source: Source, axis: KeyAxis) -> KeyAxis:
             f"{axis.argument} must be distinct as the dtype {', '.join(column.dtype for column in columns)} compares "
             f"them, but {first} and {second} are one value there. Name each value once."
         )
+    return axis
+
+
+def _checked_rest(source: Source, axis: RestAxis) -> RestAxis:
+    _checked_keys(source, axis.declared)
     return axis
 
 
@@ -335,7 +345,14 @@ CHECKS: Mapping[Coding, Callable[[Source, Any], Axis]] = {
     "dtype": _of_dtype,
     "bins": _checked_bins,
     "keys": _checked_keys,
+    "rest": _checked_rest,
 }
+
+
+def _check_conditions(source: Source, column: Conditional) -> None:
+    """Values and ranges of conditions that their columns can hold, as keys and bins."""
+    for condition in column.conditions:
+        _checked_axis(source, condition.axis)
 
 
 def _days_words(axis: BinAxis, column: ColumnType) -> str:
@@ -345,7 +362,7 @@ def _days_words(axis: BinAxis, column: ColumnType) -> str:
     )
 
 
-def _check_kind(name: str, column: ColumnType, kind: Kind, argument: str) -> None:
+def _check_kind(name: str, column: ColumnType, kind: Kind, argument: str, is_range: bool = False) -> None:
     if argument == DateAxis.argument:
         if column.kind not in {"date", "datetime", *ANYTHING}:
             raise WrongDtype(
@@ -354,10 +371,10 @@ def _check_kind(name: str, column: ColumnType, kind: Kind, argument: str) -> Non
             )
         return
     if column.kind == "other":
-        verb = "binned" if argument == "bins" else "grouped by"
+        verb = {"bins": "binned", "where": "compared"}.get(argument, "grouped by")
         raise WrongDtype(f"column {name!r} must hold plain values to be {verb}, but its dtype is {column.dtype}.")
     if kind == "missing" or column.kind in FITTING[kind] | ANYTHING:
-        if not (argument == "bins" and column.kind == "category"):
+        if not (is_range and column.kind == "category"):
             return
     raise WrongDtype(
         f"{argument} of column {name!r} must suit its dtype {column.dtype}, but "

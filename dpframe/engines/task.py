@@ -26,6 +26,7 @@ from dpframe.engines.sums.compound import (
     units_by_cell,
     units_of_pairs,
 )
+from dpframe.engines.sums.conditions import conditional
 from dpframe.engines.sums.distinct import gathered
 from dpframe.engines.sums.row_totals import coded_rows, of_rows_alone
 from dpframe.privacy import PrivacyUnit
@@ -47,12 +48,16 @@ class Task(RowTask):
     p: float  # of the norm that the noise covers
     types: dict[str, ColumnType]  # of the columns that are read
     secret: int = 0  # of the order in which units keep groups for numbers of distinct values; it reaches no result
+    conditional: bool = False
 
     @classmethod
     def of(cls, engine: Engine, query: Query, unit: PrivacyUnit, p: float, secret: int = 0) -> Self:
         """The task for a table of the engine's schema."""
         types = types_of(engine.schema())
-        return cls(query, unit, p, {name: types[name] for name in columns_of(query, unit)}, secret)
+        read = {name: types[name] for name in columns_of(query, unit)}
+        return cls(
+            query, unit, p, read, secret, conditional(name for total in query.of_cells for name in total.columns)
+        )
 
     def piece(self, frame: Any) -> Partial:
         """The totals of some rows; where there is a unit, of all rows of some units."""

@@ -18,12 +18,13 @@ from dpframe.privacy import PrivacyUnit
 from dpframe.queries import group_axes
 from dpframe.queries.contributions import Grouping, UnitGrid, grid_of
 from dpframe.queries.date_grid import dates
-from dpframe.queries.keys import Keys, bin_axes, key_axes, running_axes
+from dpframe.queries.keys import REST, Keys, bin_axes, key_axes, running_axes
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import (
     Contributors,
     Count,
     Statistic,
+    count,
     marginals,
     mean,
     median,
@@ -169,6 +170,19 @@ def questions() -> dict[str, Query]:
         "contributions by declared words": Grouping(("word",), words),
     }
     people = {"n": n_units(), "named": n_units("word"), "added": sum("x", unit_bounds=(-3, 10))}
+    where = {  # each kind of Total under conditions, and each kind of column in one
+        "n": count(where={"word": ["A", None], "x": (0.1, None)}),
+        "present": count("x", where={"flag": True}),
+        "s": sum("x", (-3, 10), where={"day": (date(2024, 2, 29), date(9999, 1, 1)), "whole": (None, 2)}),
+        "m": mean("whole", (0, 7.3), where={"moment": [datetime(2024, 1, 1), None]}),
+        "middle": median("narrow", bounds=(0, 10), where={"x": (-3, 10)}),
+        "variance": variance("x", bounds=(-3, 10), where={"amount": [Decimal("0.1"), Decimal("0.0001")]}),
+        "share": proportion("word", "A", where={"instant": (None, datetime(2024, 1, 3, tzinfo=UTC))}),
+    }
+    filtered = {
+        "people": n_units(where={"word": ["A", "B"]}),
+        "added": sum("x", unit_bounds=(-3, 10), where={"byte": (1, None)}),
+    }
     spread = {
         "middle": median("x", bounds=(0, 10)),
         "variance": variance("x", bounds=(-3, 10)),
@@ -178,7 +192,10 @@ def questions() -> dict[str, Query]:
     return {
         **{
             f"{name} by words, {'pure' if pure else 'Gaussian'}": Query("agg", words, statistics).under(pure)
-            for name, statistics in (("people", tuple(people.items())), ("spread", tuple(spread.items())))
+            for name, statistics in (
+                *(("people", tuple(people.items())), ("spread", tuple(spread.items()))),
+                *(("conditions", tuple(where.items())), ("people under conditions", tuple(filtered.items()))),
+            )
             for pure in (True, False)
         },
         "counts, sums and means": Query(
@@ -222,6 +239,8 @@ def _cells() -> dict[str, Keys]:
         "floats": ("x", [0.0, 0.1, 5e-324, None]),
         "days": ("day", days),
         "amounts": ("amount", [Decimal("0.1"), Decimal("99999999.9999")]),
+        "words and the rest": ("word", ["A", "a", REST]),
+        "integers and the rest": ("byte", [0, None, REST]),
     }
     bins = {
         "bins": ("x", EDGES, "drop"),
@@ -240,5 +259,8 @@ def _cells() -> dict[str, Keys]:
         "bins and words": Keys(group_axes.group_axes((group_axes.bins("x", EDGES), "word"), ["B", ""], None)),
         "weeks": Keys(key_axes(("day",), WEEKS, None)),
         "months": Keys(key_axes(("moment",), dates("2023-12-01", "2024-03-01", every="1mo"), None)),
+        "words, the rest and bins": Keys(
+            (*key_axes(("word",), ["B", REST], None), *bin_axes("x", EDGES, None, None, "drop"))
+        ),
         "words and weeks": Keys(key_axes(("word", "day"), {"word": ["A", "a", "B"], "day": WEEKS}, None)),
     }

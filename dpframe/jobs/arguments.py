@@ -94,8 +94,17 @@ def _argument(table: Table, name: str, value: Any) -> Any:
         return {column: tuple(plain(pair)) if isinstance(pair, list) else pair for column, pair in value.items()}
     if name in ("bounds", "unit_bounds") and isinstance(value, list):
         return tuple(plain(value))
+    if name == "where" and isinstance(value, dict):
+        return {column: _condition(one) for column, one in value.items()}
     if name == "categories" and isinstance(value, dict):
         return _keys(table, value)
+    return plain(value)
+
+
+def _condition(value: Any) -> Any:
+    """A value or a list of them; a range is a table: ``{low = 18, high = 65}``, and either end may be left out."""
+    if isinstance(value, dict) and value and set(value) <= {"low", "high"}:
+        return plain(value.get("low")), plain(value.get("high"))
     return plain(value)
 
 

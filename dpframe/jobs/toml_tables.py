@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 from dpframe.errors import DpframeError, InvalidArgument, InvalidType, MissingArgument, closest, reworded, shown
+from dpframe.queries.keys import REST
 
 
 @dataclass(frozen=True)
@@ -66,12 +67,14 @@ class Table:
 
 
 def plain(value: Any) -> Any:
-    """A value of a file as Python has it: floats for decimals, and None for ``{missing = true}``."""
+    """A value of a file as Python has it: floats, None for ``{missing = true}`` and REST for ``{rest = true}``."""
     if isinstance(value, Decimal):
         return float(value)
     if isinstance(value, list):
         return [plain(one) for one in value]
     if isinstance(value, dict):
+        if value == {"rest": True}:
+            return REST
         return None if value == {"missing": True} else {name: plain(one) for name, one in value.items()}
     return value
 

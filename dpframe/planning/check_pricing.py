@@ -152,7 +152,8 @@ def checks_of(query: Query, unit: PrivacyUnit, p: float, boolean: Collection[str
         assert isinstance(axis, BinAxis)
         keys, inner, among = Keys(tuple(outer)), 1, column
         between[Between(column, (axis.edges[0], axis.edges[-1]), kind=axis.kind)] = None
-    return Checks(keys, inner, among, tuple(between), bool(keys.axes), _rules(query, unit, p), unit)
+    outside = any(axis.coding != "rest" for axis in keys.axes)  # beside which each row is in some cell
+    return Checks(keys, inner, among, tuple(between), outside, _rules(query, unit, p), unit)
 
 
 def _rules(query: Query, unit: PrivacyUnit, p: float) -> tuple[Rule, ...]:

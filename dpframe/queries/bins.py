@@ -15,7 +15,7 @@ from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, is_one
 from dpframe.exact import checked_whole, is_number, is_whole
 from dpframe.queries.clipping import checked_place
 from dpframe.queries.counts import MOST_CELLS
-from dpframe.queries.date_grid import EVERY, Dates, check_on_grid, day_of
+from dpframe.queries.date_grid import EVERY, MONDAY, Dates, check_on_grid, day_of
 from dpframe.queries.placed import refuse_misplaced
 
 DAY = 86_400 * 10**9  # nanoseconds
@@ -32,8 +32,9 @@ EPOCH = datetime(1970, 1, 1)
 AWARE_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 EdgeKind = Literal["number", "date", "datetime", "duration"]
-# the ways from values to places of an axis; of the last three a dtype, or a release, has yet to tell the places
-Coding = Literal["keys", "found", "bins", "dtype", "grid", "unknown"]
+# the ways from values to places of an axis, `rest` with a place for all other values; of the last three a dtype, or a
+# release, has yet to tell the places
+Coding = Literal["keys", "rest", "found", "bins", "dtype", "grid", "unknown"]
 
 
 @dataclass(frozen=True)
@@ -116,6 +117,7 @@ class DateAxis(BinAxis):
     argument: ClassVar[str] = "keys=dpf.dates"
 
     every: str = "1d"
+    starts: str = MONDAY  # of weeks
 
     @property
     def names(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -126,7 +128,9 @@ class DateAxis(BinAxis):
 
     def facts(self) -> dict[str, Any]:
         ends = {"first": self._plain_edge(0), "last": self._plain_edge(-2)}
-        return {"columns": [self.column], "size": self.size, "keys": [self.kind], "every": self.every, **ends}
+        starts = {} if self.starts == MONDAY else {"starts": self.starts}
+        said = {"columns": [self.column], "size": self.size, "keys": [self.kind], "every": self.every}
+        return {**said, **starts, **ends}
 
     def notes(self) -> tuple[str, ...]:
         """Say which rows are in no group."""
@@ -134,7 +138,8 @@ class DateAxis(BinAxis):
         return (f"rows with a {self.column} before {first}, or from {last} on, are in no group",)
 
     def __str__(self) -> str:
-        return f"{self.column}: {self.size} dates every {self.every}"
+        starts = "" if self.starts == MONDAY else f" from {self.starts.title()}"
+        return f"{self.column}: {self.size} dates every {self.every}{starts}"
 
 
 @dataclass(frozen=True)
@@ -180,7 +185,7 @@ def running_axis(axis: BinAxis) -> RunningAxis:
 def date_axis(column: str, dates: Dates) -> DateAxis:
     """The axis of ``keys=dpf.dates(...)``."""
     edges = tuple(day * DAY for day in dates.days().tolist())  # Python's integers, which do not wrap
-    return DateAxis(column, edges, "date", closed=False, every=dates.every)
+    return DateAxis(column, edges, "date", closed=False, every=dates.every, starts=dates.starts)
 
 
 def bin_axis(column: str, bins: object, value_range: object, outside: Any) -> BinAxis:

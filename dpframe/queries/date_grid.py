@@ -16,6 +16,9 @@ from dpframe.queries.placed import Placed, refuse_misplaced
 
 EVERY = {"1d": 1, "1w": 7, "1mo": 1, "1q": 3, "1y": 12}  # days of the first two, months of the others
 DAYS = ("1d", "1w")
+WEEK = "1w"
+MONDAY = "monday"
+BEFORE_MONDAY = {MONDAY: 0, "sunday": 1}  # days
 WORDS = {
     "1d": "days",
     "1w": "weeks from Monday",
@@ -42,21 +45,23 @@ class Dates(Placed):
     first: date
     last: date
     every: str
+    starts: str = MONDAY  # of weeks: the day on which each begins
 
     def __len__(self) -> int:
-        return number_of(self.last, self.every) - number_of(self.first, self.every) + 1
+        return number_of(self.last, self.every, self.starts) - number_of(self.first, self.every, self.starts) + 1
 
     def days(self) -> Days:
         """The first day of each step, and of the one that follows the last."""
-        number = number_of(self.first, self.every)
-        return starts_of(np.arange(number, number + len(self) + 1), self.every)
+        number = number_of(self.first, self.every, self.starts)
+        return starts_of(np.arange(number, number + len(self) + 1), self.every, self.starts)
 
     def __repr__(self) -> str:
-        return f'dpf.dates("{self.first}", "{self.last}", every="{self.every}")'
+        starts = "" if self.starts == MONDAY else f', starts="{self.starts}"'
+        return f'dpf.dates("{self.first}", "{self.last}", every="{self.every}"{starts})'
 
 
 @trimmed
-def dates(first: date | str, last: date | str, *, every: str | None = None) -> Dates:
+def dates(first: date | str, last: date | str, *, every: str | None = None, starts: str | None = None) -> Dates:
     """Date keys: one for each day, week, month, quarter or year from `first` to `last`.
 
     Each date or datetime of the column is taken to the day on which its step begins: the Monday of its week, the first
@@ -69,7 +74,9 @@ def dates(first: date | str, last: date | str, *, every: str | None = None) -> D
     last : date or str
         A day of the last step: that step is a key as well.
     every : {"1d", "1w", "1mo", "1q", "1y"}
-        The length of a step: days, weeks from Monday to Sunday, calendar months, quarters or years.
+        The length of a step: days, weeks, calendar months, quarters or years.
+    starts : {"monday", "sunday"}, optional
+        Of weeks alone: the day on which each begins; Monday where it is left out.
 
     Returns
     -------
@@ -79,7 +86,7 @@ def dates(first: date | str, last: date | str, *, every: str | None = None) -> D
     Raises
     ------
     InvalidArgument, InvalidType, MissingArgument
-        If `first` is not on the grid, `last` is before it, or `every` is no step.
+        If `first` is not on the grid, `last` is before it, `every` is no step, or `starts` no day of a week.
 
     Notes
     -----
@@ -98,11 +105,12 @@ def dates(first: date | str, last: date | str, *, every: str | None = None) -> D
     if every is None:
         raise MissingArgument(f'every must be given: how long a step is, such as every="1w". {DATES_EXAMPLE}')
     step = checked_every(every)
+    begins = _checked_starts(starts, step)
     start, end = day_of("first", first), day_of("last", last)
-    check_on_grid("first", start, step)
+    check_on_grid("first", start, step, begins)
     if end < start:
         raise InvalidArgument(f"last must not be before first, and {end} is before {start}. Exchange them.")
-    return Dates(start, end, step)
+    return Dates(start, end, step, begins)
 
 
 def checked_every(every: object, argument: str = "every") -> str:
@@ -111,6 +119,17 @@ def checked_every(every: object, argument: str = "every") -> str:
         steps = ", ".join(f'"{step}" ({words})' for step, words in WORDS.items())
         raise InvalidArgument(f"{argument} must be one of {steps}, not {shown(every)}. {DATES_EXAMPLE}")
     return every
+
+
+def _checked_starts(starts: object, every: str) -> str:
+    """The day on which weeks begin."""
+    if starts is None:
+        return MONDAY
+    if every != WEEK:
+        raise InvalidArgument(f"starts must be left out with every={every!r}: it is of weeks. Leave it out.")
+    if not isinstance(starts, str) or starts not in BEFORE_MONDAY:
+        raise InvalidArgument(f'starts must be "monday" or "sunday", not {shown(starts)}. Leave it out for Monday.')
+    return starts
 
 
 def day_of(argument: str, value: Any, example: str = DATES_EXAMPLE) -> date:
@@ -150,27 +169,28 @@ def _plain_day(value: Any) -> date | None:
     return value if isinstance(value, date) else None
 
 
-def check_on_grid(argument: str, day: date, every: str) -> None:
+def check_on_grid(argument: str, day: date, every: str, starts: str = MONDAY) -> None:
     """Refuse a day on which no step begins; the days beside it on which one does are told."""
-    number = number_of(day, every)
-    here, following = starts_of(np.array([number, number + 1]), every).astype("datetime64[D]")
+    number = number_of(day, every, starts)
+    here, following = starts_of(np.array([number, number + 1]), every, starts).astype("datetime64[D]")
     if here != np.datetime64(day):
+        words = WORDS[every] if starts == MONDAY else "weeks from Sunday"
         raise InvalidArgument(
-            f"{argument} must be the first day of a step of {every!r} ({WORDS[every]}), unlike {day}, a {day:%A}. "
+            f"{argument} must be the first day of a step of {every!r} ({words}), unlike {day}, a {day:%A}. "
             f"The nearest are {here} and {following}: write one of them."
         )
 
 
-def number_of(day: date, every: str) -> int:
+def number_of(day: date, every: str, starts: str = MONDAY) -> int:
     """The number of the step that a day is in."""
     if every in DAYS:
-        return (day.toordinal() - 1) // EVERY[every]
+        return (day.toordinal() - 1 + BEFORE_MONDAY[starts]) // EVERY[every]
     return (day.year * 12 + day.month - 1) // EVERY[every]
 
 
-def starts_of(numbers: Days, every: str) -> Days:
+def starts_of(numbers: Days, every: str, starts: str = MONDAY) -> Days:
     """The days since 1970 on which steps of these numbers begin."""
     if every in DAYS:
-        return np.asarray(numbers * EVERY[every] + 1 - BEFORE_1970)
+        return np.asarray(numbers * EVERY[every] + 1 - BEFORE_MONDAY[starts] - BEFORE_1970)
     months = (numbers * EVERY[every] - 1970 * 12).astype("datetime64[M]")
     return np.asarray(months.astype("datetime64[D]").astype(np.int64))

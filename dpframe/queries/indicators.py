@@ -20,6 +20,7 @@ from dpframe.queries.bins import EdgeKind
 from dpframe.queries.keys import Keys
 from dpframe.queries.query import Query
 from dpframe.queries.statistics.ecdf import Ecdf
+from dpframe.queries.where import Conditional
 
 AUTO = "auto"
 What = Literal["below", "above", "present", "outside", "cut", "units"]
@@ -88,7 +89,8 @@ class Checks:
         """The columns that it reads, each once."""
         of_unit = () if self.unit.column is None else (self.unit.column,)
         among = () if self.among is None else (self.among,)
-        clipped = (each.column for each in self.between)
+        asked = (each.column for each in self.between)
+        clipped = (name for one in asked for name in (one.reads if isinstance(one, Conditional) else (one,)))
         return tuple(dict.fromkeys([*self.keys.columns, *among, *clipped, *of_unit]))
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
@@ -31,12 +32,14 @@ from dpframe.queries.bins import (
 from dpframe.queries.clipping import check_column
 from dpframe.queries.counts import LARGEST_CELLS
 from dpframe.queries.date_grid import DATES_EXAMPLE, Dates, python_time
-from dpframe.queries.placed import refuse_misplaced
+from dpframe.queries.placed import Placed, refuse_misplaced
 from dpframe.queries.sameness import same_key
 
 MOST_BITS = 10_000  # of an integer key: Python does not print much longer ones
+OTHER = "Other"  # what `REST` is shown as
 KEYS_EXAMPLE = 'Write for instance keys=["A", "B"] or keys={"ward": ["A", "B"], "sex": ["f", "m"]}.'
-EXAMPLES = {"keys": KEYS_EXAMPLE, "categories": 'Write for instance categories=["A", "B"].'}
+WHERE_EXAMPLE = 'Write for instance where={"ward": ["A", "B"], "age": (18, None)}.'
+EXAMPLES = {"keys": KEYS_EXAMPLE, "categories": 'Write for instance categories=["A", "B"].', "where": WHERE_EXAMPLE}
 KIND_WORDS = {
     "number": "numbers",
     "text": "strings",
@@ -146,6 +149,83 @@ class KeyAxis:
 
     def __str__(self) -> str:
         return f"{' x '.join(self.columns)}: {self.size} declared keys"
+
+
+@dataclass(frozen=True)
+class Rest(Placed):
+    """The last of declared keys: everything else. There is one, `dpframe.REST`.
+
+    A row whose value is none of the declared keys counts there, and so does one without a value, unless None is a key
+    too: every row is in a group. The keys are shown as text, and this one as ``Other``.
+
+    Examples
+    --------
+    >>> import dpframe as dpf, polars as pl
+    >>> stays = pl.DataFrame({"ward": ["A", "B", "C", None]})
+    >>> plan = stays.dp.preview.group_by("ward", keys=["A", "B", dpf.REST]).count(epsilon=1)
+    >>> plan.query.keys.labels()
+    {'ward': ['A', 'B', 'Other']}
+    """
+
+    where: ClassVar[str] = (
+        'dpf.REST must stand last in the keys of one column, as in keys=["A", "B", dpf.REST]. Elsewhere leave it out.'
+    )
+
+    def __repr__(self) -> str:
+        return "dpf.REST"
+
+
+REST = Rest()
+
+
+@dataclass(frozen=True)
+class RestAxis:
+    """Declared keys of one column, and a place for every row that is at none of them. All are shown as text."""
+
+    coding: ClassVar[Coding] = "rest"
+    ordered: ClassVar[bool] = False
+    argument: ClassVar[str] = "keys"
+
+    declared: KeyAxis
+
+    def __post_init__(self) -> None:
+        for text, times in Counter(text for text in self.values(0) if text is not None).items():
+            if times > 1:
+                raise InvalidArgument(
+                    f"keys with dpf.REST must be different as text, and {shown(text)} is there twice "
+                    f"(dpf.REST is shown as {OTHER!r}). Leave one out."
+                )
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.declared.columns
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.declared.columns
+
+    @property
+    def size(self) -> int:
+        return self.declared.size + 1
+
+    def values(self, position: int) -> list[Any]:
+        """The declared keys as text, a missing one as it is, and the rest."""
+        return [*(None if value is None else str(value) for value in self.declared.values(position)), OTHER]
+
+    def labels(self) -> dict[str, Sequence[Any] | NDArray[Any]]:
+        return {self.columns[0]: self.values(0)}
+
+    def facts(self) -> dict[str, Any]:
+        return {"columns": list(self.columns), "size": self.size, "keys": ["text"], "rest": OTHER}
+
+    def notes(self) -> tuple[str, ...]:
+        """Say which rows are in the last group."""
+        (column,) = self.columns
+        missing = "" if None in self.declared.values(0) else ", or missing"
+        return (f"{OTHER} holds the rows whose {column} is none of the declared keys{missing}",)
+
+    def __str__(self) -> str:
+        return f"{self.columns[0]}: {self.declared.size} declared keys and the rest"
 
 
 @dataclass(frozen=True)
@@ -274,7 +354,9 @@ def _keys_of(by: tuple[str, ...]) -> str:
     return f"Write keys={{{', '.join(f'{column!r}: [...]' for column in by)}}}."
 
 
-def _axis_of_keys(column: str, keys: object) -> KeyAxis | DateAxis:
+def _axis_of_keys(column: str, keys: object) -> KeyAxis | RestAxis | DateAxis:
+    if isinstance(keys, (list, tuple)) and keys and isinstance(keys[-1], Rest):
+        return RestAxis(value_axis(column, keys[:-1], "keys"))
     return date_axis(column, keys) if isinstance(keys, Dates) else value_axis(column, keys, "keys")
 
 

@@ -27,6 +27,7 @@ from dpframe.queries.row_functions import (
     RowFunction,
     reading_of,
 )
+from dpframe.queries.where import Conditional
 
 Columns = Mapping[str, NDArray[Any]]  # numbers, NaN where they are missing; or whether each value is there
 Values = tuple[tuple[str, Bounds], ...]
@@ -243,7 +244,7 @@ class RowsTotal(OfRows):
 
     def describe(self) -> str:
         """The Total in words: what a plan and the provenance call it."""
-        return ("rows" if self.column is None else f"present values of {self.column}") + self._over()
+        return _counted("rows", "present values of", self.column) + self._over()
 
 
 @dataclass(frozen=True)
@@ -443,7 +444,7 @@ class UnitsTotal(Total):
         """The Total in words: what a plan and the provenance call it."""
         if self.values:
             return f"sum of {self.column} of each unit"
-        return "units" if self.column is None else f"units with a value of {self.column}"
+        return _counted("units", "units with a value of", self.column)
 
 
 @dataclass(frozen=True)
@@ -470,6 +471,14 @@ class DistinctTotal(Total):
     def describe(self) -> str:
         """The Total in words: what a plan and the provenance call it."""
         return f"distinct values of {self.column}" + (f", {self.most} of each unit" if self.per_unit else "")
+
+
+def _counted(all_of_them: str, with_a_value: str, column: str | None) -> str:
+    """What is counted: all, those that conditions leave, or those with a value of a column."""
+    if column is None:
+        return all_of_them
+    of_all = isinstance(column, Conditional) and column.of is None
+    return f"{all_of_them if of_all else with_a_value} {column}"
 
 
 TAKES = {  # the argument that tells a kind -> those that may stand beside it

@@ -38,6 +38,7 @@ from dpframe.queries.total import (
     VectorTotal,
 )
 from dpframe.queries.trees import Tree
+from dpframe.queries.where import plain_name
 
 INNER_BITS = 16  # weighted rows are counted in bins on a grid of 2**-16
 
@@ -275,7 +276,8 @@ class Matches(AsItIs):
     @property
     def words(self) -> str:
         """The measured thing, for plans and records."""
-        return harmless(f"values of {self.column} that are {self.axis.rows[0][0]!r}, and others")
+        name, value = plain_name(self.column), self.axis.rows[0][0]
+        return harmless(f"values of {name} that are {value!r}, and others{self.column.removeprefix(name)}")
 
     def measured(self, counts: Integers) -> Integers:
         """The measured sums of both counts of each group: they themselves."""

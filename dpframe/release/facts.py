@@ -29,7 +29,7 @@ from dpframe.mechanisms.laplace import Laplace, TruncatedLaplace
 from dpframe.mechanisms.truncated import TruncatedGeneralizedGaussian
 from dpframe.planning.plan import Plan
 from dpframe.privacy import Price, PrivacyUnit
-from dpframe.queries import bins, contributions, discovery, keys, statistics
+from dpframe.queries import bins, contributions, discovery, keys, statistics, where
 from dpframe.queries import total as totals
 
 # as dpframe 0.1 called them, whose answers are replayed
@@ -70,6 +70,11 @@ def _form(kind: str, facts: Callable[[Any], Mapping[str, Any]], /, **defaults: A
 def _bins(axis: bins.BinAxis) -> dict[str, Any]:
     place = {"column": axis.column, "edges": axis.edges, "kind": axis.kind}
     return {**place, "aware": axis.aware, "outside": axis.outside, "closed": axis.closed}
+
+
+def _range(axis: where.RangeAxis) -> dict[str, Any]:
+    ends = {"column": axis.column, "edges": axis.edges[1:-1], "inside": axis.inside}
+    return {**ends, "kind": axis.kind, "aware": axis.aware}
 
 
 def _clipped(statistic: statistics.Clipped) -> dict[str, Any]:
@@ -120,6 +125,7 @@ def _truncated_noise(noise: TruncatedGeneralizedGaussian) -> dict[str, Any]:
 
 
 STEPS = {"grid": 1.0, "calibration": ""}
+RANGE = {"kind": "number", "aware": False}
 BINS = {"kind": "number", "aware": False, "outside": "drop", "closed": True}
 FOUND = {"rows": (), "argument": "keys", "room": 0, "by_rows": False}
 
@@ -134,6 +140,7 @@ FORMS: Mapping[type[Any], Form] = {
     keys.KeyAxis: _form(
         "KeyAxis", lambda it: {"columns": it.columns, "rows": it.rows, "argument": it.argument}, argument="keys"
     ),
+    keys.RestAxis: _form("RestAxis", lambda it: {"declared": it.declared}),
     keys.DtypeAxis: _form("DtypeAxis", lambda it: {"columns": it.columns, "missing": NO_KEYS}),
     bins.BinAxis: _form("BinAxis", _bins, **BINS),
     bins.RunningAxis: _form(
@@ -147,6 +154,9 @@ FORMS: Mapping[type[Any], Form] = {
     contributions.Grouping: _form(
         "Grouping", lambda it: {"columns": it.columns, "keys": it.keys}, columns=(), keys=None
     ),
+    # conditions
+    where.Conditional: _form("Where", lambda it: {"column": it.of, "where": [each.axis for each in it.conditions]}),
+    where.RangeAxis: _form("Range", _range, **RANGE),
     # statistics
     statistics.Count: _form("Count", lambda it: {"column": it.column}, column=None),
     statistics.Contributors: _form("Contributors", lambda it: {"column": it.column}, column=None),
@@ -309,7 +319,7 @@ def hash_of(name: str, value: Any) -> str:
 
 def _plain(value: Any) -> Any:
     """Plain JSON of a public value, equal where values are equal: 1 and 1.0 are one number, a tuple is a list."""
-    if value is None or isinstance(value, (str, bool)):
+    if value is None or (isinstance(value, (str, bool)) and type(value) not in FORMS):
         return value
     if isinstance(value, (numbers.Real, Decimal)):
         return {"number": _number(value.item() if isinstance(value, np.generic) else value)}

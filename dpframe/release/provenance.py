@@ -26,6 +26,7 @@ from dpframe.queries.query import ERROR, choices_of, chooses, suggestion_of
 from dpframe.queries.statistics import CONFIDENCE
 from dpframe.queries.statistics.capabilities import Choosing, Sampled
 from dpframe.queries.total import over
+from dpframe.queries.where import told
 
 SCHEMA = "dpframe.provenance/2"  # records of dpframe 0.1 say /1, and are read as well
 KINDS = {  # of the edges of each kind of bins
@@ -350,7 +351,7 @@ def _key_columns(facts: Mapping[str, Any]) -> list[str]:
 
 def _measure(plan: Plan, name: str) -> dict[str, Any] | None:
     statistic = dict(plan.query.statistics)[name]
-    described = statistic.facts()
+    described = told(statistic.facts())
     if described is None:
         return None
     squared = statistic.squared() if isinstance(statistic, Sampled) else None

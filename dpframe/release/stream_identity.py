@@ -55,6 +55,8 @@ def _axis(axis: Any) -> Any:
     if axis.coding == "keys":
         facts = {"columns": list(axis.columns), "rows": [list(row) for row in axis.rows]}
         return _written("KeyAxis", facts, {})
+    if axis.coding == "rest":
+        return _written("RestAxis", {"declared": _axis(axis.declared)}, {})
     facts = {"column": axis.column, "edges": list(axis.edges), "kind": axis.kind, "closed": axis.closed}
     return _written("DateAxis", {**facts, "every": axis.every}, {"every": "1d"})
 

@@ -21,6 +21,7 @@ from dpframe.planning.stream_plan import StreamPlan
 from dpframe.queries.prefix_sums import BITS
 from dpframe.queries.statistics import CONFIDENCE
 from dpframe.queries.stream_design import half_width, weights_of_period, weights_of_total
+from dpframe.queries.where import told
 from dpframe.release.provenance import SCHEMA, noise_facts
 from dpframe.release.stream_identity import identity_of
 
@@ -75,7 +76,7 @@ def entry_of(plan: StreamPlan) -> Entry:
 
 def known_facts(plan: StreamPlan) -> dict[str, Any]:
     """The record but for what only a period tells."""
-    statistic = plan.query.statistics[0][1].facts()
+    statistic = told(plan.query.statistics[0][1].facts())
     assert statistic is not None
     measure = {**statistic, "statistics": [0], "one_total": False, "denoise": None}
     part = Planned(plan.total, plan.reach, plan.mechanism, 1.0)  # type: ignore[arg-type]  # which is not looked at

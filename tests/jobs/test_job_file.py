@@ -161,6 +161,21 @@ def test_a_job_takes_what_the_verbs_of_python_take():
     assert set(arguments.STATISTICS) == public
 
 
+def test_a_condition_is_said_by_values_and_ends(tmp_path):
+    conditions = (
+        'where = {ward = ["A", {missing = true}], age = {low = 18}, day = {low = 2026-01-05, high = 2026-02-02}}'
+    )
+    text = TEXT.replace('{statistic = "count"}', f'{{statistic = "count", {conditions}}}')
+    asked = read(tmp_path, text).questions[0].statistics["n"]
+    where = {"ward": ["A", None], "age": (18, None), "day": (date(2026, 1, 5), date(2026, 2, 2))}
+    assert asked == dpf.count(where=where)
+
+
+def test_everything_else_is_the_last_of_the_keys(tmp_path):
+    text = TEXT.replace('keys = ["A", {missing = true}]', 'keys = ["A", {missing = true}, {rest = true}]')
+    assert read(tmp_path, text).questions[0].keys == ["A", None, dpf.REST]
+
+
 def test_every_key_is_on_the_page():
     page = (ROOT / "docs" / "reference" / "job-file.md").read_text(encoding="utf-8")
     named = set(re.findall(r"^\| `([a-z_]+)`", page, re.MULTILINE))

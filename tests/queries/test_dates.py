@@ -47,6 +47,63 @@ def test_every_day_is_in_the_step_that_polars_truncates_it_to(day, every):
     assert start == np.datetime64(pl.select(pl.lit(day).dt.truncate(every)).item())
 
 
+@given(st.dates())
+def test_weeks_from_sunday_begin_a_day_before_those_of_the_next_day(day):
+    numbers = np.array([number_of(day, "1w", "sunday"), number_of(day, "1w", "sunday") + 1])
+    start, following = starts_of(numbers, "1w", "sunday").astype("datetime64[D]")
+    assert start <= np.datetime64(day) < following == start + 7
+    assert (start.astype(np.int64) + 4) % 7 == 0  # 1970-01-01 was a Thursday, 4 days after a Sunday
+
+
+SUNDAYS = dpf.dates("2025-01-05", "2025-01-20", every="1w", starts="sunday")
+
+
+def test_rows_are_taken_to_the_sunday_of_their_week(engine, tmp_path):
+    frame = engine({"day": [*DAYS, date(2025, 1, 11)]})
+    found = counts(engine, frame, SUNDAYS)
+    assert found["count"] == [3, 2, 0]
+    released = pl.DataFrame({"day": DAYS}).dp.group_by("day", keys=SUNDAYS).count(epsilon=1, ledger=ledger())
+    axis = released.dp.provenance["cells"][0]
+    assert (axis["every"], axis["starts"], axis["first"], axis["last"]) == ("1w", "sunday", "2025-01-05", "2025-01-19")
+    released.dp.write_parquet(tmp_path / "weeks.parquet")
+    assert dpf.read_parquet(tmp_path / "weeks.parquet").dp.provenance == released.dp.provenance
+    monday = pl.DataFrame({"day": DAYS}).dp.group_by("day", keys=WEEKS).count(epsilon=1, ledger=ledger())
+    assert "starts" not in monday.dp.provenance["cells"][0]
+
+
+def test_weeks_from_sunday_are_another_question_of_a_ledger_and_of_a_stream(tmp_path):
+    frame, payer = pl.DataFrame({"day": DAYS}), dpf.Ledger(epsilon=10, path=str(tmp_path / "a.ledger"))
+    asked = {"epsilon": 1, "label": "n", "snapshot": "a", "ledger": payer}
+    first = frame.dp.group_by("day", keys=SUNDAYS).count(**asked)
+    assert frame.dp.group_by("day", keys=SUNDAYS).count(**asked).equals(first)
+    with pytest.raises(dpf.LedgerError, match="keys differs"):
+        frame.dp.group_by("day", keys=WEEKS).count(**asked)
+    rows = frame.filter(pl.col("day").is_not_null())
+    stream = dpf.Stream("s", statistic=dpf.count(), time="day", periods=SUNDAYS, epsilon=1e6, ledger=ledger())
+    assert stream.release(rows, date(2025, 1, 5))["total"].item() == pytest.approx(2, abs=0.1)
+    assert SUNDAYS == pickle.loads(pickle.dumps(SUNDAYS)) == eval(repr(SUNDAYS), {"dpf": dpf})
+
+
+@pytest.mark.parametrize(
+    ("every", "starts", "words"),
+    [
+        ("1d", "sunday", "starts must be left out with every='1d': it is of weeks. Leave it out."),
+        ("1w", "tuesday", 'starts must be "monday" or "sunday", not \'tuesday\'. Leave it out for Monday.'),
+        ("1w", 0, 'starts must be "monday" or "sunday", not 0. Leave it out for Monday.'),
+    ],
+)
+def test_what_is_no_beginning_of_a_week_is_refused(every, starts, words):
+    with pytest.raises(dpf.InvalidArgument) as refused:
+        dpf.dates("2025-01-05", "2025-01-20", every=every, starts=starts)
+    assert str(refused.value) == words
+
+
+def test_a_week_from_sunday_is_drawn_whole():
+    pytest.importorskip("altair")
+    released = pl.DataFrame({"day": DAYS}).dp.group_by("day", keys=SUNDAYS).count(epsilon=1, ledger=ledger())
+    assert "2025-01-26" in str(released.dp.plot().to_dict())  # the end of the last week
+
+
 def test_the_number_of_dates_is_told_without_making_any():
     assert len(WEEKS) == 3
     assert len(dpf.dates("2025-01-06", "2025-12-29", every="1w")) == 52

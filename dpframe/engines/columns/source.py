@@ -31,6 +31,7 @@ from dpframe.frames.kinds import (
     is_relation,
     is_spark,
 )
+from dpframe.queries.where import Conditional
 
 Kind = Literal["number", "text", "date", "datetime", "duration", "time", "missing", "object", "category", "other"]
 Role = Literal["value", "raw", "present", "key", "bin", "unit", "found"]
@@ -93,6 +94,9 @@ class ColumnType:
         return self.identity is not None and self.identity.form == "objects"
 
 
+ROWS_THAT_HOLD = ColumnType("number", "Boolean", pl.Boolean())  # of no column: whether conditions hold
+
+
 @dataclass(frozen=True)
 class Source:
     """A caller's frame: its schema, and how to bring over columns for their roles."""
@@ -103,7 +107,9 @@ class Source:
     index: Sequence[Any] = ()  # the names of what pandas keeps beside its columns
 
     def column(self, name: str) -> ColumnType:
-        """The type of a column, or UnknownColumn with the nearest name."""
+        """The type of a column, or UnknownColumn with the nearest name; under conditions it is that of the column."""
+        if isinstance(name, Conditional):
+            return ROWS_THAT_HOLD if name.of is None else self.column(name.of)
         if name not in self.schema:
             near = closest(name, self.schema)
             has = (

@@ -44,10 +44,12 @@ LIMB = 2**16
 
 def by_sql(task: RowTask) -> bool:
     """Tell whether Spark can add up by itself; decided by the question and the schema."""
-    if not isinstance(task, Task):  # which keys there are is no sum
+    if not isinstance(task, Task) or task.conditional:  # which keys there are is no sum
         return False
     parts = Parts.of_query(task.query, task.unit)
     if task.by is not None or task.query.keys.counted == "units" or gathers(task.query) or parts.others:
+        return False
+    if any(axis.coding == "rest" for axis in task.query.keys.axes):  # rows of all keys would come to the driver
         return False
     cells, dtypes = cells_of(task), {name: column.polars for name, column in task.types.items()}
     if cells.bins or any(dtypes[name] not in VALUES for name in parts.terms.values):

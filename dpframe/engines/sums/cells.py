@@ -26,7 +26,7 @@ from dpframe.engines.columns.found_labels import told_apart
 from dpframe.engines.columns.identity import NOWHERE, Declared, as_stored, combinations, combined, declared
 from dpframe.engines.columns.source import FEW_ROWS, ColumnRequest, ColumnType, Source, collected
 from dpframe.queries.bins import BinAxis, Coding, RunningAxis
-from dpframe.queries.keys import KeyAxis, Keys
+from dpframe.queries.keys import KeyAxis, Keys, RestAxis
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -307,6 +307,12 @@ def _key_codes(cells: Cells, axis: KeyAxis, table: pl.DataFrame) -> Integers:
     return np.asarray(cell_of[code])
 
 
+def _rest_codes(cells: Cells, axis: RestAxis, table: pl.DataFrame) -> Integers:
+    """Every row is at a place: at the last one where its value is none of the declared keys."""
+    codes = _key_codes(cells, axis.declared, table)
+    return np.where(codes < 0, axis.declared.size, codes)
+
+
 def _bin_requests(cells: Cells, axis: BinAxis) -> list[ColumnRequest]:
     return [(cells.columns[axis.column], axis.column, "bin", axis.kind)]
 
@@ -321,6 +327,11 @@ _BY_KEYS = Way(_declared_in_all, _key_requests, _key_codes)
 WAYS: Mapping[Coding, Way] = {
     "keys": _BY_KEYS,
     "found": _BY_KEYS,
+    "rest": Way(
+        lambda source, axis: _declared_in_all(source, axis.declared),
+        lambda cells, axis: _key_requests(cells, axis.declared),
+        _rest_codes,
+    ),
     "bins": Way(lambda source, axis: {}, _bin_requests, _bin_codes),
 }
 

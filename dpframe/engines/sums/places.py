@@ -30,6 +30,7 @@ Axis = Callable[[pl.DataFrame, Places], None]  # from the rows of an axis outsid
 
 BlockPlaces = Callable[[pl.DataFrame, Scratch], Integers]  # of a block of rows, by NumPy
 
+AS_THEY_ARE = ("bins", "rest")  # which `Cells` places
 INLINE = 12  # bytes of a string that stand beside its length in Arrow's views, with zeros after them
 BLOCK = 2**16  # rows at a time: they stay in the processor's cache
 
@@ -152,7 +153,7 @@ def views_of(column: pl.Series) -> Words | None:
 
 def may_be_placed(cells: Cells, *, few: bool) -> bool:
     """Tell, before any column is brought over, whether `places_of` may find a way; `few` says that rows are."""
-    return all(axis.coding == "bins" or _may_be_quick(cells, axis, few) for axis in cells.keys.axes)
+    return all(axis.coding in AS_THEY_ARE or _may_be_quick(cells, axis, few) for axis in cells.keys.axes)
 
 
 def _may_be_quick(cells: Cells, axis: Any, few: bool) -> bool:
@@ -195,7 +196,7 @@ def _block_axis(cells: Cells, axis: Any, schema: pl.Schema, few: bool) -> BlockP
     def as_it_is(block: pl.DataFrame, scratch: Scratch) -> Integers:
         return cells.axis_codes(axis, block) + 1
 
-    if axis.coding == "bins" or cells.are_positions(axis.columns[0], schema):
+    if axis.coding in AS_THEY_ARE or cells.are_positions(axis.columns[0], schema):
         return as_it_is
     name, keys = cells.columns[axis.columns[0]], cells.declared[axis.columns[0]]
     if schema[name] in NARROW:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from dpframe.queries.fieller import interval_of_sum
 from dpframe.queries.row_functions import Floats
 from dpframe.queries.statistics.statistic import CONFIDENCE, Counted, Statistic
 from dpframe.queries.total import Measured, Noise, RowsTotal, Total, UnitsTotal, VectorTotal
+from dpframe.queries.where import under
 
 COUNTED = RowsTotal()
 
@@ -93,13 +94,16 @@ class SharedCount(Counted):
 
 
 @trimmed
-def count(column: str | None = None) -> Count:
+def count(column: str | None = None, *, where: Mapping[str, Any] | None = None) -> Count:
     """Ask for the number of rows, or of the values of a column that are present.
 
     Parameters
     ----------
     column : str, optional
         Count the values of this column that are neither null nor NaN; without it, count rows.
+    where : dict, optional
+        Only rows that hold these values count: by column a value, a list of values, or a pair (low, high), half-open as
+        bins are, with None for an open end. It costs nothing: the noise is as without.
 
     Returns
     -------
@@ -108,13 +112,15 @@ def count(column: str | None = None) -> Count:
 
     Raises
     ------
-    InvalidType
-        If `column` is not a string.
+    InvalidArgument, InvalidType
+        If `column` is not a string, or `where` breaks its rule.
 
     Examples
     --------
     >>> import dpframe as dpf
     >>> print(dpf.count(), dpf.count("age"))
     count() count(age)
+    >>> print(dpf.count(where={"age": (18, None), "ward": ["A", "B"]}))
+    count(where age >= 18 and ward is 'A' or 'B')
     """
-    return Count(column)
+    return Count(under(column, where))

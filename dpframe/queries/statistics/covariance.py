@@ -18,6 +18,7 @@ from dpframe.queries.products import centred_products, pair_cells, pairs
 from dpframe.queries.row_functions import Floats
 from dpframe.queries.statistics.statistic import CONFIDENCE, Statistic, check_size
 from dpframe.queries.total import FunctionTotal, Measured, Noise, Total, VectorTotal
+from dpframe.queries.where import plain_name, under
 
 NOISY = "_noisy"
 LABELS = ("column", "other")
@@ -64,7 +65,8 @@ class Covariance(Statistic):
     @property
     def axes(self) -> tuple[KeyAxis, ...]:
         """The pairs of columns: each group has a row for each."""
-        return (KeyAxis(LABELS, tuple((self.columns[i], self.columns[j]) for i, j in pairs(len(self.columns)))),)
+        names = [*map(plain_name, self.columns)]
+        return (KeyAxis(LABELS, tuple((names[i], names[j]) for i, j in pairs(len(names)))),)
 
     def under(self, pure: bool) -> Self:
         """The form that suits pure noise or, else, Gaussian noise."""
@@ -102,7 +104,7 @@ class Covariance(Statistic):
         """The facts that a record states of it."""
         return {
             "verb": self.verb,
-            "column": ", ".join(self.columns),
+            "column": ", ".join(map(plain_name, self.columns)),
             "columns": list(self.columns),
             "bounds_of_columns": [list(bounds) for bounds in self.bounds_of],
             "ddof": self.ddof,
@@ -213,7 +215,11 @@ class Correlation(Covariance):
 
 @trimmed
 def covariance(
-    columns: Sequence[str], bounds: Mapping[str, tuple[float, float]] | None = None, *, ddof: int = 1
+    columns: Sequence[str],
+    bounds: Mapping[str, tuple[float, float]] | None = None,
+    *,
+    ddof: int = 1,
+    where: Mapping[str, Any] | None = None,
 ) -> Covariance:
     """Ask for the covariance of each pair of columns, each value clipped to its bounds.
 
@@ -225,6 +231,9 @@ def covariance(
         The lower and the upper bound of the values of each, in its units.
     ddof : {1, 0}
         What is taken off the number of rows in the divisor.
+    where : dict, optional
+        Only rows that hold these values count: by column a value, a list of values, or a pair (low, high), half-open as
+        bins are, with None for an open end. It costs nothing: the noise is as without.
 
     Returns
     -------
@@ -251,16 +260,22 @@ def covariance(
     >>> print(dpf.covariance(["age", "cost"], bounds={"age": (0, 120), "cost": (0, 5_000)}))
     covariance of age in [0, 120], cost in [0, 5000]
     """
-    return Covariance(*_checked(columns, bounds), ddof)
+    names, bounds_of = _checked(columns, bounds)
+    return Covariance(tuple(under(name, where) for name in names), bounds_of, ddof)
 
 
 @trimmed
-def correlation(columns: Sequence[str], bounds: Mapping[str, tuple[float, float]] | None = None) -> Correlation:
+def correlation(
+    columns: Sequence[str],
+    bounds: Mapping[str, tuple[float, float]] | None = None,
+    *,
+    where: Mapping[str, Any] | None = None,
+) -> Correlation:
     """Ask for the correlation of each pair of columns, each value clipped to its bounds.
 
     Parameters
     ----------
-    columns, bounds
+    columns, bounds, where
         As for `covariance`.
 
     Returns
@@ -280,7 +295,8 @@ def correlation(columns: Sequence[str], bounds: Mapping[str, tuple[float, float]
     >>> print(dpf.correlation(["age", "cost"], bounds={"age": (0, 120), "cost": (0, 5_000)}))
     correlation of age in [0, 120], cost in [0, 5000]
     """
-    return Correlation(*_checked(columns, bounds))
+    names, bounds_of = _checked(columns, bounds)
+    return Correlation(tuple(under(name, where) for name in names), bounds_of)
 
 
 def _checked(columns: Any, bounds: Any) -> tuple[tuple[str, ...], tuple[tuple[float, float], ...]]:

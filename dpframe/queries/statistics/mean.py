@@ -19,6 +19,7 @@ from dpframe.queries.quotients import quotient_half_widths
 from dpframe.queries.row_functions import Floats, centred_squares
 from dpframe.queries.statistics.statistic import CONFIDENCE, OF_SQUARED, Clipped, Statistic, check_size
 from dpframe.queries.total import FunctionTotal, Measured, Noise, RowsTotal, SumTotal, Total, VectorTotal
+from dpframe.queries.where import Conditional, under
 
 OF_WAYS = 1.0, 1.0, 2.0  # variances of the way above, of it with both ways, and of both ways, for noise of variance 1
 OF_SQUARES = 1.25, 1.5, 3.0  # the same where both are made of three numbers
@@ -51,6 +52,10 @@ class Mean(Clipped):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.missing == "midpoint" and isinstance(self.column, Conditional):
+            raise InvalidArgument(
+                "missing must be 'drop' with where=: rows that are left out would count as the middle. Leave it out."
+            )
         if not is_one_of(self.missing, ("drop", "midpoint")):
             raise InvalidArgument(
                 f"missing must be 'drop' or 'midpoint', not {shown(self.missing)}: missing values are left out, or "
@@ -179,7 +184,11 @@ class Mean(Clipped):
 
 @trimmed
 def mean(
-    column: str, bounds: tuple[float, float] | None = None, *, missing: Literal["drop", "midpoint"] = "drop"
+    column: str,
+    bounds: tuple[float, float] | None = None,
+    *,
+    missing: Literal["drop", "midpoint"] = "drop",
+    where: Mapping[str, Any] | None = None,
 ) -> Mean:
     """Ask for the mean of a column, each value clipped to the bounds.
 
@@ -192,6 +201,9 @@ def mean(
     missing : {"drop", "midpoint"}
         Whether missing values are left out, or count as the middle of the bounds: then the mean is over all rows, and
         shares the count of rows with what else the call asks.
+    where : dict, optional
+        Only rows that hold these values count: by column a value, a list of values, or a pair (low, high), half-open as
+        bins are, with None for an open end. It costs nothing: the noise is as without. Not with `missing`.
 
     Returns
     -------
@@ -212,4 +224,4 @@ def mean(
     >>> print(dpf.mean("age", bounds=(0, 120)))
     mean(age) in [0, 120]
     """
-    return Mean(column, bounds, missing)  # type: ignore[arg-type]  # None is refused there, in words
+    return Mean(under(column, where), bounds, missing)  # type: ignore[arg-type]  # None is refused there, in words

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from dpframe.errors import InvalidArgument
 from dpframe.errors.tracebacks import trimmed
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.statistics.statistic import Counted
 from dpframe.queries.total import RowsTotal, Total, UnitsTotal
+from dpframe.queries.where import under
 
 
 @dataclass(frozen=True)
@@ -52,13 +54,16 @@ class NUnits(Counted):
 
 
 @trimmed
-def n_units(column: str | None = None) -> NUnits:
+def n_units(column: str | None = None, *, where: Mapping[str, Any] | None = None) -> NUnits:
     """Ask for the number of units, such as people, that have a row in a group.
 
     Parameters
     ----------
     column : str, optional
         Count the units that have a value of this column which is neither null nor NaN; without it, those with a row.
+    where : dict, optional
+        Only rows that hold these values count: by column a value, a list of values, or a pair (low, high), half-open as
+        bins are, with None for an open end. It costs nothing: the noise is as without.
 
     Returns
     -------
@@ -68,8 +73,8 @@ def n_units(column: str | None = None) -> NUnits:
 
     Raises
     ------
-    InvalidType
-        If `column` is not a string.
+    InvalidArgument, InvalidType
+        If `column` is not a string, or `where` breaks its rule.
 
     Examples
     --------
@@ -77,4 +82,4 @@ def n_units(column: str | None = None) -> NUnits:
     >>> print(dpf.n_units(), dpf.n_units("age"))
     n_units() n_units(age)
     """
-    return NUnits(column)
+    return NUnits(under(column, where))

@@ -19,6 +19,7 @@ from dpframe.queries.row_functions import Floats
 from dpframe.queries.statistics.statistic import CONFIDENCE, Statistic, check_size
 from dpframe.queries.total import Measured, Noise, Total, VectorTotal
 from dpframe.queries.vectors import Matches
+from dpframe.queries.where import plain_name, under
 
 BOUNDS = (0.0, 1.0)
 
@@ -78,7 +79,8 @@ class Proportion(Statistic):
         return (super().facts() or {}) | ({} if self.value is None else {"value": harmless(shown(self.value))})
 
     def __str__(self) -> str:
-        return f"{self.verb}({self.column}{'' if self.value is None else f' = {shown(self.value)}'})"
+        name, is_value = plain_name(self.column), "" if self.value is None else f" = {shown(self.value)}"
+        return f"{self.verb}({name}{is_value}{self.column.removeprefix(name)})"
 
 
 def _plain_value(value: Any) -> Any:
@@ -95,7 +97,7 @@ def _plain_value(value: Any) -> Any:
 
 
 @trimmed
-def proportion(column: str, value: Any = None) -> Proportion:
+def proportion(column: str, value: Any = None, *, where: Mapping[str, Any] | None = None) -> Proportion:
     """Ask for the share of a column's values that are true, or that are one declared value.
 
     Parameters
@@ -106,6 +108,9 @@ def proportion(column: str, value: Any = None) -> Proportion:
     value : str, number, bool, date, datetime, timedelta or time, optional
         The share of the values that are this one, which is compared as a declared key is. From what you know, never
         from the data.
+    where : dict, optional
+        Only rows that hold these values count: by column a value, a list of values, or a pair (low, high), half-open as
+        bins are, with None for an open end. It costs nothing: the noise is as without.
 
     Returns
     -------
@@ -123,4 +128,4 @@ def proportion(column: str, value: Any = None) -> Proportion:
     >>> print(dpf.proportion("smoker"), dpf.proportion("drug", value="A"))
     proportion(smoker) proportion(drug = 'A')
     """
-    return Proportion(column, value)
+    return Proportion(under(column, where), value)

@@ -23,6 +23,7 @@ from dpframe.queries.statistics.statistic import CONFIDENCE, Statistic
 from dpframe.queries.total import Measured, Noise, Total, VectorTotal
 from dpframe.queries.trees import Tree
 from dpframe.queries.vectors import InnerCounts
+from dpframe.queries.where import plain_name, under
 
 MOST_CANDIDATES = 2**14
 WHOLE_STEPS = 4_096  # whole bounds up to so far apart have every whole number between them as a candidate
@@ -61,7 +62,7 @@ class Quantile(Statistic, Deciding):
     @property
     def default_name(self) -> str:
         """The name of its output column where `agg` is given none."""
-        return f"{self.column}_{self.named or f'q{self.q:g}'}"
+        return f"{plain_name(self.column)}_{self.named or f'q{self.q:g}'}"
 
     @property
     def design(self) -> PrefixSums | Tree:
@@ -187,6 +188,7 @@ def quantile(
     bounds: tuple[float, float] | None = None,
     step: float | None = None,
     candidates: Sequence[float] | None = None,
+    where: Mapping[str, Any] | None = None,
 ) -> Quantile | Quantiles:
     """Ask for quantiles of a column, each one of declared candidates.
 
@@ -204,6 +206,9 @@ def quantile(
         farther on either side.
     candidates : list of numbers, optional
         Instead of `bounds` and `step`: increasing, at most 2**14. Values lie on them, as with `step`.
+    where : dict, optional
+        Only rows that hold these values count: by column a value, a list of values, or a pair (low, high), half-open as
+        bins are, with None for an open end. It costs nothing: the noise is as without.
 
     Returns
     -------
@@ -234,6 +239,7 @@ def quantile(
     quantile 0.25(age) in [0, 120]
     """
     check_column(column)
+    column = under(column, where)
     checked_candidates = _candidates(bounds, step, candidates)
     if q is None:
         raise MissingArgument("q must be given: which quantile, between 0 and 1. Write for instance q=0.5.")
@@ -252,12 +258,13 @@ def median(
     bounds: tuple[float, float] | None = None,
     step: float | None = None,
     candidates: Sequence[float] | None = None,
+    where: Mapping[str, Any] | None = None,
 ) -> Quantile:
     """Ask for the median of a column, one of declared candidates: `quantile` with q = 0.5.
 
     Parameters
     ----------
-    column, bounds, step, candidates
+    column, bounds, step, candidates, where
         As for `quantile`.
 
     Returns
@@ -278,7 +285,7 @@ def median(
     """
     check_column(column)
     said = step is not None or candidates is not None
-    return Quantile(column, 0.5, _candidates(bounds, step, candidates), "median", said=said)
+    return Quantile(under(column, where), 0.5, _candidates(bounds, step, candidates), "median", said=said)
 
 
 def _checked_q(q: object) -> float:

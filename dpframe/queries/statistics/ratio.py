@@ -15,6 +15,7 @@ from dpframe.queries.quotients import quotient_ends, within_limits
 from dpframe.queries.row_functions import Floats
 from dpframe.queries.statistics.statistic import CONFIDENCE, Statistic, check_size
 from dpframe.queries.total import Measured, Noise, SumTotal, Total
+from dpframe.queries.where import plain_name, under
 
 EXAMPLE = 'Write for instance bounds={"cost": (0, 5_000), "days": (0, 30)}.'
 
@@ -46,7 +47,7 @@ class Ratio(Statistic):
     @property
     def default_name(self) -> str:
         """The name of its output column where `agg` is given none."""
-        return f"{self.column}_per_{self.denominator}"
+        return f"{plain_name(self.column)}_per_{plain_name(self.denominator)}"
 
     def totals(self) -> tuple[Total, ...]:
         """The Totals to measure for it."""
@@ -99,7 +100,13 @@ class Ratio(Statistic):
 
 
 @trimmed
-def ratio(numerator: str, denominator: str, *, bounds: Mapping[str, tuple[float, float]] | None = None) -> Ratio:
+def ratio(
+    numerator: str,
+    denominator: str,
+    *,
+    bounds: Mapping[str, tuple[float, float]] | None = None,
+    where: Mapping[str, Any] | None = None,
+) -> Ratio:
     """Ask for the sum of one column over the sum of another: cost per day, visits per person.
 
     Parameters
@@ -108,6 +115,9 @@ def ratio(numerator: str, denominator: str, *, bounds: Mapping[str, tuple[float,
         Two columns of numbers. Missing values add nothing to the sum of their column.
     bounds : dict of pairs of numbers by column
         The lower and the upper bound of the values of each.
+    where : dict, optional
+        Only rows that hold these values count: by column a value, a list of values, or a pair (low, high), half-open as
+        bins are, with None for an open end. It costs nothing: the noise is as without.
 
     Returns
     -------
@@ -139,4 +149,5 @@ def ratio(numerator: str, denominator: str, *, bounds: Mapping[str, tuple[float,
         raise InvalidType(f"bounds must be a dict of pairs by column, not {shown(bounds)}. {EXAMPLE}")
     if set(bounds) != {numerator, denominator}:
         raise InvalidArgument(f"bounds must name both columns and no other, not {shown(list(bounds))}. {EXAMPLE}")
-    return Ratio(numerator, checked_bounds(bounds[numerator]), denominator, checked_bounds(bounds[denominator]))
+    above, below = (checked_bounds(bounds[column]) for column in (numerator, denominator))
+    return Ratio(under(numerator, where), above, under(denominator, where), below)

@@ -13,6 +13,7 @@ from dpframe.errors import MissingArgument
 from dpframe.queries.clipping import check_column, checked_bounds
 from dpframe.queries.row_functions import Floats
 from dpframe.queries.total import Measured, Noise, Total
+from dpframe.queries.where import Conditional, plain_name
 
 CONFIDENCE = 0.95  # of every error shown
 OF_SQUARED = Fraction(1, 4)  # of the budget that other Totals take: squares tell how wide intervals are, and no answer
@@ -117,7 +118,8 @@ def default_name(statistic: Statistic) -> str:
     if isinstance(statistic, Named):
         return statistic.default_name
     column = getattr(statistic, "column", None)
-    return statistic.verb if column is None else f"{column}_{statistic.verb}"
+    name = column if column is None else plain_name(column)
+    return statistic.verb if name is None else f"{name}_{statistic.verb}"
 
 
 def columns_of(statistic: Statistic, name: str | None) -> list[tuple[str, Statistic]]:
@@ -156,7 +158,8 @@ class Counted(Statistic):
     @property
     def counts(self) -> str | None:
         """The kind of thing that is counted, for records: present values; None for rows."""
-        return None if self.column is None else "values"
+        column = self.column.of if isinstance(self.column, Conditional) else self.column
+        return None if column is None else "values"
 
     def facts(self) -> dict[str, Any]:
         """The facts that a record states of it, and what is counted where that is not rows."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Self
@@ -11,6 +12,7 @@ from dpframe.errors.tracebacks import trimmed
 from dpframe.queries.row_functions import squares
 from dpframe.queries.statistics.statistic import OF_SQUARED, Clipped
 from dpframe.queries.total import FunctionTotal, SumTotal, Total, UnitsTotal
+from dpframe.queries.where import under
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,7 @@ def sum(
     bounds: tuple[float, float] | None = None,
     *,
     unit_bounds: tuple[float, float] | None = None,
+    where: Mapping[str, Any] | None = None,
 ) -> Sum | UnitSum:
     """Ask for the sum of a column, each value clipped to the bounds; or what each unit adds in all.
 
@@ -95,6 +98,9 @@ def sum(
         Instead of `bounds`: between them lies what one unit, such as a person, adds to one group in all its rows, of
         however many; `max_rows` plays no part. Each value is clipped first, to 2**10 times the larger of them. Where
         each row is a unit they are the bounds of a value.
+    where : dict, optional
+        Only rows that hold these values count: by column a value, a list of values, or a pair (low, high), half-open as
+        bins are, with None for an open end. It costs nothing: the noise is as without.
 
     Returns
     -------
@@ -114,6 +120,7 @@ def sum(
     >>> print(dpf.sum("cost", bounds=(0, 5_000)))
     sum(cost) in [0, 5000]
     """
+    column = under(column, where)
     if unit_bounds is None:
         return Sum(column, bounds)  # type: ignore[arg-type]  # None is refused there, in words
     if bounds is not None:

@@ -15,6 +15,7 @@ from dpframe.queries.products import bernstein
 from dpframe.queries.row_functions import Floats, centred_squares
 from dpframe.queries.statistics.statistic import CONFIDENCE, Clipped, check_size
 from dpframe.queries.total import FunctionTotal, Measured, Noise, RowsTotal, SumTotal, Total, VectorTotal
+from dpframe.queries.where import plain_name, under
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class Variance(Clipped):
     @property
     def default_name(self) -> str:
         """The name of its output column where `agg` is given none."""
-        return f"{self.column}_{self.ending}"
+        return f"{plain_name(self.column)}_{self.ending}"
 
     @property
     def half_range(self) -> float:
@@ -128,7 +129,13 @@ class Std(Variance):
 
 
 @trimmed
-def variance(column: str, bounds: tuple[float, float] | None = None, *, ddof: int = 1) -> Variance:
+def variance(
+    column: str,
+    bounds: tuple[float, float] | None = None,
+    *,
+    ddof: int = 1,
+    where: Mapping[str, Any] | None = None,
+) -> Variance:
     """Ask for the variance of a column, each value clipped to the bounds.
 
     Parameters
@@ -141,6 +148,9 @@ def variance(column: str, bounds: tuple[float, float] | None = None, *, ddof: in
     ddof : {1, 0}
         What is taken off the number of values in the divisor: 1 for the variance of a sample, 0 for that of these
         values.
+    where : dict, optional
+        Only rows that hold these values count: by column a value, a list of values, or a pair (low, high), half-open as
+        bins are, with None for an open end. It costs nothing: the noise is as without.
 
     Returns
     -------
@@ -161,16 +171,22 @@ def variance(column: str, bounds: tuple[float, float] | None = None, *, ddof: in
     >>> print(dpf.variance("age", bounds=(0, 120)))
     variance(age) in [0, 120]
     """
-    return Variance(column, bounds, ddof)  # type: ignore[arg-type]  # None is refused there, in words
+    return Variance(under(column, where), bounds, ddof)  # type: ignore[arg-type]  # None is refused there, in words
 
 
 @trimmed
-def std(column: str, bounds: tuple[float, float] | None = None, *, ddof: int = 1) -> Std:
+def std(
+    column: str,
+    bounds: tuple[float, float] | None = None,
+    *,
+    ddof: int = 1,
+    where: Mapping[str, Any] | None = None,
+) -> Std:
     """Ask for the standard deviation of a column, each value clipped to the bounds: the root of `variance`.
 
     Parameters
     ----------
-    column, bounds, ddof
+    column, bounds, ddof, where
         As for `variance`.
 
     Returns
@@ -189,4 +205,4 @@ def std(column: str, bounds: tuple[float, float] | None = None, *, ddof: int = 1
     >>> print(dpf.std("age", bounds=(0, 120)))
     std(age) in [0, 120]
     """
-    return Std(column, bounds, ddof)  # type: ignore[arg-type]  # None is refused there, in words
+    return Std(under(column, where), bounds, ddof)  # type: ignore[arg-type]  # None is refused there, in words

@@ -1,0 +1,77 @@
+"""Columns under conditions: ``where=`` of statistics, for every engine and every kind of Total.
+
+The one place where a condition meets rows. A `Conditional` column has the value of its column in the rows where the
+conditions hold, and is missing in all others. So whatever reads columns of a `Source` reads it as any column: sums,
+counts, vectors, kernels, units, checks. Places of values are found as those of keys and bins are, and cannot fail on a
+value; nothing is decided by more than the row itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dpframe.engines.columns.source import ColumnRequest, Role, Source, collected
+from dpframe.engines.sums.cells import Cells
+from dpframe.queries.keys import Keys
+from dpframe.queries.where import Condition, Conditional, RangeAxis
+
+Holds = NDArray[np.bool_]
+
+
+def conditional(columns: Iterable[str]) -> bool:
+    """Tell whether some of the columns are read under conditions."""
+    return any(isinstance(column, Conditional) for column in columns)
+
+
+def with_conditions(source: Source) -> Source:
+    """The same frame, whose columns can be asked for under conditions too."""
+    return replace(source, load=partial(_loaded, source))
+
+
+def _loaded(source: Source, requests: Sequence[ColumnRequest]) -> pl.LazyFrame:
+    """The columns for their roles; the columns of conditions are brought over too, and left behind."""
+    asked = [column for _, column, _, _ in requests if isinstance(column, Conditional)]
+    if not asked:
+        return source.load(requests)
+    every = dict.fromkeys(condition for column in asked for condition in column.conditions)
+    cells = {
+        condition: Cells.of(source, Keys((condition.axis,)), f"where{number} ")
+        for number, condition in enumerate(every)
+    }
+    plain = [(name, _read(column), role, of) for name, column, role, of in requests]
+    own: list[ColumnRequest] = [(name, column, role, of) for name, column, role, of in plain if column is not None]
+    more = [request for each in cells.values() for request in each.requests()]
+    table = collected(source.load([*own, *more]), source.rows)
+    holds = {condition: _holds(condition, cells[condition], table) for condition in every}
+    return pl.DataFrame([_column(table, name, column, role, holds) for name, column, role, _ in requests]).lazy()
+
+
+def _read(column: str) -> str | None:
+    return column.of if isinstance(column, Conditional) else column
+
+
+def _holds(condition: Condition, cells: Cells, table: pl.DataFrame) -> Holds:
+    """Tell of each row whether its value is a declared one, or lies between the ends; a missing one does neither."""
+    places = cells.codes(table)
+    axis = condition.axis
+    return np.asarray(places == axis.inside if isinstance(axis, RangeAxis) else places >= 0)
+
+
+def _column(table: pl.DataFrame, name: str, column: str, role: Role, holds: dict[Condition, Holds]) -> pl.Series:
+    """A column as it was asked for: under conditions it is missing where one of them does not hold."""
+    if not isinstance(column, Conditional):
+        return table[name]
+    inside = pl.Series(name, np.logical_and.reduce([holds[condition] for condition in column.conditions]))
+    if column.of is None:
+        return inside
+    if role == "present":
+        return table[name] & inside
+    if role == "key":  # of a value that is compared: another column says whether it is there
+        return table[name]
+    return table[name].zip_with(inside, pl.Series([None], dtype=table[name].dtype))

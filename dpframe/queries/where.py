@@ -1,0 +1,190 @@
+"""Conditions on rows: ``where=`` of a statistic, which then asks of the rows alone that hold declared values.
+
+A condition is a change of single rows: where it does not hold, what the statistic reads of the row is missing, and the
+row stays. Whether it holds follows from the row itself, and never fails. So a table and its neighbor, changed row by
+row, are neighbors again, with the rows of each unit where they were, and every statistic keeps its own sensitivity: it
+holds for all tables, those with more missing values among them (``docs/assurance/privacy.md``).
+
+A statistic with a condition reads a `Conditional` column in place of a column, and knows of nothing else. The engines
+give such a column its values in one place, `dpframe.engines.sums.conditions`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, time, timedelta
+from typing import Any, ClassVar
+
+from dpframe.errors import InvalidArgument, InvalidType, shown
+from dpframe.errors.words import harmless
+from dpframe.exact import is_number
+from dpframe.queries.bins import BinAxis, EdgeKind, check_zones, temporal_edge
+from dpframe.queries.clipping import check_column, checked_place
+from dpframe.queries.keys import WHERE_EXAMPLE, KeyAxis, value_axis
+from dpframe.queries.placed import refuse_misplaced
+
+MOST_SHOWN = 6  # values of a condition, in words
+BEYOND = 10**30  # nanoseconds: farther than any column reaches
+PAIRS = 'Write (18, 65), half-open as bins are, or (18, None); a list names values: ["A", "B"].'
+
+
+@dataclass(frozen=True)
+class RangeAxis(BinAxis):
+    """The values between two ends, the lower one among them: one of the bins that the ends cut the whole line into.
+
+    Bins that are open outward need no rule for an open end: +inf is at least 18 as any other number is.
+    """
+
+    argument: ClassVar[str] = "where"
+
+    inside: int = 1  # the bin that is meant
+    words: str = ""
+
+
+@dataclass(frozen=True)
+class Condition:
+    """Declared values of a column, or a range: a row holds one of them or not."""
+
+    axis: KeyAxis | RangeAxis
+
+    def __str__(self) -> str:
+        (column,) = self.axis.columns
+        if isinstance(self.axis, RangeAxis):
+            return self.axis.words
+        values = self.axis.values(0)
+        named = [_shown(value) for value in values[:MOST_SHOWN]]
+        if len(values) > MOST_SHOWN:
+            named.append(f"one of {len(values) - MOST_SHOWN:,} more")
+        listed = named[0] if len(named) == 1 else f"{', '.join(named[:-1])} or {named[-1]}"
+        return f"{column} is {listed}"
+
+
+class Conditional(str):
+    """A column that is missing wherever conditions do not hold; of no column, 1 where they hold.
+
+    It is named by words, and is no column of any table: it equals none of their names.
+
+    Parameters
+    ----------
+    of : str or None
+        The column; None where rows are asked for.
+    conditions : tuple of Condition
+        What must hold, all of them: of different columns, in the order of their names.
+
+    Examples
+    --------
+    >>> under("cost", {"ward": ["A", "B"], "age": (18, None)})
+    "cost where age >= 18 and ward is 'A' or 'B'"
+    """
+
+    of: str | None
+    conditions: tuple[Condition, ...]
+    words: str  # of the conditions
+
+    def __new__(cls, of: str | None, conditions: tuple[Condition, ...]) -> Conditional:
+        words = harmless(" and ".join(map(str, conditions)))
+        made = super().__new__(cls, f"where {words}" if of is None else f"{of} where {words}")
+        made.of, made.conditions, made.words = of, conditions, words
+        return made
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The columns of the table that it follows from."""
+        own = () if self.of is None else (self.of,)
+        return (*own, *(column for condition in self.conditions for column in condition.axis.columns))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Conditional):
+            return False
+        return self.of == other.of and self.conditions == other.conditions
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return str.__hash__(self)
+
+    def __getnewargs__(self) -> tuple[Any, ...]:  # of copies and pickles
+        return self.of, self.conditions
+
+
+def under(column: Any, where: Any) -> Any:
+    """What a statistic reads: the column or, with a condition, the column where it holds."""
+    if where is None:
+        return column
+    if column is not None:
+        check_column(column)
+    refuse_misplaced(where)
+    if not isinstance(where, Mapping):
+        raise InvalidType(f"where must be a dict of values by column, not {shown(where)}. {WHERE_EXAMPLE}")
+    if not where:
+        raise InvalidArgument(f"where must name at least one column. {WHERE_EXAMPLE}")
+    for name in where:
+        if not isinstance(name, str):
+            raise InvalidType(f"where must name columns by strings, not {shown(name)}. {WHERE_EXAMPLE}")
+    return Conditional(column, tuple(Condition(_axis(name, where[name])) for name in sorted(where)))
+
+
+def plain_name(column: str) -> str:
+    """The name of a column as results have it: without its conditions, where it is one of a table."""
+    return column if not isinstance(column, Conditional) or column.of is None else column.of
+
+
+def told(facts: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """The facts of a statistic for a record: its columns by their names, and its conditions."""
+    if facts is None:
+        return None
+    said = dict(facts)
+    for name in ("column", "denominator"):
+        if isinstance(column := said.get(name), Conditional):
+            said |= {name: column.of, "where": column.words}
+    if any(isinstance(column, Conditional) for column in said.get("columns", ())):
+        said |= {"columns": [*map(plain_name, said["columns"])], "where": said["columns"][0].words}
+    return said
+
+
+def _axis(column: str, value: Any) -> KeyAxis | RangeAxis:
+    """The values of a column that are meant."""
+    check_column(column)
+    if isinstance(value, tuple):
+        return _range(column, value)
+    listed = value if hasattr(value, "__len__") and not isinstance(value, str) else [value]
+    return value_axis(column, listed, "where")
+
+
+def _range(column: str, pair: tuple[Any, ...]) -> RangeAxis:
+    if len(pair) != 2:
+        raise InvalidArgument(f"where must give {column!r} two ends in a pair, not {shown(pair)}. {PAIRS}")
+    low, high = pair
+    found = [_end(column, end) for end in pair if end is not None]
+    if not found:
+        raise InvalidArgument(f"where must give {column!r} an end, not two open ones. Leave the column out.")
+    edges, kind, aware = [edge for edge, _, _ in found], found[0][1], found[0][2]
+    if len({one for _, one, _ in found}) > 1:
+        raise InvalidType(f"where must give {column!r} ends of one kind, not {shown(pair)}. {PAIRS}")
+    check_zones("where", (one for _, _, one in found))
+    if edges != sorted(set(edges)):
+        raise InvalidArgument(f"where must have the lower end first, unlike {shown(pair)}. {PAIRS}")
+    far: Any = float("inf") if kind == "number" else BEYOND
+    if low is None:
+        words = f"{column} < {_shown(high)}"
+    else:
+        words = f"{column} >= {_shown(low)}" if high is None else f"{_shown(low)} <= {column} < {_shown(high)}"
+    return RangeAxis(column, (-far, *edges, far), kind, aware, "clip", inside=0 if low is None else 1, words=words)
+
+
+def _shown(value: Any) -> str:
+    """A value as people read it; dates and the like as they are printed."""
+    return "missing" if value is None else str(value) if isinstance(value, (date, timedelta, time)) else shown(value)
+
+
+def _end(column: str, end: Any) -> tuple[Any, EdgeKind, bool]:
+    """An end of a range as (float or nanoseconds, kind, whether it has a time zone)."""
+    if is_number(end):
+        return checked_place("where", end, "Write None for an open end."), "number", False
+    if isinstance(end, (date, timedelta)) and end == end:  # NaT equals nothing
+        return temporal_edge(end)
+    raise InvalidType(
+        f"where must give {column!r} numbers, dates, datetimes or durations in a pair, not {shown(end)}. {PAIRS}"
+    )
