@@ -74,6 +74,7 @@ def section(facts: Mapping[str, Any], table: Table, *, statement: str, chart: An
         f"no cost: it is computed from releases; it protects {PrivacyUnit.of_facts(facts['unit'])}",
         facts_list(_protection(facts)),
         dict(facts),
+        covers=str(facts.get("covers", "table")),
     )
 
 

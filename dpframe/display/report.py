@@ -35,6 +35,8 @@ SAMPLE = (
     "The numbers describe the {rows} in the table. If these stand for others, two groups differ by chance too, and the "
     "margins of error have no part of that."
 )
+COUNTED = "The margins of error of {titles} count the chance of who is in the data."
+POPULATION = "population"  # of intervals that cover more than the noise
 MORE = "Show how these numbers were made: noise, cost, records"
 
 
@@ -68,6 +70,8 @@ class Section:
         HTML of the appendix.
     record : Any
         All of it as plain JSON values.
+    covers : str
+        "table" where the margins of error cover the noise alone, "population" where they count the sample too.
     """
 
     title: str
@@ -82,6 +86,7 @@ class Section:
     cost: str
     made: str
     record: Any
+    covers: str = "table"
 
 
 @dataclass(frozen=True)
@@ -173,8 +178,10 @@ def _trust(sections: Sequence[Section], shared: Sequence[str]) -> str:
     left_out = dict.fromkeys(f"{one.title}: {line}" if several else line for one in sections for line in one.left_out)
     if left_out:
         parts += [heading("Bounds"), items(list(left_out)), paragraph(NOT_COVERED)]
-    rows_of = " and ".join(dict.fromkeys(one.rows for one in sections))
-    parts += [heading("Sample"), paragraph(SAMPLE.format(rows=rows_of))]
+    rows_of = " and ".join(dict.fromkeys(one.rows for one in sections if one.covers != POPULATION))
+    counted = [one.title for one in sections if one.covers == POPULATION]
+    parts += [heading("Sample"), *([paragraph(SAMPLE.format(rows=rows_of))] if rows_of else [])]
+    parts += [paragraph(COUNTED.format(titles=", ".join(counted)))] if counted else []
     return "\n".join(parts)
 
 

@@ -182,7 +182,8 @@ def test_a_group_by_has_a_panel_for_each_measure_and_points_for_means(frame, led
         "sum of age",
         "mean of age",
     ]
-    assert "Values of age are clipped to [0, 100]." in chart["captions"]
+    clipped = "Values of age are clipped to [0, 100]."  # which has no room where noise has more to say
+    assert clipped in chart["captions"] or chart["captions"].endswith("More: .dp.statement().")
     assert chart["title"]["text"] == "4 numbers by ward"
     two = frame.dp.group_by("ward", keys=["A", "B"]).agg(
         n=dpf.count(), age=dpf.mean("age", bounds=(0, 100)), epsilon=1.0, ledger=ledger
@@ -404,7 +405,7 @@ def test_a_heat_map_has_the_column_that_is_left_up_its_side(weekly):
     assert marks(chart) == ["rect"]
     assert (chart["encoding"]["x"]["title"], chart["encoding"]["y"]["title"]) == ("day", "ward")
     names = seen(weekly[10].dp.plot(kind="heatmap"))
-    assert marks(names) == ["rect", "text", "text"]
+    assert marks(names) == ["rect", "text"]
     assert "95% margin of error of each cell: ±" in names["title"]["subtitle"]
 
 

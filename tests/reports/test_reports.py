@@ -229,3 +229,16 @@ def test_a_job_writes_workbooks(tmp_path):
     book = openpyxl.load_workbook(folder / "out" / "wards.xlsx")
     assert book.sheetnames == ["Result", "Notes"]
     assert [cell.value for cell in book["Result"]["A"]][3:] == ["ward", "A", "B", "C"]
+
+
+def test_margins_that_count_the_sample_are_not_said_to_leave_it_out(tmp_path):
+    halves = PEOPLE.with_columns(arm=pl.Series(["x", "y"] * 150))
+    ledger = dpf.Ledger(epsilon=99)
+    arms = halves.dp.group_by("arm", keys=["x", "y"]).agg(n=dpf.count(), denoise=None, epsilon=9, ledger=ledger)
+    compared = dpf.compare(arms, "x", "y", by="arm")
+    ledger.report(tmp_path / "both.html", arms, compared, charts=False)
+    ledger.report(tmp_path / "compared.html", compared, charts=False)
+    both, alone = ((tmp_path / name).read_text(encoding="utf-8") for name in ("both.html", "compared.html"))
+    assert "the margins of error have no part of that" in both
+    assert "count the chance of who is in the data" in both
+    assert "have no part of that" not in alone
