@@ -25,8 +25,8 @@ SUGGESTIONS = (
         "suggestions",
         "several columns at the cost of one",
         "shares_of",
-        "return tuple(whole * share for share in _scaled([weight_of[over(total, None)] for total in query.totals]))",
-        "return tuple(whole for _ in query.totals)",
+        "return tuple(whole * share for share in _scaled(each))",
+        "return tuple(whole for _ in each)",
         f"{BOUNDS}::test_several_columns_cost_as_one_vector_of_them",
     ),
     bug(
