@@ -10,7 +10,7 @@ from dpframe.accessor.joined import parts_of
 from dpframe.accessor.released_frame import ReleasedFrame
 from dpframe.derived.comparing import told
 from dpframe.derived.record import shown
-from dpframe.display import derived_words, result_charts, result_tables, rounding, table_formats
+from dpframe.display import derived_words, result_charts, result_tables
 from dpframe.display.layout import Asked
 from dpframe.display.report import Section
 from dpframe.errors import InvalidArgument
@@ -73,12 +73,6 @@ class DerivedFrame(ReleasedFrame):
         names = (labels or {}).get("columns") or {}
         return result_charts.of_result(frame, facts, {}, Asked(**{**defaults, **asked}).renamed(names))
 
-    @trimmed
-    def table(self, format: str = "great_tables", *, labels: Labels | None = None, **look: Any) -> Any:
-        """A table for a report: `digits`, `locale` and `labels` as of a released result."""
-        kind = table_formats.checked_format(format)
-        return table_formats.formatted(self._table(labels, _look(**look)), kind)
-
     def _table(self, labels: Labels | None, look: result_tables.Look) -> result_tables.Table:
         """The table, of tests with their p-values."""
         self._check_drawn("table")
@@ -117,7 +111,3 @@ class DerivedFrame(ReleasedFrame):
     def __repr__(self) -> str:
         stamp = f"{self._facts['warning']}; " if "warning" in self._facts else ""
         return f"<.dp of numbers computed from releases: {stamp}{OFFERED}>"
-
-
-def _look(digits: Any = "error", **rest: Any) -> result_tables.Look:
-    return result_tables.Look(None if digits is None else rounding.checked_digits(digits), **rest)
