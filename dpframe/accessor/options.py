@@ -298,7 +298,10 @@ For the same tables: a bar shows how many batches were read (True) or not (False
     ),
 }
 
+NO_POPULATION = {"population": "no interval for a population is known of it"}
+COUNTS_OF_POPULATION = {"population": "its counts need nothing more: ask result.dp.errors(covers='population')"}
 OF_PAIRS = {
+    **NO_POPULATION,
     "denoise": "the nearest matrix that can be is taken anyway",
     "order": "pairs of columns have no order",
     "graph": "it is not denoised",
@@ -309,7 +312,10 @@ OF_PAIRS = {
 REFUSED = {  # which options a verb does not take, and why
     "covariance": OF_PAIRS,
     "correlation": OF_PAIRS,
+    **dict.fromkeys(("variance", "std", "median", "quantile", "n_distinct"), NO_POPULATION),
+    "histogram": COUNTS_OF_POPULATION,
     "mode": {
+        **NO_POPULATION,
         "delta": "a choice is purely private and needs none",
         "mechanism": "the accounting decides which choice is the better one",
         "denoise": "it releases no number",
@@ -324,6 +330,7 @@ REFUSED = {  # which options a verb does not take, and why
         "weights": "it releases one column alone",
     },
     "top_k": {
+        **NO_POPULATION,
         "mechanism": "public facts decide which choice errs less: preview.top_k says which",
         "denoise": "what it releases is in order, and no table",
         "keep_noisy": "its counts are the noisy ones",
@@ -335,6 +342,7 @@ REFUSED = {  # which options a verb does not take, and why
         "weights": "it measures one vector alone",
     },
     "ecdf": {
+        **NO_POPULATION,
         "denoise": "its shares never fall, which is all that denoising would do",
         "order": "its bins are in order by themselves",
         "graph": "its bins are in order by themselves",
@@ -343,6 +351,7 @@ REFUSED = {  # which options a verb does not take, and why
         "weights": "it releases one column alone",
     },
     "marginals": {
+        **COUNTS_OF_POPULATION,
         "order": "its denoisers look at sums alone",
         "graph": "its denoisers look at sums alone",
         "rollup": "it releases the subtotals anyway",
@@ -351,6 +360,7 @@ REFUSED = {  # which options a verb does not take, and why
         "weights": "its objective divides the cost among the tables",
     },
     "suggest_bounds": {
+        **NO_POPULATION,
         "within": "how near it is depends on how many rows there are: clipped_low and clipped_high tell",
         "confidence": "its intervals hold with 95%, all at once",
         "denoise": "it releases candidates, and no table",
@@ -364,6 +374,7 @@ REFUSED = {  # which options a verb does not take, and why
         "bounds": "it looks for them",
     },
     "contributions": {
+        **NO_POPULATION,
         "max_rows": "each unit is counted once, whatever it contributes",
         "max_groups": "each unit is counted once, whatever it contributes",
         "rollup": "its cells are numbers of rows and groups, which have no subtotals",

@@ -390,7 +390,7 @@ def drawn(frame: Any, facts: Facts, words: tuple[Any, Facts, Mapping[str, str]])
 
 
 def sentences(frame: Any, facts: Facts) -> list[str]:
-    """What a statement says of the population behind a release that was asked for one."""
+    """Sentences of a statement on the population behind a release that was asked for one."""
     said = []
     for name, (_, low, high) in intervals_of(frame, facts, "a statement on its population").items():
         if low.size == 1 and np.isfinite([low[0], high[0]]).all():

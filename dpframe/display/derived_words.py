@@ -36,7 +36,7 @@ def statement_of(facts: Mapping[str, Any], frame: Any, unit: str | None = None) 
 
 
 def _test_words(frame: Any) -> str:
-    """What a test of independence says."""
+    """The result of a test of independence, as a sentence."""
     p_value, degrees = (float(build.numbers(frame, name)[0]) for name in ("p_value", "degrees"))
     return (
         f"If both columns were independent, a table at least as far from it would be seen with chance {p_value:.2g} "

@@ -1,4 +1,4 @@
-"""Which released numbers are of an independent sample of units, so that they tell of the population behind them."""
+"""Released numbers of an independent sample of units, which tell of the population behind them."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ import pytest
 
 import dpframe as dpf
 from dpframe.accessor import options, private_frame
-from dpframe.accessor.options import OPTIONS, REFUSED, CallOptions, DenoiserName, options_of
+from dpframe.accessor.options import OPTIONS, REFUSED, CallOptions, DenoiserName, SampledOptions, options_of
 from dpframe.denoise.by_name import DENOISERS
 
 VERBS = {
@@ -143,13 +143,13 @@ def test_agg_is_typed_as_other_verbs():
         if isinstance(node, ast.FunctionDef) and node.name == "agg"
     ]
     typed = {one.arg: ast.unparse(one.annotation) for one in stub.args.kwonlyargs}
-    assert typed == {name: one.__forward_arg__ for name, one in CallOptions.__annotations__.items()}
+    assert typed == {name: one.__forward_arg__ for name, one in SampledOptions.__annotations__.items()}
 
 
 def test_every_type_is_of_options_of_the_table():
     for kind in (CallOptions, options.ModeOptions, options.ContributionsOptions, options.EcdfOptions):
         assert set(kind.__annotations__) <= set(OPTIONS)
-    assert set(CallOptions.__annotations__) == set(OPTIONS)
+    assert set(SampledOptions.__annotations__) == set(OPTIONS)
 
 
 @pytest.mark.slow

@@ -328,5 +328,5 @@ def test_stored_answers_tell_population_apart(tmp_path):
     rows, asked = _shop(), {"epsilon": 1.0, "label": "n", "snapshot": "1", "ledger": ledger}
     first = rows.dp.count(**asked)
     assert rows.dp.count(**asked).equals(first)
-    with pytest.raises(dpf.InvalidArgument):
+    with pytest.raises(dpf.LedgerError, match=r"population differs"):
         rows.dp.count(**asked, population=True)
