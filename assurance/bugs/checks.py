@@ -108,7 +108,7 @@ CHECKS = (
     ),
     bug(
         "checks",
-        "plans together decide at the price of their previews",
+        "plans together decide at the cost of their previews",
         "joint._asked",
         "plan.checks or plan.unseen for name",
         "plan.checks for name",

@@ -187,7 +187,7 @@ def joint_plan(
 
 
 def _asked(calls: Mapping[str, Plan], dropped: Mapping[str, PlannedChecks]) -> dict[str, AskedChecks]:
-    """The checks of each plan, also of one whose own price is too small for them: the price of all decides."""
+    """The checks of each plan, also of one whose own cost is too small for them: the cost of all decides."""
     wanted = {name: plan.checks or plan.unseen for name, plan in calls.items() if name not in dropped}
     return {name: checks.asked for name, checks in wanted.items() if checks is not None}
 
