@@ -93,7 +93,7 @@ CHECKS = (
     bug(
         "checks",
         "a call that says nothing is known by its noise with checks",
-        "facts_of",
+        "facts.facts_of",
         "list(plan.known_by or plan.noises)",
         "list(plan.noises)",
         STORED,
@@ -108,10 +108,10 @@ CHECKS = (
     ),
     bug(
         "checks",
-        "plans together decide at the price of their previews",
-        "joint_plan",
-        "(wanted := plan.checks or plan.unseen)",
-        "(wanted := plan.checks)",
+        "plans together decide at the cost of their previews",
+        "joint._asked",
+        "plan.checks or plan.unseen for name",
+        "plan.checks for name",
         TOGETHER,
     ),
     bug(

@@ -39,7 +39,7 @@ WIDEST = 0.5  # of the interval of a share: what is less certain is measured onl
 
 @dataclass(frozen=True)
 class AskedChecks:
-    """What a call, or its ledger, asks of its checks: the share of the budget, and whether that is what all calls take.
+    """The checks that a call, or its ledger, asks for: their share of the budget, and whether all calls take it.
 
     `boolean` are the columns whose dtype says that nothing is clipped to [0, 1].
     """

@@ -14,7 +14,7 @@ from dpframe.display import listing, pages
 from dpframe.exact import Amount, down, root_down, typed_down
 from dpframe.mechanisms import gaussian_curve
 from dpframe.planning.call import Calibration
-from dpframe.planning.check_pricing import PlannedChecks, line_of_checks, line_of_none, planned_checks
+from dpframe.planning.check_pricing import AskedChecks, PlannedChecks, line_of_checks, line_of_none, planned_checks
 from dpframe.planning.plan import Plan
 from dpframe.planning.price import AUTO, Priced, is_pure, noises_of, parts_of
 from dpframe.planning.sensitivity import reaches
@@ -138,11 +138,7 @@ def joint_plan(
     of_name = weights_of({} if weights is None else weights, list(calls), "plan")
     pure = {name: _is_pure(plan.query, by_noise[name], price, accounting, limit) for name, plan in calls.items()}
     query = {name: plan.query.under(pure[name]) for name, plan in calls.items()}
-    asked = {
-        name: wanted.asked
-        for name, plan in calls.items()
-        if name not in dropped and (wanted := plan.checks or plan.unseen) is not None
-    }
+    asked = _asked(calls, dropped)
     of_checks = {name: asked[name].share if name in asked else Fraction(0) for name in calls}
     shares = {  # the last of each is that of its checks
         name: (
@@ -188,6 +184,12 @@ def joint_plan(
         more: dict[str, Any] = {"together": tuple(calls), "call": plan.call, "unseen": dropped.get(name)}
         plans[name] = priced.plan(plan.asked, plan.unit, accounting, **more)
     return JointPlan(plans, _unit_of_all([plan.unit for plan in calls.values()]), accounting, amount, cost)
+
+
+def _asked(calls: Mapping[str, Plan], dropped: Mapping[str, PlannedChecks]) -> dict[str, AskedChecks]:
+    """The checks of each plan, also of one whose own cost is too small for them: the cost of all decides."""
+    wanted = {name: plan.checks or plan.unseen for name, plan in calls.items() if name not in dropped}
+    return {name: checks.asked for name, checks in wanted.items() if checks is not None}
 
 
 def _unit_of_all(units: Sequence[PrivacyUnit]) -> PrivacyUnit:
