@@ -9,7 +9,7 @@ from dpframe.display.statements import is_pairs
 from dpframe.errors import InvalidArgument, InvalidType, shown
 from dpframe.errors.tracebacks import trimmed
 from dpframe.frames import build, changes, foreign
-from dpframe.frames.marks import public
+from dpframe.frames.build import public
 from dpframe.release import provenance
 
 PARTS_OF_LABELS = ("columns", "values")

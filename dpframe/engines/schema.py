@@ -70,16 +70,6 @@ def columns_of(query: Query, unit: PrivacyUnit) -> list[str]:
     return list(dict.fromkeys(name for name in columns if name is not None))
 
 
-def dtypes_of(frame: Any, columns: list[str]) -> list[str]:
-    """Their dtypes, as text."""
-    if is_pandas(frame):
-        return [_without_levels(frame[name].dtype) for name in columns]
-    if is_polars(frame):
-        return [repr(frame.collect_schema()[name]) for name in columns]
-    schema = source_of(frame).schema
-    return [repr((schema[name].dtype, schema[name].polars)) for name in columns]
-
-
 def dtypes_of_all(frame: Any) -> Hashable:
     """The names and dtypes of all columns of a frame, lazy ones by their schema; None of any other table."""
     if isinstance(frame, pl.LazyFrame):
@@ -105,19 +95,8 @@ def emptied(frame: Any, columns: list[str]) -> Any:
             if isinstance(column.dtype, pandas.CategoricalDtype):
                 series[name] = pandas.Series(pandas.Categorical([], categories=[]))
         return pandas.DataFrame(series)
-    schema: dict[str, Any]
-    if is_polars(frame):
-        known = frame.collect_schema()
-        schema = {name: known[name] for name in columns}
-    else:
-        known = source_of(frame).schema
-        schema = {name: known[name].polars for name in columns}
-    return pl.DataFrame(schema=schema)
-
-
-def is_polars(frame: Any) -> bool:
-    """Tell whether it is one of Polars' own."""
-    return isinstance(frame, (pl.DataFrame, pl.LazyFrame))
+    known = source_of(frame).schema
+    return pl.DataFrame(schema={name: known[name].polars for name in columns})
 
 
 def _dtype(dtype: Any) -> Hashable:
@@ -126,11 +105,6 @@ def _dtype(dtype: Any) -> Hashable:
         return dtype
     is_categorical = isinstance(dtype, sys.modules["pandas"].CategoricalDtype)
     return (type(dtype), "category" if is_categorical else repr(dtype))
-
-
-def _without_levels(dtype: Any) -> str:
-    """The dtype as text; of a pandas Categorical no more than that it is one."""
-    return "category" if isinstance(dtype, sys.modules["pandas"].CategoricalDtype) else f"{type(dtype)} {dtype}"
 
 
 def check_quiet(frame: Any = None) -> None:
@@ -182,11 +156,11 @@ def check(frame: Any, query: Query, unit: PrivacyUnit) -> Query:
     else:
         resolved = replace(query, keys=_checked(source, query.keys))
     resolved = resolved.each(
-        lambda one: one.resolved(lambda axis: _checked_axis(source, axis)) if isinstance(one, Tables) else one
+        lambda one: one.resolved(lambda axis: CHECKS[axis.coding](source, axis)) if isinstance(one, Tables) else one
     )
     for total in query.of_cells:
         if isinstance(total, VectorTotal) and isinstance(total.vector, Matches):
-            _checked_axis(source, total.vector.axis)
+            CHECKS[total.vector.axis.coding](source, total.vector.axis)
         for name in total.columns:
             column = source.column(name)
             if isinstance(total, DistinctTotal) and column.identity is None:
@@ -246,7 +220,7 @@ def _refuse_results(names: list[str], asked: set[str]) -> None:
 
 
 def _checked(source: Source, keys: Keys) -> Keys:
-    return replace(keys, axes=tuple(_checked_axis(source, axis) for axis in keys.axes))
+    return replace(keys, axes=tuple(CHECKS[axis.coding](source, axis) for axis in keys.axes))
 
 
 def _checked_found(source: Source, query: Query, unit: PrivacyUnit) -> Query:
@@ -271,11 +245,6 @@ def _checked_units(source: Source, grid: Keys) -> Keys:
         if column.identity is None:
             raise WrongDtype(_identity_words(name, column, "be grouped by"))
     return grid
-
-
-def _checked_axis(source: Source, axis: Axis) -> Axis:
-    """An axis as the schema has it: with the keys that a dtype declares."""
-    return CHECKS[axis.coding](source, axis)
 
 
 def _of_dtype(source: Source, axis: DtypeAxis) -> KeyAxis:
@@ -307,7 +276,7 @@ def _checked_keys(source: Source, axis: KeyAxis) -> KeyAxis:
     return axis
 
 
-CHECKS: Mapping[Coding, Callable[[Source, Any], Axis]] = {
+CHECKS: Mapping[Coding, Callable[[Source, Any], Axis]] = {  # an axis as the schema has it: with the keys of a dtype
     "dtype": _of_dtype,
     "bins": _checked_bins,
     "keys": _checked_keys,

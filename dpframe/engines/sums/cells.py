@@ -52,11 +52,6 @@ class HalfOpenBins:
     guess: tuple[float, float] | None  # what `near_uniform` says of bins that are not even
 
     @classmethod
-    def of(cls, axis: BinAxis, tick: int) -> Self:
-        """The bins of an axis; `tick` is as for `half_open_edges`."""
-        return cls.between(half_open_edges(axis, tick), axis.outside == "clip")
-
-    @classmethod
     def between(cls, edges: NDArray[Any], closed: bool) -> Self:
         """The bins between edges that are half open as they stand."""
         even = EvenBins.of(edges)
@@ -247,7 +242,11 @@ class Cells:
     @cached_property
     def half_open(self) -> dict[str, HalfOpenBins]:
         """The bins of each column that has some: worked out once, however many blocks of rows there are."""
-        return {axis.column: HalfOpenBins.of(axis, self.source.column(axis.column).tick) for axis in self.bins}
+        found = {}
+        for axis in self.bins:
+            edges = half_open_edges(axis, self.source.column(axis.column).tick)
+            found[axis.column] = HalfOpenBins.between(edges, axis.outside == "clip")
+        return found
 
     def codes(self, table: pl.DataFrame) -> Integers:
         """The row-major number of each row's cell, OUTSIDE where it falls in none."""
