@@ -72,7 +72,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="the mutants whose room and name contain this")
     parser.add_argument("--skip-sound", action="store_true", help="do not run the tests without a bug first")
-    parser.add_argument("--markdown", action="store_true", help="print the table of docs/security.md too")
+    parser.add_argument("--markdown", action="store_true", help="print the table of docs/assurance/security.md too")
     return parser.parse_args()
 
 

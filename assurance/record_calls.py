@@ -367,4 +367,31 @@ def contributions() -> Iterator[Call]:
                 )
 
 
-CALLS = (*releases(), *contributions(), *options(), *previews(), *formulas(), *ledgers(), *refusals())
+def suggested_bounds() -> Iterator[Call]:
+    """Bounds of columns of which nobody knows any."""
+    asks: dict[str, Ask] = {
+        "bounds of a mean": lambda dp, **price: dp.suggest_bounds("age", **price),
+        "bounds of two sums": lambda dp, **price: dp.suggest_bounds("age", "cost", statistic="sum", **price),
+    }
+    for name, ask in asks.items():
+        for unit in ("rows", "patients"):
+            for price in ("laplace", "gdp"):
+                said = PRICES[price]
+                yield Call(
+                    f"{name}; {unit}; {price}",
+                    "suggested_bounds",
+                    partial(asked, ask, said),
+                    partial(ledger, unit, price),
+                )
+
+
+CALLS = (
+    *releases(),
+    *contributions(),
+    *suggested_bounds(),
+    *options(),
+    *previews(),
+    *formulas(),
+    *ledgers(),
+    *refusals(),
+)

@@ -281,6 +281,8 @@ def _paths() -> Iterator[Path]:
         odd=(*ODD["add-remove"], (HIGH, ALONE)),  # of the two cells that replace may move they move one
         half=0.49,
     )
+    yield Path("suggest_bounds", lambda dp, **m: dp.suggest_bounds("x", **m))
+    yield Path("suggest_bounds of two columns", lambda dp, **m: dp.suggest_bounds("x", "z", **m))
     yield Path(
         "agg",
         lambda dp, **m: dp.group_by("g", **two).agg(n=dpf.count(), s=dpf.sum("x", **x), a=dpf.mean("z", **x), **m),
@@ -308,17 +310,22 @@ def _paths() -> Iterator[Path]:
     )
     fewest = {"keys": dpf.discover(delta=KEYS_DELTA, at_least=3)}
     yield Path("discover, of three", lambda dp, **m: _numbers(dp.group_by("g", **fewest), **m), odd=FOUND, keys=True)
-    release, plan = _together("count", "sum", "histogram")
-    yield Path("together", release, plan=plan)
-    release, plan = _together("count", "sum", mechanisms=("laplace", "gaussian"))
-    yield Path("together, mixed", release, plan=plan, noises=gaussian, noised=False, needs_accounting=True)
-    yield Path("replayed", _replayed, plan=_not_replayed, durable=True, units=rows)
+    yield from _several()
     for name, statistic in (("count", dpf.count()), ("sum", dpf.sum("x", **x))):
         release, plan = _stream(statistic)
         yield Path(f"stream of a {name}", release, plan=plan, odd=STREAMED)
     for name, (method, column) in METHODS.items():
         release, plan = _local(method, column)
         yield Path(f"local: {name}", release, plan=plan, noises=pure, noised=False, odd=LOCAL, locally=True)
+
+
+def _several() -> Iterator[Path]:
+    """Ways that are charged once for several answers."""
+    release, plan = _together("count", "sum", "histogram")
+    yield Path("together", release, plan=plan)
+    release, plan = _together("count", "sum", mechanisms=("laplace", "gaussian"))
+    yield Path("together, mixed", release, plan=plan, noises=("gaussian",), noised=False, needs_accounting=True)
+    yield Path("replayed", _replayed, plan=_not_replayed, durable=True, units=("rows",))
 
 
 MECHANISMS: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""The charts of docs/speed.md, from the figures that ``benchmarks.growth`` recorded; nothing is measured here.
+"""The charts of docs/assurance/speed.md, from the figures that ``benchmarks.growth`` recorded; without measuring.
 
 ``python docs/images/draw.py`` draws them.
 """

@@ -2,7 +2,7 @@
 
 Run it from the root of the repository: ``python -m benchmarks.local_model``. The tables are not part of the
 repository; they are looked for in ``../shared/data``. Here each line of a table stands for one person.
-``--picture local.png`` draws a picture such as that of docs/local.md (with the extra ``dpframe[plot]``).
+``--picture local.png`` draws a picture such as that of docs/guide/local.md (with the extra ``dpframe[plot]``).
 """
 
 from __future__ import annotations

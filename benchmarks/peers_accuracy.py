@@ -177,7 +177,7 @@ def quantile_methods(
     words = {"bounds": column.bounds, **column.bounded()}
 
     def ours(**more: Any) -> Callable[[], Any]:
-        ledger = dpf.Ledger(epsilon=1e9, delta=0.5, accounting="basic", unit=column.unit)
+        ledger = dpf.Ledger(epsilon=1e9, delta=0.5, accounting="basic", unit=column.unit, checks=False)
 
         def release() -> Any:
             asked = {"epsilon": epsilon, "ledger": ledger, **words, **more}
@@ -188,7 +188,7 @@ def quantile_methods(
     yield "dpframe", ours()
     yield f"dpframe, delta {DELTA:g}", ours(delta=DELTA)
     if len(q) == 1:
-        ledger = dpf.Ledger(epsilon=1e9, unit=column.unit)
+        ledger = dpf.Ledger(epsilon=1e9, unit=column.unit, checks=False)
         asked = {"epsilon": epsilon, "ledger": ledger, "mechanism": "choice", **words}
         yield "dpframe, choice", lambda: [frame.dp.quantile(column.column, q=q[0], **asked)[0, 0]]
     if peers.has("opendp"):
@@ -221,7 +221,7 @@ def variance_methods(
 
     def ours(neighbors: str, **more: Any) -> Callable[[], float]:
         unit = dpf.PrivacyUnit(column=column.unit, neighbors=neighbors)
-        ledger = dpf.Ledger(epsilon=1e9, delta=0.5, accounting="basic", unit=unit)
+        ledger = dpf.Ledger(epsilon=1e9, delta=0.5, accounting="basic", unit=unit, checks=False)
         words = {"bounds": column.bounds, "epsilon": epsilon, "ledger": ledger, **column.bounded(), **more}
         return lambda: float(frame.dp.variance(column.column, **words)[0, 0])
 
@@ -253,7 +253,7 @@ def top_methods(
     frame: pl.DataFrame, counts: pl.DataFrame, key: str, owner: str | None, epsilon: float
 ) -> Iterator[tuple[str, Callable[[], Sequence[Any]]]]:
     """A unit counts once in each category, in however many it is."""
-    ledger = dpf.Ledger(epsilon=1e9, unit=owner)
+    ledger = dpf.Ledger(epsilon=1e9, unit=owner, checks=False)
     most = {"max_rows": 1, "max_groups": 100} if owner else {}
     categories = counts[key].sort().to_list()  # the order tells nothing
     words = {"k": 10, "categories": categories, "epsilon": epsilon, "ledger": ledger, **most}
@@ -304,7 +304,7 @@ def our_keys(frame: pl.DataFrame, key: str, owner: str | None, epsilon: float, p
     """The number of keys that dpframe finds; with `part` of the delta for Gaussian noise and the rest for the keys."""
     most = {"max_groups": 20} if owner else {}
     noise = {} if part is None else {"delta": KEYS_DELTA * part}
-    ledger = dpf.Ledger(epsilon=1e9, delta=0.5, accounting="basic", unit=owner)
+    ledger = dpf.Ledger(epsilon=1e9, delta=0.5, accounting="basic", unit=owner, checks=False)
     words = {"epsilon": epsilon, "ledger": ledger, **noise, **most}
     found = dpf.discover(delta=KEYS_DELTA * (1.0 - (part or 0.0)), max_keys=1_000 if owner else 1)
     return lambda: len(frame.dp.group_by(key, keys=found).n_units(**words))

@@ -185,10 +185,10 @@ def row_level(rows: int) -> Iterator[Case]:
     frame = _rows_frame(rows)
     sites = [f"site-{place:02d}" for place in range(HOURS)]
     for kind, column, keys in (("integer", "hour", range(HOURS)), ("string", "site", sites)):
-        release = _by_keys(frame, dpf.Ledger(epsilon=PLENTY), column, keys=keys)
+        release = _by_keys(frame, dpf.Ledger(epsilon=PLENTY, checks=False), column, keys=keys)
         yield Case(f"24 {kind} keys, Polars", release, _polars_by(frame, column), AIMS["rows"])
         pandas_frame = _pandas(frame, column, "cost", "age")
-        release = _by_keys(pandas_frame, dpf.Ledger(epsilon=PLENTY), column, keys=keys)
+        release = _by_keys(pandas_frame, dpf.Ledger(epsilon=PLENTY, checks=False), column, keys=keys)
         yield Case(f"24 {kind} keys, pandas", release, _pandas_by(pandas_frame, column), AIMS["pandas"])
 
 
@@ -274,7 +274,7 @@ def _user_releases(frame: Any, column: str) -> Iterator[tuple[str, Action]]:
     unit = dpf.PrivacyUnit(column=column, max_rows=3, max_groups=2)
     keys = {"ward": [f"ward-{place:02d}" for place in range(WARDS)], "hour": range(HOURS)}
     for noise, delta in (("Laplace", 0), ("Gaussian", 1e-6)):  # what basic and gdp accounting choose by default
-        ledger = dpf.Ledger(epsilon=PLENTY, delta=delta, unit=unit)
+        ledger = dpf.Ledger(epsilon=PLENTY, delta=delta, unit=unit, checks=False)
         yield noise, _by_keys(frame, ledger, "ward", "hour", keys=keys)
 
 
@@ -288,7 +288,7 @@ def _by_keys(frame: Any, ledger: dpf.Ledger, *by: str, keys: Any) -> Action:
 
 
 def _histogram(frame: Any, column: Any, bins: Any, limits: Any, **more: Any) -> Action:
-    ledger = dpf.Ledger(epsilon=PLENTY)
+    ledger = dpf.Ledger(epsilon=PLENTY, checks=False)
     return lambda: frame.dp.histogram(column, bins=bins, range=limits, epsilon=1.0, ledger=ledger, **more)
 
 
@@ -352,7 +352,7 @@ def small_releases() -> list[Figure]:
     figures = []
     for accounting, delta in (("basic", 0), ("gdp", 1e-6)):
         for library, given in frames.items():
-            ledger = dpf.Ledger(epsilon=PLENTY, delta=delta)
+            ledger = dpf.Ledger(epsilon=PLENTY, delta=delta, checks=False)
             for name, action in _small(given, ledger).items():
                 taken = [_milliseconds(action) for _ in range(SMALL_CALLS)]
                 words = f"{name}, {library}, {accounting}"

@@ -26,7 +26,7 @@ PLAIN = "import numpy, polars"
 TABLE = "; table = polars.DataFrame({{'g': numpy.arange({rows}) % 4, 'x': numpy.arange({rows}) / {rows}}})"
 ASK = (
     "; import dpframe as dpf; table.dp.group_by('g', keys=range(4)).agg(n=dpf.count(), x=dpf.sum('x', bounds=(0, 1)), "
-    "epsilon=1, ledger=dpf.Ledger(epsilon=1)"
+    "epsilon=1, ledger=dpf.Ledger(epsilon=1, checks=False)"
 )
 FIRST = {
     "1,000 rows, denoise=None": (1_000, ASK + ", denoise=None)"),
@@ -74,9 +74,9 @@ def small_calls(table: Any) -> dict[str, Callable[[], Any]]:
     """Releases of a small table."""
     import dpframe as dpf
 
-    paid = {"epsilon": 1.0, "ledger": dpf.Ledger(epsilon=1e9)}
+    paid = {"epsilon": 1.0, "ledger": dpf.Ledger(epsilon=1e9, checks=False)}
     people = dpf.PrivacyUnit(column="u", max_rows=3, max_groups=2)
-    for_people = {"epsilon": 1.0, "ledger": dpf.Ledger(epsilon=1e9, unit=people)}
+    for_people = {"epsilon": 1.0, "ledger": dpf.Ledger(epsilon=1e9, unit=people, checks=False)}
     by = table.dp.group_by("g", keys=KEYS)
     three = {"n": dpf.count(), "s": dpf.sum("x", bounds=BOUNDS), "m": dpf.mean("x", bounds=BOUNDS)}
     return {

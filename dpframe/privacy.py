@@ -57,8 +57,8 @@ class PrivacyUnit:
     Notes
     -----
     A unit with more rows than this is not cut off: all its rows count with one weight below 1
-    (see ``docs/privacy.md``), so answers lean toward units with few rows. Fitting bounds differ from question to
-    question, so every call takes `max_rows` and `max_groups` of its own; a ledger protects the same unit whatever
+    (see ``docs/assurance/privacy.md``), so answers lean toward units with few rows. Fitting bounds differ from question
+    to question, so every call takes `max_rows` and `max_groups` of its own; a ledger protects the same unit whatever
     they are. Where only one of them is given, by the call or here, the other is 1.
 
     Examples

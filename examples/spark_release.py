@@ -1,7 +1,7 @@
 """A table of Apache Spark: executors add up their own rows, and noisy totals alone come back.
 
 Run it with ``python examples/spark_release.py FOLDER``; it wants ``pip install dpframe[spark]`` and Java 17. On a
-cluster, dpframe must be installed on the executors too; see docs/engines.md for the settings.
+cluster, dpframe must be installed on the executors too; see docs/reference/engines.md for the settings.
 """
 
 from __future__ import annotations

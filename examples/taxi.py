@@ -1,7 +1,7 @@
 """A private heat map of taxi pick-ups: counts for each junction of a city, denoised along its roads.
 
 After section 5.3 of Balle and Wang (ICML 2018). Run it with ``python examples/taxi.py FOLDER --maps``; ``--repeats 12
---epsilons 0.1 0.5 1 2 5 10`` measures the figures of docs/taxi.md. It reads the New York City sample in
+--epsilons 0.1 0.5 1 2 5 10`` measures the figures of docs/assurance/taxi.md. It reads the New York City sample in
 ``../shared/data`` where that is there, and otherwise makes up a small town.
 """
 

@@ -1,4 +1,4 @@
-"""The tables of docs/engines.md: which verbs and which dtypes each engine takes.
+"""The tables of docs/reference/engines.md: which verbs and which dtypes each engine takes.
 
 `tests/engines/test_engine_tables.py` holds the page to them. `python -m tests.engine_tables` writes them anew. Verbs
 are asked of a small table of each engine; dtypes are shown to the schema check as tables without rows.
@@ -26,7 +26,7 @@ from dpframe.queries.query import Query
 from dpframe.queries.statistics import Count, sum
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "engines.md"
+PAGE = ROOT / "docs" / "reference" / "engines.md"
 MARKS = {
     name: (f"<!-- {name}: python -m tests.engine_tables -->\n", f"<!-- end of {name} -->\n")
     for name in ("verbs", "dtypes")
@@ -84,7 +84,7 @@ def calls() -> ModuleType:
     return module
 
 
-def answers(frame: Any, verb: str, call: dict[str, Any], more: dict[str, Any]) -> bool:
+def answers(frame: Any, verb: str, call: dict[str, Any], more: dict[str, Any], columns: tuple[str, ...] = ()) -> bool:
     """Tell whether an engine answers a verb; a refusal must come before the charge."""
     unit = dpf.PrivacyUnit("patient", max_rows=1, max_groups=1)
     ledger = dpf.Ledger(epsilon=MANY, unit=dpf.PrivacyUnit(neighbors="replace") if verb == LOCAL else unit, **more)
@@ -95,7 +95,7 @@ def answers(frame: Any, verb: str, call: dict[str, Any], more: dict[str, Any]) -
         elif verb == LOCAL:
             dpf.of(frame).local.randomize("age", method=dpf.local.Mean((0, 100), epsilon=1), ledger=ledger)
         else:
-            getattr(dpf.of(frame), verb)(**call, **more, epsilon=1.0, ledger=ledger)
+            getattr(dpf.of(frame), verb)(*columns, **call, **more, epsilon=1.0, ledger=ledger)
     except DpframeError:
         assert ledger.spent.epsilon == 0
         return False
@@ -108,7 +108,9 @@ def verbs(make: Callable[[pl.DataFrame], Any]) -> dict[str, str]:
     frame = make(known.FRAME)
     asked = {**known.CALLS, LOCAL: {}, STREAM: {}}
     return {
-        f"`{verb}`": "yes" if answers(frame, verb, asked[verb], known.MORE.get(verb, {})) else "no"
+        f"`{verb}`": "yes"
+        if answers(frame, verb, asked[verb], known.MORE.get(verb, {}), known.COLUMNS.get(verb, ()))
+        else "no"
         for verb in sorted(asked)
     }
 

@@ -11,6 +11,7 @@ from pathlib import Path
 ROOMS: dict[str, tuple[float, str]] = {
     "__main__": (10, "python -m dpframe"),
     "__init__": (9, "public names"),
+    "mypy": (9, "a plugin for mypy: the type of .dp"),
     "_names": (8.9, "where public names live"),
     "cli": (9, "the command line"),
     "jobs": (8.5, "a job file: its table, ledger, releases and outputs; planned as a whole, then run"),
@@ -18,7 +19,7 @@ ROOMS: dict[str, tuple[float, str]] = {
     "accessor": (8, "df.dp: a call becomes a Call"),
     "local": (8, "the local model"),
     "audit": (8, "audits"),
-    "testing": (8, "contract checks for extensions"),
+    "testing": (8, "contract checks for extensions; contexts for tests of one's own pipeline"),
     "derived": (7.5, "numbers computed of released ones, with the exact law of their noise and a record of their own"),
     "release": (7, "the path: check, charge, measure, add noise, denoise, build; together; replay; provenance"),
     "ledger": (6, "the one mutable thing, with its stores, entries, heads and the words of a statement"),
@@ -40,7 +41,7 @@ ROOMS: dict[str, tuple[float, str]] = {
     "_version": (0, "the version"),
 }
 # Modules that are no folder.
-TOP = {"__init__", "__main__", "_names", "_version", "errors", "exact", "privacy", "testing"}
+TOP = {"__init__", "__main__", "_names", "_version", "errors", "exact", "mypy", "privacy", "testing"}
 
 DATAFRAMES = {"narwhals", "pandas", "polars", "pyarrow"}
 KNOW_DATAFRAMES = {"engines", "frames"}

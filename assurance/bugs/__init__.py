@@ -31,6 +31,7 @@ from assurance.bugs.sensitivity import SENSITIVITY
 from assurance.bugs.stated import STATED
 from assurance.bugs.statistics import STATISTICS
 from assurance.bugs.streams import STREAMS
+from assurance.bugs.suggestions import SUGGESTIONS
 from assurance.bugs.units import UNITS
 from assurance.bugs.witness import WITNESSES
 
@@ -65,4 +66,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *CHECKS,
     *WITNESSES,
     *DERIVED,
+    *SUGGESTIONS,
 )

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from assurance.bugs.seeding import bug
 
-NEIGHBORS = "test_checks.py::test_neighbors_move_the_numbers_by_no_more_than_is_stated"
-PLAIN = "test_checks.py::test_indicators_are_those_of_plain_python"
-PAIRS = "test_checks.py::test_a_pair_of_one_column_counts_once_where_rows_come_and_go"
+NEIGHBORS = "test_checks_table.py::test_neighbors_move_the_numbers_by_no_more_than_is_stated"
+PLAIN = "test_checks_table.py::test_indicators_are_those_of_plain_python"
+PAIRS = "test_checks_table.py::test_a_pair_of_one_column_counts_once_where_rows_come_and_go"
 COSTS = "test_checks.py::test_the_whole_call_costs_what_was_offered"
 CHARGED = "test_checks.py::test_every_noise_that_is_drawn_is_charged"
+LISTED = "test_checks_table.py::test_every_pair_of_a_verb_and_a_number_is_listed"
+NOTHING = "test_checks.py::test_checks_that_would_tell_nothing_are_measured_only_for_who_asks"
+TOGETHER = "test_checks.py::test_plans_that_are_released_together_decide_at_the_price_of_the_whole"
+STORED = "test_checks.py::test_an_answer_that_was_stored_without_checks_is_the_answer_of_a_call_that_says_nothing"
 SAID = "test_checks.py::test_an_answer_that_bounds_made_wrong_says_so_everywhere"
 
 CHECKS = (
@@ -16,8 +20,8 @@ CHECKS = (
         "checks",
         "a pair counts once under replace too",
         "Checks.moved",
-        "return numbers - 1  # the number of units stays",
-        "return numbers - 1 - len(self.between)",
+        "return numbers - self.counts_units  # the number of units stays",
+        "return numbers - self.counts_units - len(self.between)",
         NEIGHBORS,
         PAIRS,
     ),
@@ -66,7 +70,7 @@ CHECKS = (
         "checks",
         "answers that take the whole price beside their checks",
         "priced",
-        "shares, reach = shares_of(query, weights, 1 - checks), reaches(query, unit)",
+        "shares, reach = shares_of(query, weights, rest), reaches(query, unit)",
         "shares, reach = shares_of(query, weights), reaches(query, unit)",
         COSTS,
     ),
@@ -85,5 +89,53 @@ CHECKS = (
         'above = row["what"] == "above"',
         "above = False",
         SAID,
+    ),
+    bug(
+        "checks",
+        "a call that says nothing is known by its noise with checks",
+        "facts_of",
+        "list(plan.known_by or plan.noises)",
+        "list(plan.noises)",
+        STORED,
+    ),
+    bug(
+        "checks",
+        "what tells nothing is measured all the same",
+        "PlannedChecks.tell_nothing",
+        "return self.asked.by_default and size is not None",
+        "return False and size is not None",
+        NOTHING,
+    ),
+    bug(
+        "checks",
+        "plans together decide at the price of their previews",
+        "joint_plan",
+        "(wanted := plan.checks or plan.unseen)",
+        "(wanted := plan.checks)",
+        TOGETHER,
+    ),
+    bug(
+        "checks",
+        "subtotals cut by the norm of groups alone",
+        "_rules",
+        "if p != 1 and query.subtotals is not None:",
+        "if p == 3 and query.subtotals is not None:",
+        LISTED,
+    ),
+    bug(
+        "checks",
+        "rows of all groups of a unit are one group's",
+        "CheckTask._by_group",
+        "return sums or any(",
+        "return sums and any(",
+        PLAIN,
+    ),
+    bug(
+        "checks",
+        "the number of units is told where it is no denominator",
+        "Checks.counts_units",
+        "return self.outside or bool(self.rules)",
+        "return True",
+        LISTED,
     ),
 )

@@ -9,6 +9,7 @@ ROUNDED = "test_rounding.py::test_every_interval_holds_what_it_held"
 TABLES = "test_result_tables.py"
 PICTURES = "test_honest_pictures.py"
 VIEW = "test_one_view.py"
+LETTERS = "test_reports.py"
 
 REPORTS: tuple[Mutant, ...] = (
     bug(
@@ -138,6 +139,66 @@ REPORTS: tuple[Mutant, ...] = (
         "return min(least, MOST_TIMES)",
         "return min(most, MOST_TIMES)",
         f"{VIEW}::test_what_fits_is_what_is_taken",
+    ),
+    bug(
+        "reports",
+        "noise that stretches the colors of a map",
+        "drawing._reach",
+        'told = [cell["value"] for cell in panel.cells if "noisy" not in cell]',
+        'told = [cell["value"] for cell in panel.cells]',
+        f"{PICTURES}::test_a_tile_that_tells_nothing_is_crossed_out_and_stretches_no_colors",
+    ),
+    bug(
+        "reports",
+        "a point that tells nothing as one that does",
+        "result_charts.interval",
+        'noisy = {"noisy": True} if made.noisy[0] else {}',
+        "noisy: dict[str, bool] = {}",
+        f"{PICTURES}::test_a_point_that_tells_nothing_is_hollow",
+    ),
+    bug(
+        "reports",
+        "own words of a report as markup",
+        "report_page._spans",
+        'return "".join([*made, text(words[last:])])',
+        'return "".join([*made, words[last:]])',
+        f"{LETTERS}::test_own_words_are_text_whatever_they_hold",
+    ),
+    bug(
+        "reports",
+        "own words in place of the words that a release is not private",
+        "spending._warned",
+        'return report_page.paragraph(warning, "warning") if warning else ""',
+        'return ""',
+        f"{LETTERS}::test_a_release_that_is_not_private_says_so_above_own_words",
+    ),
+    bug(
+        "reports",
+        "an appendix that stands first",
+        "report.page",
+        """{body}
+{_appendix(sections, budget)}
+""",
+        """{_appendix(sections, budget)}
+{body}
+""",
+        f"{LETTERS}::test_what_was_found_stands_first_and_how_it_was_made_last",
+    ),
+    bug(
+        "reports",
+        "words of a job's report that are checked after the charge",
+        "planning_jobs._check_report",
+        "if name not in known:",
+        "if False:",
+        f"{LETTERS}::test_a_report_that_cannot_be_written_is_refused_before_the_charge",
+    ),
+    bug(
+        "reports",
+        "a picture with the colors of a light page alone",
+        "report_page.picture",
+        "for side in (0, 1)]",
+        "for side in (0, 0)]",
+        "test_pages_in_a_browser.py::test_a_report_as_people_see_it",
     ),
     bug(
         "reports",

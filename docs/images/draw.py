@@ -153,6 +153,7 @@ def growth(axis: str) -> Any:
 
 PICTURES: dict[str, Callable[[], Any]] = {
     **{f"growth-{axis}": partial(growth, axis) for axis in growth_charts.ACROSS},
+    "first": lambda: result("first"),  # the release of the README, whose table is printed there
     "age": lambda: result("age"),
     "religious": lambda: result("religious"),
     "age_and_marriage": lambda: result("age_and_marriage"),

@@ -54,6 +54,9 @@ def _check_call(verb: str, signature: inspect.Signature, positional: tuple[Any, 
         if isinstance(value, Statistic):
             raise InvalidType(_option_words(name))
     by_position = [p for p in signature.parameters.values() if p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
+    several = signature.parameters.get("columns")
+    if several is not None and several.kind is inspect.Parameter.VAR_POSITIONAL:
+        return
     if len(positional) > len(by_position) and arguments[0] == "columns":
         names = f"[{', '.join(map(shown, positional[1:]))}]"
         raise InvalidType(f"columns must be one list, not several arguments. Write {verb}({names}, ...).")

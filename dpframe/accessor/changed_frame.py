@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Self
 
+from dpframe.display import layout
 from dpframe.display.statements import is_pairs
-from dpframe.errors import InvalidArgument, InvalidType, shown
+from dpframe.errors import InvalidArgument, shown
 from dpframe.errors.tracebacks import trimmed
 from dpframe.frames import build, changes, foreign
 from dpframe.frames.build import public
 from dpframe.release import provenance
 
-PARTS_OF_LABELS = ("columns", "values")
 Labels = Mapping[str, Mapping[str, Any]]  # {"columns": {name: word}, "values": {column: {key: word}}}
 
 
@@ -47,17 +47,7 @@ class ChangedFrame:
         """The result as `labels` call its columns and keys: what charts, tables and pages show."""
         if labels is None:
             return self
-        if not isinstance(labels, Mapping):
-            raise InvalidType(
-                f"labels must be a dict, not {shown(labels, kind=True)}. "
-                'Write labels={"columns": {"n": "People"}, "values": {"sex": {0: "Men"}}}.'
-            )
-        for name in labels:
-            if name not in PARTS_OF_LABELS:
-                raise InvalidArgument(
-                    f'labels must have the parts "columns" and "values" (in 0.2 it was flat), not {shown(name)}. '
-                    f'Write labels={{"columns": {{{shown(name)}: {shown(labels[name])}}}}}.'
-                )
+        layout.check_labels(labels)
         values, columns = labels.get("values"), labels.get("columns")
         if not values and not columns and isinstance(values or {}, Mapping) and isinstance(columns or {}, Mapping):
             return self

@@ -7,8 +7,9 @@ from typing import Any
 from dpframe.accessor.joined import parts_of
 from dpframe.accessor.released_frame import ReleasedFrame
 from dpframe.derived.record import shown
-from dpframe.display import derived_words, report_page, result_charts, result_tables, rounding, table_formats
+from dpframe.display import derived_words, result_charts, result_tables, rounding, table_formats
 from dpframe.display.layout import Asked
+from dpframe.display.report import Section
 from dpframe.errors import InvalidArgument
 from dpframe.errors.tracebacks import trimmed
 from dpframe.release import provenance
@@ -26,6 +27,9 @@ NOT_HERE = (
     "difference",
     "change",
 )
+
+
+OFFERED = "provenance, plot, table, statement, write_parquet, write_html"
 
 
 class DerivedFrame(ReleasedFrame):
@@ -74,7 +78,7 @@ class DerivedFrame(ReleasedFrame):
         frame, facts = self._shown()
         return derived_words.statement_of(facts, frame, unit)
 
-    def _sections(self, *, charts: bool, labels: Any = None, named: Any = None) -> list[report_page.Section]:
+    def _sections(self, *, charts: bool, labels: Any = None, named: Any = None) -> list[Section]:
         """A section for each part, for pages."""
         sections = []
         for frame, facts in parts_of(self._frame):
@@ -86,7 +90,8 @@ class DerivedFrame(ReleasedFrame):
         return sections
 
     def __repr__(self) -> str:
-        return "<.dp of numbers computed from releases: provenance, plot, table, statement, write_parquet, write_html>"
+        stamp = f"{self._facts['warning']}; " if "warning" in self._facts else ""
+        return f"<.dp of numbers computed from releases: {stamp}{OFFERED}>"
 
 
 def _look(digits: Any = "error", **rest: Any) -> result_tables.Look:

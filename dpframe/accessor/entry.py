@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from dpframe.accessor import listed_verbs
 from dpframe.accessor.derived_frame import DerivedFrame
@@ -18,6 +18,11 @@ from dpframe.frames.kinds import Library, checked_frame
 
 if TYPE_CHECKING:
     from dpframe.frames.kinds import PandasFrame, PolarsFrame, PolarsLazyFrame
+
+    F = TypeVar("F")
+
+    class Accessor(PrivateFrame[F], ReleasedFrame):
+        """The type of ``.dp`` under `dpframe.mypy`: of a frame of which nobody knows yet whether it is a result."""
 
 
 @overload
@@ -49,7 +54,7 @@ def of(frame: Any, like: Library | None = None) -> PrivateFrame[Any] | ReleasedF
     frame : DataFrame, LazyFrame, Table, Dataset, relation or engine
         Of pandas or Polars; a pyarrow Table; a pyarrow Dataset or a DuckDB relation, which are read in batches; a
         DataFrame of Apache Spark or of Dask, which its workers read; a narwhals frame of one of these; or an engine of
-        your own (see ``docs/engines.md``). Results of all but pandas, Spark and Dask are of Polars.
+        your own (see ``docs/reference/engines.md``). Results of all but pandas, Spark and Dask are of Polars.
     like : {"pandas", "polars"}, optional
         The library of the results; by default pandas for pandas, Spark and Dask, and Polars for any other.
 
@@ -77,7 +82,7 @@ def of(frame: Any, like: Library | None = None) -> PrivateFrame[Any] | ReleasedF
       spread   histogram, ecdf, mode, top_k
       relate   covariance, correlation, marginals
       group    group_by, agg
-      plan     preview, contributions, local
+      plan     preview, suggest_bounds, contributions, local
     """
     frame = checked_frame(frame)
     dp = accessor(frame)

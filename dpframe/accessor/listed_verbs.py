@@ -18,7 +18,7 @@ OF_FRAMES: Mapping[str, Sequence[str]] = {
     "spread": ("histogram", "ecdf", "mode", "top_k"),
     "relate": ("covariance", "correlation", "marginals"),
     "group": ("group_by", "agg"),
-    "plan": ("preview", "contributions", "local"),
+    "plan": ("preview", "suggest_bounds", "contributions", "local"),
 }
 OF_RESULTS: Mapping[str, Sequence[str]] = {
     "show": ("plot", "table", "statement", "errors", "provenance"),

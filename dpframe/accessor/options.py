@@ -91,6 +91,13 @@ class ContributionsOptions(Asked, Noisy, total=False):
     order: bool | None
 
 
+class SuggestOptions(Bounded, total=False):
+    """Options of ``suggest_bounds``."""
+
+    delta: Number | None
+    mechanism: Noise
+
+
 class EcdfOptions(Bounded, Noisy, total=False):
     """Options of ``ecdf``."""
 
@@ -172,16 +179,16 @@ OPTIONS = {
     "mechanism": Option(
         None,
         '{"laplace", "gaussian", "auto", "choice"} or callable, optional',
-        """The noise. By default Gaussian noise if there is a delta, and Laplace noise if not (``docs/noise.md``);
-        ``"auto"`` takes the one with the least variance. For one quantile of the whole frame, ``"choice"`` adds no
-        noise and chooses it by ranks.""",
+        """The noise. By default Gaussian noise if there is a delta, and Laplace noise if not
+        (``docs/assurance/noise.md``); ``"auto"`` takes the one with the least variance. For one quantile of the whole
+        frame, ``"choice"`` adds no noise and chooses it by ranks.""",
     ),
     "denoise": Option(
         "default",
         'str, callable, list of them, or None, default "default"',
         """Work on the noisy numbers, which costs no privacy: the name of a denoiser, a function ``(values, noise) ->
         values``, or several, one after the other. ``"default"`` is ``"auto"`` where the answer is a table
-        (histograms, group-bys), and None, nothing, where it is a single number (``docs/denoising.md``).""",
+        (histograms, group-bys), and None, nothing, where it is a single number (``docs/assurance/denoising.md``).""",
     ),
     "keep_noisy": Option(
         True,
@@ -244,7 +251,7 @@ OPTIONS = {
         None,
         "str, optional",
         """A name for the state of the data: a week, a commit. With a label, a durable ledger stores the answer, and
-        the same call on the same snapshot returns it at no cost (``docs/ledger.md``).""",
+        the same call on the same snapshot returns it at no cost (``docs/assurance/ledger.md``).""",
     ),
     "max_cells": Option(
         MOST_CELLS,
@@ -255,8 +262,10 @@ OPTIONS = {
         "auto",
         '{"auto", True, False} or float, default "auto"',
         """Measure what the bounds leave out, privately in the same call: how many rows or units have values beyond
-        their bounds, are in no declared cell, or contribute more than may count. True, or the share of the budget that
-        they take, True being 0.05 (``docs/checks.md``). See ``.dp.checks()`` of the result.""",
+        their bounds, are in no declared cell, or contribute more than may count. They take 0.05 of the budget of the
+        call, or the share that is given here. ``"auto"`` measures them where something can be clipped or cut, unless
+        `size` says that they would tell nothing; True in any case, False never (``docs/guide/checks.md``). See
+        ``.dp.checks()`` of the result.""",
     ),
     "memory": Option(
         None,
@@ -264,7 +273,7 @@ OPTIONS = {
         """\
 For a table that is read in batches (a LazyFrame, a pyarrow Dataset, a DuckDB relation): by how much the process
         may grow, in bytes or as ``"2GiB"``; by default 1 GiB, or a quarter of what is free where that is less. No
-        answer depends on it (``docs/engines.md``).""",
+        answer depends on it (``docs/reference/engines.md``).""",
     ),
     "progress": Option(
         None,
@@ -326,6 +335,19 @@ REFUSED = {  # which options a verb does not take, and why
         "cube": "it releases the subtotals anyway",
         "size": "it releases no mean",
         "weights": "its objective divides the price among the tables",
+    },
+    "suggest_bounds": {
+        "within": "how near it is depends on how many rows there are: clipped_low and clipped_high tell",
+        "confidence": "its intervals hold with 95%, all at once",
+        "denoise": "it releases candidates, and no table",
+        "keep_noisy": "it releases candidates, and no table",
+        "rollup": "it releases candidates, and no table",
+        "cube": "it releases candidates, and no table",
+        "order": "it releases candidates, and no table",
+        "graph": "it releases candidates, and no table",
+        "size": "the number of rows is read off its own noisy counts",
+        "weights": "its columns share the budget equally",
+        "bounds": "it looks for them",
     },
     "contributions": {
         "max_rows": "each unit is counted once, whatever it contributes",

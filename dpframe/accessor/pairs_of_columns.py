@@ -42,7 +42,7 @@ class PairsOfColumns(Generic[F]):
         DataFrame
             One row per pair (of each group): ``column``, ``other``, ``covariance``, ``covariance_noisy`` (what the
             noisy numbers say of this pair alone) and ``covariance_error`` (half-width of the 95% interval around
-            ``covariance``). It raises what `count` raises.
+            ``covariance``, which ``docs/concepts/errors.md`` explains). It raises what `count` raises.
 
         Notes
         -----

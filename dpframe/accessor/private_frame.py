@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Never, TypeVar, Unpack
 
 from dpframe.accessor import listed_verbs
@@ -19,7 +20,16 @@ from dpframe.accessor.calls import (
 )
 from dpframe.accessor.groupings import declared_axes, flat_columns
 from dpframe.accessor.local_questions import LocalQuestions
-from dpframe.accessor.options import CallOptions, ContributionsOptions, Denoise, ModeOptions, Noise, Number, Within
+from dpframe.accessor.options import (
+    CallOptions,
+    ContributionsOptions,
+    Denoise,
+    ModeOptions,
+    Noise,
+    Number,
+    SuggestOptions,
+    Within,
+)
 from dpframe.accessor.pairs_of_columns import PairsOfColumns
 from dpframe.accessor.quantities import Quantities, axes_of
 from dpframe.accessor.released_frame import OF_RESULTS
@@ -87,7 +97,8 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         -------
         DataFrame
             One row (one per declared key after `group_by`): ``count``, and ``count_error``, the half-width of its
-            95% interval. A Plan instead where the call follows ``.preview``.
+            95% interval of the noise: ``docs/concepts/errors.md`` says what it covers. A Plan instead where the call
+            follows ``.preview``.
 
         Raises
         ------
@@ -223,6 +234,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
             One row per bin, row-major: ``COL_left``, ``COL_right`` (``COL`` for categories), ``count``,
             ``count_noisy`` (the unbiased value) and ``count_error`` (half-width of its 95% interval). With `normalize`
             ``share`` (at least 0, and 1 in all), ``share_noisy`` (the quotient of noisy counts) and ``share_error``.
+            ``docs/concepts/errors.md`` says what errors cover.
 
         Examples
         --------
@@ -351,6 +363,73 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         grouping = Grouping(columns, declared)
         return self._inside(grid_of(grouping))._asked("contributions", {"count": Contributors()}, options, grouping)
 
+    @asks
+    def suggest_bounds(
+        self,
+        *columns: str,
+        statistic: Literal["mean", "sum"] = "mean",
+        planned: Mapping[str, Any] = MappingProxyType({"epsilon": 0.5}),
+        whole: bool = False,
+        **options: Unpack[SuggestOptions],
+    ) -> F:
+        """Bounds for columns of which nobody knows any: candidates, with the share that each clips.
+
+        Parameters
+        ----------
+        *columns : str
+            Columns of numbers, or of dates. Several share the cost equally.
+        statistic : {"mean", "sum"}
+            What the bounds are for.
+        planned : dict
+            What that statistic will cost: ``epsilon``, and maybe ``delta`` and ``mechanism``.
+        whole : bool
+            Your word that all values are whole numbers: then the grid has no finer bins.
+
+        Returns
+        -------
+        DataFrame
+            Of each column 20 candidates, the best first: ``column`` (of several), ``lower`` and ``upper`` (of dates
+            the first and the last day of a month); ``clipped``, the share of values beyond them, with the ends
+            ``clipped_low`` and ``clipped_high``, which hold for all bounds at once with 95%; ``noise``, the margin of
+            error of the planned statistic; ``total_error``, the sum of `noise` and of what clipping takes away. With a
+            privacy unit the shares are of weighted rows, as `max_rows` says.
+
+        Warns
+        -----
+        BoundsWarning
+            If the best bounds may clip more than half of the values: the result is too noisy to recommend any, and the
+            message says how much more epsilon would do.
+
+        Raises
+        ------
+        InvalidArgument
+            After `group_by`. Otherwise as `count`.
+
+        Notes
+        -----
+        It counts the values in each bin of one public grid: 0, powers of two from 2**-10 to 2**40 split into four, and
+        the same below 0; of dates the months from 1900 to 2100. ``total_error`` is an estimate: it takes values to lie
+        in the middle of their bins, and it knows nothing of values beyond the last bin that stands out from the noise,
+        of which `clipped_high` says how many there may be, and nothing how large they are.
+
+        Examples
+        --------
+        >>> import dpframe as dpf, polars as pl
+        >>> people = pl.DataFrame({"income": [float(i % 900) for i in range(90_000)]})
+        >>> bounds = people.dp.suggest_bounds("income", epsilon=0.5, ledger=dpf.Ledger(epsilon=1))
+        >>> bounds.columns
+        ['lower', 'upper', 'clipped', 'clipped_low', 'clipped_high', 'noise', 'total_error']
+        >>> bounds.height, bounds.row(0)[:2]
+        (20, (0.0, 896.0))
+        """
+        if self._axes:
+            raise InvalidArgument(
+                "suggest_bounds must be asked of the whole frame, not per group: one pair of bounds serves all groups. "
+                'Write df.dp.suggest_bounds("income", epsilon=0.05).'
+            )
+        asked = statistics.suggested_bounds(columns, statistic, planned, whole)
+        return self._asked("suggest_bounds", {"bounds": asked}, {"denoise": None, **options})
+
     if TYPE_CHECKING:  # CallOptions, and a statistic under any other name: what Unpack[...] cannot say
 
         def agg(
@@ -400,7 +479,8 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
             Returns
             -------
             DataFrame
-                One row per declared key; per statistic ``NAME``, ``NAME_noisy`` where denoised, and ``NAME_error``.
+                One row per declared key; per statistic ``NAME``, ``NAME_noisy`` where denoised, and ``NAME_error``
+                (``docs/concepts/errors.md`` says what it covers).
 
             Examples
             --------
@@ -462,7 +542,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
 
     @property
     def local(self) -> LocalQuestions[F]:
-        """The local model: reports of single values, randomized row by row (``docs/local.md``)."""
+        """The local model: reports of single values, randomized row by row (``docs/guide/local.md``)."""
         if self._axes or self._finish is not release:
             raise InvalidArgument(
                 "local must follow df.dp itself: reports have no groups, and no preview, since each costs its method's "

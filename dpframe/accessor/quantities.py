@@ -45,7 +45,8 @@ class Quantities(Generic[F]):
         -----
         A unit in t groups counts floor(2**20 min(1, (K / t)**(1/p))) / 2**20 in each, with K the smaller of
         `max_groups` and the number of groups: its sensitivity is K**(1/p), whatever its number of rows
-        (``docs/privacy.md``). A ledger that protects each row is refused: rows are no people. Ask for `count`.
+        (``docs/assurance/privacy.md``). A ledger that protects each row is refused: rows are no people. Ask for
+        `count`.
 
         Examples
         --------
@@ -82,7 +83,7 @@ class Quantities(Generic[F]):
         exact. A unit in more than `max_groups` groups counts in that many of them, drawn at random; `max_rows` plays
         no part. The sensitivity is ``max_values * K**(1/p)``, K the smaller of `max_groups` and the number of groups.
         Frames in memory and Polars LazyFrames are taken. The time depends on who holds which values
-        (``docs/limits.md``).
+        (``docs/concepts/limits.md``).
 
         Examples
         --------
@@ -251,7 +252,7 @@ class Quantities(Generic[F]):
         Read off noisy running counts; see `dpframe.quantile`. With ``mechanism="choice"`` one quantile of the whole
         frame is chosen instead, by permute-and-flip or the exponential mechanism, with scores that are safe where
         values are tied. It is nearer to the true one in ranks (the plan says by how much), but nothing is known of the
-        distance in values: its interval holds all candidates. `docs/privacy.md` has the proof.
+        distance in values: its interval holds all candidates. `docs/assurance/privacy.md` has the proof.
 
         Examples
         --------
@@ -289,7 +290,8 @@ class Quantities(Generic[F]):
         DataFrame
             One row per bin (of each group): ``COL_left``, ``COL_right``, ``ecdf``, the share of values that are at most
             ``COL_right`` (within [0, 1], never falling; the last is below 1 where values are above it),
-            ``ecdf_noisy`` (the quotient of noisy counts) and ``ecdf_error`` (half-width of its 95% interval).
+            ``ecdf_noisy`` (the quotient of noisy counts) and ``ecdf_error`` (half-width of its 95% interval, see
+            ``docs/concepts/errors.md``).
 
         Examples
         --------
@@ -330,10 +332,10 @@ class Quantities(Generic[F]):
         Returns
         -------
         DataFrame
-            `k` rows with the column `column`; with `counts` also ``count`` and ``count_error``, the half-width of an
-            interval that holds with 95% for all categories at once, and so for those that were chosen. Of values that
-            are found at most `k` rows, always with the noisy numbers of their units, by which they were found. A Plan
-            instead after ``.preview``, which says how they are chosen.
+            `k` rows with the column `column`; with `counts` also ``count`` and ``count_error``
+            (``docs/concepts/errors.md``), the half-width of an interval that holds with 95% for all categories at once,
+            and so for those that were chosen. Of values that are found at most `k` rows, always with the noisy numbers
+            of their units, by which they were found. A Plan instead after ``.preview``, which says how they are chosen.
 
         Raises
         ------
@@ -345,8 +347,8 @@ class Quantities(Generic[F]):
         Either noisy counts of all categories are sorted, always with `counts`; or the places are filled one after the
         other (peeling), each by permute-and-flip or the exponential mechanism among the values that are left. The plan
         takes what has the smaller variance, from public facts alone: peeling where a unit may be in many categories,
-        since it does not depend on `max_groups`; sorting where `k` is large. `docs/privacy.md` has the proof. Where
-        noisy counts are equal, the category that was declared first comes first.
+        since it does not depend on `max_groups`; sorting where `k` is large. `docs/assurance/privacy.md` has the proof.
+        Where noisy counts are equal, the category that was declared first comes first.
 
         Examples
         --------

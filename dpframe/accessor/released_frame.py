@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -15,7 +16,7 @@ from dpframe.accessor.measurements import Measurement, measurements_of
 from dpframe.accessor.result_sections import section_of, suggested
 from dpframe.accessor.summed_frame import SummedFrame
 from dpframe.accessor.written_frame import WrittenFrame
-from dpframe.display import marginal_charts, report_page, result_charts
+from dpframe.display import marginal_charts, report, result_charts
 from dpframe.display.layout import Asked
 from dpframe.errors import AlreadyReleased, BoundsWarning, InvalidArgument, closest, shown
 from dpframe.errors.tracebacks import depth_outside, trimmed
@@ -78,6 +79,7 @@ VERBS = (
     "correlation",
     "marginals",
     "contributions",
+    "suggest_bounds",
     "agg",
     "group_by",
     "preview",
@@ -101,7 +103,7 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
 
     @property
     def provenance(self) -> dict[str, Any]:
-        """The record of the question, of its protection and of its cost: plain JSON values (``docs/provenance.md``).
+        """The record of the query, its protection and its cost: plain JSON values (``docs/reference/provenance.md``).
 
         A frame that `dpframe.concat` joined has ``{"schema": "dpframe.parts/1", "parts": [...]}``, a record per part.
         """
@@ -230,8 +232,8 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
             *noisy* value, the largest of all cells; ``noisy_rmse``, the standard deviation of the noise (null for a
             mean, whose error depends on the cell); ``denoised_rmse``, the root mean squared error that denoising
             expects of itself over all cells, null where nothing was denoised or nothing is known. Denoised values are
-            biased, and this is no interval: see ``docs/denoising.md``. Of a histogram with ``ranges=True`` two
-            more rows follow, as their `by` says: for sums from the first bin on, and for any sum of neighboring
+            biased, and this is no interval: see ``docs/assurance/denoising.md``. Of a histogram with ``ranges=True``
+            two more rows follow, as their `by` says: for sums from the first bin on, and for any sum of neighboring
             bins. Add up ``count_noisy``; the interval holds for the worst sum of its kind. Of joined releases the
             column ``part`` comes first, counted from 0.
 
@@ -257,16 +259,20 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
         >>> ages.dp.errors(cells=True).columns[2:]
         ['count_interval', 'count_low', 'count_high', 'count_noisy_rmse', 'count_denoised_rmse']
         """
-        rows = []
+        columns: dict[str, list[Any]] = {}
         for number, (frame, said) in enumerate(parts_of(self._frame)):
             facts = provenance.counted(said)
             places = provenance.checked_numbers(frame, facts)
             if cells:
                 errors = provenance.errors_of_cells(frame, facts, places)
             else:
-                errors = provenance.errors(build.reordered(frame, places), facts)
-            rows += [{"part": number, **row} for row in errors] if "parts" in self._facts else errors
-        return public(build.of_rows(rows, library_of(self._frame)))
+                rows = provenance.errors(build.reordered(frame, places), facts)
+                errors = {name: [row[name] for row in rows] for name in rows[0]}
+            if "parts" in self._facts:
+                errors = {"part": [number] * len(next(iter(errors.values()))), **errors}
+            for name, values in errors.items():
+                columns.setdefault(name, []).extend(values)
+        return public(build.frame_of(columns, library_of(self._frame)))
 
     @trimmed
     def checks(self) -> Any:
@@ -442,7 +448,7 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
     def write_html(
         self, path: Any, *, title: str | None = None, charts: bool = True, labels: Labels | None = None
     ) -> None:
-        """Write a report: one HTML file with words, chart, table, errors, price, protection, and what was left out.
+        """Write a report: one HTML file with what was found, how far to trust it, and how it was made.
 
         Parameters
         ----------
@@ -464,9 +470,9 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
 
         Notes
         -----
-        The file fetches nothing, links nowhere else and runs no script. It has colors for light screens and dark ones.
-        Joined releases have a section each. `Ledger.report` writes what was spent, and results with it; ``dpframe
-        report`` does it for files.
+        The file fetches nothing, links nowhere else and runs no script. It has colors for light screens and dark ones,
+        and prints whole. Joined releases have a section each. `Ledger.report` writes several results, and what was
+        spent; ``dpframe report`` does it for files.
 
         Examples
         --------
@@ -479,12 +485,12 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
         '<!DOCTYPE html>'
         """
         sections = self._sections(charts=charts, labels=labels)
-        lead = "A differentially private result." if len(sections) == 1 else "Differentially private results."
-        report_page.write(path, report_page.page(title or sections[0].title, lead, sections, now()))
+        page = report.page(title or sections[0].title, report.lead(sections), sections, now())
+        Path(path).write_text(page, encoding="utf-8")
 
     def _sections(
         self, *, charts: bool, labels: Labels | None = None, named: Mapping[str, Labels] | None = None
-    ) -> list[report_page.Section]:
+    ) -> list[report.Section]:
         """A section for each release, for pages; the words are `labels`, or those that its own label names."""
         parts = [(type(self)(*part), part[1].get("label")) for part in parts_of(self._frame)]
         releases = [part._labeled((named or {}).get(label or "", labels), "write_html") for part, label in parts]
@@ -509,6 +515,8 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
     def _title(self) -> str:
         """The title: a result, and who is protected, by its record."""
         first = self._facts["parts"][0] if "parts" in self._facts else self._facts
+        if "warning" in first:
+            return f".dp of a result: {first['warning']}"
         return f".dp of a released result, which is public; protects {PrivacyUnit.of_facts(first['unit'])}"
 
 

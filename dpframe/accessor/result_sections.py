@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from dpframe.display import result_page, result_tables
-from dpframe.display.report_page import Section
+from dpframe.display.report import Section
 from dpframe.exact import checked_whole
 from dpframe.frames import build, foreign
 from dpframe.planning import suggestion

@@ -95,11 +95,11 @@ class Stream:
     Period t measures y_t = sum of c_(t-j) x_j of the rows x_j of each period j up to it, with noise of its own, and
     totals are read off: the square-root factorization (Fichtenberger, Henzinger and Upadhyay, "Constant matters", ICML
     2023), which is triangular, so that later rows may be chosen with earlier releases in mind (Denisov et al. 2022).
-    Proofs are in ``docs/privacy.md``. A release is handed a frame with *all* rows up to its period, those of earlier
-    periods too.
+    Proofs are in ``docs/assurance/privacy.md``. A release is handed a frame with *all* rows up to its period, those of
+    earlier periods too.
 
     The promise of a stream of sums ends where one period and group hold 2**33 rows or more, which only a Polars with an
-    index of 64 bits can: see ``docs/limits.md``, "Streams of sums".
+    index of 64 bits can: see ``docs/concepts/limits.md``, "Streams of sums".
 
     A Stream holds nothing but these parameters: copies of it, and pickles where the ledger is durable, are the same
     stream.
@@ -193,8 +193,8 @@ class Stream:
         -------
         DataFrame
             A row for each group: the keys, ``total``, ``total_error``, ``period``, ``period_error``. Errors are
-            half-widths of 95% intervals, around numbers that are unbiased. A `total` has far less noise than the
-            periods before it have together.
+            half-widths of 95% intervals (``docs/concepts/errors.md``), around numbers that are unbiased. A `total` has
+            far less noise than the periods before it have together.
 
         Raises
         ------

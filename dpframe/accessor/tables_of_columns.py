@@ -50,11 +50,11 @@ class TablesOfColumns(Generic[F]):
         DataFrame
             One long frame: a column for each of `columns`, null for "all" where a table has not that column; then
             ``count``, ``count_noisy`` (the unbiased value) and ``count_error`` (half-width of its 95% interval, the
-            same for all cells of a table). The total comes first, then tables of one column, of two, and so on, in the
-            order of `columns` and of their keys. Counts are no whole numbers, and some are below 0, unless `denoise`
-            says otherwise: ``"auto"`` moves tables of up to two columns to ones that still add up and have no negative
-            cell, ``"nonnegative"`` cuts each cell by itself, so that tables no longer add up. It raises what `count`
-            raises.
+            same for all cells of a table; see ``docs/concepts/errors.md``). The total comes first, then tables of one
+            column, of two, and so on, in the order of `columns` and of their keys. Counts are no whole numbers, and
+            some are below 0, unless `denoise` says otherwise: ``"auto"`` moves tables of up to two columns to ones that
+            still add up and have no negative cell, ``"nonnegative"`` cuts each cell by itself, so that tables no longer
+            add up. It raises what `count` raises.
 
         Notes
         -----

@@ -7,7 +7,7 @@ from typing import Any, Literal, overload
 from dpframe.accessor.changed_frame import ChangedFrame, Labels
 from dpframe.accessor.joined import parts_of
 from dpframe.accessor.result_sections import table_of
-from dpframe.display import possible, result_tables, rounding, statements, table_formats
+from dpframe.display import possible, result_tables, rounding, statements, table_formats, workbooks
 from dpframe.display.rounding import Digits
 from dpframe.errors import checked_name
 from dpframe.errors.tracebacks import trimmed
@@ -80,7 +80,8 @@ class WrittenFrame(ChangedFrame):
         great_tables.GT, str or bytes
             By the format. Of CSV the first lines begin with ``#`` and say where the numbers come from (read it with
             ``comment="#"``); text that a spreadsheet would read as a formula is quoted there. Excel gives the bytes of
-            a file. LaTeX needs the package booktabs.
+            a workbook: a sheet of the result, and one of notes; of joined releases a sheet for each. LaTeX needs the
+            package booktabs.
 
         Raises
         ------
@@ -106,11 +107,18 @@ class WrittenFrame(ChangedFrame):
         ...
         """
         kind = table_formats.checked_format(format)
-        facts = provenance.counted(self._alone("table"))
-        provenance.checked_numbers(self._frame, facts)
         look = result_tables.Look(None if digits is None else rounding.checked_digits(digits), locale)
+        if kind == "excel" and "parts" in self._facts:
+            tables = [type(self)(*part)._table(labels, look) for part in parts_of(self._frame)]
+            return workbooks.excel(tables, self._facts.get("names", ()))
+        self._alone("table")
+        return table_formats.formatted(self._table(labels, look), kind)
+
+    def _table(self, labels: Labels | None, look: result_tables.Look) -> result_tables.Table:
+        """The table of one release."""
+        provenance.checked_numbers(self._frame, provenance.counted(self._facts))
         shown = self._labeled(labels, "table")
-        return table_formats.formatted(table_of(shown._frame, provenance.counted(shown._facts), look), kind)
+        return table_of(shown._frame, provenance.counted(shown._facts), look)
 
     @trimmed
     def round(self, digits: Digits = "error") -> Any:

@@ -141,7 +141,7 @@ def compare_accounting(workload: Any, *, delta: float | None = None) -> Comparis
     ``basic``, ``gdp`` and ``rdp`` may be the accounting of a ledger. ``rdp`` is the best order for this workload here,
     while a ledger fixes its orders beforehand. ``advanced`` and ``optimal`` know nothing of the noise but its epsilon
     and delta, and hold for equal releases. ``pld`` needs the extra ``accounting`` and a delta of at least 1e-12, and
-    takes noises that are fixed beforehand. See ``docs/accounting.md``.
+    takes noises that are fixed beforehand. See ``docs/assurance/accounting.md``.
 
     Examples
     --------

@@ -38,7 +38,7 @@ class Accounting:
     The promise of a ledger rests on two of them: releases whose charges add up to at most ``limit(epsilon, delta)``
     are together (epsilon, delta)-differentially private, also where each is chosen after the answers so far. So
     charges are rounded up, and the limit down. `dpframe.testing.check_accounting` tries that on releases whose loss
-    together is known exactly; the proof is the author's. ``docs/extending.md`` has an example.
+    together is known exactly; the proof is the author's. ``docs/reference/extending.md`` has an example.
 
     An accounting from outside is for a ledger in memory: ``dpf.Ledger(epsilon=1, delta=1e-6, accounting=Toy())``. A
     durable ledger is opened by name, by processes that may not know it.
@@ -120,7 +120,7 @@ class Accounting:
     def range_of(self, amount: Amount) -> Fraction | None:
         """The epsilon of the bounded range that is charged this amount, rounded up; None where none is.
 
-        Ledgers ask it of entries of dpframe 0.2 (``docs/ledger.md``), so of the accountings that ship alone.
+        Ledgers ask it of entries of dpframe 0.2 (``docs/assurance/ledger.md``), so of the accountings that ship alone.
         """
         return None
 
@@ -186,7 +186,7 @@ def largest_mu_squared(price: Price, delta: Fraction) -> Fraction:
 def with_keys(delta: Fraction, mechanisms: tuple[Curve, ...]) -> Fraction:
     """A call's delta and those of its keys: their sum, or where they speak of different units the larger one.
 
-    delta(epsilon) <= d + (1 - d) d1(epsilon) (``docs/privacy.md``, "Keys that nobody declared").
+    delta(epsilon) <= d + (1 - d) d1(epsilon) (``docs/assurance/privacy.md``, "Keys that nobody declared").
     """
     keys = sum((mechanism.keys_delta for mechanism in mechanisms), Fraction(0))
     apart = all(mechanism.apart for mechanism in mechanisms if mechanism.keys_delta)

@@ -22,9 +22,9 @@ class KeysReserve(Accounting):
     """Another accounting at a delta that is smaller by a reserve, and the sum of the deltas of keys up to the reserve.
 
     Releases of noise whose losses add up to (epsilon, delta - reserve) in the accounting inside, and of keys whose
-    deltas add up to at most the reserve, are together (epsilon, delta)-private, adaptively too: ``docs/privacy.md``,
-    "Keys that nobody declared". The last coordinate of an amount is the sum of keys deltas, exact rationals of what was
-    typed.
+    deltas add up to at most the reserve, are together (epsilon, delta)-private, adaptively too:
+    ``docs/assurance/privacy.md``, "Keys that nobody declared". The last coordinate of an amount is the sum of keys
+    deltas, exact rationals of what was typed.
     """
 
     inside: Accounting

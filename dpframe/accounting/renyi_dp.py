@@ -39,7 +39,7 @@ class RenyiDP(Accounting):
     need a high order. Order i has the limit epsilon - c(order_i, w_i delta), with c the cost of the conversion.
 
     Valid when budgets are chosen adaptively: one order alone is a filter (Feldman and Zrnic 2021; Lecuyer 2021), and
-    any of several is one because their deltas add up to delta (the proof is in ``docs/accounting.md``).
+    any of several is one because their deltas add up to delta (the proof is in ``docs/assurance/accounting.md``).
     """
 
     epsilon: Fraction

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dpframe.cli.exit_codes import EXPECTED, NOT_INSTALLED, NOT_UNDERSTOOD, STOPPED, code_of
+from dpframe.errors import BoundsWarning
 from dpframe.errors.words import harmless
 
 MISSING = 'dpframe: the command line needs typer and rich. Install them: pip install "dpframe[cli]"'
@@ -57,6 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", f"the ledger at .*: {DUE}")  # which the commands say by themselves
+            warnings.simplefilter("ignore", BoundsWarning)  # so does a run
             code = command.main(sys.argv[1:] if arguments is None else [*arguments], "dpframe", standalone_mode=False)
     except unclear as error:
         _explain(error)

@@ -68,7 +68,7 @@ def combine(
     exactly 0. Sums and differences have the exact law of their noise. Quotients have Fieller's set; where the
     interval of the divisor contains 0 it is everything, from -inf to inf. Products, and sums of quotients, have the
     range of the intervals of their factors at the confidence to the power 1 / k (or, where they share noise,
-    1 - (1 - confidence) / k), which always holds. See ``docs/how-to/combine.md``.
+    1 - (1 - confidence) / k), which always holds. See ``docs/guide/combine.md``.
 
     Examples
     --------

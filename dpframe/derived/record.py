@@ -21,6 +21,14 @@ Facts = Mapping[str, Any]
 
 LOW, HIGH, COVERS = "_low", "_high", "covers"
 TABLE = "table"  # of intervals: the noise alone
+WORDS = {  # what a verb makes of a column
+    "total": "total of {}",
+    "share": "share of {}",
+    "cumulative": "running total of {}",
+    "rolling": "moving average of {}",
+    "difference": "difference of {}",
+    "change": "change of {} in percent",
+}
 
 
 def columns_of(forms: Mapping[str, Form], confidence: float) -> dict[str, Floats]:
@@ -115,7 +123,11 @@ def shown(frame: Any, facts: Facts) -> tuple[Any, dict[str, Any]]:
     labels = [name for name in foreign.labels_of(facts) if name not in facts["texts"]]
     plain = build.beside(frame, labels, np.arange(len(frame)), columns)
     said = {**facts, "columns": list(columns), "texts": [], "said": f"computed from {_listed(facts)}, at no cost"}
-    return plain, {**said, "label": facts["label"] or facts["expression"]}
+    said["measures"] = {
+        name: {**one, "words": str(WORDS.get(facts["verb"], facts["expression"])).replace("{}", name)}
+        for name, one in facts["measures"].items()
+    }
+    return plain, said
 
 
 def _listed(facts: Facts) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from textwrap import wrap
 from typing import Any
 
 from dpframe.display import pages
-from dpframe.display.charts import Words
-from dpframe.display.check_words import check_lines
-from dpframe.display.denoised import denoised_words
+from dpframe.display.charts import LONGEST_LINE, Words
+from dpframe.display.check_words import check_lines, check_warning
+from dpframe.display.denoised import DROWNED, denoised_words
 from dpframe.display.drawing import Panel
 from dpframe.display.layout import Asked
 from dpframe.display.statements import chosen_words, is_pairs, one_of, subject
@@ -19,6 +20,8 @@ Facts = Mapping[str, Any]
 
 BETWEEN = " · "  # the parts of the line below a title
 AT_ZERO = "shown as 0 where below 0"  # in words on what was denoised
+MOST_LINES = 2  # of captions
+MORE = "More: .dp.statement()."
 MOST_NAMED = 3  # numbers in a title
 MOST_SAID = 12  # cells in the words for who does not see the chart
 QUARTILES = {0.25: "first quartile", 0.5: "median", 0.75: "third quartile"}
@@ -36,7 +39,7 @@ def words(names: Sequence[str], facts: Facts, panels: Sequence[Panel], asked: As
     if asked.notes is False:
         subtitle, notes = "", []
     else:
-        subtitle, notes = _subtitle(names, facts, panels), _paragraph([*_captions(names, facts, panels), *left_out])
+        subtitle, notes = _subtitle(names, facts, panels), _paragraph(_captions(names, facts, panels, left_out))
         notes += [asked.notes] if isinstance(asked.notes, str) else [] if asked.notes is True else asked.notes
     if "warning" in facts:
         notes.append(facts["warning"])
@@ -114,8 +117,15 @@ def _subtitle(names: Sequence[str], facts: Facts, panels: Sequence[Panel]) -> st
 
 
 def _paragraph(said: Sequence[str]) -> list[str]:
-    """Captions one after the other, as sentences; nothing where there are none."""
-    return [" ".join(f"{_capital(words)}." for words in dict.fromkeys(said))] if said else []
+    """Captions one after the other, as sentences on two lines; what has no room is left to the statement."""
+    sentences = [f"{_capital(words)}." for words in dict.fromkeys(said)]
+    kept: list[str] = []
+    for place, sentence in enumerate(sentences):
+        rest = [] if place == len(sentences) - 1 else [MORE]
+        if len(wrap(" ".join([*kept, sentence, *rest]), LONGEST_LINE, break_on_hyphens=False)) > MOST_LINES:
+            return [" ".join([*kept, MORE])] if kept else [sentence]
+        kept.append(sentence)
+    return [" ".join(kept)] if kept else []
 
 
 def protected(facts: Facts) -> str:
@@ -124,30 +134,32 @@ def protected(facts: Facts) -> str:
     return f"each {one_of(facts)} protected{local}"
 
 
-def _captions(names: Sequence[str], facts: Facts, panels: Sequence[Panel]) -> list[str]:
-    """The lines below the picture: only what is seen in it, or was left out of it."""
+def _captions(names: Sequence[str], facts: Facts, panels: Sequence[Panel], left_out: Sequence[str]) -> list[str]:
+    """The lines below the picture: only what is seen in it, or was left out of it; what misleads most comes first."""
     measures = {name: _measure(name, facts) for name in names}
     released = {name: one for name, one in measures.items() if name in facts["measures"]}  # not the noisy values
     cells = [cell for panel in panels for cell in panel.cells]
-    said = []
+    said = [words for name in released if (words := chosen_words(name, facts)) is not None]
     if any(panel.kind != "heatmap" and any(map(open_end, panel.cells)) for panel in panels):
         said.append("hatched, with arrows: intervals that have no end there, since the noise leaves the number open")
     if any(panel.kind == "heatmap" and any(map(open_end, panel.cells)) for panel in panels):
         said.append(f"of {sum(map(open_end, cells)):,} cells the noise leaves the number open")
-    if any(map(_is_moved, cells)):
-        said.append("intervals stand around the unbiased noisy values, from which denoising moved what is shown")
-    if any(panel.banded and panel.kind != "heatmap" for panel in panels):
-        said.append("orange bands: twice the expected error of each denoised value")
+    checks = check_lines(facts)  # these tell of bounds, and how many values lie beyond
+    said += [words for words in checks if words in (check_warning(facts) or "")]
+    drawn = denoised_words({**facts, "measures": released}, pages.number)
+    said += [words for words in drawn if words.startswith(DROWNED)] + list(left_out)
+    said += [] if checks else [words for name in released for words in _clipped(measures[name])]
     if any(panel.kind == "bar" and panel.x is not None and not panel.x.is_even for panel in panels):
         said.append("bars differ in width: the height of each is the number in it")
     if any(panel.kind == "heatmap" and _is_banded(panel) for panel in panels):
         said.append("cells are drawn equal, though their bins differ in width")
-    checks = check_lines(facts)  # these tell of bounds, and how many values lie beyond
-    said += [] if checks else [words for name in released for words in _clipped(measures[name])]
-    said += [words for name in released if (words := chosen_words(name, facts)) is not None]
+    if any(_is_moved(cell) for panel in panels if panel.kind != "heatmap" for cell in panel.cells):
+        said.append("intervals surround the unbiased values, which adjusting moved")
+    if any(panel.banded and panel.kind != "heatmap" for panel in panels):
+        said.append("orange bands: twice the expected error of each denoised value")
     has_zeros = any(cell["value"] == 0.0 and _middle(cell) < 0.0 for cell in cells)
-    drawn = denoised_words({**facts, "measures": released}, pages.number)
-    return [*said, *(_at_zero(words) for words in drawn if has_zeros or AT_ZERO not in words), *checks, *facts["notes"]]
+    said += [_at_zero(words) for words in drawn if has_zeros or AT_ZERO not in words]
+    return [*said, *facts["notes"], *checks]
 
 
 def _at_zero(words: str) -> str:

@@ -84,7 +84,7 @@ def _of_values(
     names = _listed([name for name, _ in measures])
     is_are = "is" if len(measures) == 1 else "are"
     error = "its margin of error does" if len(measures) == 1 else "their margins of error do"
-    widen = "unit_bounds=" if in_all else "bounds="
+    widen = "unit_bounds=" if in_all else "bounds=, or ask for suggest_bounds"
     wrong = f"{names} {is_are} {_direction(verbs, above, unsure)}, and {error} not cover that. Widen {widen}"
     yield _said(row, f"{said}, clipped", f"{said}, clipped: {wrong}", facts), _found(row)
 
@@ -107,7 +107,8 @@ def _said(row: Facts, said: str, found: str, facts: Facts) -> str:
         return f"{_percents(low, high)} {found}"
     if high < SEEN:
         return f"fewer than 1% {said}"
-    return f"between {_percents(low, high)} {said}: too noisy to tell; {_enough(low, high, facts)} would"
+    between = _percents(low, high).replace(" to ", " and ")
+    return f"between {between} {said}: too noisy to tell; {_enough(low, high, facts)} would"
 
 
 def _percents(low: float, high: float) -> str:

@@ -13,6 +13,7 @@ from dpframe.display.rounding import step_words
 
 Floats = NDArray[np.float64]
 
+DROWNED = "the noise is larger than the differences between these groups"  # how the words on that begin
 NOTHING, CUT = "none", "none, non-negative"  # what denoise="auto" says of itself where it does no more
 CUT_WITH_SUMS = f"{CUT}, with its sums"
 PROJECTIONS = ("nonnegative", "isotonic")  # on sets that hold the truth, so never farther from it
@@ -67,7 +68,7 @@ def denoised_words(facts: Mapping[str, Any], shown: Callable[[float], str]) -> l
             f"not denoised but shown as 0 where below 0, the others lowered so that sums stay: {', '.join(lowered)}"
         )
     if drowned:
-        words.append(f"the noise is larger than the differences between these groups: {', '.join(drowned)}")
+        words.append(f"{DROWNED}: {', '.join(drowned)}")
     return words + rounded_words(facts)
 
 

@@ -6,24 +6,24 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dpframe.display import page_figures, table_formats
 from dpframe.display.pages import number
-from dpframe.display.report_page import Section, facts_list, heading, items, paragraph, scrolling
-from dpframe.display.result_tables import Table
+from dpframe.display.report import Section
+from dpframe.display.report_page import facts_list, paragraph
+from dpframe.display.result_page import shown, title_of
+from dpframe.display.result_tables import Table, source
 from dpframe.errors.words import harmless
 from dpframe.frames import build
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.query import ERROR
 
-MOST_ROWS = 500  # of a table in a page
-LINES = "Lines through bars and points are intervals of the noise of the releases."
 EVERYTHING = "For {count} of {rows} rows of {name} the noise leaves nothing to be said."
 
 
 def statement_of(facts: Mapping[str, Any], frame: Any, unit: str | None = None) -> str:
     """Sentences on what was computed from which releases, how they are protected, and how far to trust each number."""
     one = unit or facts["unit"]["column"] or "row"
-    sentences = [
+    sentences = [f"{facts['warning']}."] if "warning" in facts else []
+    sentences += [
         f"This is {facts['expression']}, {facts['said']}.",
         "It uses published numbers alone, to each of which a random amount was added: so it tells no more than they do "
         f"of any one {one}.",
@@ -47,13 +47,20 @@ def _accuracy(name: str, errors: Sequence[float], confidence: float) -> list[str
 
 def section(facts: Mapping[str, Any], table: Table, *, statement: str, chart: Any) -> Section:
     """The section of a page."""
-    parts = [paragraph(facts["warning"], "warning")] if "warning" in facts else []
-    parts.append(paragraph(statement))
-    if chart is not None:
-        parts.append(page_figures.figure(chart, f"chart-{table.name}", LINES))
-    parts.append(scrolling(table_formats.html_table(table, MOST_ROWS), f"Table: {table.title}"))
-    parts += [items(table.notes, "notes"), heading("Price and protection"), facts_list(_protection(facts))]
-    return Section(str(facts["label"]), "\n".join(parts), dict(facts))
+    return Section(
+        title_of(facts),
+        facts["label"],
+        "".join((paragraph(facts["warning"], "warning") if "warning" in facts else "", paragraph(statement))),
+        shown(table, chart, table.notes),
+        tuple(note for note in table.notes if note != harmless(source(facts))),
+        "",
+        (),
+        tuple(facts["notes"]),
+        "rows" if facts["unit"]["column"] is None else f"units ({facts['unit']['column']})",
+        f"no cost: it is computed from releases; it protects {PrivacyUnit.of_facts(facts['unit'])}",
+        facts_list(_protection(facts)),
+        dict(facts),
+    )
 
 
 def _protection(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -63,7 +70,7 @@ def _protection(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
         for one in facts["of"]
     )
     return [
-        ("Price", "none: it is computed from releases"),
+        ("Cost", "none: it is computed from releases"),
         ("Releases", releases),
         ("Protects", str(PrivacyUnit.of_facts(facts["unit"]))),
         ("Hash of the numbers", str(facts["sha256"])),

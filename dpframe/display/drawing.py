@@ -31,6 +31,11 @@ CALENDAR = {  # ticks of few steps of the calendar, which are of uneven length
     "1q": {"interval": "month", "step": 3},
     "1y": {"interval": "year", "step": 1},
 }
+YEAR = "datum.index === 0 || utcmonth(datum.value) === 0{} ? utcFormat(datum.value, '%Y') : ''"
+OF_DAYS = f"[utcFormat(datum.value, '%b %-d'), {YEAR.format(' && utcdate(datum.value) < 8')}]"
+OF_MONTHS = f"[utcFormat(datum.value, '%b'), {YEAR.format('')}]"
+TICKS = {"1d": OF_DAYS, "1w": OF_DAYS, "1mo": OF_MONTHS, "1q": OF_MONTHS}  # with the year where it begins
+BELOW, ABOVE = 0.1, 1.02  # how far below 0 intervals of small counts reach, and room above the largest number
 MOST_DOTS = 60  # of a line
 HATCH, HATCH_WIDTH = [2, 3], 12  # of intervals without an end: the pixels of its lines and between them, and how wide
 ARROW, ARROW_SIZE = 5, 60  # how far from the edge, and how large
@@ -75,9 +80,14 @@ class Panel:
         return "both" if low and high else "low" if low else "high" if high else ""
 
     @property
+    def noisy(self) -> bool:
+        """Tell whether of some cells the noise leaves nothing to be said: these are hollow, or crossed out in a map."""
+        return any("noisy" in cell for cell in self.cells)
+
+    @property
     def order(self) -> list[str] | None:
         """The order of names along the axis, where some of them are in layers of their own; else that of the cells."""
-        if not any(map(self.open_of, self.cells)) or (self.x is not None and self.x.kind != "name"):
+        if not (any(map(self.open_of, self.cells)) or self.noisy) or (self.x is not None and self.x.kind != "name"):
             return None
         return list(dict.fromkeys(cell["cell"] for cell in self.cells))
 
@@ -131,9 +141,13 @@ def _bars(altair: Any, panel: Panel, width: int, height: int) -> Any:
     ends = {other: value_axis("low:Q", title=title), f"{other}2": "high:Q"}
     each = max(width / max(len(panel.cells), 1), 0.6)
     if panel.kind == "bar":
-        bar = base.mark_bar(style="grouped-bars" if panel.color else "bars")
+        told, untold = _told(panel, base)
+        bar = told.mark_bar(style="grouped-bars" if panel.color else "bars")
         spread = _spread(altair, panel, along)
-        marks.append(bar.encode(**spread, **{other: released, f"{other}2": "zero"}, **_color(altair, panel, "fill")))
+        places = {**spread, other: released, f"{other}2": "zero"}
+        marks.append(bar.encode(**places, **_color(altair, panel, "fill")))
+        if untold is not None:
+            marks.append(untold.mark_bar(style="hollow-bars").encode(**places, **_color(altair, panel, "stroke")))
     if panel.crowded:  # error bars of so many would hide them: a band that the bars shine through
         wide = min(each, 0.6 * size / max(len(panel.cells), 1)) if lying else each
         marks.append(base.mark_rule(style="crowded-intervals", strokeWidth=wide).encode(**centre, **ends))
@@ -146,10 +160,27 @@ def _bars(altair: Any, panel: Panel, width: int, height: int) -> Any:
     if not panel.crowded:
         marks += _error_bars(base, centre, ends, lambda end: {other: value_axis(f"{end}:Q", title=title)}, lying)
     if panel.kind == "point":
-        point = base.mark_point(style="grouped-points" if panel.color else "points", filled=True)
-        colored = {**_color(altair, panel, "color"), **_shape(altair, panel)}
-        marks.append(point.encode(**centre, **{other: released}, **colored))
+        style = "grouped-points" if panel.color else "points"
+        marks += _points(altair, panel, base, style, {**centre, other: released})
     return altair.layer(*marks).properties(width=width, height=size)
+
+
+def _told(panel: Panel, base: Any) -> tuple[Any, Any]:
+    """The cells that tell something, and those of which the noise leaves nothing to be said; None where none is."""
+    if not panel.noisy:
+        return base, None
+    return base.transform_filter("!datum.noisy"), base.transform_filter("datum.noisy")
+
+
+def _points(altair: Any, panel: Panel, base: Any, style: str, places: Cell, **size: int) -> list[Any]:
+    """The points of values, which are hollow where noise rules."""
+    colored = {**_color(altair, panel, "color"), **_shape(altair, panel)}
+    told, untold = _told(panel, base)
+    marks = [told.mark_point(style=style, filled=True, **size).encode(**places, **colored)]
+    if untold is not None:
+        hollow = untold.mark_point(style=[style, "hollow-points"], filled=False)
+        marks.append(hollow.encode(**places, **colored))
+    return marks
 
 
 def _error_bars(base: Any, centre: Cell, ends: Cell, at: Callable[[str], Cell], lying: bool) -> list[Any]:
@@ -209,8 +240,8 @@ def _lines(altair: Any, panel: Panel, width: int, height: int) -> Any:
     y = altair.Y("value:Q", title=title)
     line = base.mark_line(style="grouped-lines" if colored else "lines", **steps)
     marks.append(line.encode(**at, y=y, **_color(altair, panel, "stroke")))
-    dots = base.mark_point(style="grouped-points" if colored else "points", filled=True, size=_dot(panel))
-    marks.append(dots.encode(**at, y=y, **_color(altair, panel, "color"), **_shape(altair, panel)))
+    style = "grouped-points" if colored else "points"
+    marks += _points(altair, panel, base, style, {**at, "y": y}, size=_dot(panel))
     marks += _open_ends(altair, panel, base, at, height, width / max(len(panel.cells), 1), lying=False)
     return altair.layer(*marks).properties(width=width, height=height)
 
@@ -227,21 +258,44 @@ def _map(altair: Any, panel: Panel, width: int, height: int) -> Any:
     size = _map_height(panel, width, height)
     least, most = panel.reach or _reach(panel)
     beside = {"titleOrient": "right"} if size > len(panel.value) * LETTER else {}
-    base = _base(altair, panel).encode(**_side(altair, panel.x, "x"), **_side(altair, panel.up, "y"))
+    sides = {
+        **_side(altair, panel.x, "x", width, ordered=panel.noisy),
+        **_side(altair, panel.up, "y", size, ordered=panel.noisy),
+    }
+    base = _base(altair, panel).encode(**sides)
     color = altair.Color(
         "value:Q",
         title=panel.value,
         scale=altair.Scale(domain=[least, most], nice=False),
         legend=altair.Legend(titleLimit=max(size, 200), gradientLength=max(60, min(200, size - 20)), **beside),
     )
-    tiles = base.mark_rect(style="tiles").encode(color=color)
+    told, untold = _told(panel, base)
+    tiles = told.mark_rect(style="tiles").encode(color=color)
+    if untold is not None:
+        crossed = untold.mark_rule(style="crossings").encode(**_diagonal(altair, panel, sides))
+        tiles = altair.layer(untold.mark_rect(style="empty-tiles"), crossed, tiles)
     if not _is_written(panel, width, size):
         return tiles.properties(width=width, height=size)
     words = [
-        base.transform_filter(f"{'' if strong else '!'}datum.strong").mark_text(style=style).encode(text="short:N")
+        told.transform_filter(f"{'' if strong else '!'}datum.strong").mark_text(style=style).encode(text="short:N")
         for strong, style in ((False, "words"), (True, "words-on-strong"))
     ]
     return altair.layer(tiles, *words).properties(width=width, height=size)
+
+
+def _diagonal(altair: Any, panel: Panel, sides: Cell) -> Cell:
+    """The ends of a line across a tile, from its lower left to its upper right."""
+    ends: Cell = {}
+    for along, dimension, field in (("x", panel.x, "cell"), ("y", panel.up, "up")):
+        if dimension is None or dimension.kind != "name":
+            ends |= {along: sides[along], f"{along}2": sides[f"{along}2"]}
+            continue
+        first = 0 if along == "x" else 1
+        other = altair.X2 if along == "x" else altair.Y2
+        at = sides[along].copy()
+        at.bandPosition = first
+        ends |= {along: at, f"{along}2": other(f"{field}:N", bandPosition=1 - first)}
+    return ends
 
 
 def with_margins(panel: Panel) -> Any:
@@ -288,7 +342,8 @@ def sharing(panels: Sequence[Panel]) -> list[Panel]:
 def _reach(panel: Panel) -> tuple[float, float]:
     if panel.domain is not None:
         return panel.domain
-    values = [cell["value"] for cell in panel.cells]
+    told = [cell["value"] for cell in panel.cells if "noisy" not in cell]
+    values = told or [cell["value"] for cell in panel.cells]  # noise stretches no colors
     least, most = min(values), max(values)
     if panel.from_zero:
         return min(0.0, least), max(1.0, most)
@@ -350,8 +405,18 @@ def _title(panel: Panel, height: int) -> Any:
 def _value_scale(altair: Any, panel: Panel) -> Any:
     if panel.reach is not None:
         return altair.Scale(domain=list(panel.reach), clamp=True, nice=False)
-    ends = {} if panel.domain is None else {"domain": list(panel.domain)}
+    ends: Cell = {} if panel.domain is None else {"domain": list(panel.domain)}
+    least, most = panel.domain or _ends(panel)
+    if panel.from_zero and 0 > least > -BELOW * most:  # an even tick below 0 would make room for nothing
+        ends = {"domain": [least, most * ABOVE], "nice": False}
     return altair.Scale(zero=panel.kind == "bar" or panel.from_zero, **ends)
+
+
+def _ends(panel: Panel) -> tuple[float, float]:
+    """The least and the largest number that is drawn."""
+    drawn = ("value", "low", "high", "band_low", "band_high")
+    known = [cell[end] for cell in panel.cells for end in drawn if cell.get(end) is not None] or [0.0]
+    return min(known), max(known)
 
 
 def _lies(panel: Panel, width: int, height: int) -> tuple[bool, int]:
@@ -420,13 +485,22 @@ def _centre(altair: Any, panel: Panel, along: str) -> Cell:
     return {along: channel(f"{at}:{_type(x)}", title=no_markup(x.name), **_continuous(altair, x, padding))}
 
 
-def _side(altair: Any, dimension: Dimension, along: str) -> Cell:
-    """A side of a heat map."""
+def _side(altair: Any, dimension: Dimension, along: str, room: int, *, ordered: bool) -> Cell:
+    """A side of a heat map, of so many pixels; names that do not fit side by side are turned.
+
+    Names are `ordered` by themselves where they are in several layers, which would mix them.
+    """
     channel = altair.X if along == "x" else altair.Y
     title = no_markup(dimension.name)
     if dimension.kind == "name":
-        axis = altair.Axis(labelAngle=0, labelLimit=320, labelExpr=SPLIT, grid=False, labelOverlap=along == "x")
-        order = list(dimension.labels[::-1]) if dimension.banded and along == "y" else None  # from the bottom up
+        each = room / max(len(dimension.labels), 1)
+        longest = max((len(line) for name in dimension.labels for line in broken(name).split("\n")), default=0)
+        turned = along == "x" and longest * LETTER > each - 4 and each >= LINE
+        angle = {"labelAngle": -40 if each >= ROW else -90, "labelAlign": "right"} if turned else {"labelAngle": 0}
+        overlap = along == "x" and not turned
+        axis = altair.Axis(labelLimit=320, labelExpr=SPLIT, grid=False, labelOverlap=overlap, **angle)
+        names = [broken(name) for name in dimension.labels]
+        order = names[::-1] if dimension.banded and along == "y" else names if ordered else None  # bins: from below
         return {along: channel("cell:N" if along == "x" else "up:N", sort=order, title=title, axis=axis)}
     first, last = ("left", "right") if along == "x" else ("bottom", "top")
     placed = _continuous(altair, dimension, 0)
@@ -439,17 +513,22 @@ def _continuous(altair: Any, dimension: Dimension, padding: int) -> Cell:
     edges = dimension.edges
     if dimension.kind == "time":
         step = CALENDAR.get(dimension.axis.get("every", "")) if len(edges) <= MOST_TICKS else None
-        ticks = {} if step is None else {"tickCount": step}
+        ticks: Cell = {} if step is None else {"tickCount": step}
+        if (words := TICKS.get(dimension.axis.get("every", ""))) is not None:
+            ticks |= {"labelExpr": words}
         return {
             "scale": altair.Scale(type="utc", **room),
-            "axis": altair.Axis(grid=False, labelOverlap="greedy", labelSeparation=10, **ticks),
+            "axis": altair.Axis(grid=False, labelOverlap="greedy", labelSeparation=6, **ticks),
         }
     ends = {"domain": [edges[0], edges[-1]]} if padding and edges else {}  # else points end before the first bin does
     scale = altair.Scale(zero=False, nice=False, **(ends or room))
     said = {} if max(map(abs, edges), default=0) >= SMALLEST_SEPARATED else {"format": "~f"}
     if len(edges) > MOST_TICKS:
         return {"scale": scale, "axis": altair.Axis(grid=False, labelOverlap=True, **said)}
-    return {"scale": scale, "axis": altair.Axis(grid=False, values=list(edges), labelOverlap="parity", **said)}
+    return {
+        "scale": scale,
+        "axis": altair.Axis(grid=False, values=list(edges), labelOverlap="parity", labelSeparation=4, **said),
+    }
 
 
 def _type(dimension: Dimension) -> str:

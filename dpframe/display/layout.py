@@ -7,11 +7,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dpframe.display.dimensions import Dimension
-from dpframe.errors import InvalidArgument, shown
+from dpframe.errors import InvalidArgument, InvalidType, shown
 from dpframe.queries.query import NOISY
 
 KINDS = ("bar", "line", "point", "heatmap")
 ROLES = ("x", "color", "facet")
+PARTS_OF_LABELS = ("columns", "values")
 MOST_COLORS = 4  # that a chart takes by itself: those that stand out from the page by 3 to 1
 COLORS = 8  # that the theme has
 MOST_GROUPED = 40  # bars or points side by side in colors
@@ -228,3 +229,18 @@ def measures_of(value: Any, measures: Sequence[str], noisy: Sequence[str]) -> li
 
 def _listed(names: Sequence[str]) -> str:
     return ", ".join(shown(name) for name in names)
+
+
+def check_labels(labels: Any, of: str = "labels") -> None:
+    """Refuse words for columns and keys that are not laid out as `relabel` takes them."""
+    if not isinstance(labels, Mapping):
+        raise InvalidType(
+            f"{of} must be a dict, not {shown(labels, kind=True)}. "
+            'Write labels={"columns": {"n": "People"}, "values": {"sex": {0: "Men"}}}.'
+        )
+    for name in labels:
+        if name not in PARTS_OF_LABELS:
+            raise InvalidArgument(
+                f'{of} must have the parts "columns" and "values" (in 0.2 it was flat), not {shown(name)}. '
+                f'Write labels={{"columns": {{{shown(name)}: {shown(labels[name])}}}}}.'
+            )

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import html
+import shutil
+import sys
 from collections.abc import Sequence
+from itertools import zip_longest
+from textwrap import wrap
 
 from dpframe.errors.words import harmless
 
@@ -11,6 +15,7 @@ Row = Sequence[object]
 
 TABLE_STYLE = "border-collapse:collapse;font-variant-numeric:tabular-nums"
 INDENT = "  "
+NARROWEST = 10  # characters of a column that is cut
 CARD_STYLE = "border:1px solid #767676;border-radius:6px;padding:10px 14px;display:inline-block"
 NAME_STYLE = "padding:1px 14px 1px 0;text-align:left;vertical-align:top;opacity:.75"
 FACT_STYLE = "padding:1px 0;text-align:left"
@@ -36,16 +41,50 @@ def escape(text: str) -> str:
 def text_page(title: str, facts: Sequence[tuple[str, str]], header: Sequence[str], rows: Sequence[Row]) -> str:
     """A title, facts with their names before them, and a table, for a terminal."""
     named = "\n".join(f"{INDENT}{name:<11} {harmless(fact)}" for name, fact in facts)
-    return f"{harmless(title)}\n{named}\n\n{text_table(header, rows)}"
+    return f"{harmless(title)}\n{signed(named)}\n\n{text_table(header, rows)}"
 
 
 def text_table(header: Sequence[str], rows: Sequence[Row]) -> str:
-    """Columns of equal width, a rule under the header."""
-    lines = [[harmless(str(cell)) for cell in row] for row in (header, *rows)]
+    """Columns of equal width, a rule under the header; in a terminal no wider than it, with cells of several lines."""
+    lines = [[signed(harmless(str(cell))) for cell in row] for row in (header, *rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
-    padded = [INDENT + "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in lines]
-    padded.insert(1, INDENT + "  ".join("-" * width for width in widths))
+    room = terminal_width()
+    if room is not None:
+        widths = _narrowed(widths, room - len(INDENT) - 2 * (len(widths) - 1))
+    padded = []
+    for line in lines:
+        cells = [[cell] if len(cell) <= width else wrap(cell, width) for cell, width in zip(line, widths, strict=True)]
+        for parts in zip_longest(*cells, fillvalue=""):
+            padded.append(INDENT + "  ".join(part.ljust(width) for part, width in zip(parts, widths, strict=True)))
+        if line is lines[0]:
+            padded.append(INDENT + "  ".join("-" * width for width in widths))
     return "\n".join(line.rstrip() for line in padded)
+
+
+def _narrowed(widths: Sequence[int], room: int) -> list[int]:
+    """The widths of columns, the widest of them cut to one width so that all have room, but none to less than ten."""
+    for most in range(max(widths, default=0), NARROWEST - 1, -1):
+        cut = [min(width, most) for width in widths]
+        if sum(cut) <= room:
+            return cut
+    return [min(width, NARROWEST) for width in widths]
+
+
+def terminal_width() -> int | None:
+    """The characters of a line of the terminal; None where nobody looks at one, and lines are as long as they are."""
+    try:
+        return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    except (AttributeError, ValueError):  # no stream, or a closed one
+        return None
+
+
+def signed(text: str) -> str:
+    """The text with a sign that a terminal may lack, where it has it."""
+    return text.replace("+-", "±") if terminal_width() is not None and _is_unicode() else text
+
+
+def _is_unicode() -> bool:
+    return (getattr(sys.stdout, "encoding", None) or "").lower().replace("-", "") == "utf8"
 
 
 def html_table(header: Sequence[str], rows: Sequence[Row]) -> str:

@@ -1,32 +1,35 @@
-"""Pages of reports: one HTML file that holds all it shows; it fetches nothing and links nowhere else."""
+"""Pieces of pages: text, lists, tables, pictures, own words of an author, and how all of them look."""
 
 from __future__ import annotations
 
 import html
 import json
+import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from dpframe._version import VERSION
 from dpframe.display import theme
+from dpframe.display.still import drawn, without_captions
 from dpframe.display.table_formats import TABLE_RULES, variables
 from dpframe.errors.words import harmless
 
-POLICY = (
-    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"  # browsers hold it to this
+NEEDS_DRAWING = (
+    "charts in a page need Altair and vl-convert: pip install 'dpframe[plot]'. Or leave them out: charts=False"
+)
+OPENING = re.compile(r"<svg\b[^>]*>")
+SIZE = re.compile(r'\b(width|height|viewBox)="([0-9. -]+)"')
+NAMES = re.compile(r'(\bid="|url\(#|href="#)')  # of parts of a picture, which must differ from those of another
+COLORS = re.compile(r'(\b(?:fill|stroke|stop-color)=")([^"]*)"')
+UNHEARD = re.compile(r' (?:role|aria-[a-z]+|class|pointer-events)="[^"]*"')  # of parts: the whole picture has words
+TAG = re.compile(r'<(?:[^">]|"[^"]*")*>')
+LONG = re.compile(r"-?\d+\.\d{3,}")  # hundredths of a pixel are enough
+BLOCK = re.compile(r"\n[ \t]*\n")
+BULLET, NUMBERED, TITLED = re.compile(r"[-*+]\s+"), re.compile(r"\d{1,3}[.)]\s+"), re.compile(r"#{1,6}\s+")
+SPANS = re.compile(
+    r"`(?P<code>[^`]+)`|\*\*(?P<strong>\S(?:.*?\S)?)\*\*|\*(?P<em>[^\s*](?:[^*]*[^\s*])?)\*"
+    r"|\[(?P<words>[^\]]+)\]\((?P<place>[^()\s]+)\)"
 )
 Facts = Iterable[tuple[str, str]]
-
-
-@dataclass(frozen=True)
-class Section:
-    """A part of a report: its heading, its HTML, and what it says as plain JSON values."""
-
-    title: str
-    body: str
-    record: Any
 
 
 def text(words: str) -> str:
@@ -34,54 +37,10 @@ def text(words: str) -> str:
     return html.escape(harmless(words))
 
 
-def page(title: str, lead: str, sections: Sequence[Section], made: str) -> str:
-    """A whole page; `made` says when in ISO 8601, and the records of all sections are in a script that nothing runs."""
-    contents = "".join(
-        f'<li><a href="#part{number}">{text(section.title)}</a></li>' for number, section in enumerate(sections, 1)
-    )
-    inside = f'<nav aria-label="Contents"><ol>{contents}</ol></nav>' if len(sections) > 1 else ""
-    parts = "\n".join(
-        f'<section id="part{number}" aria-labelledby="head{number}">'
-        f'<h2 id="head{number}">{text(section.title)}</h2>\n{section.body}</section>'
-        for number, section in enumerate(sections, 1)
-    )
-    if len(sections) == 1 and sections[0].title == title:  # one heading is enough
-        parts = f"<section>{sections[0].body}</section>"
-    when = f"{made[:16].replace('T', ' ')} UTC"
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<meta http-equiv="Content-Security-Policy" content="{POLICY}">
-<title>{text(title)}</title>
-<style>
-{STYLE}
-</style>
-</head>
-<body>
-<main>
-<header><h1>{text(title)}</h1><p class="lead">{text(lead)}</p>{inside}</header>
-{parts}
-</main>
-<footer><p>Written by dpframe {VERSION} on {text(when)}. The numbers are differentially private: noise was added to
-each, and an error is the half-width of a 95% interval of that noise.</p></footer>
-<script type="application/json" id="records">{data([section.record for section in sections])}</script>
-</body>
-</html>
-"""
-
-
 def data(value: Any) -> str:
     """JSON for a script of a page, in which no text ends the script."""
     written = json.dumps(value, default=str)  # ASCII alone
     return written.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-
-
-def write(path: Any, content: str) -> None:
-    """Write the file."""
-    Path(path).write_text(content, encoding="utf-8")
 
 
 def paragraph(words: str, kind: str = "") -> str:
@@ -140,6 +99,120 @@ def _class(kind: str) -> str:
     return f' class="{kind}"' if kind else ""
 
 
+def own_words(markdown: str) -> str:
+    """Sentences of an author, in a little of Markdown; HTML in them is text.
+
+    Paragraphs, lists, headings, ``**strong**``, ``*emphasis*`` and `` `code` `` are known. An address stands after the
+    words that it belongs to, and is no link: a page links nowhere.
+    """
+    lines = markdown.replace("\r\n", "\n").replace("\r", "\n").strip()
+    return "\n".join(
+        _block([line.strip() for line in block.split("\n")]) for block in BLOCK.split(lines) if block.strip()
+    )
+
+
+def _block(lines: Sequence[str]) -> str:
+    """A paragraph, a list or a heading; a list may stand right below a paragraph."""
+    for mark, tag in ((BULLET, "ul"), (NUMBERED, "ol")):
+        first = next((place for place, line in enumerate(lines) if mark.match(line)), None)
+        if first is None or any(kind.match(line) for kind in (BULLET, NUMBERED) for line in lines[:first]):
+            continue
+        entries: list[str] = []
+        for line in lines[first:]:
+            if mark.match(line):
+                entries.append(mark.sub("", line, count=1))
+            else:
+                entries[-1] += f" {line}"
+        above = _block(lines[:first]) if first else ""
+        return f"{above}<{tag}>{''.join(f'<li>{_spans(entry)}</li>' for entry in entries)}</{tag}>"
+    if TITLED.match(lines[0]):
+        rest = _block(lines[1:]) if lines[1:] else ""
+        return f"<h3>{_spans(TITLED.sub('', lines[0], count=1))}</h3>{rest}"
+    return f"<p>{_spans(' '.join(lines))}</p>"
+
+
+def _spans(words: str) -> str:
+    """Text with its emphasis; every letter is escaped, within marks and outside of them."""
+    made, last = [], 0
+    for found in SPANS.finditer(words):
+        made.append(text(words[last : found.start()]))
+        last = found.end()
+        kind = found.lastgroup
+        if kind == "place":
+            made.append(f"{_spans(found['words'])} ({text(found['place'])})")
+        elif kind == "code":
+            made.append(f"<code>{text(found['code'])}</code>")
+        else:
+            made.append(f"<{kind}>{_spans(found[kind or 0])}</{kind}>")
+    return "".join([*made, text(words[last:])])
+
+
+def caption_of(chart: Any) -> str:
+    """The words that a chart has below its title and below its picture, as one line."""
+    title = getattr(chart, "title", None)
+    subtitle = getattr(title, "subtitle", "")
+    captions = getattr(getattr(type(chart), "_dpframe_look", None), "captions", ())
+    parts = (f"{subtitle}." if isinstance(subtitle, str) and subtitle else "", *captions)
+    return " ".join(part for part in parts if part)
+
+
+def figure(chart: Any, name: str, caption: str) -> str:
+    """The chart as a figure with a caption below it, and with its words for who does not see it."""
+    specification = without_captions(chart)
+    title = specification.pop("title", {})
+    words = title.get("text", "") if isinstance(title, dict) else title
+    said = specification.get("description") or f"Chart: {' '.join(words) if isinstance(words, list) else words}."
+    made = picture(specification, f"{said} The table has its numbers.", f"{name}-")
+    return f'<figure id="{name}">{scrolling(made, "Chart")}<figcaption>{text(caption)}</figcaption></figure>'
+
+
+def picture(specification: dict[str, Any], heard: str, name: str) -> str:
+    """A Vega-Lite specification as one SVG without addresses, whose colors are those of the page that it is on.
+
+    It is drawn for a light page and for a dark one; both differ in colors alone, and each pair becomes a variable.
+    """
+    light, dark = (_drawn(specification, dark=dark) for dark in (False, True))
+    opening = OPENING.search(light)
+    assert opening is not None  # every picture begins so
+    sizes = dict(SIZE.findall(opening.group()))
+    assert COLORS.sub("", light) == COLORS.sub("", dark)  # the themes differ in colors alone
+    pairs: dict[tuple[str, str], str] = {}
+    in_the_dark = iter([found[2] for found in COLORS.finditer(dark)])
+
+    def variable(found: re.Match[str]) -> str:
+        pair = (found[2], next(in_the_dark))
+        if pair[0] == pair[1]:
+            return found[0]
+        return f'{found[1]}var(--{pairs.setdefault(pair, f"{name}{len(pairs)}")})"'
+
+    made = COLORS.sub(variable, light[opening.end() :])
+    values = ["".join(f"--{own}:{pair[side]};" for pair, own in pairs.items()) for side in (0, 1)]
+    style = f":root{{{values[0]}}}@media screen and (prefers-color-scheme:dark){{:root{{{values[1]}}}}}"
+    tag = (
+        f'<svg viewBox="{sizes["viewBox"]}" width="{sizes["width"]}" height="{sizes["height"]}" '
+        f'style="--width:{sizes["width"]}px;font-family:{html.escape(theme.FONT)}" '
+        f'role="img" aria-label="{text(heard)}">'
+    )
+    return f"<style>{style}</style>{tag}" + NAMES.sub(rf"\g<1>{name}", made)
+
+
+def _drawn(specification: dict[str, Any], *, dark: bool) -> str:
+    """A picture without what its parts say, which nobody hears, and without digits that nobody sees."""
+    configuration = {**specification.get("config", {}), **theme.config(dark=dark)}
+    try:
+        svg = drawn({**specification, "config": configuration})
+    except ImportError:
+        raise ImportError(NEEDS_DRAWING) from None
+    opening = OPENING.search(svg)
+    assert opening is not None
+    return opening.group() + TAG.sub(_short, svg[opening.end() :])
+
+
+def _short(tag: re.Match[str]) -> str:
+    plain = UNHEARD.sub("", tag[0]).replace(f' font-family="{theme.FONT}"', "")
+    return LONG.sub(lambda found: f"{float(found[0]):.2f}", plain)
+
+
 LIGHT, DARK = theme.colors(), theme.colors(dark=True)
 STYLE = "\n".join(
     (
@@ -160,13 +233,14 @@ STYLE = "\n".join(
         "a {color:var(--link)}",
         ":focus-visible {outline:3px solid var(--link);outline-offset:2px}",
         ".warning {color:var(--warn);font-weight:600;border-left:4px solid var(--warn);padding-left:.8rem}",
-        "nav ol, ul {padding-left:1.4rem}",
+        "ul, ol {padding-left:1.4rem;max-width:46rem}",
+        "nav ul {list-style:none;padding:0;display:flex;flex-wrap:wrap;gap:.2rem 1.2rem;max-width:none}",
+        "code {font-family:ui-monospace, Consolas, monospace;font-size:.9em}",
         "figure {margin:1.2rem 0}",
         ".wide {overflow-x:auto;max-width:100%;margin:.8rem 0}",
-        "svg {display:block;max-width:100%;height:auto;min-width:min(42rem, var(--width))}",
-        ".dark {display:none}",
-        "@media screen and (prefers-color-scheme: dark) {.dark {display:block} .light {display:none}}",
-        "@media print {.dark {display:none} .light {display:block}}",
+        "svg {display:block;max-width:100%;height:auto;min-width:calc(.8 * var(--width))}",
+        "#more {width:1.1rem;height:1.1rem;vertical-align:middle;margin:0 .6rem 0 0;accent-color:var(--link)}",
+        "@media screen {#more:not(:checked) ~ .folded {display:none}}",
         "dl {margin:.5rem 0}",
         "dl div {display:grid;grid-template-columns:11rem 1fr;gap:.2rem 1rem;padding:.25rem 0;"
         "border-bottom:1px solid var(--grid)}",
@@ -177,12 +251,15 @@ STYLE = "\n".join(
         ".bar div {height:100%;background:var(--fill)}",
         ".wide table {font-size:.9375rem;overflow-wrap:normal}",
         ".broad table {min-width:56rem}",
-        ".wide caption small {max-width:min(46rem, 90vw)}",
+        ".wide table {min-width:min(24rem, 100%)} .wide caption small {max-width:min(46rem, 90vw)}",
         *TABLE_RULES,
-        # paper does not scroll: what is wide is wrapped, and what is filled is printed as it is
+        # paper does not scroll: what is wide is wrapped, what is filled is printed as it is, what is folded is unfolded
+        "@page {margin:14mm} "
         "@media print {.wide {overflow:visible} .broad table {min-width:0;width:100%} .wide table {font-size:.75rem;"
-        "overflow-wrap:anywhere} "
-        ".wide :is(th, td) {padding:.2em .4em} main, footer {max-width:none;padding:0} tr, figure, dl div "
-        "{break-inside:avoid} h2, h3 {break-after:avoid} svg {min-width:0}}",
+        "overflow-wrap:anywhere} .wide :is(th, td) {padding:.2em .4em} "
+        ".broad :is(thead th, td:nth-child(-n+3)) {overflow-wrap:normal} body {font-size:11pt} main, footer "
+        "{max-width:none;padding:0} tr, figure, dl div, .bar, li {break-inside:avoid} h1, h2, h3, caption, .lead "
+        "{break-after:avoid} p {orphans:3;widows:3} thead {display:table-header-group} "
+        "svg {min-width:0;max-height:20cm} .appendix {break-before:page} nav, #more, #more + label {display:none}}",
     )
 )

@@ -64,7 +64,11 @@ def of_result(frame: Any, facts: Facts, errors: Mapping[str, NDArray[np.float64]
         return _summed(names[0], rows, facts, asked)
     panels, left_out = _panels(names, rows, facts, asked)
     shown_ends = {name: possible.of_frame(frame, facts, name) for name in names if name in facts["measures"]}
-    left_out += possible.notes_of(shown_ends, facts["measures"])
+    seen = "crossed out" if any(panel.kind == "heatmap" for panel in panels) else "hollow"
+    left_out += [
+        f"{seen}: {note}" if note.startswith(possible.TOO_NOISY) else note
+        for note in possible.notes_of(shown_ends, facts["measures"])
+    ]
     words = chart_words.words(names, facts, panels, asked, left_out)
     if len(panels) == 1:
         return charts.titled(drawing.chart_of(panels[0]), words)
@@ -274,7 +278,8 @@ def interval(row: Row, name: str, measure: str, statistic: Mapping[str, Any]) ->
     says = {"says": f"{value} (95%: {low} to {high})", "short": pages.number(row[name])}
     own = f"{measure}_low" in row or possible.limits(statistic) is not None
     symmetric = {} if own else {"symmetric": True}
-    return {"value": row[name], **says, **band, **symmetric, **_finite(**ends)}
+    noisy = {"noisy": True} if made.noisy[0] else {}
+    return {"value": row[name], **says, **band, **symmetric, **noisy, **_finite(**ends)}
 
 
 def _end_words(end: float) -> str:

@@ -1,35 +1,22 @@
-"""A released result as a section of a report: words, chart, table, errors, price and protection."""
+"""A released result as a section of a report: what was found, how far to trust it, how it was made."""
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dpframe.display import page_figures, table_formats
-from dpframe.display.check_words import check_lines
+from dpframe.display import chart_words, table_formats
+from dpframe.display.check_words import check_lines, check_warning
 from dpframe.display.pages import number
-from dpframe.display.report_page import (
-    Section,
-    facts_list,
-    heading,
-    items,
-    paragraph,
-    plain_table,
-    scrolling,
-)
-from dpframe.display.result_tables import Table, titled
-from dpframe.display.statements import dearer_words, subject
+from dpframe.display.report import Section
+from dpframe.display.report_page import caption_of, facts_list, figure, paragraph, scrolling
+from dpframe.display.result_tables import PLUS_MINUS, Table, source, titled
+from dpframe.display.statements import dearer_words, method_words, subject
+from dpframe.errors.words import harmless
 from dpframe.privacy import PrivacyUnit
 
 MOST_ROWS = 500  # of a table in a page
-MAP = "The color of a place is its value; the table has the errors."
-LINES = (
-    "Lines through bars and points are 95% intervals of the noise, around the unbiased values; a band is twice the "
-    "expected error of a denoised value. A hatched bar with arrows is an interval without an end."
-)
-ERRORS = ("number", "by", "95% interval", "noise (standard deviation)", "denoised (root mean square)")
 
 
 def section(
@@ -45,56 +32,102 @@ def section(
 
     `chart` is None where none is drawn, and `errors` are empty where nothing has any.
     """
-    parts = [paragraph(facts["warning"], "warning")] if "warning" in facts else []
-    if statement:
-        parts.append(paragraph(statement))
+    checks = check_lines(facts)
+    kept = [note for note in table.notes if note not in checks or note in (check_warning(facts) or "")]
+    return Section(
+        title_of(facts),
+        facts["label"],
+        "".join((_warning(facts), paragraph(found_words(facts, table)) if facts["measures"] else "")),
+        shown(table, chart, [*checks, *table.notes]),
+        tuple(note for note in kept if note != harmless(source(facts))),
+        method_words(facts) if facts["measures"] else "",
+        tuple(map(_errors, errors)),
+        tuple(dict.fromkeys([*_clipped(facts), *checks, *facts["notes"]])),
+        "rows" if facts["unit"]["column"] is None else f"units ({facts['unit']['column']})",
+        cost_words(facts),
+        (paragraph(statement) if statement else "") + facts_list(_protection(facts)),
+        dict(record),
+    )
+
+
+def shown(table: Table, chart: Any, notes: Sequence[str]) -> str:
+    """A chart, where there is one, with the words on what is drawn, and a table; `notes` are said elsewhere."""
+    parts = []
     if chart is not None:
-        parts.append(page_figures.figure(chart, f"chart-{table.name}", LINES if _has_intervals(chart) else MAP))
-    parts.append(scrolling(table_formats.html_table(table, MOST_ROWS), f"Table: {table.title}"))
+        caption = caption_of(chart)
+        for note in notes:
+            caption = caption.replace(f"{note[:1].upper()}{note[1:]}.", "")
+        parts.append(figure(chart, f"chart-{table.name}", " ".join(caption.split())))
+    parts.append(scrolling(table_formats.html_table(table, MOST_ROWS, titled=False), f"Table: {table.title}"))
     rows = len(table.columns[0].cells) if table.columns else 0
     if rows > MOST_ROWS:
         parts.append(paragraph(f"These are the first {MOST_ROWS:,} of {rows:,} rows; the frame has all.", "small"))
-    parts.append(items(table.notes, "notes"))
-    if errors:
-        parts += [heading("How far to trust each number"), scrolling(_errors(errors), "Table of errors")]
-    parts += [heading("Price and protection"), facts_list(_protection(facts))]
-    left_out = [*_clipped(facts), *check_lines(facts), *facts["notes"]]
-    if left_out:
-        parts += [heading("What the bounds leave out"), items(left_out)]
-        parts.append(paragraph("The error bars cover the noise alone: they do not contain what was left out.", "small"))
-    return Section(title_of(facts), "\n".join(parts), dict(record))
+    return "\n".join(parts)
 
 
-def _has_intervals(chart: Any) -> bool:
-    """Tell whether a chart draws the ends of intervals."""
-    return any(name in json.dumps(chart.to_dict(), default=str) for name in ('"low:Q', '"field": "low'))
+def _warning(facts: Mapping[str, Any]) -> str:
+    return paragraph(facts["warning"], "warning") if "warning" in facts else ""
+
+
+def found_words(facts: Mapping[str, Any], table: Table) -> str:
+    """A sentence on what was found: what is counted, by what, and the least and the largest of one kind of numbers."""
+    what = _subject(facts)
+    titles = {column.title: column for column in table.columns}
+    name = next(iter(facts["measures"]), "")
+    value = titles.get(harmless(name))
+    if len(facts["measures"]) != 1 or value is None or value.forms is not None or f"{name}{PLUS_MINUS}" not in titles:
+        return f"{what}."
+    texts, margins = table.written(value), table.written(titles[f"{name}{PLUS_MINUS}"])
+    of_rows = list(zip(*(table.written(column) for column in table.columns if not column.is_number), strict=True))
+    if len(texts) == 1:
+        return f"{what}: {texts[0]} ± {margins[0]}."
+    known = [place for place, cell in enumerate(value.cells) if math.isfinite(cell)]
+    if not known or not of_rows:
+        return f"{what}."
+    ends = [end(known, key=lambda place: value.cells[place]) for end in (min, max)]
+    least, most = (f"{texts[place]} ± {margins[place]} ({', '.join(of_rows[place])})" for place in ends)
+    return f"{what}: from {least} to {most}." if facts["label"] else f"From {least} to {most}."
 
 
 def title_of(facts: Mapping[str, Any]) -> str:
     """The label of a release, or what it is of."""
-    return titled(facts, subject(", ".join(facts["measures"]) or str(facts["verb"]), facts))
+    return titled(facts, _subject(facts) if facts["measures"] else subject(str(facts["verb"]), facts))
 
 
-def _errors(errors: Sequence[Mapping[str, Any]]) -> str:
-    rows = [
-        [row["column"], row["by"] or "-", *(_known(row[name]) for name in ("interval", "noisy_rmse", "denoised_rmse"))]
-        for row in errors
-    ]
-    return plain_table("Errors: the largest of all rows", ERRORS, rows, (2, 3, 4))
+def _subject(facts: Mapping[str, Any]) -> str:
+    """The names of the numbers of a release, and of the columns that they are by."""
+    names = list(dict.fromkeys(chart_words.described(name, facts) for name in facts["measures"]))
+    what = subject(names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}", facts)
+    return f"{what[:1].upper()}{what[1:]}"
+
+
+def _errors(row: Mapping[str, Any]) -> tuple[str, ...]:
+    known = (_known(row[name]) for name in ("interval", "noisy_rmse", "denoised_rmse"))
+    return (row["column"], row["by"] or "-", *known)
 
 
 def _known(error: float | None) -> str:
     return "-" if error is None else number(error)
 
 
-def _protection(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
+def cost_words(facts: Mapping[str, Any]) -> str:
+    """The cost of a release, and whom it protects."""
+    return f"{_epsilon(facts)}; it protects {PrivacyUnit.of_facts(facts['unit'])}"
+
+
+def _epsilon(facts: Mapping[str, Any]) -> str:
     cost = facts["cost"]
     delta = f", delta {cost['delta']:.3g}" if cost["delta"] else ""
+    return f"epsilon {cost['epsilon']:.6g}{delta}"
+
+
+def _protection(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
+    cost = facts["cost"]
     pure = [part["sensitivity"] / part["scale"] for part in facts["statistics"] if part.get("p") == 1.0]
-    whole = sum(pure) if len(pure) == len(facts["statistics"]) and "model" not in facts else math.inf
+    whole = sum(pure) if len(pure) == len(facts["statistics"]) and not {"model", "checks"} & {*facts} else math.inf
     why = dearer_words(whole, cost["epsilon"], cost["accounting"])
     dearer = f"; {why}" if why else ""
-    said = [("Price", f"epsilon {cost['epsilon']:.6g}{delta}, by {cost['accounting']} accounting{dearer}")]
+    said = [("Cost", f"{_epsilon(facts)}, by {cost['accounting']} accounting{dearer}")]
     if "model" in facts:
         said.append(("Model", f"local: epsilon {facts['per_report']:.6g} for each report"))
     said.append(("Protects", str(PrivacyUnit.of_facts(facts["unit"]))))

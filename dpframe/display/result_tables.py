@@ -92,7 +92,7 @@ def of_result(frame: Any, facts: Mapping[str, Any], errors: Errors, look: Look) 
             columns += _statistic_columns(name, numbers[name], errors.get(name), ends[name])
     extra += possible.notes_of(ends, facts["measures"])
     return Table(
-        harmless(titled(facts, ", ".join(statistics) if statistics else _of_a_choice(facts))),
+        harmless(titled(facts, ", ".join(_named(name, facts) for name in statistics) or _of_a_choice(facts))),
         _subtitle(facts, ends),
         tuple(columns),
         tuple(map(harmless, [*extra, *notes_of(facts, numbers), source(facts)])),
@@ -238,6 +238,11 @@ def _two_way(
     if len(set(sizes)) == 1:
         return columns, [f"95% error of each number: ±{sizes[0]}"]
     return columns, [f"95% errors: ±{', ±'.join(said)}"]
+
+
+def _named(name: str, facts: Mapping[str, Any]) -> str:
+    """A statistic as a title names it: what was computed of releases in words."""
+    return str(facts["measures"][name]["words"]) if "said" in facts else name
 
 
 def _of_a_choice(facts: Mapping[str, Any]) -> str:

@@ -29,7 +29,8 @@ def statement_of(
     `values` are the numbers by column, a row each, `errors` the half-widths of their 95% intervals, and `ends` these
     intervals as they are shown.
     """
-    sentences = [_subject(facts), _method(facts), _promise(facts)]
+    sentences = [f"{facts['warning']}."] if "warning" in facts else []
+    sentences += [_subject(facts), method_words(facts), _promise(facts)]
     if all(map(len, errors.values())):
         told = possible.sentences(
             {name: one for name, one in ends.items() if not _is_chosen(name, facts)}, facts["measures"]
@@ -38,7 +39,8 @@ def statement_of(
     else:
         sentences.append(NOTHING)
     denoised = [f"{words[0].upper()}{words[1:]}." for words in denoised_words(facts, number)]
-    left_out = [f"Note: {note}." for note in facts["notes"]] + [f"{line}." for line in check_lines(facts)]
+    left_out = [f"Note: {note}." for note in facts["notes"]]
+    left_out += [f"{line[0].upper()}{line[1:]}." for line in check_lines(facts)]
     return harmless(" ".join([*sentences, *denoised, *left_out]))
 
 
@@ -77,7 +79,8 @@ def _subject(facts: Mapping[str, Any]) -> str:
     return f"{facts['label']}." if facts["label"] else f"This is {subject(_listed(list(facts['measures'])), facts)}."
 
 
-def _method(facts: Mapping[str, Any]) -> str:
+def method_words(facts: Mapping[str, Any]) -> str:
+    """A sentence on how the numbers were protected."""
     if "model" in facts:
         return (
             "Every person's value was randomized before anybody collected it, and the numbers are estimated from the "

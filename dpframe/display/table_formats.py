@@ -34,7 +34,7 @@ def formatted(table: Table, name: str) -> Any:
     if name == "excel":
         from dpframe.display.workbooks import excel
 
-        return excel(table)
+        return excel([table])
     writers = {"great_tables": great, "markdown": markdown, "html": html_block, "latex": latex, "csv": comma_separated}
     return writers[name](table)
 
@@ -64,7 +64,7 @@ def html_block(table: Table) -> str:
     )
 
 
-def html_table(table: Table, rows: int | None = None) -> str:
+def html_table(table: Table, rows: int | None = None, *, titled: bool = True) -> str:
     """The table alone, at most so many rows of it: cells that name a row are its heads; every text is escaped."""
     kinds = [_kind(column) for column in table.columns]
     head = "".join(
@@ -82,7 +82,8 @@ def html_table(table: Table, rows: int | None = None) -> str:
                 for cell, column, kind in cells
             )
         )
-    caption = f"<caption>{html.escape(table.title)}<small>{html.escape(table.subtitle)}</small></caption>"
+    title = html.escape(table.title) if titled else ""
+    caption = f"<caption>{title}<small>{html.escape(table.subtitle)}</small></caption>"
     body = "".join(f"<tr>{line}</tr>\n" for line in lines)
     return f"<table>{caption}<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody></table>"
 

@@ -165,5 +165,9 @@ def _styles(of: Colors) -> Mapping[str, Any]:
         "captions": {"fill": of.faint},
         "open-intervals": {"color": of.ink, "opacity": 0.5},
         "arrows": {"color": of.ink, "opacity": 1},
+        "hollow-bars": {"color": of.page, "stroke": of.edge, "strokeWidth": 1, "strokeDash": [3, 2]},
+        "hollow-points": {"strokeWidth": 1.5},
+        "empty-tiles": {"color": of.page, "stroke": of.grid, "strokeWidth": 0.5},
+        "crossings": {"color": of.rule, "strokeWidth": 0.8},
         "limits": {"color": of.ink, "strokeDash": [5, 4], "strokeWidth": 1.2},
     }

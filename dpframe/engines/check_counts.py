@@ -97,12 +97,24 @@ class CheckTask(RowTask):
         has += present.values()
         has += [~inside] if self.checks.outside else []
         if self.by is None:
-            numbers = table.select(*(one.sum().cast(pl.Int64).alias(f"{i}") for i, one in enumerate(has)), n=pl.len())
-            return _partial(numbers)
+            return self._numbers(table, [one.sum() for one in has])
         each = [one.any() for one in has] + [_breaks(rule, inside) for rule in self.checks.rules]
         of_unit = [one.alias(f"{number}") for number, one in enumerate(each)]
-        units = self.combine(table).group_by(OWNER).agg(*of_unit)
-        return _partial(units.select(*(pl.col(f"{i}").sum().cast(pl.Int64) for i in range(len(each))), n=pl.len()))
+        units = (self.combine(table) if self._by_group else table).group_by(OWNER).agg(*of_unit)
+        return self._numbers(units, [pl.col(f"{number}").sum() for number in range(len(each))])
+
+    def _numbers(self, table: pl.DataFrame, sums: list[pl.Expr]) -> Partial:
+        """The sums of flags over all rows, one for each unit, and the number of units where that is asked."""
+        each = [one.cast(pl.Int64).alias(f"{number}") for number, one in enumerate(sums)]
+        numbers = table.select(*each, pl.len().cast(pl.Int64).alias("units"))
+        asked = numbers if self.checks.counts_units else numbers.drop("units")
+        return Partial({NUMBERS: np.array(asked.row(0), dtype=np.int64)})
+
+    @property
+    def _by_group(self) -> bool:
+        """Tell whether it matters which rows of a unit are in one group."""
+        sums = any(between.of_units for between in self.checks.between)
+        return sums or any(rule.counting != "rows" for rule in self.checks.rules)
 
     @property
     def _names(self) -> list[str]:
@@ -146,10 +158,6 @@ def _breaks(rule: Rule, inside: pl.Expr) -> pl.Expr:
         return inside.sum() > rule.most
     few = math.isqrt(rule.most)  # more rows than these in one group break it by themselves
     return (rows.max() > few) | (rows.clip(0, few).cast(pl.Float64).pow(2).sum() > rule.most)
-
-
-def _partial(numbers: pl.DataFrame) -> Partial:
-    return Partial({NUMBERS: np.array(numbers.row(0), dtype=np.int64)})
 
 
 def check_counts(frame: Any, checks: Checks, reading: Reading | None = None) -> Integers:

@@ -27,8 +27,9 @@ from dpframe.queries.bins import BinAxis, Coding, DateAxis
 from dpframe.queries.contributions import UnitGrid, grouping_of
 from dpframe.queries.discovery import found_axis
 from dpframe.queries.keys import KIND_WORDS, Axis, DtypeAxis, KeyAxis, Keys, Kind
+from dpframe.queries.public_grids import GridAxis
 from dpframe.queries.query import ERROR, NOISY, Query, gathers
-from dpframe.queries.statistics.capabilities import OfUnits, Tables
+from dpframe.queries.statistics.capabilities import OfUnits, Resolving
 from dpframe.queries.total import DistinctTotal, VectorTotal
 from dpframe.queries.vectors import Matches
 
@@ -156,7 +157,7 @@ def check(frame: Any, query: Query, unit: PrivacyUnit) -> Query:
     else:
         resolved = replace(query, keys=_checked(source, query.keys))
     resolved = resolved.each(
-        lambda one: one.resolved(lambda axis: CHECKS[axis.coding](source, axis)) if isinstance(one, Tables) else one
+        lambda one: one.resolved(lambda axis: CHECKS[axis.coding](source, axis)) if isinstance(one, Resolving) else one
     )
     for total in query.of_cells:
         if isinstance(total, VectorTotal) and isinstance(total.vector, Matches):
@@ -176,9 +177,14 @@ def check(frame: Any, query: Query, unit: PrivacyUnit) -> Query:
 
 
 def booleans(frame: Any, query: Query) -> frozenset[str]:
-    """The columns whose dtype says that all values are true or false; of pandas none, where a missing one decides."""
+    """The columns whose dtype says that all values are true or false, of those that are clipped to [0, 1].
+
+    Of pandas none, where a missing value decides the dtype.
+    """
+    names = {name for total in query.of_cells for name, bounds in total.values if bounds == (0.0, 1.0)}
+    if not names:
+        return frozenset()
     source = source_of(frame)
-    names = {name for total in query.of_cells for name, _ in total.values}
     return frozenset(name for name in names if source.column(name).polars == pl.Boolean)
 
 
@@ -276,7 +282,25 @@ def _checked_keys(source: Source, axis: KeyAxis) -> KeyAxis:
     return axis
 
 
+def _of_grid(source: Source, grid: GridAxis) -> BinAxis:
+    """The bins of a public grid that suits the column: of numbers, whatever their dtype, or of dates."""
+    column = source.column(grid.column)
+    by_days = column.kind in ("date", "datetime")
+    if by_days and (grid.statistic == "sum" or grid.whole):
+        said = "statistic='sum'" if grid.statistic == "sum" else "whole=True"
+        raise WrongDtype(
+            f"column {grid.column!r} must hold numbers for {said}, but its dtype is {column.dtype}. Leave that out."
+        )
+    if not (by_days or column.kind in {"number", *ANYTHING}):
+        raise WrongDtype(
+            f"column {grid.column!r} must hold numbers or dates to have bounds, but its dtype is {column.dtype}. "
+            "Cast it first."
+        )
+    return _checked_bins(source, grid.bins(by_days))
+
+
 CHECKS: Mapping[Coding, Callable[[Source, Any], Axis]] = {  # an axis as the schema has it: with the keys of a dtype
+    "grid": _of_grid,
     "dtype": _of_dtype,
     "bins": _checked_bins,
     "keys": _checked_keys,

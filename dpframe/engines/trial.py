@@ -30,6 +30,7 @@ from dpframe.queries.statistics import (
     n_units,
     proportion,
     ratio,
+    suggested_bounds,
     sum,
     variance,
 )
@@ -188,12 +189,21 @@ def questions() -> dict[str, Query]:
         "sums by words and days": Query("agg", cells["words and days"], tuple(more.items())),
         "all subtotals": Query("agg", cells["words and weeks"], (("n", Count()), ("s", sum("x", (-3, 10)))), "cube"),
         "marginals": Query("marginals", Keys(()), (("count", _all_tables()),)),
+        **{
+            f"bounds of {' and '.join(columns)}": Query("suggest_bounds", Keys(()), (("bounds", _bounds_of(*columns)),))
+            for columns in (("x", "whole"), ("day",), ("moment",))
+        },
         "sums in bins": Query("agg", cells["bins"], tuple(sums.items())),
         **{
             name: Query("contributions", UnitGrid(grid_of(grouping), grouping), (("count", Contributors()),))
             for name, grouping in contributions.items()
         },
     }
+
+
+def _bounds_of(*columns: str) -> Statistic:
+    """Counts of columns in the bins of a public grid."""
+    return suggested_bounds(columns, "mean", {"epsilon": 1}, whole=False)
 
 
 def _all_tables() -> Statistic:

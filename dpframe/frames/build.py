@@ -310,7 +310,7 @@ def read_parquet(path: str | PathLike[str], like: Library | None = None) -> Any:
     NoProvenance
         If the file holds none, or one that cannot be used: it is no Parquet file, its record is broken, or of a version
         that is not known here, or there are other rows than it speaks of, or more than any release has, or it is packed
-        by ZSTD or BROTLI (``docs/provenance.md``).
+        by ZSTD or BROTLI (``docs/reference/provenance.md``).
 
     Examples
     --------

@@ -216,7 +216,7 @@ def problem_of(record: Any) -> str:
         return f"its schema is {schema}, which this version of dpframe does not know. Read it with a newer one"
     for name, (form, needed) in FIELDS.items():
         if name in record and not form(record[name]):
-            return f"its field {name} must be as docs/provenance.md says"
+            return f"its field {name} must be as docs/reference/provenance.md says"
         if needed and name not in record:
             return f"its field {name} is missing"
     return _contradiction(record)
@@ -244,7 +244,7 @@ def _problem_of_derived(record: Mapping[str, Any]) -> str:
     """The fault in the form of a record of what was computed from releases."""
     for name, (form, needed) in DERIVED_FIELDS.items():
         if (name in record and not form(record[name])) or (needed and name not in record):
-            return f"its field {name} must be as docs/provenance.md says"
+            return f"its field {name} must be as docs/reference/provenance.md says"
     columns = record["columns"]
     if record["rows"]["labels"] != labels_of(record):
         return "its labels must be those of its cells"
@@ -356,6 +356,8 @@ def rows_of(record: Mapping[str, Any]) -> int:
         return len(cells[0].split())
     if "top" in record:
         return int(record["top"]["k"])
+    if "suggested" in record:
+        return int(record["suggested"]["rows"])
     if not record["measures"]:
         return 1
     return math.prod(shape(record))
@@ -537,6 +539,16 @@ SHOWN = _object(
     },
     {"rounded": _by_name(_above)},
 )
+SUGGESTED = _object(
+    {
+        "columns": _list(_text, 1),
+        "statistic": _one_of("mean", "sum"),
+        "planned": _by_name(lambda value: _number(value) or _text(value)),
+        "whole": _flag,
+        "rows": _some,
+    }
+)
+FOUND = _object({"seen": _list(_list(_none_or(_text), 2), 1)}, {"problem": _text})
 TOP = _object({"k": _some, "counts": _flag, "by": _text, "why": _text})
 CHOSEN = _object({"mechanism": _text, "why": _text, "variances": _by_name(_positive)})
 
@@ -575,6 +587,8 @@ POSSIBLE = {
     "within": WITHIN,
     "chosen": CHOSEN,
     "top": TOP,
+    "suggested": SUGGESTED,
+    "found": FOUND,
     "shown": SHOWN,
     "model": _one_of("local"),
     "method": _object({"method": _text}),

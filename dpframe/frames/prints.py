@@ -109,7 +109,7 @@ def places_of(frame: Any, facts: Mapping[str, Any]) -> Places | None:
     if rows is None:  # of a record of before: it covers no labels, and knows its rows in their first order only
         same = build.fingerprint(frame, columns) == facts["sha256"]
         return np.arange(len(frame), dtype=np.int64) if same else None
-    numbered = facts["measures"] or "top" in facts
+    numbered = facts["measures"] or "top" in facts or "suggested" in facts
     numbers = [name for name in columns if name not in rows["labels"]] if numbered else []
     current = print_of(frame, rows["labels"], numbers, layout_of(facts.get("levels")))
     if current is None or current.sha256 != rows["sha256"]:

@@ -48,6 +48,7 @@ df.dp of a private frame:
 
   plan
     preview        The same questions, answered by a Plan
+    suggest_bounds Bounds for columns of which nobody knows any
     contributions  The numbers of units by their rows and groups
     local          The local model
 

@@ -36,8 +36,8 @@ def question_of(table: Table, snapshot: str | None) -> Question:
     named = Table(f"{table.where} {label!r}", table.values)
     verb = named.choice("verb", VERBS, named.text("verb", 'verb = "count"'))
     assert verb is not None
-    takes = parameters_of(getattr(PrivateFrame, verb))
-    named.check_keys({*OWN, *takes, *(["statistics"] if _is_open(verb) else [])})
+    takes = (*parameters_of(getattr(PrivateFrame, verb)), *(["columns"] if _open(verb) == "columns" else []))
+    named.check_keys({*OWN, *takes, *(["statistics"] if _open(verb) == "statistics" else [])})
     snapshot = named.maybe_text("snapshot") or snapshot
     if snapshot is None:
         raise MissingArgument(
@@ -67,13 +67,18 @@ def asked(question: Question, dp: Any, ledger: Any) -> Any:
     with placed(question.where):
         of_groups = dp.group_by(*question.group_by, keys=question.keys) if question.group_by else dp
         verb = getattr(of_groups, question.verb)
-        return verb(*([question.statistics] if question.statistics else []), **question.arguments, ledger=ledger)
+        named = dict(question.arguments)
+        several = [question.statistics] if question.statistics else []
+        if _open(question.verb) == "columns":
+            columns = named.pop("columns", [])
+            several = columns if isinstance(columns, list) else [columns]
+        return verb(*several, **named, ledger=ledger)
 
 
-def _is_open(verb: str) -> bool:
-    """Tell whether a verb takes any statistics."""
-    kinds = [one.kind for one in inspect.signature(getattr(PrivateFrame, verb)).parameters.values()]
-    return inspect.Parameter.VAR_POSITIONAL in kinds
+def _open(verb: str) -> str | None:
+    """What a verb takes any number of: statistics or columns; None of most."""
+    given = inspect.signature(getattr(PrivateFrame, verb)).parameters.values()
+    return next((one.name for one in given if one.kind is inspect.Parameter.VAR_POSITIONAL), None)
 
 
 def _argument(table: Table, name: str, value: Any) -> Any:
@@ -132,7 +137,7 @@ def _keys(table: Table, value: Any) -> Any:
 
 def _statistics(table: Table, verb: str) -> dict[str, Any]:
     """The statistics of an ``agg`` by the names of their columns."""
-    if not _is_open(verb):
+    if _open(verb) != "statistics":
         return {}
     given = table.values.get("statistics")
     if not isinstance(given, dict) or not given or not all(isinstance(one, dict) for one in given.values()):

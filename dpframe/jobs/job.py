@@ -54,6 +54,23 @@ class Output:
 
 
 @dataclass(frozen=True)
+class Report:
+    """The report that is written of the releases of a job together."""
+
+    where: str
+    path: Path
+    written: str  # its path as the job file has it
+    title: str | None
+    labels: tuple[str, ...]  # of the releases that it shows, in the order of the job
+    words: Mapping[str, Any]  # text, labels and order, as `Ledger.report` takes them
+
+    @property
+    def label(self) -> str:
+        """The releases, as the audit trail names them."""
+        return ", ".join(self.labels)
+
+
+@dataclass(frozen=True)
 class Job:
     """A whole job."""
 
@@ -67,4 +84,5 @@ class Job:
     outputs: tuple[Output, ...]
     audit: Path | None
     variables: Variables = field(repr=False)
+    report: Report | None = None
     checks: Any = None  # what its releases check, where they do not say it

@@ -15,20 +15,23 @@ from dpframe.errors.plain_files import plain
 from dpframe.errors.words import harmless
 from dpframe.frames.scans import ENGINES, SETTINGS, TYPES, Scan
 from dpframe.jobs.arguments import question_of
-from dpframe.jobs.job import Job, LedgerTerms, Output, Question
+from dpframe.jobs.job import Job, LedgerTerms, Output, Question, Report
 from dpframe.jobs.output_formats import ENDINGS, FORMATS
 from dpframe.jobs.toml_tables import Table, placed
+from dpframe.jobs.toml_tables import plain as plain_value
 from dpframe.jobs.variables import Variables, said_of
+from dpframe.ledger import spending
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.indicators import checked_checks
 
-TOP = ("engine", "snapshot", "audit", "checks", "source", "ledger", "release", "output")
+TOP = ("engine", "snapshot", "audit", "checks", "source", "ledger", "release", "output", "report")
 OF_SOURCE = ("path", "format", "columns", "database", "table", "sql", "settings")
 OF_LEDGER = (
     "path", "url", "dataset", "unit", "each_row", "neighbors", "nulls", "epsilon", "delta", "accounting", "keys_delta",
     "head",
 )  # fmt: skip
 OF_OUTPUT = ("release", "path", "format")
+OF_REPORT = ("path", "title", "releases", "text", "labels", "order")
 TERMS = ("epsilon", "delta", "accounting", "keys_delta", "dataset")
 ENGINES_OF_TABLES = {"table": ("duckdb", "spark"), "sql": ("duckdb", "spark"), "database": ("duckdb",)}
 
@@ -80,7 +83,8 @@ def _job(top: Table, path: Path, text: bytes, variables: Variables) -> Job:
         _outputs(top.tables("output"), questions, folder, variables),
         None if audit is None else _placed(audit, folder, variables),
         variables,
-        _checks(top),
+        report=_report(top, questions, folder, variables),
+        checks=_checks(top),
     )
     _check_unit(job)
     _check_written(job, path)
@@ -110,6 +114,7 @@ def _check_written(job: Job, path: Path) -> None:
     read |= set() if job.ledger.head is None else {os.path.realpath(job.ledger.head)}
     written: set[str] = set()
     outputs = [(one.where, "path", one.path) for one in job.outputs]
+    outputs += [] if job.report is None else [(job.report.where, "path", job.report.path)]
     for where, key, place in [*outputs, *([] if job.audit is None else [(path.name, "audit", job.audit)])]:
         real = os.path.realpath(place)
         if real in written:
@@ -237,6 +242,31 @@ def _questions(top: Table) -> tuple[Question, ...]:
                 "twice. The ledger knows an answer by it."
             )
     return questions
+
+
+def _report(top: Table, questions: Sequence[Question], folder: Path, variables: Variables) -> Report | None:
+    """The report of several releases, with its words checked before anything is charged."""
+    if "report" not in top.values:
+        return None
+    table = top.table("report")
+    table.check_keys(OF_REPORT)
+    known = [question.label for question in questions]
+    chosen = table.values.get("releases", known)
+    if not isinstance(chosen, list) or not chosen:
+        raise InvalidType(
+            f"{table.where}: releases must be a list of labels, not {shown(chosen)}. Write for instance "
+            f"releases = [{known[0]!r}]."
+        )
+    words = {name: plain_value(table.values.get(name)) for name in ("text", "labels", "order")}
+    with placed(table.where):
+        spending.checked(None, None, chosen, known, "releases")
+        spending.checked(words["text"], words["labels"], words["order"], chosen)
+    given = table.text("path", 'path = "report.html"')
+    path = _placed(given, folder, variables)
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise InvalidArgument(f"{table.where}: path must end in .html, not {shown(path.name)}. Rename it.")
+    labels = tuple(label for label in known if label in chosen)
+    return Report(table.where, path, variables.written(given), table.maybe_text("title"), labels, words)
 
 
 def _outputs(

@@ -33,7 +33,7 @@ def _csv(frame: Any, path: Path) -> None:
 
 def _html(frame: Any, path: Path) -> None:
     """A page that needs nothing else; with charts where they can be drawn."""
-    released(frame).write_html(path, charts=all(map(_is_installed, PLOT)))
+    released(frame).write_html(path, charts=can_draw())
 
 
 def _markdown(frame: Any, path: Path) -> None:
@@ -59,11 +59,20 @@ def _record(frame: Any, path: Path) -> None:
     path.write_text(json.dumps(released(frame).provenance, indent=1) + "\n", encoding="utf-8")
 
 
+def _workbook(frame: Any, path: Path) -> None:
+    path.write_bytes(released(frame).table("excel"))
+
+
 def _picture(kind: str, frame: Any, path: Path) -> None:
     released(frame).plot().save(str(path), format=kind)
 
 
 PLOT = ("altair", "vl_convert")
+
+
+def can_draw() -> bool:
+    """Tell whether pages can have charts."""
+    return all(map(_is_installed, PLOT))
 
 
 def _is_installed(module: str) -> bool:
@@ -93,6 +102,7 @@ FORMATS: Mapping[str, Format] = {
     "json": Format(".json", _record),
     "html": Format(".html", _html),
     "markdown": Format(".md", _markdown),
+    "excel": Format(".xlsx", _workbook, ("xlsxwriter",), "tables"),
     "png": Format(".png", partial(_picture, "png"), PLOT, "plot"),
     "svg": Format(".svg", partial(_picture, "svg"), PLOT, "plot"),
 }

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpframe.accessor import of
-from dpframe.errors import InvalidArgument, LedgerError, SourceFailed
+from dpframe.display import layout
+from dpframe.errors import InvalidArgument, InvalidType, LedgerError, SourceFailed, shown
 from dpframe.frames import scans
 from dpframe.jobs.arguments import asked
-from dpframe.jobs.job import Job
+from dpframe.jobs.job import Job, Report
 from dpframe.jobs.output_formats import FORMATS
 from dpframe.jobs.toml_tables import placed
 from dpframe.ledger.address import Address
@@ -44,9 +45,28 @@ def planned(job: Job, *, charge: bool, seen: Callable[[Mapping[str, Plan]], None
         has_ledger, ledger = _ledger(job, charge=charge)
     dp = of(opened(job), like="polars")
     plans = {question.label: _plan(asked(question, dp.preview, ledger), question.where) for question in job.questions}
+    if job.report is not None:
+        _check_report(job.report, plans)
     if seen is not None:
         seen(plans)
     return PlannedJob(job, dp, ledger, plans, foreseen(plans, ledger), has_ledger)
+
+
+def _check_report(report: Report, plans: Mapping[str, Plan]) -> None:
+    """Refuse words for columns that a release will not have, before it is charged."""
+    for label, words in (report.words["labels"] or {}).items():
+        query = plans[label].query
+        known = [*query.shown.columns, *(name for name, _ in query.statistics)]
+        for part in layout.PARTS_OF_LABELS:
+            given = words.get(part, {})
+            if not isinstance(given, Mapping):
+                raise InvalidType(f"{report.where}: labels.{label}.{part} must be a table, not {shown(given)}.")
+            for name in given:
+                if name not in known:
+                    raise InvalidArgument(
+                        f"{report.where}: labels of {shown(label)} must name its columns, which are "
+                        f"{', '.join(known)}, not {shown(name)}. Rename or drop it."
+                    )
 
 
 def made(job: Job) -> Ledger:

@@ -20,6 +20,7 @@ LATER = (
     "ledger",
     "period",
     "checks",
+    "found",
     "rounded",
     "shown",
     "release",

@@ -31,6 +31,7 @@ from dpframe.ledger.shown_ledger import ShownLedger
 from dpframe.ledger.statement import left_of, refusal, spent_of, times, weak_delta
 from dpframe.ledger.terms import Limit, Terms, accounting_of_terms, checked_reason, new_terms, raising, refuse_other
 from dpframe.ledger.vouching import vouched
+from dpframe.noise import trial_of
 from dpframe.privacy import WEAK_DELTA, PrivacyLoss, PrivacyUnit, checked_unit
 from dpframe.queries.indicators import checked_checks
 
@@ -73,7 +74,7 @@ class Ledger(ShownLedger):
         and `max_groups` are only defaults for calls that do not say them.
     accounting : {"basic", "gdp", "rdp"} or Accounting, optional
         How losses add up. Default: ``"basic"`` for delta = 0, else ``"gdp"``. One from outside dpframe is for a ledger
-        in memory (``docs/extending.md``).
+        in memory (``docs/reference/extending.md``).
     path : path-like or URL, optional
         Keep it in this file (SQLite) or database (PostgreSQL), for every process that opens it. A ledger that is there
         already must agree in everything; `Ledger.open` asks it instead. Without a path it ends with the process.
@@ -85,11 +86,11 @@ class Ledger(ShownLedger):
     head : path-like, URL or object, optional
         Keep the hash of the newest entry here too: a file on another disk, another database, or an object with
         ``read() -> str | None`` and ``write(str)``. By it every process notices that the ledger was put back. From
-        then on nothing is charged without it. A stream on a server needs it (``docs/ledger.md``).
+        then on nothing is charged without it. A stream on a server needs it (``docs/assurance/ledger.md``).
 
     checks : {"auto", False} or float, optional
-        The default of `checks` for calls on this object: a share of each call's budget, or False for none. It is never
-        written into the ledger.
+        The default of `checks` for calls on this object: a share of each call's budget, or False for none; by default
+        ``"auto"``. It is never written into the ledger.
 
     Raises
     ------
@@ -102,9 +103,9 @@ class Ledger(ShownLedger):
     -----
     ``basic`` adds the exact rationals of the decimals that were typed: a ledger of 0.3 holds exactly three charges of
     0.1. ``gdp`` adds mu^2 and ``rdp`` Rényi divergences, rounded up, against a limit rounded down
-    (``docs/accounting.md``). Charges are never refunded. Copies are the same ledger. One in memory cannot be pickled
-    and does not charge in a forked child; a durable one may go to other processes, for its pickle carries its address,
-    never its budget (``docs/ledger.md``).
+    (``docs/assurance/accounting.md``). Charges are never refunded. Copies are the same ledger. One in memory cannot be
+    pickled and does not charge in a forked child; a durable one may go to other processes, for its pickle carries its
+    address, never its budget (``docs/assurance/ledger.md``).
 
     Examples
     --------
@@ -210,8 +211,8 @@ class Ledger(ShownLedger):
         Notes
         -----
         An entry records it and charges what the head knows and the copy does not. A whole ledger stays as it is, but
-        for a correction that is due (``docs/ledger.md``): it is appended with this reason. Streams that were begun
-        before a recovery draw no other period.
+        for a correction that is due (``docs/assurance/ledger.md``): it is appended with this reason. Streams that were
+        begun before a recovery draw no other period.
 
         Examples
         --------
@@ -316,7 +317,12 @@ class Ledger(ShownLedger):
         return self._receipt(mark) | ({} if entry.snapshot is None else {"snapshot": entry.snapshot})
 
     def _allowing(self, entry: Entry) -> Allowed:
-        """The function that refuses an entry for which too little is left."""
+        """The function that refuses an entry for which too little is left; none is for a trial in a durable ledger."""
+        if self.is_durable and (trial := trial_of()) is not None:
+            raise LedgerError(
+                f"ledger must be in memory inside dpframe.testing.{trial}, whose results protect nobody, not in a file "
+                "or a database. Make one for the test: dpf.Ledger(epsilon=1)."
+            )
 
         def allowed(last: Mark, total: Amount) -> None:
             limit = self._limit_at(last)

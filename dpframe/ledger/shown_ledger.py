@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 from os import PathLike
 from typing import Any
@@ -87,42 +87,66 @@ class ShownLedger:
         *releases: Any,
         title: str | None = None,
         charts: bool = True,
+        text: Mapping[str, str] | None = None,
         labels: Mapping[str, Any] | None = None,
+        order: Sequence[str] | None = None,
     ) -> None:
-        """Write what was spent as one HTML file: limit, charges, stored answers, who is protected, the chain's end.
+        """Write a report as one HTML file: what was found, how far to trust it, and what was spent.
 
         Parameters
         ----------
         path : path-like
             The file.
         *releases : released frame
-            Results that are shown with it, a section each, as ``.dp.write_html`` shows them.
+            The results: each has a chart and a table, in this order.
         title : str, optional
             The heading of the page.
         charts : bool
             Whether it has charts, which need ``dpframe[plot]``.
+        text : dict, optional
+            By the label of a release your own words, in place of the sentence above its chart: paragraphs, lists,
+            headings, ``**strong**``, ``*emphasis*`` and `` `code` `` of Markdown. HTML in it is shown as text.
         labels : dict, optional
             By the label of a release its words for columns and for keys, as ``.dp.write_html`` takes them:
             ``{"Stays": {"columns": {"n": "People"}, "values": {"sex": {0: "Men"}}}}``.
+        order : list of str, optional
+            Labels in the order of their sections; releases that it does not name follow.
 
         Raises
         ------
         InvalidArgument, InvalidType
-            If `labels` name a label that no release has, or words for what a release does not have.
+            If `text`, `labels` or `order` name a label that no release has, or `labels` name what a release does not
+            have. Nothing is written then.
 
         Notes
         -----
-        The file fetches nothing and runs no script. Labels are shown to whoever reads it. Releases are not verified.
+        How the numbers were made (noise, costs, records, charges, the chain's end) is an appendix, which is folded on a
+        screen and printed last. The file fetches nothing, runs no script, and has colors for light screens and dark
+        ones. Labels are shown to whoever reads it. Releases are not verified.
 
         Examples
         --------
-        >>> import dpframe as dpf, pathlib, tempfile
-        >>> dpf.Ledger(epsilon=1.0).report(pathlib.Path(tempfile.mkdtemp()) / "spending.html", charts=False)
+        >>> import dpframe as dpf, pathlib, polars as pl, tempfile
+        >>> ledger = dpf.Ledger(epsilon=1.0, dataset="clinic")
+        >>> stays = pl.DataFrame({"ward": ["A", "B", "A"]})
+        >>> wards = stays.dp.group_by("ward", keys=["A", "B"]).count(epsilon=0.5, label="Stays", ledger=ledger)
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "report.html"
+        >>> ledger.report(path, wards, charts=False, text={"Stays": "Ward A is the **larger** one."})
+        >>> "Ward A is the <strong>larger</strong> one." in path.read_text(encoding="utf-8")
+        True
         """
         from dpframe.ledger import spending  # pages are written by few, and ledgers made by all
 
         spending.write(
-            path, self._statement(), self._store.entries(), releases, title=title, charts=charts, labels=labels
+            path,
+            self._statement(),
+            self._store.entries(),
+            releases,
+            title=title,
+            charts=charts,
+            text=text,
+            labels=labels,
+            order=order,
         )
 
     def plot(self) -> Any:

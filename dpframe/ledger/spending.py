@@ -1,20 +1,28 @@
-"""A ledger as a page: what was spent and on what, and the results that are shown with it."""
+"""A report of a ledger: the results that are shown with it, and what was spent and on what."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
-from dpframe.display import page_figures, report_page
-from dpframe.display.report_page import Section
-from dpframe.errors import InvalidArgument, InvalidType, NoProvenance, shown
+from dpframe.display import report, report_page
+from dpframe.display.layout import check_labels
+from dpframe.display.report import Budget, Section
+from dpframe.errors import InvalidArgument, InvalidType, NoProvenance, closest, shown
 from dpframe.ledger.canonical import now
 from dpframe.ledger.entries import Entry
-from dpframe.ledger.statement import Statement, answers_of, rows_of
+from dpframe.ledger.statement import BETWEEN, Statement, answers_of, rows_of
 
 CAPTION = "What was spent after each charge; the dashed line is the limit."
 MOST_ROWS = 1_000  # of charges in a page, the last ones
 LEAD = "What was spent of a privacy budget, on what, and who is protected."
+IN_ONE_LINE = ("budget", "spent", "remaining", "protects")  # of the facts on a ledger
+WARNINGS = ("correction", "warning")
+LABELS = '{"Stays": {"columns": {"n": "People"}}}'
+TEXT = '{"Stays": "Half of the stays end within three nights."}'
+LONGEST_TEXT = 100_000  # characters of own words of a release
 
 Entries = list[tuple[int, Entry]]
 
@@ -25,39 +33,61 @@ def write(
     entries: Entries,
     releases: Sequence[Any],
     *,
-    title: str | None,
-    charts: bool,
+    title: str | None = None,
+    charts: bool = True,
+    text: Mapping[str, str] | None = None,
     labels: Mapping[str, Any] | None = None,
+    order: Sequence[str] | None = None,
 ) -> None:
-    """Write the page: the ledger, and a section for each release."""
-    named = _checked_labels(labels, releases)
-    results = [section for release in releases for section in _sections_of(release, charts, named)]
+    """Write the page: a section for each release in this order, with its own words, and the ledger."""
+    own, named, first = checked(
+        text, labels, order, list(dict.fromkeys(label for release in releases for label in _labels_of(release)))
+    )
+    places = {label: place for place, label in enumerate(first)}
+    sections = [section for release in releases for section in _sections_of(release, charts, named)]
+    sections.sort(key=lambda section: places.get(section.label or "", len(places)))
+    words = {label: report_page.own_words(said) for label, said in own.items()}
+    sections = [
+        replace(one, said=_warned(one) + words[one.label]) if one.label is not None and one.label in words else one
+        for one in sections
+    ]
     dataset = None if statement.terms is None else statement.terms.dataset
-    heading = title or ("Privacy budget" if dataset is None else f"Privacy budget of {dataset}")
-    sections = [section(statement, entries, charts=charts), *results]
-    report_page.write(path, report_page.page(heading, LEAD, sections, now()))
+    of_data = "" if dataset is None else f" of {dataset}"
+    heading = title or (f"Report{of_data}" if sections else f"Privacy budget{of_data}")
+    lead = report.lead(sections, dataset) if sections else LEAD
+    page = report.page(heading, lead, sections, now(), budget_of(statement, entries, charts=charts))
+    Path(path).write_text(page, encoding="utf-8")
 
 
-def section(statement: Statement, entries: Entries, *, charts: bool) -> Section:
-    """The section of the ledger. Where it is kept is left out: a report is for others."""
-    last = statement.summary.last
-    named = [(name.capitalize(), said) for name, said in statement.facts(kept=False)]
+def _warned(section: Section) -> str:
+    """The warning of a release that is not private, which no words of anybody replace."""
+    warning = section.record.get("warning")
+    return report_page.paragraph(warning, "warning") if warning else ""
+
+
+def budget_of(statement: Statement, entries: Entries, *, charts: bool) -> Budget:
+    """The words on the ledger in a page. Where it is kept is left out: a report is for others."""
+    last, facts = statement.summary.last, dict(statement.facts(kept=False))
+    line = BETWEEN.join(f"{name} {facts[name]}" for name in IN_ONE_LINE if name in facts)
+    said = [report_page.paragraph(f"{line[:1].upper()}{line[1:]}.")]
+    said += [report_page.paragraph(facts[name], "warning") for name in WARNINGS if name in facts]
+    if statement.filled is not None:
+        said.insert(0, report_page.bar(statement.filled, f"{statement.percent} is spent"))
+    named = [(name.capitalize(), words) for name, words in facts.items()]
     if last.head:
         named.append(("Head", f"{last.head} at entry {last.entry}"))
-    parts = [report_page.facts_list(named)]
-    if statement.filled is not None:
-        parts.insert(0, report_page.bar(statement.filled, f"{statement.percent} is spent"))
+    made = [report_page.facts_list(named)]
     if charts and statement.filled is not None:
-        parts.append(page_figures.figure(statement.chart([entry for _, entry in entries]), "budget", CAPTION))
-    parts += [report_page.heading("Charges"), *_charges(entries)]
+        made.append(report_page.figure(statement.chart([entry for _, entry in entries]), "budget-chart", CAPTION))
+    made += [report_page.heading("Charges"), *_charges(entries)]
     answers = answers_of(entries)
     if answers:
         names = ("entry", "time", "label", "snapshot", "query")
         rows = [[_text(name, row[name]) for name in names] for row in answers[-MOST_ROWS:]]
         table = report_page.plain_table("Asked again as before they cost nothing", _header(names), rows, (0,))
-        parts += [report_page.heading("Stored answers"), report_page.scrolling(table, "Table of stored answers")]
+        made += [report_page.heading("Stored answers"), report_page.scrolling(table, "Table of stored answers")]
     record = {"facts": dict(named), "entry": last.entry, "head": last.head, "charges": rows_of(entries)[-MOST_ROWS:]}
-    return Section("What was spent", "\n".join(parts), record)
+    return Budget("\n".join(said), "\n".join(made), record)
 
 
 def _charges(entries: Entries) -> list[str]:
@@ -84,28 +114,68 @@ def _text(name: str, value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def _checked_labels(labels: Any, releases: Sequence[Any]) -> Mapping[str, Any]:
-    """The words for each release; refuse those for a label that none has."""
-    if labels is None:
+def checked(
+    text: Any, labels: Any, order: Any, known: Sequence[str], named_so: str = "order"
+) -> tuple[Mapping[str, str], Mapping[str, Any], Sequence[str]]:
+    """The own words of releases, the words of their columns and keys, and their order; refused where one is wrong."""
+    named, own = _by_label("labels", labels, known, LABELS), _by_label("text", text, known, TEXT)
+    for label, words in own.items():
+        _check_text(label, words)
+    for label, words in named.items():
+        check_labels(words, f"labels of {shown(label)}")
+    return own, named, _checked_order(order, known, named_so)
+
+
+def _by_label(argument: str, given: Any, known: Sequence[str], example: str) -> Mapping[str, Any]:
+    """The words for each release by its label; refuse a label that none has."""
+    if given is None:
         return {}
-    if not isinstance(labels, Mapping):
-        raise InvalidType(
-            f"labels must be a dict of releases' labels, not {shown(labels)}. "
-            'Write {"Stays": {"columns": {"n": "People"}}}.'
+    if not isinstance(given, Mapping):
+        raise InvalidType(f"{argument} must be a dict of releases' labels, not {shown(given)}. Write {example}.")
+    for label in given:
+        _check_label(argument, label, known)
+    return given
+
+
+def _check_label(argument: str, label: Any, known: Sequence[str]) -> None:
+    if label in known:
+        return
+    near = closest(label, known) if isinstance(label, str) else None
+    way_out = f"Did you mean {near!r}?" if near else "Name a release by its label: count(..., label='Stays')."
+    raise InvalidArgument(
+        f"{argument} must name labels of the releases, {shown(list(known))}, not {shown(label)}. {way_out}"
+    )
+
+
+def _check_text(label: str, words: Any) -> None:
+    if not isinstance(words, str):
+        raise InvalidType(f"text must be a dict of text, not {shown(words)} for {shown(label)}. Write {TEXT}.")
+    if len(words) > LONGEST_TEXT:
+        raise InvalidArgument(
+            f"text must have at most {LONGEST_TEXT:,} characters a release, not {len(words):,} for {shown(label)}. "
+            "Shorten it."
         )
-    known = {label for release in releases for label in _labels_of(release)}
-    for label in labels:
-        if label not in known:
-            raise InvalidArgument(
-                f"labels must name labels of the releases, {shown(sorted(known))}, not {shown(label)}. "
-                "Name a release by its label: count(..., label='Stays')."
-            )
-    return labels
+
+
+def _checked_order(order: Any, known: Sequence[str], argument: str) -> list[str]:
+    """The labels in the order of their sections; those that are not named follow."""
+    if order is None:
+        return []
+    if not isinstance(order, (list, tuple)):
+        raise InvalidType(f"{argument} must be a list of labels, not {shown(order)}. Write ['Stays', 'Ages'].")
+    for label in order:
+        _check_label(argument, label, known)
+        if list(order).count(label) > 1:
+            raise InvalidArgument(f"{argument} must name each label once, not {shown(label)} twice. Leave one out.")
+    return list(order)
 
 
 def _labels_of(release: Any) -> list[str]:
     """The labels of a release, and of its parts."""
-    record = getattr(getattr(release, "dp", None), "provenance", {})
+    try:
+        record = getattr(getattr(release, "dp", None), "provenance", {})
+    except NoProvenance:  # which its section refuses
+        return []
     parts = record.get("parts", [record])
     return [part["label"] for part in parts if part.get("label")]
 

@@ -1,7 +1,7 @@
 """The local model: values that are randomized before anybody collects them, and estimates from the reports.
 
 Neighbors here are data sets in which one person's value is replaced. That the person takes part is public, and so is
-the number of reports. ``docs/local.md`` says when to use which method.
+the number of reports. ``docs/guide/local.md`` says when to use which method.
 
 Examples
 --------

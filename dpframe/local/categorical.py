@@ -144,7 +144,7 @@ class RandomizedResponse(_OfSubsets):
     Notes
     -----
     Warner (1965); Kairouz, Bonawitz and Ramage (2016). Two values of one person change the probability of a report by a
-    factor of at most e^epsilon (``docs/privacy.md``). The best for few categories or a large epsilon.
+    factor of at most e^epsilon (``docs/assurance/privacy.md``). The best for few categories or a large epsilon.
 
     Examples
     --------
@@ -211,8 +211,9 @@ class SubsetSelection(_OfSubsets):
     -----
     Ye and Barg (2018); Wang et al. (2016). The truth is among them with probability p = d e / (d e + k - d), e =
     e^epsilon; the others are a uniform choice. Of any two values the probabilities of a report are in the ratio e, 1 or
-    1 / e (``docs/privacy.md``). Of all methods with declared categories it has the least error, or nearly so. With
-    ``size=1`` it is k-ary randomized response. A report is text: a hexadecimal of four bits a letter, a bit a category.
+    1 / e (``docs/assurance/privacy.md``). Of all methods with declared categories it has the least error, or nearly so.
+    With ``size=1`` it is k-ary randomized response. A report is text: a hexadecimal of four bits a letter, a bit a
+    category.
 
     Examples
     --------

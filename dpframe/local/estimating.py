@@ -97,8 +97,8 @@ def _record(
         "columns": columns,
         "sha256": build.fingerprint(frame, columns),
     }
-    if not noise.is_secure():
-        facts["warning"] = "NOT PRIVATE: drawn from seeded bits, which are for tests only"
+    if (stamp := noise.stamp()) is not None:
+        facts["warning"] = stamp
     row_print = prints.print_of(frame, labels, columns)
     return facts | {"rows": None if row_print is None else _rows(labels, row_print)}
 

@@ -70,7 +70,7 @@ class Rappor(LocalMethod):
     -----
     Erlingsson, Pihur and Korolova (2014). All reports of a period together are made of the permanent bits, so they cost
     at most `epsilon_forever` = 2 h ln((1 - f/2) / (f/2)), however many they are; one report alone costs
-    `epsilon_once`. What a ledger is charged is the former. See ``docs/local.md`` for how a client keeps its bits.
+    `epsilon_once`. What a ledger is charged is the former. See ``docs/guide/local.md`` for how a client keeps its bits.
 
     Examples
     --------

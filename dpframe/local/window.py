@@ -110,8 +110,8 @@ class Mean(LocalMethod):
     -----
     With ``steps=1, width=1`` it is Duchi, Jordan and Wainwright's (2018) mechanism; with many steps it tends to the
     piecewise mechanism of Wang et al. (2019). Their hybrid of the two has 8% less worst-case variance at epsilon 1, and
-    more at 2 and 4 (``docs/local.md``). A missing value is reported as if it were any step, with equal probability: on
-    average the middle of the bounds. The error of an estimate is that of the worst values.
+    more at 2 and 4 (``docs/guide/local.md``). A missing value is reported as if it were any step, with equal
+    probability: on average the middle of the bounds. The error of an estimate is that of the worst values.
 
     Examples
     --------

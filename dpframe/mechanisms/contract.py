@@ -118,7 +118,7 @@ class Mechanism:
     accounting follows from the curve; under ``gdp`` and ``rdp`` only ``pure_epsilon`` says enough, and other noise
     must write ``mu_squared`` and ``renyi`` with a proof, or is refused there.
 
-    `dpframe.testing.check_mechanism` tries a mechanism against all of this. ``docs/extending.md`` has more.
+    `dpframe.testing.check_mechanism` tries a mechanism against all of this. ``docs/reference/extending.md`` has more.
 
     Examples
     --------

@@ -4,7 +4,7 @@
 Rogers, "Practical Differentially Private Top-k Selection with Pay-what-you-get Composition" (2019); Dong, Durfee and
 Rogers, "Optimal Differential Privacy Composition for Exponential Mechanisms" (2020). Every such pair of
 outputs is dominated by one of two outcomes with losses t and t - epsilon, for some t from 0 to epsilon; the functions
-here are the worst over t, and ``docs/privacy.md`` has the proofs.
+here are the worst over t, and ``docs/assurance/privacy.md`` has the proofs.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ class PureLoss(_Declared):
     -----
     Every such release is a post-processing of randomized response, whose losses are +epsilon and -epsilon (Kairouz, Oh
     and Viswanath 2015). So no release of this epsilon costs more, and randomized response costs exactly this.
-    ``docs/accounting.md`` has what each accounting charges for it.
+    ``docs/assurance/accounting.md`` has what each accounting charges for it.
 
     Examples
     --------

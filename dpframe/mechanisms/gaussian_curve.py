@@ -101,8 +101,8 @@ def _guessed_epsilon(mu: float, delta: float) -> float:
 def pure_to_mu(epsilon: float) -> float:
     """The mu of an epsilon-DP release: 2 Phi^-1(e^eps / (1 + e^eps)), rounded up.
 
-    The trade-off function of pure epsilon is two chords of the convex one of this mu (``docs/privacy.md``), and so
-    nowhere below it: the release is mu-GDP (Dong, Roth and Su, "Gaussian Differential Privacy", 2022).
+    The trade-off function of pure epsilon is two chords of the convex one of this mu (``docs/assurance/privacy.md``),
+    and so nowhere below it: the release is mu-GDP (Dong, Roth and Su, "Gaussian Differential Privacy", 2022).
     """
     import mpmath
     from scipy import special

@@ -41,8 +41,8 @@ class QuantileChoice(Mechanism):
     -----
     With L rows below a candidate, E at it and N in all the score is -max(0, L - q N, q N - (L + E)): 0 where the
     candidate is a q-quantile, however many rows are tied there. The usual score -abs((1 - q) L - q G), with G rows
-    above, would punish ties. ``docs/privacy.md`` proves that a row that comes or goes changes no two scores by amounts
-    that differ by more than max(1, 2 q, 2 (1 - q)).
+    above, would punish ties. ``docs/assurance/privacy.md`` proves that a row that comes or goes changes no two scores
+    by amounts that differ by more than max(1, 2 q, 2 (1 - q)).
 
     Some score is always 0, so `interval` bounds the distance of the chosen candidate from the quantile in ranks. It
     says nothing of the distance in values, and nothing that is made of a choice alone could.

@@ -171,7 +171,8 @@ class ExponentialMechanism(_Choice):
 
     The mean is the same for all i: so all privacy losses lie in one interval of length epsilon, its range is bounded
     (Durfee and Rogers 2019), and it costs much less than other pure noise of this epsilon wherever losses add up by
-    their curves. `dpframe.mechanisms.declared` has the curve, mu and divergences, ``docs/privacy.md`` the proof.
+    their curves. `dpframe.mechanisms.declared` has the curve, mu and divergences, ``docs/assurance/privacy.md`` the
+    proof.
 
     No weight is ever computed to be added up: the draw is exact (see `exponential_mechanism`).
 
@@ -242,8 +243,8 @@ class PermuteAndFlip(_Choice):
     McKenna and Sheldon, "Permute-and-Flip: A new mechanism for differentially private selection" (2020). The gap is
     the distance from the largest score, which is always taken when it is looked at. The same choice is the largest of
     all scores with independent exponential noise of this scale (Ding, Kifer, Steinke, Wang, Xiao and Zhang 2021); the
-    proof of its epsilon is in ``docs/privacy.md``. Its range is not bounded: under ``gdp`` and ``rdp`` accounting the
-    exponential mechanism costs less, and a call takes that there.
+    proof of its epsilon is in ``docs/assurance/privacy.md``. Its range is not bounded: under ``gdp`` and ``rdp``
+    accounting the exponential mechanism costs less, and a call takes that there.
 
     The draw is exact: an option that is drawn again is passed over, so that options come in random order.
 
@@ -372,8 +373,8 @@ class Peeling(Mechanism):
     -----
     Choices without replacement compose as any releases: given the places before, which everybody sees, the scores that
     are left change between neighbors as all of them do, so each place costs what `choice` costs. Epsilons add up, and
-    so do mu^2 and Rényi divergences (Durfee and Rogers 2019; ``docs/privacy.md``). By the exponential mechanism its
-    curve is that of Gaussian noise of the same mu, by permute-and-flip that of any pure release.
+    so do mu^2 and Rényi divergences (Durfee and Rogers 2019; ``docs/assurance/privacy.md``). By the exponential
+    mechanism its curve is that of Gaussian noise of the same mu, by permute-and-flip that of any pure release.
 
     Examples
     --------

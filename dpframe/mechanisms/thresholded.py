@@ -100,7 +100,7 @@ class Thresholded(Mechanism):
     Notes
     -----
     With d for `shown` and d1 for the curve of the noise, delta(epsilon) <= d + (1 - d) d1(epsilon) in both directions
-    (``docs/privacy.md``, "Keys that nobody declared"). What is charged is `charged`, which is not below d.
+    (``docs/assurance/privacy.md``, "Keys that nobody declared"). What is charged is `charged`, which is not below d.
 
     Examples
     --------

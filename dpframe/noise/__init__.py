@@ -1,7 +1,7 @@
 """The one room that draws randomness: exact integer noise and exact choices from the operating system's bits."""
 
 from dpframe.noise.laws import LARGEST_SHAPE, Floats, Integers
-from dpframe.noise.random_bits import fresh_key, insecure_bits, is_secure, nonce
+from dpframe.noise.random_bits import fresh_key, insecure_bits, is_secure, is_silent, nonce, stamp, trial, trial_of
 from dpframe.noise.samplers import (
     LARGEST_SCALE,
     discrete_laplace,
@@ -23,10 +23,14 @@ __all__ = [
     "fresh_key",
     "insecure_bits",
     "is_secure",
+    "is_silent",
     "nonce",
     "permuted_choice",
     "rounded_generalized_gaussian",
     "scaled_gaussian",
+    "stamp",
+    "trial",
+    "trial_of",
     "truncated_discrete_laplace",
     "truncated_generalized_gaussian",
 ]

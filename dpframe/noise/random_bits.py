@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import count
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +20,16 @@ Words = NDArray[np.uint64]
 Thresholds = Iterator[tuple[Any, Any]]  # ever closer bounds of one number in mpmath: below it, above it
 
 WORD = 64  # bits
+Trial = Literal["seeded", "exact"]
+
+STAMPS: dict[Trial, str] = {
+    "seeded": "NOT PRIVATE: drawn from seeded bits, which are for tests only",
+    "exact": "NOT PRIVATE: no noise was added, which is for tests only",
+}
 ROUNDING = 2.0**-48  # more than a word errs as a double, and a quotient of doubles below 2
 
 _source: ContextVar[Callable[[int], bytes]] = ContextVar("dpframe_random_bytes", default=os.urandom)
+_trial: ContextVar[Trial | None] = ContextVar("dpframe_trial", default=None)
 
 
 def is_secure() -> bool:
@@ -43,6 +50,36 @@ def insecure_bits(seed: int) -> Iterator[None]:
         yield
     finally:
         _source.reset(token)
+
+
+@contextmanager
+def trial(kind: Trial, seed: int) -> Iterator[None]:
+    """Repeatable bits, or no noise at all, for tests of people's own code: no durable ledger is charged inside.
+
+    It holds for the thread, or the asynchronous task, that enters it, and for tasks that are started inside, even if
+    they outlive it: what they release stays stamped.
+    """
+    with insecure_bits(seed):
+        token = _trial.set(kind)
+        try:
+            yield
+        finally:
+            _trial.reset(token)
+
+
+def trial_of() -> Trial | None:
+    """The kind of trial that the call is in; None of a call that is meant."""
+    return _trial.get()
+
+
+def is_silent() -> bool:
+    """Tell whether no noise is drawn."""
+    return _trial.get() == "exact"
+
+
+def stamp() -> str | None:
+    """The words that mark what is released here as not private; None where it is, by bits of the operating system."""
+    return None if is_secure() else STAMPS[_trial.get() or "seeded"]
 
 
 def nonce() -> str:

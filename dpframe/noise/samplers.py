@@ -45,6 +45,7 @@ from dpframe.noise.random_bits import (
     accepted,
     below,
     enclosed,
+    is_silent,
     longer,
     numbers,
     uniform,
@@ -89,7 +90,9 @@ def checked_scale(scale: float) -> float:
 
 
 def drawn(table: Table, size: int) -> Integers:
-    """Draws of the law of a table."""
+    """Draws of the law of a table; nothing but 0 where no noise is asked for."""
+    if is_silent():
+        return np.zeros(size, dtype=np.int64)
     integers = np.empty(size, dtype=np.int64)
     left_over = [np.empty(0, dtype=np.int64)]
     guide_bits, digits = table.guide.size.bit_length() - 1, table.blocks.digits
@@ -167,8 +170,8 @@ def truncated_generalized_gaussian(p: float, scale: float, lowest: Integers, spa
     A range that is wide against the scale is met by trying draws of round(Z) itself. In a narrower one the point z is
     uniform and kept with the probability f(z) / f(0), which is above exp(-1) on most of it.
     """
-    drawn, open_places = np.empty(lowest.size, dtype=np.int64), np.arange(lowest.size)
-    while open_places.size:
+    drawn, open_places = np.zeros(lowest.size, dtype=np.int64), np.arange(lowest.size)
+    while open_places.size and not is_silent():
         least = lowest[open_places]
         if span >= checked_scale(scale):
             candidate = rounded_generalized_gaussian(p, scale, open_places.size)
@@ -186,6 +189,8 @@ def exponential_choice(losses: Floats, exact: Callable[[int], Fraction]) -> int:
 
     The least loss is 0. `losses` err by less than 2**-48 of themselves; `exact` gives each as a rational.
     """
+    if is_silent():
+        return int(np.argmin(losses))
     while True:
         candidate = uniform(losses.size - 1, min(BATCH, 16 + 2 * losses.size))
         loss = losses[candidate]
@@ -201,6 +206,8 @@ def permuted_choice(losses: Floats, exact: Callable[[int], Fraction]) -> int:
     The arguments are those of `exponential_choice`. Indices are drawn uniformly, and passed over when they come again:
     the order of their first appearances is a uniformly random one.
     """
+    if is_silent():
+        return int(np.argmin(losses))
     seen = np.zeros(losses.size, dtype=np.bool_)
     while True:
         candidate = uniform(losses.size - 1, min(BATCH, 16 + 2 * losses.size))
@@ -239,7 +246,9 @@ def _exponential_of(candidate: Integers, loss: Callable[[int], Fraction]) -> Cal
 
 def scaled_gaussian(scales: Floats) -> Integers:
     """Draws of round(s Z) for each scale s, Z standard normal; independent of each other."""
-    drawn = np.empty(scales.size, dtype=np.int64)
+    drawn = np.zeros(scales.size, dtype=np.int64)
+    if is_silent():
+        return drawn
     law = Law(2.0, math.nextafter(math.ldexp(math.sqrt(2.0), BASE_BITS), math.inf))  # b = sigma sqrt(2), rounded up
     for start in range(0, scales.size, BATCH):
         some = scales[start : start + BATCH]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -34,6 +34,19 @@ Integers = NDArray[np.int64]
 
 USUAL = Fraction(1, 20)  # of the budget of a call
 TYPICAL = 1_000  # units, where the call names no size
+WIDEST = 0.5  # of the interval of a share: what is less certain is measured only where a call asks for it
+
+
+@dataclass(frozen=True)
+class AskedChecks:
+    """What a call, or its ledger, asks of its checks: the share of the budget, and whether that is what all calls take.
+
+    `boolean` are the columns whose dtype says that nothing is clipped to [0, 1].
+    """
+
+    share: Fraction
+    by_default: bool = False
+    boolean: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -45,8 +58,24 @@ class PlannedChecks:
 
     checks: Checks
     mechanism: Mechanism
-    share: Fraction
-    boolean: frozenset[str] = frozenset()  # columns whose dtype says that nothing is clipped to [0, 1]
+    asked: AskedChecks
+
+    @property
+    def share(self) -> Fraction:
+        """The share of the budget of the call."""
+        return self.asked.share
+
+    def tell_nothing(self, size: int | None) -> bool:
+        """Tell whether nobody asked for them, and of groups of `size` values they would tell nothing."""
+        return self.asked.by_default and size is not None and self.width(self.units_of(size)) > WIDEST
+
+    def units_of(self, size: int | None) -> int:
+        """The number of units of a table whose groups have so many values, each in as many groups as count in full."""
+        if size is None:
+            return TYPICAL
+        groups = self.checks.keys.cells // self.checks.inner
+        each = 1 if self.checks.unit.column is None else min(self.checks.unit.contribution.max_groups, groups)
+        return size * groups // each
 
     def width(self, units: int) -> float:
         """The width of the 95% interval of a share of one half of so many units, at most 1."""
@@ -61,24 +90,41 @@ class PlannedChecks:
         whole = Indicator(None, "units")
         rows = []
         for indicator, count in counts.items():
-            total = counts[Indicator(indicator.of, "present") if indicator.what in ("below", "above") else whole]
+            of = Indicator(indicator.of, "present") if indicator.what in ("below", "above") else whole
+            total = counts.get(of, 0.0)
             low, high = shares_between(np.array([count]), np.array([total]), self.mechanism)
             share = min(max(count / total, 0.0), 1.0) if total > 0.0 else None
             shares = {"share": share, "share_low": float(low[0]), "share_high": float(high[0])}
-            if indicator == whole:  # which is no share of anything
+            if indicator == whole or of not in counts:
                 shares = dict.fromkeys(shares)
             rows.append({"of": indicator.of, "what": indicator.what, **shares, "count": count, "count_error": error})
         return rows
 
-    def line(self, size: int | None) -> str:
-        """The line of a plan on them."""
-        units = size or TYPICAL
-        half = 100.0 * self.width(units) / 2.0
+    def expected(self, size: int | None) -> tuple[float, str]:
+        """The half-width to expect of a share of one half, in percentage points, and of how many units."""
+        units = self.units_of(size)
         of = "rows" if self.checks.unit.column is None else f"units ({self.checks.unit.column})"
-        return (
-            f"{100 * float(self.share):.3g}% of the cost measures what the bounds leave out: each share to within "
-            f"±{pages.number(half)} percentage points of {units:,} {of}"
-        )
+        return 50.0 * self.width(units), f"{units:,} {of}"
+
+
+def line_of_checks(planned: Sequence[PlannedChecks], size: int | None) -> str:
+    """The line of a plan on its checks, or of plans of one question on theirs."""
+    halves = [each.expected(size)[0] for each in planned]
+    least, most = pages.number(min(halves)), pages.number(max(halves))
+    within = f"±{least}" if least == most else f"±{least} to ±{most}"
+    return (
+        f"{100 * float(planned[0].share):.3g}% of the cost measures what the bounds leave out: each share to within "
+        f"{within} percentage points of {planned[0].expected(size)[1]}"
+    )
+
+
+def line_of_none(planned: PlannedChecks, size: int | None) -> str:
+    """The line of a plan whose checks would tell nothing, and are left out."""
+    half, of = planned.expected(size)
+    return (
+        f"what the bounds leave out is not measured: of {of} a share would be known to within ±{pages.number(half)} "
+        "percentage points; checks=True asks for it"
+    )
 
 
 def checks_of(query: Query, unit: PrivacyUnit, p: float, boolean: Collection[str] = ()) -> Checks | None:
@@ -87,6 +133,8 @@ def checks_of(query: Query, unit: PrivacyUnit, p: float, boolean: Collection[str
     `boolean` are columns whose dtype says that no value is clipped to [0, 1].
     """
     if query.keys.unknown or query.keys.counted == "units" or by_choice(query):
+        return None
+    if any(getattr(statistic, "unchecked", False) for _, statistic in query.statistics):
         return None
     if chooses(query) and not all(choice.numbered for choice in choices_of(query)):  # type: ignore[attr-defined]
         return None
@@ -123,9 +171,9 @@ def _rules(query: Query, unit: PrivacyUnit, p: float) -> tuple[Rule, ...]:
         else:
             words = f"{each} in each of {_number(groups, 'group')}, by the sum of squares"
             rules.append(Rule(words, "squares", rows**2 * groups))
-            if query.subtotals is not None:
-                rules.append(together)
-    if uses_units(query) and groups < groups_in(query):
+        if p != 1 and query.subtotals is not None:
+            rules.append(together)
+    if uses_units(query) and groups < groups_in(query) and p != math.inf:  # whose weights are 1
         rules.append(Rule(f"more than {_number(groups, 'group')}", "groups", groups))
     return tuple(rules)
 
@@ -134,55 +182,58 @@ def _number(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def share_of_checks(
+def asked_checks(
     query: Query, unit: PrivacyUnit, asked: Any, usual: Any = None, boolean: Collection[str] = ()
-) -> Fraction:
-    """The share of the budget of a call that its checks take; 0 where none are asked for.
+) -> AskedChecks | None:
+    """What is asked of the checks of a call; None where it has none.
 
-    `usual` is what its ledger says: it holds where the call says nothing and there is something to check.
+    `usual` is what its ledger says: it holds where the call says nothing and there is something to check. Where nobody
+    says more, a twentieth goes to checks of whatever may be clipped, or count for less.
     """
     own = asked is not None
     asked = asked if own else usual
-    if is_one_of(asked, (None, AUTO, False)):
-        return Fraction(0)
+    if is_one_of(asked, (False,)):
+        return None
     checks = checks_of(query, unit, 1, boolean)
+    by_default = is_one_of(asked, (None, AUTO))
+    if by_default:
+        return AskedChecks(USUAL, True, frozenset(boolean)) if checks is not None and checks.finds else None
     nothing = checks is None or not (checks.finds or checks.outside)
     if nothing and not own:
-        return Fraction(0)
+        return None
     if nothing:
         raise InvalidArgument(
             f"checks must be left out of {query.verb} here, which clips no value, leaves out no row and bounds no "
             "unit, or adds no noise to a number. Drop checks."
         )
-    return USUAL if asked is True else Fraction(asked)
+    return AskedChecks(USUAL if asked is True else Fraction(asked), False, frozenset(boolean))
 
 
 def planned_checks(
     query: Query,
     unit: PrivacyUnit,
     noises: Noises,
-    share: Fraction,
+    asked: AskedChecks,
     part: Part,
     *,
     by_loss: bool,
-    boolean: frozenset[str] = frozenset(),
 ) -> PlannedChecks:
     """The checks of a question whose answers have these noises, with the noise of their part of the price.
 
     They are calibrated apart: pure noise where all noise of the call is pure, and Gaussian noise else. `by_loss` says
     that the noises of the call are charged as a sum of pairs (epsilon, delta), and so is this one.
     """
-    checks = checks_of(query, unit, noises[0].norm, boolean)
+    checks = checks_of(query, unit, noises[0].norm, asked.boolean)
     assert checks is not None
     if all(noise.pure_epsilon is not None for noise in noises):
         assert part.epsilon is not None
-        return PlannedChecks(checks, Laplace.of_steps(checks.moved, part.epsilon, 1.0), share, boolean)
+        return PlannedChecks(checks, Laplace.of_steps(checks.moved, part.epsilon, 1.0), asked)
     norm = root_up(Fraction(checks.moved), math.sqrt(checks.moved))
     if by_loss or part.mu is None:
         loss = part.loss
         noise = Gaussian.calibrate(sensitivity=norm, epsilon=loss.epsilon, delta=loss.delta)
-        return PlannedChecks(checks, noise, share, boolean)
-    return PlannedChecks(checks, Gaussian.of_mu(Fraction(norm), part.mu, 1.0), share, boolean)
+        return PlannedChecks(checks, noise, asked)
+    return PlannedChecks(checks, Gaussian.of_mu(Fraction(norm), part.mu, 1.0), asked)
 
 
 def shares_between(counts: Any, of: Any, noise: Mechanism) -> tuple[Any, Any]:

@@ -11,21 +11,20 @@ largest of the sums of noise of all bounds there are, each over its deviation, w
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframe.queries.simultaneous import margin_of
+
 Floats = NDArray[np.float64]
 Booleans = NDArray[np.bool_]
 
-DRAWS = 4_000  # of the noise of a grid, made of a fixed text: they are public, as the law is
-CONFIDENCE = 0.955  # of intervals that hold with 95%: the quantile of so many draws is off by 0.4% in 2 of 3 cases
 OPEN, MOST_ROWS = 2**20, 2**31  # the last cells are open above, up to as many rows as a unit may have
 
 
@@ -182,35 +181,3 @@ class CutUnits:
         """The factor of the grid's cost that gives shares within a tenth; infinite where nobody knows."""
         half = self.margin * self.cells.deviation * math.sqrt(self.cells.noisy.size)
         return half / (0.1 * self.cells.whole) if self.cells.whole > half / 4 else math.inf
-
-
-@lru_cache(maxsize=32)
-def margin_of(forms: tuple[tuple[float, ...], ...], law: tuple[bool, float]) -> float:
-    """The quantile of the largest of several sums of noise, each over its standard deviation.
-
-    It depends on nothing but the law and the weights.
-    """
-    if not forms or law[1] == 0.0:
-        return 0.0
-    weights = np.array(forms, dtype=np.float64).T
-    weights /= np.sqrt((weights**2).sum(axis=0))
-    largest = np.abs(_noise(law, len(forms[0])) @ weights).max(axis=1)
-    return float(np.quantile(largest, CONFIDENCE, method="higher")) / law[1]
-
-
-def _noise(law: tuple[bool, float], cells: int) -> Floats:
-    """Made-up noise of all cells: the difference of two geometric numbers, or rounded normal ones.
-
-    It protects nobody. A hash of a fixed text stands for chance, so that everybody gets the same margins.
-    """
-    is_pure, deviation = law
-    text = hashlib.shake_256(b"dpframe: margins of cut units").digest(16 * DRAWS * cells)
-    chance = (np.frombuffer(text, "<u8").reshape(2, DRAWS, cells) >> np.uint64(11)).astype(np.float64)
-    one, other = (chance + 0.5) * 2.0**-53
-    if not is_pure:
-        return np.asarray(np.rint(deviation * np.sqrt(-2.0 * np.log(one)) * np.cos(2.0 * np.pi * other)))
-    variance = deviation**2
-    ratio = (variance + 1 - math.sqrt(2 * variance + 1)) / variance  # of a law with this variance 2 q / (1 - q)^2
-    if ratio <= 0.0:
-        return np.zeros((DRAWS, cells))
-    return np.asarray(np.floor(np.log(one) / math.log(ratio)) - np.floor(np.log(other) / math.log(ratio)))

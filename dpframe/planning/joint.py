@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Any
 
 from dpframe.accounting import Accounting, Part
@@ -13,7 +14,7 @@ from dpframe.display import listing, pages
 from dpframe.exact import Amount, down, root_down, typed_down
 from dpframe.mechanisms import gaussian_curve
 from dpframe.planning.call import Calibration
-from dpframe.planning.check_pricing import planned_checks
+from dpframe.planning.check_pricing import PlannedChecks, line_of_checks, line_of_none, planned_checks
 from dpframe.planning.plan import Plan
 from dpframe.planning.price import AUTO, Priced, is_pure, noises_of, parts_of
 from dpframe.planning.sensitivity import reaches
@@ -83,6 +84,16 @@ class JointPlan:
             ("protects", str(self.unit)),
             ("costs", f"{self.cost} ({self.accounting.name} accounting) for all together"),
             ("reads", "nothing yet, spends nothing yet"),
+            *(
+                ("checks", f"of {name}: {line_of_checks([plan.checks], plan.size)}")
+                for name, plan in self.plans.items()
+                if plan.checks is not None
+            ),
+            *(
+                ("checks", f"of {name}: {line_of_none(plan.unseen, plan.size)}")
+                for name, plan in self.plans.items()
+                if plan.unseen is not None
+            ),
         ]
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
@@ -116,20 +127,27 @@ def joint_plan(
     accounting: Accounting,
     limit: Amount | None,
     weights: Any = None,
+    dropped: Mapping[str, PlannedChecks] = MappingProxyType({}),
 ) -> JointPlan:
     """Price several calls as one. Each takes its weight of the price, and divides it among its Totals.
 
-    Of the plans in `calls` the question and its options count, and not their prices.
+    Of the plans in `calls` the question and its options count, and not their prices. The checks of those that are
+    `dropped` would tell nothing.
     """
     by_noise = {name: plan.asked.noising.mechanism for name, plan in calls.items()}
     of_name = weights_of({} if weights is None else weights, list(calls), "plan")
     pure = {name: _is_pure(plan.query, by_noise[name], price, accounting, limit) for name, plan in calls.items()}
     query = {name: plan.query.under(pure[name]) for name, plan in calls.items()}
-    of_checks = {name: plan.checks.share if plan.checks else Fraction(0) for name, plan in calls.items()}
+    asked = {
+        name: wanted.asked
+        for name, plan in calls.items()
+        if name not in dropped and (wanted := plan.checks or plan.unseen) is not None
+    }
+    of_checks = {name: asked[name].share if name in asked else Fraction(0) for name in calls}
     shares = {  # the last of each is that of its checks
         name: (
             *shares_of(query[name], plan.asked.pricing.weights, of_name[name] * (1 - of_checks[name])),
-            *([of_name[name] * of_checks[name]] if plan.checks else []),
+            *([of_name[name] * of_checks[name]] if name in asked else []),
         )
         for name, plan in calls.items()
     }
@@ -146,17 +164,16 @@ def joint_plan(
         noises[name], choices[name] = noises_of(
             query[name], by_noise[name], pure[name], reach[name], own, accounting, by_curve=not alike
         )
-        if plan.checks is not None:
+        if name in asked:
             checks[name] = planned_checks(
-                query[name],
-                plan.unit,
-                noises[name],
-                plan.checks.share,
-                parts[name][-1],
-                by_loss=not alike,
-                boolean=plan.checks.boolean,
+                query[name], plan.unit, noises[name], asked[name], parts[name][-1], by_loss=not alike
             )
             noises[name] = (*noises[name], checks[name].mechanism)
+    nothing = {name: each for name, each in checks.items() if each.tell_nothing(calls[name].size)}
+    if nothing:
+        return joint_plan(
+            calls, price=price, accounting=accounting, limit=limit, weights=weights, dropped={**dropped, **nothing}
+        )
     if not alike:
         whole = tuple(noise for name in calls for noise in noises[name])
         noises = _by_name(shares, tightened(whole, *accounting.charge(price, limit, ())))
@@ -168,7 +185,8 @@ def joint_plan(
         each = parts_of(query[name], reach[name], noises[name][:own], shares[name][:own])
         of_bounds = replace(checks[name], mechanism=noises[name][own]) if name in checks else None
         priced = Priced(price, amount, each, cost, choices[name], query[name], of_bounds)
-        plans[name] = priced.plan(plan.asked, plan.unit, accounting, together=tuple(calls), call=plan.call)
+        more: dict[str, Any] = {"together": tuple(calls), "call": plan.call, "unseen": dropped.get(name)}
+        plans[name] = priced.plan(plan.asked, plan.unit, accounting, **more)
     return JointPlan(plans, _unit_of_all([plan.unit for plan in calls.values()]), accounting, amount, cost)
 
 

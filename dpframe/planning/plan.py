@@ -16,7 +16,7 @@ from dpframe.mechanisms.thresholded import Thresholded
 from dpframe.planning.accuracy import Accuracy
 from dpframe.planning.auto import Choice
 from dpframe.planning.call import Call, Question
-from dpframe.planning.check_pricing import PlannedChecks
+from dpframe.planning.check_pricing import PlannedChecks, line_of_checks, line_of_none
 from dpframe.planning.sensitivity import Sensitivity, groups_in, one_group, uses_rows, uses_units
 from dpframe.privacy import Price, PrivacyLoss, PrivacyUnit
 from dpframe.queries.discovery import found_axis
@@ -84,6 +84,10 @@ class Plan:
         The names of the plans that are released with it at one price, its own among them.
     checks : PlannedChecks, optional
         What it measures of what the bounds leave out.
+    unseen : PlannedChecks, optional
+        What of it would be too uncertain to tell anything, and is not measured.
+    known_by : tuple of Mechanism, optional
+        The noise that it would have without checks, where a ledger knows the call by its noise.
 
     Examples
     --------
@@ -116,6 +120,8 @@ class Plan:
     together: tuple[str, ...] = ()
     call: Call | None = field(default=None, compare=False)
     checks: PlannedChecks | None = None
+    unseen: PlannedChecks | None = None
+    known_by: tuple[Mechanism, ...] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         # the call holds the frame, and may name a ledger; the question may hold functions: none of them can travel
@@ -279,7 +285,9 @@ class Plan:
             ("by", said["why"]) for choice in choices_of(self.query) if (said := choice.choice_facts()) is not None
         ]
         if self.checks is not None:
-            facts.append(("checks", self.checks.line(self.size)))
+            facts.append(("checks", line_of_checks([self.checks], self.size)))
+        elif self.unseen is not None:
+            facts.append(("checks", line_of_none(self.unseen, self.size)))
         return facts + [("note", note) for note in self.notes]
 
     @property

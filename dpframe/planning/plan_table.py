@@ -9,6 +9,7 @@ from typing import Any
 
 from dpframe.display import charts, listing, pages
 from dpframe.mechanisms.contract import Mechanism
+from dpframe.planning.check_pricing import line_of_checks, line_of_none
 from dpframe.planning.plan import Plan
 from dpframe.privacy import PrivacyLoss
 from dpframe.queries.statistics.capabilities import choosing
@@ -111,6 +112,13 @@ class PlanTable:
             if note not in shared
         ]
         facts += [("note", note) for note in shared]
+        if checks := [plan.checks for plan in self.plans if plan.checks is not None]:
+            facts.append(("checks", line_of_checks(checks, first.size)))
+        facts += [
+            ("checks", f"at epsilon {pages.number(plan.cost.epsilon)} {line_of_none(plan.unseen, plan.size)}")
+            for plan in self.plans
+            if plan.unseen is not None
+        ]
         if self._has_means:
             facts.append(("note", f"a mean's error is shown for a group of {first.assumed_size:,} values"))
         return facts

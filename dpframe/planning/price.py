@@ -19,7 +19,7 @@ from dpframe.mechanisms.quantile_choice import QuantileChoice, quantile_parts
 from dpframe.mechanisms.selection import ExponentialMechanism, Peeling, PermuteAndFlip, own_of_place
 from dpframe.planning.auto import Choice, Noises, choose, gaussian_of, laplace_of
 from dpframe.planning.call import Calibration, Question
-from dpframe.planning.check_pricing import PlannedChecks, planned_checks
+from dpframe.planning.check_pricing import AskedChecks, PlannedChecks, planned_checks
 from dpframe.planning.forms import best_form, has_forms
 from dpframe.planning.plan import Plan, Planned, expected_errors
 from dpframe.planning.sensitivity import Sensitivity, reaches
@@ -51,6 +51,11 @@ class Priced:
     query: Query  # in the form that suits the noise
     checks: PlannedChecks | None = None
 
+    @property
+    def noises(self) -> Noises:
+        """The noise of each Total."""
+        return tuple(part.mechanism for part in self.parts)
+
     def plan(self, question: Question, unit: PrivacyUnit, accounting: Accounting, **more: Any) -> Plan:
         """The plan of it."""
         size = question.pricing.size
@@ -67,29 +72,29 @@ def priced(
     accounting: Accounting,
     limit: Amount | None,
     weights: Any = None,
-    checks: Fraction = Fraction(0),
-    boolean: frozenset[str] = frozenset(),
+    checks: AskedChecks | None = None,
 ) -> Priced:
-    """Price a query whose columns were already checked against the frame's schema; `checks` is their share."""
+    """Price a query whose columns were already checked against the frame's schema."""
     if is_one_of(mechanism, (CHOICE,)) and not by_choice(query):
         usual = {"unit": unit, "price": price, "accounting": accounting, "limit": limit, "weights": weights}
         return _chosen_by_ranks(query, **usual)
     query = _decided(query, unit, price, accounting, limit)
+    rest = Fraction(1) if checks is None else 1 - checks.share  # what the answers divide
     pure = is_pure(query, mechanism, price, accounting, limit)
     choice: Choice | None
     if mechanism == AUTO and has_forms(query):
-        best, choice = best_form(query, unit, price, accounting, limit, weights, pure=pure, whole=1 - checks)
+        best, choice = best_form(query, unit, price, accounting, limit, weights, pure=pure, whole=rest)
         query, reach, shares, noises = best.query, best.reach, best.shares, best.noises
     else:
         query = query.under(pure)
-        shares, reach = shares_of(query, weights, 1 - checks), reaches(query, unit)
+        shares, reach = shares_of(query, weights, rest), reaches(query, unit)
         offered = accounting.parts(price, limit, shares, pure=pure)
         noises, choice = noises_of(query, mechanism, pure, reach, offered, accounting)
     checked: tuple[PlannedChecks, ...] = ()
-    if checks:
-        part, _ = accounting.parts(price, limit, (checks, 1 - checks), pure=pure)
+    if checks is not None:
+        part, _ = accounting.parts(price, limit, (checks.share, rest), pure=pure)
         by_loss = accounting.charges_price and (callable(mechanism) or not all(noise.exact_mu for noise in noises))
-        checked = (planned_checks(query, unit, noises, checks, part, by_loss=by_loss, boolean=boolean),)
+        checked = (planned_checks(query, unit, noises, checks, part, by_loss=by_loss),)
     every = (*noises, *(each.mechanism for each in checked))
     if callable(mechanism) and len(every) > 1 and accounting.charges_price:
         every = _tightened_where_possible(every, accounting.charge(price, limit, every))

@@ -125,7 +125,8 @@ def of(total: Total, unit: PrivacyUnit, cells: int, merged: int | None = None) -
     """The sensitivity of one Total over `cells` cells, or over `merged` groups of them.
 
     In a group cells are added up, whichever they are: all that a unit adds may be in one of them. Its weight then holds
-    the l_1 norm too, w ||n||_1 <= max_rows * groups, and no sum of its entries is larger (``docs/privacy.md``).
+    the l_1 norm too, w ||n||_1 <= max_rows * groups, and no sum of its entries is larger
+    (``docs/assurance/privacy.md``).
     """
     if isinstance(total, DistinctTotal):
         return _of_distinct(total.most, unit, cells)

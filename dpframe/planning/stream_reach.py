@@ -23,7 +23,7 @@ class StreamReach:
     A row that adds between -L and U, M = max(L, U), to period j moves y_t by c_(t-j) times that, and a unit has at most
     `rows` rows in the whole stream, the earliest ones. However they enter the table, late ones too, what the unit adds
     to y_t has an l_1 norm over the groups of at most M times the sum of c_(t - t_i), t_i being the first release that
-    held i of its rows (``docs/privacy.md``). So over all periods the l_p norm is at most rows M ||c||_p.
+    held i of its rows (``docs/assurance/privacy.md``). So over all periods the l_p norm is at most rows M ||c||_p.
 
     **Replace.** Two such vectors are subtracted: 2 rows M ||c||_1, and by the bounds of single numbers (see
     `Sensitivity`) sqrt(2 (U^2 + L^2)) rows ||c||_2; of counts sqrt(2) times that of add-remove.

@@ -16,6 +16,7 @@ from dpframe.mechanisms.laplace import Laplace
 from dpframe.planning import sensitivity
 from dpframe.planning.cut_units import Cells, CutUnits
 from dpframe.privacy import Price, PrivacyUnit
+from dpframe.queries.simultaneous import stands_out
 from dpframe.queries.total import RowsTotal
 
 Floats = NDArray[np.float64]
@@ -24,7 +25,6 @@ LISTED = 20  # candidates
 MOST_CUT = 0.5  # the share of units above which bounds are not recommended
 MOST = 2**20  # rows, or groups: where the grid ends
 LEAST_TRIED = 32  # rows per group, however few there seem to be
-RARE = 0.001  # how often noise alone is taken for units in any cell: a far cell would spoil all
 SUMS = 5.0  # standard deviations beyond which a sum of noisy counts is taken for units and not for noise
 
 
@@ -60,8 +60,7 @@ def grid_of(ends: Mapping[str, Floats], noisy: Floats, law: Mapping[str, Any]) -
     """
     possible = ends["groups_left"] <= ends["rows_right"] - 1
     deviation = math.sqrt(law["variance"])
-    each = RARE / max(1, int(np.count_nonzero(possible)))
-    tail = math.log(1 / (2 * each)) / math.sqrt(2) if law["p"] < 2 else math.sqrt(2 * math.log(1 / each))
+    tail = stands_out(int(np.count_nonzero(possible)), law["p"] < 2)
     counts = np.where(possible, noisy, 0.0)
     here = np.ones(counts.shape, dtype=np.bool_)
     for axis in (0, 1):

@@ -31,8 +31,8 @@ EPOCH = datetime(1970, 1, 1)
 AWARE_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 EdgeKind = Literal["number", "date", "datetime", "duration"]
-# the ways from values to places of an axis; of the last two the places are still to be told: by the dtype, by a release
-Coding = Literal["keys", "found", "bins", "dtype", "unknown"]
+# the ways from values to places of an axis; of the last three a dtype, or a release, has yet to tell the places
+Coding = Literal["keys", "found", "bins", "dtype", "grid", "unknown"]
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ whatever cell it is in: sum over k of h_k(x)^2 / ||h_k||^2 is (n - 1) / n for ev
 of H_A^T diag(1 / ||h||^2) (q_A + noise), spread evenly over the other attributes of M: unbiased, and every table adds
 up to every other. The variances sigma_A^2 = sqrt(p_A / c_A) (sum over B of sqrt(p_B c_B)) / mu^2 make the weighted sum
 of the variances of all tables, which is the sum of c_A sigma_A^2, the least at that price (Cauchy and Schwarz). Proofs:
-``docs/privacy.md``.
+``docs/assurance/privacy.md``.
 """
 
 from __future__ import annotations

@@ -89,9 +89,9 @@ def discover(
 
     Notes
     -----
-    The exact threshold for weighted units is of dpframe; its proof is in ``docs/privacy.md``. Thresholds are due to
-    Korolova, Kenthapadi, Mishra and Ntoulas (2009); the truncated noise of row units under ``basic`` to Desfontaines,
-    Voss, Gipson and Mandayam (2022). ``docs/found-keys.md`` is a how-to.
+    The exact threshold for weighted units is of dpframe; its proof is in ``docs/assurance/privacy.md``. Thresholds are
+    due to Korolova, Kenthapadi, Mishra and Ntoulas (2009); the truncated noise of row units under ``basic`` to
+    Desfontaines, Voss, Gipson and Mandayam (2022). ``docs/guide/found-keys.md`` is a how-to.
 
     Examples
     --------

@@ -4,7 +4,7 @@ Each indicator is 1 or 0 for a unit (for a row, where each row is one), by that 
 units that have it is counted over the whole table. So one unit moves each number by at most 1, and k numbers by at most
 k in the l_1 norm and by sqrt(k) in the l_2 norm. Fewer move where each row is a unit that is added or removed: a value
 is not below the bounds and above them, so of each such pair one number moves. Where a row is replaced both may, as from
-(1, 0) to (0, 1), and the number of units itself does not (``docs/privacy.md``, "Checks").
+(1, 0) to (0, 1), and the number of units itself does not (``docs/assurance/privacy.md``, "Checks").
 """
 
 from __future__ import annotations
@@ -98,14 +98,19 @@ class Checks:
         found += [Indicator(column, "present") for column in dict.fromkeys(each.column for each in self.between)]
         found += [Indicator(None, "outside")] if self.outside else []
         found += [Indicator(rule.words, "cut") for rule in self.rules]
-        return (*found, Indicator(None, "units"))
+        return (*found, Indicator(None, "units")) if self.counts_units else tuple(found)
+
+    @property
+    def counts_units(self) -> bool:
+        """Tell whether something is a share of all units, whose number is measured then too."""
+        return self.outside or bool(self.rules)
 
     @property
     def moved(self) -> int:
         """The number of the numbers that one unit moves, each by 1: the squared l_2 norm, and the l_1 norm."""
         numbers = len(self.indicators)
         if self.unit.neighbors == "replace":
-            return numbers - 1  # the number of units stays
+            return numbers - self.counts_units  # the number of units stays
         return numbers - len(self.between) if self.unit.column is None else numbers
 
     @property

@@ -14,7 +14,7 @@ from dpframe.errors.words import harmless
 from dpframe.queries.discovery import found_axis
 from dpframe.queries.keys import Keys
 from dpframe.queries.levels import WORDS, Option, Subtotals
-from dpframe.queries.statistics import Measured, Statistic, Total
+from dpframe.queries.statistics import Measured, Statistic, SuggestedBounds, Total
 from dpframe.queries.statistics.capabilities import (
     ONE_CELL,
     Adapting,
@@ -140,6 +140,12 @@ def chooses(query: Query) -> bool:
 def by_choice(query: Query) -> bool:
     """Tell whether cells are chosen by a mechanism for choices."""
     return any(choice.by_choice for choice in choices_of(query))
+
+
+def suggestion_of(query: Query) -> SuggestedBounds | None:
+    """The question for bounds of columns, whose answer is candidates; None where anything else is asked."""
+    statistic = query.statistics[0][1]
+    return statistic if isinstance(statistic, SuggestedBounds) else None
 
 
 def _check_found(query: Query) -> None:

@@ -4,8 +4,8 @@ Where rows are few, a count of one bin tells nothing, and a sum of noisy counts 
 them: a noisy count of the block has that of one. Where they are many, blocks tell nothing that the bins do not. So the
 first look says how large blocks are to be, and a row's share of the second is divided between its bin and its block.
 
-What is decided reads noisy numbers alone; whatever it is, no row adds more than is stated before (``docs/privacy.md``,
-"Three looks").
+What is decided reads noisy numbers alone; whatever it is, no row adds more than is stated before
+(``docs/assurance/privacy.md``, "Three looks").
 """
 
 from __future__ import annotations

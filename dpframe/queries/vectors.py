@@ -3,7 +3,7 @@
 A row of a group adds f(x), whose l_p norm is at most F. The weight w = min(1, R / ||n||_p) of a unit counts rows by
 group, not by entry: in group g it adds w times the sum of its f(x), of norm at most w n_g F, so F R in all. Where no
 entry of the vectors is negative, under replace the l_2 distance is at most sqrt(2) F R: a - b has the squared norm
-||a||^2 + ||b||^2 - 2 <a, b>. Else it is at most 2 F R (``docs/privacy.md``).
+||a||^2 + ||b||^2 - 2 <a, b>. Else it is at most 2 F R (``docs/assurance/privacy.md``).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.errors.words import harmless
+from dpframe.queries.bins import BinAxis
 from dpframe.queries.contrasts import ContrastDesign
 from dpframe.queries.grids import Grid
 from dpframe.queries.keys import KeyAxis
@@ -296,6 +297,65 @@ class Matches(AsItIs):
     def adds_up_to(self, column: str | None) -> bool:
         """Tell whether the integers of a group add up to the present values of a column: both parts do."""
         return column == self.column
+
+
+@dataclass(frozen=True)
+class BinCounts(AsItIs):
+    """The numbers of values of a column in declared bins, which are no cells of the keys; missing ones are in none.
+
+    Parameters
+    ----------
+    axis : BinAxis
+        The column and the edges of its bins, into which values fall as those of a histogram do.
+    """
+
+    axis: BinAxis
+
+    cells = 1
+    values: ClassVar[Values] = ()
+
+    @property
+    def width(self) -> int:
+        """The number of integers for each group."""
+        return self.axis.size
+
+    bins = width
+
+    @property
+    def column(self) -> str:
+        """The column that is cut into bins."""
+        return self.axis.column
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that it reads."""
+        return self.axis.columns
+
+    @property
+    def words(self) -> str:
+        """The measured thing, for plans and records."""
+        return harmless(f"values of {self.column} in {self.axis.size:,} bins")
+
+    def measured(self, counts: Integers) -> Integers:
+        """The measured sums of the counts of each group: they themselves."""
+        return counts
+
+    def grid(self, weighted: bool) -> float:
+        """The length of one integer step."""
+        return 2.0**-INNER_BITS if weighted else 1.0
+
+    def norms(self, weighted: bool) -> tuple[int, int]:
+        """Of what one row adds, in steps: the largest l_1 norm, and the largest squared l_2 norm."""
+        scale = 2**INNER_BITS if weighted else 1
+        return scale, scale**2
+
+    def integers(self, rows: int, columns: Columns) -> Integers:
+        """1 for a value that is there, whichever it is."""
+        return columns[self.column].astype(np.int64)[:, None]
+
+    def adds_up_to(self, column: str | None) -> bool:
+        """Tell whether the integers of a group add up to the present values of a column: they do, if no bin is left."""
+        return False
 
 
 @dataclass(frozen=True)

@@ -189,6 +189,13 @@ FORMS: Mapping[type[Any], Form] = {
         lambda it: {"attributes": it.attributes, "degree": it.degree, "objective": it.objective, "fit": it.fit},
         degree=2, objective="equal", fit=None,
     ),
+    statistics.SuggestedBounds: _form(
+        "SuggestedBounds",
+        lambda it: {
+            "columns": it.columns, "statistic": it.statistic, "planned": dict(it.planned), "whole": it.whole_numbers,
+        },
+        statistic="mean", whole=False,
+    ),
     # Totals of a caller's statistic, which may hold some: of every kind what it was made of, as of one class
     totals.RowsTotal: _form("Total", lambda it: {"column": it.column, "by": it.by}, column=None, by=None),
     totals.SumTotal: _form(
@@ -253,8 +260,8 @@ def facts_of(plan: Plan, unit: PrivacyUnit) -> dict[str, str]:
     if plan.unit.is_bounded and not (unit.is_bounded and plan.unit.contribution == unit.contribution):
         bounds = plan.unit.contribution
         facts |= {"max_rows": bounds.max_rows, "max_groups": bounds.max_groups}
-    if callable(question.noising.mechanism):  # whatever the function is, this is the noise that it chose
-        facts["mechanism"] = [part.mechanism for part in plan.parts]
+    if callable(question.noising.mechanism):  # whatever it is, this is the noise that it chose for the answers alone
+        facts["mechanism"] = list(plan.known_by or plan.noises)
     return {NAMED.get(name, name): hash_of(name, value) for name, value in facts.items()}
 
 

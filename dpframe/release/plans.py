@@ -12,8 +12,9 @@ from dpframe.errors import InvalidArgument, MissingArgument, is_one_of
 from dpframe.exact import exact_delta
 from dpframe.ledger.ledger import ROWS, Ledger
 from dpframe.planning.accuracy import Accuracy, smallest_epsilon
+from dpframe.planning.bounds_suggestion import planned_noise
 from dpframe.planning.call import Noising, Pricing, Question
-from dpframe.planning.check_pricing import share_of_checks
+from dpframe.planning.check_pricing import AskedChecks, asked_checks
 from dpframe.planning.graph import check_graph
 from dpframe.planning.key_pricing import check_asked, priced_with_keys
 from dpframe.planning.plan import Plan, expected_errors
@@ -23,7 +24,7 @@ from dpframe.privacy import Price, PrivacyUnit, checked_unit
 from dpframe.queries.counts import refuse_many
 from dpframe.queries.indicators import AUTO
 from dpframe.queries.query import Query
-from dpframe.queries.statistics import CONFIDENCE
+from dpframe.queries.statistics import CONFIDENCE, SuggestedBounds
 from dpframe.queries.statistics.capabilities import Protecting, Targeted
 from dpframe.release.denoising import check_denoising, ordered_axes
 
@@ -45,23 +46,26 @@ def make_plan(frame: Any, question: Question, ledger: Ledger | None) -> Plan:
     check_graph(checked, denoising.graph, denoising.denoise)
     accounting = ledger.accounting if ledger else Basic()
     pricing = question.pricing
-    by_choice = is_one_of(question.noising.mechanism, (CHOICE,))
+    mechanism = question.noising.mechanism
+    by_choice = is_one_of(mechanism, (CHOICE,))
     if by_choice and not is_one_of(pricing.checks, (None, AUTO, False)):
         raise InvalidArgument(
             "checks must be left out with mechanism='choice', which adds no noise to a number. Drop checks."
         )
     usual = ledger.checks if ledger else None
-    silent = is_one_of(usual if pricing.checks is None else pricing.checks, (None, AUTO, False))
-    boolean = frozenset() if silent else booleans(frame, checked)
-    checks = Fraction(0) if by_choice else share_of_checks(checked, unit, pricing.checks, usual, boolean)
+    asked = None if by_choice else asked_checks(checked, unit, pricing.checks, usual, booleans(frame, checked))
 
-    def priced_at(price: Price) -> Priced:
-        more: dict[str, Any] = {"checks": checks, "boolean": boolean} if checks else {}
+    for _, statistic in checked.statistics:
+        if isinstance(statistic, SuggestedBounds):
+            planned_noise(statistic, unit, accounting)  # what is wrong with it is told now
+
+    def priced_at(price: Price, checks: AskedChecks | None) -> Priced:
+        more: dict[str, Any] = {} if checks is None else {"checks": checks}
         priced_query = (priced_with_keys if checked.keys.unknown else priced)(
             checked,
             unit=unit,
             price=price,
-            mechanism=question.noising.mechanism,
+            mechanism=mechanism,
             accounting=accounting,
             limit=ledger.limit_amount if ledger else None,
             weights=pricing.weights,
@@ -70,11 +74,19 @@ def make_plan(frame: Any, question: Question, ledger: Ledger | None) -> Plan:
         check_denoising(checked, priced_query.parts[0].mechanism, denoising.denoise)
         return priced_query
 
-    if pricing.within is None:
-        priced_query, accuracy = priced_at(Price.of(pricing.epsilon, pricing.delta, pricing.share)), None
-    else:
-        priced_query, accuracy = _priced_within(checked, pricing, priced_at)
-    return priced_query.plan(question, unit, accounting, accuracy=accuracy)
+    def priced_with(checks: AskedChecks | None) -> tuple[Priced, Accuracy | None]:
+        if pricing.within is None:
+            return priced_at(Price.of(pricing.epsilon, pricing.delta, pricing.share), checks), None
+        return _priced_within(checked, pricing, lambda price: priced_at(price, checks))
+
+    priced_query, accuracy = priced_with(asked)
+    more: dict[str, Any] = {}
+    if priced_query.checks is not None and priced_query.checks.tell_nothing(pricing.size):  # at no smaller epsilon too
+        more["unseen"] = priced_query.checks
+        priced_query, accuracy = priced_with(None)
+    elif priced_query.checks is not None and callable(mechanism) and is_one_of(pricing.checks, (None, AUTO)):
+        more["known_by"] = priced_with(None)[0].noises
+    return priced_query.plan(question, unit, accounting, accuracy=accuracy, **more)
 
 
 def _unit_of(query: Query, noising: Noising, ledger: Ledger | None) -> PrivacyUnit:

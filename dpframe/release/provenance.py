@@ -19,10 +19,10 @@ from dpframe.errors import InvalidArgument, shown
 from dpframe.frames import build, changes, foreign, prints
 from dpframe.frames.prints import Places
 from dpframe.ledger.canonical import promised
-from dpframe.noise import is_secure
+from dpframe.noise import stamp
 from dpframe.planning.plan import Plan
 from dpframe.queries.contributions import grouping_of
-from dpframe.queries.query import ERROR, choices_of, chooses
+from dpframe.queries.query import ERROR, choices_of, chooses, suggestion_of
 from dpframe.queries.statistics import CONFIDENCE
 from dpframe.queries.statistics.capabilities import Choosing
 from dpframe.queries.total import over
@@ -58,7 +58,7 @@ class Prepared:
     @cached_property
     def promise(self) -> str:
         """The promise of a record without a label, drawn from the system's bits."""
-        return promise(self, None, secure=True)
+        return promise(self, None, stamp=None)
 
 
 def record(
@@ -72,14 +72,14 @@ def record(
     drawn: Mapping[str, Any] | None = None,
     totals: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The provenance of a released frame, as documented in ``docs/provenance.md``: plain JSON values.
+    """The provenance of a released frame, as documented in ``docs/reference/provenance.md``: plain JSON values.
 
     `numbers` are its columns of numbers, where they are at hand as the arrays of which it was made; `drawn` is the
     identity of the release, and `totals` the noisy totals behind its statistics.
     """
     plan = prepared.plan
     columns = [name for name in frame.columns if chooses(plan.query) or name not in plan.query.shown.names]
-    facts = _of_call(prepared, label, secure=is_secure())
+    facts = _of_call(prepared, label, stamp=stamp())
     for name, statistic in facts["measures"].items():
         statistic["denoise"] = denoised.get(name)
         if totals and name in totals:
@@ -93,17 +93,17 @@ def record(
     return facts | dict(drawn or {})
 
 
-def promise(prepared: Prepared, label: str | None, *, secure: bool) -> str:
+def promise(prepared: Prepared, label: str | None, *, stamp: str | None) -> str:
     """The hash of what the record will say that is known before a row is read: what the ledger's entry commits to."""
-    return promised(_of_call(prepared, label, secure=secure))
+    return promised(_of_call(prepared, label, stamp=stamp))
 
 
-def _of_call(prepared: Prepared, label: str | None, *, secure: bool) -> dict[str, Any]:
+def _of_call(prepared: Prepared, label: str | None, *, stamp: str | None) -> dict[str, Any]:
     """The record of a call but for what only the released frame tells: a copy that is the caller's."""
     facts: dict[str, Any] = pickle.loads(prepared.record)
     facts["label"] = label
-    if not secure:
-        facts["warning"] = "NOT PRIVATE: drawn from seeded bits, which are for tests only"
+    if stamp is not None:
+        facts["warning"] = stamp
     return facts
 
 
@@ -126,6 +126,8 @@ def facts_of_plan(plan: Plan) -> dict[str, Any]:
     for choice in choices_of(plan.query):
         if isinstance(choice, Choosing) and (said := choice.choice_facts()) is not None:
             facts["top"] = said
+    if (asked := suggestion_of(plan.query)) is not None:
+        facts |= {"suggested": asked.suggestion_facts(), "cells": [asked.candidate_facts()]}
     if plan.query.keys.counted == "units":
         grouping = grouping_of(plan.query.keys)
         facts["groups"] = {"columns": list(grouping.columns), "size": grouping.most}
@@ -174,7 +176,10 @@ def checked_numbers(frame: Any, facts: Mapping[str, Any]) -> Places:
         )
     if not facts["measures"]:
         raise InvalidArgument(
-            "the frame must hold a number for every declared cell, but a top-k is some of them, in order. "
+            "the frame must hold a number for every declared cell, but suggested bounds are candidates, the best "
+            "first. Read them from the frame."
+            if "suggested" in facts
+            else "the frame must hold a number for every declared cell, but a top-k is some of them, in order. "
             "Read it from the frame."
             if "top" in facts
             else "the frame must hold released numbers, but a selection is one of the declared options alone. "
@@ -231,9 +236,10 @@ def _check_columns(frame: Any, facts: Mapping[str, Any]) -> None:
 def _rows(prepared: Prepared, frame: Any, columns: Sequence[str], values: Any) -> dict[str, Any] | None:
     """The print of the released rows by their labels: their hash in canonical order, and which of them stands where."""
     plan = prepared.plan
-    labels = list(plan.query.shown.names)
+    asked = suggestion_of(plan.query)
+    labels = list(plan.query.shown.names) if asked is None else asked.candidate_facts()["columns"]
     numbers = [column for column in columns if column not in labels]
-    if not plan.query.keys.unknown and not chooses(plan.query):
+    if not plan.query.keys.unknown and not chooses(plan.query) and asked is None:
         ranked = prepared.ranked
         rows_print = None if ranked is None else prints.with_numbers(ranked, values, numbers)
     else:
@@ -307,8 +313,8 @@ def cell_errors(facts: Mapping[str, Any], places: Places) -> dict[str, NDArray[n
     return known
 
 
-def errors_of_cells(frame: Any, facts: Mapping[str, Any], places: Places) -> list[dict[str, Any]]:
-    """As `errors`, for each row of the frame."""
+def errors_of_cells(frame: Any, facts: Mapping[str, Any], places: Places) -> dict[str, list[Any]]:
+    """As `errors`, for each row of the frame, as columns: a result may have no row."""
     known = cell_errors(facts, places)
     columns: dict[str, list[Any]] = {}
     for name, statistic in facts["measures"].items():
@@ -318,9 +324,8 @@ def errors_of_cells(frame: Any, facts: Mapping[str, Any], places: Places) -> lis
         columns |= {name + possible.LOW: ends.low.tolist(), name + possible.HIGH: ends.high.tolist()}
         columns[f"{name}_noisy_rmse"] = [None] * len(places) if noise is None else noise.tolist()
         columns[f"{name}_denoised_rmse"] = [None] * len(places) if expected is None else expected.tolist()
-    labels = foreign.labels_of(facts)
-    rows = [{label: row[label] for label in labels} for row in build.rows(frame)]
-    return [row | {name: numbers[index] for name, numbers in columns.items()} for index, row in enumerate(rows)]
+    rows = build.rows(frame)
+    return {label: [row[label] for row in rows] for label in foreign.labels_of(facts)} | columns
 
 
 def _noise_of_rows(

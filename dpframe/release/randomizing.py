@@ -100,6 +100,10 @@ def randomized(
         raise MissingArgument("method must be given. Write method=dpf.local.SubsetSelection([...], epsilon=1).")
     if not is_method(method):
         raise InvalidType(f"method must be one of dpf.local, such as dpf.local.SubsetSelection, not {shown(method)}.")
+    if noise.is_silent():
+        raise InvalidArgument(
+            "randomize must not be asked inside dpframe.testing.exact: a report is nothing but noise. Use seeded(0)."
+        )
     check_whole(frame)
     payer = ambient.ledger_for(ledger)
     if payer is None:
@@ -182,8 +186,8 @@ def _known(
         "notes": _notes(unit, most, column),
         "confidence": CONFIDENCE,
     }
-    if not noise.is_secure():
-        facts["warning"] = "NOT PRIVATE: drawn from seeded bits, which are for tests only"
+    if (stamp := noise.stamp()) is not None:
+        facts["warning"] = stamp
     return facts
 
 

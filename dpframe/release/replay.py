@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpframe import noise
 from dpframe.errors import LedgerError
@@ -15,7 +16,7 @@ from dpframe.ledger.entries import Entry
 from dpframe.ledger.ledger import Ledger
 from dpframe.planning.call import Words
 from dpframe.planning.plan import Plan
-from dpframe.queries.query import chooses
+from dpframe.queries.query import chooses, suggestion_of
 from dpframe.release import provenance
 from dpframe.release.facts import facts_of
 from dpframe.release.provenance import Prepared
@@ -49,8 +50,8 @@ def entry_of(prepared: Prepared, words: Words, ledger: Ledger) -> Entry:
 
 def promise_of(prepared: Prepared, label: str | None) -> str:
     """The promise that the ledger's entry makes of the record, before a row is read."""
-    secure = noise.is_secure()
-    return prepared.promise if label is None and secure else provenance.promise(prepared, label, secure=secure)
+    stamp = noise.stamp()
+    return prepared.promise if label is None and stamp is None else provenance.promise(prepared, label, stamp=stamp)
 
 
 def content_of(
@@ -72,10 +73,16 @@ def content_of(
     for name in facts["columns"]:
         values = frame[name].to_numpy()
         is_float = values.dtype == np.float64
-        columns[name] = None if is_float else frame[name].to_list()
+        columns[name] = None if is_float else _told(values)
         numbers += [values.astype("<f8").tobytes()] if is_float else []
     header = {"format": FORMAT, "rows": len(frame), "columns": columns, **(found or {}), "provenance": facts}
     return json.dumps(header).encode() + b"\n" + b"".join(numbers)
+
+
+def _told(values: NDArray[Any]) -> list[Any]:
+    """Values that are no floats, as JSON has them: of dates their text."""
+    told: list[Any] = (np.datetime_as_string(values, unit="D") if values.dtype.kind == "M" else values).tolist()
+    return told
 
 
 def replayed(plan: Plan, asked: Any, content: bytes) -> Any:
@@ -92,7 +99,11 @@ def replayed(plan: Plan, asked: Any, content: bytes) -> Any:
     )
     size = 8 * header["rows"]
     for name, values in header["columns"].items():
-        columns[name] = np.frombuffer(numbers[:size], "<f8").astype(np.float64) if values is None else values
+        if values is None:
+            columns[name] = np.frombuffer(numbers[:size], "<f8").astype(np.float64)
+        else:  # bounds of a column of dates are texts
+            are_dates = name in ("lower", "upper") and suggestion_of(plan.query) is not None
+            columns[name] = np.array(values, dtype="datetime64[D]") if are_dates else values
         numbers = numbers[size:] if values is None else numbers
     return build.attach(build.frame_of(columns, plan.asked.library), header["provenance"])
 

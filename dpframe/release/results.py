@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from dpframe.display.check_words import check_warning
 from dpframe.errors import BoundsWarning
 from dpframe.frames import build
+from dpframe.planning.bounds_suggestion import suggested
 from dpframe.planning.plan import Plan
-from dpframe.queries.query import ERROR, NOISY, chooses
+from dpframe.queries.query import ERROR, NOISY, chooses, suggestion_of
 from dpframe.queries.statistics.capabilities import MoreColumns, choosing
 from dpframe.queries.total import Measured, Total, VectorTotal
 from dpframe.release import provenance
@@ -46,6 +47,13 @@ def built(
         frame = cells_at(plan, chosen, labels, numbers)
         record = provenance.record(prepared, frame, label, denoised={}, receipt=receipt, drawn=drawn)
         return build.attach(frame, record), chosen
+    if suggestion_of(plan.query) is not None:
+        columns, found = suggested(plan, measured)
+        frame = build.frame_of(columns, plan.asked.library)
+        record = provenance.record(
+            prepared, frame, label, denoised={}, receipt=receipt, drawn={**drawn, "found": found}
+        )
+        return build.attach(frame, record), None
     columns, steps = numbers_of(plan, measured)
     frame = build.frame_of({**labels, **columns}, plan.asked.library)
     told = totals_behind(plan, measured)
@@ -56,12 +64,12 @@ def built(
 
 
 def warn_of_checks(frame: Any, *, depth: int) -> None:
-    """Warn where the bounds surely clipped or left out much, once the answer is there: never at its price.
+    """Warn where the bounds surely clipped or left out much, or none can be suggested: the answer comes anyway.
 
     Where a filter makes an error of the warning, it becomes a line of the log.
     """
     record = build.attached(frame) or {}
-    words = check_warning(record) if "checks" in record else None
+    words = check_warning(record) if "checks" in record else record.get("found", {}).get("problem")
     if words is None:
         return
     try:
@@ -74,7 +82,7 @@ def noisy_of(plan: Plan, exact: Totals) -> dict[Total, Measured]:
     """The noisy numbers of each Total, one after the other: those before may decide what the next one measures.
 
     What they decide reads noisy numbers alone, and the sensitivity that the noise was made for holds for whatever it
-    is: so the price is that of looks that are all fixed before (``docs/privacy.md``, "Three looks").
+    is: so the price is that of looks that are all fixed before (``docs/assurance/privacy.md``, "Three looks").
     """
     measured: dict[Total, Measured] = {}
     for part in plan.parts:

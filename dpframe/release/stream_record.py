@@ -92,8 +92,8 @@ def known_facts(plan: StreamPlan) -> dict[str, Any]:
         "confidence": CONFIDENCE,
         "stream": {"time": plan.time, "periods": len(plan.periods), "bits": BITS},
     }
-    if not noise.is_secure():
-        facts["warning"] = "NOT PRIVATE: drawn from seeded bits, which are for tests only"
+    if (stamp := noise.stamp()) is not None:
+        facts["warning"] = stamp
     return facts
 
 

@@ -119,8 +119,8 @@ def release_together(
     -----
     Gaussian noise has a closed form: together it is one Gaussian vector (Balle and Wang 2018, Theorem 8), and each
     result takes its part of mu^2. Where noises mix in a ledger with ``basic`` accounting, all scales are divided by
-    one factor, found by the privacy loss distribution of the whole (``docs/accounting.md``). All are charged in one
-    entry before any row is read.
+    one factor, found by the privacy loss distribution of the whole (``docs/assurance/accounting.md``). All are charged
+    in one entry before any row is read.
 
     Examples
     --------

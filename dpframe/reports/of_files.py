@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 from dpframe.accessor import released
-from dpframe.display import report_page
+from dpframe.display import report
 from dpframe.errors import MissingArgument
 from dpframe.frames.build import read_parquet
 from dpframe.ledger.canonical import now
 from dpframe.ledger.ledger import Ledger
-
-LEAD = "Differentially private results."
 
 
 def write_report(
@@ -68,4 +67,4 @@ def write_report(
         return
     sections = [section for release in releases for section in released(release)._sections(charts=charts)]
     heading = title or (sections[0].title if len(sections) == 1 else "Report")
-    report_page.write(output, report_page.page(heading, LEAD, sections, now()))
+    Path(output).write_text(report.page(heading, report.lead(sections), sections, now()), encoding="utf-8")

@@ -1,4 +1,6 @@
-"""Checks for what people add to dpframe: each tries one thing against its contract and says which rule it breaks.
+"""Checks for what people add to dpframe, and contexts for tests of their own pipelines.
+
+Each check tries one thing against its contract and says which rule it breaks.
 
     from dpframe.testing import check_mechanism
 
@@ -6,7 +8,8 @@
         check_mechanism(MyNoise.calibrate(sensitivity=1, epsilon=1.0))
 
 What passes keeps to the rules that can be tried. A privacy claim still needs its proof: a check finds noise that is 2%
-too small, and not noise that leaks in its last bits. ``docs/extending.md`` has an example of each kind.
+too small, and not noise that leaks in its last bits. ``docs/reference/extending.md`` has an example of each kind.
+``docs/cookbook/test-a-pipeline.md`` is about `seeded` and `exact`.
 """
 
 from dpframe.engines.engine import Engine, Partial, added_up
@@ -16,6 +19,7 @@ from dpframe.testing.denoiser_rules import check_denoiser
 from dpframe.testing.engine_rules import check_engine
 from dpframe.testing.mechanism_rules import check_mechanism
 from dpframe.testing.statistic_rules import check_statistic
+from dpframe.testing.trials import exact, seeded
 
 __all__ = [
     "ContractBroken",
@@ -27,4 +31,6 @@ __all__ = [
     "check_engine",
     "check_mechanism",
     "check_statistic",
+    "exact",
+    "seeded",
 ]

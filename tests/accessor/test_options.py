@@ -46,8 +46,10 @@ CALLS = {
     "correlation": {"columns": ["age", "patient"], "bounds": {"age": (0, 100), "patient": (0, 10)}},
     "marginals": {"columns": ["ward", "patient"], "keys": {"ward": ["A", "B"], "patient": [1, 2]}},
     "contributions": {"by": "ward"},
+    "suggest_bounds": {},
     "agg": {"n": dpf.count()},
 }
+COLUMNS = {"suggest_bounds": ("age",)}  # by place
 MORE = {"marginals": {"delta": 1e-6}}  # of the price: its noise is Gaussian alone
 STARS = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
 
@@ -90,16 +92,17 @@ def test_what_a_verb_refuses_it_refuses_with_the_reason(name):
     verb = getattr(FRAME.dp.preview, name)
     for option, reason in REFUSED[name].items():
         with pytest.raises(dpf.InvalidType, match=f"{option} is not an argument of {name}: {re.escape(reason)}"):
-            verb(**CALLS[name], epsilon=1, **{option: None})
+            verb(*COLUMNS.get(name, ()), **CALLS[name], epsilon=1, **{option: None})
 
 
 @pytest.mark.parametrize("name", VERBS)
 def test_the_defaults_of_help_are_those_of_the_call(name):
     dp = FRAME.dp.preview
     fixed = {"epsilon": 1.0, "unit": dpf.PrivacyUnit("patient", max_rows=2, max_groups=2), **MORE.get(name, {})}
-    plain = getattr(dp, name)(**CALLS[name], **fixed)
+    columns = COLUMNS.get(name, ())
+    plain = getattr(dp, name)(*columns, **CALLS[name], **fixed)
     shown = {one.name: one.default for one in parameters(VERBS[name]).values() if one.name in OPTIONS}
-    assert getattr(dp, name)(**CALLS[name], **{**shown, **fixed}) == plain
+    assert getattr(dp, name)(*columns, **CALLS[name], **{**shown, **fixed}) == plain
 
 
 def test_denoise_is_auto_in_tables_and_none_for_a_number():

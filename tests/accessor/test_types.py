@@ -140,3 +140,35 @@ def test_the_frame_of_every_answer_is_known(said: Said) -> None:
 def test_what_is_mistyped_is_seen_and_nothing_else(said: Said) -> None:
     first = line_of(len(REVEALED))
     assert said[1] == set(range(first, first + len(MISTYPED)))
+
+
+PLUGGED = {  # what is written with the plugin, and its type
+    "table.dp.count(epsilon=1)": PANDAS,
+    'table.dp.group_by("x", keys=[1]).mean("x", bounds=(0, 1), epsilon=1)': PANDAS,
+    'table.dp.suggest_bounds("x", "y", epsilon=1)': PANDAS,
+    "table.dp.count(epsilon=1).dp.provenance": FACTS,
+    "table.dp.preview.count()": PLAN,
+    "people.dp.count(epsilon=1)": POLARS,
+    "people.lazy().dp.count(epsilon=1)": POLARS,
+    "people.dp.count(epsilon=1).dp.provenance": FACTS,
+}
+WRONG = ["table.dp.cuont(epsilon=1)", "table.dp.count(epsilom=1)", "people.dp.plto()", "people.lazy().dp.meen()"]
+
+
+def test_the_plugin_of_mypy_knows_the_accessor(tmp_path: Path) -> None:
+    pytest.importorskip("mypy", reason="mypy is not installed")
+    stubs = Path(pytest.__file__).parents[1] / "pandas-stubs"
+    if not stubs.is_dir():
+        pytest.skip("pandas-stubs is not installed")
+    file = tmp_path / "script.py"
+    lines = [*(f"reveal_type({words})" for words in PLUGGED), *WRONG]
+    file.write_text(BEFORE + "\n".join(lines) + "\n", encoding="utf-8")
+    (tmp_path / "mypy.ini").write_text("[mypy]\nstrict = True\nplugins = dpframe.mypy\n", encoding="utf-8")
+    command = [sys.executable, "-m", "mypy", "--config-file", str(tmp_path / "mypy.ini"), "--no-error-summary"]
+    text = run([*command, "--cache-dir", str(tmp_path / "cache"), str(file)], {"MYPYPATH": str(ROOT)})
+    notes = re.findall(r'script\.py:(\d+): note: Revealed type is "(.*)"', text)
+    revealed = {int(line): kind for line, kind in notes}
+    for place, (words, wanted) in enumerate(PLUGGED.items()):
+        assert fits(revealed.get(line_of(place), text), wanted), words
+    errors = set(map(int, re.findall(r"script\.py:(\d+): error:", text)))
+    assert errors == {line_of(len(PLUGGED) + place) for place in range(len(WRONG))}

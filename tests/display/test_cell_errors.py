@@ -122,3 +122,12 @@ def test_what_is_known_of_the_first_denoiser_is_not_said_of_the_last(sizes):
     for later, known in (("nonnegative", True), ("rounded", False)):
         more = {**statistic, "denoise": [*statistic["denoise"], {"name": later}]}
         assert (denoised.cell_rmse(more, 400) is not None) is known
+
+
+def test_a_result_without_rows_has_errors_without_rows():
+    frame, ledger = pl.DataFrame({"g": ["a"]}), dpf.Ledger(epsilon=1, delta=1e-3, accounting="basic")
+    found = frame.dp.group_by("g", keys=dpf.discover(delta=1e-9)).count(epsilon=0.1, delta=1e-9, ledger=ledger)
+    if found.height == 0:  # but for a chance of 2e-9
+        errors = found.dp.errors(cells=True)
+        assert errors.height == 0
+        assert errors.columns[:4] == ["g", "count_interval", "count_low", "count_high"]

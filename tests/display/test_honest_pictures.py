@@ -163,7 +163,7 @@ def test_panels_of_one_quantity_share_one_scale():
         ledger=big(),
     )
     alone, *shared = scales(seen(values.dp.plot()))
-    assert alone is None
+    assert alone != shared[0]
     assert shared[0] == shared[1] is not None
 
 
@@ -261,3 +261,107 @@ def test_names_of_colors_keep_their_colors(names, kept):
     assert bars.get("range") == ([theme.NAMED[name] for name in names] if kept else None)
     for of in (theme.LIGHT, theme.DARK):
         assert all(color.lower() != of.page for color in theme.NAMED.values())
+
+
+@pytest.fixture(scope="module")
+def drowned():
+    """Shares of two groups, and of one without rows, of which the noise leaves nothing to be said."""
+    rows = FRAME.with_columns(old=pl.col("age") > 40)
+    found = rows.dp.group_by("ward", keys=WARDS).proportion("old", epsilon=1, ledger=big())
+    assert found["old_proportion_error"].to_list()[2] > 0.5
+    return found
+
+
+def test_a_point_that_tells_nothing_is_hollow(drowned, ages):
+    chart = seen(drowned.dp.plot())
+    assert [cell.get("noisy") for cell in chart["data"]["values"]] == [None, None, True]
+    points = [layer for layer in chart["layer"] if layer["mark"]["type"] == "point"]
+    assert [(one["mark"]["filled"], one["transform"][0]["filter"]) for one in points] == [
+        (True, "!datum.noisy"),
+        (False, "datum.noisy"),
+    ]
+    assert chart["layer"][0]["encoding"]["x"]["sort"] == WARDS
+    assert "Hollow: too noisy" in chart["captions"]
+    one = seen(FRAME.dp.mean("age", bounds=(0, 100), epsilon=1, ledger=big()).dp.plot())
+    assert "Hollow" not in one["captions"]
+    assert "datum.noisy" not in str(one)
+
+
+def test_a_tile_that_tells_nothing_is_crossed_out_and_stretches_no_colors():
+    """A map painted groups without one row in the darkest blue."""
+    keys = {"ward": WARDS, "sex": ["f", "m"]}
+    rows = FRAME.with_columns(sex=pl.Series(["f", "m", "m", "f"] * 150))
+    for _ in range(3):  # the mean of no rows is a random one
+        found = rows.dp.group_by("ward", "sex", keys=keys).mean("cost", bounds=(0, 9_000), epsilon=99, ledger=big())
+        chart = seen(found.dp.plot(kind="heatmap"))
+        values = found.filter(pl.col("ward") != "none")["cost_mean"]
+        tiles = [layer for layer in flat(chart["layer"]) if "color" in layer["encoding"]]
+        assert [one["encoding"]["color"]["scale"]["domain"] for one in tiles] == [[values.min(), values.max()]]
+        assert [one["transform"] for one in tiles] == [[{"filter": "!datum.noisy"}]]
+        (crossed,) = layers({"layer": flat(chart["layer"])}, "crossings")
+        assert crossed["encoding"]["x"]["bandPosition"] == 0
+        assert crossed["encoding"]["x2"]["bandPosition"] == 1
+        assert "Crossed out: too noisy" in chart["captions"]
+        said = [one for one in flat(chart["layer"]) if one["mark"]["type"] == "text"]
+        assert all({"filter": "!datum.noisy"} in one["transform"] for one in said)
+
+
+def flat(layered):
+    """The layers, also those within others."""
+    return [one for layer in layered for one in (flat(layer["layer"]) if "layer" in layer else [layer])]
+
+
+def test_captions_have_two_lines_and_say_where_the_rest_is():
+    visits = pl.DataFrame({"person": [1, 1, 2, 3, 4] * 40, "ward": ["A", "B", "C", "A", "B"] * 40})
+    ledger = dpf.Ledger(epsilon=99, unit="person")
+    found = visits.dp.contributions("ward", keys=["A", "B", "C"], epsilon=5, ledger=ledger)
+    whole = found.dp.plot().to_dict()
+    lines = whole["vconcat"][0]["title"]["text"]
+    assert len(lines) <= 2
+    assert lines[-1].endswith("More: .dp.statement().")
+    own = found.dp.plot(notes=["One.", "Two."]).to_dict()["vconcat"][0]["title"]["text"]
+    assert own[-2:] == ["One.", "Two."]  # of the caller all are shown
+
+
+def test_intervals_of_small_counts_make_no_room_below_zero():
+    """An even tick below 0 took a seventh of the picture."""
+    rows = pl.DataFrame({"age": [30.0] * 6_000 + [70.0] * 3})
+    chart = seen(rows.dp.histogram("age", bins=[0, 20, 40, 60, 80], epsilon=1, ledger=big()).dp.plot())
+    scales = [layer["encoding"]["y"]["scale"] for layer in flat(chart["layer"]) if "scale" in layer["encoding"]["y"]]
+    assert scales
+    for scale in scales:
+        assert -20 < scale["domain"][0] <= 0
+        assert not scale["nice"]
+
+
+def test_names_below_a_map_are_turned_and_none_is_left_out():
+    names = [f"a long name {number}" for number in range(16)]
+    rows = pl.DataFrame({"name": names * 40, "ward": ["A", "B"] * 320})
+    keys = {"name": names, "ward": ["A", "B"]}
+    chart = seen(rows.dp.group_by("name", "ward", keys=keys).count(epsilon=1, ledger=big()).dp.plot(kind="heatmap"))
+    axis = next(layer for layer in flat(chart.get("layer", [chart])) if "x" in layer["encoding"])["encoding"]["x"][
+        "axis"
+    ]
+    assert axis["labelAngle"] == -40
+    assert axis["labelOverlap"] is False
+
+
+@pytest.mark.parametrize(("every", "last", "words"), [("1mo", "2011-12-31", "%b'"), ("1d", "2010-12-31", "%b %-d'")])
+def test_ticks_of_dates_are_of_one_kind_with_the_year_where_it_begins(every, last, words):
+    from datetime import date
+
+    rows = pl.DataFrame({"day": [date(2010, 12, 5), date(2010, 12, 20)] * 50})
+    keys = {"day": dpf.dates("2010-12-01", last, every=every)}
+    chart = seen(rows.dp.group_by("day", keys=keys).count(epsilon=1, ledger=big()).dp.plot())
+    axes = [layer["encoding"]["x"]["axis"] for layer in flat(chart["layer"]) if "axis" in layer["encoding"]["x"]]
+    assert axes
+    for axis in axes:
+        assert words in axis["labelExpr"]
+        assert "%Y" in axis["labelExpr"]
+
+
+def test_what_is_computed_of_releases_is_named_in_words(ages):
+    counts = FRAME.dp.group_by("ward", keys=["A", "B"]).count(epsilon=1, ledger=big())
+    chart = seen(counts.dp.share().dp.plot())
+    assert chart["title"]["text"] == "Share of count by ward"
+    assert "share of count" in str(chart["layer"])

@@ -23,7 +23,7 @@ def wards():
     frame = pl.DataFrame(
         {"ward": NAMES * 500, "age": random.integers(0, 100, 2_000), "cost": random.gamma(2, 900, 2_000)}
     )
-    with dpf.Ledger(epsilon=9), noise.insecure_bits(1):
+    with dpf.Ledger(epsilon=9, checks=False), noise.insecure_bits(1):
         return frame.dp.group_by("ward", keys=NAMES).agg(
             n=dpf.count(),
             age=dpf.mean("age", bounds=(0, 100)),
@@ -175,14 +175,33 @@ def test_a_workbook_holds_numbers_and_text(wards, tmp_path):
     pytest.importorskip("xlsxwriter")
     openpyxl = pytest.importorskip("openpyxl")
     (tmp_path / "wards.xlsx").write_bytes(wards.dp.table("excel", labels={"columns": {"ward": "=2+2"}}))
-    sheet = openpyxl.load_workbook(tmp_path / "wards.xlsx").active
+    book = openpyxl.load_workbook(tmp_path / "wards.xlsx")
+    assert book.sheetnames == ["Result", "Notes"]
+    sheet = book.active
     rows = [[(cell.value, cell.data_type) for cell in row] for row in sheet.iter_rows()]
     assert rows[3][0] == ("=2+2", "s")
     assert rows[4][0] == ("=1+1", "s")
     assert rows[4][1][1] == "n"
     assert rows[4][1][0] == wards["n"][0]
     assert "differentially private" in rows[1][0][0]
-    assert any("record" in str(row[0][0]) for row in rows[8:])
+    notes = [cell.value for cell in book["Notes"]["A"]]
+    assert notes[0] == rows[0][0][0]
+    assert any("record" in str(note) for note in notes)
+
+
+def test_a_workbook_has_a_sheet_for_each_release(ages, tmp_path):
+    pytest.importorskip("xlsxwriter")
+    openpyxl = pytest.importorskip("openpyxl")
+    joined = dpf.concat([ages, ages, ages], names=["a/b:[c]" * 9, "A B  C" + "x" * 40, "Notes"], column="year")
+    (tmp_path / "years.xlsx").write_bytes(joined.dp.table("excel"))
+    book = openpyxl.load_workbook(tmp_path / "years.xlsx")
+    assert len(book.sheetnames) == len({name.lower() for name in book.sheetnames}) == 4
+    assert all(len(name) <= 31 for name in book.sheetnames)
+    assert book.sheetnames[-1] == "Notes"
+    for sheet in book.sheetnames[:3]:
+        assert [cell.value for cell in book[sheet]["B"]][4:] == ages["count"].to_list()
+    with pytest.raises(dpf.InvalidArgument, match="table must be asked of one release"):
+        joined.dp.table("csv")
 
 
 def test_a_two_way_table_says_its_errors():

@@ -1,4 +1,4 @@
-"""The tables of docs/engines.md say what engines answer and refuse: verbs that are asked, dtypes that are checked."""
+"""The tables of docs/reference/engines.md: the verbs that engines answer or refuse, and the dtypes that they check."""
 
 from __future__ import annotations
 

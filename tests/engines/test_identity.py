@@ -1,6 +1,6 @@
 """Identity is not value: units and keys are told apart as their column's dtype tells them apart, by public facts alone.
 
-The numbers are those of the attacks in `docs/security.md`.
+The numbers are those of the attacks in `docs/assurance/security.md`.
 """
 
 from __future__ import annotations

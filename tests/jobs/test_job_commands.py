@@ -44,7 +44,9 @@ def test_preview_and_run(folder, capsys):
     assert "no ledger" not in say(capsys, "preview", folder, "--set", "WEEK=w1")[1]
     code, out, err = say(capsys, "run", folder, "--set", "WEEK=w1")
     assert (code, out) == (0, "")
-    assert "nights of w1: charged epsilon 0.2 (entry 3)\nwrote nights-w1.csv\nleft in the ledger: epsilon 0.5\n" in err
+    assert "nights of w1: charged epsilon 0.2 (entry 3)\nnights: " in err
+    assert "of units (patient) have more than 2 rows" in err
+    assert err.endswith("wrote nights-w1.csv\nleft in the ledger: epsilon 0.5\n")
     assert "at no cost: wards, nights" in say(capsys, "preview", folder, "--set", "WEEK=w1", "--details")[1]
     assert say(capsys, "run", folder, "--set", "WEEK=w1", "--quiet") == (0, "", "")
 

@@ -170,7 +170,7 @@ def test_every_key_is_on_the_page():
     assert all(f"`{verb}`" in page for verb in arguments.VERBS)
 
 
-@pytest.mark.parametrize("page", ["docs/how-to/jobs.md", "docs/reference/job-file.md"])
+@pytest.mark.parametrize("page", ["docs/operate/jobs.md", "docs/reference/job-file.md"])
 def test_the_jobs_on_the_pages_are_jobs(page, tmp_path):
     blocks = re.findall(r"^```toml\n(.*?)^```", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     whole = [block for block in blocks if "[[release]]" in block and "[ledger]" in block]

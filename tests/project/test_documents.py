@@ -241,7 +241,7 @@ def test_the_provenance_of_every_verb_fits_the_schema(call, ledger, engine):
 
 def test_the_example_of_the_provenance_fits_the_schema():
     jsonschema = pytest.importorskip("jsonschema")
-    (example,) = blocks(ROOT / "docs" / "provenance.md", "json")
+    (example,) = blocks(ROOT / "docs" / "reference" / "provenance.md", "json")
     jsonschema.Draft202012Validator(SCHEMA).validate(json.loads(example))
 
 
@@ -256,7 +256,7 @@ def test_the_schema_refuses_what_it_should():
 
 
 def test_every_field_of_the_schema_is_documented():
-    text = (ROOT / "docs" / "provenance.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "reference" / "provenance.md").read_text(encoding="utf-8")
     fields = {*SCHEMA["properties"], *SCHEMA["$defs"]["bins"]["properties"], *SCHEMA["$defs"]["keys"]["properties"]}
     for part in ("unit", "cost", "ledger"):
         fields |= set(SCHEMA["properties"][part]["properties"])

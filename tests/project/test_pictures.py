@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+import dpframe as dpf
+
 ROOT = Path(__file__).resolve().parents[2]
 IMAGES = ROOT / "docs" / "images"
 SHOWN = re.compile(r"!\[([^\]]*)\]\(([^)]*images/[^)]*)\)")
@@ -65,3 +67,18 @@ def test_what_is_drawn_is_found_beside_it(drawing):
     used = {"taxi-roads", "jobs-central", "jobs-local", *KEPT}
     kept = {file.stem for file in IMAGES.iterdir() if file.suffix in {".parquet", ".csv"}}
     assert kept <= used
+
+
+def test_the_readme_and_the_front_page_print_the_release_that_they_draw():
+    """Their table and their picture are of one release, by the call that stands above both."""
+    pandas = pytest.importorskip("pandas")
+    first = dpf.read_parquet(IMAGES / "first.parquet", like="pandas")
+    assert isinstance(first, pandas.DataFrame)
+    assert f"```\n{first}\n```" in (ROOT / "README.md").read_text(encoding="utf-8")
+    rows = [line for line in first.dp.table("markdown").splitlines() if line.startswith("|")]
+    assert "\n".join(rows) in (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    call = first.dp.provenance
+    assert (call["label"], call["cost"]["epsilon"], len(first)) == ("People by age", 0.2, 9)
+    for page in (ROOT / "README.md", ROOT / "docs" / "index.md"):
+        asked = " ".join(page.read_text(encoding="utf-8").split())
+        assert 'histogram( "age", bins=range(10, 101, 10), epsilon=0.2, label="People by age", )' in asked

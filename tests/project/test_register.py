@@ -1,4 +1,4 @@
-"""The attack register, by number (``docs/security.md``): what broke other libraries, tried on every engine here.
+"""The attack register by number (``docs/assurance/security.md``): what broke other libraries, tried on every engine.
 
 A statistical test errs with a chance below 1e-8. Attacks that other files try as well are listed in the register.
 """
@@ -817,9 +817,9 @@ def test_90_a_forked_child_shares_no_draw_with_its_parent():
 
 
 def test_the_register_is_whole():
-    """docs/security.md has every number from 1 to 178 once, and every test that it names exists."""
+    """docs/assurance/security.md has every number from 1 to 178 once, and every test that it names exists."""
     tests = Path(__file__).parents[1]
-    page = (tests.parent / "docs" / "security.md").read_text(encoding="utf-8")
+    page = (tests.parent / "docs" / "assurance" / "security.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| (\d+) \|(.*)\|(.*)\|(.*)\|$", page, flags=re.MULTILINE)
     assert [int(row[0]) for row in rows] == list(range(1, 179))
     assert f"{len(rows)} attacks" in page

@@ -8,185 +8,35 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections import Counter, defaultdict
+from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import polars as pl
 import pytest
 
 import dpframe as dpf
-from assurance.engines import ENGINES as EVERY_ENGINE
 from dpframe.display.check_words import check_lines, check_warning
-from dpframe.engines.check_counts import check_counts
+from dpframe.jobs import job_file
+from dpframe.jobs.planning_jobs import planned
 from dpframe.noise import insecure_bits
-from dpframe.planning.check_pricing import PlannedChecks, checks_of, shares_between
+from dpframe.planning.check_pricing import shares_between
 from dpframe.privacy import PrivacyUnit
-from tests.engines.test_random_tables import NEEDS
-
-VALUES = (None, math.nan, math.inf, -math.inf, -4.0, 0.0, 0.3, 1.0, 3.0, 9.0)
-GROUPS = ("A", "B", "C", None)
-KEYS = ["A", "B"]
-LOW, HIGH = 0.0, 3.0
-CALLS = {
-    "mean": lambda dp, **o: dp.mean("x", bounds=(LOW, HIGH), **o),
-    "sum by group": lambda dp, **o: dp.group_by("g", keys=KEYS).sum("x", bounds=(LOW, HIGH), **o),
-    "count by group": lambda dp, **o: dp.group_by("g", keys=KEYS).count(**o),
-    "rollup": lambda dp, **o: dp.group_by("g", keys=KEYS).count(rollup=True, **o),
-    "median": lambda dp, **o: dp.median("x", bounds=(LOW, HIGH), **o),
-    "ecdf": lambda dp, **o: dp.group_by("g", keys=KEYS).ecdf("x", bins=[LOW, 1.0, HIGH], **o),
-    "units": lambda dp, **o: dp.group_by("g", keys=KEYS).n_units(**o),
-    "sum of units": lambda dp, **o: dp.group_by("g", keys=KEYS).sum("x", unit_bounds=(LOW, HIGH), **o),
-    "histogram": lambda dp, **o: dp.histogram("x", bins=[LOW, 1.0, HIGH], **o),
-    "variance": lambda dp, **o: dp.variance("x", bounds=(LOW, HIGH), **o),
-}
-UNITS = {
-    "rows": PrivacyUnit(),
-    "people": PrivacyUnit("u", max_rows=2, max_groups=1),
-    "people of many rows": PrivacyUnit("u", max_rows=1, max_groups=2, nulls="one-unit"),
-}
-
-
-def random_rows(seed, size=40):
-    generator = np.random.default_rng(seed)
-    pick = lambda values: values[generator.integers(len(values))]  # noqa: E731
-    return [(pick([1, 2, 3, 4, None]), pick(GROUPS), pick(VALUES)) for _ in range(generator.integers(0, size))]
-
-
-def frame_of(rows):
-    return pl.DataFrame(rows, schema={"u": pl.Int64, "g": pl.String, "x": pl.Float64}, orient="row")
-
-
-def checks_for(call, unit, p):
-    plan = CALLS[call](frame_of([]).dp.preview, epsilon=1, unit=unit)
-    return checks_of(plan.query, unit, p)
-
-
-def in_plain_python(call, unit, rows, p):
-    """The same numbers in another way: each person's rows, one after the other."""
-    people = defaultdict(list)
-    for number, (who, group, value) in enumerate(rows):
-        if unit.column is None:
-            people[number].append((group, value))
-        elif who is not None or unit.nulls == "one-unit":
-            people[who].append((group, value))
-    found = Counter(units=len(people))
-    by_group = call not in ("mean", "median", "histogram", "variance")
-    for owned in people.values():
-        there = [(g if by_group else "", v) for g, v in owned if not by_group or g in KEYS]
-        if call == "histogram":
-            there = [("bin", v) for _, v in there if v is not None and LOW <= v <= HIGH]
-        found["outside"] += len(there) < len(owned)
-        values = [(g, v) for g, v in there if v is not None and not math.isnan(v)]
-        if call == "sum of units" and unit.column is not None:
-            sums = defaultdict(float)
-            for group, value in values:
-                sums[group] += min(max(value, -1024 * HIGH), 1024 * HIGH)
-            values = list(sums.items())
-        found["below"] += any(v < LOW for _, v in values)
-        found["above"] += any(v > HIGH for _, v in values)
-        found["present"] += bool(values)
-        counted = Counter(g for g, v in (values if call == "ecdf" else there))
-        groups = min(unit.max_groups or 1, 3 if call == "histogram" else 2) if by_group or call == "histogram" else 1
-        if unit.column is not None:
-            most = unit.max_rows
-            whole = {
-                1: sum(counted.values()) > most * groups,
-                2: sum(n * n for n in counted.values()) > most**2 * groups,
-            }
-            found["rows"] += whole[p] if by_group else sum(counted.values()) > most
-            found["all"] += whole[1]
-            found["groups"] += len(counted) > groups
-    return found
-
-
-def expected_of(call, unit, rows, p):
-    found, checks = in_plain_python(call, unit, rows, p), checks_for(call, unit, p)
-    names = {"squares": "rows", "rows": "all" if call == "rollup" and p == 2 else "rows", "groups": "groups"}
-    cut = [names[rule.counting] for rule in checks.rules]
-    each = [indicator.what for indicator in checks.indicators if indicator.what != "cut"]
-    return [found[what] for what in [*each[:-1], *cut, "units"]]
-
-
-@pytest.mark.parametrize("unit", UNITS)
-@pytest.mark.parametrize("call", [call for call in CALLS if call != "histogram"])
-def test_indicators_are_those_of_plain_python(call, unit):
-    if call in ("units", "sum of units") and unit == "rows":
-        pytest.skip("units and their sums are asked where units are protected")
-    for p in (1, 2):
-        checks = checks_for(call, UNITS[unit], p)
-        for seed in range(12):
-            rows = random_rows(seed)
-            assert check_counts(frame_of(rows), checks).tolist() == expected_of(call, UNITS[unit], rows, p), (p, seed)
-
-
-@pytest.mark.parametrize("name", [name for name in EVERY_ENGINE if name != "spark"])
-def test_every_engine_finds_the_same(name):
-    if name in NEEDS:
-        pytest.importorskip(NEEDS[name])
-    with EVERY_ENGINE[name]() as make:
-        for seed, call in enumerate(CALLS):
-            frame = frame_of(random_rows(seed, 200))
-            for unit in UNITS.values():
-                if unit.column is None and call in ("units", "sum of units"):
-                    continue
-                checks = checks_for(call, unit, 2)
-                assert check_counts(make(frame), checks).tolist() == check_counts(frame, checks).tolist(), call
-
-
-@pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
-@pytest.mark.parametrize("call", CALLS)
-@pytest.mark.parametrize("column", [None, "u"])
-def test_neighbors_move_the_numbers_by_no_more_than_is_stated(call, column, neighbors):
-    """At most one of each number, and the numbers together by what the noise covers."""
-    if column is None and call in ("units", "sum of units"):
-        pytest.skip("asked where units are protected")
-    bounds = {} if column is None else {"max_rows": 1, "max_groups": 1}
-    unit = PrivacyUnit(column, neighbors=neighbors, **bounds)
-    checks = checks_for(call, unit, 1)
-    farthest = 0
-    for seed in range(60):
-        generator = np.random.default_rng([seed, len(call)])
-        whose = 7
-        rows = [(who, group, value) for who, group, value in random_rows(seed) if who is not None]
-        own = [(whose, *rest) for _, *rest in random_rows(seed + 1_000, 6)]
-        new = [(whose, *rest) for _, *rest in random_rows(seed + 2_000, 6)]
-        own, new = (own[:1] or [(whose, "A", -4.0)], new[:1] or [(whose, "A", 9.0)]) if column is None else (own, new)
-        if neighbors == "add-remove":
-            new = []
-        elif column is not None and not (own and new):
-            continue  # a unit without rows is no unit
-        place = int(generator.integers(0, len(rows) + 1))
-        one, other = (check_counts(frame_of([*rows[:place], *more, *rows[place:]]), checks) for more in (own, new))
-        moved = np.abs(one - other)
-        assert moved.max() <= 1
-        assert moved.sum() <= checks.moved
-        farthest = max(farthest, int(moved.sum()))
-    one = check_counts(frame_of([(7, "A", -4.0)]), checks) - check_counts(frame_of([(7, "A", 9.0)]), checks)
-    if neighbors == "replace" and {"below", "above"} <= {indicator.what for indicator in checks.indicators}:
-        assert np.abs(one).sum() >= 2 or call == "variance"
-    assert farthest >= 1
-
-
-def test_a_pair_of_one_column_counts_once_where_rows_come_and_go():
-    call = "mean"
-    assert checks_for(call, PrivacyUnit(), 1).moved == 3  # below or above, present, units
-    assert checks_for(call, PrivacyUnit(neighbors="replace"), 1).moved == 3  # below, above, present
-    people = PrivacyUnit("u", max_rows=1)
-    assert checks_for(call, people, 1).moved == 5  # one person may have both, and be cut
-    assert checks_for(call, PrivacyUnit("u", max_rows=1, neighbors="replace"), 1).moved == 4
-
+from dpframe.release.facts import facts_of
 
 INCOMES = [5_000.0] * 700 + [90_000.0] * 300
-SURE = {"epsilon": 10_000.0, "checks": True}
+SURE = {"epsilon": 10_000.0}  # and nothing is said of checks
 
 
 def incomes(copies=1):
     return pl.DataFrame({"income": INCOMES * copies, "who": list(range(1_000)) * copies})
 
 
+@pytest.mark.parametrize("checks", [0.2, "auto"])
 @pytest.mark.parametrize("delta", [{}, {"delta": 1e-6}])
 @pytest.mark.parametrize("accounting", ["basic", "gdp", "rdp"])
-def test_the_whole_call_costs_what_was_offered(accounting, delta):
+def test_the_whole_call_costs_what_was_offered(accounting, delta, checks):
+    """And the noise of the answers grows as the share says: by 5.3% and 2.6% where nobody says anything."""
     if accounting != "basic" and not delta:
         pytest.skip("needs a delta")
     limits = {"epsilon": 2, **delta} if accounting != "basic" else {"epsilon": 2}
@@ -195,15 +45,16 @@ def test_the_whole_call_costs_what_was_offered(accounting, delta):
     ledger = dpf.Ledger(**limits, accounting=accounting)
     offered = {"epsilon": 0.5} | (delta if accounting == "basic" else {})
     with pytest.warns(dpf.BoundsWarning):
-        incomes(20).dp.mean("income", bounds=(0, 20_000), checks=0.2, ledger=ledger, **offered)
+        incomes(40).dp.mean("income", bounds=(0, 20_000), checks=checks, ledger=ledger, **offered)
     other = dpf.Ledger(**limits, accounting=accounting)
-    incomes(20).dp.mean("income", bounds=(0, 20_000), ledger=other, **offered)
+    incomes(20).dp.mean("income", bounds=(0, 20_000), checks=False, ledger=other, **offered)
     assert ledger.spent.epsilon == pytest.approx(other.spent.epsilon, rel=1e-6)
-    plain = incomes().dp.preview.mean("income", bounds=(0, 20_000), ledger=ledger, **offered)
-    plan = incomes().dp.preview.mean("income", bounds=(0, 20_000), checks=0.2, ledger=ledger, **offered)
+    ask = incomes().dp.preview.mean
+    plain = ask("income", bounds=(0, 20_000), checks=False, ledger=ledger, **offered)
+    plan = ask("income", bounds=(0, 20_000), checks=checks, ledger=ledger, **offered)
     grown = plan.parts[0].mechanism.scale / plain.parts[0].mechanism.scale
-    pure = plan.checks.mechanism.name == "discrete Laplace"
-    assert grown == pytest.approx(1 / 0.8 if pure else 1 / math.sqrt(0.8), rel=1e-2)
+    pure, rest = plan.checks.mechanism.name == "discrete Laplace", 0.8 if checks == 0.2 else 0.95
+    assert grown == pytest.approx(1 / rest if pure else 1 / math.sqrt(rest), rel=1e-2 if checks == 0.2 else 1e-3)
 
 
 def test_every_noise_that_is_drawn_is_charged():
@@ -218,11 +69,6 @@ def test_every_noise_that_is_drawn_is_charged():
 
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian", "auto", "callable"])
 def test_any_noise_of_the_answers_goes_with_checks(mechanism):
-    def cubic(sensitivity, loss):
-        return dpf.GeneralizedGaussian.calibrate(
-            p=3, sensitivity=sensitivity.norm(3), epsilon=loss.epsilon, delta=loss.delta, grid=sensitivity.grid
-        )
-
     ledger = dpf.Ledger(epsilon=1, delta=0.1, accounting="basic")
     offered = {"epsilon": 1} | ({} if mechanism == "laplace" else {"delta": 0.1})
     how = cubic if mechanism == "callable" else mechanism
@@ -244,7 +90,7 @@ def test_any_noise_of_the_answers_goes_with_checks(mechanism):
 
 def test_shares_are_covered():
     """Of 20,000 draws of seeded noise at least 94.5% of intervals hold the share: 95% is promised."""
-    checks = checks_for("mean", PrivacyUnit(), 1)
+    plan = incomes().dp.preview.mean("income", bounds=(0, 20_000), epsilon=1)
     with insecure_bits(7):
         for made in (
             dpf.Laplace.calibrate(sensitivity=3, epsilon=0.05),
@@ -255,41 +101,69 @@ def test_shares_are_covered():
                 low, high = shares_between(truth + drawn[0], (whole + drawn[1]).astype(float), made)
                 held = np.mean((low <= truth / whole) & (truth / whole <= high))
                 assert held >= 0.945, (made.name, truth, whole, held)
-    assert isinstance(PlannedChecks(checks, made, 0).rows(np.array([1, 2, 3, 4])), list)
+    rows = plan.checks.rows(np.array([10, 20, 100]))
+    assert [(row["what"], row["share"]) for row in rows] == [("below", 0.1), ("above", 0.2), ("present", None)]
 
 
-FAILURES = {
+FAILURES = {  # the call, who is protected, what the line says of what is wrong and how; and the same in a job
     "a clipped mean": (
         lambda dp, **o: dp.mean("income", bounds=(0, 20_000), **o),
         {},
         "income above 20,000",
         "too low",
+        'verb = "mean"\ncolumn = "income"\nbounds = [0, 20000]',
     ),
     "a clipped total of each person": (
         lambda dp, **o: dp.sum("income", unit_bounds=(0, 20_000), **o),
         {"unit": "who", "max_groups": 1},
         "income in all above 20,000",
         "too low",
+        'verb = "sum"\ncolumn = "income"\nunit_bounds = [0, 20000]\nmax_groups = 1',
     ),
     "a count of too few rows": (
         lambda dp, **o: dp.count(**o),
         {"unit": "who", "max_rows": 2},
         "more than 2 rows",
         "counts and sums are too low",
+        'verb = "count"\nmax_rows = 2',
     ),
     "a top-k with counts": (
         lambda dp, **o: dp.top_k("band", categories=["low", "high"], k=1, counts=True, **o),
         {"unit": "who", "max_rows": 2},
         "more than 2 rows in all",
         "too low",
+        'verb = "top_k"\ncolumn = "band"\ncategories = ["low", "high"]\nk = 1\ncounts = true\nmax_rows = 2',
     ),
     "a median": (
         lambda dp, **o: dp.quantile("income", q=0.9, bounds=(0, 20_000), **o),
         {},
         "income above 20,000",
         "lies beyond the bounds",
+        'verb = "quantile"\ncolumn = "income"\nq = 0.9\nbounds = [0, 20000]',
     ),
 }
+JOB = """engine = "polars"
+snapshot = "1"
+
+[source]
+path = "incomes.parquet"
+
+[ledger]
+path = "a.ledger"
+epsilon = 30000
+%s
+
+[[release]]
+label = "wrong"
+epsilon = 10000
+%s
+"""
+ENDINGS = ("html", "md", "json", "parquet", "csv")
+
+
+def incomes_by_band():
+    band = pl.when(pl.col("income") > 20_000).then(pl.lit("high")).otherwise(pl.lit("low"))
+    return incomes(6).with_columns(band=band)
 
 
 @pytest.mark.parametrize("failure", FAILURES)
@@ -297,11 +171,8 @@ FAILURES = {
 def test_an_answer_that_bounds_made_wrong_says_so_everywhere(failure, library, tmp_path):
     if library == "pandas":
         pytest.importorskip("pandas")
-    call, who, of, wrong = FAILURES[failure]
-    frame = incomes(6).with_columns(
-        band=pl.when(pl.col("income") > 20_000).then(pl.lit("high")).otherwise(pl.lit("low"))
-    )
-    frame = frame if library == "polars" else frame.to_pandas()
+    call, who, of, wrong, _ = FAILURES[failure]
+    frame = incomes_by_band() if library == "polars" else incomes_by_band().to_pandas()
     ledger = dpf.Ledger(epsilon=30_000, path=tmp_path / "a.ledger", unit=who.get("unit"))
     with pytest.warns(dpf.BoundsWarning, match=wrong) as caught:
         result = call(frame.dp, **who, **SURE, ledger=ledger)
@@ -316,13 +187,56 @@ def test_an_answer_that_bounds_made_wrong_says_so_everywhere(failure, library, t
     path = tmp_path / "page.html"
     result.dp.write_html(path, charts=False)
     assert of in path.read_text(encoding="utf-8").replace("&#x27;", "'")
-    if "top" not in result.dp.provenance:
-        assert line in result.dp.statement()
-        assert line in result.dp.table("markdown").replace("\\", "")
-        result.dp.write_parquet(tmp_path / "page.parquet")
-        again = dpf.read_parquet(tmp_path / "page.parquet", like=library)
-        assert again.dp.provenance["checks"] == result.dp.provenance["checks"]
+    assert line in result.dp.statement()
+    assert line in result.dp.table("markdown").replace("\\", "")
+    result.dp.write_parquet(tmp_path / "page.parquet")
+    again = dpf.read_parquet(tmp_path / "page.parquet", like=library)
+    assert again.dp.provenance["checks"] == result.dp.provenance["checks"]
     assert ledger.verify(result)["releases"][0]["record"] == "as charged"
+    pytest.importorskip("altair")
+    assert line in " ".join(in_pictures(result.dp.plot().to_dict()))
+
+
+def in_pictures(spec):
+    """All text of a chart, its lines joined."""
+    if isinstance(spec, list) and all(isinstance(line, str) for line in spec):
+        yield " ".join(spec)
+    elif isinstance(spec, (dict, list)):
+        for part in spec.values() if isinstance(spec, dict) else spec:
+            yield from in_pictures(part)
+    elif isinstance(spec, str):
+        yield spec
+
+
+@pytest.mark.parametrize("failure", FAILURES)
+def test_a_job_says_what_its_bounds_made_wrong(failure, tmp_path, capsys):
+    """What it prints and every file that can hold words; a file of numbers alone has none, and its run prints them."""
+    pytest.importorskip("typer")
+    from dpframe.cli.main import main
+
+    _, who, of, wrong, words = FAILURES[failure]
+    incomes_by_band().write_parquet(tmp_path / "incomes.parquet")
+    unit = f'unit = "{who["unit"]}"' if who else "each_row = true"
+    files = [f'[[output]]\nrelease = "wrong"\npath = "wrong.{ending}"' for ending in ENDINGS]
+    job = tmp_path / "job.toml"
+    job.write_text("\n\n".join([JOB % (unit, words), *files]) + "\n", encoding="utf-8")
+    assert main(["ledger", "create", str(job)]) == 0
+    for _ in range(2):  # made, and taken from the ledger
+        assert main(["run", str(job)]) == 0
+        (said,) = [
+            line for line in capsys.readouterr().err.splitlines() if line.startswith("wrong: ") and wrong in line
+        ]
+        assert of in said
+    for ending in ENDINGS[:3]:
+        text = (tmp_path / f"wrong.{ending}").read_text(encoding="utf-8")
+        assert of in text.replace("\\", "") or (ending == "json" and '"above"' in text)
+    record = dpf.read_parquet(tmp_path / "wrong.parquet").dp.provenance
+    assert any(wrong in line for line in check_lines(record))
+    for changed, share in (("checks = false", None), ("checks = 0.5", 0.5)):
+        job.write_text(changed + "\n" + job.read_text(encoding="utf-8"), encoding="utf-8")
+        (plan,) = planned(job_file.read(job, []), charge=False).plans.values()
+        assert (plan.checks and float(plan.checks.share)) == share
+        job.write_text(job.read_text(encoding="utf-8").partition("\n")[2], encoding="utf-8")
 
 
 def test_little_that_is_clipped_is_said_and_does_not_warn():
@@ -370,8 +284,8 @@ def test_a_filter_that_makes_errors_of_warnings_costs_no_answer(tmp_path, caplog
     assert again.dp.provenance["checks"] == first.dp.provenance["checks"]
 
 
-def test_nothing_is_checked_where_nobody_asks():
-    result = incomes().dp.mean("income", bounds=(0, 20_000), epsilon=1, ledger=dpf.Ledger(1))
+def test_nothing_is_checked_where_a_call_says_so():
+    result = incomes().dp.mean("income", bounds=(0, 20_000), checks=False, epsilon=1, ledger=dpf.Ledger(1))
     assert "checks" not in result.dp.provenance
     rows = result.dp.checks()
     assert rows.height == 0
@@ -381,13 +295,106 @@ def test_nothing_is_checked_where_nobody_asks():
     }
 
 
+@pytest.mark.parametrize(
+    ("ask", "share"),
+    [
+        (lambda dp, **o: dp.mean("income", bounds=(0, 20_000), **o), Fraction(1, 20)),
+        (lambda dp, **o: dp.ecdf("income", bins=[0, 1, 2], **o), Fraction(1, 20)),
+        (lambda dp, **o: dp.count(unit="who", max_rows=1, **o), Fraction(1, 20)),
+        (lambda dp, **o: dp.histogram("income", bins=[0, 1], unit="who", max_rows=1, **o), Fraction(1, 20)),
+        (lambda dp, **o: dp.group_by("who", keys=[1, 2]).n_units(unit="who", max_groups=1, **o), Fraction(1, 20)),
+        (lambda dp, **o: dp.count(**o), None),
+        (lambda dp, **o: dp.histogram("income", bins=[0, 1], **o), None),
+        (lambda dp, **o: dp.group_by("who", keys=[1, 2]).count(**o), None),
+        (lambda dp, **o: dp.proportion("income", value=1.0, **o), None),
+        (lambda dp, **o: dp.n_units(unit="who", **o), None),
+        (lambda dp, **o: dp.median("income", bounds=(0, 9), mechanism="choice", **o), None),
+    ],
+)
+@pytest.mark.parametrize("said", [{}, {"checks": "auto"}])
+def test_a_twentieth_goes_to_checks_where_something_may_be_clipped_or_cut(ask, share, said):
+    plan = ask(incomes().dp.preview, epsilon=1, **said)
+    assert (plan.checks and plan.checks.share) == share
+    assert ("5% of the cost measures" in repr(plan)) == (share is not None)
+    assert ask(incomes().dp.preview, epsilon=1, checks=False).checks is None
+
+
+def test_checks_that_would_tell_nothing_are_measured_only_for_who_asks():
+    ask = incomes().dp.preview.mean
+    few, many = (ask("income", bounds=(0, 9), epsilon=1, size=size) for size in (100, 10_000))
+    assert (few.checks, many.unseen) == (None, None)
+    assert "what the bounds leave out is not measured: of 100 rows" in repr(few)
+    assert few.noises == ask("income", bounds=(0, 9), epsilon=1, size=100, checks=False).noises
+    assert ask("income", bounds=(0, 9), epsilon=1, size=100, checks=True).checks.share == Fraction(1, 20)
+    assert ask("income", bounds=(0, 9), epsilon=1, size=100, ledger=dpf.Ledger(9, checks=0.5)).checks.share == 0.5
+    assert ask("income", bounds=(0, 9), epsilon=100, size=100).checks is not None
+    groups = incomes().dp.preview.group_by("who", keys=range(100)).mean("income", bounds=(0, 9), epsilon=1, size=100)
+    assert "of 10,000 rows" in repr(groups)
+    assert "not measured" in repr(ask("income", bounds=(0, 9), size=100))
+    assert "±" in repr(ask("income", bounds=(0, 9)))
+
+
+@pytest.mark.parametrize("within", [0.001, 1.0])
+def test_whether_checks_tell_nothing_is_decided_at_the_price_that_is_taken(within):
+    """At the smallest epsilon with them, which is above that without: what tells nothing there tells nothing here."""
+    ask = incomes().dp.preview.mean
+    plan = ask("income", bounds=(0, 9), within=within, size=1_000)
+    other = ask("income", bounds=(0, 9), within=within, size=1_000, checks=within == 0.001)
+    assert (plan.checks is None) == (within == 1.0)
+    assert plan.cost == other.cost
+    assert plan.noises == other.noises
+
+
+def test_plans_that_are_released_together_decide_at_the_price_of_the_whole():
+    plans = {
+        "few": incomes().dp.preview.mean("income", bounds=(0, 9), size=200),  # which tells nothing at epsilon 0.01
+        "none": incomes().dp.preview.mean("income", bounds=(0, 9), size=2),
+        "all": incomes().dp.preview.mean("income", bounds=(0, 9), size=2, checks=True),
+    }
+    joint = dpf.plan_together(plans, epsilon=30.0)
+    assert [plan.checks is None for plan in joint.plans.values()] == [False, True, False]
+    assert joint.plans["none"].unseen is not None
+    assert "of none: what the bounds leave out is not measured" in repr(joint)
+    drawn = [noise for plan in joint.plans.values() for noise in plan.noises]
+    drawn += [plan.checks.mechanism for plan in joint.plans.values() if plan.checks]
+    assert 30 * (1 - 1e-9) <= sum(noise.pure_epsilon for noise in drawn) <= 30 * (1 + 1e-12)
+
+
+def cubic(sensitivity, loss):
+    return dpf.GeneralizedGaussian.calibrate(
+        p=3, sensitivity=sensitivity.norm(3), epsilon=loss.epsilon, delta=loss.delta, grid=sensitivity.grid
+    )
+
+
+@pytest.mark.parametrize("mechanism", [None, "gaussian", cubic])
+def test_an_answer_that_was_stored_without_checks_is_the_answer_of_a_call_that_says_nothing(mechanism, tmp_path):
+    ledger = dpf.Ledger(epsilon=9, delta=0.1, accounting="basic", path=tmp_path / "a.ledger")
+    named = {"label": "income", "snapshot": "1", "mechanism": mechanism, "epsilon": 1, "ledger": ledger}
+    named |= {} if mechanism is None else {"delta": 0.01}
+    if mechanism is cubic:
+        pytest.importorskip("dp_accounting")
+    ask = partial(incomes().dp.sum, "income", bounds=(0, 100_000))
+    facts = facts_of(incomes().dp.preview.sum("income", bounds=(0, 100_000), **named, checks=False), PrivacyUnit())
+    stored = facts_of(incomes().dp.preview.sum("income", bounds=(0, 100_000), **named), PrivacyUnit())
+    assert {name: fact for name, fact in facts.items() if name != "checks"} == stored  # as 0.2 would have called it
+    first = ask(**named)
+    assert first.equals(ask(**named))
+    assert first.equals(ask(**named, checks="auto"))
+    assert "checks" in first.dp.provenance
+    assert ledger.spent.epsilon == 1
+    with pytest.raises(dpf.LedgerError):
+        ask(**named, checks=0.2)
+
+
 def test_a_ledger_may_say_it_for_all_its_calls(tmp_path):
     ledger = dpf.Ledger(epsilon=10, checks=0.5, path=tmp_path / "a.ledger")
     ask = incomes().dp.preview.mean
     assert ask("income", bounds=(0, 2), epsilon=1, ledger=ledger).checks.share == 0.5
     assert ask("income", bounds=(0, 2), epsilon=1, checks=False, ledger=ledger).checks is None
-    assert ask("income", bounds=(0, 2), epsilon=1, checks="auto", ledger=ledger).checks is None
+    assert ask("income", bounds=(0, 2), epsilon=1, checks="auto", ledger=ledger).checks.share == Fraction(1, 20)
     assert dpf.Ledger.open(tmp_path / "a.ledger").checks is None  # it is this object's, and never the ledger's
+    none = dpf.Ledger(epsilon=10, checks=False)
+    assert ask("income", bounds=(0, 2), epsilon=1, ledger=none).checks is None
 
 
 @pytest.mark.parametrize(
@@ -434,7 +441,7 @@ def test_plans_released_together_are_checked_each():
 
 def test_accuracy_is_priced_with_the_checks_in():
     ask = incomes().dp.preview.sum
-    plain = ask("income", bounds=(0, 100), within=500)
+    plain = ask("income", bounds=(0, 100), within=500, checks=False)
     checked = ask("income", bounds=(0, 100), within=500, checks=0.2)
     assert checked.cost.epsilon == pytest.approx(plain.cost.epsilon / 0.8, rel=1e-3)
     assert checked.error["income_sum"] == pytest.approx(plain.error["income_sum"], rel=1e-5)
@@ -448,5 +455,5 @@ def test_a_plan_says_what_to_expect():
 
 def test_a_boolean_column_of_polars_cannot_be_clipped():
     frame = pl.DataFrame({"smoker": [True, False, None], "g": ["A", "B", "A"]})
-    plan = frame.dp.preview.group_by("g", keys=KEYS).proportion("smoker", epsilon=1, checks=True)
+    plan = frame.dp.preview.group_by("g", keys=["A", "B"]).proportion("smoker", epsilon=1, checks=True)
     assert [one.what for one in plan.checks.checks.indicators] == ["outside", "units"]

@@ -83,12 +83,13 @@ CALLS = {  # no two of them ask the same
     "share of another limit": lambda f, led: by(f).count(share=0.125, ledger=dpf.Ledger(epsilon=5, delta=1e-3)),
     "gdp": lambda f, led: by(f).count(epsilon=1, ledger=dpf.Ledger(epsilon=9, delta=1e-6, accounting="rdp")),
 }  # fmt: skip
-OF_NOISE = ("sha256", "rows", "measures", "release")
+OF_NOISE = ("sha256", "rows", "measures", "release", "checks")
 
 
 def facts(found):
     """What is not noise: the record, the names, the dtypes and the labels."""
     record = {name: fact for name, fact in found.dp.provenance.items() if name not in OF_NOISE}
+    record["checks"] = [(row["of"], row["what"]) for row in found.dp.provenance.get("checks", ())]
     said = {name: set(measure) for name, measure in found.dp.provenance["measures"].items()}
     labels = [repr(found[name].to_list()) for name in found.columns if name not in record["columns"]]
     return record, said, list(found.columns), [str(dtype) for dtype in found.dtypes], labels
@@ -161,7 +162,7 @@ def test_labels_and_records_are_those_of_the_call():
 
 
 def test_a_mapping_that_the_caller_changes_later_changes_no_plan(planned):
-    ledger, frame = dpf.Ledger(epsilon=99), pl.DataFrame(PEOPLE)
+    ledger, frame = dpf.Ledger(epsilon=99, checks=False), pl.DataFrame(PEOPLE)
     weights = {"n": 3, "s": 1}
     ask = {"n": dpf.count(), "s": dpf.sum("x", bounds=(0, 10))}
     first = by(frame).agg(ask, weights=weights, epsilon=1, ledger=ledger).dp.provenance["statistics"]

@@ -10,6 +10,16 @@ import pytest
 import dpframe as dpf
 
 NAMES = ["North", "South <b>", "</script><script>throw 1</script>", "a" * 120]
+PICTURES = """(() => {
+    const channel = part => part <= 0.03928 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
+    const light = color => color.match(/[0-9.]+/g).slice(0, 3).map(Number).map(part => channel(part / 255))
+        .reduce((sum, part, place) => sum + part * [0.2126, 0.7152, 0.0722][place], 0);
+    const page = light(getComputedStyle(document.body).backgroundColor);
+    const contrasts = [...document.querySelectorAll('svg text')].map(one => light(getComputedStyle(one).fill))
+        .map(color => (Math.max(color, page) + 0.05) / (Math.min(color, page) + 0.05));
+    return Math.min(...contrasts);
+})()"""
+FOLDED = "document.querySelector('.folded').getBoundingClientRect().height"
 OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 BACKGROUND = "getComputedStyle(document.body).backgroundColor"
 SHOWN = "[...document.querySelectorAll('svg')].filter(one => one.getBoundingClientRect().width > 0).length"
@@ -55,8 +65,14 @@ def test_a_report_as_people_see_it(page):
                 assert browser.value(OVERFLOW) == 0
                 background = [int(part) for part in browser.value(BACKGROUND)[4:-1].split(",")]
                 assert (sum(background) < 150) is is_dark
+                assert browser.value(SHOWN) == 2  # that of the budget is in the appendix
+                assert browser.value(FOLDED) == 0
+                assert browser.value("document.querySelector('#more').click()") is None
                 assert browser.value(SHOWN) == 3
+                assert browser.value(FOLDED) > 100
+                assert browser.value(OVERFLOW) == 0
                 assert browser.value(CONTRAST) >= 4.5
+                assert browser.value(PICTURES) >= 4.5
         assert browser.value("document.querySelectorAll('script:not([type=\"application/json\"])').length") == 0
         assert browser.value("JSON.parse(document.getElementById('records').textContent).length") == 3
         assert browser.value("[...document.links].every(one => one.getAttribute('href').startsWith('#'))")
@@ -76,6 +92,7 @@ def test_a_printed_report_keeps_its_columns(page, scheme):
         browser.ask("Emulation.setEmulatedMedia", media="print", features=[preferred])
         browser.open(page)
         assert browser.value(OVERFLOW) == 0
+        assert browser.value(FOLDED) > 100  # what is folded on a screen is printed
         assert browser.value("[...document.querySelectorAll('.wide')].every(one => one.scrollWidth <= one.clientWidth)")
         assert browser.value("getComputedStyle(document.querySelector('.bar')).printColorAdjust") == "exact"
         assert browser.value("getComputedStyle(document.querySelector('.bar div')).width !== '0px'")

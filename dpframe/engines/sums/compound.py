@@ -19,7 +19,7 @@ import polars as pl
 from dpframe.engines.columns.source import ColumnRequest, Role, Source, collected
 from dpframe.engines.compiled.kernel_units import of_units, weighed_rows
 from dpframe.engines.sums.addends import ROWS, Terms
-from dpframe.engines.sums.cells import Cells, Integers, added, come_as_positions, declared_keys, positions
+from dpframe.engines.sums.cells import Cells, HalfOpenBins, Integers, added, come_as_positions, declared_keys, positions
 from dpframe.engines.sums.distinct import ORDERED, drops_groups
 from dpframe.engines.sums.row_totals import by_cell, of_rows_alone, with_cells
 from dpframe.engines.sums.weights import pair_weights, unit_codes
@@ -31,7 +31,7 @@ from dpframe.queries.keys import Axis, Keys
 from dpframe.queries.query import Query, gathers
 from dpframe.queries.total import DistinctTotal, OfRows, Total, UnitsTotal, by_whole_units
 from dpframe.queries.unit_weights import WHOLE_BITS, counts_whole, groups_of, unit_steps
-from dpframe.queries.vectors import INNER_BITS, InnerCounts, Matches, TableContrasts, summed, vector_of
+from dpframe.queries.vectors import INNER_BITS, BinCounts, InnerCounts, Matches, TableContrasts, summed, vector_of
 
 MOST_ROWS = 2**32  # of a frame, which numbers them by 32 bits: a larger bound takes nothing away
 
@@ -192,6 +192,8 @@ class Parts:
             if (matches := vector_of(total, Matches)) is not None:
                 key = declared_keys(source, matches.axis, 0)
                 others += [(name, matches.column, "key", key), (name + THERE, matches.column, "present", None)]
+            elif (binned := vector_of(total, BinCounts)) is not None:
+                others.append((name, binned.column, "bin", binned.axis.kind))
             else:
                 role: Role = "unit" if isinstance(total, DistinctTotal) else "value" if total.values else "present"
                 others += [(name, column, role, None) for column in total.columns]
@@ -210,6 +212,11 @@ class Parts:
         """The columns whose values are compared, by their names here."""
         compared = {name: vector_of(total, Matches) for total, name in self.others.items()}
         return {name: matches for name, matches in compared.items() if matches is not None}
+
+    def binned(self) -> dict[str, BinCounts]:
+        """The columns whose values are cut into bins, by their names here."""
+        binned = {name: vector_of(total, BinCounts) for total, name in self.others.items()}
+        return {name: bins for name, bins in binned.items() if bins is not None}
 
     def _named(self) -> tuple[list[Total], list[str]]:
         return list(self.others), list(self.others.values())
@@ -254,6 +261,8 @@ def prepared_rows(source: Source, cells: Cells, parts: Parts, query: Query, unit
     table = collected(lazy.select(*cells.names(), *parts.prepared(), *there, *units), source.rows)
     if compared:
         table = table.with_columns([_matched(table, name, matches, source) for name, matches in compared.items()])
+    if binned := parts.binned():
+        table = table.with_columns([_placed(table[name], bins, source) for name, bins in binned.items()])
     table = with_cells(table, (*parts.names(), *units), cells.codes(table))
     return table.filter(pl.col("unit").is_not_null()) if units and unit.nulls == "drop" else table
 
@@ -287,7 +296,7 @@ def _others(table: pl.DataFrame, parts: Parts, query: Query, unit: PrivacyUnit, 
         if isinstance(total, DistinctTotal):
             continue  # not to be added up over pieces: see `distinct`
         column = table[name] if total.columns else None
-        inner = vector_of(total, InnerCounts) or vector_of(total, Matches)
+        inner = vector_of(total, InnerCounts) or vector_of(total, Matches) or vector_of(total, BinCounts)
         if inner is not None:
             bins = name if total.columns else inner.bins
             if bins not in counted:
@@ -336,7 +345,7 @@ def _steps(owner: Integers, size: int, cells: int, unit: PrivacyUnit, p: float) 
 
 
 def _counted(
-    inner: InnerCounts | Matches,
+    inner: InnerCounts | Matches | BinCounts,
     column: pl.Series | None,
     cell: Integers,
     code: Integers,
@@ -369,6 +378,13 @@ def _matched(table: pl.DataFrame, name: str, matches: Matches, source: Source) -
     position = table[name].to_numpy() if coded else positions(table[name], keys.values)
     code = np.where(table[name + THERE].to_numpy(), np.where(position >= 0, 0, 1), -1)
     return pl.Series(name, code.astype(np.int64))
+
+
+def _placed(values: pl.Series, binned: BinCounts, source: Source) -> pl.Series:
+    """The bin of each value, as of a histogram; -1 where it is missing."""
+    bins = HalfOpenBins.of(binned.axis, source.column(binned.column).tick)
+    code = np.where(values.is_null().to_numpy(), -1, bins.codes(values.fill_null(0).to_numpy()))
+    return pl.Series(values.name, code)
 
 
 def _prepared(total: Total, name: str) -> pl.Expr | None:

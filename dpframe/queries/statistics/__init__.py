@@ -17,6 +17,7 @@ from dpframe.queries.statistics.ratio import Ratio, ratio
 from dpframe.queries.statistics.share import Share
 from dpframe.queries.statistics.staged_ranges import StagedRanges
 from dpframe.queries.statistics.statistic import CONFIDENCE, Clipped, Statistic
+from dpframe.queries.statistics.suggested_bounds import SuggestedBounds, suggested_bounds
 from dpframe.queries.statistics.sum import Sum, UnitSum, sum
 from dpframe.queries.statistics.top_k import TopK
 from dpframe.queries.statistics.variance import Std, Variance, std, variance
@@ -46,6 +47,7 @@ __all__ = [
     "StagedRanges",
     "Statistic",
     "Std",
+    "SuggestedBounds",
     "Sum",
     "TopK",
     "Total",
@@ -64,6 +66,7 @@ __all__ = [
     "quantile",
     "ratio",
     "std",
+    "suggested_bounds",
     "sum",
     "variance",
 ]

@@ -183,6 +183,14 @@ class PlanRow:
     error: float
 
 
+class Resolving(Capability):
+    """One with axes of its own, which the schema has a say in."""
+
+    @abstractmethod
+    def resolved(self, checked: Callable[[Any], Any]) -> Statistic:
+        """The same with its own axes as the schema has them, which `checked` gives."""
+
+
 class Tables(Labelled):
     """One that makes several tables of one Total."""
 

@@ -1,0 +1,249 @@
+"""Bounds of a column read off noisy counts of a public grid: what is clipped, with intervals, against what noise adds.
+
+The share that bounds clip is a sum of counts of the first bins and one of the last ones, each unbiased, of known noise.
+Bounds are picked by the same noise; so their intervals hold for all places of the grid at once. How far values lie
+beyond a bound is known up to the last bin that stands out from the noise, and no farther: a bin that ends at 2**40
+would else add more by its noise than all others have.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframe.accounting import Accounting
+from dpframe.planning.plan import Plan, expected_errors
+from dpframe.planning.price import Priced, priced
+from dpframe.privacy import Price, PrivacyUnit
+from dpframe.queries.keys import Keys
+from dpframe.queries.public_grids import Cuts, cuts_of
+from dpframe.queries.query import Query, suggestion_of
+from dpframe.queries.simultaneous import margin_of_tails, stands_out
+from dpframe.queries.statistics import CONFIDENCE, Mean, SuggestedBounds, Sum
+from dpframe.queries.total import Measured, Total
+
+Floats = NDArray[np.float64]
+Booleans = NDArray[np.bool_]
+
+MOST_CLIPPED = 0.5  # the share of values above which bounds are not recommended
+WINDOWS = (1, 2, 4)  # neighboring bins whose sum may stand out from the noise where none of them does
+BESIDE = 12  # places tried beyond what stands out
+HIDDEN = 2.0  # deviations of noise: so many values the first bin beyond may hide, and each that follows half as many
+COLUMNS = ("lower", "upper", "clipped", "clipped_low", "clipped_high", "noise", "total_error")
+
+
+def planned_noise(asked: SuggestedBounds, unit: PrivacyUnit, accounting: Accounting) -> Priced:
+    """The statistic that is planned, with bounds of length 2 (a mean) or 1 (a sum), at its own cost.
+
+    It raises what such a call would raise: so it is asked before anything is charged.
+    """
+    terms = dict(asked.planned)
+    statistic = Mean("value", (-1.0, 1.0)) if asked.statistic == "mean" else Sum("value", (0.0, 1.0))
+    return priced(
+        Query(asked.statistic, Keys(), (("value", statistic),)),
+        unit=unit,
+        price=Price.of(terms["epsilon"], terms.get("delta"), None),
+        mechanism=terms.get("mechanism"),
+        accounting=accounting,
+        limit=None,
+    )
+
+
+def suggested(plan: Plan, measured: Mapping[Total, Measured]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The columns of candidates, the best of each column first; and what the noise lets one say of the best ones."""
+    asked = suggestion_of(plan.query)
+    assert asked is not None
+    planned = planned_noise(asked, plan.unit, plan.accounting)
+    parts: list[dict[str, NDArray[Any]]] = []
+    seen, problems = [], []
+    for axis, total in zip(asked.axes_of, asked.totals(), strict=True):
+        noisy = measured[total]
+        mechanism: Any = noisy.noise
+        cuts = cuts_of(axis.kind == "date", asked.whole_numbers)  # type: ignore[union-attr]  # the schema resolved it
+        law = (mechanism.norm < 2, math.sqrt(mechanism.variance) / mechanism.grid)
+        grid = NoisyGrid(cuts, noisy.values.ravel(), law, mechanism.grid)
+        parts.append(grid.candidates(planned, plan.unit, asked.listed))
+        seen.append([None if place is None else str(place) for place in grid.seen_ends])
+        if (problem := grid.problem(parts[-1], axis.column, plan)) is not None:
+            problems.append(problem)
+    several = len(parts) > 1
+    columns: dict[str, Any] = (
+        {"column": [name for name in asked.columns for _ in range(asked.listed)]} if several else {}
+    )
+    columns |= {name: np.concatenate([part[name] for part in parts]) for name in COLUMNS}
+    return columns, {"seen": seen, **({"problem": " ".join(problems)} if problems else {})}
+
+
+@dataclass(frozen=True)
+class NoisyGrid:
+    """The noisy counts of a column's values in the bins of a grid.
+
+    Parameters
+    ----------
+    cuts : Cuts
+        The places between the bins.
+    counts : array
+        The unbiased number of values in each bin, one more than there are places.
+    law : tuple of bool and float
+        Whether the noise is pure, and its standard deviation in steps.
+    step : float
+        The length of a step.
+    """
+
+    cuts: Cuts
+    counts: Floats
+    law: tuple[bool, float]
+    step: float
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of the noise of each count."""
+        return self.law[1] * self.step
+
+    @cached_property
+    def margin(self) -> float:
+        """The half-width of all sums of the first or last bins at once, in standard deviations of each."""
+        return margin_of_tails(self.counts.size, self.law)
+
+    @cached_property
+    def seen(self) -> tuple[int, int] | None:
+        """The first and the last bin that stand out from the noise, by themselves or with their neighbors."""
+        far = stands_out(self.counts.size * len(WINDOWS), self.law[0]) * self.deviation
+        first, last = self.counts.size, -1
+        for window in WINDOWS:  # those alone that lie beyond what the shorter ones have shown
+            sums = np.convolve(self.counts, np.ones(window), mode="valid")
+            there = np.flatnonzero(sums > far * math.sqrt(window))
+            before, after = there[there + window <= first], there[there > last]
+            first = int(before[0]) if before.size else first
+            last = int(after[-1]) + window - 1 if after.size else last
+        return None if last < 0 else (first, last)
+
+    @property
+    def seen_ends(self) -> tuple[Any, Any]:
+        """The bounds of all that stands out; None where nothing does, or no bound holds it."""
+        if self.seen is None:
+            return None, None
+        first, last = self.seen
+        lower = self.cuts.shown(self.cuts.lower[first - 1 : first])[0] if first else None
+        upper = self.cuts.shown(self.cuts.upper[last : last + 1])[0] if last < self.cuts.upper.size else None
+        return lower, upper
+
+    def candidates(self, planned: Priced, unit: PrivacyUnit, listed: int) -> dict[str, NDArray[Any]]:
+        """The bounds with the least total error, the best first."""
+        lowers, uppers = self._places()
+        below, above = self._losses()
+        whole = max(float(self._inside.sum()), 1.0)
+        lower, upper = (grid.ravel() for grid in np.meshgrid(lowers, uppers, indexing="ij"))
+        length = self.cuts.upper[upper] - self.cuts.lower[lower]
+        lower, upper = lower[length > 0.0], upper[length > 0.0]
+        mean = planned.query.verb == "mean"
+        lost = below[lower] + above[upper]
+        noise = self._noise(planned, unit, whole, lower, upper)
+        total = noise + (lost / whole if mean else lost)
+        if self.seen is None:
+            total += math.inf  # nothing is known of any value
+        best = np.lexsort((upper, -lower, noise, total))[:listed]
+        lower, upper = lower[best], upper[best]
+        low, high, estimate = self._shares(lower, upper, whole)
+        ends = self.cuts.shown(self.cuts.lower[lower]), self.cuts.shown(self.cuts.upper[upper])
+        return dict(zip(COLUMNS, (*ends, estimate, low, high, noise[best], total[best]), strict=True))
+
+    def problem(self, candidates: Mapping[str, NDArray[Any]], column: str, plan: Plan) -> str | None:
+        """The objection to the best bounds, as text; None where the noise is no reason for one."""
+        low, high = candidates["clipped_low"][0], candidates["clipped_high"][0]
+        if high <= MOST_CLIPPED:
+            return None
+        half, whole = self.margin * self.deviation * math.sqrt(self.counts.size), float(self.counts.sum())
+        enough = "a much larger epsilon would do"
+        if whole > half / 4:
+            enough = f"epsilon={float(half / (0.1 * whole) * plan.cost.epsilon):.2g} would do"
+        of = "rows" if plan.unit.column is None else f"weighted rows of units ({plan.unit.column})"
+        return (
+            f"the counts of {column} are too noisy to tell: the best bounds may clip {low:.0%} to {high:.0%} of {of}. "
+            f"Take none of them, and ask for suggest_bounds again: {enough}."
+        )
+
+    @cached_property
+    def _inside(self) -> Floats:
+        """The counts of what stands out; nothing elsewhere."""
+        kept = np.zeros(self.counts.size)
+        if self.seen is not None:
+            first, last = self.seen
+            kept[first : last + 1] = self.counts[first : last + 1]
+        return kept
+
+    @cached_property
+    def _hidden(self) -> Floats:
+        """The values that the noise may hide in the bins beyond what stands out: fewer, the farther they are."""
+        hidden = np.zeros(self.counts.size)
+        first, last = self.seen or (0, self.counts.size - 1)
+        for far in range(BESIDE):
+            for place in (first - 1 - far, last + 1 + far):
+                if 0 <= place < hidden.size:
+                    hidden[place] = HIDDEN * self.deviation * 0.5**far
+        return hidden
+
+    def _places(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The places that are tried as lower bounds, and as upper ones: of what stands out, and some next to it."""
+        middle = int(np.argmin(np.abs(self.cuts.middles)))
+        first, last = self.seen or (middle, middle)
+        every = np.arange(max(first - 1 - BESIDE, 0), min(last + 1 + BESIDE, self.cuts.lower.size))
+        twice = self.cuts.lower == self.cuts.upper  # at 0, which has a bin of its own
+        at_zero = (self.cuts.lower == 0.0) & (self.cuts.upper == 0.0) & twice
+        return (
+            every[self.cuts.exact_lower[every] | ~at_zero[every]],
+            every[self.cuts.exact_upper[every] | ~at_zero[every]],
+        )
+
+    def _losses(self) -> tuple[Floats, Floats]:
+        """What clipping takes from the values below each place, and above it, in all: at least 0."""
+        bins, counts = np.arange(self.counts.size), self._inside + self._hidden
+        places = np.arange(self.cuts.lower.size)[:, None]
+        values = self.cuts.middles[None, :]
+        below = np.where(bins <= places, np.maximum(self.cuts.lower[:, None] - values, 0.0), 0.0) @ counts
+        above = np.where(bins > places, np.maximum(values - self.cuts.upper[:, None], 0.0), 0.0) @ counts
+        return np.maximum(below, 0.0), np.maximum(above, 0.0)
+
+    def _noise(self, planned: Priced, unit: PrivacyUnit, whole: float, lower: Any, upper: Any) -> Floats:
+        """The margin of error of the planned statistic for each pair of bounds, of so many values."""
+        margin = expected_errors(planned.query, planned.parts, max(round(whole), 1), CONFIDENCE)["value"]
+        low, high = self.cuts.lower[lower], self.cuts.upper[upper]
+        if planned.query.verb == "mean":
+            return np.asarray(margin / 2.0 * (high - low))
+        if unit.neighbors == "replace":
+            return np.asarray(margin * (np.maximum(high, 0.0) - np.minimum(low, 0.0)))
+        return np.asarray(margin * np.maximum(np.abs(low), np.abs(high)))
+
+    def _shares(self, lower: Any, upper: Any, whole: float) -> tuple[Floats, Floats, Floats]:
+        """The ends of the share that bounds clip, and its estimate between them."""
+        running = np.concatenate([[0.0], np.cumsum(self.counts)])
+        everything, seen = running[-1], np.concatenate([[0.0], np.cumsum(self._inside)])
+        bins = self.counts.size
+        half = self.margin * self.deviation
+
+        def below(places: Any) -> tuple[Floats, Floats]:
+            return running[places], half * np.sqrt(places)
+
+        def above(places: Any) -> tuple[Floats, Floats]:
+            return everything - running[places], half * np.sqrt(bins - places)
+
+        sure, sure_half = below(np.where(self.cuts.exact_lower[lower], lower + 1, lower))
+        other, other_half = above(np.where(self.cuts.exact_upper[upper], upper + 1, upper + 2))
+        least = np.maximum(sure - sure_half, 0.0) + np.maximum(other - other_half, 0.0)
+        (may, may_half), (more, more_half) = below(lower + 1), above(upper + 1)
+        most = np.maximum(may + may_half, 0.0) + np.maximum(more + more_half, 0.0)
+        all_half = half * math.sqrt(bins)
+        fewest, largest = everything - all_half, max(everything + all_half, 0.0)
+        low = np.divide(least, largest, out=np.zeros(least.size), where=least < largest)
+        low[least >= max(largest, 1e-300)] = 1.0
+        high = np.minimum(most / fewest, 1.0) if fewest > 0.0 else np.ones(most.size)
+        if self.seen is None:
+            return low, high, high
+        cut = np.maximum(seen[lower + 1], 0.0) + np.maximum(seen[-1] - seen[upper + 1], 0.0)
+        return low, high, np.clip(np.minimum(cut / whole, 1.0), low, np.maximum(low, high))

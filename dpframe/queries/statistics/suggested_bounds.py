@@ -1,0 +1,164 @@
+"""Bounds of columns that are chosen with open eyes: how many values lie in each bin of a public grid."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal, Self
+
+from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, is_one_of, shown
+from dpframe.privacy import PrivacyUnit
+from dpframe.queries.bins import BinAxis
+from dpframe.queries.clipping import check_column
+from dpframe.queries.public_grids import GridAxis
+from dpframe.queries.statistics.statistic import CONFIDENCE, Statistic
+from dpframe.queries.total import Noise, Total, VectorTotal
+from dpframe.queries.vectors import BinCounts
+
+LISTED = 20  # candidates of each column
+MOST_COLUMNS = 64
+PLANNED = ("epsilon", "delta", "mechanism")
+EXAMPLE = 'Write for instance suggest_bounds("income", epsilon=0.05).'
+
+
+@dataclass(frozen=True)
+class SuggestedBounds(Statistic):
+    """Candidates of bounds for some columns, read off noisy counts. Asked by ``df.dp.suggest_bounds``.
+
+    Each column has a vector of counts of its own. They share the budget equally, which is what one vector of all of
+    them would get: its noise is made for k**(1/p) times the norm.
+
+    Examples
+    --------
+    >>> bounds = suggested_bounds(("income", "age"), "mean", {"epsilon": 0.5}, False)
+    >>> print(bounds, len(bounds.totals()))
+    suggested bounds of income, age 2
+    """
+
+    verb: ClassVar[str] = "suggest_bounds"
+    denoisable: ClassVar[bool] = False
+    adds_up: ClassVar[bool] = False
+    unchecked: ClassVar[bool] = True  # it clips nothing
+    listed: ClassVar[int] = LISTED
+
+    axes_of: tuple[GridAxis | BinAxis, ...]
+    statistic: Literal["mean", "sum"] = "mean"
+    planned: tuple[tuple[str, Any], ...] = ()
+    whole_numbers: bool = False
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns, in the order in which they were named."""
+        return tuple(axis.column for axis in self.axes_of)
+
+    def resolved(self, checked: Callable[[Any], Any]) -> Self:
+        """The same with bins that suit the dtypes of the columns."""
+        axes = tuple(map(checked, self.axes_of))
+        if len({axis.kind for axis in axes}) > 1:
+            raise InvalidArgument(
+                "columns must all hold numbers, or all dates, to share a result, and these are mixed. "
+                "Ask for them in two calls."
+            )
+        return replace(self, axes_of=axes)
+
+    def totals(self) -> tuple[Total, ...]:
+        """The Totals to measure for it, one for each column."""
+        return tuple(
+            VectorTotal(BinCounts(axis.bins(False) if isinstance(axis, GridAxis) else axis)) for axis in self.axes_of
+        )
+
+    def expected_error(self, noises: Sequence[Noise], size: float, confidence: float = CONFIDENCE) -> float:
+        """The half-width of the interval of the count of one bin."""
+        return max(noise.interval(confidence) for noise in noises)
+
+    def error_words(self, error: str) -> str:
+        """An error in a plan."""
+        return f"+-{error} in each bin"
+
+    def notes(self, unit: PrivacyUnit, groups: int) -> tuple[str, ...]:
+        """Say what the columns of the result leave open."""
+        weighted = () if unit.column is None else ("shares are of rows as they are weighed, not of units",)
+        dates = ("the upper bound of dates is the last day of a month, to its end; errors are in days",)
+        return (
+            "total_error is an estimate: values lie in the middle of their bins, and of those beyond the last bin that "
+            "stands out from the noise it knows nothing; clipped_high is the most that there may be",
+            *(dates if self._by_days else ()),
+            *weighted,
+        )
+
+    def facts(self) -> dict[str, Any] | None:
+        """Nothing: it is no table of declared cells."""
+        return None
+
+    def suggestion_facts(self) -> dict[str, Any]:
+        """The facts of a record on it."""
+        planned = {name: value if isinstance(value, str) else float(value) for name, value in self.planned}
+        said = {
+            "columns": list(self.columns),
+            "statistic": self.statistic,
+            "planned": planned,
+            "whole": self.whole_numbers,
+        }
+        return said | {"rows": self.listed * len(self.axes_of)}
+
+    def candidate_facts(self) -> dict[str, Any]:
+        """The facts of a record on its rows, which their bounds name."""
+        kind = "date" if self._by_days else "number"
+        names, kinds = ["lower", "upper"], [kind, kind]
+        if len(self.axes_of) > 1:
+            names, kinds = ["column", *names], ["text", *kinds]
+        return {"columns": names, "size": self.listed * len(self.axes_of), "keys": kinds}
+
+    @property
+    def _by_days(self) -> bool:
+        return any(isinstance(axis, BinAxis) and axis.kind == "date" for axis in self.axes_of)
+
+    def __str__(self) -> str:
+        return f"suggested bounds of {', '.join(self.columns)}"
+
+
+def suggested_bounds(columns: Sequence[Any], statistic: Any, planned: Any, whole: Any) -> SuggestedBounds:
+    """Ask for candidates of bounds of some columns.
+
+    Raises
+    ------
+    MissingArgument, InvalidArgument, InvalidType
+        If an argument breaks its rule.
+    """
+    if len(columns) == 1 and isinstance(columns[0], (list, tuple)):
+        raise InvalidType(
+            f"columns must be names one after the other, not a list. "
+            f"Write suggest_bounds({', '.join(map(shown, columns[0]))}, ...)."
+        )
+    if not columns:
+        raise MissingArgument(f"columns must be given: those that bounds are asked for. {EXAMPLE}")
+    for column in columns:
+        check_column(column)
+        if columns.count(column) > 1:
+            raise InvalidArgument(f"columns must be named once each, and {column!r} is named twice. Drop the second.")
+    if len(columns) > MOST_COLUMNS:
+        raise InvalidArgument(f"columns must be at most {MOST_COLUMNS}, not {len(columns)}. Ask in several calls.")
+    if not is_one_of(statistic, ("mean", "sum")):
+        raise InvalidArgument(f"statistic must be 'mean' or 'sum', not {shown(statistic)}. Leave it out for 'mean'.")
+    if not isinstance(whole, bool):
+        raise InvalidType(f"whole must be True or False, not {shown(whole)}. Write whole=True for whole numbers.")
+    grids = tuple(GridAxis(column, whole, statistic) for column in columns)
+    return SuggestedBounds(grids, statistic, _planned(planned), whole)
+
+
+def _planned(planned: Any) -> tuple[tuple[str, Any], ...]:
+    """The budget of the statistic that is planned, by name, in one order."""
+    example = 'Write for instance planned={"epsilon": 0.5}.'
+    if not isinstance(planned, Mapping):
+        raise InvalidType(f"planned must be a dict of what the statistic will cost, not {shown(planned)}. {example}")
+    for name in planned:
+        if name not in PLANNED:
+            raise InvalidArgument(f"planned must name {', '.join(PLANNED)} and no other, not {shown(name)}. {example}")
+    if planned.get("epsilon") is None:
+        raise MissingArgument(f"planned must have an epsilon: what the statistic will cost. {example}")
+    if not is_one_of(planned.get("mechanism"), (None, "laplace", "gaussian", "auto")):
+        raise InvalidArgument(
+            f"planned must have 'laplace', 'gaussian' or 'auto' as mechanism, not {shown(planned['mechanism'])}. "
+            "Leave it out."
+        )
+    return tuple((name, planned[name]) for name in PLANNED if planned.get(name) is not None)

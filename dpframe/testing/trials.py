@@ -1,0 +1,85 @@
+"""Tests of one's own pipeline: noise that repeats, or none at all. What is released inside protects nobody.
+
+Both are contexts and nothing else: no setting, no variable of the environment and no option turns them on, so that no
+program can leave them on. Every record of a result that is made inside says NOT PRIVATE for good, and so do its
+statement, tables, charts, pages and files; and a ledger in a file or a database refuses every charge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from dpframe.exact import checked_whole
+from dpframe.noise import trial
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """A context in which noise repeats: the same calls in the same order give the same numbers. NOT PRIVATE.
+
+    Parameters
+    ----------
+    seed : int
+        From 0 to 2**63 - 1; other seeds give other noise.
+
+    Raises
+    ------
+    InvalidArgument, InvalidType
+        If it is no such number.
+    LedgerError
+        Inside, of every charge of a ledger in a file or a database.
+
+    Notes
+    -----
+    It holds for the thread or the asynchronous task that enters it, and for tasks that are started inside, even if they
+    outlive it. Threads that are started inside are not in it: what they release has noise of the operating system, and
+    is private. Numbers may differ between versions of dpframe.
+
+    Examples
+    --------
+    >>> import dpframe as dpf, polars as pl
+    >>> from dpframe.testing import seeded
+    >>> people = pl.DataFrame({"age": [31, 45, 62]})
+    >>> def pipeline():
+    ...     return people.dp.count(epsilon=0.1, ledger=dpf.Ledger(epsilon=1))
+    >>> with seeded(0):
+    ...     first = pipeline()
+    >>> with seeded(0):
+    ...     again = pipeline()
+    >>> first.equals(again), first.dp.provenance["warning"]
+    (True, 'NOT PRIVATE: drawn from seeded bits, which are for tests only')
+    """
+    checked = checked_whole("seed", seed, 0, 2**63 - 1, "a whole number from 0 to 2**63 - 1", " Write for instance 0.")
+    with trial("seeded", checked):
+        yield
+
+
+@contextmanager
+def exact() -> Iterator[None]:
+    """A context in which no noise is added, and the best is always chosen: bounds and weights still hold. NOT PRIVATE.
+
+    Raises
+    ------
+    LedgerError
+        Inside, of every charge of a ledger in a file or a database.
+    InvalidArgument
+        Inside, of ``df.dp.local``, whose reports are nothing but noise.
+
+    Notes
+    -----
+    Threads and tasks are as for `seeded`. Records, plans and errors say what the noise would have been. Denoising works
+    on the exact numbers as on noisy ones, and may move them.
+
+    Examples
+    --------
+    >>> import dpframe as dpf, polars as pl
+    >>> from dpframe.testing import exact
+    >>> people = pl.DataFrame({"age": [31, 45, 62]})
+    >>> with exact():
+    ...     mean = people.dp.mean("age", bounds=(0, 50), epsilon=0.1, ledger=dpf.Ledger(epsilon=1))
+    >>> mean["age_mean"].to_list(), mean.dp.provenance["warning"]
+    ([42.0], 'NOT PRIVATE: no noise was added, which is for tests only')
+    """
+    with trial("exact", 0):
+        yield

@@ -1,0 +1,331 @@
+"""The table of checks: what each verb asks, and the numbers of every engine against a few lines of plain Python.
+
+Chance: no noise is added here, and random rows are seeded.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import dpframe as dpf
+from assurance.engines import ENGINES
+from dpframe.accessor.released_frame import VERBS
+from dpframe.engines.check_counts import check_counts
+from dpframe.planning.check_pricing import checks_of
+from dpframe.privacy import PrivacyUnit
+from tests.engines.test_random_tables import NEEDS
+
+VALUES = (None, math.nan, math.inf, -math.inf, -4.0, 0.0, 0.3, 1.0, 3.0, 9.0)
+KEYS = ["A", "B"]
+LOW, HIGH = 0.0, 3.0
+BOUNDS = (LOW, HIGH)
+NORMS = (1, 2, math.inf)
+UNITS = {
+    "rows": {},
+    "people": {"column": "u", "max_rows": 2, "max_groups": 1},
+    "people of few rows": {"column": "u", "max_rows": 1, "max_groups": 2, "nulls": "one-unit"},
+}
+CLIPPED = ("sum", "mean", "variance", "std", "covariance", "correlation", "proportion")  # and ratios, within agg
+ASKED = {  # the specification: which verbs ask for which number; the rules by which units are cut by their counting
+    "below": {*CLIPPED, "median", "quantile", "ecdf"},
+    "outside": {"group_by", "histogram", "top_k"},
+    "rows": {*CLIPPED, "median", "quantile", "ecdf", "count", "histogram", "top_k"},
+    "groups": {"n_units", "sum"},
+}
+SAME = {
+    "below": "below",
+    "above": "below",
+    **dict.fromkeys(("rows", "squares", "most rows"), "rows"),
+    "groups": "groups",
+}
+NO_CHECKS = {"mode", "top_k", "marginals", "contributions", "n_distinct", "local"}
+FRAMES = {"group_by", "preview", "local", "agg"}  # which ask nothing by themselves
+
+
+@dataclass(frozen=True)
+class Case:
+    """A question, and by hand what of it is clipped, where its rows must be, and how units count in it."""
+
+    verb: str
+    ask: Callable[..., Any]
+    clipped: tuple[tuple[str, float, float], ...] = ()
+    cell: Callable[[dict[str, Any]], Any] | None = None  # None: there is one cell, with all rows
+    groups: int = 1
+    counting: tuple[str, ...] = ("rows",)
+    in_all: bool = False  # bounds are of what a unit adds to a group in all
+    among: str | None = None
+    subtotals: bool = False
+
+    def rules(self, unit: PrivacyUnit, p: float) -> list[str]:
+        """The rules by which units are cut, as the specification says."""
+        if unit.column is None:
+            return []
+        found = []
+        if "rows" in self.counting:
+            found.append({1: "rows", 2: "squares", math.inf: "most rows"}[p] if self.groups > 1 else "rows")
+            found += ["rows"] if self.subtotals and p != 1 else []
+        if "groups" in self.counting and unit.max_groups < self.groups and p != math.inf:
+            found.append("groups")
+        return found
+
+
+def in_group(row):
+    return row["g"] if row["g"] in KEYS else None
+
+
+def in_bin(row):
+    value = row["x"]
+    there = value is not None and LOW <= value <= HIGH
+    return None if not there else value >= 1.0
+
+
+def grouped(dp, **options):
+    return dp.group_by("g", keys=KEYS, **options)
+
+
+X, Y = ("x", LOW, HIGH), ("y", -1.0, 1.0)
+BOTH = {"x": BOUNDS, "y": (-1.0, 1.0)}
+BINS = [LOW, 1.0, HIGH]
+BY_GROUP = {"cell": in_group, "groups": 2}
+ratio = dpf.ratio("x", "y", bounds=BOTH)
+CASES = {
+    "sum": Case("sum", lambda dp, **o: dp.sum("x", bounds=BOUNDS, **o), (X,)),
+    "mean": Case("mean", lambda dp, **o: dp.mean("x", bounds=BOUNDS, **o), (X,)),
+    "variance": Case("variance", lambda dp, **o: dp.variance("x", bounds=BOUNDS, **o), (X,)),
+    "std": Case("std", lambda dp, **o: dp.std("x", bounds=BOUNDS, **o), (X,)),
+    "covariance": Case("covariance", lambda dp, **o: dp.covariance(["x", "y"], bounds=BOTH, **o), (X, Y)),
+    "correlation": Case("correlation", lambda dp, **o: dp.correlation(["x", "y"], bounds=BOTH, **o), (X, Y)),
+    "ratio": Case("agg", lambda dp, **o: dp.agg(r=ratio, **o), (X, Y)),
+    "proportion": Case("proportion", lambda dp, **o: dp.proportion("x", **o), (("x", 0.0, 1.0),)),
+    "proportion of a value": Case("proportion", lambda dp, **o: dp.proportion("x", value=1.0, **o)),
+    "median": Case("median", lambda dp, **o: dp.median("x", bounds=BOUNDS, **o), (X,)),
+    "quantile": Case("quantile", lambda dp, **o: dp.quantile("x", q=0.2, bounds=BOUNDS, **o), (X,)),
+    "ecdf": Case("ecdf", lambda dp, **o: dp.ecdf("x", bins=BINS, **o), (X,), among="x"),
+    "count": Case("count", lambda dp, **o: dp.count(**o)),
+    "histogram": Case("histogram", lambda dp, **o: dp.histogram("x", bins=BINS, **o), cell=in_bin, groups=2),
+    "n_units": Case("n_units", lambda dp, **o: dp.n_units(**o), counting=("groups",)),
+    "sum of units": Case(
+        "sum", lambda dp, **o: dp.sum("x", unit_bounds=BOUNDS, **o), (X,), counting=("groups",), in_all=True
+    ),
+    "two statistics": Case(
+        "agg",
+        lambda dp, **o: dp.agg(dpf.count(), dpf.sum("y", bounds=Y[1:]), dpf.mean("x", bounds=BOUNDS), **o),
+        (Y, X),
+    ),
+    "top_k": Case(
+        "top_k", lambda dp, **o: dp.top_k("g", categories=KEYS, k=1, counts=True, **o), cell=in_group, groups=2
+    ),
+    "sum by group": Case("sum", lambda dp, **o: grouped(dp).sum("x", bounds=BOUNDS, **o), (X,), **BY_GROUP),
+    "mean by group": Case("mean", lambda dp, **o: grouped(dp).mean("x", bounds=BOUNDS, **o), (X,), **BY_GROUP),
+    "covariance by group": Case(
+        "covariance", lambda dp, **o: grouped(dp).covariance(["x", "y"], bounds=BOTH, **o), (X, Y), **BY_GROUP
+    ),
+    "ecdf by group": Case("ecdf", lambda dp, **o: grouped(dp).ecdf("x", bins=BINS, **o), (X,), among="x", **BY_GROUP),
+    "median by group": Case("median", lambda dp, **o: grouped(dp).median("x", bounds=BOUNDS, **o), (X,), **BY_GROUP),
+    "count by group": Case("count", lambda dp, **o: grouped(dp).count(**o), **BY_GROUP),
+    "rollup": Case("count", lambda dp, **o: grouped(dp).count(rollup=True, **o), subtotals=True, **BY_GROUP),
+    "n_units by group": Case("n_units", lambda dp, **o: grouped(dp).n_units(**o), counting=("groups",), **BY_GROUP),
+    "sum of units by group": Case(
+        "sum",
+        lambda dp, **o: grouped(dp).sum("x", unit_bounds=BOUNDS, **o),
+        (X,),
+        counting=("groups",),
+        in_all=True,
+        **BY_GROUP,
+    ),
+    "units and rows": Case(
+        "agg", lambda dp, **o: grouped(dp).agg(dpf.n_units(), dpf.count(), **o), counting=("rows", "groups"), **BY_GROUP
+    ),
+}
+OF_UNITS = {name for name, case in CASES.items() if "groups" in case.counting}  # asked where units are protected
+NONE = {  # which add no noise to a number that bounds could make wrong, or have no checks in this version
+    "mode": lambda dp, **o: dp.mode("g", categories=KEYS, **o),
+    "top_k": lambda dp, **o: dp.top_k("g", categories=KEYS, k=1, **o),
+    "marginals": lambda dp, **o: dp.marginals(["g", "h"], keys={"g": KEYS, "h": KEYS}, delta=1e-6, **o),
+    "contributions": lambda dp, **o: dp.contributions(**o),
+    "discover": lambda dp, **o: dp.group_by("g", keys=dpf.discover(delta=1e-6)).count(delta=1e-6, **o),
+}
+
+
+def random_rows(seed, size=40):
+    generator = np.random.default_rng(seed)
+    pick = lambda values: values[generator.integers(len(values))]  # noqa: E731
+    values = {"u": [1, 2, 3, 4, None], "g": [*KEYS, "C", None], "x": VALUES, "y": VALUES}
+    return [{name: pick(each) for name, each in values.items()} for _ in range(generator.integers(0, size))]
+
+
+def frame_of(rows):
+    return pl.DataFrame(rows, schema={"u": pl.Int64, "g": pl.String, "h": pl.String, "x": pl.Float64, "y": pl.Float64})
+
+
+def unit_of(name, neighbors="add-remove"):
+    return PrivacyUnit(**{"column": None, **UNITS[name]}, neighbors=neighbors)
+
+
+def checks_for(name, unit, p):
+    return checks_of(CASES[name].ask(frame_of([]).dp.preview, epsilon=1, unit=unit).query, unit, p)
+
+
+def numbers_of(case, unit, rows, p):
+    """The numbers in plain Python: each person's rows, one person after the other."""
+    there = lambda value: value is not None and not math.isnan(value)  # noqa: E731
+    people, found, most = defaultdict(list), Counter(), unit.max_rows or 1
+    most_groups = min(unit.max_groups or 1, case.groups)
+    for number, row in enumerate(rows):
+        if unit.column is None or row["u"] is not None or unit.nulls == "one-unit":
+            people[number if unit.column is None else row["u"]].append(row)
+    for owned in people.values():
+        inside = [(case.cell(row) if case.cell else "all", row) for row in owned]
+        inside = [(cell, row) for cell, row in inside if cell is not None]
+        for column, low, high in case.clipped:
+            values = [(cell, row[column]) for cell, row in inside if there(row[column])]
+            if case.in_all and unit.column is not None:
+                cells = dict.fromkeys(cell for cell, _ in values)  # infinite ones are as far as a sum can tell
+                near = [(cell, min(max(value, -1e3), 1e3)) for cell, value in values]
+                values = [(cell, sum(value for at, value in near if at == cell)) for cell in cells]
+            found["below", column] += any(value < low for _, value in values)
+            found["above", column] += any(value > high for _, value in values)
+            found["present", column] += bool(values)
+        n = Counter(cell for cell, row in inside if case.among is None or there(row[case.among]))
+        found["outside", None] += len(inside) < len(owned)
+        found["units", None] += 1
+        found["cut", "rows"] += sum(n.values()) > most * most_groups
+        found["cut", "squares"] += sum(rows**2 for rows in n.values()) > most**2 * most_groups
+        found["cut", "most rows"] += max(n.values(), default=0) > most
+        found["cut", "groups"] += len(n) > most_groups
+    return [found[key] for key in asked_of(case, unit, p)]
+
+
+def asked_of(case, unit, p):
+    """The numbers that the specification asks, in their order."""
+    rules = [("cut", rule) for rule in case.rules(unit, p)]
+    asked = [(what, column) for column, *_ in case.clipped for what in ("below", "above")]
+    asked += [("present", column) for column, *_ in case.clipped]
+    asked += [("outside", None)] if case.cell else []
+    return [*asked, *rules, *([("units", None)] if case.cell or rules else [])]
+
+
+def pairs_of(unit):
+    return [name for name in CASES if unit.column is not None or name not in OF_UNITS]
+
+
+def test_every_pair_of_a_verb_and_a_number_is_listed():
+    """A verb or a pair that is not in the specification's table fails, and so does a pair that nobody tries."""
+    assert {*VERBS} - FRAMES == {case.verb for case in CASES.values()} - {"agg"} | NO_CHECKS - {"local"}
+    tried = defaultdict(set)
+    for unit in map(unit_of, UNITS):
+        for name in pairs_of(unit):
+            case = CASES[name]
+            for p in NORMS:
+                checks = checks_for(name, unit, p)
+                rules = {rule.words: rule.counting for rule in checks.rules}
+                kinds = [
+                    ("cut", rules[one.of]) if one.what == "cut" else (one.what, one.of) for one in checks.indicators
+                ]
+                assert kinds == asked_of(case, unit, p), (name, unit, p)
+                for what, of in kinds:
+                    of_groups = what == "outside" and case.cell is in_group and case.verb != "top_k"
+                    tried[SAME.get(of if what == "cut" else what, what)].add("group_by" if of_groups else case.verb)
+    assert {what: verbs - {"agg"} for what, verbs in tried.items() if what in ASKED} == ASKED
+
+
+@pytest.mark.parametrize("verb", NONE)
+def test_verbs_without_checks_have_none(verb):
+    unit = {"unit": PrivacyUnit("u", max_rows=2, max_groups=1)} if verb == "contributions" else {}
+    ledger = dpf.Ledger(epsilon=10, delta=0.1, accounting="basic", **({"unit": "u"} if unit else {}))
+    plan = NONE[verb](frame_of([]).dp.preview, epsilon=1, ledger=ledger)
+    assert plan.checks is plan.unseen is None
+
+
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
+@pytest.mark.parametrize("unit", UNITS)
+def test_indicators_are_those_of_plain_python(unit, neighbors):
+    unit = unit_of(unit, neighbors)
+    for name in pairs_of(unit):
+        for p in NORMS:
+            checks = checks_for(name, unit, p)
+            for seed in range(3):
+                rows = random_rows(seed)
+                assert check_counts(frame_of(rows), checks).tolist() == numbers_of(CASES[name], unit, rows, p), (
+                    name,
+                    p,
+                )
+
+
+def on_an_engine(make, neighbors):
+    """Compare an engine with plain Python: every verb, every unit, two norms."""
+    for seed, unit in enumerate(unit_of(name, neighbors) for name in UNITS):
+        for name in pairs_of(unit):
+            rows = random_rows([seed, len(name)], 120)
+            for p in (1, 2):
+                found = check_counts(make(frame_of(rows)), checks_for(name, unit, p)).tolist()
+                assert found == numbers_of(CASES[name], unit, rows, p), (name, unit, p)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
+@pytest.mark.parametrize("name", [name for name in ENGINES if name != "spark"])
+def test_every_engine_finds_the_numbers_of_plain_python(name, neighbors):
+    if name in NEEDS:
+        pytest.importorskip(NEEDS[name])
+    with ENGINES[name]() as make:
+        on_an_engine(make, neighbors)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
+def test_spark_finds_the_numbers_of_plain_python(spark, neighbors):
+    with ENGINES["spark"]() as make:
+        on_an_engine(make, neighbors)
+
+
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("column", [None, "u"])
+def test_neighbors_move_the_numbers_by_no_more_than_is_stated(name, column, neighbors):
+    """At most one of each number, and the numbers together by what the noise covers."""
+    if column is None and name in OF_UNITS:
+        pytest.skip("asked where units are protected")
+    bounds = {} if column is None else {"max_rows": 1, "max_groups": 1}
+    unit = PrivacyUnit(column, neighbors=neighbors, **bounds)
+    checks = checks_for(name, unit, 1)
+    if not checks.indicators:
+        pytest.skip("nothing is asked")
+    far = [{"u": 7, "g": "A", "h": None, "x": value, "y": value} for value in (-4.0, 9.0)]
+    for seed in range(12):
+        generator = np.random.default_rng([seed, len(name)])
+        rows = [row for row in random_rows(seed) if row["u"] is not None]
+        own, new = ([{**row, "u": 7} for row in random_rows(seed + more, 6)] for more in (1_000, 2_000))
+        if column is None:
+            own, new = own[:1] or far[:1], new[:1] or far[1:]
+        if neighbors == "add-remove":
+            new = []
+        elif column is not None and not (own and new):
+            continue  # a unit without rows is no unit
+        place = int(generator.integers(0, len(rows) + 1))
+        one, other = (check_counts(frame_of([*rows[:place], *more, *rows[place:]]), checks) for more in (own, new))
+        moved = np.abs(one - other)
+        assert moved.max() <= 1
+        assert moved.sum() <= checks.moved
+    one, other, none = (check_counts(frame_of(rows), checks) for rows in (far[:1], far[1:], []))
+    pairs = len(CASES[name].clipped)
+    assert np.abs(one - other).sum() == 2 * pairs  # from below to above
+    assert np.abs(one - none).sum() >= 1
+    assert checks.moved >= 2 * pairs if neighbors == "replace" else checks.moved >= 1
+
+
+def test_a_pair_of_one_column_counts_once_where_rows_come_and_go():
+    assert checks_for("mean", PrivacyUnit(), 1).moved == 2  # below or above, and present
+    assert checks_for("mean", PrivacyUnit(neighbors="replace"), 1).moved == 3  # below, above, present
+    assert checks_for("mean by group", PrivacyUnit(neighbors="replace"), 1).moved == 4  # and outside; units stay
+    people = PrivacyUnit("u", max_rows=1)
+    assert checks_for("mean", people, 1).moved == 5  # one person may have both, and be cut
+    assert checks_for("mean", PrivacyUnit("u", max_rows=1, neighbors="replace"), 1).moved == 4

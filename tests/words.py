@@ -1,0 +1,243 @@
+"""What can be counted of the words that users read: private words, long sentences, long headings, wide code, length.
+
+    python -m tests.words                  # what is over its ceiling, with the lines
+    python -m tests.words docs/guide       # every finding in these pages or rooms
+    python -m tests.words --write          # write the ceilings anew: look at the difference before you commit
+
+A page is README.md or a page of ``docs/``; a room is a folder of ``dpframe/``, of which docstrings and messages count.
+``tests/words.toml`` holds a ceiling for each page and room that is not at 0 yet. A page that it does not name has 0, so
+a new page starts clean. Whoever lowers a figure lowers its ceiling. A page of Assurance may be of any length.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.floors import ROOT
+
+DOCS, PACKAGE, CEILINGS = ROOT / "docs", ROOT / "dpframe", ROOT / "tests" / "words.toml"
+COUNTED = ("words", "sentences", "headings", "code")  # private words, long sentences, long headings, wide lines of code
+LONGEST = {"sentences": 30, "headings": 6, "code": 84}  # words, words, characters
+
+# A word or phrase of this project alone, or an idiom: what to write instead.
+INSTEAD = {
+    r"prices?|priced|pricing": "cost, budget",
+    r"pays?|paid|paying|buys?": "spend, cost, charge",
+    r"sways?|swayed": "contribute, change",
+    r"vouch(?:es|ed|ing)?": "verify, support",
+    r"whoever": "anyone who, or name them",
+    r"beside": "next to, with",
+    r"but for": "except",
+    r"so many of": "a number of",
+    r"in words": "(say what it says)",
+    r"to be had": "available",
+    r"and else": "otherwise",
+    r"nobody can list|nobody declared|found keys": "unknown groups",
+    r"bounds? of contributions?": "contribution bounds",
+    r"all tables at once": "two-way tables (marginals)",
+    r"better guess(?:es)?": "adjusted value",
+    r"error you can live with": "target error",
+    r"whose rows? (?:it is|they are)": "the column that identifies the person",
+}
+PRIVATE = re.compile(rf"(?<![\w-])(?:{'|'.join(INSTEAD)})(?![\w-])", re.IGNORECASE)
+
+# Words of each section, and of each of its pages: twice the mean of the pages that the section is planned with.
+SECTIONS = {"": (1_150, 900), "start": (2_600, 1_050), "guide": (11_000, 1_850), "cookbook": (5_000, 2_000)} | {
+    "operate": (3_500, 1_400),
+    "concepts": (6_000, 1_500),
+    "compare": (2_200, 750),
+    "help": (900, 900),
+}
+FREE = ("assurance", "reference")  # proofs and registers; what is generated or looked up
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing to mend: which figure, in which line, and the words."""
+
+    figure: str
+    line: int
+    text: str
+
+
+def pages() -> dict[str, Path]:
+    """Every page by its name: README.md, and those of docs/."""
+    found = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
+    return {page.relative_to(ROOT).as_posix(): page for page in found}
+
+
+def rooms() -> dict[str, list[Path]]:
+    """The files of each room of the package, by its name."""
+    found: dict[str, list[Path]] = {}
+    for file in sorted(PACKAGE.rglob("*.py")):
+        found.setdefault(f"dpframe/{file.relative_to(PACKAGE).parts[0]}", []).append(file)
+    return found
+
+
+def found_in_page(text: str) -> list[Finding]:
+    """Everything that a page should not say, or not so."""
+    found: list[Finding] = []
+    prose: list[tuple[int, str]] = []
+    fenced = False
+    for number, line in enumerate(text.splitlines(), start=1):
+        if line.lstrip().startswith("```"):
+            fenced = not fenced
+        elif fenced:
+            if len(line) > LONGEST["code"]:
+                found.append(Finding("code", number, line.strip()))
+        elif line.startswith("#"):
+            words = plain(line.lstrip("#"))
+            if len(words.split()) > LONGEST["headings"]:
+                found.append(Finding("headings", number, words.strip()))
+            prose.append((number, f"{words}."))
+        else:
+            prose.append((number, line))
+    for number, line in prose:
+        found += [Finding("words", number, match[0]) for match in PRIVATE.finditer(plain(line))]
+    found += [Finding("sentences", number, words) for number, words in long_sentences(prose)]
+    return found
+
+
+def plain(text: str) -> str:
+    """A line without code, formulas and targets of links."""
+    text = re.sub(r"`[^`]*`", "X", text)
+    text = re.sub(r"\$[^$]+\$", "X", text)
+    text = re.sub(r"!?\[((?:[^\[\]]|\[[^\]]*\])*)\]\([^)]*\)", r"\1", text)
+    return re.sub(r"<[^>]+>|\*\*|[*_]{1}(?=\w)|(?<=\w)[*_]{1}", "", text)
+
+
+def long_sentences(prose: list[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    """Sentences over the limit; a paragraph, an item of a list and a cell of a table end one."""
+    start, held = 0, ""
+    for number, line in [*prose, (0, "")]:
+        begins = bool(re.match(r"\s*(?:[-*|>]|\d+\.|:\s|\[\^)", line))
+        if not line.strip() or begins or line.startswith("#"):
+            yield from ((start, one) for one in sentences(held) if len(one.split()) > LONGEST["sentences"])
+            held = ""
+        if line.strip():
+            start, held = (start if held else number), f"{held} {line.strip()}"
+
+
+def sentences(paragraph: str) -> list[str]:
+    """The sentences of a paragraph; of a table row, those of its cells."""
+    cells = paragraph.split("|") if paragraph.lstrip().startswith("|") else [paragraph]
+    return [one for cell in cells for one in re.split(r"(?<=[.!?:;])\s+", plain(cell))]
+
+
+def found_in_source(text: str) -> list[Finding]:
+    """Private words in the docstrings and messages of a file of the package."""
+    strings = [
+        node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    ]
+    return [
+        Finding("words", node.lineno, match[0])
+        for node in strings
+        if " " in node.value
+        for match in PRIVATE.finditer(re.sub(r"`[^`]*`", "X", node.value))
+    ]
+
+
+def findings() -> dict[str, list[Finding]]:
+    """What was found, by page and by room."""
+    found = {name: found_in_page(page.read_text(encoding="utf-8")) for name, page in pages().items()}
+    for room, files in rooms().items():
+        found[room] = [one for file in files for one in found_in_source(file.read_text(encoding="utf-8"))]
+    return found
+
+
+def figures() -> dict[str, dict[str, int]]:
+    """How much was found, by page or room and figure; zeros are left out."""
+    counts = {
+        name: {figure: sum(one.figure == figure for one in found) for figure in COUNTED}
+        for name, found in findings().items()
+    }
+    return {
+        name: {figure: count for figure, count in of.items() if count}
+        for name, of in counts.items()
+        if any(of.values())
+    }
+
+
+def lengths() -> dict[str, int]:
+    """The words of each page, with its code."""
+    return {name: len(page.read_text(encoding="utf-8").split()) for name, page in pages().items()}
+
+
+def section_of(name: str) -> str:
+    """The section of a page: the folder that it is in."""
+    parts = Path(name).parts
+    return parts[1] if len(parts) > 2 else ""
+
+
+def too_long() -> dict[str, int]:
+    """Pages and sections that have more words than planned, with the words that they have."""
+    words = lengths()
+    found = {
+        name: count
+        for name, count in words.items()
+        if section_of(name) not in FREE and count > SECTIONS[section_of(name)][1]
+    }
+    for section, (budget, _) in SECTIONS.items():
+        total = sum(count for name, count in words.items() if section_of(name) == section)
+        if total > budget:
+            found[f"section {section}"] = total
+    return found
+
+
+def ceilings() -> dict[str, dict[str, int]]:
+    """What is held: a table for each page or room, and the table ``length``."""
+    return tomllib.loads(CEILINGS.read_text(encoding="utf-8"))
+
+
+def over() -> list[str]:
+    """What is over its ceiling."""
+    held = ceilings()
+    said = [
+        f"{name}: {count} {figure}, held {held.get(name, {}).get(figure, 0)}"
+        for name, of in figures().items()
+        for figure, count in of.items()
+        if count > held.get(name, {}).get(figure, 0)
+    ]
+    lengths_held = held.get("length", {})
+    return said + [
+        f"{name}: {count} words, held {lengths_held.get(name, 'as planned')}"
+        for name, count in too_long().items()
+        if count > lengths_held.get(name, 0)
+    ]
+
+
+def written() -> str:
+    """The ceilings of today as TOML."""
+    lines = [
+        "# Ceilings of tests/words.py: they fall, and what is not named here is 0. `python -m tests.words --write`",
+        "",
+    ]
+    for name, of in sorted(figures().items()):
+        lines += [f'["{name}"]', *(f"{figure} = {count}" for figure, count in of.items()), ""]
+    lines += ["[length]  # in words", *(f'"{name}" = {count}' for name, count in sorted(too_long().items()))]
+    return "\n".join(lines) + "\n"
+
+
+def main(arguments: list[str]) -> int:
+    """Print or write what the head of this file says."""
+    if arguments == ["--write"]:
+        CEILINGS.write_text(written(), encoding="utf-8")
+        return 0
+    if arguments:
+        for name, found in findings().items():
+            for one in found if name.startswith(tuple(arguments)) else ():
+                print(f"{name}:{one.line}: {one.figure}: {one.text}")
+        return 0
+    found = over()
+    print("\n".join(found) or "Nothing is over its ceiling.")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
