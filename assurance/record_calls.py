@@ -97,11 +97,11 @@ PRICES: dict[str, dict[str, Any]] = {
 }
 
 
-def ledger(unit: str, price: str) -> dpf.Ledger:
-    """A ledger that can pay for the call more than once."""
+def ledger(unit: str, price: str, checks: Any = False) -> dpf.Ledger:
+    """A ledger that can pay for the call more than once; of calls that are about their answers, these alone."""
     accounting = price if price in ("gdp", "rdp") else "basic"
     delta = {"laplace": 0, "gaussian": 1e-3}.get(price, 1e-6)
-    return dpf.Ledger(epsilon=10, delta=delta, unit=UNITS[unit], accounting=accounting)
+    return dpf.Ledger(epsilon=10, delta=delta, unit=UNITS[unit], accounting=accounting, checks=checks)
 
 
 WARDS = ["B", "A", "C", None]
@@ -242,7 +242,8 @@ def previews() -> Iterator[Call]:
     for prices in ({}, {"epsilon": [0.1, 1]}, {"within": [5, 50]}, {"epsilon": 1, "mechanism": "auto", "delta": 1e-6}):
         for name in ("count", "means in groups"):
             said = " ".join(f"{key}={value}" for key, value in prices.items()) or "no price"
-            yield Call(f"preview of {name}; {said}", "previews", partial(_previewed, ASKS[name], prices))
+            ask = partial(_previewed, ASKS[name], {**prices, "checks": False})
+            yield Call(f"preview of {name}; {said}", "previews", ask)
     yield from _together()
 
 
@@ -367,6 +368,31 @@ def contributions() -> Iterator[Call]:
                 )
 
 
+def checks() -> Iterator[Call]:
+    """What the bounds leave out, where nobody says whether it is measured, and where a call says it."""
+    for name, ask in ASKS.items():
+        for unit, price in (("rows", "laplace"), ("patients", "gdp")):
+            said = PRICES["laplace" if name in PURE else price]
+            pays = partial(ledger, unit, price, None)
+            yield Call(f"{name}; {unit}; {price}; checks", "checks", partial(asked, ask, said), pays)
+    wanted: dict[str, dict[str, Any]] = {
+        "no price": {},
+        "asked": {"checks": True, "epsilon": 1},
+        "a share": {"checks": 0.2, "epsilon": 1},
+        "within": {"within": 1},
+        "few": {"epsilon": 1, "size": 20},
+        "few, asked": {"epsilon": 1, "size": 20, "checks": True},
+        "few, within": {"within": 1, "size": 20},
+        "Gaussian": {"epsilon": 1, "delta": 1e-6},
+        "a function": {"epsilon": 1, "delta": 0.01, "mechanism": dpf.generalized_gaussian(p=3)},
+    }
+    for name in ("count", "sum", "mean", "histogram", "means in groups"):
+        for words, said in wanted.items():
+            needs = "mechanism" in said
+            ask = partial(_previewed, ASKS[name], said)
+            yield Call(f"preview of {name}; checks, {words}", "checks", ask, needs_accounting=needs)
+
+
 def suggested_bounds() -> Iterator[Call]:
     """Bounds of columns of which nobody knows any."""
     asks: dict[str, Ask] = {
@@ -394,4 +420,5 @@ CALLS = (
     *formulas(),
     *ledgers(),
     *refusals(),
+    *checks(),
 )

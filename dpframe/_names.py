@@ -9,6 +9,7 @@ from dpframe._version import VERSION as __version__  # noqa: N811
 from dpframe.accessor import PrivateFrame, ReleasedFrame, Stream, concat, of, released
 from dpframe.accounting.comparison import Comparison, compare_accounting
 from dpframe.accounting.compositions import advanced_composition, optimal_composition
+from dpframe.derived.comparing import compare
 from dpframe.derived.expressions import combine
 from dpframe.errors import (
     AlreadyReleased,
@@ -147,6 +148,7 @@ __all__ = [
     "classical_gaussian",
     "classical_gaussian_sigma",
     "combine",
+    "compare",
     "compare_accounting",
     "concat",
     "correlation",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from assurance.bugs.seeding import bug
 
 COMBINE = "test_combine.py"
+COMPARE = "test_comparing.py"
 DERIVED = (
     bug(
         "derived",
@@ -52,5 +53,70 @@ DERIVED = (
         "told = np.array([reach[angle] for angle in angles])",
         "told = np.full(angles.size, one.half_width(1.0, 0.0, confidence))",
         "test_derived_coverage.py::test_quotients_cover",
+    ),
+    bug(
+        "derived",
+        "the chance of a sample left out of intervals of a population",
+        "Estimate.reach",
+        "np.where(self.told, np.hypot(noise, chance), np.inf)",
+        "np.where(self.told, noise, np.inf)",
+        f"{COMPARE}::test_without_noise_intervals_are_those_of_textbooks",
+        "test_population_coverage.py::test_equal_groups_rarely_differ",
+    ),
+    bug(
+        "derived",
+        "the noise left out of intervals of a population",
+        "Estimate.reach",
+        "np.where(self.told, np.hypot(noise, chance), np.inf)",
+        "np.where(self.told, chance, np.inf)",
+        f"{COMPARE}::test_intervals_of_a_population_hold_the_noise",
+    ),
+    bug(
+        "derived",
+        "groups compared that one unit may be in together",
+        "comparing._of_groups",
+        'if unit["column"] is not None and unit["max_groups"] != 1:',
+        'if unit["column"] is not None and unit["max_groups"] is None:',
+        f"{COMPARE}::test_rows_that_are_no_sample_are_refused_before_a_charge",
+    ),
+    bug(
+        "derived",
+        "two releases taken as independent where nobody said so",
+        "comparing._of_results",
+        'if samples != "different":',
+        'if samples not in (None, "different"):',
+        f"{COMPARE}::test_independence_is_never_assumed",
+    ),
+    bug(
+        "derived",
+        "p-values of one side beside intervals of two",
+        "comparing._p_values",
+        "np.maximum(2.0 * ndtr(-score), LEAST_P)",
+        "np.maximum(ndtr(-score), LEAST_P)",
+        f"{COMPARE}::test_p_values_agree_with_intervals",
+    ),
+    bug(
+        "derived",
+        "Holm's p-values out of order",
+        "comparing._holm",
+        "np.maximum.accumulate(np.minimum(p_values[order] * factors, 1.0))",
+        "np.minimum(p_values[order] * factors, 1.0)",
+        f"{COMPARE}::test_holm_widens_intervals_and_raises_p_values",
+    ),
+    bug(
+        "derived",
+        "independence tested against noise alone, as if no chance were in a table",
+        "independence._test",
+        "_multinomial(size, (expected / expected.sum()).ravel(), seed) + _noise(table, seed)",
+        "expected.ravel() + _noise(table, seed)",
+        "test_population_coverage.py::test_independent_columns_rarely_seem_dependent",
+    ),
+    bug(
+        "derived",
+        "rows of one person taken as a sample",
+        "samples.check_sample",
+        "or unit.max_rows == 1:",
+        "or unit.max_rows:",
+        f"{COMPARE}::test_rows_that_are_no_sample_are_refused_before_a_charge",
     ),
 )

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar, cast, get_type_hints
 
-from dpframe.accessor.options import OPTIONS, REFUSED, CallOptions, explained, hints_of, options_of, parameters_of
+from dpframe.accessor.options import OPTIONS, REFUSED, SampledOptions, explained, hints_of, options_of, parameters_of
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, checked_column_name, closest, shown
 from dpframe.errors.tracebacks import trimmed
 from dpframe.queries.clipping import refuse_misplaced
@@ -179,7 +179,7 @@ def sorted_out(statistics: tuple[Any, ...], named: dict[str, Any]) -> tuple[dict
         entries += statistic.items() if isinstance(statistic, dict) else _expanded(None, statistic)
     options = {}
     for name, value in named.items():
-        if name not in CallOptions.__annotations__:
+        if name not in SampledOptions.__annotations__:
             entries.append((name, value))
         elif isinstance(value, Statistic):
             raise InvalidType(_option_words(name))
@@ -215,7 +215,7 @@ def _expanded(name: str | None, statistic: Any) -> list[tuple[str, Any]]:
 
 
 def _no_statistic_words(name: str, value: Any) -> str:
-    near = closest(name, CallOptions.__annotations__)
+    near = closest(name, SampledOptions.__annotations__)
     if near:
         return f"{name} is not an option of agg, and {shown(value)} is not a statistic. Did you mean {near}?"
     words = f"{name} must be a statistic, such as dpf.count() or dpf.mean('age', bounds=(0, 120)), not {shown(value)}."

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+from dpframe.accessor.changed_frame import Labels
 from dpframe.accessor.joined import parts_of
 from dpframe.accessor.released_frame import ReleasedFrame
+from dpframe.derived.comparing import told
 from dpframe.derived.record import shown
-from dpframe.display import derived_words, result_charts, result_tables, rounding, table_formats
+from dpframe.display import derived_words, result_charts, result_tables
 from dpframe.display.layout import Asked
 from dpframe.display.report import Section
 from dpframe.errors import InvalidArgument
 from dpframe.errors.tracebacks import trimmed
+from dpframe.frames import build
 from dpframe.release import provenance
 
 NOT_HERE = (
@@ -26,6 +30,7 @@ NOT_HERE = (
     "rolling",
     "difference",
     "change",
+    "chi2",
 )
 
 
@@ -55,22 +60,35 @@ class DerivedFrame(ReleasedFrame):
 
     def _shown(self) -> tuple[Any, dict[str, Any]]:
         """The frame and its record as charts and tables read them; refused where something was changed."""
-        provenance.checked_numbers(self._frame, self._facts)
-        return shown(self._frame, self._facts)
+        facts = provenance.counted(self._facts)
+        provenance.checked_numbers(self._frame, facts)
+        return shown(self._frame, facts)
 
     @trimmed
-    def plot(self, **asked: Any) -> Any:
-        """A chart with intervals: `x`, `color`, `facet`, `kind`, `value`, `title`, `notes` as of a released result."""
+    def plot(self, *, labels: Labels | None = None, **asked: Any) -> Any:
+        """A chart with intervals: `x`, `color`, `facet`, `kind`, `value`, `title`, `notes`, `labels` as of a result."""
         defaults = {"x": None, "color": None, "facet": None, "kind": None, "value": None, "title": None, "notes": True}
-        frame, facts = self._shown()
-        return result_charts.of_result(frame, facts, {}, Asked(**{**defaults, **asked}))
+        self._check_drawn("plot")
+        frame, facts = self._labeled(labels, "plot")._shown()
+        names = (labels or {}).get("columns") or {}
+        return result_charts.of_result(frame, facts, {}, Asked(**{**defaults, **asked}).renamed(names))
 
-    @trimmed
-    def table(self, format: str = "great_tables", **look: Any) -> Any:
-        """A table for a report: `digits`, `locale` and `labels` as of a released result."""
-        kind = table_formats.checked_format(format)
-        frame, facts = self._shown()
-        return table_formats.formatted(result_tables.of_result(frame, facts, {}, _look(**look)), kind)
+    def _table(self, labels: Labels | None, look: result_tables.Look) -> result_tables.Table:
+        """The table, of tests with their p-values."""
+        self._check_drawn("table")
+        frame, facts = self._labeled(labels, "table")._shown()
+        table = result_tables.of_result(frame, facts, {}, look)
+        if "p_value" not in self._facts["columns"]:
+            return table
+        column = result_tables.Column("p", told(build.numbers(self._frame, "p_value").tolist()))
+        return replace(table, columns=(*table.columns, column))
+
+    def _check_drawn(self, verb: str) -> None:
+        """Refuse a chart or a table of a test that has no interval."""
+        if self._facts["verb"] == "chi2":
+            raise InvalidArgument(
+                f"{verb} must be of numbers with intervals, and chi2 is a test. Read it off the frame."
+            )
 
     @trimmed
     def statement(self, *, unit: str | None = None) -> str:
@@ -82,9 +100,10 @@ class DerivedFrame(ReleasedFrame):
         """A section for each part, for pages."""
         sections = []
         for frame, facts in parts_of(self._frame):
-            part = DerivedFrame(frame, facts)
-            plain, said = part._shown()
-            table = result_tables.of_result(plain, said, {}, result_tables.Look())
+            words = (named or {}).get(facts["label"] or "", labels)
+            part = DerivedFrame(frame, facts)._labeled(words, "write_html")
+            _, said = part._shown()
+            table = part._table(None, result_tables.Look())
             chart = part.plot() if charts else None
             sections.append(derived_words.section(said, table, statement=part.statement(), chart=chart))
         return sections
@@ -92,7 +111,3 @@ class DerivedFrame(ReleasedFrame):
     def __repr__(self) -> str:
         stamp = f"{self._facts['warning']}; " if "warning" in self._facts else ""
         return f"<.dp of numbers computed from releases: {stamp}{OFFERED}>"
-
-
-def _look(digits: Any = "error", **rest: Any) -> result_tables.Look:
-    return result_tables.Look(None if digits is None else rounding.checked_digits(digits), **rest)

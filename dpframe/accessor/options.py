@@ -128,6 +128,12 @@ class CallOptions(Bounded, Noisy, total=False):
     graph: Any
 
 
+class SampledOptions(CallOptions, total=False):
+    """Options of what may be asked of the population that the units are a sample of."""
+
+    population: bool
+
+
 @dataclass(frozen=True)
 class Option:
     """One option as help shows it: its default, its type as numpydoc writes it, and its meaning in words."""
@@ -218,6 +224,14 @@ OPTIONS = {
         None,
         "list of pairs, or frame, optional",
         "After `group_by`: edges between declared keys whose groups may be alike. Public, like the keys.",
+    ),
+    "population": Option(
+        False,
+        "bool, default False",
+        """The units are a sample of a population, and intervals are to hold the chance of who is in it as well: see
+        ``.dp.errors(covers="population")`` and `dpframe.compare`. A mean or a sum then measures squares too, for a
+        part of the budget that a preview shows. Refused where rows are no independent sample
+        (``docs/guide/compare.md``).""",
     ),
     "ledger": Option(
         None,
@@ -364,7 +378,7 @@ REFUSED = {  # which options a verb does not take, and why
 def options_of(hints: Mapping[str, Any]) -> type[Any]:
     """The typed dict of a verb's options, from its type hints: that of ``Unpack[...]``, or that of all."""
     unpacked = get_args(hints.get("options"))
-    return cast(type[Any], unpacked[0]) if unpacked else CallOptions
+    return cast(type[Any], unpacked[0]) if unpacked else SampledOptions
 
 
 @cache

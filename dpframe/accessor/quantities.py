@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Generic, Self, TypeVar, Unpack
 
 from dpframe.accessor.calls import asks
-from dpframe.accessor.options import CallOptions, EcdfOptions, TopKOptions
+from dpframe.accessor.options import CallOptions, EcdfOptions, SampledOptions, TopKOptions
 from dpframe.errors import InvalidArgument, MissingArgument
 from dpframe.exact import checked_whole
 from dpframe.planning.call import checked_flag
@@ -27,7 +27,7 @@ class Quantities(Generic[F]):
     _axes: tuple[Any, ...]
 
     @asks
-    def n_units(self, column: str | None = None, **options: Unpack[CallOptions]) -> F:
+    def n_units(self, column: str | None = None, **options: Unpack[SampledOptions]) -> F:
         """The number of units, such as people, that have a row; or a value of `column` that is present.
 
         Parameters
@@ -97,7 +97,7 @@ class Quantities(Generic[F]):
         return self._asked("n_distinct", dict(columns_of(statistic, None)), options)
 
     @asks
-    def proportion(self, column: str, *, value: Any = None, **options: Unpack[CallOptions]) -> F:
+    def proportion(self, column: str, *, value: Any = None, **options: Unpack[SampledOptions]) -> F:
         """The share of the values of `column` that are true, or that are `value`.
 
         Parameters

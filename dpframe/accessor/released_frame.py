@@ -16,6 +16,8 @@ from dpframe.accessor.measurements import Measurement, measurements_of
 from dpframe.accessor.result_sections import section_of, suggested
 from dpframe.accessor.summed_frame import SummedFrame
 from dpframe.accessor.written_frame import WrittenFrame
+from dpframe.derived import population
+from dpframe.derived.population import as_columns
 from dpframe.display import marginal_charts, report, result_charts
 from dpframe.display.layout import Asked
 from dpframe.errors import AlreadyReleased, BoundsWarning, InvalidArgument, closest, shown
@@ -55,6 +57,7 @@ OF_RESULTS = (
     "rolling",
     "difference",
     "change",
+    "chi2",
 )
 CHECKS: dict[str, type] = {
     **dict.fromkeys(("of", "what"), str),
@@ -145,6 +148,7 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
         notes: bool | str | Sequence[str] = True,
         limit: int = 60,
         labels: Labels | None = None,
+        covers: Literal["table", "population"] = "table",
     ) -> Any:
         """A chart of the released numbers with their 95% intervals; without arguments the one that fits the columns.
 
@@ -175,6 +179,8 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
         labels : dict, optional
             Words for columns and for keys, as `relabel` takes them: ``{"columns": {"n": "People"}, "values": {"sex":
             {0: "Men"}}}``. `x`, `color`, `facet` and `value` take the names of the frame.
+        covers : {"table", "population"}
+            Whether intervals hold the noise alone, or the chance of who is in the data as well, as in `errors`.
 
         Returns
         -------
@@ -205,6 +211,11 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
         dpframe.errors.InvalidArgument: color must be a column of the cells, one of 'day', 'ward', not 'sex'.
         """
         asked = Asked(x, color, facet, kind, value, title, notes, limit)
+        if population.is_population(covers):
+            made, names = self._labeled(labels, "plot"), (labels or {}).get("columns") or {}
+            words = made._frame, provenance.counted(made._facts), names
+            drawn = population.drawn(self._frame, self._alone("plot"), words)
+            return result_charts.of_result(*drawn, {}, asked.renamed(names))
         provenance.checked_numbers(self._frame, provenance.counted(self._alone("plot")))
         if labels is not None:
             made = self._labeled(labels, "plot")
@@ -216,13 +227,17 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
         return result_charts.of_result(frame, facts, known, asked)
 
     @trimmed
-    def errors(self, *, cells: bool = False) -> Any:
+    def errors(self, *, cells: bool = False, covers: Literal["table", "population"] = "table") -> Any:
         """The errors of the released numbers: the intervals of the noise, and the error of what was denoised.
 
         Parameters
         ----------
         cells : bool
             Whether to tell the errors of each cell.
+        covers : {"table", "population"}
+            Whether intervals hold the noise alone, of what is true of the table, or the chance of who is in the table
+            as well, of what is true of the population that its units are an independent sample of
+            (``docs/guide/compare.md``).
 
         Returns
         -------
@@ -263,11 +278,12 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
         for number, (frame, said) in enumerate(parts_of(self._frame)):
             facts = provenance.counted(said)
             places = provenance.checked_numbers(frame, facts)
-            if cells:
+            if population.is_population(covers):
+                errors = population.errors_of(frame, facts, cells=cells)
+            elif cells:
                 errors = provenance.errors_of_cells(frame, facts, places)
             else:
-                rows = provenance.errors(build.reordered(frame, places), facts)
-                errors = {name: [row[name] for row in rows] for name in rows[0]}
+                errors = as_columns(provenance.errors(build.reordered(frame, places), facts))
             if "parts" in self._facts:
                 errors = {"part": [number] * len(next(iter(errors.values()))), **errors}
             for name, values in errors.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from dpframe.derived import along
+from dpframe.derived import along, independence
 from dpframe.errors.tracebacks import trimmed
 
 
@@ -191,3 +191,37 @@ class SummedFrame:
         ['week', 'count', 'count_low', 'count_high', 'covers']
         """
         return along.changes(self._frame, n)
+
+    @trimmed
+    def chi2(self) -> Any:
+        """A test of whether the two columns of a released table are independent, under noise and chance.
+
+        Returns
+        -------
+        DataFrame
+            One row: ``statistic``, Pearson's for the noisy counts; ``p_value``, at least 1/2000; ``degrees`` of
+            freedom. It costs nothing.
+
+        Raises
+        ------
+        InvalidArgument
+            If the result has not two columns of keys; with a column of units, if it is not ``n_units`` with
+            ``max_groups=1``; of adjusted counts without their unbiased values.
+
+        Notes
+        -----
+        The p-value compares the statistic with those of 1,999 tables that are drawn by the fitted margins and get noise
+        of the same law. Their seed is the hash of the released numbers: one release has one p-value. Where the noisy
+        total is below 1 it is 1. See ``docs/guide/compare.md`` for how often it errs.
+
+        Examples
+        --------
+        >>> import dpframe as dpf, polars as pl
+        >>> stays = pl.DataFrame({"sex": ["f", "m"] * 2_000, "ward": ["A", "B", "B", "A"] * 1_000})
+        >>> keys = {"sex": ["f", "m"], "ward": ["A", "B"]}
+        >>> table = stays.dp.group_by("sex", "ward", keys=keys).count(epsilon=1.0, ledger=dpf.Ledger(epsilon=1))
+        >>> test = table.dp.chi2()
+        >>> test.columns, test["degrees"][0], bool(test["p_value"][0] > 1e-3)
+        (['statistic', 'p_value', 'degrees'], 1, True)
+        """
+        return independence.tested(self._frame)

@@ -7,6 +7,7 @@ from typing import Any, Literal, overload
 from dpframe.accessor.changed_frame import ChangedFrame, Labels
 from dpframe.accessor.joined import parts_of
 from dpframe.accessor.result_sections import table_of
+from dpframe.derived import population
 from dpframe.display import possible, result_tables, rounding, statements, table_formats, workbooks
 from dpframe.display.rounding import Digits
 from dpframe.errors import checked_name
@@ -192,7 +193,8 @@ class WrittenFrame(ChangedFrame):
         errors = {name: build.numbers(self._frame, name + ERROR).tolist() for name in facts["measures"]}
         named = facts if unit is None else {**facts, "word": checked_name("unit", unit)}
         ends = {name: possible.of_frame(self._frame, facts, name) for name in facts["measures"]}
-        return statements.statement_of(named, values, errors, ends)
+        more = population.sentences(self._frame, facts) if facts.get("population") and "shown" not in facts else []
+        return " ".join([statements.statement_of(named, values, errors, ends), *more])
 
     @trimmed
     def write_parquet(self, path: Any) -> None:

@@ -83,7 +83,7 @@ def combine(
     checked = checked_confidence(confidence)
     tree = tree_of(expression)
     sources = _sources(results, names_in(tree))
-    labels, places, left_out = _matched(list(sources.values()), on)
+    labels, places, left_out = matched(list(sources.values()), on)
     rows = len(next(iter(places.values())))
     form = _evaluated(tree, sources, places, rows)
     notes = [f"{left_out} keys that only some of the results have are left out"] if left_out else []
@@ -149,7 +149,7 @@ def _sources(results: Any, names: Sequence[str]) -> dict[str, Source]:
     return sources
 
 
-def _matched(
+def matched(
     sources: Sequence[Source], on: str | Sequence[str] | None
 ) -> tuple[list[str], dict[str, NDArray[np.int64]], int]:
     """The label columns, at which row of each result the rows of the answer are, and how many keys are left out."""

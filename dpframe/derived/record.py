@@ -50,6 +50,11 @@ def frame_of(
     columns: Mapping[str, Floats],
     facts: Facts,
     covers: str = TABLE,
+    *,
+    further: tuple[str, Sequence[str]] | None = None,
+    texts: Mapping[str, str] | None = None,
+    measures: Mapping[str, Any] | None = None,
+    covered: bool = True,
 ) -> Any:
     """The derived frame, with its record.
 
@@ -67,26 +72,40 @@ def frame_of(
         The facts of `facts_of`.
     covers : str
         What the intervals cover.
+    further : tuple, optional
+        A column of labels more, after the others: its name and, for each of these, as many rows one after the other.
+    texts : dict, optional
+        Columns of one text, at the end.
+    measures : dict, optional
+        The facts on columns of numbers that have other ends than their names say.
+    covered : bool
+        Whether a column says what intervals cover.
     """
-    clash = [name for name in labels if name in columns or name == COVERS]
+    said = {**({COVERS: covers} if covered else {}), **(texts or {})}
+    more = {} if further is None else {further[0]: [*further[1]] * (len(places) // max(len(further[1]), 1))}
+    clash = [name for name in labels if name in columns or name in more or name in said]
     if clash:
         raise InvalidArgument(
             f"the keys must not have a column {clash[0]!r}, since the answer has one of that name. "
             "Release it by another name."
         )
-    frame = build.beside(like.frame, labels, places, {**columns, COVERS: [covers] * len(places)})
-    cells, levels = _cells(like, labels, places)
+    made = {**more, **columns, **{name: [text] * len(places) for name, text in said.items()}}
+    frame = build.beside(like.frame, labels, places, made)
+    cells, levels = _cells(like, labels, places if further is None else places[:: len(further[1])])
+    if further is not None:
+        cells = [*cells, {"columns": [further[0]], "size": len(further[1]), "keys": ["text"]}]
+    labels = [*labels, *more]
     record = {
         **facts,
         "covers": covers,
         "cells": cells,
         **({"levels": levels} if levels else {}),
-        "measures": {name: _measure(facts) for name in columns if _is_value(name, columns)},
+        "measures": measures or {name: measure_of(facts) for name in columns if _is_value(name, columns)},
         "columns": list(columns),
-        "texts": [COVERS],
+        "texts": list(said),
         "sha256": build.fingerprint(frame, list(columns)),
     }
-    return build.attach(frame, {**record, "rows": _rows(frame, [*labels, COVERS], list(columns), levels)})
+    return build.attach(frame, {**record, "rows": _rows(frame, [*labels, *said], list(columns), levels)})
 
 
 def facts_of(
@@ -116,18 +135,25 @@ def facts_of(
 def shown(frame: Any, facts: Facts) -> tuple[Any, dict[str, Any]]:
     """The frame and its record as charts and tables read them: every number with an error, and without a mark."""
     columns = {name: build.numbers(frame, name) for name in facts["columns"]}
-    for name in facts["measures"]:
+    if facts["verb"] == "chi2":
+        return frame, {**facts, "said": f"computed from {_listed(facts)}, at no cost"}
+    for name, said in facts["measures"].items():
+        low, high = said.get("ends", (name + LOW, name + HIGH))
         if name + ERROR not in columns:
-            value, low, high = (columns[name + end] for end in ("", LOW, HIGH))
-            columns[name + ERROR] = np.where(np.isnan(value), np.inf, np.maximum(value - low, high - value))
+            columns[name + LOW], columns[name + HIGH] = columns[low], columns[high]
+            value = columns[name]
+            farther = np.maximum(value - columns[low], columns[high] - value)
+            columns[name + ERROR] = np.where(np.isnan(value), np.inf, farther)
+    other = {"p_value", *(end for said in facts["measures"].values() for end in said.get("ends", ()))}
+    columns = {name: values for name, values in columns.items() if name not in other}
     labels = [name for name in foreign.labels_of(facts) if name not in facts["texts"]]
     plain = build.beside(frame, labels, np.arange(len(frame)), columns)
-    said = {**facts, "columns": list(columns), "texts": [], "said": f"computed from {_listed(facts)}, at no cost"}
-    said["measures"] = {
+    words = {**facts, "columns": list(columns), "texts": [], "said": f"computed from {_listed(facts)}, at no cost"}
+    words["measures"] = {
         name: {**one, "words": str(WORDS.get(facts["verb"], facts["expression"])).replace("{}", name)}
         for name, one in facts["measures"].items()
     }
-    return plain, said
+    return plain, words
 
 
 def _listed(facts: Facts) -> str:
@@ -148,7 +174,7 @@ def _origin(source: Source) -> dict[str, Any]:
     return {"name": source.name, **kept, **known}
 
 
-def _measure(facts: Facts) -> dict[str, Any]:
+def measure_of(facts: Facts) -> dict[str, Any]:
     """The facts on a column of numbers: what was done is said once, for all of them."""
     return {"verb": facts["verb"], "column": None, "statistics": [], "one_total": False, "denoise": None}
 

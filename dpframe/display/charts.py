@@ -20,7 +20,6 @@ LONGEST_TITLE = 80
 LONGEST_LINE = 105  # characters of a caption that fit under a chart
 BEYOND = "an arrow at the edge: an error of 0, which a logarithmic scale does not reach"
 PANELS_BESIDE = 3
-STRONG = 0.55  # of the largest value, beyond which words on its square are in the color of the page
 OUR_THEMES = ("default", "dark")  # of Altair, under which charts have the look of this library
 LOGARITHMIC_LABELS = "datum.value >= 1e6 ? format(datum.value, '~s') : format(datum.value, ',~g')"
 
@@ -61,10 +60,9 @@ def pair_map(
 ) -> Any:
     """A square per pair of names, one color above 0, one below; `cells` are ``across``, ``up``, ``value``, ``text``.
 
-    The colors reach to `most`.
+    The colors reach to `most`, and are pale enough for words.
     """
     altair, value = imported(), no_markup(value)
-    cells = [cell | {"strong": abs(cell["value"]) > STRONG * most} for cell in cells]
     names = list(dict.fromkeys(no_markup(cell[end]) for cell in cells for end in ("across", "up")))
     base = altair.Chart(public_data(list(cells))).encode(
         x=altair.X("across:N", title=None, sort=names, axis=altair.Axis(labelAngle=0, labelLimit=0)),
@@ -74,15 +72,13 @@ def pair_map(
             for field, name in (("across", no_markup(across)), ("up", no_markup(up)), ("text", value))
         ],
     )
-    colors = altair.Scale(range="diverging", domain=[-most, 0.0, most], interpolate="rgb")
-    squares = base.mark_rect(style="tiles").encode(color=altair.Color("value:Q", title=value, scale=colors))
+    end = most / theme.PALE_OF_TWO
+    colors = altair.Scale(range="diverging", domain=[-end, 0.0, end], interpolate="rgb")
+    squares = base.mark_rect(style="tiles").encode(color=altair.Color("value:Q", scale=colors, legend=None))
     side = WIDTH if words else NARROW
     height = min(side, 60 * len({cell["up"] for cell in cells}))
-    said = [
-        base.transform_filter(f"{'' if strong else '!'}datum.strong").mark_text(style=style).encode(text="text:N")
-        for strong, style in ((False, "words"), (True, "words-on-strong"))
-    ]
-    return titled(altair.layer(squares, *said).properties(width=side, height=height), words)
+    said = base.mark_text(style="words-on-tiles").encode(text="text:N")
+    return titled(altair.layer(squares, said).properties(width=side, height=height), words)
 
 
 def map_cells(rows: Sequence[Mapping[str, Any]], across: str, up: str, value: str, error: str) -> list[dict[str, Any]]:
@@ -92,10 +88,20 @@ def map_cells(rows: Sequence[Mapping[str, Any]], across: str, up: str, value: st
             "across": str(row[across]),
             "up": str(row[up]),
             "value": row[value],
-            "text": f"{pages.number(row[value])} ± {pages.number(row[error])}",
+            "text": with_margin(row[value], row[error]),
         }
         for row in rows
     ]
+
+
+def with_margin(value: float, error: float) -> str:
+    """A number with its margin of error, both to two digits of the margin, which is rounded up."""
+    if not (math.isfinite(value) and 0.0 < error < 10.0):
+        return f"{pages.number(value)} ± {pages.number(error)}"
+    decimals = max(0, 1 - math.floor(math.log10(error)))
+    return f"{value + 0.0:,.{decimals}f} ± {math.ceil(error * 10**decimals) / 10**decimals:,.{decimals}f}".replace(
+        f"-{0:.{decimals}f} ", f"{0:.{decimals}f} "
+    )
 
 
 def named_map(cells: Sequence[dict[str, Any]], across: str, up: str, value: str, reach: tuple[float, float]) -> Any:

@@ -28,18 +28,32 @@ def statement_of(facts: Mapping[str, Any], frame: Any, unit: str | None = None) 
         "It uses published numbers alone, to each of which a random amount was added: so it tells no more than they do "
         f"of any one {one}.",
     ]
-    for name in facts["measures"]:
-        sentences += _accuracy(name, build.numbers(frame, name + ERROR).tolist(), facts["confidence"])
+    if facts["verb"] == "chi2":
+        sentences.append(_test_words(frame))
+    for name in facts["measures"] if facts["verb"] != "chi2" else ():
+        sentences += _accuracy(name, build.numbers(frame, name + ERROR).tolist(), facts)
     return harmless(" ".join([*sentences, *(f"Note: {note}." for note in facts["notes"])]))
 
 
-def _accuracy(name: str, errors: Sequence[float], confidence: float) -> list[str]:
+def _test_words(frame: Any) -> str:
+    """What a test of independence says."""
+    p_value, degrees = (float(build.numbers(frame, name)[0]) for name in ("p_value", "degrees"))
+    return (
+        f"If both columns were independent, a table at least as far from it would be seen with chance {p_value:.2g} "
+        f"({degrees:.0f} degrees of freedom); noise and the chance of a sample are both counted."
+    )
+
+
+def _accuracy(name: str, errors: Sequence[float], facts: Mapping[str, Any]) -> list[str]:
+    confidence, what = facts["confidence"], "the noise moves"
+    if facts["covers"] == "population":
+        what = "the noise, and the chance of who is in the data, move"
     known = [error for error in errors if math.isfinite(error)]
     said = []
     if known:
         least, most = number(min(known)), number(max(known))
         sizes = most if least == most else f"{least} to {most}, depending on the row"
-        said.append(f"In {100 * confidence:g} of 100 cases the noise moves {name} by at most {sizes}.")
+        said.append(f"In {100 * confidence:g} of 100 cases {what} {name} by at most {sizes}.")
     if len(known) < len(errors):
         said.append(EVERYTHING.format(count=len(errors) - len(known), rows=len(errors), name=name))
     return said

@@ -42,7 +42,6 @@ ARROW, ARROW_SIZE = 5, 60  # how far from the edge, and how large
 MOST_CAPPED = 40  # bars whose error bars can be told apart
 MOST_WRITTEN = 100  # tiles of a heat map that say their number
 SMALLEST_WRITTEN = 44  # pixels of such a tile
-STRONG = 0.55  # of the range of a heat map, beyond which a tile's number is in the color of the page
 SMALLEST_SEPARATED = 10_000  # edges below it may be years
 SPLIT = "split(datum.label, '\\n')"
 
@@ -263,24 +262,28 @@ def _map(altair: Any, panel: Panel, width: int, height: int) -> Any:
         **_side(altair, panel.up, "y", size, ordered=panel.noisy),
     }
     base = _base(altair, panel).encode(**sides)
+    written = _is_written(panel, width, size)
+    legend = altair.Legend(titleLimit=max(size, 200), gradientLength=max(60, min(200, size - 20)), **beside)
     color = altair.Color(
         "value:Q",
         title=panel.value,
-        scale=altair.Scale(domain=[least, most], nice=False),
-        legend=altair.Legend(titleLimit=max(size, 200), gradientLength=max(60, min(200, size - 20)), **beside),
+        scale=altair.Scale(domain=[least, _pale(least, most) if written else most], nice=False),
+        legend=None if written else legend,  # each number is written
     )
     told, untold = _told(panel, base)
     tiles = told.mark_rect(style="tiles").encode(color=color)
     if untold is not None:
         crossed = untold.mark_rule(style="crossings").encode(**_diagonal(altair, panel, sides))
         tiles = altair.layer(untold.mark_rect(style="empty-tiles"), crossed, tiles)
-    if not _is_written(panel, width, size):
+    if not written:
         return tiles.properties(width=width, height=size)
-    words = [
-        told.transform_filter(f"{'' if strong else '!'}datum.strong").mark_text(style=style).encode(text="short:N")
-        for strong, style in ((False, "words"), (True, "words-on-strong"))
-    ]
-    return altair.layer(tiles, *words).properties(width=width, height=size)
+    words = told.mark_text(style="words-on-tiles").encode(text="short:N")
+    return altair.layer(tiles, words).properties(width=width, height=size)
+
+
+def _pale(least: float, most: float) -> float:
+    """The number at the end of the colors of a map whose numbers are written: its tiles are pale enough for words."""
+    return least + (most - least) / theme.PALE
 
 
 def _diagonal(altair: Any, panel: Panel, sides: Cell) -> Cell:
@@ -311,20 +314,15 @@ def with_margins(panel: Panel) -> Any:
     for along, channel, field, side in (("x", altair.X, "cell:N", panel.x), ("y", altair.Y, "up:N", panel.up)):
         axis = altair.Axis(labelAngle=0, labelLimit=0, labelExpr=SPLIT, grid=False)
         sides[along] = channel(field, sort=list(side.labels), title=no_markup(side.name), axis=axis)
-    cells = with_words(panel.cells, (least, most))
     tooltip = [
         altair.Tooltip(f"{field}:N", title=no_markup(title))
         for field, title in (("up_says", panel.up.name), ("x_says", panel.x.name), ("says", panel.value))
     ]
-    base = altair.Chart(public_data(cells)).encode(**sides, tooltip=tooltip)
-    scale = altair.Scale(domain=[least, most], nice=False)
+    base = altair.Chart(public_data(list(panel.cells))).encode(**sides, tooltip=tooltip)
+    scale = altair.Scale(domain=[least, _pale(least, most)], nice=False)
     color = altair.Color("value:Q", title=panel.value, scale=scale, legend=None)  # each number is written
     tiles = base.transform_filter("!datum.margin").mark_rect(style="tiles").encode(color=color)
-    kinds = {
-        "datum.margin": "margins",
-        "!datum.margin && !datum.strong": "words",
-        "!datum.margin && datum.strong": "words-on-strong",
-    }
+    kinds = {"datum.margin": "margins", "!datum.margin": "words-on-tiles"}
     said = [
         base.transform_filter(which).mark_text(style=style).encode(text="short:N") for which, style in kinds.items()
     ]
@@ -350,17 +348,6 @@ def _reach(panel: Panel) -> tuple[float, float]:
     return (least, most) if most > least else (least, least + 1.0)
 
 
-def with_words(cells: Sequence[Cell], reach: tuple[float, float]) -> list[Cell]:
-    """The cells of a heat map, each with whether its color is strong."""
-    least, most = reach
-    return [cell | {"strong": cell["value"] - least > STRONG * (most - least)} for cell in cells]
-
-
-def reach_of(panel: Panel) -> tuple[float, float]:
-    """The least and the largest value that the colors of a heat map tell apart."""
-    return panel.reach or _reach(panel)
-
-
 def _map_height(panel: Panel, width: int, height: int) -> int:
     assert panel.up is not None
     if panel.up.kind != "name":
@@ -382,9 +369,7 @@ def _is_written(panel: Panel, width: int, height: int) -> bool:
 def _base(altair: Any, panel: Panel) -> Any:
     """The data with what the pointer shows of a cell."""
     cells = [{**cell, "open": kind} if (kind := panel.open_of(cell)) else cell for cell in panel.cells]
-    if panel.kind == "heatmap":
-        cells = with_words(cells, reach_of(panel))
-    elif panel.kind == "bar":
+    if panel.kind == "bar":
         cells = [{**cell, "zero": 0} for cell in cells]
     named = [(panel.x, "x_says"), (panel.up, "up_says"), (panel.color if panel.grouped else None, "color")]
     tooltip = [

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 FONT = "'Helvetica Neue', Arial, 'Liberation Sans', sans-serif"
+PALE, PALE_OF_TWO = 0.4, 0.55  # of a ramp, and of one of two colors: up to there words on it stand out by 4.5 to 1
 TITLE_SIZE, TEXT_SIZE, SMALL_SIZE = 16, 12, 11
 
 BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
@@ -40,6 +41,7 @@ class Colors:
     below: str
     series: tuple[str, ...]  # of values side by side, in this order
     ramp: tuple[str, ...]  # of maps, from nothing to most
+    on_tiles: str  # words on maps, whose colors then reach to `PALE`
 
 
 LIGHT = Colors(
@@ -55,6 +57,7 @@ LIGHT = Colors(
     below=VERMILION,
     series=(BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BLACK, YELLOW),
     ramp=("#f1f7fb", "#a5d2ef", "#3590c9", "#0072B2", "#00334f"),
+    on_tiles="#000000",
 )
 DARK = Colors(
     page="#16191d",
@@ -69,6 +72,7 @@ DARK = Colors(
     below="#f08a4b",
     series=(SKY, ORANGE, GREEN, PURPLE, YELLOW, VERMILION, "#ffffff", "#4aa3d8"),
     ramp=("#1b2730", "#1c5a80", "#2f8fc6", SKY, "#d9effb"),
+    on_tiles="#ffffff",
 )
 
 
@@ -161,7 +165,7 @@ def _styles(of: Colors) -> Mapping[str, Any]:
         "tiles": {"stroke": of.page, "strokeWidth": 0.5},
         "words": {"color": of.ink, "fontSize": SMALL_SIZE},
         "margins": {"color": of.ink, "fontSize": SMALL_SIZE, "fontWeight": 600},
-        "words-on-strong": {"color": of.page, "fontSize": SMALL_SIZE},
+        "words-on-tiles": {"color": of.on_tiles, "fontSize": SMALL_SIZE},
         "captions": {"fill": of.faint},
         "open-intervals": {"color": of.ink, "opacity": 0.5},
         "arrows": {"color": of.ink, "opacity": 1},

@@ -89,6 +89,7 @@ def viewed(record: Facts) -> Facts:
     facts["columns"] = [
         *(labels[name] for name in base["columns"] if name in labels),  # of a choice
         *(name + end for name, (of, _) in measures.items() for end in COMPANIONS if of + end in base["columns"]),
+        *(beside for of in dict.fromkeys(of for of, _ in measures.values()) for beside in _beside(base, of)),
     ]
     if levels is not None:
         facts["levels"] = levels
@@ -101,6 +102,12 @@ def viewed(record: Facts) -> Facts:
     view = View(rows, shape, cells, total, measures, any(step["verb"] == "sort" for step in said["steps"]))
     facts["notes"] = [*base["notes"], *_notes(said, view)]
     return {**facts, "view": view}
+
+
+def _beside(facts: Facts, name: str) -> list[str]:
+    """The columns of a statistic that are not called after it: the ends and the p-values of comparisons."""
+    ends = facts["measures"][name].get("ends", ())
+    return [column for column in facts["columns"] if ends and column != name]
 
 
 def _cells_of(texts: Sequence[str] | None, total: int) -> NDArray[np.int64]:
@@ -232,7 +239,10 @@ class Release:
     def statistics(self) -> dict[str, list[str]]:
         """The columns of each statistic."""
         columns = self.facts["columns"]
-        return {name: [name + end for end in COMPANIONS if name + end in columns] for name in self.facts["measures"]}
+        return {
+            name: [*(name + end for end in COMPANIONS if name + end in columns), *_beside(self.facts, name)]
+            for name in self.facts["measures"]
+        }
 
     @property
     def labels(self) -> dict[str, list[str]]:
@@ -299,6 +309,7 @@ def relabeled(release: Release, values: Any, columns: Any, of: str = "") -> Any:
         for name, mine in {**release.labels, **release.statistics}.items()
         if name in names
         for old in mine
+        if old.startswith(name)
     }
     all_names = [renamed.get(name, name) for name in frame.columns]
     owners = [names.get(name, name) for name in (*release.labels, *release.statistics)]
@@ -526,6 +537,7 @@ def selected(release: Release, names: Sequence[Any]) -> Any:
         )
     _check_told_apart(release, [column for name in keys for column in labels[name]])
     columns = [column for name in (*keys, *kept) for column in {**labels, **statistics}[name]]
+    columns += release.facts.get("texts", ())
     frame = release.frame[columns] if is_pandas(release.frame) else release.frame.select(columns)
     said = release.said
     measures = {name: said["measures"][name] for name in kept}
@@ -561,6 +573,8 @@ def widened(release: Release, column: Any) -> Any:
         raise InvalidArgument(f"column must name a column of keys, not {shown(column)}. {_near(column, list(labels))}")
     if not statistics:
         raise InvalidArgument("wide must be asked of a result with numbers, and a choice has none. Read it as it is.")
+    if any("ends" in said for said in release.facts["measures"].values()):
+        raise InvalidArgument("wide must be asked of a result, and this is a comparison. Read it row by row.")
     if not len(release.frame):
         raise InvalidArgument("wide must be asked of a result with rows, and no group is shown here. Read it as it is.")
     frame, others = release.frame, [name for key, mine in labels.items() if key != column for name in mine]
@@ -594,6 +608,7 @@ def widened(release: Release, column: Any) -> Any:
                         "Relabel its keys first: result.dp.relabel({...})."
                     )
                 columns[new + old.removeprefix(name)] = build.numbers(frame, old)[grid[:, number]]
+    columns |= {name: base[name] for name in release.facts.get("texts", ())}
     wide = _frame_of(columns, base)
     cells = np.concatenate([each[grid.T] for each in release.cells])
     mine_labels = {released: name for released, name in said["labels"].items() if name != column}

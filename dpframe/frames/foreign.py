@@ -250,8 +250,9 @@ def _problem_of_derived(record: Mapping[str, Any]) -> str:
         return "its labels must be those of its cells"
     if "levels" in record and not all(set(level["columns"]) <= set(labels_of(record)) for level in record["levels"]):
         return "its levels must be of the columns of its cells"
-    for name in record["measures"]:
-        if name not in columns or not (name + "_error" in columns or {name + "_low", name + "_high"} <= {*columns}):
+    for name, said in record["measures"].items():
+        ends = said.get("ends", (name + "_low", name + "_high"))
+        if name not in columns or not (name + "_error" in columns or {*ends} <= {*columns}):
             return f"its measure {shown(name)} must be among its columns, with its interval"
     try:
         PrivacyUnit.of_facts(record["unit"])
@@ -496,6 +497,8 @@ MEASURE = _object(
         "columns": _list(_text, 2),
         "bounds_of_columns": _list(_pair, 2),
         "totals": _list(_list(_number), 1),
+        "squares": _list(_whole, 1),
+        "square_totals": _list(_list(_number), 1),
     },
 )
 STATISTIC = _object(
@@ -595,6 +598,7 @@ POSSIBLE = {
     "per_report": _positive,
     "warning": _text,
     "checks": _list(CHECK),
+    "population": _flag,
     "stream": _object({"time": _text, "periods": _some, "bits": _whole}),
     "period": _object({"name": _text, "number": _some, "since": _some}, {"lost": _list(_some, 1)}),
     "release": _like(RELEASE),
@@ -610,7 +614,8 @@ ORIGIN = _object(
     {"release": _like(RELEASE), "part": _whole, "ledger": LEDGER},
 )
 OF_DERIVED = _object(
-    {"verb": _text, "column": _none_or(_text), "statistics": _list(_whole), "denoise": _none_or(_list(STEP))}
+    {"verb": _text, "column": _none_or(_text), "statistics": _list(_whole), "denoise": _none_or(_list(STEP))},
+    {"ends": _list(_text, 2)},
 )
 DERIVED_FIELDS: dict[str, tuple[Form, bool]] = {
     **{name: (NEEDED[name], True) for name in ("dpframe", "label", "verb", "unit", "cost", "cells", "notes")},
@@ -621,7 +626,7 @@ DERIVED_FIELDS: dict[str, tuple[Form, bool]] = {
     "measures": (_by_name(OF_DERIVED), True),
     "statistics": (_list(STATISTIC), True),
     "covers": (_text, True),
-    "texts": (_names, True),
+    "texts": (_list(_text), True),
     "rows": (ROWS, True),
     "levels": (POSSIBLE["levels"], False),
     "warning": (_text, False),

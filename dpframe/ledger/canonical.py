@@ -52,7 +52,7 @@ def promised(record: Mapping[str, Any]) -> str:
             for axis in facts["cells"]
         ]
     statistics = {
-        name: {key: fact for key, fact in statistic.items() if key not in ("denoise", "totals")}
+        name: {key: fact for key, fact in statistic.items() if key not in ("denoise", "totals", "square_totals")}
         for name, statistic in facts.get("measures", {}).items()
     }
     return digest(canonical(facts | {"measures": statistics}))

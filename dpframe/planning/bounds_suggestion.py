@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.accounting import Accounting
+from dpframe.planning.check_pricing import asked_checks
 from dpframe.planning.plan import Plan, expected_errors
 from dpframe.planning.price import Priced, priced
 from dpframe.privacy import Price, PrivacyUnit
@@ -39,19 +40,21 @@ COLUMNS = ("lower", "upper", "clipped", "clipped_low", "clipped_high", "noise", 
 
 
 def planned_noise(asked: SuggestedBounds, unit: PrivacyUnit, accounting: Accounting) -> Priced:
-    """The statistic that is planned, with bounds of length 2 (a mean) or 1 (a sum), at its own cost.
+    """The statistic that is planned, with bounds of length 2 (a mean) or 1 (a sum), at its own cost and with checks.
 
     It raises what such a call would raise: so it is asked before anything is charged.
     """
     terms = dict(asked.planned)
     statistic = Mean("value", (-1.0, 1.0)) if asked.statistic == "mean" else Sum("value", (0.0, 1.0))
+    query = Query(asked.statistic, Keys(), (("value", statistic),))
     return priced(
-        Query(asked.statistic, Keys(), (("value", statistic),)),
+        query,
         unit=unit,
         price=Price.of(terms["epsilon"], terms.get("delta"), None),
         mechanism=terms.get("mechanism"),
         accounting=accounting,
         limit=None,
+        checks=asked_checks(query, unit, None),
     )
 
 
@@ -180,13 +183,20 @@ class NoisyGrid:
 
     @cached_property
     def _hidden(self) -> Floats:
-        """The values that the noise may hide in the bins beyond what stands out: fewer, the farther they are."""
+        """The values that the noise may hide in the bins beyond what stands out: fewer, the farther they are.
+
+        None lie on the other side of 0, where nothing stands out there.
+        """
         hidden = np.zeros(self.counts.size)
         first, last = self.seen or (0, self.counts.size - 1)
         for far in range(BESIDE):
             for place in (first - 1 - far, last + 1 + far):
                 if 0 <= place < hidden.size:
                     hidden[place] = HIDDEN * self.deviation * 0.5**far
+        if not self.cuts.by_days and self.cuts.middles[first] >= 0.0:
+            hidden[self.cuts.middles < 0.0] = 0.0
+        if not self.cuts.by_days and self.cuts.middles[last] <= 0.0:
+            hidden[self.cuts.middles > 0.0] = 0.0
         return hidden
 
     def _places(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

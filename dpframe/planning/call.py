@@ -139,6 +139,7 @@ class Question:
     noising: Noising = Noising()
     denoising: Denoising = Denoising()
     max_cells: int = MOST_CELLS
+    population: bool = False  # whether its units are a sample
 
     def __post_init__(self) -> None:
         option = self.query.subtotals
@@ -174,7 +175,8 @@ class Call:
         """Sort the options of a call into their values, each of which checks its own."""
         most = checked_most(options.get("max_cells", MOST_CELLS))
         pricing, noising, denoising, words = (_some(kind, {**options, "most": most}) for kind in KINDS)
-        question = Question(query, like or library_of(frame), pricing, noising, denoising, most)
+        sampled = checked_flag("population", options.get("population", False))
+        question = Question(query, like or library_of(frame), pricing, noising, denoising, most, sampled)
         return cls(frame, question, words, options.get("ledger"), options.get("memory"))
 
 

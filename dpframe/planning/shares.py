@@ -28,11 +28,12 @@ def shares_of(query: Query, weights: Any, whole: Fraction = Fraction(1)) -> Shar
     each.
     """
     if weights is None:
-        weight_of = dict.fromkeys((over(total, None) for total in query.totals), 1)
+        weight_of: dict[Total, int | Fraction] = {}
         for _, statistic in query.statistics:
             for total, weight in _relative(statistic).items():
-                weight_of[total] = max(weight_of[total], weight)
-        return tuple(whole * share for share in _scaled([weight_of[over(total, None)] for total in query.totals]))
+                weight_of[total] = max(weight_of.get(total, 0), weight)
+        each = [weight_of.get(over(total, None), 1) for total in query.totals]  # 1 of what finds the keys
+        return tuple(whole * share for share in _scaled(each))
     of_column = weights_of(weights, [name for name, _ in query.statistics], "output column")
     shares = dict.fromkeys(query.totals, Fraction(0))
     for name, statistic in query.statistics:
@@ -43,16 +44,16 @@ def shares_of(query: Query, weights: Any, whole: Fraction = Fraction(1)) -> Shar
     return tuple(shares.values())
 
 
-def _relative(statistic: Statistic) -> dict[Total, int]:
+def _relative(statistic: Statistic) -> dict[Total, int | Fraction]:
     """The weight of each Total of a statistic among its own."""
     totals = statistic.totals()
-    weights = statistic.weights() if isinstance(statistic, Weighing) else [1] * len(totals)
+    weights = statistic.weights() if isinstance(statistic, Weighing) else (1,) * len(totals)
     return dict(zip(totals, weights, strict=True))
 
 
-def _scaled(weights: Sequence[int]) -> Shares:
-    """Whole weights as shares that add up to exactly 1."""
-    return tuple(Fraction(weight, sum(weights)) for weight in weights)
+def _scaled(weights: Sequence[int | Fraction]) -> Shares:
+    """Weights as shares that add up to exactly 1."""
+    return tuple(Fraction(weight) / sum(weights) for weight in weights)
 
 
 def weights_of(weights: Any, names: Sequence[str], what: str) -> dict[str, Fraction]:

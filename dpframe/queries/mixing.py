@@ -13,3 +13,12 @@ def mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         numbers = (numbers ^ (numbers >> np.uint64(shift))) * np.uint64(factor)
     return np.asarray(numbers ^ (numbers >> np.uint64(31)))
+
+
+def uniforms(shape: tuple[int, ...], seed: int, place: int = 0) -> NDArray[np.float64]:
+    """Numbers inside (0, 1) that are spread like random ones, the same for one seed: `place` tells arrays apart."""
+    size = int(np.prod(shape))
+    numbers = np.arange(1, size + 1, dtype=np.uint64) + np.uint64(place << 40)
+    with np.errstate(over="ignore"):
+        words = mixed(mixed(numbers * GOLDEN) + np.uint64(seed))
+    return ((words >> np.uint64(11)).astype(np.float64).reshape(shape) + 0.5) * 2.0**-53

@@ -204,6 +204,14 @@ class CentredSquare:
         return np.asarray(y * y - 2 ** (2 * self.share.bits - 3))
 
 
+@dataclass(frozen=True)
+class Squared:
+    """x^2 of a value, in steps of 2**30 squared steps of its own, rounded down: at most 2**30 of them."""
+
+    def __call__(self, steps: Integers) -> Integers:
+        return np.asarray((steps * steps) >> BITS)
+
+
 def on_grid(values: NDArray[Any], bounds: Bounds, out: Floats | None = None) -> Floats:
     """Divide by the grid (a power of two: exact), clip, round to nearest, halves up; NaN stays.
 
@@ -263,3 +271,10 @@ def centred_squares(column: str, bounds: tuple[float, float]) -> RowFunction:
     reach = 2 ** (bits - 1)
     words = f"centred squares of {column}"
     return RowFunction(((column, bounds),), CentredSquare(share), (-reach, reach), 2.0**-bits, words)
+
+
+def squares(column: str, bounds: tuple[float, float]) -> RowFunction:
+    """x^2 of each value: what the sum of a random number of rows varies by."""
+    most = max(abs(step) for step in grid_steps(bounds))
+    grid = step_length(bounds) ** 2 * WHOLE
+    return RowFunction(((column, bounds),), Squared(), (0, (most * most) >> BITS), grid, f"squares of {column}")

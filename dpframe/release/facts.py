@@ -152,11 +152,14 @@ FORMS: Mapping[type[Any], Form] = {
     statistics.NUnits: _form(
         "NUnits", lambda it: {"column": it.column, "of_rows": it.of_rows}, column=None, of_rows=False
     ),
-    statistics.Sum: _form("Sum", _clipped),
+    statistics.Sum: _form("Sum", lambda it: {**_clipped(it), "squares": it.squares}, squares=False),
     statistics.UnitSum: _form("UnitSum", _clipped),
     statistics.Mean: _form(
-        "Mean", lambda it: {**_clipped(it), "missing": it.missing, "pure": it.pure, "shared": it.shared},
-        missing="drop", pure=False, shared=False,
+        "Mean",
+        lambda it: {
+            **_clipped(it), "missing": it.missing, "pure": it.pure, "shared": it.shared, "squares": it.squares,
+        },
+        missing="drop", pure=False, shared=False, squares=False,
     ),
     statistics.Variance: _form("Variance", _variance, ddof=1, pure=False),
     statistics.Std: _form("Std", _variance, ddof=1, pure=False),
@@ -250,13 +253,16 @@ def facts_of(plan: Plan, unit: PrivacyUnit) -> dict[str, str]:
         "keep_noisy": denoising.keep_noisy,
         "order": denoising.order,
         "graph": denoising.graph,
+        "population": question.population,
         "checks": None if is_one_of(pricing.checks, ("auto",)) else pricing.checks,
     }
     if pricing.within is None:
         facts["price"] = plan.price
     else:
         options |= {"epsilon": pricing.epsilon, "delta": pricing.delta, "share": pricing.share}
-    facts |= _said(options, {**dict.fromkeys(options), "rollup": False, "cube": False, "keep_noisy": True})
+    facts |= _said(
+        options, {**dict.fromkeys(options), "rollup": False, "cube": False, "keep_noisy": True, "population": False}
+    )
     if plan.unit.is_bounded and not (unit.is_bounded and plan.unit.contribution == unit.contribution):
         bounds = plan.unit.contribution
         facts |= {"max_rows": bounds.max_rows, "max_groups": bounds.max_groups}

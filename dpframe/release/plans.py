@@ -24,6 +24,7 @@ from dpframe.privacy import Price, PrivacyUnit, checked_unit
 from dpframe.queries.counts import refuse_many
 from dpframe.queries.indicators import AUTO
 from dpframe.queries.query import Query
+from dpframe.queries.samples import check_samples
 from dpframe.queries.statistics import CONFIDENCE, SuggestedBounds
 from dpframe.queries.statistics.capabilities import Protecting, Targeted
 from dpframe.release.denoising import check_denoising, ordered_axes
@@ -36,6 +37,8 @@ def make_plan(frame: Any, question: Question, ledger: Ledger | None) -> Plan:
     checked = check(frame, query, unit)
     if checked.keys.counted == "rows":
         _check_bounds(checked, unit)
+    if question.population:
+        check_samples(checked, unit)
     most, denoising = question.max_cells, question.denoising
     cells = checked.keys if checked.subtotals else checked.shown
     refuse_many("keys and bins must make", "cells", cells.cells, most)  # those of a dtype as well

@@ -24,7 +24,7 @@ from dpframe.planning.plan import Plan
 from dpframe.queries.contributions import grouping_of
 from dpframe.queries.query import ERROR, choices_of, chooses, suggestion_of
 from dpframe.queries.statistics import CONFIDENCE
-from dpframe.queries.statistics.capabilities import Choosing
+from dpframe.queries.statistics.capabilities import Choosing, Sampled
 from dpframe.queries.total import over
 
 SCHEMA = "dpframe.provenance/2"  # records of dpframe 0.1 say /1, and are read as well
@@ -82,8 +82,7 @@ def record(
     facts = _of_call(prepared, label, stamp=stamp())
     for name, statistic in facts["measures"].items():
         statistic["denoise"] = denoised.get(name)
-        if totals and name in totals:
-            statistic["totals"] = totals[name]
+        statistic.update((totals or {}).get(name, {}))
     if plan.query.keys.unknown:
         facts["cells"][0]["size"] = len(frame)
     facts |= {"columns": columns, "sha256": build.fingerprint(numbers or frame, columns)}
@@ -133,6 +132,8 @@ def facts_of_plan(plan: Plan) -> dict[str, Any]:
         facts["groups"] = {"columns": list(grouping.columns), "size": grouping.most}
     if (levels := plan.query.shown.level_facts) is not None:
         facts["levels"] = levels
+    if plan.asked.population:
+        facts["population"] = True
     if plan.accuracy is not None:
         facts["within"] = plan.accuracy.facts(plan.columns, plan.size)
     if plan.choice is not None:
@@ -352,8 +353,11 @@ def _measure(plan: Plan, name: str) -> dict[str, Any] | None:
     described = statistic.facts()
     if described is None:
         return None
-    needed = [over(total, by) for by in plan.query.shown.groupings for total in statistic.totals()]
-    indexes = [plan.query.totals.index(total) for total in needed]
+    squared = statistic.squared() if isinstance(statistic, Sampled) else None
+    groupings, whole = plan.query.shown.groupings, [total for total in statistic.totals() if total != squared]
+    indexes = [plan.query.totals.index(over(total, by)) for by in groupings for total in whole]
+    if squared is not None:
+        described = described | {"squares": [plan.query.totals.index(over(squared, by)) for by in groupings]}
     places = {"statistics": indexes * len(described.get("deviations", indexes[:1]))}  # several tables of one Total
     return described | places | ({} if statistic.denoisable else {"one_total": False})
 

@@ -19,8 +19,8 @@ from dpframe.frames import build
 from dpframe.planning.bounds_suggestion import suggested
 from dpframe.planning.plan import Plan
 from dpframe.queries.query import ERROR, NOISY, chooses, suggestion_of
-from dpframe.queries.statistics.capabilities import MoreColumns, choosing
-from dpframe.queries.total import Measured, Total, VectorTotal
+from dpframe.queries.statistics.capabilities import MoreColumns, Sampled, choosing
+from dpframe.queries.total import Measured, Total, VectorTotal, over
 from dpframe.release import provenance
 from dpframe.release.denoising import denoised, silent
 from dpframe.release.provenance import Prepared
@@ -128,17 +128,21 @@ def numbers_of(plan: Plan, measured: Mapping[Total, Measured]) -> tuple[dict[str
     return columns, steps
 
 
-def totals_behind(plan: Plan, measured: Mapping[Total, Measured]) -> dict[str, list[list[float]]]:
-    """The noisy totals that means and other quotients were computed from, for their records.
+def totals_behind(plan: Plan, measured: Mapping[Total, Measured]) -> dict[str, dict[str, list[list[float]]]]:
+    """The noisy totals that means and other quotients were computed from, and those of squares, for their records.
 
     They are left out of large tables, whose records must stay readable: a public fact decides.
     """
-    told: dict[str, list[list[float]]] = {}
+    told: dict[str, dict[str, list[list[float]]]] = {}
     for name, statistic in plan.query.statistics:
+        squared = statistic.squared() if isinstance(statistic, Sampled) else None
+        kinds = {"square_totals": [] if squared is None else [squared], "totals": []}
         if getattr(statistic, "tells_totals", False):
-            values = [measured[total].values for total in statistic.totals()]
-            if sum(one.size for one in values) <= MOST_TOLD:
-                told[name] = [one.ravel().tolist() for one in values]
+            kinds["totals"] = [total for total in statistic.totals() if total != squared]
+        for kind, totals in kinds.items():
+            values = [measured[over(total, by)].values for by in plan.query.shown.groupings for total in totals]
+            if values and sum(one.size for one in values) <= MOST_TOLD:
+                told.setdefault(name, {})[kind] = [one.ravel().tolist() for one in values]
     return told
 
 

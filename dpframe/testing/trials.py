@@ -77,9 +77,9 @@ def exact() -> Iterator[None]:
     >>> from dpframe.testing import exact
     >>> people = pl.DataFrame({"age": [31, 45, 62]})
     >>> with exact():
-    ...     mean = people.dp.mean("age", bounds=(0, 50), epsilon=0.1, ledger=dpf.Ledger(epsilon=1))
-    >>> mean["age_mean"].to_list(), mean.dp.provenance["warning"]
-    ([42.0], 'NOT PRIVATE: no noise was added, which is for tests only')
+    ...     count = people.dp.count(epsilon=0.1, ledger=dpf.Ledger(epsilon=1))
+    >>> count["count"].to_list(), count.dp.provenance["warning"]
+    ([3.0], 'NOT PRIVATE: no noise was added, which is for tests only')
     """
     with trial("exact", 0):
         yield

@@ -221,7 +221,10 @@ def test_a_cube_is_the_table_that_it_is_with_margins():
         (row["ward"] or "all", f"{row['cost']:g}" if row["cost"] else "all"): row["count"] for row in cube.to_dicts()
     }
     assert cells == numbers
-    assert tiles["encoding"]["color"]["scale"]["domain"][1] < cells["all", "all"]  # totals stretch no colors
+    inner = [number for (up, across), number in cells.items() if "all" not in (up, across)]
+    least = min(0.0, *inner)  # of cells, and not of totals
+    ends = [least, pytest.approx(least + (max(inner) - least) / theme.PALE)]
+    assert tiles["encoding"]["color"]["scale"]["domain"] == ends
 
 
 def test_a_distribution_function_is_drawn_in_steps():
@@ -296,14 +299,16 @@ def test_a_tile_that_tells_nothing_is_crossed_out_and_stretches_no_colors():
         chart = seen(found.dp.plot(kind="heatmap"))
         values = found.filter(pl.col("ward") != "none")["cost_mean"]
         tiles = [layer for layer in flat(chart["layer"]) if "color" in layer["encoding"]]
-        assert [one["encoding"]["color"]["scale"]["domain"] for one in tiles] == [[values.min(), values.max()]]
+        least, most = values.min(), values.max()
+        pale = least + (most - least) / theme.PALE  # the numbers are written on the tiles
+        assert [one["encoding"]["color"]["scale"]["domain"] for one in tiles] == [[least, pytest.approx(pale)]]
         assert [one["transform"] for one in tiles] == [[{"filter": "!datum.noisy"}]]
         (crossed,) = layers({"layer": flat(chart["layer"])}, "crossings")
         assert crossed["encoding"]["x"]["bandPosition"] == 0
         assert crossed["encoding"]["x2"]["bandPosition"] == 1
         assert "Crossed out: too noisy" in chart["captions"]
         said = [one for one in flat(chart["layer"]) if one["mark"]["type"] == "text"]
-        assert all({"filter": "!datum.noisy"} in one["transform"] for one in said)
+        assert [one["transform"] for one in said] == [[{"filter": "!datum.noisy"}]]
 
 
 def flat(layered):
@@ -365,3 +370,58 @@ def test_what_is_computed_of_releases_is_named_in_words(ages):
     chart = seen(counts.dp.share().dp.plot())
     assert chart["title"]["text"] == "Share of count by ward"
     assert "share of count" in str(chart["layer"])
+
+
+def light(color):
+    """The relative luminance of a color (WCAG 2.1)."""
+    parts = [part / 255 for part in color]
+    linear = [part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def contrast(one, other):
+    darker, lighter = sorted((light(one), light(other)))
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def rgb(color):
+    return [int(color[start : start + 2], 16) for start in (1, 3, 5)]
+
+
+def along(colors, share):
+    """The color at a share of the way through others."""
+    place = min(share * (len(colors) - 1), len(colors) - 1.000001)
+    first, rest = int(place), place - int(place)
+    pairs = zip(rgb(colors[first]), rgb(colors[first + 1]), strict=True)
+    return [left + (right - left) * rest for left, right in pairs]
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_words_stand_out_from_what_is_behind_them(dark):
+    """White numbers stood on light blue at 2.1 to 1."""
+    of = theme.colors(dark=dark)
+    for text in (of.ink, of.faint):
+        assert contrast(rgb(text), rgb(of.page)) >= 4.5
+    for step in range(101):
+        share = step / 100
+        assert contrast(rgb(of.on_tiles), along(of.ramp, share * theme.PALE)) >= 4.5
+        for end in (of.above, of.below):
+            assert contrast(rgb(of.on_tiles), along((of.page, end), share * theme.PALE_OF_TWO)) >= 4.5
+    for mark in (of.edge, of.rule, *of.series[:4]):
+        assert contrast(rgb(mark), rgb(of.page)) >= 3
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "said"),
+    [
+        (-9.65e-05, 0.1081, "0.00 ± 0.11"),
+        (0.68621, 0.02431, "0.686 ± 0.025"),
+        (-0.5, 0.5, "-0.50 ± 0.50"),
+        (1234.5, 12.0, "1,234 ± 12"),
+        (2.0, math.inf, "2 ± inf"),
+    ],
+)
+def test_a_number_on_a_map_is_rounded_to_its_margin(value, error, said):
+    from dpframe.display.charts import with_margin
+
+    assert with_margin(value, error) == said

@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 
 import dpframe as dpf
-from assurance.engines import ENGINES
+from assurance.engines import ENGINES, spark_frames, spark_session, why_no_spark
 from dpframe.accessor.released_frame import VERBS
 from dpframe.engines.check_counts import check_counts
 from dpframe.planning.check_pricing import checks_of
@@ -46,7 +46,7 @@ SAME = {
     **dict.fromkeys(("rows", "squares", "most rows"), "rows"),
     "groups": "groups",
 }
-NO_CHECKS = {"mode", "top_k", "marginals", "contributions", "n_distinct", "local"}
+NO_CHECKS = {"mode", "top_k", "marginals", "contributions", "suggest_bounds", "n_distinct", "local"}
 FRAMES = {"group_by", "preview", "local", "agg"}  # which ask nothing by themselves
 
 
@@ -151,6 +151,7 @@ NONE = {  # which add no noise to a number that bounds could make wrong, or have
     "top_k": lambda dp, **o: dp.top_k("g", categories=KEYS, k=1, **o),
     "marginals": lambda dp, **o: dp.marginals(["g", "h"], keys={"g": KEYS, "h": KEYS}, delta=1e-6, **o),
     "contributions": lambda dp, **o: dp.contributions(**o),
+    "suggest_bounds": lambda dp, **o: dp.suggest_bounds("x", **o),
     "discover": lambda dp, **o: dp.group_by("g", keys=dpf.discover(delta=1e-6)).count(delta=1e-6, **o),
 }
 
@@ -280,10 +281,20 @@ def test_every_engine_finds_the_numbers_of_plain_python(name, neighbors):
         on_an_engine(make, neighbors)
 
 
+@pytest.fixture(scope="module")
+def spark():
+    """A session of Spark."""
+    if why_no_spark():
+        pytest.skip(why_no_spark())
+    with spark_session() as session:
+        yield session
+
+
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
 def test_spark_finds_the_numbers_of_plain_python(spark, neighbors):
-    with ENGINES["spark"]() as make:
+    with spark_frames(spark) as make:
         on_an_engine(make, neighbors)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Self
 
 from dpframe.privacy import PrivacyUnit
@@ -139,8 +140,24 @@ class Weighing(Capability):
     """One whose Totals take unequal parts of its price."""
 
     @abstractmethod
-    def weights(self) -> tuple[int, ...]:
+    def weights(self) -> tuple[int | Fraction, ...]:
         """The part of its price that each of its Totals takes, relative to the others; as public as they are."""
+
+
+class Sampled(Capability):
+    """One that may measure squares as well, from which it follows how far chance moves it in a sample."""
+
+    @abstractmethod
+    def of_population(self) -> Statistic:
+        """The same with squares."""
+
+    @abstractmethod
+    def answering(self) -> tuple[Total, ...]:
+        """The Totals that its answer is read off."""
+
+    @abstractmethod
+    def squared(self) -> Total | None:
+        """The Total of squares next to them, the last of its Totals; None where these tell them, or none are asked."""
 
 
 class Fitting(Capability):

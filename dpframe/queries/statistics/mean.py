@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -15,9 +16,9 @@ from dpframe.queries.fieller import fieller
 from dpframe.queries.moments import Reading, two_sided_mean
 from dpframe.queries.products import bernstein, two_sided
 from dpframe.queries.quotients import quotient_half_widths
-from dpframe.queries.row_functions import Floats
-from dpframe.queries.statistics.statistic import CONFIDENCE, Clipped, Statistic, check_size
-from dpframe.queries.total import Measured, Noise, RowsTotal, SumTotal, Total, VectorTotal
+from dpframe.queries.row_functions import Floats, centred_squares
+from dpframe.queries.statistics.statistic import CONFIDENCE, OF_SQUARED, Clipped, Statistic, check_size
+from dpframe.queries.total import FunctionTotal, Measured, Noise, RowsTotal, SumTotal, Total, VectorTotal
 
 OF_WAYS = 1.0, 1.0, 2.0  # variances of the way above, of it with both ways, and of both ways, for noise of variance 1
 OF_SQUARES = 1.25, 1.5, 3.0  # the same where both are made of three numbers
@@ -46,6 +47,7 @@ class Mean(Clipped):
     missing: Literal["drop", "midpoint"] = "drop"
     pure: bool = False  # the form that it has for pure noise; its answer means the same
     shared: bool = False  # whether it is then read off what a variance of the same values measures
+    squares: bool = False  # whether squares are measured as well, for the interval of a population
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -57,10 +59,33 @@ class Mean(Clipped):
 
     def under(self, pure: bool) -> Self:
         """The form that suits pure noise or, else, Gaussian noise."""
-        return replace(self, pure=pure, shared=False)  # what it is read off is to be found again
+        # what it is read off is to be found again; a variance measures squares
+        return replace(self, pure=pure, shared=pure and self.squares)
+
+    def of_population(self) -> Self:
+        """The same with squares, from which the variance of a sample's mean follows."""
+        if self.missing != "drop":
+            raise InvalidArgument(
+                "missing must be 'drop' with population=True: values that are put in place of missing ones are no "
+                "sample. Leave missing out."
+            )
+        return replace(self, squares=True)
+
+    def squared(self) -> Total | None:
+        """The Total of squares that it measures with its own; for pure noise its own tells them."""
+        return FunctionTotal(centred_squares(self.column, self.bounds)) if self.squares and not self.pure else None
+
+    def weights(self) -> tuple[Fraction, ...]:
+        """The part of its budget that each of its Totals takes: of squares a fourth of that of others."""
+        return (*(Fraction(1) for _ in self.answering()), *([] if self.squared() is None else [OF_SQUARED]))
 
     def totals(self) -> tuple[Total, ...]:
-        """The Totals to measure for it; a missing value adds nothing to a centred sum, as does the middle."""
+        """The Totals to measure for it."""
+        squared = self.squared()
+        return self.answering() if squared is None else (*self.answering(), squared)
+
+    def answering(self) -> tuple[Total, ...]:
+        """The Totals that it is read off; a missing value adds nothing to a centred sum, as does the middle."""
         if self.shared:
             return (VectorTotal(bernstein(self.column, self.bounds)),)
         if self.pure:
@@ -70,7 +95,12 @@ class Mean(Clipped):
 
     def beside(self, totals: Sequence[Total]) -> Statistic:
         """Read off the vector of a variance of the same values, if the call measures one for pure noise."""
-        if not self.pure or self.missing != "drop" or VectorTotal(bernstein(self.column, self.bounds)) not in totals:
+        if (
+            self.shared
+            or not self.pure
+            or self.missing != "drop"
+            or VectorTotal(bernstein(self.column, self.bounds)) not in totals
+        ):
             return self
         return replace(self, shared=True)
 
@@ -94,7 +124,7 @@ class Mean(Clipped):
             sums = measured[self.totals()[0]]
             reading = self._two_sided(sums.values, sums.noise, CONFIDENCE)
             return reading.values, reading.half_widths
-        centred, count = self.totals()
+        centred, count = self.answering()
         total, present = measured[centred], measured[count]
         lower, upper = self.bounds
         middle = sum(grid_steps(self.bounds)) // 2 * step_length(self.bounds)  # as of a centred sum
@@ -117,7 +147,7 @@ class Mean(Clipped):
             top, both, bottom = OF_SQUARES if self.shared else OF_WAYS
             squares = top * squared, both * squared, bottom * squared
             return float((whole * quotient_half_widths(zero + 0.5, count / 2.0, count, squares, 1.0))[0])
-        sum_noise, count_noise = noises
+        sum_noise, count_noise, *_ = noises
         return float(fieller(zero, count, sum_noise, count_noise, enough, whole, confidence)[0])
 
     def check_target(self, name: str, target: float, size: int | None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
@@ -14,6 +15,7 @@ from dpframe.queries.row_functions import Floats
 from dpframe.queries.total import Measured, Noise, Total
 
 CONFIDENCE = 0.95  # of every error shown
+OF_SQUARED = Fraction(1, 4)  # of the budget that other Totals take: squares tell how wide intervals are, and no answer
 
 
 @dataclass(frozen=True)

@@ -80,8 +80,9 @@ class SuggestedBounds(Statistic):
         weighted = () if unit.column is None else ("shares are of rows as they are weighed, not of units",)
         dates = ("the upper bound of dates is the last day of a month, to its end; errors are in days",)
         return (
-            "total_error is an estimate: values lie in the middle of their bins, and of those beyond the last bin that "
-            "stands out from the noise it knows nothing; clipped_high is the most that there may be",
+            "total_error is an estimate: values lie in the middle of their bins, and beyond the last bin that stands "
+            "out from the noise there are as many, close to it, as the noise may hide; clipped_high is the most that "
+            "there may be, and nothing tells how large they are",
             *(dates if self._by_days else ()),
             *weighted,
         )

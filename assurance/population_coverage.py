@@ -1,0 +1,128 @@
+"""Coverage of intervals of a population, and sizes of tests of groups that do not differ: by public calls.
+
+    python -m assurance.population_coverage [--groups 1000] [--calls 2] [--tables 400] [--only TEXT]
+
+Each call releases many equal groups, whose rows are samples of one population: so one call is as many samples as there
+are groups. `tests/derived/test_population_coverage.py` runs a small share of the same code. Of each statistic two rates
+are told: of intervals that hold the population's number, and of differences of equal groups whose interval holds 0.
+Counts have whole steps, and where few rows are expected they cover more than 95%.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+import dpframe as dpf
+from tests.covering import Covered
+
+Floats = NDArray[np.float64]
+
+LAWS: dict[str, dict[str, Any]] = {"Laplace": {}, "Gaussian": {"delta": 1e-6, "mechanism": "gaussian"}}
+SIZES = (30, 300, 3_000)
+EPSILONS = (0.1, 1.0, 10.0)
+BOUNDS, MEAN, SHARE, RARE = (0.0, 500.0), 50.0, 0.1, 0.01
+STATISTICS = ("n", "share", "rare", "mean", "sum")
+PARTS = 5  # of the price: each statistic has about so much as if it were asked alone
+TRUE_MEAN = MEAN * (1.0 - float(np.exp(-BOUNDS[1] / MEAN)))  # of clipped values
+
+
+def population(groups: int, rows: int, generator: np.random.Generator) -> pl.DataFrame:
+    """Samples of one population: a random number of rows in each of two groups of each part."""
+    sizes = generator.poisson(rows, 2 * groups)
+    owner = np.repeat(np.arange(2 * groups), sizes)
+    return pl.DataFrame(
+        {
+            "part": owner // 2,
+            "variant": owner % 2,
+            "spend": generator.exponential(MEAN, owner.size),
+            "share": generator.random(owner.size) < SHARE,
+            "rare": generator.random(owner.size) < RARE,
+        }
+    )
+
+
+def released(law: str, epsilon: float, rows: pl.DataFrame, groups: int) -> Any:
+    """Two groups in each part, each with all statistics."""
+    asked = {
+        "n": dpf.count(),
+        "share": dpf.proportion("share"),
+        "rare": dpf.proportion("rare"),
+        "mean": dpf.mean("spend", bounds=BOUNDS),
+        "sum": dpf.sum("spend", bounds=BOUNDS),
+    }
+    ledger = dpf.Ledger(epsilon=1e9, delta=0.9, accounting="basic")
+    keys = {"part": range(groups), "variant": [0, 1]}
+    price = {"epsilon": PARTS * epsilon, "ledger": ledger, **LAWS[law]}
+    return rows.dp.group_by("part", "variant", keys=keys).agg(asked, denoise=None, population=True, **price)
+
+
+def truth(statistic: str, rows: int) -> float:
+    """The number of the population."""
+    return {"n": rows, "share": SHARE, "rare": RARE, "mean": TRUE_MEAN, "sum": rows * TRUE_MEAN}[statistic]
+
+
+def covered(law: str, epsilon: float, rows: int, groups: int, seed: int) -> Iterator[tuple[Covered, Covered]]:
+    """Of each statistic how many intervals miss, and how many tests of equal groups say that they differ."""
+    result = released(law, epsilon, population(groups, rows, np.random.default_rng(seed)), groups)
+    errors = result.dp.errors(cells=True, covers="population")
+    differences = dpf.compare(result, 1, 0, by="variant")
+    for name in STATISTICS:
+        exact = truth(name, rows)
+        low, high = (errors[name + end].to_numpy() for end in ("_low", "_high"))
+        mine = differences.filter(pl.col("statistic") == name)
+        apart = (mine["low"].to_numpy() > 0.0) | (mine["high"].to_numpy() < 0.0)
+        words = f"{law}, epsilon {epsilon:g}, {rows} rows, {name}"
+        missed = int(((exact < low) | (exact > high)).sum())
+        yield Covered(words, name, low.size, missed), Covered(words, name, apart.size, int(apart.sum()))
+
+
+def tables(epsilon: float, rows: int, draws: int, seed: int, *, contrasts: bool = False) -> Covered:
+    """How often `chi2` says at 5% that two independent columns are not."""
+    generator, rejected = np.random.default_rng(seed), 0
+    keys = {"a": range(3), "b": range(4)}
+    for _ in range(draws):
+        shares = {"a": generator.choice(3, rows, p=(0.5, 0.3, 0.2)), "b": generator.choice(4, rows)}
+        frame, price = pl.DataFrame(shares), {"epsilon": epsilon, "ledger": dpf.Ledger(epsilon=1e9, delta=0.9)}
+        if contrasts:
+            result = frame.dp.marginals(["a", "b"], keys=keys, delta=1e-6, **price)
+        else:
+            result = frame.dp.group_by("a", "b", keys=keys).count(**price)
+        rejected += bool(result.dp.chi2()["p_value"][0] <= 0.05)
+    return Covered(f"chi2, epsilon {epsilon:g}, {rows} rows{', contrasts' * contrasts}", "p_value", draws, rejected)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--groups", type=int, default=1_000)
+    parser.add_argument("--calls", type=int, default=2)
+    parser.add_argument("--tables", type=int, default=400)
+    parser.add_argument("--only", default="")
+    options = parser.parse_args()
+    for law in LAWS:
+        for rows in SIZES:
+            for epsilon in EPSILONS:
+                if options.only not in f"{law}, epsilon {epsilon:g}, {rows} rows":
+                    continue
+                calls = [list(covered(law, epsilon, rows, options.groups, seed)) for seed in range(options.calls)]
+                texts = []
+                for place, name in enumerate(STATISTICS):
+                    held, apart = ([call[place][kind] for call in calls] for kind in (0, 1))
+                    rates = (
+                        sum(one.misses for one in each) / sum(one.samples for one in each) for each in (held, apart)
+                    )
+                    texts.append("{} {:.3f} {:.3f}".format(name, *(1.0 - rate for rate in rates)))
+                print(f"{law:9} {rows:6} rows, epsilon {epsilon:4g}:  {'   '.join(texts)}", flush=True)
+    for rows, epsilon, contrasts in ((200, 1.0, False), (2_000, 1.0, False), (2_000, 10.0, False), (2_000, 1.0, True)):
+        if options.only in "chi2":
+            found = tables(epsilon, rows, options.tables, 1, contrasts=contrasts)
+            print(f"{found.case}: size {found.misses / found.samples:.3f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,313 @@
+"""`compare`: differences of groups, or of releases, with intervals and tests that hold noise and chance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframe.derived.expressions import matched
+from dpframe.derived.linear import Linear, Quotient
+from dpframe.derived.population import POPULATION, Estimate, check_asked, estimate_of
+from dpframe.derived.record import facts_of, frame_of, measure_of
+from dpframe.derived.sums_of_noise import checked_confidence
+from dpframe.derived.traced import Source
+from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, is_one_of, shown
+from dpframe.errors.tracebacks import trimmed
+from dpframe.frames.kinds import is_frame
+from dpframe.queries.sameness import same_key
+from dpframe.queries.samples import SPREADS, VERBS
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.int64]
+
+ASKED = "dpf.compare"
+LEAST_P = 1e-6  # no p-value is told as less
+LEVELS = 13  # of the test, between which p-values are read off
+SAME = ("verb", "column", "bounds", "unit_bounds", "value")  # facts of two statistics that can be compared
+ENDS = ["low", "high"]
+_MISSING: Any = object()
+
+
+@trimmed
+def compare(
+    result: Any,
+    first: Any,
+    second: Any = _MISSING,
+    *,
+    by: str | None = None,
+    confidence: float = 0.95,
+    adjust: Literal["holm"] | None = None,
+    samples: Literal["different"] | None = None,
+) -> Any:
+    """Compare two groups of a result, or two results: differences, intervals and p-values; it costs nothing.
+
+    ``dpf.compare(result, first, second)`` gives first minus second for each statistic.
+    ``dpf.compare(later, earlier, samples="different")`` gives later minus earlier, key by key.
+
+    Parameters
+    ----------
+    result : DataFrame
+        A released result with counts, sums, means, proportions or numbers of units; or the later of two.
+    first, second : key
+        The keys of two groups, such as ``"B"`` and ``"A"``; or only `first`, the earlier result.
+    by : str, optional
+        The column of the two groups; it may be left out where there is one. Of bins name the left edge. The other keys
+        are kept: each of their cells is a comparison.
+    confidence : float
+        Of the intervals, above 0 and at most 0.9999.
+    adjust : {"holm"}, optional
+        For several comparisons at once: p-values by Holm's method, and intervals by Bonferroni's, so that all hold
+        together with `confidence`.
+    samples : {"different"}, optional
+        Your word that no unit is in both of two results. The same people in both years are not two samples.
+
+    Returns
+    -------
+    DataFrame
+        In the library of the result: the other keys, ``statistic``, ``effect``, ``low`` and ``high``, ``p_value`` (at
+        least 1e-6), ``covers``, which is ``"population"``; with `adjust` also ``adjusted``. Its ``.dp`` has
+        ``provenance``, ``plot``, ``table``, ``statement`` and ``write_*``.
+
+    Raises
+    ------
+    InvalidArgument, InvalidType, MissingArgument
+        If an argument breaks its rule; if groups or rows are not independent; of a ratio, a quantile, a variance,
+        ``n_distinct``, a correlation.
+    NoProvenance
+        If a frame carries no record.
+
+    Notes
+    -----
+    Intervals hold the noise and the chance of who is in the sample, of both sides (``docs/guide/compare.md``). A
+    p-value is the least 1 - confidence whose interval leaves out 0. In one of twenty comparisons of groups that do not
+    differ the p-value is below 0.05, or in fewer.
+
+    Examples
+    --------
+    >>> import dpframe as dpf, polars as pl
+    >>> shop = pl.DataFrame({"variant": ["A"] * 5_000 + ["B"] * 5_000, "bought": ([True] + [False] * 9) * 1_000})
+    >>> test = shop.dp.group_by("variant", keys=["A", "B"]).agg(
+    ...     bought=dpf.proportion("bought"), epsilon=1.0, population=True, ledger=dpf.Ledger(epsilon=1)
+    ... )
+    >>> difference = dpf.compare(test, "B", "A")
+    >>> difference.columns
+    ['statistic', 'effect', 'low', 'high', 'p_value', 'covers']
+    >>> bool(difference["low"][0] < 0 < difference["high"][0])
+    True
+    """
+    checked = checked_confidence(confidence)
+    if not is_one_of(adjust, (None, "holm")):
+        raise InvalidArgument(f'adjust must be "holm" or left out, not {shown(adjust)}.')
+    if second is _MISSING:
+        like, labels, places, names, pairs, words = _of_results(result, first, by, samples)
+        sources = [like, Source.of("earlier", first)]
+    else:
+        if samples is not None:
+            raise InvalidArgument("samples must be left out for two groups of one result. Drop it.")
+        like, labels, places, names, pairs, words = _of_groups(result, first, second, by)
+        sources = [like]
+    level = checked if adjust is None else 1.0 - (1.0 - checked) / (len(places) * len(names))
+    each = [_compared(one, other, level) for one, other in pairs]
+    effect, low, high, p_value = (np.stack(column, axis=1).ravel() for column in zip(*each, strict=True))
+    columns = {"effect": effect, "low": low, "high": high}
+    columns["p_value"] = p_value if adjust is None else _holm(p_value)
+    facts = facts_of("compare", "compare", words, sources, checked)
+    return frame_of(
+        like,
+        labels,
+        np.repeat(places, len(names)),
+        columns,
+        facts,
+        POPULATION,
+        further=("statistic", names),
+        texts={} if adjust is None else {"adjusted": adjust},
+        measures={"effect": {**measure_of(facts), "ends": ENDS}},
+    )
+
+
+Pairs = Sequence[tuple[Estimate, Estimate]]
+Prepared = tuple[Source, list[str], Rows, list[str], Pairs, str]
+
+
+def _of_groups(result: Any, first: Any, second: Any, by: Any) -> Prepared:
+    """The rows of two groups of one result, paired by their other keys."""
+    source = Source.of("result", result)
+    column, own = _checked_by(source, by)
+    unit = source.facts["unit"]
+    if unit["column"] is not None and unit["max_groups"] != 1:
+        raise InvalidArgument(
+            f"groups must be of different units, and one {unit['column']} may be in {unit['max_groups']} of them. "
+            "Release them with max_groups=1."
+        )
+    labels = [name for name in source.labels if name not in own]
+    keys, others = source.tokens([own[0]]), source.tokens(labels)
+    rows = []
+    for argument, key in (("first", first), ("second", second)):
+        token = (None if key is None else same_key(key),)
+        mine = {other: row for row, (known, other) in enumerate(zip(keys, others, strict=True)) if known == token}
+        if not mine:
+            raise InvalidArgument(
+                f"{argument} must be a key of {column}, not {shown(key)}. Name one that was released."
+            )
+        rows.append(mine)
+    common = [other for other in rows[0] if other in rows[1]]
+    if rows[0] == rows[1] or not common:
+        raise InvalidArgument("first and second must be two groups with keys in common. Name two keys of one column.")
+    one, other = (np.array([mine[token] for token in common], dtype=np.int64) for mine in rows)
+    names = _comparable(source)
+    for name in names:
+        if _share_draws(source.form(source.unbiased(name)), one, other):
+            raise InvalidArgument(
+                f"{name} must have noise of its own in each group, and these numbers share it: they are of marginals, "
+                "subtotals or ranges. Release group_by(...) without these."
+            )
+    estimates = [estimate_of(source, name, ASKED, exact=False) for name in names]
+    pairs = [(estimate.at(one), estimate.at(other)) for estimate in estimates]
+    return source, labels, one, names, pairs, f"compare({shown(first)}, {shown(second)})"
+
+
+def _of_results(later: Any, earlier: Any, by: Any, samples: Any) -> Prepared:
+    """The rows of two results, paired by their keys."""
+    if not is_frame(earlier):
+        raise MissingArgument(
+            f'second must be given: the other group, as in dpf.compare(result, {shown(earlier)}, "A"). '
+            "Or compare two results."
+        )
+    if by is not None:
+        raise InvalidArgument("by must be left out for two results, which are compared key by key. Drop it.")
+    sources = Source.of("later", later), Source.of("earlier", earlier)
+    if sources[0].identity == sources[1].identity:
+        raise InvalidArgument(
+            "later and earlier must be two releases, and they are one. Name two of its groups: "
+            "dpf.compare(result, first, second)."
+        )
+    if samples != "different":
+        raise MissingArgument(
+            'samples must be "different" for two results, your word that no unit is in both: the same people in both '
+            "years are not two samples. Without it use dpf.combine."
+        )
+    labels, places, _ = matched(sources, None)
+    names = [name for name in _comparable(sources[0]) if name in sources[1].measures]
+    for name in names:
+        one, other = (source.measures[name] for source in sources)
+        if any(one.get(fact) != other.get(fact) for fact in SAME):
+            raise InvalidArgument(
+                f"{name} must be the same statistic in both results, with the same bounds, and it is not. "
+                "Release both alike."
+            )
+    if not names:
+        raise InvalidArgument("later and earlier must have a statistic of one name in common. Release both alike.")
+    first, second = places["later"], places["earlier"]
+    pairs = [
+        (
+            estimate_of(sources[0], name, ASKED, exact=False).at(first),
+            estimate_of(sources[1], name, ASKED, exact=False).at(second),
+        )
+        for name in names
+    ]
+    return sources[0], labels, first, names, pairs, "compare(later, earlier)"
+
+
+def _checked_by(source: Source, by: Any) -> tuple[str, list[str]]:
+    """The column of the groups, and the label columns that go with it."""
+    if "levels" in source.facts:
+        raise InvalidArgument(
+            "result must be the cells of one table, and this one has subtotals. Release group_by(...) without them."
+        )
+    lefts = {f"{name}_left": [f"{name}_left", f"{name}_right"] for name in _binned(source)}
+    single = [name for name in source.labels if not any(name in ends for ends in lefts.values())]
+    groups = {**{name: [name] for name in single}, **lefts}
+    if by is None and len(groups) != 1:
+        raise MissingArgument(f"by must name the column of the two groups, one of {shown(list(groups))}.")
+    if by is not None and not isinstance(by, str):
+        raise InvalidType(f"by must be the name of one column, not {shown(by)}.")
+    column = next(iter(groups)) if by is None else by if by in groups else f"{by}_left"
+    if column not in groups:
+        raise InvalidArgument(f"by must name the column of the two groups, one of {shown(list(groups))}, not {by!r}.")
+    return column, groups[column]
+
+
+def _binned(source: Source) -> list[str]:
+    return [name for axis in source.facts["cells"] if "bins" in axis for name in axis["columns"]]
+
+
+def _comparable(source: Source) -> list[str]:
+    """The statistics that are compared: all but spreads next to a mean; others are refused by name."""
+    verbs = {name: said["verb"] for name, said in source.measures.items()}
+    beside = any(verb in VERBS for verb in verbs.values())
+    names = [name for name, verb in verbs.items() if not (beside and verb in SPREADS)]
+    for name in names:
+        check_asked(source, name, ASKED)
+    return names
+
+
+def _share_draws(form: Any, one: Rows, other: Rows) -> bool:
+    """Tell whether a draw of noise moves both groups."""
+    parts = (form.top, form.bottom) if isinstance(form, Quotient) else (form,)
+    for part in parts:
+        assert isinstance(part, Linear)
+        for block, weights in part.noise.values():
+            if block.spread is not None or np.intersect1d(weights[one].indices, weights[other].indices).size:
+                return True
+    return False
+
+
+def _compared(one: Estimate, other: Estimate, level: float) -> tuple[Floats, Floats, Floats, Floats]:
+    """The difference, its interval, and its p-value."""
+    effect, middles = one.values - other.values, one.middles - other.middles
+    least, most = one.least - other.most, one.most - other.least
+
+    def interval(confidence: float) -> tuple[Floats, Floats]:
+        (below, above), (lower, upper) = one.reach(confidence), other.reach(confidence)
+        return middles - np.hypot(below, upper), middles + np.hypot(above, lower)
+
+    low, high = interval(level)
+    p_value = _p_values(interval, 1.0 - level)
+    return (
+        effect,
+        np.minimum(np.clip(low, least, most), effect),
+        np.maximum(np.clip(high, least, most), effect),
+        p_value,
+    )
+
+
+def _p_values(interval: Any, own: float) -> Floats:
+    """The least 1 - confidence whose interval leaves out 0: read off between some levels, one of them the caller's.
+
+    Between two levels the distance of 0 from the interval is nearly a straight line in standard normal quantiles.
+    """
+    from scipy.special import ndtr, ndtri
+
+    most = -float(ndtri(LEAST_P / 2.0))
+    scores = np.unique([*np.linspace(1e-3, most, LEVELS), min(-float(ndtri(own / 2.0)), most)])
+    gaps = []
+    for score in scores:
+        low, high = interval(1.0 - 2.0 * float(ndtr(-score)))
+        gaps.append(np.maximum(low, -high))  # above 0 where 0 is left out
+    outside = np.stack(gaps)
+    left_out = outside > 0.0
+    last = np.where(left_out.any(axis=0), left_out.shape[0] - 1 - np.argmax(left_out[::-1], axis=0), 0)
+    after, rows = np.minimum(last + 1, len(scores) - 1), np.arange(outside.shape[1])
+    here, there = outside[last, rows], outside[after, rows]
+    with np.errstate(invalid="ignore"):
+        part = np.where(np.isfinite(there) & (here > there), here / np.where(here > there, here - there, 1.0), 0.0)
+    score = scores[last] + np.clip(part, 0.0, 1.0) * (scores[after] - scores[last])
+    return np.where(left_out.any(axis=0), np.maximum(2.0 * ndtr(-score), LEAST_P), 1.0)
+
+
+def _holm(p_values: Floats) -> Floats:
+    """Holm's (1979) p-values of several tests."""
+    order = np.argsort(p_values, kind="stable")
+    factors = np.arange(p_values.size, 0, -1)
+    raised = np.maximum.accumulate(np.minimum(p_values[order] * factors, 1.0))
+    adjusted = np.empty(p_values.size)
+    adjusted[order] = raised
+    return adjusted
+
+
+def told(p_values: Sequence[float]) -> list[str]:
+    """P-values as tables show them."""
+    return [f"<= {LEAST_P:g}" if value <= LEAST_P else f"{value:.2g}" for value in p_values]

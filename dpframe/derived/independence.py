@@ -1,0 +1,157 @@
+"""A test of whether two columns of a released table are independent, under its noise and the chance of a sample."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframe.derived.linear import Block, Linear
+from dpframe.derived.population import POPULATION, check_asked
+from dpframe.derived.record import facts_of, frame_of, measure_of
+from dpframe.derived.sums_of_noise import Law
+from dpframe.derived.traced import Source
+from dpframe.errors import InvalidArgument
+from dpframe.queries.mixing import uniforms
+
+Floats = NDArray[np.float64]
+
+DRAWS = 1_999
+LEAST_EXPECTED = 0.5  # of a cell
+LEAST_TOTAL = 1.0  # of rows, below which nothing can be told
+TWO = 2  # columns
+ASKED = ".dp.chi2()"
+COUNTS = ("count", "marginals")  # of rows
+CONFIDENCE = 0.95
+
+
+def tested(frame: Any) -> Any:
+    """The statistic of Pearson's test of independence, its p-value, and its degrees of freedom.
+
+    The p-value is the share of `DRAWS` tables at least as far from independence: each is drawn by the fitted margins
+    and gets noise of the same law as the released one. They are numbers that look random (`uniforms`), the same for the
+    same release, so that it always has the same p-value; nothing private depends on them.
+    """
+    source = Source.of("result", frame)
+    name, rows = _counts_of(source)
+    form = source.form(source.unbiased(name))
+    assert isinstance(form, Linear)
+    table = form.at(rows)
+    shape = tuple(axis["size"] for axis in source.facts["cells"])
+    degrees = (shape[0] - 1) * (shape[1] - 1)
+    seed = int(source.facts["sha256"][:15], 16)
+    statistic, p_value = _test(table, shape, seed)
+    facts = facts_of("compare", "chi2", f"chi2({name})", [source], CONFIDENCE)
+    numbers = {"statistic": statistic, "p_value": p_value, "degrees": degrees}
+    columns: dict[str, Any] = {column: np.array([number]) for column, number in numbers.items()}
+    measures = {"statistic": {**measure_of(facts), "ends": ["statistic", "statistic"]}}
+    place = np.zeros(1, dtype=np.int64)
+    return frame_of(source, [], place, columns, facts, POPULATION, measures=measures, covered=False)
+
+
+def _counts_of(source: Source) -> tuple[str, NDArray[np.int64]]:
+    """The counts of a two-way table, and the rows of its cells; refused where they are none of independent units."""
+    axes, unit = source.facts["cells"], source.facts["unit"]
+    if len(axes) != TWO or any(len(axis["columns"]) > 1 for axis in axes) or min(axis["size"] for axis in axes) < TWO:
+        raise InvalidArgument(
+            "chi2 must be asked of a table of two columns with at least two keys each. "
+            "Write group_by(first, second, keys={...}).count(...)."
+        )
+    wanted = COUNTS if unit["column"] is None else ("n_units",)
+    names = [name for name, said in source.measures.items() if said["verb"] in wanted and said["column"] is None]
+    if len(names) != 1 or (unit["column"] is not None and unit["max_groups"] != 1):
+        way = (
+            "Write group_by(...).count(...)."
+            if unit["column"] is None
+            else "Write group_by(...).n_units(max_groups=1, ...)."
+        )
+        raise InvalidArgument(f"chi2 must be asked of counts in which each unit is in one cell. {way}")
+    check_asked(source, names[0], ASKED)
+    levels = source.facts.get("levels") or [{"columns": [column for axis in axes for column in axis["columns"]]}]
+    start = 0
+    for level in levels:
+        if len(level["columns"]) == TWO:
+            return names[0], start + np.arange(axes[0]["size"] * axes[1]["size"])
+        start += level["rows"]
+    raise InvalidArgument("chi2 must be asked of a table of two columns together. Write marginals(..., degree=2).")
+
+
+def _test(table: Linear, shape: tuple[int, ...], seed: int) -> tuple[float, float]:
+    """Pearson's statistic of a noisy table, and its p-value."""
+    counts = table.values.reshape(shape)
+    statistic, expected, total = (each[0] for each in _pearson(counts[None]))
+    if total < LEAST_TOTAL:
+        return float(statistic), 1.0
+    size = int(np.rint(total))
+    drawn = _multinomial(size, (expected / expected.sum()).ravel(), seed) + _noise(table, seed)
+    others, _, _ = _pearson(drawn.reshape(-1, *shape))
+    return float(statistic), float((1 + np.count_nonzero(others >= statistic)) / (DRAWS + 1))
+
+
+def _pearson(tables: Floats) -> tuple[Floats, Floats, Floats]:
+    """The statistics of tables, what independence expects of each cell, and how many there are in all."""
+    rows, columns = (np.maximum(tables.sum(axis=axis, keepdims=True), 0.0) for axis in (2, 1))
+    total = np.maximum(tables.sum(axis=(1, 2)), 0.0)
+    whole = np.sqrt(np.maximum(rows.sum(axis=(1, 2)) * columns.sum(axis=(1, 2)), 1e-300))
+    expected = rows * columns / whole[:, None, None]
+    floor = np.maximum(expected, LEAST_EXPECTED)
+    return ((tables - floor) ** 2 / floor).sum(axis=(1, 2)), expected, total
+
+
+def _multinomial(size: int, shares: Floats, seed: int) -> Floats:
+    """Tables of so many rows by these shares: cell by cell, each binomial given those before."""
+    drawn, left, share = np.zeros((DRAWS, shares.size)), np.full(DRAWS, float(size)), 1.0
+    chances = uniforms((shares.size, DRAWS), seed, 0)
+    for cell, part in enumerate(shares.tolist()):
+        chance = min(max(part / share, 0.0), 1.0) if share > 0.0 else 0.0
+        drawn[:, cell] = _binomial(left, chance, chances[cell]) if cell + 1 < shares.size else left
+        left, share = left - drawn[:, cell], share - part
+    return drawn
+
+
+def _binomial(sizes: Floats, chance: float, uniform: Floats) -> Floats:
+    """Binomial draws by the inverse of their distribution."""
+    from scipy.special import bdtrik, betaincc
+
+    if chance in (0.0, 1.0):
+        return sizes * chance
+    with np.errstate(all="ignore"):
+        above = np.clip(np.nan_to_num(np.ceil(bdtrik(uniform, sizes, chance))), 0.0, sizes)
+        below = np.maximum(above - 1.0, 0.0)
+        at_most = betaincc(below + 1.0, sizes - below, chance)  # the chance of so many or fewer
+        return np.asarray(np.where(at_most >= uniform, below, above))
+
+
+def _noise(table: Linear, seed: int) -> Floats:
+    """Noise of the law of the table's own: of draws, or of the contrasts behind them."""
+    total = np.zeros((DRAWS, table.values.size))
+    for place, (block, weights) in enumerate(table.noise.values(), 1):
+        total += _drawn(block, weights, seed, place)
+    return total
+
+
+def _drawn(block: Block, weights: Any, seed: int, place: int) -> Floats:
+    from scipy.special import ndtri
+
+    if block.spread is not None:
+        assert block.scales is not None
+        matrix = block.spread(weights)
+        return np.asarray(ndtri(uniforms((DRAWS, matrix.shape[1]), seed, place)) * block.scales @ matrix.T)
+    used = np.unique(weights.indices)
+    steps = _steps(block.law, uniforms((DRAWS, used.size), seed, place))
+    return np.asarray((weights[:, used] @ steps.T).T)
+
+
+def _steps(law: Law, uniform: Floats) -> Floats:
+    """Draws of a law by the inverse of its distribution, in the user's units."""
+    from scipy.special import gammainccinv
+
+    tail, scale = np.minimum(uniform, 1.0 - uniform), law.scale / law.grid
+    if law.p == 1.0:
+        size = np.maximum(np.floor(-scale * np.log(tail * (1.0 + np.exp(-1.0 / scale)))), 0.0)
+    elif law.p == 2.0:
+        size = np.rint(np.sqrt(2.0) * scale * np.sqrt(gammainccinv(0.5, 2.0 * tail)))
+    else:
+        size = np.rint(scale * gammainccinv(1.0 / law.p, 2.0 * tail) ** (1.0 / law.p))
+    return np.asarray(np.where(uniform < 0.5, -size, size) * law.grid)

@@ -1,0 +1,409 @@
+"""Intervals of a population: the noise of a release, and the chance of who is in its data, as a sample of more.
+
+How far chance moves a number, and how far noise does, are two independent distances: an interval reaches the root of
+the sum of their squares to either side (Zou and Donner 2008, who call it MOVER). Either alone is exact, or wider than
+it must be; where both matter the interval is a little too wide, since in standard deviations a quantile of a sum lies
+between those of its parts. What is measured, `assurance/population_coverage.py` simulates.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframe.derived.linear import Linear, Moments, Quotient, ends, half_widths
+from dpframe.derived.sums_of_noise import law_of, normal_quantile
+from dpframe.derived.traced import Source
+from dpframe.display.pages import number
+from dpframe.display.possible import HIGH, LOW
+from dpframe.errors import InvalidArgument, is_one_of, shown
+from dpframe.frames import build, foreign
+from dpframe.privacy import PrivacyUnit
+from dpframe.queries.moments import bernstein_variance, centred_variance
+from dpframe.queries.query import ERROR
+from dpframe.queries.samples import SPREADS, check_sample
+from dpframe.release import provenance
+
+Floats = NDArray[np.float64]
+Facts = Mapping[str, Any]
+Reach = tuple[Floats, Floats]  # the distances to the lower and to the upper end of intervals, row by row
+
+TABLE, POPULATION = "table", "population"
+ASKED = "covers='population'"
+BERNSTEIN = 3  # numbers of each group, of a mean and a variance of pure noise
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """A statistic of a population, row by row: its estimate, and its interval at any confidence.
+
+    Parameters
+    ----------
+    values : array
+        The released values.
+    middles : array
+        The values around which intervals lie, which may be beyond what is possible.
+    noise, chance : callable
+        The distances that the noise, and the chance of who is in the sample, reach at a confidence.
+    least, most : float
+        What is possible.
+    told : array of bool
+        Whether anything is known: else the interval holds all that is possible.
+    """
+
+    values: Floats
+    middles: Floats
+    noise: Callable[[float], Reach]
+    chance: Callable[[float], Reach]
+    least: float
+    most: float
+    told: NDArray[np.bool_]
+
+    def reach(self, confidence: float) -> Reach:
+        """The distances from its middles that noise and chance reach together, infinite where nothing is known."""
+        each = zip(self.noise(confidence), self.chance(confidence), strict=True)
+        lower, upper = (np.where(self.told, np.hypot(noise, chance), np.inf) for noise, chance in each)
+        return lower, upper
+
+    def limits(self, confidence: float) -> Reach:
+        """The ends of its intervals, within what is possible."""
+        lower, upper = self.reach(confidence)
+        low, high = np.clip(self.middles - lower, self.least, self.most), self.middles + upper
+        return np.minimum(low, self.values), np.maximum(np.clip(high, self.least, self.most), self.values)
+
+    def at(self, rows: NDArray[np.int64]) -> Estimate:
+        """Some rows, in this order."""
+
+        def chosen(reach: Callable[[float], Reach]) -> Callable[[float], Reach]:
+            def of_rows(confidence: float) -> Reach:
+                low, high = reach(confidence)
+                return low[rows], high[rows]
+
+            return of_rows
+
+        kept = self.values[rows], self.middles[rows], chosen(self.noise), chosen(self.chance)
+        return Estimate(*kept, self.least, self.most, self.told[rows])
+
+
+def estimate_of(source: Source, name: str, asked: str, *, exact: bool = True) -> Estimate:
+    """The estimate that a released statistic is of its population; refused where it is none of independent units.
+
+    `exact` limits of counts and shares cover at least as often as they say. Others cover as often on average, which is
+    what differences need: of two that cover too often they are far too wide.
+    """
+    check_asked(source, name, asked)
+    form, said = source.form(source.unbiased(name)), source.measures[name]
+    if said["verb"] in ("mean", "proportion"):
+        assert isinstance(form, Quotient)
+        return _of_quotient(source, name, form, exact)
+    assert isinstance(form, Linear)
+    values, noise = form.values, _noise_of(form)
+    told = np.ones(values.shape, dtype=np.bool_)
+    if said["verb"] == "sum":
+        lower, upper = said.get("unit_bounds") or said["bounds"]
+        spread = np.sqrt(_squares_of_sum(source, name, form, asked))
+        ends_of = (0.0 if lower >= 0.0 else -math.inf), (0.0 if upper <= 0.0 else math.inf)
+        return Estimate(values, values, noise, lambda confidence: _normal(spread, confidence), *ends_of, told)
+    return Estimate(values, values, noise, lambda confidence: counted(values, confidence, exact), 0.0, math.inf, told)
+
+
+def check_asked(source: Source, name: str, asked: str) -> None:
+    """Refuse a statistic of which no interval for a population is known."""
+    if "stream" in source.facts:
+        raise InvalidArgument(
+            f"{name} must be released by one call for {asked}, and this is a period of a stream. "
+            "Release the period by a call of its own."
+        )
+    check_sample(name, source.measures[name], PrivacyUnit.of_facts(source.facts["unit"]), asked)
+
+
+# Noise ---------------------------------------------------------------------------------------------------------------
+
+
+def _noise_of(form: Linear) -> Callable[[float], Reach]:
+    """The half-widths of its noise, no less in standard deviations than those of a normal variable."""
+    deviations = np.sqrt(form.variances())
+
+    def reach(confidence: float) -> Reach:
+        half = np.maximum(half_widths(form, confidence), normal_quantile(confidence) * deviations)
+        return half, half
+
+    return cache(reach)
+
+
+def _noise_of_quotient(form: Quotient) -> Callable[[float], Reach]:
+    """The distances to the ends of Fieller's set; no less in standard deviations than those of a normal variable."""
+    values = form.values
+    top, both, bottom = Moments.of(form.top, form.bottom).variances
+    with np.errstate(all="ignore"):
+        spread = np.sqrt(np.maximum(top - 2.0 * values * both + values**2 * bottom, 0.0)) / np.abs(form.bottom.values)
+
+    def reach(confidence: float) -> Reach:
+        (low, high), normal = ends(form, confidence), normal_quantile(confidence) * spread
+        return np.maximum(values - low, normal), np.maximum(high - values, normal)
+
+    return cache(reach)
+
+
+# Chance --------------------------------------------------------------------------------------------------------------
+
+
+def counted(counts: Floats, confidence: float, exact: bool) -> Reach:
+    """The distances to the limits of the mean of a Poisson variable that was seen to be so many.
+
+    Exact limits are Garwood's (1936), whose tests are those of the tail of a gamma variable; others lie half a count
+    nearer, and leave out as much as they say on average.
+    """
+    from scipy.special import gammainccinv, gammaincinv
+
+    seen, tail = np.maximum(counts, 0.0), (1.0 - confidence) / 2.0
+    half = 0.0 if exact else 0.5
+    low = np.where(seen > 0.0, gammaincinv(np.maximum(seen + half, 1e-9), tail), 0.0)
+    high = gammainccinv(seen + 1.0 - half, tail)
+    return np.maximum(seen - low, 0.0), np.maximum(high - seen, 0.0)
+
+
+def shared(shares: Floats, sizes: Floats, confidence: float, exact: bool) -> Reach:
+    """The distances to the limits of a chance that was seen as a share of so many.
+
+    Exact limits are those of Clopper and Pearson (1934); others lie half a count nearer (Jeffreys).
+    """
+    from scipy.special import betaincinv
+
+    tail, half = (1.0 - confidence) / 2.0, 0.0 if exact else 0.5
+    hits = shares * sizes
+    misses = sizes - hits
+    low = np.where(hits > 0.0, betaincinv(np.maximum(hits + half, 1e-9), misses + 1.0 - half, tail), 0.0)
+    high = np.where(misses > 0.0, betaincinv(hits + 1.0 - half, np.maximum(misses + half, 1e-9), 1.0 - tail), 1.0)
+    return np.maximum(shares - low, 0.0), np.maximum(high - shares, 0.0)
+
+
+def _normal(spread: Floats, confidence: float) -> Reach:
+    reach = normal_quantile(confidence) * spread
+    return reach, reach
+
+
+def _student(deviations: Floats, sizes: Floats, confidence: float) -> Reach:
+    """The half-widths of means of so many values with these standard deviations."""
+    from scipy.special import stdtrit
+
+    reach = stdtrit(sizes - 1.0, (1.0 + confidence) / 2.0) * deviations / np.sqrt(sizes)
+    return reach, reach
+
+
+def _of_quotient(source: Source, name: str, form: Quotient, exact: bool) -> Estimate:
+    """A mean or a share: the number of values below it is noisy too."""
+    said, sizes = source.measures[name], form.bottom.values
+    is_share = said["verb"] == "proportion"
+    least, most = (0.0, 1.0) if is_share else map(float, said["bounds"])
+    told = sizes >= (1.0 if is_share else 2.0)
+    enough = np.where(told, sizes, 2.0)
+    values = np.clip(build.numbers(source.frame, name), least, most)
+    noise, middles = _noise_of_quotient(form), np.where(told, form.values, values)
+    if is_share:
+        shares = np.clip(np.where(told, form.values, 0.5), 0.0, 1.0)
+        return Estimate(values, middles, noise, lambda c: shared(shares, enough, c, exact), least, most, told)
+    deviations = np.sqrt(variance_of(source, name))
+    return Estimate(values, middles, noise, lambda c: _student(deviations, enough, c), least, most, told)
+
+
+def variance_of(source: Source, name: str) -> Floats:
+    """The variance of the values behind a mean and its noise together: one standard deviation of its noise above it.
+
+    It is read off the squares that the mean, or a `std` of the same values, measured; without either it is the most
+    that the bounds allow.
+    """
+    said = source.measures[name]
+    for one in (said, *_spreads_beside(source, said)):
+        if (found := _read_variance(source, one)) is not None:
+            return found
+    lower, upper = said["bounds"]
+    return np.full(source.rows, (upper - lower) ** 2 / 4.0)
+
+
+def is_bounded_only(source: Source, name: str) -> bool:
+    """Tell whether nothing is known of how far the values of a mean or a sum differ, except their bounds."""
+    said = source.measures[name]
+    if said["verb"] == "mean":
+        return all(_read_variance(source, one) is None for one in (said, *_spreads_beside(source, said)))
+    return said["verb"] == "sum" and "square_totals" not in said
+
+
+def _spreads_beside(source: Source, said: Facts) -> list[Facts]:
+    return [
+        one
+        for one in source.measures.values()
+        if one["verb"] in SPREADS and (one["column"], one["bounds"]) == (said["column"], said["bounds"])
+    ]
+
+
+def _read_variance(source: Source, said: Facts) -> Floats | None:
+    """The variance that a record's totals tell, and one standard deviation of its noise; None where they do not."""
+    if "totals" not in said:
+        return None
+    lower, upper = said["bounds"]
+    half_range = (upper - lower) / 2.0
+    totals = [np.asarray(values, dtype=np.float64) for values in said["totals"]]
+    spreads = [_deviation(source, number) for number in said["statistics"]]
+    if len(totals) == 1 and totals[0].size == BERNSTEIN * source.rows:
+        below, between, above = totals[0].reshape(-1, BERNSTEIN).T
+        reading = bernstein_variance((below, between, above), spreads[0], 1.0, half_range, 1)
+        return reading.values + reading.half_widths
+    if "square_totals" in said:  # of a mean: its centred sum stands first
+        (centred, count), (squares,) = totals, said["square_totals"]
+        of_sum, of_count, of_squares = *spreads, _deviation(source, said["squares"][0])
+    elif len(totals) == BERNSTEIN:  # of a variance: the count stands first
+        (count, centred, squares), (of_count, of_sum, of_squares) = totals, spreads
+    else:
+        return None
+    whole = half_range**2
+    noises = of_count, of_sum, of_squares * whole
+    reading = centred_variance(count, centred, np.asarray(squares) * whole, noises, 1.0, half_range, 1)
+    return reading.values + reading.half_widths
+
+
+def _deviation(source: Source, number: int) -> float:
+    """The standard deviation of the noise of a Total."""
+    statistic = source.facts["statistics"][number]
+    law = law_of(statistic)
+    return math.sqrt(law.variance if law is not None else statistic["variance"])
+
+
+def _squares_of_sum(source: Source, name: str, form: Linear, asked: str) -> Floats:
+    """The sum of squares, by which the sum of a random number of rows varies, and a deviation of its noise more.
+
+    Without it: of values of one sign it is at most the largest bound times the sum; else times their number.
+    """
+    said = source.measures[name]
+    lower, upper = map(float, said.get("unit_bounds") or said["bounds"])
+    most = max(abs(lower), abs(upper))
+    deviations = np.sqrt(form.variances())
+    if lower >= 0.0 or upper <= 0.0:
+        largest = most * (np.abs(form.values) + deviations)
+    else:
+        largest = np.full(form.values.shape, math.inf)
+    if "square_totals" in said:
+        sizes = [np.asarray(values, dtype=np.float64) for values in said["square_totals"]]
+        spread = [
+            np.full(one.size, _deviation(source, number)) for one, number in zip(sizes, said["squares"], strict=True)
+        ]
+        squares, noise = np.concatenate(sizes), np.concatenate(spread)
+        return np.asarray(np.minimum(np.maximum(squares + noise, noise), largest))
+    if np.isfinite(largest).all():
+        return largest
+    units = "unit_bounds" in said
+    for other, one in source.measures.items():
+        counts_all = one["verb"] == ("n_units" if units else "count") and one["column"] in (None, said["column"])
+        if counts_all or (one["verb"] == "n_units" and source.facts["unit"]["column"] is None):
+            count = source.form(source.unbiased(other))
+            assert isinstance(count, Linear)
+            return np.asarray(most**2 * np.maximum(count.values + np.sqrt(count.variances()), 0.0))
+    beside = "n=dpf.n_units()" if units else "population=True"
+    raise InvalidArgument(
+        f"{name} must come with what tells how far its values differ for {asked}. Ask for it with {beside}."
+    )
+
+
+# Results -------------------------------------------------------------------------------------------------------------
+
+
+def is_population(covers: object) -> bool:
+    """Tell which intervals are asked for; refused is what is neither."""
+    if not is_one_of(covers, (TABLE, POPULATION)):
+        raise InvalidArgument(f'covers must be "table" or "population", not {shown(covers)}. Write covers="table".')
+    return covers == POPULATION
+
+
+def intervals_of(frame: Any, facts: Facts, asked: str) -> dict[str, tuple[Floats, Floats, Floats]]:
+    """Of each statistic the values around which its 95% intervals lie, and their ends, in the order of the rows."""
+    source, places = Source.of("result", frame), provenance.checked_numbers(frame, facts)
+    found = {}
+    for name, said in source.measures.items():
+        if said["verb"] in SPREADS and len(source.measures) > 1:
+            continue  # it is there to tell how far values differ
+        estimate = estimate_of(source, name, asked)
+        columns = (estimate.values, *estimate.limits(facts["confidence"]))
+        found[name] = tuple(_in_order(column, places) for column in columns)
+    return found  # type: ignore[return-value]
+
+
+def _in_order(column: Floats, places: Any) -> Floats:
+    """A column in the order of the frame, whose rows stand at these places."""
+    ordered = np.empty_like(column)
+    ordered[places] = column
+    return ordered
+
+
+def errors_of(frame: Any, facts: Facts, *, cells: bool) -> dict[str, list[Any]]:
+    """The errors of a release as `provenance.errors` tells them, with intervals of its population: as columns."""
+    found = intervals_of(frame, facts, ASKED)
+    farther = {name: np.maximum(value - low, high - value) for name, (value, low, high) in found.items()}
+    places = provenance.checked_numbers(frame, facts)
+    if cells:
+        columns = provenance.errors_of_cells(frame, facts, places)
+        for name, (_, low, high) in found.items():
+            columns |= {
+                f"{name}_interval": farther[name].tolist(),
+                name + LOW: low.tolist(),
+                name + HIGH: high.tolist(),
+            }
+        return columns
+    levels = facts.get("levels") or [{"rows": len(frame)}]
+    stops = np.cumsum([level["rows"] for level in levels])
+    told, seen = [], dict.fromkeys(found, 0)
+    for row in provenance.errors(build.reordered(frame, places), facts):
+        if row["column"] in found:
+            level = min(seen[row["column"]], len(levels) - 1)  # ranges have three rows
+            mine = farther[row["column"]][places][stops[level] - levels[level]["rows"] : stops[level]]
+            told.append({**row, "interval": float(mine.max(initial=0.0))})
+            seen[row["column"]] += 1
+    return as_columns(told)
+
+
+def as_columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """Rows, of which there is one, as columns."""
+    return {name: [row[name] for row in rows] for name in rows[0]}
+
+
+def drawn(frame: Any, facts: Facts, words: tuple[Any, Facts, Mapping[str, str]]) -> tuple[Any, dict[str, Any]]:
+    """A frame and its record as charts read them, with intervals of the population.
+
+    `words` are the frame and the record as labels call them, and their names for its columns.
+    """
+    named, said, names = words
+    found = intervals_of(frame, facts, ASKED)
+    columns = {name: build.numbers(named, name) for name in said["columns"]}
+    for name, (value, low, high) in found.items():
+        new = names.get(name, name)
+        columns |= {new + LOW: low, new + HIGH: high, new + ERROR: np.maximum(value - low, high - value)}
+    made = build.beside(named, foreign.labels_of(said), np.arange(len(named)), columns)
+    measures = {names.get(name, name): said["measures"][names.get(name, name)] for name in found}
+    note = "intervals hold the noise and the chance of who is in the data: they are of the population behind it"
+    notes = [*said["notes"], note]
+    return made, {**said, "columns": list(columns), "measures": measures, "notes": notes}
+
+
+def sentences(frame: Any, facts: Facts) -> list[str]:
+    """What a statement says of the population behind a release that was asked for one."""
+    said = []
+    for name, (_, low, high) in intervals_of(frame, facts, "a statement on its population").items():
+        if low.size == 1 and np.isfinite([low[0], high[0]]).all():
+            said.append(
+                f"Of the population whose sample these data are, {name} is between {number(float(low[0]))} and "
+                f"{number(float(high[0]))} in 95 of 100 cases."
+            )
+        else:
+            farther = np.maximum(high - low, 0.0) / 2.0
+            said.append(
+                f"As a sample of a population, whose chance counts as well, {name} has intervals of "
+                f"+-{number(float(farther.min()))} to +-{number(float(farther.max()))}."
+            )
+        if is_bounded_only(Source.of("result", frame), name):
+            said.append(f"How far values of {name} differ was not measured: the most that its bounds allow is taken.")
+    return said

@@ -1,0 +1,61 @@
+"""Which released numbers are of an independent sample of units, so that they tell of the population behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dpframe.errors import InvalidArgument
+from dpframe.privacy import PrivacyUnit
+from dpframe.queries.query import Query
+from dpframe.queries.statistics import Statistic
+from dpframe.queries.statistics.capabilities import Sampled
+
+VERBS = (
+    "count",
+    "sum",
+    "mean",
+    "proportion",
+    "n_units",
+    "marginals",
+)  # whose intervals can hold the chance of a sample
+SPREADS = ("variance", "std")  # which may stand beside them, and tell how far values differ
+NAMED = "a count, sum, mean, proportion or n_units"
+
+
+def of_population(name: str, statistic: Statistic) -> Statistic:
+    """The statistic with what an interval of a population needs of it."""
+    if statistic.verb not in (*VERBS, *SPREADS):
+        raise InvalidArgument(
+            f"population must be left out of a {statistic.verb} ({name}), whose interval for a population nobody knows "
+            "here. Ask for it in a call of its own."
+        )
+    return statistic.of_population() if isinstance(statistic, Sampled) else statistic
+
+
+def check_samples(query: Query, unit: PrivacyUnit) -> None:
+    """Refuse a question whose rows are no independent sample, before anything is charged."""
+    for name, statistic in query.statistics:
+        if statistic.verb in VERBS:
+            check_sample(name, statistic.facts() or {}, unit, "population=True")
+
+
+def check_sample(name: str, said: Mapping[str, Any], unit: PrivacyUnit, asked: str) -> None:
+    """Refuse a statistic, by the facts of its record, that is none of an independent sample of units."""
+    if said["verb"] not in VERBS:
+        raise InvalidArgument(
+            f"{name} must be {NAMED} for {asked}, and it is a {said['verb']}. "
+            "Release the others in a call of their own."
+        )
+    if said.get("weight") is not None:
+        raise InvalidArgument(
+            f"{name} must be of rows that count alike for {asked}, and it has weight={said['weight']!r}. "
+            "Release it without weight."
+        )
+    if unit.column is None or said["verb"] == "n_units" or "unit_bounds" in said or unit.max_rows == 1:
+        return
+    rows = f"up to {unit.max_rows:,} rows" if unit.max_rows else "several rows"
+    raise InvalidArgument(
+        f"{name} must be of independent units for {asked}, and one {unit.column} has {rows} in it. "
+        "Ask for n_units, for a sum with unit_bounds=, or write max_rows=1."
+    )

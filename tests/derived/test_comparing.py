@@ -1,0 +1,332 @@
+"""Comparisons of groups and of releases, intervals of populations, and tests of independence: values and refusals."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import stats
+
+import dpframe as dpf
+from dpframe.derived.comparing import _holm
+from dpframe.derived.independence import _binomial, _multinomial, _steps
+from dpframe.derived.population import counted, shared
+from dpframe.derived.sums_of_noise import Law
+from dpframe.noise import insecure_bits
+from dpframe.queries.mixing import uniforms
+from dpframe.queries.row_functions import squares
+
+CLEAR = 1e6  # epsilon, at which noise moves nothing
+
+
+def _ledger(unit: str | dpf.PrivacyUnit | None = None) -> dpf.Ledger:
+    return dpf.Ledger(epsilon=1e9, delta=0.5, accounting="basic", unit=unit)
+
+
+def _shop(rows: int = 4_000) -> pl.DataFrame:
+    generator = np.random.default_rng(0)
+    variant = np.repeat(["A", "B"], rows // 2)
+    bought = generator.random(rows) < np.where(variant == "B", 0.2, 0.1)
+    return pl.DataFrame({"variant": variant, "bought": bought, "spend": generator.exponential(40.0, rows)})
+
+
+def _test(epsilon: float = CLEAR, shop: pl.DataFrame | None = None, **more):
+    asked = {
+        "n": dpf.count(),
+        "p": dpf.proportion("bought"),
+        "m": dpf.mean("spend", bounds=(0, 500)),
+        "s": dpf.sum("spend", bounds=(0, 500)),
+    }
+    by = (_shop() if shop is None else shop).dp.group_by("variant", keys=["A", "B"])
+    return by.agg(asked, **{"epsilon": epsilon, "population": True, "ledger": _ledger(), **more})
+
+
+@pytest.fixture(scope="module")
+def clear():
+    return _test()
+
+
+@pytest.mark.parametrize("law", ["laplace", "gaussian"])
+def test_without_noise_intervals_are_those_of_textbooks(law):
+    shop = _shop()
+    errors = _test(mechanism=law, **({"delta": 1e-6} if law == "gaussian" else {})).dp.errors(
+        cells=True, covers="population"
+    )
+    groups = shop.partition_by("variant", maintain_order=True)
+    for row, group in zip(errors.iter_rows(named=True), groups, strict=True):
+        n, hits, spend = len(group), int(group["bought"].sum()), group["spend"].to_numpy()
+        garwood = stats.chi2.ppf(0.025, 2 * n) / 2, stats.chi2.ppf(0.975, 2 * n + 2) / 2
+        assert (row["n_low"], row["n_high"]) == pytest.approx(garwood, rel=1e-4)
+        pearson = stats.binomtest(hits, n).proportion_ci(method="exact")
+        assert (row["p_low"], row["p_high"]) == pytest.approx(tuple(pearson), rel=1e-3)
+        half = stats.t.ppf(0.975, n - 1) * spend.std(ddof=1) / np.sqrt(n)
+        assert (row["m_low"], row["m_high"]) == pytest.approx((spend.mean() - half, spend.mean() + half), rel=1e-3)
+        half = stats.norm.ppf(0.975) * np.sqrt((spend**2).sum())
+        assert (row["s_low"], row["s_high"]) == pytest.approx((spend.sum() - half, spend.sum() + half), rel=1e-3)
+
+
+def test_intervals_of_a_population_hold_the_noise():
+    result = _test(0.1, denoise=None)  # where chance is far smaller
+    table, people = (result.dp.errors(covers=covers)["interval"].to_list() for covers in ("table", "population"))
+    assert all(wide > 0.9 * narrow for wide, narrow in zip(people, table, strict=True)), (table, people)
+
+
+def test_differences_are_first_minus_second(clear):
+    found = dpf.compare(clear, "B", "A")
+    back = dpf.compare(clear, "A", "B")
+    assert found.columns == ["statistic", "effect", "low", "high", "p_value", "covers"]
+    assert found["statistic"].to_list() == ["n", "p", "m", "s"]
+    assert set(found["covers"]) == {"population"}
+    assert found["effect"].to_list() == pytest.approx([-value for value in back["effect"]])
+    assert found["low"].to_list() == pytest.approx([-value for value in back["high"]])
+    assert found["p_value"].to_list() == pytest.approx(back["p_value"].to_list())
+    shop = _shop()
+    means = [shop.filter(variant=group)["spend"].mean() for group in ("B", "A")]
+    mean = found.filter(statistic="m")
+    welch = stats.ttest_ind(*(shop.filter(variant=group)["spend"] for group in ("B", "A")), equal_var=False)
+    assert mean["effect"][0] == pytest.approx(means[0] - means[1], abs=1e-3)
+    assert mean["p_value"][0] == pytest.approx(welch.pvalue, rel=0.03)
+    assert found.filter(statistic="p")["p_value"][0] == 1e-6
+
+
+@pytest.mark.parametrize("confidence", [0.5, 0.95, pytest.param(0.9, marks=pytest.mark.slow), 0.999])
+@pytest.mark.parametrize("epsilon", [5.0, pytest.param(0.3, marks=pytest.mark.slow), CLEAR])
+def test_p_values_agree_with_intervals(confidence, epsilon):
+    with insecure_bits(5):  # one of two thousand comparisons lies at the edge
+        found = dpf.compare(_test(epsilon), "B", "A", confidence=confidence)
+    for row in found.iter_rows(named=True):
+        outside = row["low"] > 0.0 or row["high"] < 0.0
+        assert outside == (row["p_value"] < 1.0 - confidence), row
+        assert row["low"] <= row["effect"] <= row["high"]
+
+
+def test_two_results_of_different_people():
+    rows = _shop()
+    later, earlier = (frame.dp.count(epsilon=5.0, ledger=_ledger()) for frame in (rows, rows.head(3_000)))
+    found = dpf.compare(later, earlier, samples="different")
+    assert found["effect"][0] == later["count"][0] - earlier["count"][0]
+    assert found.dp.provenance["kind"] == "compare"
+    assert len(found.dp.provenance["of"]) == 2
+    assert found["p_value"][0] == 1e-6
+
+
+def test_other_keys_are_kept_and_libraries_too():
+    rows = _shop().with_columns(month=pl.int_range(pl.len()) % 3)
+    for frame in (rows, rows.to_pandas()):
+        keys = {"variant": ["A", "B"], "month": [0, 1, 2]}
+        result = frame.dp.group_by("variant", "month", keys=keys).count(epsilon=5.0, ledger=_ledger())
+        with pytest.raises(dpf.MissingArgument, match=r"by must name the column of the two groups"):
+            dpf.compare(result, "B", "A")
+        found = dpf.compare(result, "B", "A", by="variant")
+        assert list(found.columns) == ["month", "statistic", "effect", "low", "high", "p_value", "covers"]
+        assert list(found["month"]) == [0, 1, 2]
+        assert isinstance(found, pd.DataFrame) == isinstance(frame, pd.DataFrame)
+
+
+def test_holm_widens_intervals_and_raises_p_values(clear):
+    plain, adjusted = (dpf.compare(clear, "B", "A", adjust=adjust) for adjust in (None, "holm"))
+    assert adjusted.columns == [*plain.columns, "adjusted"]
+    assert set(adjusted["adjusted"]) == {"holm"}
+    assert (adjusted["low"] <= plain["low"]).all()
+    assert (adjusted["p_value"] >= plain["p_value"]).all()
+    assert _holm(np.array([0.01, 0.04, 0.03, 0.005])).tolist() == pytest.approx([0.03, 0.06, 0.06, 0.02])
+
+
+def test_comparisons_are_shown_and_written(clear, tmp_path):
+    found = dpf.compare(clear, "B", "A")
+    assert "| p |" in found.dp.table("markdown")
+    assert "chance of who is in the data" in found.dp.statement()
+    found.dp.write_parquet(tmp_path / "found.parquet")
+    again = dpf.read_parquet(tmp_path / "found.parquet")
+    assert again.dp.provenance["cost"]["epsilon"] == 0.0
+    assert again.equals(found)
+    found.dp.write_html(tmp_path / "found.html", charts=False)
+    assert found.dp.plot().to_dict()["title"]
+    assert clear.dp.plot(covers="population").to_dict()["title"]
+    assert "sample of a population" in clear.dp.statement()
+
+
+REFUSED = [
+    (lambda: dpf.quantile("spend", q=0.5, bounds=(0, 500)), "quantile"),
+    (lambda: dpf.ratio("spend", "bought", bounds={"spend": (0, 9), "bought": (0, 1)}), "ratio"),
+    (lambda: dpf.variance("spend", bounds=(0, 500)), "variance"),
+    (lambda: dpf.n_distinct("spend"), "n_distinct"),
+]
+
+
+@pytest.mark.parametrize(("asked", "verb"), REFUSED)
+def test_other_statistics_are_refused_by_name(asked, verb):
+    result = _shop().dp.group_by("variant", keys=["A", "B"]).agg(x=asked(), epsilon=1.0, ledger=_ledger())
+    with pytest.raises(dpf.InvalidArgument, match=rf"x must be a count, .* and it is a {verb}"):
+        dpf.compare(result, "B", "A")
+
+
+def _visits() -> pl.DataFrame:
+    return pl.DataFrame({"person": [1, 1, 2, 3] * 50, "ward": ["A", "B", "B", "A"] * 50, "cost": [5.0] * 200})
+
+
+def test_rows_that_are_no_sample_are_refused_before_a_charge():
+    ledger = _ledger("person")
+    by = _visits().dp.group_by("ward", keys=["A", "B"])
+    with pytest.raises(dpf.InvalidArgument, match=r"one person has up to 3 rows in it"):
+        by.count(epsilon=1.0, max_rows=3, population=True, ledger=ledger)
+    with pytest.raises(dpf.InvalidArgument, match=r"population must be left out of a quantile"):
+        by.agg(x=dpf.quantile("cost", q=0.5, bounds=(0, 9)), epsilon=1.0, population=True, ledger=ledger)
+    with pytest.raises(dpf.InvalidArgument, match=r"missing must be 'drop'"):
+        by.mean("cost", bounds=(0, 9), missing="midpoint", epsilon=1.0, max_rows=1, population=True, ledger=ledger)
+    assert not len(ledger.to_frame())
+    result = by.count(epsilon=1.0, max_rows=3, max_groups=1, ledger=ledger)
+    with pytest.raises(dpf.InvalidArgument, match=r"n_units, for a sum with unit_bounds=, or write max_rows=1"):
+        result.dp.errors(covers="population")
+    people = by.n_units(epsilon=1.0, max_groups=2, population=True, ledger=ledger)
+    assert people.dp.provenance["population"] is True
+    assert people.dp.errors(covers="population")["interval"][0] > people.dp.errors()["interval"][0]
+    with pytest.raises(dpf.InvalidArgument, match=r"one person may be in 2 of them. Release them with max_groups=1"):
+        dpf.compare(people, "A", "B")
+    alone = by.n_units(epsilon=1.0, max_groups=1, ledger=ledger)
+    assert len(dpf.compare(alone, "A", "B")) == 1
+
+
+def test_independence_is_never_assumed():
+    one, other = (_shop().dp.count(epsilon=1.0, ledger=_ledger()) for _ in range(2))
+    with pytest.raises(dpf.MissingArgument, match=r"the same people in both years are not two samples"):
+        dpf.compare(one, other)
+    with pytest.raises(dpf.InvalidArgument, match=r"two releases, and they are one"):
+        dpf.compare(one, one, samples="different")
+    groups = _test(1.0)
+    with pytest.raises(dpf.InvalidArgument, match=r"samples must be left out"):
+        dpf.compare(groups, "B", "A", samples="different")
+    with pytest.raises(dpf.InvalidArgument, match=r"first must be a key of variant, not 'C'"):
+        dpf.compare(groups, "C", "A")
+    with pytest.raises(dpf.InvalidArgument, match=r"adjust must be"):
+        dpf.compare(groups, "B", "A", adjust="bonferroni")
+    with pytest.raises(dpf.InvalidArgument, match=r"covers must be"):
+        groups.dp.errors(covers="people")
+
+
+def test_numbers_that_share_noise_are_refused():
+    rows = _shop()
+    cube = rows.dp.group_by("variant", "bought", keys={"variant": ["A", "B"], "bought": [True, False]})
+    with pytest.raises(dpf.InvalidArgument, match=r"this one has subtotals"):
+        dpf.compare(cube.count(epsilon=1.0, cube=True, ledger=_ledger()), "B", "A", by="variant")
+    bins = rows.dp.histogram("spend", bins=range(0, 513, 8), ranges=True, epsilon=1.0, ledger=_ledger())
+    with pytest.raises(dpf.InvalidArgument):
+        dpf.compare(bins, 0, 8, by="spend")
+    plain = rows.dp.histogram("spend", bins=[0, 10, 20, 30, 500], epsilon=1.0, ledger=_ledger())
+    assert dpf.compare(plain, 0, 10, by="spend_left").columns[0] == "statistic"
+
+
+def test_bounds_stand_in_for_squares_that_nobody_measured():
+    rows = _shop()
+    plain = rows.dp.agg(
+        m=dpf.mean("spend", bounds=(0, 500)), s=dpf.sum("spend", bounds=(0, 500)), epsilon=CLEAR, ledger=_ledger()
+    )
+    errors = plain.dp.errors(covers="population")["interval"].to_list()
+    n, total = len(rows), float(rows["spend"].sum())
+    assert errors[0] == pytest.approx(1.96 * 250.0 / np.sqrt(n), rel=0.01)
+    assert errors[1] == pytest.approx(1.96 * np.sqrt(500.0 * total), rel=0.01)
+    beside = {"m": dpf.mean("spend", bounds=(0, 500)), "spread": dpf.std("spend", bounds=(0, 500))}
+    helped = rows.dp.agg(beside, epsilon=CLEAR, ledger=_ledger()).dp.errors(covers="population")
+    assert helped["column"].to_list() == ["m"]
+    assert helped["interval"][0] == pytest.approx(1.96 * float(rows["spend"].std()) / np.sqrt(n), rel=0.01)
+    signed = rows.dp.sum("spend", bounds=(-500, 500), epsilon=CLEAR, ledger=_ledger())
+    with pytest.raises(dpf.InvalidArgument, match=r"Ask for it with population=True"):
+        signed.dp.errors(covers="population")
+
+
+def test_the_plan_says_what_squares_cost():
+    by = _shop().dp.group_by("variant", keys=["A", "B"]).preview
+    release = {"epsilon": 1.0, "ledger": _ledger(), "checks": False}
+    takes = [
+        [part.share for part in by.sum("spend", bounds=(0, 500), **release, **more).parts]
+        for more in ({}, {"population": True})
+    ]
+    assert takes == [[1.0], [0.8, 0.2]]
+    plan = by.mean("spend", bounds=(0, 500), mechanism="laplace", population=True, **release)
+    assert [part.total.describe() for part in plan.parts] == ["Bernstein sums of spend"]
+    assert "taken as a sample" in str(plan)
+
+
+def test_squares_are_exact():
+    row = squares("x", (-3.0, 2.0))
+    values = np.array([-3.0, 2.0, 0.5, np.nan, 9.0])
+    steps = row.steps(values)
+    assert (steps[~np.isnan(steps)] * row.grid).tolist() == pytest.approx([9.0, 4.0, 0.25, 4.0], abs=1e-7)
+    assert row.reach[1] * row.grid == pytest.approx(9.0)
+
+
+def test_two_way_tables_are_tested():
+    generator = np.random.default_rng(1)
+    apart = pl.DataFrame({"a": np.repeat([0, 1], 2_000), "b": generator.integers(0, 2, 4_000)})
+    together = apart.with_columns(b=pl.when(pl.int_range(4_000) % 4 == 0).then(pl.col("a")).otherwise(pl.col("b")))
+    keys = {"a": [0, 1], "b": [0, 1]}
+    release = {"epsilon": 5.0, "ledger": _ledger()}
+    found = together.dp.group_by("a", "b", keys=keys).count(**release).dp.chi2()
+    assert found.columns == ["statistic", "p_value", "degrees"]
+    assert (found["p_value"][0], found["degrees"][0]) == (1 / 2_000, 1)
+    table = apart.dp.group_by("a", "b", keys=keys).count(epsilon=CLEAR, ledger=_ledger())
+    plain = stats.chi2_contingency(table["count"].to_numpy().reshape(2, 2), correction=False)
+    mine = table.dp.chi2()
+    assert mine["statistic"][0] == pytest.approx(plain.statistic)
+    assert mine["p_value"][0] == pytest.approx(plain.pvalue, abs=0.05)
+    assert mine["p_value"][0] == table.dp.chi2()["p_value"][0]
+    assert "degrees of freedom" in mine.dp.statement()
+    with pytest.raises(dpf.InvalidArgument, match=r"chi2 is a test"):
+        mine.dp.plot()
+    for more in ({"cube": True}, {"rollup": True}):
+        result = apart.dp.group_by("a", "b", keys=keys).count(epsilon=CLEAR, ledger=_ledger(), **more)
+        assert result.dp.chi2()["statistic"][0] == pytest.approx(plain.statistic)
+
+
+def test_tables_that_cannot_be_tested_are_refused():
+    rows = _visits().with_columns(sex=pl.Series([0, 1] * 100))
+    keys = {"ward": ["A", "B"], "sex": [0, 1]}
+    with pytest.raises(dpf.InvalidArgument, match=r"two columns with at least two keys"):
+        rows.dp.group_by("ward", keys=["A", "B"]).count(epsilon=1.0, ledger=_ledger()).dp.chi2()
+    people = {"epsilon": 1.0, "ledger": _ledger("person")}
+    with pytest.raises(dpf.InvalidArgument, match=r"each unit is in one cell"):
+        rows.dp.group_by("ward", "sex", keys=keys).n_units(max_groups=2, **people).dp.chi2()
+    with pytest.raises(dpf.InvalidArgument, match=r"each unit is in one cell"):
+        rows.dp.group_by("ward", "sex", keys=keys).count(max_rows=1, max_groups=1, **people).dp.chi2()
+    few = rows.head(0).dp.group_by("ward", "sex", keys=keys).n_units(max_groups=1, **{**people, "epsilon": CLEAR})
+    assert few.dp.chi2()["p_value"][0] == 1.0
+    adjusted = rows.dp.group_by("ward", "sex", keys=keys).count(epsilon=1.0, keep_noisy=False, ledger=_ledger())
+    with pytest.raises(dpf.InvalidArgument, match=r"adjusted"):
+        adjusted.dp.chi2()
+
+
+def test_drawn_tables_and_noise_have_their_laws():
+    # fixed numbers: no false alarm
+    drawn = _multinomial(100, np.array([0.2, 0.5, 0.3]), 7)
+    assert (drawn.sum(axis=1) == 100).all()
+    assert drawn.mean(axis=0) == pytest.approx([20, 50, 30], abs=0.5)
+    assert drawn.var(axis=0) == pytest.approx([16, 25, 21], rel=0.1)
+    sizes = np.full(4_000, 12.0)
+    ones = _binomial(sizes, 0.3, uniforms((4_000,), 3))
+    assert stats.kstest(uniforms((20_000,), 5), "uniform").pvalue > 1e-3
+    assert np.bincount(ones.astype(int), minlength=13)[:7] / 4_000 == pytest.approx(
+        stats.binom.pmf(range(7), 12, 0.3), abs=0.02
+    )
+    for law in (Law(1.0, 3.0, 1.0), Law(2.0, 5.0, 0.5), Law(3.0, 4.0, 1.0)):
+        steps = _steps(law, uniforms((100_000,), 11))
+        assert steps.mean() == pytest.approx(0.0, abs=0.1)
+        assert steps.var() == pytest.approx(law.variance, rel=0.02)
+
+
+def test_exact_limits_are_wider_than_those_of_differences():
+    counts, sizes = np.array([0.0, 1.0, 7.5, 400.0]), np.full(4, 500.0)
+    for exact, other in (
+        (counted(counts, 0.95, True), counted(counts, 0.95, False)),
+        (shared(counts / sizes, sizes, 0.95, True), shared(counts / sizes, sizes, 0.95, False)),
+    ):
+        assert all((wide >= narrow).all() for wide, narrow in zip(exact, other, strict=True))
+
+
+def test_stored_answers_tell_population_apart(tmp_path):
+    ledger = dpf.Ledger(path=tmp_path / "people.ledger", epsilon=3.0)
+    rows, asked = _shop(), {"epsilon": 1.0, "label": "n", "snapshot": "1", "ledger": ledger}
+    first = rows.dp.count(**asked)
+    assert rows.dp.count(**asked).equals(first)
+    with pytest.raises(dpf.InvalidArgument):
+        rows.dp.count(**asked, population=True)

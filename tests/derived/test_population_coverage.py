@@ -1,0 +1,47 @@
+"""Intervals of a population cover, and tests of equal groups err rarely: ``assurance.population_coverage``, a share."""
+
+from __future__ import annotations
+
+import pytest
+from scipy.stats import binom
+
+from assurance.population_coverage import EPSILONS, LAWS, STATISTICS, covered, tables
+from tests.covering import Covered
+
+ALARM = 1e-6 / 100  # of all tests here together
+LEAST = 0.93  # of intervals
+SIZE = 0.055  # of tests at 5%, with what whole steps move
+
+
+def too_often(found: Covered, rate: float) -> bool:
+    """Tell whether so many misses have a chance below the alarm where each has at most this rate."""
+    return bool(binom.sf(found.misses - 1, found.samples, rate) < ALARM)
+
+
+def test_equal_groups_rarely_differ():
+    for held, apart in covered("Laplace", 1.0, 300, 400, seed=1):
+        assert not too_often(held, 1.0 - LEAST), held
+        assert not too_often(apart, 1.0 - LEAST), apart
+
+
+def test_intervals_are_not_far_too_wide():
+    for held, _ in covered("Gaussian", 10.0, 300, 1_000, seed=2):
+        assert binom.cdf(held.misses, held.samples, 0.012) > ALARM or held.misses > 0, held
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rows", [30, 3_000])
+@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("law", LAWS)
+def test_every_statistic_covers(law, epsilon, rows):
+    found = list(covered(law, epsilon, rows, 300, seed=3))
+    assert len(found) == len(STATISTICS)
+    for held, apart in found:
+        assert not too_often(held, 1.0 - LEAST), held
+        assert not too_often(apart, 1.0 - LEAST), apart
+
+
+@pytest.mark.parametrize("contrasts", [False, True])
+def test_independent_columns_rarely_seem_dependent(contrasts):
+    found = tables(1.0, 1_000, 60, seed=4, contrasts=contrasts)
+    assert not too_often(found, SIZE), found
