@@ -29,8 +29,7 @@ from dpframe.errors import (
     WeakPrivacyWarning,
     WrongDtype,
 )
-from dpframe.frames.build import read_parquet
-from dpframe.frames.marks import public
+from dpframe.frames.build import public, read_parquet
 from dpframe.ledger.ambient import default_ledger, set_default_ledger
 from dpframe.ledger.ledger import Ledger
 from dpframe.mechanisms.baselines import (

@@ -165,7 +165,7 @@ def plus(spent: Amount, amount: Amount) -> Amount:
         raise LedgerError("amount must be Fractions of Python integers. Nothing was charged.")
     if not all(map(operator.ge, total, spent or (0,) * len(total))):
         raise LedgerError("amount must not lower the total: what was spent is never refunded. Nothing was charged.")
-    if any(_bits(coordinate) > LONGEST for coordinate in total):
+    if any(part.bit_length() > LONGEST for sum_ in total for part in (sum_.numerator, sum_.denominator)):
         raise LedgerError(
             "amount must not bring the exact total to more than 39,000 digits. Nothing was charged. "
             "Write costs that are decimals or have one denominator."
@@ -284,23 +284,19 @@ def _read(argument: str, value: object, way_out: str, *, typed: bool, longest: i
         ratio = _ratio(value, typed=typed)
         if isinstance(ratio, float):
             return ratio
-        return _fraction(*ratio, longest)
+        numerator, denominator = ratio  # their length is looked at first, for reducing takes the square of that
+        if longest is None:
+            too_long = abs(numerator) > MOST or abs(denominator) > MOST
+        else:
+            too_long = max(numerator.bit_length(), denominator.bit_length()) > longest
+        if too_long:
+            raise _TooLong
+        return Fraction(numerator, denominator)
     except _TooLong:
         words = f"a number of at most {MOST_DIGITS:,} digits"
         raise InvalidArgument(f"{argument} must be {words}, not {shown(value)}. Round it.") from None
     except (TypeError, AttributeError, ValueError, ArithmeticError):  # a class of the caller's that says it is a number
         raise InvalidType(f"{argument} must be a number, not {shown(value, kind=True)}.{way_out}") from None
-
-
-def _fraction(numerator: int, denominator: int, longest: int | None) -> Fraction:
-    """Both parts as one Fraction; its length is looked at first, for reducing it takes the square of that."""
-    if longest is None:
-        too_long = abs(numerator) > MOST or abs(denominator) > MOST
-    else:
-        too_long = max(numerator.bit_length(), denominator.bit_length()) > longest
-    if too_long:
-        raise _TooLong
-    return Fraction(numerator, denominator)
 
 
 def _ratio(value: Any, *, typed: bool) -> tuple[int, int] | float:
@@ -356,7 +352,3 @@ def _ratio_of_decimal(value: Decimal) -> tuple[int, int] | float:
 def _as_typed(value: Fraction) -> float | None:
     number = nearest(value)
     return number if math.isfinite(number) and Fraction(repr(number)) == value else None
-
-
-def _bits(value: Fraction) -> int:
-    return max(value.numerator.bit_length(), value.denominator.bit_length())

@@ -1,6 +1,7 @@
 """How much code a release runs and how it is cut: figures of one traced call, and counts of the source.
 
     python -m tests.path        # the figures of today, beside what the test holds and where they shall go
+    python -m tests.path --page # the files of a release in CONTRIBUTING.md, made anew
 
 A traced figure counts calls of functions of dpframe in a fresh process, without lambdas, comprehensions and modules;
 of Python 3.11, since later ones have no calls for comprehensions. What the call needs is imported before by another
@@ -23,7 +24,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from tests.floors import ROOMS, ROOT
+from tests.floors import CONTRIBUTING, ROOMS, ROOT
 
 PACKAGE = ROOT / "dpframe"
 UNNAMED = {"<lambda>", "<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>", "<module>"}
@@ -34,6 +35,7 @@ COLUMNS = {  # cells of very different sizes, so that no noise changes which way
     "ward": ["ABC"[0 if i % 100 else i % 3] for i in NUMBERS],
 }
 FIGURES = ("files", "functions", "turns")
+BEGIN, END = "<!-- path: python -m tests.path --page -->\n", "<!-- end of path -->\n"
 
 # What is counted: what the test allows, and where it shall go. Other rows, bins and noise change the path by a few.
 HELD: dict[str, tuple[float, float]] = {
@@ -55,21 +57,44 @@ HELD: dict[str, tuple[float, float]] = {
     "files of streams": (11, 7),
     "rooms of streams": (6, 1),
 }
-AT_LEAST: dict[str, tuple[float, float]] = {"lines of the median file": (150, 180)}
+AT_LEAST: dict[str, tuple[float, float]] = {"lines of the median file": (155, 180)}
 
 
 def traced() -> dict[str, float]:
     """The figures of the two calls, each of a process of its own."""
     figures: dict[str, float] = {}
     for name in ("histogram", "agg of three", "agg of three, checked"):
-        done = subprocess.run(
-            [sys.executable, "-m", "tests.path", "--trace", name], cwd=ROOT, check=True, capture_output=True, text=True
-        )
-        for when, calls in json.loads(done.stdout).items():
+        for when, calls in called(name).items():
             floors = [floor_of(file) for file, _ in calls]
             counts = (len({file for file, _ in calls}), len(set(map(tuple, calls))), _turns(floors))
             figures |= {f"{name}, {when}: {what}": count for what, count in zip(FIGURES, counts, strict=True)}
     return figures
+
+
+def called(name: str) -> dict[str, list[list[str]]]:
+    """The files and functions that a question calls, one after the other, in a process of its own."""
+    command = [sys.executable, "-m", "tests.path", "--trace", name]
+    done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
+    return dict(json.loads(done.stdout))
+
+
+def with_path(text: str) -> str:
+    """A page with the files that a histogram visits between its two marks, room after room as they are first met."""
+    rooms: dict[str, dict[str, None]] = {}
+    for file, _ in called("histogram")["cold"]:
+        rooms.setdefault(Path(file).parts[0], {})[file] = None
+    lines = [f"{file:<32} {_said(file)}".rstrip() + "\n" for files in rooms.values() for file in files]
+    before, rest = text.split(BEGIN)
+    return f"{before}{BEGIN}{''.join(['```', chr(10), *lines, '```', chr(10)])}{END}{rest.split(END)[1]}"
+
+
+def _said(file: str) -> str:
+    """The beginning of what a file says of itself, as far as it fits the line."""
+    said = ast.get_docstring(ast.parse((PACKAGE / file).read_text(encoding="utf-8"))) or ""
+    first = " ".join(said.split("\n\n")[0].split()).rstrip(".")
+    while len(first) > 84 and (shorter := max(first.rfind(mark) for mark in (": ", "; ", ", ", ". "))) > 0:
+        first = first[:shorter]
+    return first
 
 
 def floor_of(file: str) -> float:
@@ -178,6 +203,8 @@ def made_of(classes: list[ast.ClassDef], base: str) -> list[ast.ClassDef]:
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--trace"]:
         print(json.dumps(_trace(sys.argv[2])))
+    elif sys.argv[1:] == ["--page"]:
+        CONTRIBUTING.write_text(with_path(CONTRIBUTING.read_text(encoding="utf-8")), encoding="utf-8")
     else:
         for what, figure in {**traced(), **counted()}.items():
             held, goal = {**HELD, **AT_LEAST}.get(what, ("-", "-"))

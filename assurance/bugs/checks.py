@@ -93,7 +93,7 @@ CHECKS = (
     bug(
         "checks",
         "a call that says nothing is known by its noise with checks",
-        "facts.facts_of",
+        "release.facts.facts_of",
         "list(plan.known_by or plan.noises)",
         "list(plan.noises)",
         STORED,

@@ -18,8 +18,8 @@ EXACT = (
         "exact",
         "a Fraction passes the door with the parts that it has",
         "exact._read",
-        "        return _fraction(*ratio, longest)",
-        "        return value if isinstance(value, Fraction) else _fraction(*ratio, longest)",
+        "        return Fraction(numerator, denominator)\n",
+        "        return value if isinstance(value, Fraction) else Fraction(numerator, denominator)\n",
         DOOR,
     ),
     bug(
@@ -65,7 +65,7 @@ EXACT = (
     bug(
         "exact",
         "a price of any number of digits",
-        "_fraction",
+        "exact._read",
         "        too_long = abs(numerator) > MOST or abs(denominator) > MOST",
         "        too_long = False",
         "test_exact.py::test_98_a_number_of_too_many_digits_is_refused_at_once",
@@ -97,7 +97,7 @@ EXACT = (
     bug(
         "exact",
         "a mechanism keeps the numbers that it was given",
-        "checks.length",
+        "contract.length",
         "    return int(number) if is_whole(value) else up(number)",
         "    return value",
         "test_exact.py::test_91_calibrations_of_any_number_are_those_of_the_plain_one",

@@ -247,7 +247,7 @@ STATED = (
         "stated",
         "a public mark that keeps the record of what was changed",
         "public",
-        "if name != build.RECORD} | {MARK: True}",
+        "if name != RECORD} | {MARK: True}",
         "if name}",
         "test_marks.py::test_a_mark_takes_the_place_of_a_record",
     ),

@@ -531,7 +531,7 @@ STATISTICS = (
     bug(
         "statistics",
         "no interval for sums of draws that are nearly always 0",
-        "sum_intervals.sum_interval",
+        "fieller.sum_interval",
         "if of_one_draw <= 0.0:",
         "if of_one_draw < 0.0:",
         f"{SUMS_OF_BINS}::test_sums_of_many_small_whole_draws_have_an_interval",
@@ -572,7 +572,7 @@ STATISTICS = (
     bug(
         "statistics",
         "functions of rows taken for ones where a unit has several rows in a cell",
-        "weights._values",
+        "weights.values_of",
         "    if line.name is None:",
         '    if line.name is None or line.name.startswith("row"):',
         "test_block_units.py::test_units_of_few_rows",

@@ -71,10 +71,10 @@ UNITS = (
     ),
     bug(
         "units",
-        "weighted totals of many rows rounded away from zero",
-        "_truncated",
-        "(values.cast(pl.Float64) * (weight * grid_of(total))).cast(",
-        "(values.cast(pl.Float64) * (weight * grid_of(total)) + 0.99).floor().cast(",
+        "rows that share a pair weighed by themselves as well",
+        "weights.bounded",
+        "    alone[sharing] = 0.0",
+        "    alone[sharing] *= 1.0",
         "test_totals.py::test_few_rows_give_the_integers_that_many_give",
     ),
     bug(

@@ -10,7 +10,7 @@ from dpframe.display.statements import is_pairs
 from dpframe.errors import InvalidArgument, shown
 from dpframe.errors.tracebacks import trimmed
 from dpframe.frames import build, changes, foreign
-from dpframe.frames.marks import public
+from dpframe.frames.build import public
 from dpframe.release import provenance
 
 Labels = Mapping[str, Mapping[str, Any]]  # {"columns": {name: word}, "values": {column: {key: word}}}

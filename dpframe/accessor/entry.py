@@ -13,8 +13,8 @@ from dpframe.accessor.released_frame import ReleasedFrame
 from dpframe.errors import InvalidArgument
 from dpframe.errors.tracebacks import trimmed
 from dpframe.frames import build, foreign
+from dpframe.frames.build import is_public
 from dpframe.frames.kinds import Library, checked_frame
-from dpframe.frames.marks import is_public
 
 if TYPE_CHECKING:
     from dpframe.frames.kinds import PandasFrame, PolarsFrame, PolarsLazyFrame

@@ -23,8 +23,8 @@ from dpframe.display.layout import Asked
 from dpframe.errors import AlreadyReleased, BoundsWarning, InvalidArgument, closest, shown
 from dpframe.errors.tracebacks import depth_outside, trimmed
 from dpframe.frames import build, foreign
+from dpframe.frames.build import public
 from dpframe.frames.kinds import library_of
-from dpframe.frames.marks import public
 from dpframe.ledger.canonical import now
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.query import NOISY

@@ -24,7 +24,7 @@ from dpframe.denoise.estimators import (
     soft_threshold,
 )
 from dpframe.denoise.estimators import nonnegative as projected
-from dpframe.denoise.graphs import edges_of
+from dpframe.denoise.graphs import NO_EDGES, edges_of
 from dpframe.denoise.noise_law import Floats, Integers, Law, NoiseLaw
 from dpframe.denoise.published.spanning_trees import tree_order, tree_shrunk
 from dpframe.denoise.published.trend_filter import Penalty, filtered, is_fine
@@ -159,7 +159,7 @@ def choose(
     values, noise = np.asarray(values, dtype=np.float64), Law.of(noise)
     if not np.isfinite(values).all():
         raise InvalidArgument("values must be finite to be denoised, and some are not. Replace them before.")
-    edges = edges_of(() if graph is None else graph, values.size)
+    edges = NO_EDGES if graph is None else edges_of(graph, values.size)
     candidate: Candidate | None = None
     axes = ordered_axes(values, order)
     if values.size >= FEWEST and noise.variance > 0.0:

@@ -12,12 +12,14 @@ from dpframe.errors import InvalidArgument
 
 Sparse = Any  # of scipy.sparse, which has no types
 
+NO_EDGES: Integers = np.zeros((0, 2), dtype=np.int64)
+
 
 def edges_of(graph: Any, size: int) -> Integers:
     """The edges of a graph of `size` cells, each once and from the lower to the higher position; no loops."""
     edges = np.asarray(graph)
     if edges.size == 0:
-        return np.zeros((0, 2), dtype=np.int64)
+        return NO_EDGES
     if edges.ndim != 2 or edges.shape[1] != 2 or edges.dtype.kind not in "iu":
         raise InvalidArgument(
             f"graph must be an (m, 2) array of integers, the positions of the ends of m edges, not one of shape "

@@ -15,7 +15,7 @@ from typing import Any, Self
 import numpy as np
 import polars as pl
 
-from dpframe.engines.choice import FromOutside, engine_of
+from dpframe.engines.choice import answered, engine_of
 from dpframe.engines.columns.source import ColumnRequest, ColumnType, collected, types_of
 from dpframe.engines.engine import Engine, Partial, Reading, RowTask
 from dpframe.engines.sums.cells import Cells, Integers
@@ -166,10 +166,8 @@ def _breaks(rule: Rule, inside: pl.Expr) -> pl.Expr:
 def check_counts(frame: Any, checks: Checks, reading: Reading | None = None) -> Integers:
     """The number of units that have each indicator, in the order of `Checks.indicators`."""
     engine = engine_of(frame, reading or Reading())
-    task: Any = CheckTask.of(engine, checks)
-    partial: Any = None if isinstance(engine, FromOutside) else engine.push(task)  # one from outside knows no such task
-    if partial is None:
-        partial = engine.fold(task.columns, task.piece, task.by)
+    task = CheckTask.of(engine, checks)
+    partial = answered(engine, task)
     counts = partial.totals.get(NUMBERS) if isinstance(partial, Partial) else None
     if counts is None or counts.shape != (len(checks.indicators),) or counts.dtype != np.int64:
         raise InvalidType("fold must return the sum of what piece gave")

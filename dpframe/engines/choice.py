@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import polars as pl
@@ -23,14 +22,9 @@ WHOLE = "a frame in memory, which is read as it is"
 
 @dataclass(frozen=True)
 class InMemory:
-    """A frame in memory, of pandas, Polars or Arrow: one piece."""
+    """A frame in memory, of pandas, Polars or Arrow: one piece, whose schema was read."""
 
-    frame: Any
-
-    @cached_property
-    def source(self) -> Source:
-        """The frame and its schema, which is read once."""
-        return source_of(self.frame)
+    source: Source
 
     def schema(self) -> Mapping[str, ColumnType]:
         """The columns as dpframe reads them."""
@@ -60,18 +54,17 @@ class FromOutside:
         folded: Partial = self.engine.fold(columns, piece, by)
         return folded
 
-    def push(self, task: Task) -> Partial | None:
-        """Its own totals."""
-        if task.conditional or not hasattr(self.engine, "push"):  # what a condition is, `piece` knows
-            return None
-        pushed: Partial | None = self.engine.push(task)
+    def push(self, task: Any) -> Partial | None:
+        """Its own totals; of conditions and of dpframe's other tasks it knows nothing."""
+        knows = isinstance(task, Task) and not task.conditional and hasattr(self.engine, "push")
+        pushed: Partial | None = self.engine.push(task) if knows else None
         return pushed
 
 
 def engine_of(frame: Any, reading: Reading) -> Engine:
     """The engine that reads a table."""
     if isinstance(frame, pl.DataFrame) or is_pandas(frame):
-        return InMemory(frame)
+        return InMemory(source_of(frame))
     if is_engine(frame):
         return FromOutside(frame)
     if isinstance(frame, pl.LazyFrame):
@@ -84,7 +77,13 @@ def engine_of(frame: Any, reading: Reading) -> Engine:
         return SparkTable(frame)
     if is_dask(frame):
         return DaskTable(frame)
-    return InMemory(frame)
+    return InMemory(source_of(frame))
+
+
+def answered(engine: Engine, task: Any) -> Any:
+    """The answer of a table to a task: as its engine can itself, or piece by piece."""
+    partial = engine.push(task)
+    return engine.fold(task.columns, task.piece, task.by) if partial is None else partial
 
 
 def check_reading(frame: Any, **options: Any) -> None:

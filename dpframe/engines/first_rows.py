@@ -19,7 +19,7 @@ from dpframe.engines.sums.addends import Terms
 from dpframe.engines.sums.cells import Cells, Integers
 from dpframe.engines.sums.conditions import conditional, with_conditions
 from dpframe.engines.sums.row_totals import by_cell, coded_rows
-from dpframe.engines.sums.weights import unit_codes
+from dpframe.engines.sums.weights import unit_codes, values_of
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.keys import Keys
 from dpframe.queries.mixing import GOLDEN, mixed
@@ -48,8 +48,8 @@ def stream_totals(frame: Any, query: Query, unit: PrivacyUnit, until: int) -> In
         if unit.nulls == "drop":
             table = table.filter(pl.col("unit").is_not_null())
         code, _ = unit_codes(table["unit"])
-        added = table.with_columns(each=terms.each(total).fill_null(0))["each"].to_numpy()
-        cell = table["cell"].to_numpy()
+        values, cell = values_of(table, total, terms), table["cell"].to_numpy()
+        added = np.ones(cell.size, dtype=np.int64) if values is None else values
         table = table.filter(_earliest(code, cell // groups, cell, added, unit.contribution.max_rows))
     sums = by_cell(table, terms, query.keys.cells)[total]
     return sums[: until * groups].reshape(until, groups)

@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.engines.choice import FromOutside, engine_of
+from dpframe.engines.choice import answered, engine_of
 from dpframe.engines.columns.found_labels import codes_of_known, form_of, in_order, is_coded, labels
 from dpframe.engines.columns.identity import UNNAMED, without_bytes
 from dpframe.engines.columns.source import ColumnRequest, ColumnType, collected, source_of, types_of
@@ -138,10 +138,8 @@ def keyed(
 ) -> pl.DataFrame:
     """The keys of a table in their order: what they are, the steps of each, and its units. No key is shown by this."""
     engine = engine_of(frame, reading or Reading())
-    task: Any = KeyedTask.of(engine, axis, unit, weights, secret)
-    partial: Any = None if isinstance(engine, FromOutside) else engine.push(task)  # one from outside knows no such task
-    if partial is None:
-        partial = engine.fold(task.columns, task.piece, task.by)
+    task = KeyedTask.of(engine, axis, unit, weights, secret)
+    partial = answered(engine, task)
     if not isinstance(partial, KeyedPartial):
         raise InvalidType("fold must return the sum of what piece gave")
     return partial.table

@@ -74,16 +74,6 @@ def columns_of(query: Query, unit: PrivacyUnit) -> list[str]:
     return list(dict.fromkeys(name for name in columns if name is not None))
 
 
-def dtypes_of(frame: Any, columns: list[str]) -> list[str]:
-    """Their dtypes, as text."""
-    if is_pandas(frame):
-        return [_without_levels(frame[name].dtype) for name in columns]
-    if is_polars(frame):
-        return [repr(frame.collect_schema()[name]) for name in columns]
-    schema = source_of(frame).schema
-    return [repr((schema[name].dtype, schema[name].polars)) for name in columns]
-
-
 def dtypes_of_all(frame: Any) -> Hashable:
     """The names and dtypes of all columns of a frame, lazy ones by their schema; None of any other table."""
     if isinstance(frame, pl.LazyFrame):
@@ -109,19 +99,8 @@ def emptied(frame: Any, columns: list[str]) -> Any:
             if isinstance(column.dtype, pandas.CategoricalDtype):
                 series[name] = pandas.Series(pandas.Categorical([], categories=[]))
         return pandas.DataFrame(series)
-    schema: dict[str, Any]
-    if is_polars(frame):
-        known = frame.collect_schema()
-        schema = {name: known[name] for name in columns}
-    else:
-        known = source_of(frame).schema
-        schema = {name: known[name].polars for name in columns}
-    return pl.DataFrame(schema=schema)
-
-
-def is_polars(frame: Any) -> bool:
-    """Tell whether it is one of Polars' own."""
-    return isinstance(frame, (pl.DataFrame, pl.LazyFrame))
+    known = source_of(frame).schema
+    return pl.DataFrame(schema={name: known[name].polars for name in columns})
 
 
 def _dtype(dtype: Any) -> Hashable:
@@ -130,11 +109,6 @@ def _dtype(dtype: Any) -> Hashable:
         return dtype
     is_categorical = isinstance(dtype, sys.modules["pandas"].CategoricalDtype)
     return (type(dtype), "category" if is_categorical else repr(dtype))
-
-
-def _without_levels(dtype: Any) -> str:
-    """The dtype as text; of a pandas Categorical no more than that it is one."""
-    return "category" if isinstance(dtype, sys.modules["pandas"].CategoricalDtype) else f"{type(dtype)} {dtype}"
 
 
 def check_quiet(frame: Any = None) -> None:
@@ -186,11 +160,11 @@ def check(frame: Any, query: Query, unit: PrivacyUnit) -> Query:
     else:
         resolved = replace(query, keys=_checked(source, query.keys))
     resolved = resolved.each(
-        lambda one: one.resolved(lambda axis: _checked_axis(source, axis)) if isinstance(one, Resolving) else one
+        lambda one: one.resolved(lambda axis: CHECKS[axis.coding](source, axis)) if isinstance(one, Resolving) else one
     )
     for total in query.of_cells:
         if isinstance(total, VectorTotal) and isinstance(total.vector, Matches):
-            _checked_axis(source, total.vector.axis)
+            CHECKS[total.vector.axis.coding](source, total.vector.axis)
         for name in total.columns:
             column = source.column(name)
             if isinstance(name, Conditional):
@@ -257,7 +231,7 @@ def _refuse_results(names: list[str], asked: set[str]) -> None:
 
 
 def _checked(source: Source, keys: Keys) -> Keys:
-    return replace(keys, axes=tuple(_checked_axis(source, axis) for axis in keys.axes))
+    return replace(keys, axes=tuple(CHECKS[axis.coding](source, axis) for axis in keys.axes))
 
 
 def _checked_found(source: Source, query: Query, unit: PrivacyUnit) -> Query:
@@ -282,11 +256,6 @@ def _checked_units(source: Source, grid: Keys) -> Keys:
         if column.identity is None:
             raise WrongDtype(_identity_words(name, column, "be grouped by"))
     return grid
-
-
-def _checked_axis(source: Source, axis: Axis) -> Axis:
-    """An axis as the schema has it: with the keys that a dtype declares."""
-    return CHECKS[axis.coding](source, axis)
 
 
 def _of_dtype(source: Source, axis: DtypeAxis) -> KeyAxis:
@@ -340,7 +309,7 @@ def _of_grid(source: Source, grid: GridAxis) -> BinAxis:
     return _checked_bins(source, grid.bins(by_days))
 
 
-CHECKS: Mapping[Coding, Callable[[Source, Any], Axis]] = {
+CHECKS: Mapping[Coding, Callable[[Source, Any], Axis]] = {  # an axis as the schema has it: with the keys of a dtype
     "grid": _of_grid,
     "dtype": _of_dtype,
     "bins": _checked_bins,
@@ -352,7 +321,7 @@ CHECKS: Mapping[Coding, Callable[[Source, Any], Axis]] = {
 def _check_conditions(source: Source, column: Conditional) -> None:
     """Values and ranges of conditions that their columns can hold, as keys and bins."""
     for condition in column.conditions:
-        _checked_axis(source, condition.axis)
+        CHECKS[condition.axis.coding](source, condition.axis)
 
 
 def _days_words(axis: BinAxis, column: ColumnType) -> str:

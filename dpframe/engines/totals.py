@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from dpframe.engines.choice import engine_of
+from dpframe.engines.choice import answered, engine_of
 from dpframe.engines.columns import source
 from dpframe.engines.compiled import kernels
-from dpframe.engines.engine import Engine, Partial, Reading
+from dpframe.engines.engine import Partial, Reading
 from dpframe.engines.sums import places, row_totals, unit_blocks
 from dpframe.engines.sums.cells import Integers, added
 from dpframe.engines.sums.distinct import counted_values
@@ -40,21 +40,15 @@ def totals(
     groups a unit keeps that is in more of them than may count its values; the totals are bounded whatever it is.
     """
     engine = engine_of(frame, reading or Reading())
-    steps = measured(engine, Task.of(engine, query, unit, p, secret))
+    task = Task.of(engine, query, unit, p, secret)
+    partial = answered(engine, task)
+    if gathers(query):
+        partial = counted_values(partial, query.keys.cells)
+    steps = _checked(partial, task)
     for level in query.shown.levels[1:]:
         for total in query.of_cells:
             steps[over(total, level.columns)] = added(steps[total], level.group, level.size)
     return steps
-
-
-def measured(engine: Engine, task: Task) -> Totals:
-    """The totals of a task by an engine: as it can itself, or piece by piece."""
-    partial = engine.push(task)
-    if partial is None:
-        partial = engine.fold(task.columns, task.piece, task.by)
-    if gathers(task.query):
-        partial = counted_values(partial, task.query.keys.cells)
-    return _checked(partial, task)
 
 
 def _checked(partial: Partial, task: Task) -> Totals:

@@ -1,4 +1,7 @@
-"""Result frames: built new from public keys and noisy numbers, in the caller's library, and kept in Parquet files."""
+"""Result frames: built new from public keys and noisy numbers, in the caller's library, and kept in Parquet files.
+
+Public frames are marked as such, so that ``.dp`` refuses to charge for them.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,13 @@ import json
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.errors import DpframeError, InvalidArgument, is_one_of, shown
+from dpframe.errors import DpframeError, InvalidArgument, InvalidType, is_one_of, named, shown
 from dpframe.frames import foreign
 from dpframe.frames.forked import check_threads
 from dpframe.frames.kinds import Library, is_missing, is_pandas
@@ -21,8 +24,12 @@ from dpframe.frames.kinds import Library, is_missing, is_pandas
 if TYPE_CHECKING:
     from dpframe.frames.kinds import PandasFrame
 
+Frame = TypeVar("Frame")
+
 RECORD = "dpframe"  # the key in pandas' attrs and in Parquet metadata
 ATTRIBUTE = "_dpframe_record"  # on a Polars frame, whose operations all make new objects without it
+MARK = "dpframe_public"  # of a public frame, in pandas' attrs
+MARKED = "_dpframe_public"  # on a Polars frame
 
 
 def frame_of(columns: Mapping[str, Any], library: str) -> Any:
@@ -168,9 +175,14 @@ def attach(frame: Any, record: Mapping[str, Any]) -> Any:
     return frame
 
 
+def attached(frame: Any) -> Any:
+    """What stands on a frame where its provenance does: of a result that was just built, its record."""
+    return frame.attrs.get(RECORD) if is_pandas(frame) else getattr(frame, ATTRIBUTE, None)
+
+
 def record_of(frame: Any) -> dict[str, Any] | None:
-    """The provenance that a frame carries, if any."""
-    record = frame.attrs.get(RECORD) if is_pandas(frame) else getattr(frame, ATTRIBUTE, None)
+    """The provenance that a frame carries, if any; what anybody may have put there is checked."""
+    record = attached(frame)
     return record if isinstance(record, dict) and not foreign.problem_of(record) else None
 
 
@@ -372,3 +384,56 @@ def _series(name: str, values: Any) -> pl.Series:
     if isinstance(values, np.ndarray) and values.dtype.kind == "M" and np.datetime_data(values.dtype)[0] == "D":
         return pl.Series(name, values.astype("datetime64[ms]")).cast(pl.Date)
     return pl.Series(name, values, strict=False)
+
+
+def public(frame: Frame) -> Frame:
+    """Mark a frame as public: its ``.dp`` then refuses to charge for what needs no noise.
+
+    Parameters
+    ----------
+    frame : DataFrame or LazyFrame
+        Of pandas or Polars: what everybody may know, such as a map, a price list, or a result with columns of your own.
+
+    Returns
+    -------
+    DataFrame or LazyFrame
+        A new frame of the same rows, with the mark. The record of a release is left out, since it does not speak of
+        what was added or changed; the frame itself keeps it. pandas keeps the mark in ``attrs``, also through most
+        operations; on Polars an operation makes a new frame without it.
+
+    Raises
+    ------
+    InvalidType
+        If it is no frame of pandas or Polars.
+
+    Notes
+    -----
+    The mark is your word, which dpframe cannot check. It changes no number and protects nothing.
+
+    Examples
+    --------
+    >>> import dpframe as dpf, polars as pl
+    >>> beds = dpf.public(pl.DataFrame({"ward": ["A", "B"], "beds": [12, 30]}))
+    >>> try:
+    ...     beds.dp.count(epsilon=1.0)
+    ... except dpf.AlreadyReleased as error:
+    ...     print(error)
+    this frame is public (dpf.public): use it directly, without .dp.count. If it holds private rows, make it anew.
+    """
+    if is_pandas(frame):
+        plain = frame.copy(deep=False)  # type: ignore[attr-defined]
+        plain.attrs = {name: value for name, value in plain.attrs.items() if name != RECORD} | {MARK: True}
+        return plain  # type: ignore[no-any-return]
+    if not isinstance(frame, (pl.DataFrame, pl.LazyFrame)):
+        raise InvalidType(
+            f"frame must be a pandas DataFrame or a Polars DataFrame or LazyFrame to be marked, not {named(frame)}. "
+            "Convert it first."
+        )
+    copy = frame.clone()
+    setattr(copy, MARKED, True)
+    return copy  # type: ignore[return-value]  # a frame of its own class
+
+
+def is_public(frame: Any) -> bool:
+    """True of a frame that `public` marked."""
+    return bool(frame.attrs.get(MARK, False)) if is_pandas(frame) else getattr(frame, MARKED, False) is True

@@ -7,10 +7,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dpframe.errors import InvalidType, LedgerError, NoProvenance, shown
-from dpframe.ledger.canonical import canonical
+from dpframe.ledger.canonical import as_released, canonical, promised
 from dpframe.ledger.chain import entry_of_receipt
 from dpframe.ledger.entries import Entry, Store, Trail
-from dpframe.ledger.promises import as_released, promised
 from dpframe.ledger.terms import Terms
 
 SINGLE = (

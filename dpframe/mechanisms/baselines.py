@@ -8,8 +8,7 @@ from typing import Any, Literal
 
 from dpframe.errors import InvalidArgument, MissingArgument, is_one_of, shown
 from dpframe.exact import between, positive, rounded_up, up
-from dpframe.mechanisms.checks import LARGEST_SIGMA, scale_of
-from dpframe.mechanisms.contract import steps_of
+from dpframe.mechanisms.contract import LARGEST_SIGMA, scale_of, steps_of
 from dpframe.mechanisms.gaussian import Gaussian
 from dpframe.mechanisms.gaussian_curve import LARGEST_EPSILON, typed
 from dpframe.mechanisms.generalized_gaussian import Reach

@@ -19,7 +19,7 @@ import numpy as np
 
 from dpframe.exact import exact_epsilon, exactly, rounded_up, up
 from dpframe.mechanisms import curves, gaussian_curve, renyi
-from dpframe.mechanisms.checks import checked_outside, curve_point
+from dpframe.mechanisms.contract import checked_outside, curve_point
 from dpframe.mechanisms.curves import Floats
 
 DIGITS = 60

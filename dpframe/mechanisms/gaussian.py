@@ -13,15 +13,16 @@ from dpframe import noise
 from dpframe.errors import InvalidType
 from dpframe.exact import down, exact_delta, exact_epsilon, up
 from dpframe.mechanisms import curves, gaussian_curve, renyi
-from dpframe.mechanisms.checks import (
+from dpframe.mechanisms.contract import (
     LARGEST_SIGMA,
+    Stepped,
     checked_confidence,
     checked_integers,
     curve_point,
     scale_of,
+    steps_of,
     wrapped,
 )
-from dpframe.mechanisms.contract import Stepped, steps_of
 from dpframe.queries.contrasts import ContrastDesign
 
 ABOVE = 1.0 + 2.0**-50  # more than the product of two floats errs

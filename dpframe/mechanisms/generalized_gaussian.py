@@ -14,8 +14,15 @@ from dpframe import noise
 from dpframe.errors import InvalidArgument, MissingArgument
 from dpframe.exact import down, exact_delta, exact_epsilon, up
 from dpframe.mechanisms import curves, gaussian_curve, generalized_curve, renyi
-from dpframe.mechanisms.checks import checked_confidence, checked_integers, curve_point, scale_of, wrapped
-from dpframe.mechanisms.contract import Stepped, steps_of
+from dpframe.mechanisms.contract import (
+    Stepped,
+    checked_confidence,
+    checked_integers,
+    curve_point,
+    scale_of,
+    steps_of,
+    wrapped,
+)
 from dpframe.privacy import PrivacyLoss
 
 PROBABILISTIC = "probabilistic (Liu 2018, Corollary 9), which implies (epsilon, delta)-differential privacy"

@@ -12,16 +12,17 @@ import numpy as np
 from dpframe import noise
 from dpframe.exact import down, exact_delta, exact_epsilon, exactly, rounded_up, up
 from dpframe.mechanisms import curves, renyi
-from dpframe.mechanisms.checks import (
+from dpframe.mechanisms.contract import (
     LARGEST_LAPLACE,
+    Stepped,
     checked_confidence,
     checked_integers,
     curve_point,
     scale_of,
+    steps_of,
     wrapped,
 )
-from dpframe.mechanisms.checks import wrapped as added
-from dpframe.mechanisms.contract import Stepped, steps_of
+from dpframe.mechanisms.contract import wrapped as added
 
 DIGITS = 60
 

@@ -13,8 +13,7 @@ from dpframe import noise
 from dpframe.errors import InvalidArgument
 from dpframe.exact import exact_epsilon, exactly, up
 from dpframe.mechanisms import curves
-from dpframe.mechanisms.checks import checked_integers
-from dpframe.mechanisms.contract import Mechanism
+from dpframe.mechanisms.contract import Mechanism, checked_integers
 from dpframe.mechanisms.selection import ExponentialMechanism, PermuteAndFlip
 
 FINEST = 10_000  # of q, as a fraction: scores are then whole numbers below 2**63 up to 2**33 rows, weighted or not

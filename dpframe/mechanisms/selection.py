@@ -14,8 +14,14 @@ from dpframe import noise
 from dpframe.errors import InvalidArgument, InvalidType, shown
 from dpframe.exact import checked_whole, down, exact_epsilon, finite, is_number, positive, root_down, up
 from dpframe.mechanisms import curves, declared, gaussian_curve
-from dpframe.mechanisms.checks import checked_confidence, checked_integers, checked_outside, curve_point, length
-from dpframe.mechanisms.contract import Mechanism
+from dpframe.mechanisms.contract import (
+    Mechanism,
+    checked_confidence,
+    checked_integers,
+    checked_outside,
+    curve_point,
+    length,
+)
 from dpframe.mechanisms.declared import BoundedRange, PureLoss
 
 HALVINGS = 100

@@ -47,8 +47,7 @@ from numpy.typing import NDArray
 from dpframe import noise
 from dpframe.errors import InvalidArgument, is_one_of, shown
 from dpframe.exact import checked_float, checked_whole, down, exact_epsilon, exactly, positive, root_up, rounded_up, up
-from dpframe.mechanisms.checks import checked_confidence, checked_integers
-from dpframe.mechanisms.contract import Stepped, steps_of
+from dpframe.mechanisms.contract import Stepped, checked_confidence, checked_integers, steps_of
 from dpframe.mechanisms.gaussian_curve import LARGER, edge
 from dpframe.mechanisms.generalized_curve import checked_shape
 from dpframe.privacy import PrivacyLoss

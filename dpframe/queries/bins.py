@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, is_one_of, shown
 from dpframe.exact import checked_whole, is_number, is_whole
-from dpframe.queries.clipping import checked_place
+from dpframe.queries.clipping import checked_place, refuse_misplaced
 from dpframe.queries.counts import MOST_CELLS
 from dpframe.queries.date_grid import EVERY, MONDAY, Dates, check_on_grid, day_of
-from dpframe.queries.placed import refuse_misplaced
 
 DAY = 86_400 * 10**9  # nanoseconds
 LARGEST_TICKS = 2**63 * 1000  # in nanoseconds: results show edges in microseconds

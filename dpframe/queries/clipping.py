@@ -1,10 +1,13 @@
-"""Bounds of values, and the grid of integers on which values between them are summed."""
+"""Columns and bounds of values, and the grid of integers on which values between them are summed.
+
+Values that mean something in one place of a call only are refused in any other.
+"""
 
 from __future__ import annotations
 
 import math
 import warnings
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -18,7 +21,6 @@ from dpframe.errors import (
 )
 from dpframe.errors.tracebacks import depth_outside
 from dpframe.exact import exactly, is_number, nearest
-from dpframe.queries.placed import refuse_misplaced
 
 LARGEST_EXACT = 2.0**53  # every integer up to here is a float of its own
 SMALLEST_BOUND = 2.0**-900  # below, grid steps would be subnormal
@@ -28,6 +30,18 @@ OF_DATA = (
     "bounds look taken from the data, since they are NumPy scalars, as df.age.min() is: such bounds tell of it. Write "
     "numbers that you know without a look, such as bounds=(0, 100)."
 )
+
+
+class Placed:
+    """A public value that stands in one place; `where` says which, and how to write it there."""
+
+    where: ClassVar[str]
+
+
+def refuse_misplaced(value: object) -> None:
+    """Refuse a value that stands somewhere else."""
+    if isinstance(value, Placed):
+        raise InvalidType(value.where)
 
 
 def step_length(bounds: tuple[float, float]) -> float:

@@ -66,10 +66,9 @@ def of_bins(columns: int, bins: Any, categories: Any) -> int:
     """The number of cells of the bins or categories of so many columns; 1 for what is refused later."""
     if categories is not None:
         return length(categories)
-    if columns == 1:
-        return _bins(bins)
-    each = bins if isinstance(bins, (list, tuple)) and len(bins) == columns else [bins] * columns
-    return math.prod(map(_bins, each))
+    listed = columns > 1 and isinstance(bins, (list, tuple)) and len(bins) == columns
+    each = bins if listed else [bins] * columns
+    return math.prod(max(1, int(one) if is_whole(one) else length(one) - 1) for one in each)
 
 
 def length(values: object) -> int:
@@ -80,12 +79,6 @@ def length(values: object) -> int:
         return len(values) if isinstance(values, Sized) and not isinstance(values, (str, bytes)) else 1
     except TypeError:  # an array of no dimension
         return 1
-
-
-def _bins(bins: Any) -> int:
-    if is_whole(bins):
-        return max(1, int(bins))
-    return max(1, length(bins) - 1)
 
 
 def checked_memory(memory: object) -> int | None:

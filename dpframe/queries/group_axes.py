@@ -10,9 +10,8 @@ from dpframe.errors import InvalidArgument, MissingArgument, shown
 from dpframe.errors.tracebacks import trimmed
 from dpframe.queries import counts
 from dpframe.queries.bins import BinAxis, bin_axis
-from dpframe.queries.clipping import check_column
+from dpframe.queries.clipping import Placed, check_column
 from dpframe.queries.keys import KEYS_EXAMPLE, key_axes
-from dpframe.queries.placed import Placed
 
 
 @dataclass(frozen=True)

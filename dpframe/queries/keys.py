@@ -29,10 +29,9 @@ from dpframe.queries.bins import (
     date_axis,
     running_axis,
 )
-from dpframe.queries.clipping import check_column
+from dpframe.queries.clipping import Placed, check_column, refuse_misplaced
 from dpframe.queries.counts import LARGEST_CELLS
 from dpframe.queries.date_grid import DATES_EXAMPLE, Dates, python_time
-from dpframe.queries.placed import Placed, refuse_misplaced
 from dpframe.queries.sameness import same_key
 
 MOST_BITS = 10_000  # of an integer key: Python does not print much longer ones
@@ -363,7 +362,16 @@ def _axis_of_keys(column: str, keys: object) -> KeyAxis | RestAxis | DateAxis:
 def bin_axes(column: Any, bins: Any, value_range: Any, categories: Any, outside: Any) -> tuple[Any, ...]:
     """The axes of ``histogram(column, ...)``: one, or one for each of several columns."""
     if isinstance(column, str):
-        return (_bin_axis(column, bins, value_range, categories, outside),)
+        check_column(column)
+        if categories is not None:
+            if bins is not None or value_range is not None:
+                raise InvalidArgument(
+                    "categories must be given without bins and range. Keep the one that suits the column."
+                )
+            return (value_axis(column, categories, "categories"),)
+        if bins is None and value_range is None:
+            return (DtypeAxis((column,), BINS_MISSING),)
+        return (bin_axis(column, bins, value_range, outside),)
     refuse_misplaced(column)
     if not isinstance(column, (list, tuple)) or not column:
         raise InvalidType(f'column must be the name of a column, or a list of names, not {shown(column)}. Write "age".')
@@ -372,7 +380,12 @@ def bin_axes(column: Any, bins: Any, value_range: Any, categories: Any, outside:
             "categories must be left out for several columns. Use group_by(*columns, keys={...}).count()."
         )
     many = [_each(name, value, len(column)) for name, value in (("bins", bins), ("range", value_range))]
-    return tuple(_bin_axis(name, edges, ends, None, outside) for name, edges, ends in zip(column, *many, strict=True))
+    axes: list[Any] = []
+    for name, edges, ends in zip(column, *many, strict=True):
+        check_column(name)
+        missing = edges is None and ends is None
+        axes.append(DtypeAxis((name,), BINS_MISSING) if missing else bin_axis(name, edges, ends, outside))
+    return tuple(axes)
 
 
 def running_axes(column: Any, bins: Any, value_range: Any) -> tuple[Any, ...]:
@@ -392,19 +405,6 @@ def _each(argument: str, value: Any, columns: int) -> Sequence[Any]:
             "Write for instance bins=[20, 30], range=[(0, 100), (0, 5_000)]."
         )
     return list(value)
-
-
-def _bin_axis(column: Any, bins: Any, value_range: Any, categories: Any, outside: Any) -> Any:
-    check_column(column)
-    if categories is not None:
-        if bins is not None or value_range is not None:
-            raise InvalidArgument(
-                "categories must be given without bins and range. Keep the one that suits the column."
-            )
-        return value_axis(column, categories, "categories")
-    if bins is None and value_range is None:
-        return DtypeAxis((column,), BINS_MISSING)
-    return bin_axis(column, bins, value_range, outside)
 
 
 def category_axis(column: object, categories: object) -> KeyAxis | DtypeAxis:

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from dpframe.denoise.estimators import isotonic
 from dpframe.denoise.noise_law import NoiseLaw
+from dpframe.queries.fieller import sum_interval
 from dpframe.queries.quotients import quotient_half_widths
-from dpframe.queries.sum_intervals import sum_interval
 from dpframe.queries.total import Noise
 
 Floats = NDArray[np.float64]

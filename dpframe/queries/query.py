@@ -106,7 +106,13 @@ class Query:
     @cached_property
     def words(self) -> str:
         """The question in words, which are printed and logged, and kept in ledgers."""
-        return harmless(_words(self))
+        if self.keys.counted == "units":
+            return harmless(f"contributions(){self.keys}")
+        for choice in choices_of(self):
+            if isinstance(choice, Choosing):
+                return harmless(f"{choice.choice_words} of {self.keys.axes[0]}")
+        statistics = ", ".join(str(statistic) for _, statistic in self.statistics)
+        return harmless(f"{statistics} by {self.keys}{WORDS[self.subtotals]}" if self.keys.axes else statistics)
 
     def __str__(self) -> str:
         return self.words
@@ -140,16 +146,6 @@ def suggestion_of(query: Query) -> SuggestedBounds | None:
     """The question for bounds of columns, whose answer is candidates; None where anything else is asked."""
     statistic = query.statistics[0][1]
     return statistic if isinstance(statistic, SuggestedBounds) else None
-
-
-def _words(query: Query) -> str:
-    if query.keys.counted == "units":
-        return f"contributions(){query.keys}"
-    for choice in choices_of(query):
-        if isinstance(choice, Choosing):
-            return f"{choice.choice_words} of {query.keys.axes[0]}"
-    statistics = ", ".join(str(statistic) for _, statistic in query.statistics)
-    return f"{statistics} by {query.keys}{WORDS[query.subtotals]}" if query.keys.axes else statistics
 
 
 def _check_found(query: Query) -> None:

@@ -18,7 +18,7 @@ from dpframe.display.denoised import cell_rmse, estimated_rmse
 from dpframe.errors import InvalidArgument, shown
 from dpframe.frames import build, changes, foreign, prints
 from dpframe.frames.prints import Places
-from dpframe.ledger.promises import promised
+from dpframe.ledger.canonical import promised
 from dpframe.noise import stamp
 from dpframe.planning.plan import Plan
 from dpframe.queries.contributions import grouping_of

@@ -26,10 +26,9 @@ from dpframe.frames import build, foreign
 from dpframe.frames.columns import column_frame, taken, typed_frame
 from dpframe.frames.kinds import library_of
 from dpframe.ledger import ambient
-from dpframe.ledger.canonical import now
+from dpframe.ledger.canonical import now, promised
 from dpframe.ledger.entries import PURE, Answer, Entry
 from dpframe.ledger.ledger import ROWS
-from dpframe.ledger.promises import promised
 from dpframe.ledger.statement import no_ledger
 from dpframe.mechanisms.declared import PureLoss
 from dpframe.privacy import Price, PrivacyUnit

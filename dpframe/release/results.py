@@ -68,7 +68,7 @@ def warn_of_checks(frame: Any, *, depth: int) -> None:
 
     Where a filter makes an error of the warning, it becomes a line of the log.
     """
-    record = build.record_of(frame) or {}
+    record = build.attached(frame) or {}
     words = check_warning(record) if "checks" in record else record.get("found", {}).get("problem")
     if words is None:
         return

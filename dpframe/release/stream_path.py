@@ -21,7 +21,7 @@ from dpframe.engines.schema import check, columns_of, emptied
 from dpframe.errors import InvalidArgument, LedgerError, ReleaseFailed, WrongDtype, after_the_charge, shown
 from dpframe.errors.tracebacks import OF_VALUES, tried
 from dpframe.frames import build
-from dpframe.frames.marks import public
+from dpframe.frames.build import public
 from dpframe.ledger import ambient, streams
 from dpframe.ledger.entries import Entry
 from dpframe.ledger.ledger import ROWS, Ledger

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from dpframe import noise
 from dpframe._version import VERSION
 from dpframe.frames import build, prints
-from dpframe.ledger.canonical import now
+from dpframe.ledger.canonical import LATER, now, promised
 from dpframe.ledger.entries import Entry
-from dpframe.ledger.promises import LATER, promised
 from dpframe.planning.plan import Planned
 from dpframe.planning.stream_plan import StreamPlan
 from dpframe.queries.prefix_sums import BITS

@@ -14,7 +14,7 @@ import dpframe as dpf
 from assurance.engines import as_dask, in_pandas
 from dpframe.engines.choice import InMemory
 from dpframe.engines.columns.dask_partitions import column_of
-from dpframe.engines.columns.source import types_of_dask
+from dpframe.engines.columns.source import source_of, types_of_dask
 from dpframe.engines.pieces import dask as engine
 from dpframe.engines.pieces import unit_parts
 from dpframe.engines.task import Task
@@ -74,7 +74,7 @@ def test_many_rows_of_one_unit_are_brought_together_before_they_are_sent(monkeyp
     frame = pl.DataFrame({"patient": [1] * 40 + [2, 3] * 3, "ward": ["A", "B"] * 23, "cost": [0.25] * 46})
     asked = dpf.of(frame).preview.group_by("ward", keys=["A", "B"])
     query = asked.agg(s=dpf.sum("cost", bounds=(0, 1)), n=dpf.count(), unit=WHO, epsilon=1)
-    task = Task.of(InMemory(frame), query.query, query.unit, 1.0)
+    task = Task.of(InMemory(source_of(frame)), query.query, query.unit, 1.0)
     for many in (0, 5, 100):  # rows of all parts, of some, of none
         monkeypatch.setattr(unit_parts, "MANY_ROWS", many)
         found = engine.DaskTable(as_dask(frame)).push(task)
@@ -86,7 +86,7 @@ def test_many_rows_of_one_unit_are_brought_together_before_they_are_sent(monkeyp
 def test_fold_brings_whole_units_together_too():
     once = dpf.PrivacyUnit("patient", max_rows=1, max_groups=1)
     query = dpf.of(VISITS).preview.sum("cost", bounds=(0, 100), epsilon=1, unit=once)
-    task = Task.of(InMemory(VISITS), query.query, query.unit, 1.0)
+    task = Task.of(InMemory(source_of(VISITS)), query.query, query.unit, 1.0)
     found = engine.DaskTable(as_dask(VISITS)).fold(task.columns, task.piece, task.by)
     assert {total: cells.tolist() for total, cells in found.totals.items()} == {
         total: cells.tolist() for total, cells in task.piece(VISITS).totals.items()

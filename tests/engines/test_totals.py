@@ -316,7 +316,6 @@ def test_few_rows_give_the_integers_that_many_give(question, unit, monkeypatch):
             patched.setattr(unit_blocks, "MOST_NUMBERS", -1)  # left to Polars
             found.append(totals(frame, query, unit, p))
             patched.setattr(cell_numbers, "FEW_ROWS", 0)
-            patched.setattr(weights, "FEW_ROWS", 0)
             found.append(totals(frame, query, unit, p))
         first, *others = [{total: steps.tolist() for total, steps in way.items()} for way in found]
         assert others == [first, first]

@@ -10,7 +10,7 @@ import pytest
 
 import dpframe as dpf
 from dpframe.accessor.released_frame import OF_RESULTS, VERBS
-from dpframe.frames import build, marks
+from dpframe.frames import build
 
 DAYS = [dt.date(2025, 1, day) for day in range(1, 5)]
 COLUMNS = {
@@ -94,7 +94,7 @@ def test_pandas_keeps_other_attributes_and_the_mark():
     public = dpf.public(frame)
     assert public.attrs["source"] == "a register"
     assert "AlreadyReleased" in type(refusal(public.head(2))).__name__
-    assert marks.MARK not in frame.attrs
+    assert build.MARK not in frame.attrs
 
 
 def refusal(frame):

@@ -23,7 +23,7 @@ from dpframe import (
     analytic_gaussian_sigma,
 )
 from dpframe.mechanisms import gaussian_curve
-from dpframe.mechanisms.checks import LARGEST_SIGMA
+from dpframe.mechanisms.contract import LARGEST_SIGMA
 
 
 def l2(given_inputs):

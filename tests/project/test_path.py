@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from tests import path
+from tests.floors import CONTRIBUTING
 from tests.path import AT_LEAST, HELD
 
 COUNTED = path.counted()
@@ -24,6 +25,13 @@ def traced():
 @pytest.mark.parametrize("name", OF_PATH)
 def test_the_path_of_a_release_does_not_grow(name, traced):
     assert traced[name] <= HELD[name][0]
+
+
+@pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="later versions have no calls for comprehensions")
+@pytest.mark.slow
+def test_the_page_for_contributors_has_the_files_of_a_release():
+    text = CONTRIBUTING.read_text(encoding="utf-8")
+    assert text == path.with_path(text), "write it anew: python -m tests.path --page"
 
 
 @pytest.mark.parametrize("name", [name for name in HELD if ":" not in name])

@@ -10,7 +10,7 @@ import pytest
 
 import dpframe as dpf
 from dpframe import noise
-from dpframe.ledger.promises import promised
+from dpframe.ledger.canonical import promised
 
 STAYS = {"ward": ["A", "B", "A"] * 20, "cost": [1.0, 5.0, 9.0] * 20, "week": [1, 1, 2] * 20}
 FORMS = {

@@ -135,17 +135,17 @@ class Tables:
         present = {
             slot.name: counts - _of_cells(found, 1) for (_, slot), found in zip(slots.slots, self.absent, strict=True)
         }
-        return {total: _read(line, counts, sums, present) for total, line in slots.lines.items()}
+        totals = {}
+        for total, line in slots.lines.items():
+            if line.name is None:
+                totals[total] = line.rows * counts
+            else:
+                totals[total] = line.present * present[line.name] + line.sum * sums[line.name]
+        return totals
 
 
 def _of_cells(tables: Integers, lanes: int) -> Integers:
     return np.asarray(tables.reshape(lanes, -1).sum(axis=0)[1:])
-
-
-def _read(line: Line, counts: Integers, sums: dict[str, Integers], present: dict[str, Integers]) -> Integers:
-    if line.name is None:
-        return line.rows * counts
-    return line.present * present[line.name] + line.sum * sums[line.name]
 
 
 def of_rows(source: Source, cells: Cells, terms: Terms) -> dict[Total, Integers] | None:

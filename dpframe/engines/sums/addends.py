@@ -68,11 +68,6 @@ class Terms:
         values = {column: f"value{number}" for number, column in enumerate(read)}
         return cls(values, {addend.column: name for addend, name in present.items()}, addends, lines)
 
-    @property
-    def totals(self) -> tuple[Total, ...]:
-        """The Totals that are read."""
-        return tuple(self.lines)
-
     def requests(self) -> list[ColumnRequest]:
         """The columns to load."""
         values: list[ColumnRequest] = [(name, column, "value", None) for column, name in self.values.items()]
@@ -112,16 +107,6 @@ class Terms:
         if line.present:
             whole = whole + line.present * groups[f"{line.name} n"].to_numpy().astype(np.int64)
         return whole + line.sum * groups[line.name].to_numpy() if line.name is not None and line.sum else whole
-
-    def each(self, total: Total) -> pl.Expr:
-        """The expression that each row adds to a Total; null adds nothing."""
-        line = self.lines[total]
-        if line.name is None:
-            return pl.lit(line.rows, dtype=pl.Int64)
-        integers = pl.col(line.name)
-        if not line.sum:
-            return line.present * integers.is_not_null().cast(pl.Int64)
-        return line.present + line.sum * integers
 
 
 def _columns(addend: OnGrid | RowFunction) -> tuple[str, ...]:

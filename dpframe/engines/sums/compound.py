@@ -273,9 +273,9 @@ def of_coded(table: pl.DataFrame, query: Query, unit: PrivacyUnit, p: float) -> 
         return contrasts_of_rows(table, query, unit)
     parts = Parts.of_query(query, unit)
     if unit.column is not None:
-        sums = weighed_rows(table, parts.terms, unit, p, query.keys.cells, merged=False) if parts.terms.totals else {}
+        sums = weighed_rows(table, parts.terms, unit, p, query.keys.cells, merged=False) if parts.terms.lines else {}
     else:
-        sums = by_cell(table, parts.terms, query.keys.cells) if parts.terms.totals else {}
+        sums = by_cell(table, parts.terms, query.keys.cells) if parts.terms.lines else {}
     totals = {total: _side_by_side([sums[term] for term in terms]) for total, terms in parts.plain.items()}
     if parts.others:
         totals |= _others(table, parts, query, unit, p)

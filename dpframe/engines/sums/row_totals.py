@@ -26,7 +26,7 @@ from dpframe.engines.compiled import kernel_rows
 from dpframe.engines.compiled.kernel_rows import Slots, Tables, loaded, together
 from dpframe.engines.compiled.kernels import in_threads, threads
 from dpframe.engines.sums.addends import Integers, Terms
-from dpframe.engines.sums.cells import Cells, HalfOpenBins, placed
+from dpframe.engines.sums.cells import Cells, placed
 from dpframe.engines.sums.places import BLOCK, may_be_placed, places_of
 from dpframe.queries.clipping import step_length
 from dpframe.queries.row_functions import Bounds, Floats, on_grid
@@ -217,8 +217,8 @@ def of_rows_alone(source: Source, cells: Cells, terms: Terms) -> Totals:
     """Totals that protect each row."""
     if (found := kernel_rows.of_rows(source, cells, terms)) is not None:
         return found
-    if len(cells.bins) == len(cells.keys.axes) == 1 and terms.totals == (RowsTotal(),):
-        return {terms.totals[0]: _histogram(source.load(cells.requests()), cells, source.rows)}
+    if len(cells.bins) == len(cells.keys.axes) == 1 and [*terms.lines] == [RowsTotal()]:
+        return {RowsTotal(): _histogram(source.load(cells.requests()), cells, source.rows)}
     if (found := of_blocks(source, cells, terms)) is not None:
         return found
     lazy = source.load([*cells.requests(), *terms.requests()])
@@ -242,8 +242,8 @@ def with_cells(table: pl.DataFrame, names: Iterable[str], code: Integers) -> pl.
 
 def by_cell(table: pl.DataFrame, terms: Terms, cells: int) -> Totals:
     """Totals of rows that carry their cell's number."""
-    if terms.totals == (RowsTotal(),):
-        return {terms.totals[0]: np.bincount(table["cell"].to_numpy(), minlength=cells).astype(np.int64)}
+    if [*terms.lines] == [RowsTotal()]:
+        return {RowsTotal(): np.bincount(table["cell"].to_numpy(), minlength=cells).astype(np.int64)}
     groups = collected(table.lazy().group_by("cell").agg(terms.aggregated()), table.height)
     return of_groups(groups, groups["cell"].to_numpy(), terms, cells)
 
@@ -261,7 +261,7 @@ def _by_keys(lazy: pl.LazyFrame, cells: Cells, terms: Terms, rows: int | None) -
 
 def of_groups(groups: pl.DataFrame, code: Integers, terms: Terms, cells: int) -> Totals:
     """Totals of aggregated groups, by the numbers of their cells."""
-    return {total: placed(terms.read(total, groups), code, cells) for total in terms.totals}
+    return {total: placed(terms.read(total, groups), code, cells) for total in terms.lines}
 
 
 def _histogram(lazy: pl.LazyFrame, cells: Cells, rows: int | None) -> Integers:
@@ -272,13 +272,11 @@ def _histogram(lazy: pl.LazyFrame, cells: Cells, rows: int | None) -> Integers:
     whole: Integers = np.zeros(bins.size, dtype=np.int64)
     chunks = present.get_chunks() if present.n_chunks() <= FEW_CHUNKS else [present]
     for chunk in chunks:  # all of them as one array would be a copy
-        whole += _counted_in_parts(chunk.to_numpy(), bins)
+        values = chunk.to_numpy()
+        if values.size < PARALLEL_ROWS:
+            whole += bins.counted(values)
+            continue
+        parts = np.array_split(values, cpu_count() or 1)
+        with ThreadPoolExecutor(len(parts)) as pool:
+            whole += np.sum(list(pool.map(bins.counted, parts)), axis=0, dtype=np.int64)
     return whole
-
-
-def _counted_in_parts(values: Any, bins: HalfOpenBins) -> Integers:
-    if values.size < PARALLEL_ROWS:
-        return bins.counted(values)
-    parts = np.array_split(values, cpu_count() or 1)
-    with ThreadPoolExecutor(len(parts)) as pool:
-        return np.asarray(np.sum(list(pool.map(bins.counted, parts)), axis=0, dtype=np.int64))

@@ -30,9 +30,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.engines.columns.source import FEW_ROWS, collected
 from dpframe.engines.sums.addends import ROWS, Terms
-from dpframe.engines.sums.cells import Integers, added, placed
+from dpframe.engines.sums.cells import Integers, added
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.total import WEIGHT_BITS, RowsTotal, Total
 
@@ -105,7 +104,10 @@ def bounded(
     weights = reach.weights(rows, owner, size)
     alone = weights[code]
     alone[sharing] = 0.0  # what they add is added below, pair by pair
-    totals = _alone(table, terms, alone, sharing.size, cells)
+    totals, cell = {}, table["cell"].to_numpy()
+    for total in terms.lines:
+        values = values_of(table, total, terms)
+        totals[total] = added(_truncated_steps(np.ones(1) if values is None else values, alone, total), cell, cells)
     for pairs in together:
         for total, whole_sums in weighed(pairs, weights, cells).items():
             totals[total] = totals[total] + whole_sums
@@ -124,7 +126,7 @@ def of_pairs(
         table = table.sort("unit", "cell")  # sums of other powers are floats: in the order of the cells, as there
     code, units = unit_codes(table["unit"])
     size, cell = table[ROWS].to_numpy(), table["cell"].to_numpy()
-    sums = {total: terms.read(total, table) for total in terms.totals}
+    sums = {total: terms.read(total, table) for total in terms.lines}
     weights = Reach.of(unit, p, cells, merged=merged).weights(added(size, code, units), code, size)
     return weighed(Pairs(code, cell, size, sums), weights, cells)
 
@@ -137,31 +139,13 @@ def weighed(pairs: Pairs, weights: Floats, cells: int) -> dict[Total, Integers]:
     return totals
 
 
-def _alone(table: pl.DataFrame, terms: Terms, weights: Floats, others: int, cells: int) -> dict[Total, Integers]:
-    """The steps of rows that are weighed one by one; of the `others` the weight is 0."""
-    if table.height < FEW_ROWS:  # for which Polars takes longer to plan than NumPy to add
-        cell, totals = table["cell"].to_numpy(), {}
-        for total in terms.totals:
-            values = _values(table, total, terms)
-            steps = _truncated_steps(np.ones(1) if values is None else values, weights, total)
-            totals[total] = placed(steps, cell, cells)
-        return totals
-    weighted = table.with_columns(pl.Series("w", weights)).lazy()
-    if others > table.height // 2:
-        weighted = weighted.filter(pl.col("w") > 0.0)
-    sums = [_truncated(terms.each(s), pl.col("w"), s).sum().alias(str(n)) for n, s in enumerate(terms.totals)]
-    by_cell = collected(weighted.group_by("cell").agg(sums), table.height)
-    code = by_cell["cell"].to_numpy()
-    return {total: placed(by_cell[str(n)].to_numpy(), code, cells) for n, total in enumerate(terms.totals)}
-
-
 def _chosen(mask: NDArray[np.bool_]) -> Any:
     """The places of chosen rows; a slice where they are all."""
     places = np.flatnonzero(mask)
     return places if places.size < mask.size else slice(None)
 
 
-def _values(table: pl.DataFrame, total: Total, terms: Terms) -> Integers | None:
+def values_of(table: pl.DataFrame, total: Total, terms: Terms) -> Integers | None:
     """The steps that each row adds to a Total; None where each adds 1."""
     line = terms.lines[total]
     if line.name is None:
@@ -183,8 +167,8 @@ def _paired(table: pl.DataFrame, terms: Terms, code: Integers, chosen: Any) -> t
     sharing = chosen[places] if isinstance(chosen, np.ndarray) else places
     size, first = np.diff(np.append(starts, sharing.size)), sharing[starts]
     sums = {}
-    for total in terms.totals:
-        values = _values(table, total, terms) if sharing.size else None
+    for total in terms.lines:
+        values = values_of(table, total, terms) if sharing.size else None
         sums[total] = size if values is None else np.add.reduceat(values.take(sharing), starts)
     return sharing, Pairs(code[first], table["cell"].to_numpy()[first], size, sums)
 
@@ -198,8 +182,8 @@ def _addressed(table: pl.DataFrame, terms: Terms, code: Integers, dense: NDArray
     size = np.bincount(address, minlength=owners.size * cells)
     there = np.flatnonzero(size)
     sums = {}
-    for total in terms.totals:
-        values = _values(table, total, terms)
+    for total in terms.lines:
+        values = values_of(table, total, terms)
         if values is None:
             sums[total] = size[there]
         elif int(size.max(initial=0)) <= EXACT_ROWS:  # then sums are below 2**53: exact as floats
@@ -220,7 +204,10 @@ def pair_weights(code: Integers, units: int, group: Integers, unit: PrivacyUnit,
 
 
 def _truncated_steps(values: NDArray[Any], weights: Floats, total: Total) -> Integers:
-    """As `_truncated`. What units of less than full weight add is below 2**63, and so is what others do: none wraps."""
+    """W S on the grid, toward zero: the direction that never adds to a unit's reach.
+
+    What units of less than full weight add is below 2**63, and so is what others do: none wraps.
+    """
     with np.errstate(all="ignore"):  # whatever a value is, nothing is said of it
         return (values.astype(np.float64) * (weights * grid_of(total))).astype(np.int64)
 
@@ -228,11 +215,6 @@ def _truncated_steps(values: NDArray[Any], weights: Floats, total: Total) -> Int
 def grid_of(total: Total) -> float:
     """The steps of one row's step: counts are weighed on a finer grid."""
     return 2.0**WEIGHT_BITS if isinstance(total, RowsTotal) else 1.0
-
-
-def _truncated(values: pl.Expr, weight: pl.Expr, total: Total) -> pl.Expr:
-    """W S on the grid, toward zero: the direction that never adds to a unit's reach."""
-    return (values.cast(pl.Float64) * (weight * grid_of(total))).cast(pl.Int64, strict=False, wrap_numerical=True)
 
 
 def _weights(rows: Integers, owner: Integers, size: Floats, most: float, p: float) -> Floats:

@@ -13,12 +13,12 @@ import numpy as np
 from dpframe.denoise.estimators import isotonic
 from dpframe.denoise.noise_law import NoiseLaw
 from dpframe.errors import InvalidArgument, MissingArgument
+from dpframe.queries.fieller import sum_interval
 from dpframe.queries.grids import Grid
 from dpframe.queries.prefix_sums import PrefixSums
 from dpframe.queries.rectangles import fitted_grid
 from dpframe.queries.row_functions import Floats
 from dpframe.queries.statistics.statistic import CONFIDENCE, Statistic
-from dpframe.queries.sum_intervals import sum_interval
 from dpframe.queries.total import Measured, Noise, Total, VectorTotal
 from dpframe.queries.trees import Tree
 from dpframe.queries.vectors import InnerCounts
