@@ -10,7 +10,7 @@ from dpframe.accessor.joined import parts_of
 from dpframe.accessor.released_frame import ReleasedFrame
 from dpframe.derived.comparing import told
 from dpframe.derived.record import shown
-from dpframe.display import derived_words, result_charts, result_tables, rounding, table_formats
+from dpframe.display import derived_words, result_charts, result_tables
 from dpframe.display.layout import Asked
 from dpframe.display.report import Section
 from dpframe.errors import InvalidArgument
@@ -73,16 +73,10 @@ class DerivedFrame(ReleasedFrame):
         names = (labels or {}).get("columns") or {}
         return result_charts.of_result(frame, facts, {}, Asked(**{**defaults, **asked}).renamed(names))
 
-    @trimmed
-    def table(self, format: str = "great_tables", *, labels: Labels | None = None, **look: Any) -> Any:
-        """A table for a report: `digits`, `locale` and `labels` as of a released result."""
-        kind = table_formats.checked_format(format)
-        return table_formats.formatted(self._labeled(labels, "table")._table(_look(**look)), kind)
-
-    def _table(self, look: result_tables.Look) -> result_tables.Table:
+    def _table(self, labels: Labels | None, look: result_tables.Look) -> result_tables.Table:
         """The table, of tests with their p-values."""
         self._check_drawn("table")
-        frame, facts = self._shown()
+        frame, facts = self._labeled(labels, "table")._shown()
         table = result_tables.of_result(frame, facts, {}, look)
         if "p_value" not in self._facts["columns"]:
             return table
@@ -109,7 +103,7 @@ class DerivedFrame(ReleasedFrame):
             words = (named or {}).get(facts["label"] or "", labels)
             part = DerivedFrame(frame, facts)._labeled(words, "write_html")
             _, said = part._shown()
-            table = part._table(result_tables.Look())
+            table = part._table(None, result_tables.Look())
             chart = part.plot() if charts else None
             sections.append(derived_words.section(said, table, statement=part.statement(), chart=chart))
         return sections
@@ -117,7 +111,3 @@ class DerivedFrame(ReleasedFrame):
     def __repr__(self) -> str:
         stamp = f"{self._facts['warning']}; " if "warning" in self._facts else ""
         return f"<.dp of numbers computed from releases: {stamp}{OFFERED}>"
-
-
-def _look(digits: Any = "error", **rest: Any) -> result_tables.Look:
-    return result_tables.Look(None if digits is None else rounding.checked_digits(digits), **rest)
