@@ -170,19 +170,7 @@ def questions() -> dict[str, Query]:
         "contributions by declared words": Grouping(("word",), words),
     }
     people = {"n": n_units(), "named": n_units("word"), "added": sum("x", unit_bounds=(-3, 10))}
-    where = {  # each kind of Total under conditions, and each kind of column in one
-        "n": count(where={"word": ["A", None], "x": (0.1, None)}),
-        "present": count("x", where={"flag": True}),
-        "s": sum("x", (-3, 10), where={"day": (date(2024, 2, 29), date(9999, 1, 1)), "whole": (None, 2)}),
-        "m": mean("whole", (0, 7.3), where={"moment": [datetime(2024, 1, 1), None]}),
-        "middle": median("narrow", bounds=(0, 10), where={"x": (-3, 10)}),
-        "variance": variance("x", bounds=(-3, 10), where={"amount": [Decimal("0.1"), Decimal("0.0001")]}),
-        "share": proportion("word", "A", where={"instant": (None, datetime(2024, 1, 3, tzinfo=UTC))}),
-    }
-    filtered = {
-        "people": n_units(where={"word": ["A", "B"]}),
-        "added": sum("x", unit_bounds=(-3, 10), where={"byte": (1, None)}),
-    }
+    where, filtered = _under_conditions()
     spread = {
         "middle": median("x", bounds=(0, 10)),
         "variance": variance("x", bounds=(-3, 10)),
@@ -221,6 +209,24 @@ def questions() -> dict[str, Query]:
 def _bounds_of(*columns: str) -> Statistic:
     """Counts of columns in the bins of a public grid."""
     return suggested_bounds(columns, "mean", {"epsilon": 1}, whole=False)
+
+
+def _under_conditions() -> tuple[dict[str, Any], dict[str, Any]]:
+    """Statistics under conditions: of rows, and of people."""
+    where = {  # each kind of Total under conditions, and each kind of column in one
+        "n": count(where={"word": ["A", None], "x": (0.1, None)}),
+        "present": count("x", where={"flag": True}),
+        "s": sum("x", (-3, 10), where={"day": (date(2024, 2, 29), date(9999, 1, 1)), "whole": (None, 2)}),
+        "m": mean("whole", (0, 7.3), where={"moment": [datetime(2024, 1, 1), None]}),
+        "middle": median("narrow", bounds=(0, 10), where={"x": (-3, 10)}),
+        "variance": variance("x", bounds=(-3, 10), where={"amount": [Decimal("0.1"), Decimal("0.0001")]}),
+        "share": proportion("word", "A", where={"instant": (None, datetime(2024, 1, 3, tzinfo=UTC))}),
+    }
+    filtered = {
+        "people": n_units(where={"word": ["A", "B"]}),
+        "added": sum("x", unit_bounds=(-3, 10), where={"byte": (1, None)}),
+    }
+    return where, filtered
 
 
 def _all_tables() -> Statistic:
