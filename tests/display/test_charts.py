@@ -279,6 +279,7 @@ def test_errors_of_zero_are_shown_at_the_edge_of_logarithmic_charts(frame, ledge
         chart = seen(frame.dp.preview.count(epsilon=epsilons, ledger=ledger).plot())
         (values,) = {str(layer["data"]) for layer in chart["layer"] if "data" in layer} or {str(chart["data"])}
         assert "±0" in values
+        assert "None" not in values  # a mark without a place is not drawn
         assert any("datum.beyond" in str(layer.get("transform")) for layer in chart["layer"])
         assert "an error of 0, which a logarithmic scale does not reach" in chart["captions"]
     few = seen(frame.dp.preview.count(epsilon=[0.1, 0.5], ledger=ledger).plot())
