@@ -63,7 +63,7 @@ class Accounting:
     """True where its amounts have a place for the delta of keys that are found, besides the curve of the noise."""
 
     adds: ClassVar[str] = ""
-    """What adds up, in words for a ledger's reader, where it is not epsilon."""
+    """The amount that adds up, in words for a ledger's reader, where it is not epsilon."""
 
     tight: ClassVar[bool] = False
     """True where one Gaussian (or pure) call may take the whole limit."""

@@ -176,7 +176,7 @@ def attach(frame: Any, record: Mapping[str, Any]) -> Any:
 
 
 def attached(frame: Any) -> Any:
-    """What stands on a frame where its provenance does: of a result that was just built, its record."""
+    """The object that stands on a frame where its provenance does: of a result that was just built, its record."""
     return frame.attrs.get(RECORD) if is_pandas(frame) else getattr(frame, ATTRIBUTE, None)
 
 

@@ -76,7 +76,7 @@ def asked(question: Question, dp: Any, ledger: Any) -> Any:
 
 
 def _open(verb: str) -> str | None:
-    """What a verb takes any number of: statistics or columns; None of most."""
+    """The things that a verb takes any number of: statistics or columns; None of most verbs."""
     given = inspect.signature(getattr(PrivateFrame, verb)).parameters.values()
     return next((one.name for one in given if one.kind is inspect.Parameter.VAR_POSITIONAL), None)
 

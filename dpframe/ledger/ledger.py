@@ -517,7 +517,7 @@ class Ledger(ShownLedger):
         return ledger_unit.bounded(call_unit.max_rows, call_unit.max_groups)
 
     def __dir__(self) -> list[str]:
-        """What people call: releases charge and store by names that are not offered."""
+        """The names that people call: releases charge and store by names that are not offered."""
         internal = {"charge", "foresee", "has_place", "keep", "limit_amount", "take", "unit_for"}
         return [name for name in super().__dir__() if name not in internal]
 

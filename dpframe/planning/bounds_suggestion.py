@@ -71,7 +71,7 @@ def suggested(plan: Plan, measured: Mapping[Total, Measured]) -> tuple[dict[str,
         cuts = cuts_of(axis.kind == "date", asked.whole_numbers)  # type: ignore[union-attr]  # the schema resolved it
         law = (mechanism.norm < 2, math.sqrt(mechanism.variance) / mechanism.grid)
         grid = NoisyGrid(cuts, noisy.values.ravel(), law, mechanism.grid)
-        parts.append(grid.candidates(planned, plan.unit, asked.listed))
+        parts.append(grid.candidates(planned, plan.unit, asked))
         seen.append([None if place is None else str(place) for place in grid.seen_ends])
         if (problem := grid.problem(parts[-1], axis.column, plan)) is not None:
             problems.append(problem)
@@ -137,7 +137,7 @@ class NoisyGrid:
         upper = self.cuts.shown(self.cuts.upper[last : last + 1])[0] if last < self.cuts.upper.size else None
         return lower, upper
 
-    def candidates(self, planned: Priced, unit: PrivacyUnit, listed: int) -> dict[str, NDArray[Any]]:
+    def candidates(self, planned: Priced, unit: PrivacyUnit, asked: SuggestedBounds) -> dict[str, NDArray[Any]]:
         """The bounds with the least total error, the best first."""
         lowers, uppers = self._places()
         below, above = self._losses()
@@ -145,13 +145,13 @@ class NoisyGrid:
         lower, upper = (grid.ravel() for grid in np.meshgrid(lowers, uppers, indexing="ij"))
         length = self.cuts.upper[upper] - self.cuts.lower[lower]
         lower, upper = lower[length > 0.0], upper[length > 0.0]
-        mean = planned.query.verb == "mean"
+        mean = asked.statistic == "mean"
         lost = below[lower] + above[upper]
-        noise = self._noise(planned, unit, whole, lower, upper)
+        noise = self._noise(planned, unit, whole, lower, upper, mean=mean)
         total = noise + (lost / whole if mean else lost)
         if self.seen is None:
             total += math.inf  # nothing is known of any value
-        best = np.lexsort((upper, -lower, noise, total))[:listed]
+        best = np.lexsort((upper, -lower, noise, total))[: asked.listed]
         lower, upper = lower[best], upper[best]
         low, high, estimate = self._shares(lower, upper, whole)
         ends = self.cuts.shown(self.cuts.lower[lower]), self.cuts.shown(self.cuts.upper[upper])
@@ -212,7 +212,7 @@ class NoisyGrid:
         )
 
     def _losses(self) -> tuple[Floats, Floats]:
-        """What clipping takes from the values below each place, and above it, in all: at least 0."""
+        """The sums that clipping takes from the values below each place, and above it: at least 0."""
         bins, counts = np.arange(self.counts.size), self._inside + self._hidden
         places = np.arange(self.cuts.lower.size)[:, None]
         values = self.cuts.middles[None, :]
@@ -220,11 +220,11 @@ class NoisyGrid:
         above = np.where(bins > places, np.maximum(values - self.cuts.upper[:, None], 0.0), 0.0) @ counts
         return np.maximum(below, 0.0), np.maximum(above, 0.0)
 
-    def _noise(self, planned: Priced, unit: PrivacyUnit, whole: float, lower: Any, upper: Any) -> Floats:
+    def _noise(self, planned: Priced, unit: PrivacyUnit, whole: float, lower: Any, upper: Any, *, mean: bool) -> Floats:
         """The margin of error of the planned statistic for each pair of bounds, of so many values."""
         margin = expected_errors(planned.query, planned.parts, max(round(whole), 1), CONFIDENCE)["value"]
         low, high = self.cuts.lower[lower], self.cuts.upper[upper]
-        if planned.query.verb == "mean":
+        if mean:
             return np.asarray(margin / 2.0 * (high - low))
         if unit.neighbors == "replace":
             return np.asarray(margin * (np.maximum(high, 0.0) - np.minimum(low, 0.0)))

@@ -186,7 +186,7 @@ def _number(count: int, noun: str) -> str:
 def asked_checks(
     query: Query, unit: PrivacyUnit, asked: Any, usual: Any = None, boolean: Collection[str] = ()
 ) -> AskedChecks | None:
-    """What is asked of the checks of a call; None where it has none.
+    """The checks that a call asks for; None where it has none.
 
     `usual` is what its ledger says: it holds where the call says nothing and there is something to check. Where nobody
     says more, a twentieth goes to checks of whatever may be clipped, or count for less.

@@ -139,12 +139,8 @@ def joint_plan(
     pure = {name: _is_pure(plan.query, by_noise[name], price, accounting, limit) for name, plan in calls.items()}
     query = {name: plan.query.under(pure[name]) for name, plan in calls.items()}
     asked = _asked(calls, dropped)
-    of_checks = {name: asked[name].share if name in asked else Fraction(0) for name in calls}
-    shares = {  # the last of each is that of its checks
-        name: (
-            *shares_of(query[name], plan.asked.pricing.weights, of_name[name] * (1 - of_checks[name])),
-            *([of_name[name] * of_checks[name]] if name in asked else []),
-        )
+    shares = {
+        name: _divided(of_name[name], query[name], plan.asked.pricing.weights, asked.get(name))
         for name, plan in calls.items()
     }
     reach = {name: reaches(query[name], plan.unit) for name, plan in calls.items()}
@@ -184,6 +180,13 @@ def joint_plan(
         more: dict[str, Any] = {"together": tuple(calls), "call": plan.call, "unseen": dropped.get(name)}
         plans[name] = priced.plan(plan.asked, plan.unit, accounting, **more)
     return JointPlan(plans, _unit_of_all([plan.unit for plan in calls.values()]), accounting, amount, cost)
+
+
+def _divided(whole: Fraction, query: Query, weights: Any, asked: AskedChecks | None) -> Shares:
+    """The share of each Total of one call, and last that of its checks."""
+    of_checks = Fraction(0) if asked is None else asked.share
+    shares = shares_of(query, weights, whole * (1 - of_checks))
+    return shares if asked is None else (*shares, whole * of_checks)
 
 
 def _asked(calls: Mapping[str, Plan], dropped: Mapping[str, PlannedChecks]) -> dict[str, AskedChecks]:

@@ -125,7 +125,7 @@ class Plan:
     known_by: tuple[Mechanism, ...] | None = None
 
     def __dir__(self) -> list[str]:
-        """What people read: the rest is for the release of the plan."""
+        """The names that people read: the rest is for the release of the plan."""
         internal = {
             "accounting",
             "accuracy",

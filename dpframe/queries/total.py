@@ -474,7 +474,7 @@ class DistinctTotal(Total):
 
 
 def _counted(all_of_them: str, with_a_value: str, column: str | None) -> str:
-    """What is counted: all, those that conditions leave, or those with a value of a column."""
+    """Words for what is counted: all, those that conditions leave, or those with a value of a column."""
     if column is None:
         return all_of_them
     of_all = isinstance(column, Conditional) and column.of is None

@@ -109,7 +109,7 @@ class Conditional(str):
 
 
 def under(column: Any, where: Any) -> Any:
-    """What a statistic reads: the column or, with a condition, the column where it holds."""
+    """The column that a statistic reads or, with a condition, the column where it holds."""
     if where is None:
         return column
     if column is not None:

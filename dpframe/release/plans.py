@@ -23,9 +23,9 @@ from dpframe.planning.sensitivity import one_group, uses_rows
 from dpframe.privacy import Price, PrivacyUnit, checked_unit
 from dpframe.queries.counts import refuse_many
 from dpframe.queries.indicators import AUTO
-from dpframe.queries.query import Query
+from dpframe.queries.query import Query, suggestion_of
 from dpframe.queries.samples import check_samples
-from dpframe.queries.statistics import CONFIDENCE, SuggestedBounds
+from dpframe.queries.statistics import CONFIDENCE
 from dpframe.queries.statistics.capabilities import Protecting, Targeted
 from dpframe.release.denoising import check_denoising, ordered_axes
 
@@ -58,9 +58,8 @@ def make_plan(frame: Any, question: Question, ledger: Ledger | None) -> Plan:
     usual = ledger.checks if ledger else None
     asked = None if by_choice else asked_checks(checked, unit, pricing.checks, usual, booleans(frame, checked))
 
-    for _, statistic in checked.statistics:
-        if isinstance(statistic, SuggestedBounds):
-            planned_noise(statistic, unit, accounting)  # what is wrong with it is told now
+    if (bounds := suggestion_of(checked)) is not None:
+        planned_noise(bounds, unit, accounting)  # what is wrong with it is told now
 
     def priced_at(price: Price, checks: AskedChecks | None) -> Priced:
         more: dict[str, Any] = {} if checks is None else {"checks": checks}
