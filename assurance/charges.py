@@ -39,7 +39,7 @@ from scipy.special import log_ndtr, ndtr, ndtri
 import dpframe as dpf
 from assurance import drawn
 from assurance.drawn import Curve, Key, Record, largest_loss, recorded
-from assurance.release_paths import PATHS, Path, frame_of, unit_of
+from assurance.release_paths import PATHS, Path, frame_of, noises_of, unit_of
 from dpframe.accounting.registry import SHIPPED
 from dpframe.ledger import streams
 from dpframe.ledger.ledger import Ledger
@@ -194,7 +194,7 @@ def entries_of(row: Row, epsilon: float, keys: bool | None = None) -> tuple[Entr
         amount = tuple(sum(each, Fraction(0)) for each in zip(*spent.amounts, strict=True))
         price = row.path.price(row.noise, row.accounting, epsilon)
         with ledger_of(row, keys=keys) as planning:
-            ask = row.path.plan or (lambda dp, **more: row.path.ask(dp.preview, **more).noises)
+            ask = row.path.plan or (lambda dp, **more: noises_of(row.path.ask(dp.preview, **more)))
             noises = tuple(ask(frame_of(one, row.unit).dp, ledger=planning, **price))
         found.append(
             Entry(tuple(one), drawn.laws(record, beside), amount, _drew(record), noises, frozenset(spent.sites))

@@ -67,7 +67,7 @@ class Record:
 
 def samplers() -> tuple[str, ...]:
     """The functions of `dpframe.noise` that draw noise or choose."""
-    others = {"fresh_key", "insecure_bits", "is_secure", "nonce"}
+    others = {"fresh_key", "insecure_bits", "is_secure", "is_silent", "nonce", "stamp", "trial", "trial_of"}
     return tuple(name for name in noise.__all__ if name.islower() and name not in others)
 
 

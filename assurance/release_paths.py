@@ -152,6 +152,11 @@ def _numbers(groups: Any, **money: Any) -> Any:
     return (groups.count if money["ledger"].unit.column is None else groups.n_units)(**money)
 
 
+def noises_of(plan: Any) -> list[Any]:
+    """The noise of all that a plan measures: of its answers, and of its checks."""
+    return [*plan.noises, *([] if plan.checks is None else [plan.checks.mechanism])]
+
+
 def _together(*names: str, mechanisms: Sequence[str | None] = ()) -> tuple[Ask, Ask]:
     """Several plans released at one price, and planned."""
 
@@ -172,7 +177,7 @@ def _together(*names: str, mechanisms: Sequence[str | None] = ()) -> tuple[Ask, 
         return made(dpf.release_together, dp, **more)
 
     def plan(dp: Any, **more: Any) -> list[Any]:
-        return [one for each in made(dpf.plan_together, dp, **more).plans.values() for one in each.noises]
+        return [one for each in made(dpf.plan_together, dp, **more).plans.values() for one in noises_of(each)]
 
     return release, plan
 
@@ -204,7 +209,7 @@ def _replayed(dp: Any, ledger: Any, **price: Any) -> Any:
 
 
 def _not_replayed(dp: Any, ledger: Any, **price: Any) -> list[Any]:
-    return list(dp.preview.group_by("g", keys=["A", "B"]).count(ledger=ledger, **price).noises)
+    return noises_of(dp.preview.group_by("g", keys=["A", "B"]).count(ledger=ledger, **price))
 
 
 def _local(method: Callable[[float], Any], column: str) -> tuple[Ask, Ask]:

@@ -33,7 +33,7 @@ def terminal(monkeypatch):
         stream = Terminal()
         monkeypatch.setattr(Terminal, "encoding", encoding)
         monkeypatch.setattr(sys, "stdout", stream)
-        monkeypatch.setattr("shutil.get_terminal_size", lambda *_: os.terminal_size((columns, 24)))
+        monkeypatch.setattr("shutil.get_terminal_size", lambda *_, **__: os.terminal_size((columns, 24)))
 
     return of
 

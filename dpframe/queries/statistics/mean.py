@@ -52,14 +52,14 @@ class Mean(Clipped):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.missing == "midpoint" and isinstance(self.column, Conditional):
-            raise InvalidArgument(
-                "missing must be 'drop' with where=: rows that are left out would count as the middle. Leave it out."
-            )
         if not is_one_of(self.missing, ("drop", "midpoint")):
             raise InvalidArgument(
                 f"missing must be 'drop' or 'midpoint', not {shown(self.missing)}: missing values are left out, or "
                 "count as the middle of the bounds."
+            )
+        if self.missing == "midpoint" and isinstance(self.column, Conditional):
+            raise InvalidArgument(
+                "missing must be 'drop' with where=: rows that are left out would count as the middle. Leave it out."
             )
 
     def under(self, pure: bool) -> Self:
