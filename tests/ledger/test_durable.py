@@ -179,7 +179,7 @@ def test_the_charge_is_committed_before_a_row_is_read(path, monkeypatch):
 def test_a_refused_charge_leaves_nothing(path):
     ledger = dpf.Ledger(epsilon=0.3, path=path)
     before = path.read_bytes()
-    with pytest.raises(dpf.BudgetExceeded, match=r"only epsilon 0\.3 of epsilon 0\.3 is left"):
+    with pytest.raises(dpf.BudgetExceeded, match=r"epsilon 0\.3 of epsilon 0\.3 remains"):
         PEOPLE.dp.count(epsilon=0.4, ledger=ledger)
     assert path.read_bytes() == before
 
