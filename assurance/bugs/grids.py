@@ -20,8 +20,8 @@ GRIDS = (
         "grids",
         "weeks that begin on Sunday",
         "date_grid.number_of",
-        "(day.toordinal() - 1) // EVERY[every]",
-        "day.toordinal() // EVERY[every]",
+        "(day.toordinal() - 1 + BEFORE_MONDAY[starts]) // EVERY[every]",
+        "(day.toordinal() + BEFORE_MONDAY[starts]) // EVERY[every]",
         f"{DATES}::test_every_day_is_in_the_step_that_polars_truncates_it_to",
     ),
     bug(

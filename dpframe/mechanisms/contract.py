@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeGuard, TypeVar
 import numpy as np
 
 from dpframe import noise
-from dpframe.errors import InvalidArgument, InvalidType, named, shown
+from dpframe.errors import InvalidArgument, InvalidType, named
 from dpframe.exact import between, exactly, is_whole, positive, up
 from dpframe.mechanisms import curves, declared, gaussian_curve, renyi
+from dpframe.mechanisms.curves import checked_outside, curve_point
 from dpframe.mechanisms.gaussian_curve import LARGEST_EPSILON
 
-LARGEST_FLOAT = 1.7976931348623157e308
 LARGEST_LAPLACE = noise.LARGEST_SCALE
 LARGEST_SIGMA = noise.LARGEST_SCALE / 1.5  # b = sigma sqrt(2) must fit as well
 
@@ -50,11 +50,6 @@ def checked_confidence(confidence: object) -> float:
     return between("confidence", confidence, 0.0, 1.0, "between 0 and 1", " Write for instance 0.95.")
 
 
-def checked_outside(delta: object) -> float:
-    """A delta of a privacy curve, rounded down: the epsilon there is not understated."""
-    return between("delta", delta, 0.0, 1.0, "a number with 0 <= delta <= 1", closed=True)
-
-
 def scale_of(step_sensitivity: Fraction, divisor: Fraction, most: float) -> float:
     """step_sensitivity / divisor, rounded up, if such noise fits; compared as rationals, which cannot overflow."""
     if step_sensitivity > Fraction(most) * divisor:
@@ -63,15 +58,6 @@ def scale_of(step_sensitivity: Fraction, divisor: Fraction, most: float) -> floa
             f"{most:.3g} grid steps. Write a larger epsilon."
         )
     return up(step_sensitivity / divisor)
-
-
-def curve_point(epsilon: float | Fraction) -> Fraction:
-    """A point of a privacy curve as a rational; of a float the larger of its exact value and the typed decimal."""
-    rule = "a finite number of at least 0"
-    point = max(exactly("epsilon", epsilon, rule, typed=typed) for typed in (True, False))
-    if not 0 <= point <= Fraction(LARGEST_FLOAT):
-        raise InvalidArgument(f"epsilon must be {rule}, not {shown(epsilon)}.")
-    return point
 
 
 if TYPE_CHECKING:

@@ -24,11 +24,12 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.errors import InvalidArgument
-from dpframe.exact import down
+from dpframe.errors import InvalidArgument, shown
+from dpframe.exact import between, down, exactly
 
 Floats = NDArray[np.float64]
 
+LARGEST_FLOAT = 1.7976931348623157e308
 HALVINGS = 80
 NODES = 1_000  # of a curve that is known at one point at a time
 LARGEST_POWER = 700.0  # e to it is a float
@@ -40,6 +41,20 @@ NOTHING = 1e-300  # a tail below it is none
 FARTHEST = 2.0**62  # grid steps
 DIRECT = 2**20  # terms of a sum; of longer ones so many blocks
 TRIED = 64  # points of a line at a time, of which the neighbors of the best are looked at more closely
+
+
+def checked_outside(delta: object) -> float:
+    """A delta of a privacy curve, rounded down: the epsilon there is not understated."""
+    return between("delta", delta, 0.0, 1.0, "a number with 0 <= delta <= 1", closed=True)
+
+
+def curve_point(epsilon: float | Fraction) -> Fraction:
+    """A point of a privacy curve as a rational; of a float the larger of its exact value and the typed decimal."""
+    rule = "a finite number of at least 0"
+    point = max(exactly("epsilon", epsilon, rule, typed=typed) for typed in (True, False))
+    if not 0 <= point <= Fraction(LARGEST_FLOAT):
+        raise InvalidArgument(f"epsilon must be {rule}, not {shown(epsilon)}.")
+    return point
 
 
 def both_sides(epsilons: Floats, curve: Callable[[Floats], Floats]) -> Floats:

@@ -19,8 +19,7 @@ import numpy as np
 
 from dpframe.exact import exact_epsilon, exactly, rounded_up, up
 from dpframe.mechanisms import curves, gaussian_curve, renyi
-from dpframe.mechanisms.contract import checked_outside, curve_point
-from dpframe.mechanisms.curves import Floats
+from dpframe.mechanisms.curves import Floats, checked_outside, curve_point
 
 DIGITS = 60
 CORRECT = Fraction(1, 10**30)  # relative: more than what the digits of a divergence may err

@@ -18,11 +18,11 @@ from dpframe.mechanisms.contract import (
     Stepped,
     checked_confidence,
     checked_integers,
-    curve_point,
     scale_of,
     steps_of,
     wrapped,
 )
+from dpframe.mechanisms.curves import curve_point
 from dpframe.queries.contrasts import ContrastDesign
 
 ABOVE = 1.0 + 2.0**-50  # more than the product of two floats errs

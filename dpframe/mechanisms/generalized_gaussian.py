@@ -18,11 +18,11 @@ from dpframe.mechanisms.contract import (
     Stepped,
     checked_confidence,
     checked_integers,
-    curve_point,
     scale_of,
     steps_of,
     wrapped,
 )
+from dpframe.mechanisms.curves import curve_point
 from dpframe.privacy import PrivacyLoss
 
 PROBABILISTIC = "probabilistic (Liu 2018, Corollary 9), which implies (epsilon, delta)-differential privacy"

@@ -17,12 +17,12 @@ from dpframe.mechanisms.contract import (
     Stepped,
     checked_confidence,
     checked_integers,
-    curve_point,
     scale_of,
     steps_of,
     wrapped,
 )
 from dpframe.mechanisms.contract import wrapped as added
+from dpframe.mechanisms.curves import curve_point
 
 DIGITS = 60
 

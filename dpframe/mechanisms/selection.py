@@ -18,10 +18,9 @@ from dpframe.mechanisms.contract import (
     Mechanism,
     checked_confidence,
     checked_integers,
-    checked_outside,
-    curve_point,
     length,
 )
+from dpframe.mechanisms.curves import checked_outside, curve_point
 from dpframe.mechanisms.declared import BoundedRange, PureLoss
 
 HALVINGS = 100
