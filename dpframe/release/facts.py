@@ -125,7 +125,7 @@ def _truncated_noise(noise: TruncatedGeneralizedGaussian) -> dict[str, Any]:
 
 
 STEPS = {"grid": 1.0, "calibration": ""}
-RANGE = {"kind": "number", "aware": False}
+RANGE = {"kind": "number", "aware": False, "inside": 1}
 BINS = {"kind": "number", "aware": False, "outside": "drop", "closed": True}
 FOUND = {"rows": (), "argument": "keys", "room": 0, "by_rows": False}
 
@@ -146,7 +146,11 @@ FORMS: Mapping[type[Any], Form] = {
     bins.RunningAxis: _form(
         "RunningAxis", lambda it: {**_bins(it), "beyond": it.beyond}, **{**BINS, "outside": "clip"}, beyond=True
     ),
-    bins.DateAxis: _form("DateAxis", lambda it: {**_bins(it), "every": it.every}, **BINS, every="1d"),
+    bins.DateAxis: _form(
+        "DateAxis",
+        lambda it: {**_bins(it), "every": it.every, "starts": it.starts},
+        **{**BINS, "every": "1d", "starts": "monday"},
+    ),
     discovery.FoundAxis: _form("FoundAxis", _found, **FOUND),
     discovery.Discovery: _form(
         "Discovery", _discovery, max_keys=1_000, at_least=1, known=(), nulls=False, largest=None

@@ -288,7 +288,9 @@ def test_a_map_of_pairs():
     ledger = dpf.Ledger(epsilon=9.0)
     found = people().dp.correlation(list(LIMITS), bounds=LIMITS, epsilon=1.0, ledger=ledger)
     chart = seen(found.dp.plot())
-    assert [layer["mark"]["type"] for layer in chart["layer"]] == ["rect", "text", "text"]
+    marks = [layer["mark"]["type"] for layer in chart["layer"]]
+    assert marks[:2] == ["rect", "text"]
+    assert set(marks) == {"rect", "text"}
     assert len(chart["data"]["values"]) == 6  # each pair on both sides of the diagonal
     by_group = people().dp.group_by("g", keys=["A", "B"])
     grouped = by_group.covariance(list(LIMITS), bounds=LIMITS, epsilon=1.0, ledger=ledger)

@@ -209,7 +209,7 @@ def test_refusals():
     refused = [
         (MissingArgument, "q must be given", lambda: dpf.quantile("x", bounds=(0, 1))),
         (MissingArgument, "bounds must be given", lambda: dpf.median("x")),
-        (InvalidArgument, "q must be between 0 and 1", lambda: dpf.quantile("x", q=1.0, bounds=(0, 1))),
+        (InvalidArgument, "q must be strictly between 0 and 1", lambda: dpf.quantile("x", q=1.0, bounds=(0, 1))),
         (InvalidType, "q must be a number", lambda: dpf.quantile("x", q="half", bounds=(0, 1))),
         (InvalidArgument, "at least one number", lambda: dpf.quantile("x", q=[], bounds=(0, 1))),
         (InvalidArgument, "candidates must come without", lambda: dpf.median("x", bounds=(0, 1), candidates=[0, 1])),
