@@ -210,9 +210,9 @@ FORMS: Mapping[type[Any], Form] = {
     statistics.SuggestedBounds: _form(
         "SuggestedBounds",
         lambda it: {
-            "columns": it.columns, "statistic": it.statistic, "planned": dict(it.planned), "whole": it.whole_numbers,
+            "columns": it.columns, "statistic": it.statistic, "planned": it.planned, "whole": it.whole_numbers,
         },
-        statistic="mean", whole=False,
+        statistic="mean", planned=(), whole=False,
     ),
     # Totals of a caller's statistic, which may hold some: of every kind what it was made of, as of one class
     totals.RowsTotal: _form("Total", lambda it: {"column": it.column, "by": it.by}, column=None, by=None),
