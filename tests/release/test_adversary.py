@@ -18,7 +18,7 @@ import dpframe as dpf
 EXACT = 1e9  # an epsilon whose noise is negligible
 NEAR = 1e-3
 
-OF_NOISE = ("sha256", "rows", "measures", "release")
+OF_NOISE = ("sha256", "rows", "measures", "release", "checks")
 
 
 def paid(unit: dpf.PrivacyUnit | None = None) -> dict[str, Any]:
@@ -88,6 +88,7 @@ class TestOddValues:
     def test_nothing_is_warned_of(self, place, recwarn):
         warnings.simplefilter("always")
         warnings.simplefilter("ignore", dpf.WeakPrivacyWarning)  # public: of the epsilon of this test
+        warnings.simplefilter("ignore", dpf.BoundsWarning)  # of noisy numbers alone
         for frame in self.frames(self.ODD[place]):
             for question in self.QUESTIONS:
                 question(frame.dp, paid())
