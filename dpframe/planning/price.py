@@ -96,7 +96,7 @@ def priced(
         by_loss = accounting.charges_price and (callable(mechanism) or not all(noise.exact_mu for noise in noises))
         checked = (planned_checks(query, unit, noises, checks, part, by_loss=by_loss),)
     every = (*noises, *(each.mechanism for each in checked))
-    if callable(mechanism) and len(every) > 1 and accounting.charges_price:
+    if callable(mechanism) and len(noises) > 1 and accounting.charges_price:
         every = _tightened_where_possible(every, accounting.charge(price, limit, every))
         noises = every[: len(noises)]
         checked = tuple(replace(each, mechanism=every[-1]) for each in checked)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 import polars as pl
 import pytest
 from scipy import stats
@@ -112,6 +111,7 @@ def test_two_results_of_different_people():
 
 
 def test_other_keys_are_kept_and_libraries_too():
+    pd = pytest.importorskip("pandas")
     rows = _shop().with_columns(month=pl.int_range(pl.len()) % 3)
     for frame in (rows, rows.to_pandas()):
         keys = {"variant": ["A", "B"], "month": [0, 1, 2]}
@@ -134,6 +134,7 @@ def test_holm_widens_intervals_and_raises_p_values(clear):
 
 
 def test_comparisons_are_shown_and_written(clear, tmp_path):
+    pytest.importorskip("altair")
     found = dpf.compare(clear, "B", "A")
     assert "| p |" in found.dp.table("markdown")
     assert "chance of who is in the data" in found.dp.statement()
@@ -257,6 +258,7 @@ def test_squares_are_exact():
 
 
 def test_two_way_tables_are_tested():
+    pytest.importorskip("altair")
     generator = np.random.default_rng(1)
     apart = pl.DataFrame({"a": np.repeat([0, 1], 2_000), "b": generator.integers(0, 2, 4_000)})
     together = apart.with_columns(b=pl.when(pl.int_range(4_000) % 4 == 0).then(pl.col("a")).otherwise(pl.col("b")))
