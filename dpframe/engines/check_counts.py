@@ -109,9 +109,8 @@ class CheckTask(RowTask):
     def _numbers(self, table: pl.DataFrame, sums: list[pl.Expr]) -> Partial:
         """The sums of flags over all rows, one for each unit, and the number of units where that is asked."""
         each = [one.cast(pl.Int64).alias(f"{number}") for number, one in enumerate(sums)]
-        numbers = table.select(*each, pl.len().cast(pl.Int64).alias("units"))
-        asked = numbers if self.checks.counts_units else numbers.drop("units")
-        return Partial({NUMBERS: np.array(asked.row(0), dtype=np.int64)})
+        numbers = table.select(*each, pl.len().cast(pl.Int64).alias("units")).row(0)
+        return Partial({NUMBERS: np.array(numbers if self.checks.counts_units else numbers[:-1], dtype=np.int64)})
 
     @property
     def _by_group(self) -> bool:

@@ -136,7 +136,9 @@ def test_without_noise_the_shares_are_those_of_the_values():
         assert (result["total_error"] >= result["noise"]).all()
         loss = lost(values, below, above)
         bins = np.maximum(np.abs(below), above) / 8  # half of a bin
-        assert (np.abs(result["total_error"] - result["noise"] - loss) <= loss + bins * (share + 0.01)).all()
+        assert (
+            np.abs((result["total_error"] - result["noise"]).to_numpy() - loss) <= loss + bins * (share + 0.01)
+        ).all()
 
 
 @pytest.mark.parametrize("statistic", ["mean", "sum"])
