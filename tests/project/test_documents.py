@@ -27,8 +27,9 @@ EXAMPLES = sorted(ROOT.glob("examples/*.py"))
 WITH_NUMBA = {"dpframe.engines.compiled.loops"}
 NOT_HERE = set() if importlib.util.find_spec("numba") else WITH_NUMBA
 COMMANDS = () if importlib.util.find_spec("typer") else ("dpframe.cli.", "dpframe.__main__")
+OPTIONAL = COMMANDS if importlib.util.find_spec("mypy") else (*COMMANDS, "dpframe.mypy")
 MODULES = sorted({found.name for found in pkgutil.walk_packages(dpf.__path__, "dpframe.")} - NOT_HERE)
-MODULES = [name for name in MODULES if not name.startswith(COMMANDS)]
+MODULES = [name for name in MODULES if not name.startswith(OPTIONAL)]
 NEEDS = {
     "import pandas": "pandas",
     "import dask": "dask",
