@@ -247,96 +247,28 @@ class InnerCounts(AsItIs):
         return self.design.decided(tuple(measured[look] for look in self.before), noise)
 
 
-@dataclass(frozen=True)
-class Matches(AsItIs):
-    """The number of values of a column that are one declared value, and of all others; missing ones are neither.
+class OneOfEach(AsItIs):
+    """The parts of vectors of one column, which is no key: a value that is there adds 1 to one entry of its group."""
 
-    Parameters
-    ----------
-    axis : KeyAxis
-        The column and the value, which is compared as a declared key is.
-    """
-
-    axis: KeyAxis
-
-    width = bins = 2
-    cells = 1
-    values: ClassVar[Values] = ()
+    axis: Any  # each has it as a field
+    cells: int = 1
+    values: Values = ()
 
     @property
-    def column(self) -> str:
-        """The column that is compared."""
-        return self.axis.columns[0]
+    def bins(self) -> int:
+        """The number of entries for each group."""
+        return int(self.width)
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that it reads."""
-        return self.axis.columns
-
-    @property
-    def words(self) -> str:
-        """The measured thing, for plans and records."""
-        name, value = plain_name(self.column), self.axis.rows[0][0]
-        return harmless(f"values of {name} that are {value!r}, and others{self.column.removeprefix(name)}")
-
-    def measured(self, counts: Integers) -> Integers:
-        """The measured sums of both counts of each group: they themselves."""
-        return counts
-
-    def grid(self, weighted: bool) -> float:
-        """The length of one integer step."""
-        return 2.0**-INNER_BITS if weighted else 1.0
-
-    def norms(self, weighted: bool) -> tuple[int, int]:
-        """Of what one row adds, in steps: the largest l_1 norm, and the largest squared l_2 norm."""
-        scale = 2**INNER_BITS if weighted else 1
-        return scale, scale**2
-
-    def integers(self, rows: int, columns: Columns) -> Integers:
-        """1 for a value that is there, whichever it is."""
-        return columns[self.column].astype(np.int64)[:, None]
-
-    def adds_up_to(self, column: str | None) -> bool:
-        """Tell whether the integers of a group add up to the present values of a column: both parts do."""
-        return column == self.column
-
-
-@dataclass(frozen=True)
-class BinCounts(AsItIs):
-    """The numbers of values of a column in declared bins, which are no cells of the keys; missing ones are in none.
-
-    Parameters
-    ----------
-    axis : BinAxis
-        The column and the edges of its bins, into which values fall as those of a histogram do.
-    """
-
-    axis: BinAxis
-
-    cells = 1
-    values: ClassVar[Values] = ()
-
-    @property
-    def width(self) -> int:
-        """The number of integers for each group."""
-        return self.axis.size
-
-    bins = width
+        columns: tuple[str, ...] = self.axis.columns
+        return columns
 
     @property
     def column(self) -> str:
-        """The column that is cut into bins."""
-        return self.axis.column
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns that it reads."""
-        return self.axis.columns
-
-    @property
-    def words(self) -> str:
-        """The measured thing, for plans and records."""
-        return harmless(f"values of {self.column} in {self.axis.size:,} bins")
+        """The column whose values are counted."""
+        return self.columns[0]
 
     def measured(self, counts: Integers) -> Integers:
         """The measured sums of the counts of each group: they themselves."""
@@ -355,8 +287,56 @@ class BinCounts(AsItIs):
         """1 for a value that is there, whichever it is."""
         return columns[self.column].astype(np.int64)[:, None]
 
+
+@dataclass(frozen=True)
+class Matches(OneOfEach):
+    """The number of values of a column that are one declared value, and of all others; missing ones are neither.
+
+    Parameters
+    ----------
+    axis : KeyAxis
+        The column and the value, which is compared as a declared key is.
+    """
+
+    axis: KeyAxis
+
+    width = 2
+
+    @property
+    def words(self) -> str:
+        """The measured thing, for plans and records."""
+        name, value = plain_name(self.column), self.axis.rows[0][0]
+        return harmless(f"values of {name} that are {value!r}, and others{self.column.removeprefix(name)}")
+
     def adds_up_to(self, column: str | None) -> bool:
-        """Tell whether the integers of a group add up to the present values of a column: they do, if no bin is left."""
+        """Tell whether the integers of a group add up to the present values of a column: both parts do."""
+        return column == self.column
+
+
+@dataclass(frozen=True)
+class BinCounts(OneOfEach):
+    """The numbers of values of a column in declared bins, which are no cells of the keys; missing ones are in none.
+
+    Parameters
+    ----------
+    axis : BinAxis
+        The column and the edges of its bins, into which values fall as those of a histogram do.
+    """
+
+    axis: BinAxis
+
+    @property
+    def width(self) -> int:
+        """The number of integers for each group."""
+        return self.axis.size
+
+    @property
+    def words(self) -> str:
+        """The measured thing, for plans and records."""
+        return harmless(f"values of {self.column} in {self.axis.size:,} bins")
+
+    def adds_up_to(self, column: str | None) -> bool:
+        """Tell whether the integers of a group add up to a count: values in no bin are left out."""
         return False
 
 
