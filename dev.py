@@ -130,7 +130,7 @@ def newest(setup: Setup) -> Iterator[Check]:
 
 def spark(setup: Setup) -> Iterator[Check]:
     """Pytest of what asks Spark, in one process and one session; skipped in words where there is no Java."""
-    yield check("pytest", newest_environment(setup), "pytest", "-m", "spark and not slow")
+    yield check("pytest", newest_environment(setup), "pytest", "-m", "spark", *turn(setup))
 
 
 def oldest(setup: Setup) -> Iterator[Check]:

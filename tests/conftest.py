@@ -92,6 +92,17 @@ def turn_of(item: pytest.Item, shares: int) -> int:
     return zlib.crc32(item.nodeid.encode()) % shares
 
 
+@pytest.fixture(scope="module")
+def spark() -> Iterator[Any]:
+    """One real session of two threads, which takes seconds to start; skipped where PySpark or Java is missing."""
+    from assurance import engines
+
+    if why := engines.why_no_spark():
+        pytest.skip(why)
+    with engines.spark_session() as session:
+        yield session
+
+
 @pytest.fixture(autouse=True)
 def fresh_ledgers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No ledger was made, none is ambient or default, nothing was recorded, and nobody was warned."""

@@ -13,7 +13,7 @@ import pytest
 from weekly_jobs import check_folders_on, check_job_on, lay_out
 
 import dpframe as dpf
-from assurance.engines import ROOT, spark_frames, spark_session, why_no_spark
+from assurance.engines import ROOT, spark_frames
 from dpframe.engines import choice, trial
 from dpframe.engines.columns.source import source_of, types_of
 from dpframe.engines.found_keys import keyed
@@ -40,15 +40,6 @@ needs_pandas = pytest.mark.skipif(
 engine_versions = engine.versions
 MANY = 1e7  # as good as no noise
 WHO = dpf.PrivacyUnit("patient", max_rows=2, max_groups=2)
-
-
-@pytest.fixture(scope="module")
-def spark():
-    """One real session of two threads, which takes seconds to start; skipped where PySpark or Java is missing."""
-    if why_no_spark():
-        pytest.skip(why_no_spark())
-    with spark_session() as session:
-        yield session
 
 
 @pytest.fixture(scope="module")

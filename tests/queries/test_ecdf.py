@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import binom
 
 import dpframe as dpf
-from assurance.engines import ENGINES, spark_frames, spark_session, why_no_spark
+from assurance.engines import ENGINES, spark_frames
 
 EXACT = 1e7
 INF, NAN = float("inf"), float("nan")
@@ -57,15 +57,6 @@ def _maker(name):
     if name in ("duckdb", "dask", "pandas"):
         pytest.importorskip(name)
     return ENGINES[name]()
-
-
-@pytest.fixture(scope="module")
-def spark():
-    """A session of Spark."""
-    if why_no_spark():
-        pytest.skip(why_no_spark())
-    with spark_session() as session:
-        yield session
 
 
 @pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")

@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 
 import dpframe as dpf
-from assurance.engines import ENGINES, spark_frames, spark_session, why_no_spark
+from assurance.engines import ENGINES, spark_frames
 from dpframe.accessor.released_frame import VERBS
 from dpframe.engines.check_counts import check_counts
 from dpframe.planning.check_pricing import checks_of
@@ -279,15 +279,6 @@ def test_every_engine_finds_the_numbers_of_plain_python(name, neighbors):
         pytest.importorskip(NEEDS[name])
     with ENGINES[name]() as make:
         on_an_engine(make, neighbors)
-
-
-@pytest.fixture(scope="module")
-def spark():
-    """A session of Spark."""
-    if why_no_spark():
-        pytest.skip(why_no_spark())
-    with spark_session() as session:
-        yield session
 
 
 @pytest.mark.slow
