@@ -588,7 +588,7 @@ STATISTICS = (
     bug(
         "statistics",
         "a value and the others counted in finer steps than the noise",
-        "Matches.norms",
+        "OneOfEach.norms",
         "return scale, scale**2",
         "return scale // 2**INNER_BITS or 1, 1",
         "test_proportion.py::test_no_neighbor_is_farther_than_the_sensitivity",

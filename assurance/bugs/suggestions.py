@@ -16,7 +16,7 @@ SUGGESTIONS = (
     bug(
         "suggestions",
         "a row counts for less than it adds to its bin",
-        "BinCounts.norms",
+        "OneOfEach.norms",
         "return scale, scale**2",
         "return scale // 2 + 1, scale**2 // 2 + 1",
         NEIGHBORS,
