@@ -56,17 +56,25 @@ def _check_report(report: Report, plans: Mapping[str, Plan]) -> None:
     """Refuse words for columns that a release will not have, before it is charged."""
     for label, words in (report.words["labels"] or {}).items():
         query = plans[label].query
-        known = [*query.shown.columns, *(name for name, _ in query.statistics)]
+        keys = [name for axis in query.shown.axes for name in axis.columns if name in axis.names]  # others have bins
+        known = {"columns": [*query.shown.columns, *(name for name, _ in query.statistics)], "values": keys}
         for part in layout.PARTS_OF_LABELS:
-            given = words.get(part, {})
-            if not isinstance(given, Mapping):
-                raise InvalidType(f"{report.where}: labels.{label}.{part} must be a table, not {shown(given)}.")
-            for name in given:
-                if name not in known:
+            place, of = f"labels.{label}.{part}", "its columns" if part == "columns" else "its columns of keys"
+            for name, word in _table_of_words(report, place, words.get(part, {})).items():
+                if name not in known[part]:
                     raise InvalidArgument(
-                        f"{report.where}: labels of {shown(label)} must name its columns, which are "
-                        f"{', '.join(known)}, not {shown(name)}. Rename or drop it."
+                        f"{report.where}: labels of {shown(label)} must name {of}, which are "
+                        f"{', '.join(known[part])}, not {shown(name)}. Rename or drop it."
                     )
+                given = [word] if part == "columns" else _table_of_words(report, f"{place}.{name}", word).values()
+                if not all(isinstance(one, str) and (one or part == "values") for one in given):
+                    raise InvalidType(f"{report.where}: {place}.{name} must be text, not {shown(word)}.")
+
+
+def _table_of_words(report: Report, place: str, given: Any) -> Mapping[str, Any]:
+    if not isinstance(given, Mapping):
+        raise InvalidType(f"{report.where}: {place} must be a table, not {shown(given)}.")
+    return given
 
 
 def made(job: Job) -> Ledger:

@@ -211,6 +211,10 @@ def test_a_job_writes_a_report_of_its_releases(tmp_path):
         ('columns = {stays = "Stays"}', 'columns = {beds = "Stays"}', "labels of 'wards' must name its columns"),
         ("labels.wards.values.ward", "labels.wards.value.ward", 'must have the parts "columns" and "values"'),
         ("labels.wards.values.ward =", "labels.wards.values =", "labels of 'wards' must name its columns"),
+        ("labels.wards.values.ward", "labels.wards.values.stays", "labels of 'wards' must name its columns of keys"),
+        ('columns = {stays = "Stays"}', "columns = {stays = 3}", "labels.wards.columns.stays must be text, not 3"),
+        ('columns = {stays = "Stays"}', 'columns = {stays = ""}', "labels.wards.columns.stays must be text, not ''"),
+        ("labels.wards.values.ward = {", 'labels.wards.values = {ward = "A"}  # {', "values.ward must be a table"),
     ],
 )
 def test_a_report_that_cannot_be_written_is_refused_before_the_charge(old, new, words, tmp_path):
