@@ -331,12 +331,9 @@ def refusal(most: Limit, accounting: Accounting, entry: Entry, spent: Amount) ->
         return f"{words} It has no delta: leave delta out, or make one with dpf.Ledger(epsilon=..., delta=...)."
     if not remaining.epsilon:
         return f"{words} Use what was released freely, or raise the limit: ledger.raise_limit(epsilon=..., reason=...)."
+    words = f"{words} Lower epsilon, or call ledger.raise_limit(...)."
     hint = accounting.hint(entry.amount, most.amount)
-    return (
-        f"{words} Lower epsilon, or call ledger.raise_limit(...). ({hint})"
-        if hint
-        else f"{words} Lower epsilon, or call ledger.raise_limit(...)."
-    )
+    return f"{words} ({hint})" if hint else words
 
 
 def _seconds(first: str, last: str) -> float:
