@@ -20,7 +20,6 @@ from dpframe.engines.columns.source import ColumnRequest, ColumnType, collected,
 from dpframe.engines.engine import Engine, Partial, Reading, RowTask
 from dpframe.engines.sums.cells import Cells, Integers
 from dpframe.engines.sums.compound import wider_steps
-from dpframe.engines.sums.conditions import conditional
 from dpframe.errors import InvalidType
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.clipping import grid_steps
@@ -39,14 +38,12 @@ class CheckTask(RowTask):
     checks: Checks
     unit: PrivacyUnit
     types: dict[str, ColumnType]
-    conditional: bool = False
 
     @classmethod
     def of(cls, engine: Engine, checks: Checks) -> Self:
         """The task for a table of the engine's schema."""
         types = types_of(engine.schema())
-        read = {name: types[name] for name in checks.columns}
-        return cls(checks, checks.unit, read, conditional(between.column for between in checks.between))
+        return cls(checks, checks.unit, {name: types[name] for name in checks.columns})
 
     def piece(self, frame: Any) -> Partial:
         """The numbers of some rows; where there is a unit, of all rows of some units."""

@@ -127,7 +127,6 @@ class RowTask:
 
     unit: PrivacyUnit
     types: dict[str, ColumnType]  # of the columns that are read
-    conditional: bool = False  # whether some are read under conditions
 
     @property
     def columns(self) -> list[str]:
@@ -145,4 +144,4 @@ class RowTask:
         for name, column in self.types.items():
             if source.column(name).polars != column.polars:
                 raise InvalidType("a piece must have the dtypes of the schema")
-        return with_conditions(source) if self.conditional else source
+        return with_conditions(source)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dpframe.engines.columns.source import ColumnRequest, collected, source_of
 from dpframe.engines.sums.addends import Terms
 from dpframe.engines.sums.cells import Cells, Integers
-from dpframe.engines.sums.conditions import conditional, with_conditions
+from dpframe.engines.sums.conditions import with_conditions
 from dpframe.engines.sums.row_totals import by_cell, coded_rows
 from dpframe.engines.sums.weights import unit_codes, values_of
 from dpframe.privacy import PrivacyUnit
@@ -34,17 +34,14 @@ def stream_totals(frame: Any, query: Query, unit: PrivacyUnit, until: int) -> In
     The first axis of the query's keys are the periods. Later rows are left out; so are those of a unit that has
     `max_rows` earlier ones.
     """
-    source = source_of(frame)
-    if conditional(name for total in query.of_cells for name in total.columns):
-        source = with_conditions(source)
+    source = with_conditions(source_of(frame))
     cells, terms = Cells.of(source, query.keys), Terms.of(query.of_cells)
     groups = query.keys.cells // query.keys.axes[0].size
-    owner: list[ColumnRequest] = [] if unit.column is None else [("unit", unit.column, "unit", None)]
-    lazy = source.load([*cells.requests(), *terms.requests(), *owner])
-    table = coded_rows(lazy, cells, terms, source.rows, *(name for name, *_ in owner))
+    lazy = source.load([*cells.requests(), *terms.requests(), *_of_unit(unit)])
+    table = coded_rows(lazy, cells, terms, source.rows, *_names(unit))
     table = table.filter(pl.col("cell") < until * groups)
     (total,) = query.of_cells
-    if owner:
+    if unit.column is not None:
         if unit.nulls == "drop":
             table = table.filter(pl.col("unit").is_not_null())
         code, _ = unit_codes(table["unit"])

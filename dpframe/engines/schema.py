@@ -28,11 +28,11 @@ from dpframe.queries.contributions import UnitGrid, grouping_of
 from dpframe.queries.discovery import found_axis
 from dpframe.queries.keys import KIND_WORDS, Axis, DtypeAxis, KeyAxis, Keys, Kind, RestAxis
 from dpframe.queries.public_grids import GridAxis
-from dpframe.queries.query import ERROR, NOISY, Query, gathers
+from dpframe.queries.query import ERROR, NOISY, Query, gathers, read_by
 from dpframe.queries.statistics.capabilities import OfUnits, Resolving
 from dpframe.queries.total import DistinctTotal, VectorTotal
 from dpframe.queries.vectors import Matches
-from dpframe.queries.where import Conditional, plain_name
+from dpframe.queries.where import Conditional, plain_name, reads_of
 
 TALKS = (  # what makes Polars print, warn or write files by what is in the rows
     "POLARS_VERBOSE",
@@ -68,9 +68,7 @@ LEVELS = " The levels of a pandas Categorical come from the data too."
 
 def columns_of(query: Query, unit: PrivacyUnit) -> list[str]:
     """The columns that a question reads, and those of its conditions."""
-    asked = (name for total in query.of_cells for name in total.columns)
-    read = (name.reads if isinstance(name, Conditional) else (name,) for name in asked)
-    columns = [*query.keys.columns, *(name for names in read for name in names), unit.column]
+    columns = [*query.keys.columns, *(name for column in read_by(query) for name in reads_of(column)), unit.column]
     return list(dict.fromkeys(name for name in columns if name is not None))
 
 
@@ -152,7 +150,7 @@ def check(frame: Any, query: Query, unit: PrivacyUnit) -> Query:
     if gathers(query):
         check_gathered(frame)
     source = source_of(frame)
-    _refuse_results(list(source.schema), {plain_name(name) for total in query.of_cells for name in total.columns})
+    _refuse_results(list(source.schema), set(map(plain_name, read_by(query))))
     if query.keys.unknown:
         resolved = _checked_found(source, query, unit)
     elif query.keys.counted == "units":

@@ -26,12 +26,12 @@ from dpframe.engines.sums.compound import (
     units_by_cell,
     units_of_pairs,
 )
-from dpframe.engines.sums.conditions import conditional
 from dpframe.engines.sums.distinct import gathered
 from dpframe.engines.sums.row_totals import coded_rows, of_rows_alone
 from dpframe.privacy import PrivacyUnit
-from dpframe.queries.query import Query, gathers
+from dpframe.queries.query import Query, gathers, read_by
 from dpframe.queries.total import DistinctTotal
+from dpframe.queries.where import Conditional
 
 
 @dataclass(frozen=True)
@@ -48,16 +48,18 @@ class Task(RowTask):
     p: float  # of the norm that the noise covers
     types: dict[str, ColumnType]  # of the columns that are read
     secret: int = 0  # of the order in which units keep groups for numbers of distinct values; it reaches no result
-    conditional: bool = False
 
     @classmethod
     def of(cls, engine: Engine, query: Query, unit: PrivacyUnit, p: float, secret: int = 0) -> Self:
         """The task for a table of the engine's schema."""
         types = types_of(engine.schema())
         read = {name: types[name] for name in columns_of(query, unit)}
-        return cls(
-            query, unit, p, read, secret, conditional(name for total in query.of_cells for name in total.columns)
-        )
+        return cls(query, unit, p, read, secret)
+
+    @property
+    def conditional(self) -> bool:
+        """Tell whether some columns are read under conditions."""
+        return any(isinstance(name, Conditional) for name in read_by(self.query))
 
     def piece(self, frame: Any) -> Partial:
         """The totals of some rows; where there is a unit, of all rows of some units."""
@@ -77,7 +79,7 @@ class Task(RowTask):
         """The totals of which some are compound: at once where that can be, else of coded rows."""
         if contrasts_in(self.query) is not None:
             return self._of_coded(compound_rows(source, self.query, self.unit))
-        cells, parts = Cells.of(source, self.query.keys), Parts.of_query(self.query, self.unit)
+        cells, parts = Cells.of(source, self.query.keys), Parts.of(self.query, self.unit)
         found = totals_at_once(source, cells, parts, self.query, self.unit, self.p)
         if found is not None:
             return Partial(found)
@@ -142,7 +144,7 @@ class Task(RowTask):
         totals = of_coded(table, self.query, self.unit, self.p)
         if not gathers(self.query):
             return Partial(totals)
-        names = Parts.of(self.query.of_cells, self.by is not None).others
+        names = Parts.of(self.query, self.unit).others
         columns = {total: name for total, name in names.items() if isinstance(total, DistinctTotal)}
         return gathered(totals, table, columns, self.unit, self.query.keys.cells, self.secret)
 

@@ -20,7 +20,7 @@ from dpframe.queries.bins import EdgeKind
 from dpframe.queries.keys import Keys
 from dpframe.queries.query import Query
 from dpframe.queries.statistics.ecdf import Ecdf
-from dpframe.queries.where import Conditional
+from dpframe.queries.where import reads_of
 
 AUTO = "auto"
 What = Literal["below", "above", "present", "outside", "cut", "units"]
@@ -89,8 +89,7 @@ class Checks:
         """The columns that it reads, each once."""
         of_unit = () if self.unit.column is None else (self.unit.column,)
         among = () if self.among is None else (self.among,)
-        asked = (each.column for each in self.between)
-        clipped = (name for one in asked for name in (one.reads if isinstance(one, Conditional) else (one,)))
+        clipped = (name for each in self.between for name in reads_of(each.column))
         return tuple(dict.fromkeys([*self.keys.columns, *among, *clipped, *of_unit]))
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -140,6 +140,11 @@ def chooses(query: Query) -> bool:
 def by_choice(query: Query) -> bool:
     """Tell whether cells are chosen by a mechanism for choices."""
     return any(choice.by_choice for choice in choices_of(query))
+
+
+def read_by(query: Query) -> Iterator[str]:
+    """The columns that the Totals of a question read, some of them more than once."""
+    return (name for total in query.of_cells for name in total.columns)
 
 
 def suggestion_of(query: Query) -> SuggestedBounds | None:

@@ -125,6 +125,11 @@ def under(column: Any, where: Any) -> Any:
     return Conditional(column, tuple(Condition(_axis(name, where[name])) for name in sorted(where)))
 
 
+def reads_of(column: str) -> tuple[str, ...]:
+    """The columns of a table that a column follows from: itself, or those of its conditions too."""
+    return column.reads if isinstance(column, Conditional) else (column,)
+
+
 def plain_name(column: str) -> str:
     """The name of a column as results have it: without its conditions, where it is one of a table."""
     return column if not isinstance(column, Conditional) or column.of is None else column.of

@@ -46,7 +46,7 @@ def by_sql(task: RowTask) -> bool:
     """Tell whether Spark can add up by itself; decided by the question and the schema."""
     if not isinstance(task, Task) or task.conditional:  # which keys there are is no sum
         return False
-    parts = Parts.of_query(task.query, task.unit)
+    parts = Parts.of(task.query, task.unit)
     if task.by is not None or task.query.keys.counted == "units" or gathers(task.query) or parts.others:
         return False
     if any(axis.coding == "rest" for axis in task.query.keys.axes):  # rows of all keys would come to the driver
@@ -65,7 +65,7 @@ def totals_by_sql(frame: Any, task: Task) -> Partial:
     """The totals of a Spark frame whose columns are named by their places, c0, c1, ..., with strings as bytes."""
     from pyspark.sql.functions import expr
 
-    cells, parts = cells_of(task), Parts.of_query(task.query, task.unit)
+    cells, parts = cells_of(task), Parts.of(task.query, task.unit)
     places = {name: f"c{place}" for place, name in enumerate(task.columns)}
     keys = {cells.columns[name]: places[name] for name in cells.columns}
     inside = [among(places[name], declared) for name, declared in cells.declared.items()]

@@ -86,6 +86,11 @@ class HalfOpenBins:
             codes[start : start + BLOCK] = self._codes_of_block(values[start : start + BLOCK])
         return codes
 
+    def codes_of(self, column: pl.Series) -> Integers:
+        """The bin of each value of a column, OUTSIDE where it is missing too."""
+        codes = self.codes(column.fill_null(0).to_numpy())
+        return np.where(column.is_null().to_numpy(), OUTSIDE, codes) if column.null_count() else codes
+
     def _codes_of_block(self, block: NDArray[Any]) -> Integers:
         if self.even is not None:
             code = self.even.places(block)
@@ -318,9 +323,7 @@ def _bin_requests(cells: Cells, axis: BinAxis) -> list[ColumnRequest]:
 
 
 def _bin_codes(cells: Cells, axis: BinAxis, table: pl.DataFrame) -> Integers:
-    column = table[cells.columns[axis.column]]
-    codes = cells.half_open[axis.column].codes(column.fill_null(0).to_numpy())
-    return np.where(column.is_null().to_numpy(), OUTSIDE, codes) if column.null_count() else codes
+    return cells.half_open[axis.column].codes_of(table[cells.columns[axis.column]])
 
 
 _BY_KEYS = Way(_declared_in_all, _key_requests, _key_codes)

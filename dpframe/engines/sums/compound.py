@@ -31,7 +31,7 @@ from dpframe.queries.keys import Axis, Keys
 from dpframe.queries.query import Query, gathers
 from dpframe.queries.total import DistinctTotal, OfRows, Total, UnitsTotal, by_whole_units
 from dpframe.queries.unit_weights import WHOLE_BITS, counts_whole, groups_of, unit_steps
-from dpframe.queries.vectors import INNER_BITS, BinCounts, InnerCounts, Matches, TableContrasts, summed, vector_of
+from dpframe.queries.vectors import INNER_BITS, BinCounts, InnerCounts, Matches, TableContrasts, V, summed, vector_of
 
 MOST_ROWS = 2**32  # of a frame, which numbers them by 32 bits: a larger bound takes nothing away
 
@@ -63,9 +63,7 @@ def coded_units(source: Source, keys: Keys, unit: PrivacyUnit) -> pl.DataFrame:
         units, group = _rows(source, grouping, unit.column)
         table = pl.DataFrame([units.alias("unit"), pl.Series("cell", group)])
     else:
-        names = {f"group{number}": name for number, name in enumerate(grouping.columns)}
-        requests: list[ColumnRequest] = [(name, of, "unit", None) for name, of in names.items()]
-        table = collected(source.load([("unit", unit.column, "unit", None), *requests]), source.rows)
+        table = _grouped(source, grouping, unit.column)
     return table.filter(pl.col("unit").is_not_null()) if unit.nulls == "drop" else table
 
 
@@ -84,21 +82,28 @@ def _in_grid(rows: Integers, groups: Integers, query: Query) -> Integers:
 
 def _rows(source: Source, grouping: Grouping, column: str) -> tuple[pl.Series, Integers]:
     """The unit of each row that is in a group, and a number for its group."""
-    unit: ColumnRequest = ("unit", column, "unit", None)
     if grouping.keys is not None:
         cells = Cells.of(source, grouping.keys)
-        table = collected(source.load([*cells.requests(), unit]).select(*cells.names(), "unit"), source.rows)
+        table = collected(
+            source.load([*cells.requests(), ("unit", column, "unit", None)]).select(*cells.names(), "unit"), source.rows
+        )
         code = cells.codes(table)
         inside = code >= 0
         return table["unit"].filter(pl.Series(inside, dtype=pl.Boolean)), code[inside]
-    names = {f"group{number}": name for number, name in enumerate(grouping.columns)}
-    requests: list[ColumnRequest] = [(name, of, "unit", None) for name, of in names.items()]
-    table = collected(source.load([unit, *requests]).select("unit", *names), source.rows)
+    table = _grouped(source, grouping, column)
     group = np.zeros(table.height, dtype=np.int64)
-    for name in names:
+    for name in table.columns[1:]:
         code, size = unit_codes(table[name])
         group = np.unique(group * size + code, return_inverse=True)[1].astype(np.int64)  # below the number of rows
     return table["unit"], group
+
+
+def _grouped(source: Source, grouping: Grouping, column: str) -> pl.DataFrame:
+    """The unit of each row and, in other columns, what tells its group."""
+    names = {f"group{number}": name for number, name in enumerate(grouping.columns)}
+    requests: list[ColumnRequest] = [("unit", column, "unit", None)]
+    requests += [(name, of, "unit", None) for name, of in names.items()]
+    return collected(source.load(requests).select("unit", *names), source.rows)
 
 
 def _places(numbers: Integers, axis: Axis) -> Integers:
@@ -170,20 +175,19 @@ class Parts:
     terms: Terms
 
     @classmethod
-    def of_query(cls, query: Query, unit: PrivacyUnit) -> Parts:
-        """The parts of a question's Totals."""
-        return cls.of(query.of_cells, unit.column is not None)
-
-    @classmethod
-    def of(cls, totals: tuple[Total, ...], by_units: bool) -> Self:
-        """Sort them; where each row is a unit, what a unit adds is what its row adds."""
+    def of(cls, query: Query, unit: PrivacyUnit) -> Self:
+        """The parts of a question's Totals; where each row is a unit, what a unit adds is what its row adds."""
+        totals, by_units = query.of_cells, unit.column is not None
         plain = {total: sums for total in totals if (sums := summed(total, by_units))}
         others = {total: f"other{number}" for number, total in enumerate(totals) if total not in plain}
         return cls(plain, others, Terms.of(tuple(dict.fromkeys(term for terms in plain.values() for term in terms))))
 
     def assembled(self, sums: dict[Total, Integers]) -> dict[Total, Integers]:
-        """The Totals that are made of plain sums."""
-        return {total: _side_by_side([sums[term] for term in terms]) for total, terms in self.plain.items()}
+        """The Totals that are made of plain sums: the numbers of each cell, one cell after the other."""
+        return {
+            total: sums[terms[0]] if len(terms) == 1 else np.stack([sums[term] for term in terms], axis=1).ravel()
+            for total, terms in self.plain.items()
+        }
 
     def requests(self, source: Source) -> list[ColumnRequest]:
         """The columns to load."""
@@ -208,15 +212,10 @@ class Parts:
         """The columns that `prepared` makes."""
         return [*self.terms.names(), *(name for total, name in self.others.items() if total.columns)]
 
-    def compared(self) -> dict[str, Matches]:
-        """The columns whose values are compared, by their names here."""
-        compared = {name: vector_of(total, Matches) for total, name in self.others.items()}
-        return {name: matches for name, matches in compared.items() if matches is not None}
-
-    def binned(self) -> dict[str, BinCounts]:
-        """The columns whose values are cut into bins, by their names here."""
-        binned = {name: vector_of(total, BinCounts) for total, name in self.others.items()}
-        return {name: bins for name, bins in binned.items() if bins is not None}
+    def vectors(self, kind: type[V]) -> dict[str, V]:
+        """The columns that a kind of vector reads, by their names here."""
+        found = {name: vector_of(total, kind) for total, name in self.others.items()}
+        return {name: vector for name, vector in found.items() if vector is not None}
 
     def _named(self) -> tuple[list[Total], list[str]]:
         return list(self.others), list(self.others.values())
@@ -246,7 +245,7 @@ def compound_rows(source: Source, query: Query, unit: PrivacyUnit) -> pl.DataFra
     """The rows in declared cells: the number of the cell, the integers that are summed, and the unit."""
     if (contrasts := contrasts_in(query)) is not None:
         return declared_rows(source, contrasts, unit)
-    return prepared_rows(source, Cells.of(source, query.keys), Parts.of_query(query, unit), query, unit)
+    return prepared_rows(source, Cells.of(source, query.keys), Parts.of(query, unit), query, unit)
 
 
 def prepared_rows(source: Source, cells: Cells, parts: Parts, query: Query, unit: PrivacyUnit) -> pl.DataFrame:
@@ -256,12 +255,12 @@ def prepared_rows(source: Source, cells: Cells, parts: Parts, query: Query, unit
         owner.append((ORDERED, owner[0][1], "found", None))
     lazy = source.load([*cells.requests(), *parts.requests(source), *owner])
     units = [name for name, *_ in owner]
-    compared = parts.compared()
+    compared = parts.vectors(Matches)
     there = [name + THERE for name in compared]
     table = collected(lazy.select(*cells.names(), *parts.prepared(), *there, *units), source.rows)
     if compared:
         table = table.with_columns([_matched(table, name, matches, source) for name, matches in compared.items()])
-    if binned := parts.binned():
+    if binned := parts.vectors(BinCounts):
         table = table.with_columns([_placed(table[name], bins, source) for name, bins in binned.items()])
     table = with_cells(table, (*parts.names(), *units), cells.codes(table))
     return table.filter(pl.col("unit").is_not_null()) if units and unit.nulls == "drop" else table
@@ -271,20 +270,16 @@ def of_coded(table: pl.DataFrame, query: Query, unit: PrivacyUnit, p: float) -> 
     """The Totals of coded rows; where there is a unit, of all rows of some units."""
     if contrasts_in(query) is not None:
         return contrasts_of_rows(table, query, unit)
-    parts = Parts.of_query(query, unit)
-    if unit.column is not None:
-        sums = weighed_rows(table, parts.terms, unit, p, query.keys.cells, merged=False) if parts.terms.lines else {}
-    else:
-        sums = by_cell(table, parts.terms, query.keys.cells) if parts.terms.lines else {}
-    totals = {total: _side_by_side([sums[term] for term in terms]) for total, terms in parts.plain.items()}
+    parts = Parts.of(query, unit)
+    sums: dict[Total, Integers] = {}
+    if parts.terms.lines and unit.column is None:
+        sums = by_cell(table, parts.terms, query.keys.cells)
+    elif parts.terms.lines:
+        sums = weighed_rows(table, parts.terms, unit, p, query.keys.cells, merged=False)
+    totals = parts.assembled(sums)
     if parts.others:
         totals |= _others(table, parts, query, unit, p)
     return {total: totals[total] for total in query.of_cells if not isinstance(total, DistinctTotal)}
-
-
-def _side_by_side(entries: list[Integers]) -> Integers:
-    """The numbers of each cell, one cell after the other."""
-    return entries[0] if len(entries) == 1 else np.stack(entries, axis=1).ravel()
 
 
 def _others(table: pl.DataFrame, parts: Parts, query: Query, unit: PrivacyUnit, p: float) -> dict[Total, Integers]:
@@ -383,8 +378,7 @@ def _matched(table: pl.DataFrame, name: str, matches: Matches, source: Source) -
 def _placed(values: pl.Series, binned: BinCounts, source: Source) -> pl.Series:
     """The bin of each value, as of a histogram; -1 where it is missing."""
     bins = HalfOpenBins.of(binned.axis, source.column(binned.column).tick)
-    code = np.where(values.is_null().to_numpy(), -1, bins.codes(values.fill_null(0).to_numpy()))
-    return pl.Series(values.name, code)
+    return pl.Series(values.name, bins.codes_of(values))
 
 
 def _prepared(total: Total, name: str) -> pl.Expr | None:

@@ -8,7 +8,7 @@ value; nothing is decided by more than the row itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -22,11 +22,6 @@ from dpframe.queries.keys import Keys
 from dpframe.queries.where import Condition, Conditional, RangeAxis
 
 Holds = NDArray[np.bool_]
-
-
-def conditional(columns: Iterable[str]) -> bool:
-    """Tell whether some of the columns are read under conditions."""
-    return any(isinstance(column, Conditional) for column in columns)
 
 
 def with_conditions(source: Source) -> Source:
@@ -49,7 +44,11 @@ def _loaded(source: Source, requests: Sequence[ColumnRequest]) -> pl.LazyFrame:
     more = [request for each in cells.values() for request in each.requests()]
     table = collected(source.load([*own, *more]), source.rows)
     holds = {condition: _holds(condition, cells[condition], table) for condition in every}
-    return pl.DataFrame([_column(table, name, column, role, holds) for name, column, role, _ in requests]).lazy()
+    inside = {
+        those: pl.Series(np.logical_and.reduce([holds[condition] for condition in those]))
+        for those in dict.fromkeys(column.conditions for column in asked)
+    }
+    return pl.DataFrame([_column(table, name, column, role, inside) for name, column, role, _ in requests]).lazy()
 
 
 def _read(column: str) -> str | None:
@@ -63,13 +62,15 @@ def _holds(condition: Condition, cells: Cells, table: pl.DataFrame) -> Holds:
     return np.asarray(places == axis.inside if isinstance(axis, RangeAxis) else places >= 0)
 
 
-def _column(table: pl.DataFrame, name: str, column: str, role: Role, holds: dict[Condition, Holds]) -> pl.Series:
+def _column(
+    table: pl.DataFrame, name: str, column: str, role: Role, insides: dict[tuple[Condition, ...], pl.Series]
+) -> pl.Series:
     """A column as it was asked for: under conditions it is missing where one of them does not hold."""
     if not isinstance(column, Conditional):
         return table[name]
-    inside = pl.Series(name, np.logical_and.reduce([holds[condition] for condition in column.conditions]))
+    inside = insides[column.conditions]
     if column.of is None:
-        return inside
+        return inside.alias(name)
     if role == "present":
         return table[name] & inside
     if role == "key":  # of a value that is compared: another column says whether it is there

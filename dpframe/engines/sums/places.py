@@ -19,11 +19,10 @@ from numpy.typing import NDArray
 from dpframe.engines.columns.identity import NOWHERE, Declared
 from dpframe.engines.columns.short_strings import MOST_STRINGS, KnownWords, Scratch
 from dpframe.engines.compiled.kernels import read_only
-from dpframe.engines.sums.cells import NARROW, Cells, close_together, filled, near_uniform, table_of
+from dpframe.engines.sums.cells import NARROW, Cells, Integers, close_together, filled, near_uniform, table_of
 from dpframe.queries.bins import BinAxis, Coding
 from dpframe.queries.keys import KeyAxis
 
-Integers = NDArray[np.int64]
 Words = NDArray[np.uint64]
 Places = NDArray[np.uint32]
 Axis = Callable[[pl.DataFrame, Places], None]  # from the rows of an axis outside, to those of this axis too

@@ -30,7 +30,7 @@ from dpframe.engines.sums.addends import Integers, Terms
 from dpframe.engines.sums.cells import NARROW, Cells
 from dpframe.engines.sums.places import may_be_placed, places_of
 from dpframe.engines.sums.row_totals import FEW_ROWS, Layout, to_steps
-from dpframe.engines.sums.weights import Floats, Reach, close_together, grid_of, unit_codes
+from dpframe.engines.sums.weights import Floats, Reach, close_together, grid_of, rows_chosen, unit_codes
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.mixing import GOLDEN, mixed
 from dpframe.queries.total import Total
@@ -365,10 +365,10 @@ def _add_part(rows: Narrow, part: int, slots: Slots, reach: Reach, sums: Sums) -
     light = size <= reach.light
     dense = size > max(reach.light, cells)
     of_light = light[code]
-    _add_alone(places, steps, _chosen(of_light), sums.alone)
+    _add_alone(places, steps, rows_chosen(of_light), sums.alone)
     if of_light.all():
         return
-    found = [_sorted(code, units, cells, places, steps, _chosen((~light & ~dense)[code]))]
+    found = [_sorted(code, units, cells, places, steps, rows_chosen((~light & ~dense)[code]))]
     if dense.any():
         found.append(_of_dense(code, dense, cells, places, steps, np.flatnonzero(dense[code])))
     several = [(pairs.owner[pairs.size > 1], pairs.size[pairs.size > 1]) for pairs in found]
@@ -376,12 +376,6 @@ def _add_part(rows: Narrow, part: int, slots: Slots, reach: Reach, sums: Sums) -
     weights = reach.weights(size, owner, shared)
     for pairs in found:
         _add_weighed(pairs, weights[pairs.owner], slots, sums.weighed)
-
-
-def _chosen(mask: NDArray[np.bool_]) -> Any:
-    """The places of chosen rows; a slice where they are all."""
-    places = np.flatnonzero(mask)
-    return places if places.size < mask.size else slice(None)
 
 
 def _add_alone(places: Places, steps: list[Steps], chosen: Any, tables: Tables) -> None:

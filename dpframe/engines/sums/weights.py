@@ -94,10 +94,10 @@ def bounded(
     table = pl.DataFrame([table[name] for name in ("cell", *terms.names())])
     rows = np.bincount(code, minlength=units)
     dense = rows > max(reach.light, cells // DENSE)
-    sharing, pairs = _paired(table, terms, code, _chosen(((rows > reach.light) & ~dense)[code]))
+    sharing, pairs = _paired(table, terms, code, rows_chosen(((rows > reach.light) & ~dense)[code]))
     together = [pairs]
     if dense.any():
-        whole = _chosen(dense[code])
+        whole = rows_chosen(dense[code])
         together.append(_addressed(table[whole], terms, code[whole], dense, cells))
         sharing = np.concatenate([sharing, np.arange(code.size)[whole]])
     owner, size = (np.concatenate([getattr(pairs, name) for pairs in together]) for name in ("owner", "size"))
@@ -139,7 +139,7 @@ def weighed(pairs: Pairs, weights: Floats, cells: int) -> dict[Total, Integers]:
     return totals
 
 
-def _chosen(mask: NDArray[np.bool_]) -> Any:
+def rows_chosen(mask: NDArray[np.bool_]) -> Any:
     """The places of chosen rows; a slice where they are all."""
     places = np.flatnonzero(mask)
     return places if places.size < mask.size else slice(None)
