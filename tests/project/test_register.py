@@ -26,7 +26,7 @@ import pytest
 from forked import drawn_in_a_child
 
 import dpframe as dpf
-from assurance.fuzz_frames import asked, exact
+from assurance.fuzz_frames import asked, exact, public_parts
 from dpframe import noise
 from dpframe.engines.sums.cells import added
 from dpframe.noise import laws as tables
@@ -630,23 +630,11 @@ def told(engine: Any, frame: Any, caplog: Any, capfd: Any) -> str:
             except Exception as error:
                 shown.append(repr(error))
                 continue
-            facts = found.dp.provenance
-            public = [name for name in found.columns if name not in facts["columns"]]
-            shown += [list(found.columns), [str(found[name].dtype) for name in found.columns], len(found)]
-            shown += [[str(key) for key in found[name].to_list()] for name in public]
-            attrs = {name: fact for name, fact in getattr(found, "attrs", {}).items() if name != "dpframe"}
-            shown += [attrs, type(getattr(found, "index", None)).__name__]
-            statistics = {
-                name: {**fact, "denoise": bool(fact["denoise"]), "totals": len(fact.get("totals", ()))}
-                for name, fact in facts["measures"].items()
-            }
-            rows = {name: fact for name, fact in facts["rows"].items() if name != "sha256"}
-            others = {name: fact for name, fact in facts.items() if name not in ("sha256", "release")}
-            shown.append(others | {"measures": statistics, "rows": rows})
+            shown.append(public_parts(found))
     shown += [repr(frame.dp), repr(frame.dp.preview.count("x", epsilon=1, ledger=ledger))]
     shown += [
         [record.getMessage() for record in caplog.records],
-        [str(one.message) for one in warned],
+        [str(one.message) for one in warned if one.category is not dpf.BoundsWarning],  # of noisy numbers alone
         capfd.readouterr(),
     ]
     return repr((shown, ledger.to_frame().drop("time").to_dicts()))
