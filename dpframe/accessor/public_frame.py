@@ -1,4 +1,4 @@
-"""``.dp`` of a frame that was marked as public: nothing is left to protect, and nothing to pay for."""
+"""``.dp`` of a frame that was marked as public: nothing is left to protect or to charge."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A job before it runs: its table and ledger opened, each release priced, and whether all of them fit."""
+"""A job before it runs: its table and ledger opened, each release planned, and whether all of them fit."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class PlannedJob:
 def planned(job: Job, *, charge: bool, seen: Callable[[Mapping[str, Plan]], None] | None = None) -> PlannedJob:
     """Plan a job; no row is read and nothing is spent. To `charge` it, its ledger must be there.
 
-    Without one, releases are priced as if it were new. `seen` is told the plans before it is known whether they fit.
+    Without one, releases are planned as if it were new. `seen` is told the plans before it is known whether they fit.
     """
     for output in job.outputs:
         FORMATS[output.format].check_installed()

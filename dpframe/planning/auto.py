@@ -1,4 +1,4 @@
-"""The choice of the noise, mechanism="auto": the shape of least variance at this price, from public facts alone."""
+"""The choice of the noise, mechanism="auto": the shape of least variance at this cost, from public facts alone."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ class Choice:
 
     @property
     def why(self) -> str:
-        """The reason in words."""
+        """The reason as text."""
         others = [(name, variance) for name, variance in self.variances[1:] if name in self.usual]
         if not others:
             return f"{self.name} was chosen: without a delta no other noise is private"
         name, variance = others[0]
         ratio = self.variances[0][1] / variance if variance else 1.0
         return (
-            f"{self.name} was chosen: one unit may sway {self.reach}, and its variance is {pages.number(ratio)} "
+            f"{self.name} was chosen: one unit may change {self.reach}, and its variance is {pages.number(ratio)} "
             f"of that of {name} noise"
         )
 
@@ -59,13 +59,13 @@ class Choice:
 
 
 def laplace_of(sensitivity: Sensitivity, part: Part) -> Laplace:
-    """Pure noise for a part of the price."""
+    """Pure noise for a part of the cost."""
     assert part.epsilon is not None
     return Laplace.of_steps(math.ceil(sensitivity.steps(1)), part.epsilon, sensitivity.grid)
 
 
 def gaussian_of(sensitivity: Sensitivity, part: Part) -> Gaussian:
-    """Gaussian noise for a part of the price."""
+    """Gaussian noise for a part of the cost."""
     assert part.mu is not None
     if sensitivity.contrasts is not None:
         steps = Fraction(sensitivity.steps(2))
@@ -125,6 +125,6 @@ def _typical_variance(noises: Noises) -> float:
 
 
 def reach_in_words(sensitivity: Sensitivity) -> str:
-    """The number of cells that one unit may sway, for `Choice.why`."""
+    """The number of cells that one unit may change, for `Choice.why`."""
     number = sensitivity.groups if sensitivity.weighted else sensitivity.swayed
     return f"{number:,} cell{'' if number == 1 else 's'}{' at full weight' if sensitivity.weighted else ''}"

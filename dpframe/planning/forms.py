@@ -48,7 +48,7 @@ def best_form(
     pure: bool,
     whole: Fraction = Fraction(1),
 ) -> tuple[Formed, Choice]:
-    """The form with the least typical expected error at this price, from public facts alone; and why."""
+    """The form with the least typical expected error at this cost, from public facts alone; and why."""
     tried = []
     for form in (True, False):
         candidate = query.under(form)

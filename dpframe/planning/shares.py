@@ -1,4 +1,4 @@
-"""The shares of a price: weights by name, in what the accounting adds up."""
+"""The shares of a cost: weights by name, in what the accounting adds up."""
 
 from __future__ import annotations
 

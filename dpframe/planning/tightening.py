@@ -1,4 +1,4 @@
-"""Less noise at the same price: one factor for all noises of a call, found by what they cost as a whole."""
+"""Less noise at the same cost: one factor for all noises of a call, found by what they cost as a whole."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOST_STEPS = 40
 
 
 def tightened(noises: Noises, epsilon: Fraction, delta: Fraction) -> Noises:
-    """The same noises, all scales divided by one factor of at least 1: the largest that keeps the price of the whole.
+    """The same noises, all scales divided by one factor of at least 1: the largest that keeps the cost of the whole.
 
     They must keep it by basic composition as they are. Where all are Gaussian, or pure without a delta, the factor has
     a closed form; else it is found by the privacy loss distribution of the whole.

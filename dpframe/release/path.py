@@ -57,7 +57,7 @@ def release(call: Call) -> Any:
 
 
 def preview(call: Call) -> Plan | PlanTable:
-    """Price a call. Reads no row, spends nothing."""
+    """Plan a call. Reads no row, spends nothing."""
     ledger = ambient.ledger_for(call.ledger)
     several = _several(call.question.pricing)
     if several is None:
@@ -74,7 +74,7 @@ def preview(call: Call) -> Plan | PlanTable:
 
 
 def _several(pricing: Pricing) -> list[Pricing] | None:
-    """The prices of a preview that names several or none; None where it names one."""
+    """The costs of a preview that names several or none; None where it names one."""
     if isinstance(pricing.within, (list, tuple)):
         return [replace(pricing, within=within) for within in pricing.within]
     priced = pricing.share is not None or pricing.within is not None

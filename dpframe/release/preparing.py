@@ -191,6 +191,6 @@ def _try_denoisers(plan: Plan) -> None:
         except ReleaseFailed as error:
             cause = error.__cause__
             raise InvalidArgument(
-                "denoise must be a function that can be called with noisy values and their noise, and on the values "
-                f"1, 2, 3, ... it raises {said(cause) if cause else 'an error'}. Nothing was charged. Mend it."
+                "denoise must be a function of noisy values and their noise, but on the values "
+                f"1, 2, 3, ... it raises {said(cause) if cause else 'an error'}. Nothing was charged. Fix the function."
             ) from cause

@@ -82,7 +82,7 @@ def noisy_of(plan: Plan, exact: Totals) -> dict[Total, Measured]:
     """The noisy numbers of each Total, one after the other: those before may decide what the next one measures.
 
     What they decide reads noisy numbers alone, and the sensitivity that the noise was made for holds for whatever it
-    is: so the price is that of looks that are all fixed before (``docs/assurance/privacy.md``, "Three looks").
+    is: so the cost is that of looks that are all fixed before (``docs/assurance/privacy.md``, "Three looks").
     """
     measured: dict[Total, Measured] = {}
     for part in plan.parts:

@@ -21,7 +21,7 @@ def rounded_release(
     """The frame rounded, its rows in their order; `facts` are its record with all of its statistics."""
     if any(map(foreign.is_for_sums, facts["measures"].values())):
         raise InvalidArgument(
-            "round must not be asked of bins that are there to be added up (ranges=True): each would move, and their "
+            "round must not be used on bins for range queries (ranges=True): each would move, and their "
             "sums by more. Add them up first, or ask .dp.table() for a rounded table."
         )
     steps: dict[str, float] = {}

@@ -1,9 +1,9 @@
 """The identity of a stream in its ledger: a hash for each fact that may not change while it goes on.
 
 This is version 1, and it is frozen: which facts there are, under which names, and how each is written down. Nothing
-is taken from the classes that hold them now, nor from words that people read. Whoever renames a class, adds a field or
-finds a better note changes no identity, and a stream that an earlier dpframe began goes on. Facts that have a default
-are written where they differ from it. A version 2 would be another function, and its entries would say so.
+is taken from the classes that hold them now, nor from words that people read. Anyone who renames a class, adds a field
+or finds a better note changes no identity, and a stream that an earlier dpframe began goes on. Facts that have a
+default are written where they differ from it. A version 2 would be another function, and its entries would say so.
 """
 
 from __future__ import annotations

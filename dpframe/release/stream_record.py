@@ -74,7 +74,7 @@ def entry_of(plan: StreamPlan) -> Entry:
 
 
 def known_facts(plan: StreamPlan) -> dict[str, Any]:
-    """The record but for what only a period tells."""
+    """The record except for what only a period tells."""
     statistic = told(plan.query.statistics[0][1].facts())
     assert statistic is not None
     measure = {**statistic, "statistics": [0], "one_total": False, "denoise": None}
