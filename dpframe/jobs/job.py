@@ -14,7 +14,7 @@ from dpframe.privacy import PrivacyUnit
 
 @dataclass(frozen=True)
 class LedgerTerms:
-    """The ledger that pays: where it is, whom it protects, and how much it holds."""
+    """The ledger that is charged: where it is, whom it protects, and how much it holds."""
 
     where: str
     place: str = field(repr=False)  # a URL may hold a password

@@ -31,7 +31,7 @@ OLD = 3600.0  # seconds after which a part that a killed process left behind is 
 
 
 def write_whole(path: Path, write: Callable[[Path], None]) -> None:
-    """Write beside the path, bring it to disk, and put it in place in one step."""
+    """Write next to the path, bring it to disk, and put it in place in one step."""
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""A job, run: its table and ledger are opened, and each release is priced; then each is charged, made and written.
+"""A job, run: its table and ledger are opened, and each release is planned; then each is charged, made and written.
 
 All of it is planned before the first charge, and a line of the audit trail tells of each run.
 """
@@ -45,7 +45,7 @@ class PlannedJob:
 def planned(job: Job, *, charge: bool, seen: Callable[[Mapping[str, Plan]], None] | None = None) -> PlannedJob:
     """Plan a job; no row is read and nothing is spent. To `charge` it, its ledger must be there.
 
-    Without one, releases are priced as if it were new. `seen` is told the plans before it is known whether they fit.
+    Without one, releases are planned as if it were new. `seen` is told the plans before it is known whether they fit.
     """
     for output in job.outputs:
         FORMATS[output.format].check_installed()
