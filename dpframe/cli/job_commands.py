@@ -15,7 +15,7 @@ from dpframe.display.pages import number, text_table
 from dpframe.errors import DpframeError, reworded
 from dpframe.jobs import job_file, running
 from dpframe.jobs.job import Job
-from dpframe.jobs.planning_jobs import no_ledger, planned
+from dpframe.jobs.running import no_ledger, planned
 from dpframe.ledger.address import Address
 from dpframe.planning.plan import Plan
 

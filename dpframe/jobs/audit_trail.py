@@ -11,7 +11,7 @@ from dpframe._version import VERSION
 from dpframe.errors import DpframeError, LedgerError, OutputFailed
 from dpframe.errors.plain_files import stands_in_the_way
 from dpframe.jobs.job import Job
-from dpframe.jobs.whole_files import append_line
+from dpframe.jobs.output_formats import append_line
 from dpframe.ledger.address import Address
 from dpframe.ledger.canonical import now
 from dpframe.ledger.ledger import Ledger

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dpframe.frames.scans import Scan
-from dpframe.jobs.variables import Variables
+from dpframe.jobs.toml_tables import Variables
 from dpframe.privacy import PrivacyUnit
 
 
