@@ -29,8 +29,7 @@ import dpframe as dpf
 from assurance.fuzz_frames import asked, exact, public_parts
 from dpframe import noise
 from dpframe.engines.sums.cells import added
-from dpframe.noise import laws as tables
-from dpframe.noise import random_bits
+from dpframe.noise import random_bits, samplers
 from dpframe.planning.sensitivity import of as sensitivity_of
 
 EXACT = 1e9  # an epsilon whose noise is negligible
@@ -115,15 +114,15 @@ def test_02_and_03_the_last_bits_of_large_noise_are_even(p):
 @pytest.mark.parametrize("p", [1.0, 2.0])
 def test_02_to_04_tails_are_not_cut(p, monkeypatch):
     """A draw far out is as likely as the law says: the tails of a table that covers little are met often."""
-    monkeypatch.setattr(tables, "REACH", 0.5)
-    tables.table_of.cache_clear()
+    monkeypatch.setattr(samplers, "REACH", 0.5)
+    samplers.table_of.cache_clear()
     draw = (
         noise.discrete_laplace if p == 1.0 else lambda scale, size: noise.rounded_generalized_gaussian(p, scale, size)
     )
     try:
         drawn = np.abs(draw(1000.0, 3_000)) / 1000.0
     finally:
-        tables.table_of.cache_clear()
+        samplers.table_of.cache_clear()
     beyond = 2.0 if p == 1.0 else 1.5
     expected = math.exp(-beyond) if p == 1.0 else math.erfc(beyond)
     assert np.mean(drawn > beyond) == pytest.approx(expected, abs=SIX * math.sqrt(expected / 3_000))
