@@ -171,7 +171,7 @@ def check(frame: Any, query: Query, unit: PrivacyUnit) -> Query:
                 raise WrongDtype(_identity_words(name, column, "be counted"))
             if total.values and column.kind not in {"number", *ANYTHING}:
                 raise WrongDtype(
-                    f"column {name!r} must hold numbers to be summed, but its dtype is {column.dtype}. "
+                    f"column {name!r} must hold numbers, but its dtype is {column.dtype}. "
                     f"Count its rows, group by it, or ask for proportion({name!r}, value=...)."
                 )
     if unit.column is not None:
