@@ -18,6 +18,7 @@ FILTERED = "test_where.py"
 REST = "test_rest.py"
 DATES = "test_dates.py"
 MEANS = "test_two_sided_means.py"
+WEIGHTED = "test_weighted.py"
 STATISTICS = (
     bug(
         "statistics",
@@ -62,7 +63,7 @@ STATISTICS = (
     bug(
         "statistics",
         "rows counted in which one of two conditions holds",
-        "conditions._column",
+        "conditions._loaded",
         "np.logical_and.reduce(",
         "np.logical_or.reduce(",
         f"{FILTERED}::test_a_condition_leaves_the_rows_in_which_it_holds",
@@ -106,6 +107,64 @@ STATISTICS = (
         "return False",
         "return str(self) == other",
         f"{FILTERED}::test_a_condition_is_a_column_of_no_table",
+    ),
+    bug(
+        "statistics",
+        "a weighted mean charged for half its largest weight",
+        "products.weighed_ways",
+        "RowVector(entries, (most, most**2), words)",
+        "RowVector(entries, (most // 2, most**2 // 4), words)",
+        f"{WEIGHTED}::test_no_neighbor_is_farther_than_the_sensitivity",
+        f"{WEIGHTED}::test_what_a_row_adds_is_within_what_is_stated",
+    ),
+    bug(
+        "statistics",
+        "a value whose two weighted ways are more than its weight",
+        "products.WeighedWay.__call__",
+        "part if self.above else weight - part",
+        "part if self.above else weight",
+        f"{WEIGHTED}::test_no_neighbor_is_farther_than_the_sensitivity",
+        f"{WEIGHTED}::test_every_row_adds_its_own_clipped_weight_and_value",
+    ),
+    bug(
+        "statistics",
+        "weights below 0 taken, whose sums leave the reach of ways",
+        "weighted.checked_weight",
+        "if bounds[0] < 0.0:",
+        "if bounds[1] < 0.0:",
+        f"{WEIGHTED}::test_bad_weights_are_refused",
+    ),
+    bug(
+        "statistics",
+        "missing values counted among the others of a weighted share",
+        "conditions._column",
+        "inside, values = inside & values, pl.Series(",
+        "inside, values = inside, pl.Series(",
+        f"{WEIGHTED}::test_every_row_adds_its_own_clipped_weight_and_value",
+    ),
+    bug(
+        "statistics",
+        "a stored answer taken for that of other bounds of weights",
+        "facts._with_weight",
+        '"weight": statistic.weight, "weight_bounds": statistic.weight_bounds',
+        '"weight": statistic.weight',
+        f"{WEIGHTED}::test_a_ledger_knows_the_weights_again",
+    ),
+    bug(
+        "statistics",
+        "a stream of weighted sums gone on without weights",
+        "stream_identity._statistic",
+        ' or "weight" in facts:',
+        ":",
+        f"{WEIGHTED}::test_on_streams_and_subtotals",
+    ),
+    bug(
+        "statistics",
+        "clipped weights said of another column",
+        "check_words._lines",
+        '(one for one in clipped if one[0] == row["of"])',
+        "clipped",
+        f"{WEIGHTED}::test_weights_outside_their_bounds_are_checked",
     ),
     bug(
         "statistics",

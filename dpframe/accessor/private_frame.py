@@ -88,7 +88,13 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
 
     @asks
     def count(
-        self, column: str | None = None, *, where: Mapping[str, Any] | None = None, **options: Unpack[SampledOptions]
+        self,
+        column: str | None = None,
+        *,
+        where: Mapping[str, Any] | None = None,
+        weight: str | None = None,
+        weight_bounds: tuple[float, float] | None = None,
+        **options: Unpack[SampledOptions],
     ) -> F:
         """The number of rows, or of the values of `column` that are present.
 
@@ -98,6 +104,8 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
             Count its values that are neither null nor NaN; without it, count rows.
         where : dict, optional
             Only rows that hold these values count, as for `dpframe.count`: ``{"age": (18, None), "ward": ["A", "B"]}``.
+        weight, weight_bounds : str and tuple of two numbers, optional
+            A column of weights, as surveys have them, and their bounds: as for `dpframe.count`.
 
         Returns
         -------
@@ -122,7 +130,8 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         >>> people.dp.count("age", epsilon=0.5, ledger=dpf.Ledger(epsilon=1)).columns
         ['count', 'count_error']
         """
-        return self._asked("count", {"count": statistics.count(column, where=where)}, options)
+        statistic = statistics.count(column, where=where, weight=weight, weight_bounds=weight_bounds)
+        return self._asked("count", {"count": statistic}, options)
 
     @asks
     def sum(
@@ -132,6 +141,8 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         bounds: tuple[float, float] | None = None,
         unit_bounds: tuple[float, float] | None = None,
         where: Mapping[str, Any] | None = None,
+        weight: str | None = None,
+        weight_bounds: tuple[float, float] | None = None,
         **options: Unpack[SampledOptions],
     ) -> F:
         """The sum of `column`, each value clipped to `bounds`, or what each unit adds in all to `unit_bounds`.
@@ -147,6 +158,8 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
             `max_rows` plays no part.
         where : dict, optional
             Only rows that hold these values count, as for `dpframe.count`: ``{"age": (18, None), "ward": ["A", "B"]}``.
+        weight, weight_bounds : str and tuple of two numbers, optional
+            A column of weights, as surveys have them, and their bounds: as for `dpframe.sum`.
 
         Returns
         -------
@@ -160,7 +173,9 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         >>> stays.dp.sum("cost", bounds=(0, 100), epsilon=0.5, ledger=dpf.Ledger(epsilon=1)).columns
         ['cost_sum', 'cost_sum_error']
         """
-        statistic = statistics.sum(column, bounds, unit_bounds=unit_bounds, where=where)
+        statistic = statistics.sum(
+            column, bounds, unit_bounds=unit_bounds, where=where, weight=weight, weight_bounds=weight_bounds
+        )
         return self._asked("sum", dict(columns_of(statistic, None)), options)
 
     @asks
@@ -171,6 +186,8 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         bounds: tuple[float, float] | None = None,
         missing: Literal["drop", "midpoint"] = "drop",
         where: Mapping[str, Any] | None = None,
+        weight: str | None = None,
+        weight_bounds: tuple[float, float] | None = None,
         **options: Unpack[SampledOptions],
     ) -> F:
         """The mean of `column`, each value clipped to `bounds`.
@@ -185,6 +202,8 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
             Whether missing values are left out, or count as the middle of the bounds.
         where : dict, optional
             Only rows that hold these values count, as for `dpframe.count`: ``{"age": (18, None), "ward": ["A", "B"]}``.
+        weight, weight_bounds : str and tuple of two numbers, optional
+            A column of weights, as surveys have them, and their bounds: as for `dpframe.mean`.
 
         Returns
         -------
@@ -199,7 +218,9 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         >>> people.dp.mean("age", bounds=(0, 120), epsilon=0.5, ledger=dpf.Ledger(epsilon=1)).columns
         ['age_mean', 'age_mean_error']
         """
-        statistic = statistics.mean(column, bounds, missing=missing, where=where)
+        statistic = statistics.mean(
+            column, bounds, missing=missing, where=where, weight=weight, weight_bounds=weight_bounds
+        )
         return self._asked("mean", dict(columns_of(statistic, None)), options)
 
     @asks

@@ -182,6 +182,7 @@ def questions() -> dict[str, Query]:
             f"{name} by words, {'pure' if pure else 'Gaussian'}": Query("agg", words, statistics).under(pure)
             for name, statistics in (
                 *(("people", tuple(people.items())), ("spread", tuple(spread.items()))),
+                ("weights", tuple(_weighted().items())),
                 *(("conditions", tuple(where.items())), ("people under conditions", tuple(filtered.items()))),
             )
             for pure in (True, False)
@@ -227,6 +228,18 @@ def _under_conditions() -> tuple[dict[str, Any], dict[str, Any]]:
         "added": sum("x", unit_bounds=(-3, 10), where={"byte": (1, None)}),
     }
     return where, filtered
+
+
+def _weighted() -> dict[str, Any]:
+    """Statistics of rows that have weights."""
+    by_byte: dict[str, Any] = {"weight": "byte", "weight_bounds": (0.5, 9)}
+    return {
+        "n": count(weight="narrow", weight_bounds=(0, 2)),
+        "s": sum("x", (-3, 10), **by_byte),
+        "m": mean("whole", (0, 7.3), where={"flag": True}, **by_byte),
+        "true": proportion("flag", **by_byte),
+        "is A": proportion("word", "A", where={"x": (-3, 10)}, **by_byte),
+    }
 
 
 def _all_tables() -> Statistic:

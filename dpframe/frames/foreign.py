@@ -487,6 +487,8 @@ MEASURE = _object(
         "size": _some,
         "missing": _text,
         "where": _text,
+        "weight": _text,
+        "weight_bounds": _pair,
         "denominator": _text,
         "denominator_bounds": _pair,
         "degree": _some,

@@ -62,6 +62,8 @@ class Condition:
 class Conditional(str):
     """A column that is missing wherever conditions do not hold; of no column, 1 where they hold.
 
+    With a declared value it is 1 where the column holds that value, and 0 where it holds another one.
+
     It is named by words, and is no column of any table: it equals none of their names.
 
     Parameters
@@ -70,6 +72,8 @@ class Conditional(str):
         The column; None where rows are asked for.
     conditions : tuple of Condition
         What must hold, all of them: of different columns, in the order of their names.
+    value : KeyAxis, optional
+        The column and a value, which is compared as a declared key is.
 
     Examples
     --------
@@ -79,12 +83,14 @@ class Conditional(str):
 
     of: str | None
     conditions: tuple[Condition, ...]
+    value: KeyAxis | None
     words: str  # of the conditions
 
-    def __new__(cls, of: str | None, conditions: tuple[Condition, ...]) -> Conditional:
+    def __new__(cls, of: str | None, conditions: tuple[Condition, ...], value: KeyAxis | None = None) -> Conditional:
         words = harmless(" and ".join(map(str, conditions)))
-        made = super().__new__(cls, f"where {words}" if of is None else f"{of} where {words}")
-        made.of, made.conditions, made.words = of, conditions, words
+        named = of if value is None else harmless(f"{of} = {shown(value.rows[0][0])}")
+        made = super().__new__(cls, " ".join([*filter(None, [named]), *([f"where {words}"] if conditions else [])]))
+        made.of, made.conditions, made.value, made.words = of, conditions, value, words
         return made
 
     @property
@@ -96,7 +102,7 @@ class Conditional(str):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Conditional):
             return False
-        return self.of == other.of and self.conditions == other.conditions
+        return (self.of, self.conditions, self.value) == (other.of, other.conditions, other.value)
 
     def __ne__(self, other: object) -> bool:
         return not self == other
@@ -105,7 +111,7 @@ class Conditional(str):
         return str.__hash__(self)
 
     def __getnewargs__(self) -> tuple[Any, ...]:  # of copies and pickles
-        return self.of, self.conditions
+        return self.of, self.conditions, self.value
 
 
 def under(column: Any, where: Any) -> Any:
@@ -125,6 +131,17 @@ def under(column: Any, where: Any) -> Any:
     return Conditional(column, tuple(Condition(_axis(name, where[name])) for name in sorted(where)))
 
 
+def matched(column: str, value: KeyAxis) -> Conditional:
+    """1 where a column, maybe under conditions, holds a declared value, and 0 where it holds another."""
+    of, conditions = (column.of, column.conditions) if isinstance(column, Conditional) else (column, ())
+    return Conditional(of, conditions, value)
+
+
+def is_compared(column: str) -> bool:
+    """Tell whether a column is 1 or 0, as one that is compared with a value."""
+    return isinstance(column, Conditional) and column.value is not None
+
+
 def reads_of(column: str) -> tuple[str, ...]:
     """The columns of a table that a column follows from: itself, or those of its conditions too."""
     return column.reads if isinstance(column, Conditional) else (column,)
@@ -140,7 +157,7 @@ def told(facts: Mapping[str, Any] | None) -> dict[str, Any] | None:
     if facts is None:
         return None
     said = dict(facts)
-    for name in ("column", "denominator"):
+    for name in ("column", "denominator", "weight"):
         if isinstance(column := said.get(name), Conditional):
             said |= {name: column.of, "where": column.words}
     if any(isinstance(column, Conditional) for column in said.get("columns", ())):

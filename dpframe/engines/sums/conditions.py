@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from dpframe.engines.columns.source import ColumnRequest, Role, Source, collected
 from dpframe.engines.sums.cells import Cells
 from dpframe.queries.keys import Keys
-from dpframe.queries.where import Condition, Conditional, RangeAxis
+from dpframe.queries.where import Condition, Conditional, RangeAxis, is_compared
 
 Holds = NDArray[np.bool_]
 
@@ -35,24 +35,33 @@ def _loaded(source: Source, requests: Sequence[ColumnRequest]) -> pl.LazyFrame:
     if not asked:
         return source.load(requests)
     every = dict.fromkeys(condition for column in asked for condition in column.conditions)
+    values = dict.fromkeys(Condition(column.value) for column in asked if column.value is not None)
     cells = {
         condition: Cells.of(source, Keys((condition.axis,)), f"where{number} ")
-        for number, condition in enumerate(every)
+        for number, condition in enumerate({**every, **values})
     }
-    plain = [(name, _read(column), role, of) for name, column, role, of in requests]
+    plain = [(name, _read(column), _role(column, role), of) for name, column, role, of in requests]
     own: list[ColumnRequest] = [(name, column, role, of) for name, column, role, of in plain if column is not None]
     more = [request for each in cells.values() for request in each.requests()]
     table = collected(source.load([*own, *more]), source.rows)
-    holds = {condition: _holds(condition, cells[condition], table) for condition in every}
+    holds = {condition: _holds(condition, each, table) for condition, each in cells.items()}
+    everywhere = np.ones(table.height, dtype=np.bool_)
     inside = {
-        those: pl.Series(np.logical_and.reduce([holds[condition] for condition in those]))
+        those: pl.Series(np.logical_and.reduce([everywhere, *(holds[condition] for condition in those)]))
         for those in dict.fromkeys(column.conditions for column in asked)
     }
-    return pl.DataFrame([_column(table, name, column, role, inside) for name, column, role, _ in requests]).lazy()
+    return pl.DataFrame(
+        [_column(table, name, column, role, inside, holds) for name, column, role, _ in requests]
+    ).lazy()
 
 
 def _read(column: str) -> str | None:
     return column.of if isinstance(column, Conditional) else column
+
+
+def _role(column: str, role: Role) -> Role:
+    """Of a column that is compared with a value it matters whether something is there."""
+    return "present" if is_compared(column) else role
 
 
 def _holds(condition: Condition, cells: Cells, table: pl.DataFrame) -> Holds:
@@ -63,7 +72,12 @@ def _holds(condition: Condition, cells: Cells, table: pl.DataFrame) -> Holds:
 
 
 def _column(
-    table: pl.DataFrame, name: str, column: str, role: Role, insides: dict[tuple[Condition, ...], pl.Series]
+    table: pl.DataFrame,
+    name: str,
+    column: str,
+    role: Role,
+    insides: dict[tuple[Condition, ...], pl.Series],
+    holds: dict[Condition, Holds],
 ) -> pl.Series:
     """A column as it was asked for: under conditions it is missing where one of them does not hold."""
     if not isinstance(column, Conditional):
@@ -75,4 +89,7 @@ def _column(
         return table[name] & inside
     if role == "key":  # of a value that is compared: another column says whether it is there
         return table[name]
-    return table[name].zip_with(inside, pl.Series([None], dtype=table[name].dtype))
+    values = table[name]
+    if column.value is not None:  # which is told of the values that are there
+        inside, values = inside & values, pl.Series(name, holds[Condition(column.value)]).cast(pl.Float64)
+    return values.zip_with(inside, pl.Series([None], dtype=values.dtype))

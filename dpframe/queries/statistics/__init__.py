@@ -21,6 +21,7 @@ from dpframe.queries.statistics.suggested_bounds import SuggestedBounds, suggest
 from dpframe.queries.statistics.sum import Sum, UnitSum, sum
 from dpframe.queries.statistics.top_k import TopK
 from dpframe.queries.statistics.variance import Std, Variance, std, variance
+from dpframe.queries.statistics.weighted import WeightedCount, WeightedMean, WeightedProportion, WeightedSum
 from dpframe.queries.total import Measured, Total
 
 __all__ = [
@@ -53,6 +54,10 @@ __all__ = [
     "Total",
     "UnitSum",
     "Variance",
+    "WeightedCount",
+    "WeightedMean",
+    "WeightedProportion",
+    "WeightedSum",
     "correlation",
     "count",
     "covariance",

@@ -18,6 +18,7 @@ from dpframe.queries.products import bernstein, two_sided
 from dpframe.queries.quotients import quotient_half_widths
 from dpframe.queries.row_functions import Floats, centred_squares
 from dpframe.queries.statistics.statistic import CONFIDENCE, OF_SQUARED, Clipped, Statistic, check_size
+from dpframe.queries.statistics.weighted import WeightedMean, checked_weight
 from dpframe.queries.total import FunctionTotal, Measured, Noise, RowsTotal, SumTotal, Total, VectorTotal
 from dpframe.queries.where import Conditional, under
 
@@ -189,7 +190,9 @@ def mean(
     *,
     missing: Literal["drop", "midpoint"] = "drop",
     where: Mapping[str, Any] | None = None,
-) -> Mean:
+    weight: str | None = None,
+    weight_bounds: tuple[float, float] | None = None,
+) -> Mean | WeightedMean:
     """Ask for the mean of a column, each value clipped to the bounds.
 
     Parameters
@@ -204,10 +207,13 @@ def mean(
     where : dict, optional
         Only rows that hold these values count: by column a value, a list of values, or a pair (low, high), half-open as
         bins are, with None for an open end. It costs nothing: the noise is as without. Not with `missing`.
+    weight, weight_bounds : str and tuple of two numbers, optional
+        A column of weights, as surveys have them, and their bounds, at least 0: the sum of weighted values over that of
+        the weights. They are clipped to the bounds, and rows without one are left out. Not with `missing`.
 
     Returns
     -------
-    Mean
+    Mean or WeightedMean
         A statistic for ``.dp.group_by(...).agg(...)``. Under Gaussian noise it measures two vectors, a centred sum and
         a count; under pure noise one, whose count is also that of ``dpf.count(column)`` in the same call.
 
@@ -224,4 +230,10 @@ def mean(
     >>> print(dpf.mean("age", bounds=(0, 120)))
     mean(age) in [0, 120]
     """
+    if (weights := checked_weight(weight, weight_bounds, where)) is not None:
+        if missing != "drop":
+            raise InvalidArgument(
+                "missing must be 'drop' with weight: a row without a value or a weight is left out. Leave it out."
+            )
+        return WeightedMean(under(column, where), bounds, *weights)  # type: ignore[arg-type]  # as below
     return Mean(under(column, where), bounds, missing)  # type: ignore[arg-type]  # None is refused there, in words

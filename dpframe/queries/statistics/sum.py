@@ -11,6 +11,7 @@ from dpframe.errors import InvalidArgument
 from dpframe.errors.tracebacks import trimmed
 from dpframe.queries.row_functions import squares
 from dpframe.queries.statistics.statistic import OF_SQUARED, Clipped
+from dpframe.queries.statistics.weighted import WeightedSum, checked_weight
 from dpframe.queries.total import FunctionTotal, SumTotal, Total, UnitsTotal
 from dpframe.queries.where import under
 
@@ -85,7 +86,9 @@ def sum(
     *,
     unit_bounds: tuple[float, float] | None = None,
     where: Mapping[str, Any] | None = None,
-) -> Sum | UnitSum:
+    weight: str | None = None,
+    weight_bounds: tuple[float, float] | None = None,
+) -> Sum | UnitSum | WeightedSum:
     """Ask for the sum of a column, each value clipped to the bounds; or what each unit adds in all.
 
     Parameters
@@ -101,10 +104,13 @@ def sum(
     where : dict, optional
         Only rows that hold these values count: by column a value, a list of values, or a pair (low, high), half-open as
         bins are, with None for an open end. It costs nothing: the noise is as without.
+    weight, weight_bounds : str and tuple of two numbers, optional
+        A column of weights, as surveys have them, and their bounds, at least 0: each value counts so many times. They
+        are clipped to the bounds, and rows without one are left out. Not with `unit_bounds`.
 
     Returns
     -------
-    Sum or UnitSum
+    Sum, UnitSum or WeightedSum
         A statistic for ``.dp.group_by(...).agg(...)``.
 
     Raises
@@ -120,7 +126,12 @@ def sum(
     >>> print(dpf.sum("cost", bounds=(0, 5_000)))
     sum(cost) in [0, 5000]
     """
+    weights = checked_weight(weight, weight_bounds, where)
     column = under(column, where)
+    if weights is not None:
+        if unit_bounds is not None:
+            raise InvalidArgument("unit_bounds must be left out with weight, which is of each row. Write bounds=.")
+        return WeightedSum(column, bounds, *weights)  # type: ignore[arg-type]  # None is refused there, in words
     if unit_bounds is None:
         return Sum(column, bounds)  # type: ignore[arg-type]  # None is refused there, in words
     if bounds is not None:
