@@ -55,7 +55,7 @@ STATISTICS = (
     bug(
         "statistics",
         "a stream gone on with other keys and everything else",
-        "stream_identity._axis",
+        "stream_record._axis",
         '{"declared": _axis(axis.declared)}',
         "{}",
         f"{REST}::test_with_bins_marginals_contributions_and_streams",
@@ -153,7 +153,7 @@ STATISTICS = (
     bug(
         "statistics",
         "a stream of weighted sums gone on without weights",
-        "stream_identity._statistic",
+        "stream_record._statistic",
         ' or "weight" in facts:',
         ":",
         f"{WEIGHTED}::test_on_streams_and_subtotals",
@@ -548,7 +548,7 @@ STATISTICS = (
     bug(
         "statistics",
         "looks whose parts of the price add up to more than the price",
-        "shares._scaled",
+        "price._scaled",
         "Fraction(weight) / sum(weights)",
         "Fraction(weight) / max(weights)",
         f"{LOOKS}::test_public_facts_choose_the_form",
