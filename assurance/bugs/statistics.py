@@ -19,6 +19,7 @@ REST = "test_rest.py"
 DATES = "test_dates.py"
 MEANS = "test_two_sided_means.py"
 WEIGHTED = "test_weighted.py"
+GROUPED = "test_by_group.py"
 STATISTICS = (
     bug(
         "statistics",
@@ -165,6 +166,47 @@ STATISTICS = (
         '(one for one in clipped if one[0] == row["of"])',
         "clipped",
         f"{WEIGHTED}::test_weights_outside_their_bounds_are_checked",
+    ),
+    bug(
+        "statistics",
+        "bounds by group taken in the order of the dict, not of the keys",
+        "by_group.ByGroup.of_keys",
+        "ordered = tuple((value, given[same_key(value)]) for value in values)",
+        "ordered = self.bounds_of",
+        f"{GROUPED}::test_each_group_has_its_own_bounds",
+    ),
+    bug(
+        "statistics",
+        "a sum of a group clipped to the bounds of all groups",
+        "conditions._on_scale",
+        "np.clip(numbers, lower, upper) / np.maximum",
+        "numbers / np.maximum",
+        f"{GROUPED}::test_each_group_has_its_own_bounds",
+    ),
+    bug(
+        "statistics",
+        "the noise of all groups stated as that of the smallest bounds",
+        "by_group.SumByGroup.answer",
+        "only.noise.interval(CONFIDENCE) * self.largest",
+        "only.noise.interval(CONFIDENCE) * self.largest.min()",
+        f"{GROUPED}::test_intervals_cover",
+        f"{GROUPED}::test_the_noise_of_a_group_is_in_proportion_to_its_own_bounds",
+    ),
+    bug(
+        "statistics",
+        "a column of other bounds by group taken for the same",
+        "Conditional.__getnewargs__",
+        "return self.of, self.conditions, self.value, self.groups",
+        "return self.of, self.conditions, self.value",
+        f"{GROUPED}::test_a_column_on_a_scale_is_told_apart",
+    ),
+    bug(
+        "statistics",
+        "sums of groups with bounds of their own added up by one law",
+        "traced.form_of",
+        'if "bounds_of_groups" in said:',
+        "if False:",
+        f"{GROUPED}::test_the_verbs_and_their_records",
     ),
     bug(
         "statistics",

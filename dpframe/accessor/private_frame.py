@@ -50,6 +50,7 @@ from dpframe.queries.query import Query, option_of
 from dpframe.queries.samples import of_population
 from dpframe.queries.statistics import Contributors, Count, Mode, Ranges, StagedRanges, Statistic, share
 from dpframe.queries.statistics import ranges as sums_of_bins
+from dpframe.queries.statistics.by_group import of_keys
 from dpframe.queries.statistics.statistic import columns_of
 from dpframe.release.path import preview, release
 
@@ -137,7 +138,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         self,
         column: str,
         *,
-        bounds: tuple[float, float] | None = None,
+        bounds: tuple[float, float] | Mapping[Any, tuple[float, float]] | None = None,
         unit_bounds: tuple[float, float] | None = None,
         where: Mapping[str, Any] | None = None,
         weight: str | None = None,
@@ -150,8 +151,9 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         ----------
         column : str
             A column of numbers. Nulls and NaN add nothing; infinities are clipped like any value.
-        bounds : tuple of two numbers
-            The lower and the upper bound, in the units of the column; from what you know, never from the data.
+        bounds : tuple of two numbers, or dict of such by key
+            The lower and the upper bound, in the units of the column; from what you know, never from the data. By key,
+            as for `dpframe.sum`, after `group_by` of one column.
         unit_bounds : tuple of two numbers
             Instead of `bounds`: between them lies what one unit adds to one group in all its rows, however many;
             `max_rows` plays no part.
@@ -182,7 +184,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         self,
         column: str,
         *,
-        bounds: tuple[float, float] | None = None,
+        bounds: tuple[float, float] | Mapping[Any, tuple[float, float]] | None = None,
         missing: Literal["drop", "midpoint"] = "drop",
         where: Mapping[str, Any] | None = None,
         weight: str | None = None,
@@ -591,6 +593,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         cube = checked_flag("cube", options.get("cube", False))
         if checked_flag("population", options.get("population", False)):
             statistics = {name: of_population(name, statistic) for name, statistic in statistics.items()}
+        statistics = of_keys(statistics, keys)
         query = Query(verb, keys, tuple(statistics.items()), option_of(rollup, cube))
         with_default = {"denoise": "auto" if self._axes else None, **options}
         return self._finish(Call.of(self._frame, query, with_default, like=self._like))

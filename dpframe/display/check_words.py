@@ -151,6 +151,8 @@ def _bounds_of(measure: Facts, facts: Facts) -> list[tuple[str, tuple[Any, Any]]
         return [
             (name, tuple(bounds)) for name, bounds in zip(measure["columns"], measure["bounds_of_columns"], strict=True)
         ]
+    if "bounds_of_groups" in measure:
+        return [(f"{column} in its {facts['cells'][0]['columns'][0]}", ("its bounds", "its bounds"))]
     if measure["verb"] == "ecdf":
         return [
             (str(column), (axis["first"], axis["last"]))

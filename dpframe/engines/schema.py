@@ -318,7 +318,11 @@ CHECKS: Mapping[Coding, Callable[[Source, Any], Axis]] = {  # an axis as the sch
 
 def _check_conditions(source: Source, column: Conditional) -> None:
     """Values and ranges of conditions that their columns can hold, as keys and bins."""
-    for axis in (*(condition.axis for condition in column.conditions), column.value):
+    for axis in (
+        *(condition.axis for condition in column.conditions),
+        column.value,
+        column.groups and column.groups.axis,
+    ):
         if axis is not None:
             CHECKS[axis.coding](source, axis)
 

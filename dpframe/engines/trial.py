@@ -35,6 +35,7 @@ from dpframe.queries.statistics import (
     sum,
     variance,
 )
+from dpframe.queries.statistics.by_group import of_keys
 
 ROWS = 2_000
 EDGES = [-3.0, 0.0, 0.1, 2.5, 10.0]
@@ -182,7 +183,7 @@ def questions() -> dict[str, Query]:
             f"{name} by words, {'pure' if pure else 'Gaussian'}": Query("agg", words, statistics).under(pure)
             for name, statistics in (
                 *(("people", tuple(people.items())), ("spread", tuple(spread.items()))),
-                ("weights", tuple(_weighted().items())),
+                ("scaled", tuple(_scaled(words).items())),
                 *(("conditions", tuple(where.items())), ("people under conditions", tuple(filtered.items()))),
             )
             for pure in (True, False)
@@ -230,10 +231,16 @@ def _under_conditions() -> tuple[dict[str, Any], dict[str, Any]]:
     return where, filtered
 
 
-def _weighted() -> dict[str, Any]:
-    """Statistics of rows that have weights."""
+def _scaled(words: Keys) -> dict[str, Statistic]:
+    """Statistics of rows that have weights, and of groups with bounds of their own."""
     by_byte: dict[str, Any] = {"weight": "byte", "weight_bounds": (0.5, 9)}
-    return {
+    pairs = ((-3, 10), (0, 1), (5, 255), (-9, -1), (0.1, 0.3))
+    bounds: Any = {key: pair for (key,), pair in zip(words.axes[0].rows, pairs, strict=True)}
+    grouped: dict[str, Statistic] = {
+        "s by group": sum("x", bounds),
+        "m by group": mean("byte", bounds, where={"flag": True}),
+    }
+    return of_keys(grouped, words) | {
         "n": count(weight="narrow", weight_bounds=(0, 2)),
         "s": sum("x", (-3, 10), **by_byte),
         "m": mean("whole", (0, 7.3), where={"flag": True}, **by_byte),

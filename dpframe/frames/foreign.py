@@ -498,6 +498,7 @@ MEASURE = _object(
         "looks": _some,
         "columns": _list(_text, 2),
         "bounds_of_columns": _list(_pair, 2),
+        "bounds_of_groups": _list(_pair, 1),
         "totals": _list(_list(_number), 1),
         "squares": _list(_whole, 1),
         "square_totals": _list(_list(_number), 1),

@@ -29,7 +29,7 @@ from dpframe.queries.quotients import quotient_ends
 from dpframe.queries.statistics import CONFIDENCE
 from dpframe.queries.total import by_whole_units
 from dpframe.queries.unit_weights import groups_of
-from dpframe.queries.where import is_compared
+from dpframe.queries.where import as_checked, is_compared
 
 Integers = NDArray[np.int64]
 
@@ -143,7 +143,7 @@ def checks_of(query: Query, unit: PrivacyUnit, p: float, boolean: Collection[str
     if any(total.norm(weighted=False).contrasts is not None for total in query.of_cells):
         return None
     between = dict.fromkeys(
-        Between(column, bounds, by_whole_units(total) and unit.column is not None)
+        Between(*as_checked(column, bounds), by_whole_units(total) and unit.column is not None)
         for total in query.of_cells
         for column, bounds in total.values
         if not (column in boolean and bounds == (0.0, 1.0)) and not is_compared(column)

@@ -12,7 +12,7 @@ give such a column its values in one place, `dpframe.engines.sums.conditions`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, time, timedelta
 from typing import Any, ClassVar
 
@@ -59,6 +59,18 @@ class Condition:
         return f"{column} is {listed}"
 
 
+@dataclass(frozen=True)
+class GroupBounds:
+    """The bounds of a column's values in each of declared groups, by which values become numbers of one scale.
+
+    With `places` a value becomes its place between both bounds; else it is clipped, and divided by the larger one.
+    """
+
+    axis: KeyAxis
+    bounds: tuple[tuple[float, float], ...]  # of each key, in order
+    places: bool
+
+
 class Conditional(str):
     """A column that is missing wherever conditions do not hold; of no column, 1 where they hold.
 
@@ -74,6 +86,8 @@ class Conditional(str):
         What must hold, all of them: of different columns, in the order of their names.
     value : KeyAxis, optional
         The column and a value, which is compared as a declared key is.
+    groups : GroupBounds, optional
+        By what the values of each group become numbers of one scale.
 
     Examples
     --------
@@ -84,25 +98,37 @@ class Conditional(str):
     of: str | None
     conditions: tuple[Condition, ...]
     value: KeyAxis | None
+    groups: GroupBounds | None
     words: str  # of the conditions
 
-    def __new__(cls, of: str | None, conditions: tuple[Condition, ...], value: KeyAxis | None = None) -> Conditional:
+    def __new__(
+        cls,
+        of: str | None,
+        conditions: tuple[Condition, ...],
+        value: KeyAxis | None = None,
+        groups: GroupBounds | None = None,
+    ) -> Conditional:
         words = harmless(" and ".join(map(str, conditions)))
-        named = of if value is None else harmless(f"{of} = {shown(value.rows[0][0])}")
+        named = of
+        if value is not None:
+            named = harmless(f"{of} = {shown(value.rows[0][0])}")
+        if groups is not None:
+            named = f"{of} {'in' if groups.places else 'over the bound of'} its {groups.axis.columns[0]}"
         made = super().__new__(cls, " ".join([*filter(None, [named]), *([f"where {words}"] if conditions else [])]))
-        made.of, made.conditions, made.value, made.words = of, conditions, value, words
+        made.of, made.conditions, made.value, made.groups, made.words = of, conditions, value, groups, words
         return made
 
     @property
     def reads(self) -> tuple[str, ...]:
         """The columns of the table that it follows from."""
         own = () if self.of is None else (self.of,)
-        return (*own, *(column for condition in self.conditions for column in condition.axis.columns))
+        keys = () if self.groups is None else self.groups.axis.columns
+        return (*own, *keys, *(column for condition in self.conditions for column in condition.axis.columns))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Conditional):
             return False
-        return (self.of, self.conditions, self.value) == (other.of, other.conditions, other.value)
+        return self.__getnewargs__() == other.__getnewargs__()
 
     def __ne__(self, other: object) -> bool:
         return not self == other
@@ -111,7 +137,7 @@ class Conditional(str):
         return str.__hash__(self)
 
     def __getnewargs__(self) -> tuple[Any, ...]:  # of copies and pickles
-        return self.of, self.conditions, self.value
+        return self.of, self.conditions, self.value, self.groups
 
 
 def under(column: Any, where: Any) -> Any:
@@ -135,6 +161,19 @@ def matched(column: str, value: KeyAxis) -> Conditional:
     """1 where a column, maybe under conditions, holds a declared value, and 0 where it holds another."""
     of, conditions = (column.of, column.conditions) if isinstance(column, Conditional) else (column, ())
     return Conditional(of, conditions, value)
+
+
+def by_group(column: str, groups: GroupBounds) -> Conditional:
+    """A column, maybe under conditions, on the scale of each group."""
+    of, conditions = (column.of, column.conditions) if isinstance(column, Conditional) else (column, ())
+    return Conditional(of, conditions, groups=groups)
+
+
+def as_checked(column: str, bounds: tuple[float, float]) -> tuple[str, tuple[float, float]]:
+    """The column and the bounds that tell of clipped values: of groups with their own bounds places between these."""
+    if not isinstance(column, Conditional) or column.groups is None:
+        return column, bounds
+    return by_group(column, replace(column.groups, places=True)), (0.0, 1.0)
 
 
 def is_compared(column: str) -> bool:

@@ -183,6 +183,8 @@ FORMS: Mapping[type[Any], Form] = {
     statistics.Variance: _form("Variance", _variance, ddof=1, pure=False),
     statistics.Std: _form("Std", _variance, ddof=1, pure=False),
     statistics.Proportion: _form("Proportion", lambda it: {"column": it.column, "value": it.value}, value=None),
+    statistics.SumByGroup: _form("SumByGroup", lambda it: {"column": it.column, "bounds_of": it.bounds_of}),
+    statistics.MeanByGroup: _form("MeanByGroup", lambda it: {"column": it.column, "bounds_of": it.bounds_of}),
     statistics.WeightedCount: _form("WeightedCount", _with_weight),
     statistics.WeightedSum: _form("WeightedSum", lambda it: {**_clipped(it), **_with_weight(it)}),
     statistics.WeightedMean: _form("WeightedMean", lambda it: {**_clipped(it), **_with_weight(it)}),

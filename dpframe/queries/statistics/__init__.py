@@ -2,6 +2,7 @@
 
 from dpframe.queries.fieller import fieller
 from dpframe.queries.row_functions import RowFunction
+from dpframe.queries.statistics.by_group import MeanByGroup, SumByGroup
 from dpframe.queries.statistics.count import Contributors, Count, count
 from dpframe.queries.statistics.covariance import Correlation, Covariance, correlation, covariance
 from dpframe.queries.statistics.ecdf import Ecdf
@@ -34,6 +35,7 @@ __all__ = [
     "Ecdf",
     "Marginals",
     "Mean",
+    "MeanByGroup",
     "Measured",
     "Mode",
     "NDistinct",
@@ -50,6 +52,7 @@ __all__ = [
     "Std",
     "SuggestedBounds",
     "Sum",
+    "SumByGroup",
     "TopK",
     "Total",
     "UnitSum",

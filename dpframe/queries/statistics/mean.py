@@ -16,6 +16,7 @@ from dpframe.queries.moments import Reading, two_sided_mean
 from dpframe.queries.products import bernstein, two_sided
 from dpframe.queries.quotients import quotient_half_widths
 from dpframe.queries.row_functions import Floats, centred_squares
+from dpframe.queries.statistics.by_group import MeanByGroup, checked_groups
 from dpframe.queries.statistics.statistic import CONFIDENCE, Squaring, Statistic, check_size
 from dpframe.queries.statistics.weighted import WeightedMean, checked_weight
 from dpframe.queries.total import FunctionTotal, Measured, Noise, RowsTotal, SumTotal, Total, VectorTotal
@@ -176,21 +177,23 @@ class Mean(Squaring):
 @trimmed
 def mean(
     column: str,
-    bounds: tuple[float, float] | None = None,
+    bounds: tuple[float, float] | Mapping[Any, tuple[float, float]] | None = None,
     *,
     missing: Literal["drop", "midpoint"] = "drop",
     where: Mapping[str, Any] | None = None,
     weight: str | None = None,
     weight_bounds: tuple[float, float] | None = None,
-) -> Mean | WeightedMean:
+) -> Mean | MeanByGroup | WeightedMean:
     """Ask for the mean of a column, each value clipped to the bounds.
 
     Parameters
     ----------
     column : str
         A column of numbers. Nulls and NaN are left out of numerator and denominator.
-    bounds : tuple of two numbers
-        The lower and the upper bound, in the units of the column; within +-2**53.
+    bounds : tuple of two numbers, or dict of such by key
+        The lower and the upper bound, in the units of the column; within +-2**53. After ``group_by`` of one column of
+        declared keys each may have its own: ``{"A": (0, 10), "B": (0, 100)}``. The noise of each group is then in
+        proportion to its own bounds.
     missing : {"drop", "midpoint"}
         Whether missing values are left out, or count as the middle of the bounds: then the mean is over all rows, and
         shares the count of rows with what else the call asks.
@@ -203,7 +206,7 @@ def mean(
 
     Returns
     -------
-    Mean or WeightedMean
+    Mean, MeanByGroup or WeightedMean
         A statistic for ``.dp.group_by(...).agg(...)``. Under Gaussian noise it measures two vectors, a centred sum and
         a count; under pure noise one, whose count is also that of ``dpf.count(column)`` in the same call.
 
@@ -220,6 +223,9 @@ def mean(
     >>> print(dpf.mean("age", bounds=(0, 120)))
     mean(age) in [0, 120]
     """
+    other = None if isinstance(missing, str) and missing == "drop" else missing
+    if (groups := checked_groups(column, bounds, where, weight=weight, missing=other)) is not None:
+        return MeanByGroup(*groups)
     if (weights := checked_weight(weight, weight_bounds, where)) is not None:
         if missing != "drop":
             raise InvalidArgument(

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 from dpframe.errors import InvalidArgument
 from dpframe.errors.tracebacks import trimmed
 from dpframe.queries.row_functions import squares
+from dpframe.queries.statistics.by_group import SumByGroup, checked_groups
 from dpframe.queries.statistics.statistic import Clipped, Squaring
 from dpframe.queries.statistics.weighted import WeightedSum, checked_weight
 from dpframe.queries.total import FunctionTotal, SumTotal, Total, UnitsTotal
@@ -72,21 +73,23 @@ class UnitSum(Clipped):
 @trimmed
 def sum(
     column: str,
-    bounds: tuple[float, float] | None = None,
+    bounds: tuple[float, float] | Mapping[Any, tuple[float, float]] | None = None,
     *,
     unit_bounds: tuple[float, float] | None = None,
     where: Mapping[str, Any] | None = None,
     weight: str | None = None,
     weight_bounds: tuple[float, float] | None = None,
-) -> Sum | UnitSum | WeightedSum:
+) -> Sum | SumByGroup | UnitSum | WeightedSum:
     """Ask for the sum of a column, each value clipped to the bounds; or what each unit adds in all.
 
     Parameters
     ----------
     column : str
         A column of numbers. Nulls and NaN add nothing; infinities are clipped like any value.
-    bounds : tuple of two numbers
-        The lower and the upper bound, in the units of the column; within +-2**53.
+    bounds : tuple of two numbers, or dict of such by key
+        The lower and the upper bound, in the units of the column; within +-2**53. After ``group_by`` of one column of
+        declared keys each may have its own: ``{"A": (0, 10), "B": (0, 100)}``. The noise of each group is then in
+        proportion to its own bounds.
     unit_bounds : tuple of two numbers
         Instead of `bounds`: between them lies what one unit, such as a person, adds to one group in all its rows, of
         however many; `max_rows` plays no part. Each value is clipped first, to 2**10 times the larger of them. Where
@@ -100,7 +103,7 @@ def sum(
 
     Returns
     -------
-    Sum, UnitSum or WeightedSum
+    Sum, SumByGroup, UnitSum or WeightedSum
         A statistic for ``.dp.group_by(...).agg(...)``.
 
     Raises
@@ -116,6 +119,8 @@ def sum(
     >>> print(dpf.sum("cost", bounds=(0, 5_000)))
     sum(cost) in [0, 5000]
     """
+    if (groups := checked_groups(column, bounds, where, weight=weight, unit_bounds=unit_bounds)) is not None:
+        return SumByGroup(*groups)
     weights = checked_weight(weight, weight_bounds, where)
     column = under(column, where)
     if weights is not None:
