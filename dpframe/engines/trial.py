@@ -35,7 +35,7 @@ from dpframe.queries.statistics import (
     sum,
     variance,
 )
-from dpframe.queries.statistics.by_group import of_keys
+from dpframe.queries.statistics.by_group import MeanByGroup, SumByGroup
 
 ROWS = 2_000
 EDGES = [-3.0, 0.0, 0.1, 2.5, 10.0]
@@ -235,12 +235,10 @@ def _scaled(words: Keys) -> dict[str, Statistic]:
     """Statistics of rows that have weights, and of groups with bounds of their own."""
     by_byte: dict[str, Any] = {"weight": "byte", "weight_bounds": (0.5, 9)}
     pairs = ((-3, 10), (0, 1), (5, 255), (-9, -1), (0.1, 0.3))
-    bounds: Any = {key: pair for (key,), pair in zip(words.axes[0].rows, pairs, strict=True)}
-    grouped: dict[str, Statistic] = {
-        "s by group": sum("x", bounds),
-        "m by group": mean("byte", bounds, where={"flag": True}),
-    }
-    return of_keys(grouped, words) | {
+    bounds: Any = tuple((key, pair) for (key,), pair in zip(words.axes[0].rows, pairs, strict=True))
+    return {
+        "s by group": SumByGroup("x", bounds).of_keys(words),
+        "m by group": MeanByGroup("byte", bounds).of_keys(words),
         "n": count(weight="narrow", weight_bounds=(0, 2)),
         "s": sum("x", (-3, 10), **by_byte),
         "m": mean("whole", (0, 7.3), where={"flag": True}, **by_byte),

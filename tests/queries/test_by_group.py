@@ -21,7 +21,6 @@ from assurance.engines import ENGINES as EVERY_ENGINE
 from dpframe import InvalidArgument, InvalidType, MissingArgument, PrivacyUnit
 from dpframe.engines.schema import check
 from dpframe.engines.totals import totals
-from dpframe.queries.statistics.by_group import of_keys
 from dpframe.queries.total import Measured
 from tests.engines.test_random_tables import NEEDS
 
@@ -44,7 +43,7 @@ ASKED = {
 
 
 def bound(statistic, keys=BY_GROUP):
-    return of_keys({"m": statistic}, keys)["m"]
+    return statistic.of_keys(keys)
 
 
 def integers(frame, statistic, unit=NOBODY, p=1.0):

@@ -168,19 +168,11 @@ class MeanByGroup(ByGroup):
             )
 
 
-def checked_groups(column: Any, bounds: Any, where: Mapping[str, Any] | None, **others: Any) -> Any:
-    """The column and the bounds by key of a statistic whose `bounds` are a dict; what does not go with them is refused.
-
-    None where it has one pair of bounds.
-    """
-    if not isinstance(bounds, Mapping):
-        return None
+def checked_groups(
+    column: Any, bounds: Mapping[Any, Any], where: Mapping[str, Any] | None, **others: Any
+) -> tuple[str, tuple[tuple[Any, Any], ...]]:
+    """The column, and the bounds by key of a statistic whose `bounds` are a dict; other arguments are refused."""
     for name, value in others.items():
         if value is not None:
             raise InvalidArgument(f"{name} must be left out with bounds by group. Write bounds=(lower, upper) with it.")
     return under(column, where), tuple(bounds.items())
-
-
-def of_keys(statistics: Mapping[str, Statistic], keys: Keys) -> dict[str, Statistic]:
-    """The statistics of a call, those with bounds by group for its keys."""
-    return {name: one.of_keys(keys) if isinstance(one, ByGroup) else one for name, one in statistics.items()}

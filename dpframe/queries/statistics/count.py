@@ -134,11 +134,11 @@ def count(
     >>> print(dpf.count(where={"age": (18, None), "ward": ["A", "B"]}))
     count(where age >= 18 and ward is 'A' or 'B')
     """
-    if (weights := checked_weight(weight, weight_bounds, where)) is None:
+    if weight is None and weight_bounds is None:
         return Count(under(column, where))
     if column is not None:
         raise InvalidArgument(
             f"column must be left out with weight, not {shown(column)}: the weights of rows are added up. "
             "Select rows with where=."
         )
-    return WeightedCount(*weights)
+    return WeightedCount(*checked_weight(weight, weight_bounds, where))

@@ -223,13 +223,14 @@ def mean(
     >>> print(dpf.mean("age", bounds=(0, 120)))
     mean(age) in [0, 120]
     """
-    other = None if isinstance(missing, str) and missing == "drop" else missing
-    if (groups := checked_groups(column, bounds, where, weight=weight, missing=other)) is not None:
-        return MeanByGroup(*groups)
-    if (weights := checked_weight(weight, weight_bounds, where)) is not None:
-        if missing != "drop":
+    if isinstance(bounds, Mapping):
+        other = None if is_one_of(missing, ("drop",)) else missing
+        return MeanByGroup(*checked_groups(column, bounds, where, weight=weight, missing=other))
+    if not (weight is None and weight_bounds is None):
+        if not is_one_of(missing, ("drop",)):
             raise InvalidArgument(
                 "missing must be 'drop' with weight: a row without a value or a weight is left out. Leave it out."
             )
+        weights = checked_weight(weight, weight_bounds, where)
         return WeightedMean(under(column, where), bounds, *weights)  # type: ignore[arg-type]  # as below
     return Mean(under(column, where), bounds, missing)  # type: ignore[arg-type]  # None is refused there, in words

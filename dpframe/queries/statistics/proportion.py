@@ -140,5 +140,6 @@ def proportion(
     proportion(smoker) proportion(drug = 'A')
     """
     plain = Proportion(under(column, where), value)
-    weights = checked_weight(weight, weight_bounds, where)
-    return plain if weights is None else WeightedProportion(plain.column, BOUNDS, *weights, plain.value)
+    if weight is None and weight_bounds is None:
+        return plain
+    return WeightedProportion(plain.column, BOUNDS, *checked_weight(weight, weight_bounds, where), plain.value)

@@ -119,14 +119,13 @@ def sum(
     >>> print(dpf.sum("cost", bounds=(0, 5_000)))
     sum(cost) in [0, 5000]
     """
-    if (groups := checked_groups(column, bounds, where, weight=weight, unit_bounds=unit_bounds)) is not None:
-        return SumByGroup(*groups)
-    weights = checked_weight(weight, weight_bounds, where)
+    if isinstance(bounds, Mapping):
+        return SumByGroup(*checked_groups(column, bounds, where, weight=weight, unit_bounds=unit_bounds))
     column = under(column, where)
-    if weights is not None:
+    if not (weight is None and weight_bounds is None):
         if unit_bounds is not None:
             raise InvalidArgument("unit_bounds must be left out with weight, which is of each row. Write bounds=.")
-        return WeightedSum(column, bounds, *weights)  # type: ignore[arg-type]  # None is refused there, in words
+        return WeightedSum(column, bounds, *checked_weight(weight, weight_bounds, where))  # type: ignore[arg-type]  # as below
     if unit_bounds is None:
         return Sum(column, bounds)  # type: ignore[arg-type]  # None is refused there, in words
     if bounds is not None:

@@ -28,10 +28,8 @@ from dpframe.queries.where import matched, plain_name, under
 EXAMPLE = 'Write for instance weight="w", weight_bounds=(0, 5).'
 
 
-def checked_weight(weight: Any, weight_bounds: Any, where: Mapping[str, Any] | None) -> tuple[str, Bounds] | None:
-    """The column of weights, under the conditions of a statistic, and their bounds; None where it has none."""
-    if weight is None and weight_bounds is None:
-        return None
+def checked_weight(weight: Any, weight_bounds: Any, where: Mapping[str, Any] | None) -> tuple[str, Bounds]:
+    """The column of weights, under the conditions of a statistic, and their bounds."""
     if weight is None:
         raise MissingArgument(f"weight must be given with weight_bounds: the column of the weights. {EXAMPLE}")
     check_column(weight)
