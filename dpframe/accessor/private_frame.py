@@ -50,6 +50,7 @@ from dpframe.queries.query import Query, option_of
 from dpframe.queries.samples import of_population
 from dpframe.queries.statistics import Contributors, Count, Mode, Ranges, StagedRanges, Statistic, share
 from dpframe.queries.statistics import ranges as sums_of_bins
+from dpframe.queries.statistics.by_group import ByGroup
 from dpframe.queries.statistics.statistic import columns_of
 from dpframe.release.path import preview, release
 
@@ -87,7 +88,13 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
 
     @asks
     def count(
-        self, column: str | None = None, *, where: Mapping[str, Any] | None = None, **options: Unpack[SampledOptions]
+        self,
+        column: str | None = None,
+        *,
+        where: Mapping[str, Any] | None = None,
+        weight: str | None = None,
+        weight_bounds: tuple[float, float] | None = None,
+        **options: Unpack[SampledOptions],
     ) -> F:
         """Release the number of rows, or of the present values of a column.
 
@@ -97,6 +104,8 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
             Count its values that are neither null nor NaN; without it, count rows.
         where : dict, optional
             Only rows that hold these values count, as for `dpframe.count`: ``{"age": (18, None), "ward": ["A", "B"]}``.
+        weight, weight_bounds : str and tuple of two numbers, optional
+            A column of weights, as surveys have them, and their bounds: as for `dpframe.count`.
 
         Returns
         -------
@@ -121,16 +130,19 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         >>> people.dp.count("age", epsilon=0.5, ledger=dpf.Ledger(epsilon=1)).columns
         ['count', 'count_error']
         """
-        return self._asked("count", {"count": statistics.count(column, where=where)}, options)
+        statistic = statistics.count(column, where=where, weight=weight, weight_bounds=weight_bounds)
+        return self._asked("count", {"count": statistic}, options)
 
     @asks
     def sum(
         self,
         column: str,
         *,
-        bounds: tuple[float, float] | None = None,
+        bounds: tuple[float, float] | Mapping[Any, tuple[float, float]] | None = None,
         unit_bounds: tuple[float, float] | None = None,
         where: Mapping[str, Any] | None = None,
+        weight: str | None = None,
+        weight_bounds: tuple[float, float] | None = None,
         **options: Unpack[SampledOptions],
     ) -> F:
         """Release the sum of a column, clipped by value or by unit.
@@ -139,13 +151,16 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         ----------
         column : str
             A column of numbers. Nulls and NaN add nothing; infinities are clipped like any value.
-        bounds : tuple of two numbers
-            The lower and the upper bound, in the units of the column; from what you know, never from the data.
+        bounds : tuple of two numbers, or dict of such by key
+            The lower and the upper bound, in the units of the column; from what you know, never from the data. By key,
+            as for `dpframe.sum`, after `group_by` of one column.
         unit_bounds : tuple of two numbers
             Instead of `bounds`: between them lies what one unit adds to one group in all its rows, however many;
             `max_rows` plays no part.
         where : dict, optional
             Only rows that hold these values count, as for `dpframe.count`: ``{"age": (18, None), "ward": ["A", "B"]}``.
+        weight, weight_bounds : str and tuple of two numbers, optional
+            A column of weights, as surveys have them, and their bounds: as for `dpframe.sum`.
 
         Returns
         -------
@@ -159,7 +174,9 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         >>> stays.dp.sum("cost", bounds=(0, 100), epsilon=0.5, ledger=dpf.Ledger(epsilon=1)).columns
         ['cost_sum', 'cost_sum_error']
         """
-        statistic = statistics.sum(column, bounds, unit_bounds=unit_bounds, where=where)
+        statistic = statistics.sum(
+            column, bounds, unit_bounds=unit_bounds, where=where, weight=weight, weight_bounds=weight_bounds
+        )
         return self._asked("sum", dict(columns_of(statistic, None)), options)
 
     @asks
@@ -167,9 +184,11 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         self,
         column: str,
         *,
-        bounds: tuple[float, float] | None = None,
+        bounds: tuple[float, float] | Mapping[Any, tuple[float, float]] | None = None,
         missing: Literal["drop", "midpoint"] = "drop",
         where: Mapping[str, Any] | None = None,
+        weight: str | None = None,
+        weight_bounds: tuple[float, float] | None = None,
         **options: Unpack[SampledOptions],
     ) -> F:
         """Release the mean of a column, each value clipped to `bounds`.
@@ -184,6 +203,8 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
             Whether missing values are left out, or count as the middle of the bounds.
         where : dict, optional
             Only rows that hold these values count, as for `dpframe.count`: ``{"age": (18, None), "ward": ["A", "B"]}``.
+        weight, weight_bounds : str and tuple of two numbers, optional
+            A column of weights, as surveys have them, and their bounds: as for `dpframe.mean`.
 
         Returns
         -------
@@ -198,7 +219,9 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         >>> people.dp.mean("age", bounds=(0, 120), epsilon=0.5, ledger=dpf.Ledger(epsilon=1)).columns
         ['age_mean', 'age_mean_error']
         """
-        statistic = statistics.mean(column, bounds, missing=missing, where=where)
+        statistic = statistics.mean(
+            column, bounds, missing=missing, where=where, weight=weight, weight_bounds=weight_bounds
+        )
         return self._asked("mean", dict(columns_of(statistic, None)), options)
 
     @asks
@@ -570,6 +593,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         cube = checked_flag("cube", options.get("cube", False))
         if checked_flag("population", options.get("population", False)):
             statistics = {name: of_population(name, statistic) for name, statistic in statistics.items()}
+        statistics = {name: one.of_keys(keys) if isinstance(one, ByGroup) else one for name, one in statistics.items()}
         query = Query(verb, keys, tuple(statistics.items()), option_of(rollup, cube))
         with_default = {"denoise": "auto" if self._axes else None, **options}
         return self._finish(Call.of(self._frame, query, with_default, like=self._like))

@@ -116,6 +116,8 @@ class Quantities(Generic[F]):
         *,
         value: Any = None,
         where: Mapping[str, Any] | None = None,
+        weight: str | None = None,
+        weight_bounds: tuple[float, float] | None = None,
         **options: Unpack[SampledOptions],
     ) -> F:
         """Release the share of values that are true, or that are `value`.
@@ -129,6 +131,8 @@ class Quantities(Generic[F]):
             The share of the values that are this one, which is compared as a declared key is.
         where : dict, optional
             Only rows that hold these values count, as for `dpframe.count`: ``{"age": (18, None), "ward": ["A", "B"]}``.
+        weight, weight_bounds : str and tuple of two numbers, optional
+            A column of weights, as surveys have them, and their bounds: as for `dpframe.proportion`.
 
         Returns
         -------
@@ -144,7 +148,7 @@ class Quantities(Generic[F]):
         >>> people.dp.proportion("drug", value="A", epsilon=0.5, ledger=dpf.Ledger(epsilon=1)).columns
         ['drug_proportion', 'drug_proportion_error']
         """
-        statistic = statistics.proportion(column, value, where=where)
+        statistic = statistics.proportion(column, value, where=where, weight=weight, weight_bounds=weight_bounds)
         return self._asked("proportion", dict(columns_of(statistic, None)), options)
 
     @asks

@@ -186,6 +186,8 @@ def form_of(source: Source, measure: str) -> Form:
         return _of_stream(source, measure)
     if said["verb"] in WAYS:
         raise _unknown(source, measure, f"a {said['verb']}", WAYS[said["verb"]])
+    if "bounds_of_groups" in said:
+        raise _unknown(source, measure, "of groups with bounds of their own", "Release it with one pair of bounds.")
     if "looks" in said:
         raise _unknown(source, measure, "measured in several looks", "Release it with denoise=None, or fewer bins.")
     laws = [_law(source, measure, number) for number in said["statistics"]]
