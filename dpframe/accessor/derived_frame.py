@@ -80,7 +80,8 @@ class DerivedFrame(ReleasedFrame):
         table = result_tables.of_result(frame, facts, {}, look)
         if "p_value" not in self._facts["columns"]:
             return table
-        column = result_tables.Column("p", told(build.numbers(self._frame, "p_value").tolist()))
+        tests = max(one.get("tests", 1) for one in self._facts["measures"].values())
+        column = result_tables.Column("p", told(build.numbers(self._frame, "p_value").tolist(), tests))
         return replace(table, columns=(*table.columns, column))
 
     def _check_drawn(self, verb: str) -> None:

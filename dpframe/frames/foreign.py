@@ -615,7 +615,7 @@ ORIGIN = _object(
 )
 OF_DERIVED = _object(
     {"verb": _text, "column": _none_or(_text), "statistics": _list(_whole), "denoise": _none_or(_list(STEP))},
-    {"ends": _list(_text, 2)},
+    {"ends": _list(_text, 2), "tests": _some},
 )
 DERIVED_FIELDS: dict[str, tuple[Form, bool]] = {
     **{name: (NEEDED[name], True) for name in ("dpframe", "label", "verb", "unit", "cost", "cells", "notes")},
