@@ -62,7 +62,7 @@ STATISTICS = (
     bug(
         "statistics",
         "rows counted in which one of two conditions holds",
-        "conditions._column",
+        "conditions._loaded",
         "np.logical_and.reduce(",
         "np.logical_or.reduce(",
         f"{FILTERED}::test_a_condition_leaves_the_rows_in_which_it_holds",

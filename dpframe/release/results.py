@@ -19,7 +19,7 @@ from dpframe.frames import build
 from dpframe.planning.bounds_suggestion import suggested
 from dpframe.planning.plan import Plan
 from dpframe.queries.query import ERROR, NOISY, chooses, suggestion_of
-from dpframe.queries.statistics.capabilities import MoreColumns, Sampled, choosing
+from dpframe.queries.statistics.capabilities import MoreColumns, answering_and_squares, choosing
 from dpframe.queries.total import Measured, Total, VectorTotal, over
 from dpframe.release import provenance
 from dpframe.release.denoising import denoised, silent
@@ -135,10 +135,8 @@ def totals_behind(plan: Plan, measured: Mapping[Total, Measured]) -> dict[str, d
     """
     told: dict[str, dict[str, list[list[float]]]] = {}
     for name, statistic in plan.query.statistics:
-        squared = statistic.squared() if isinstance(statistic, Sampled) else None
-        kinds = {"square_totals": [] if squared is None else [squared], "totals": []}
-        if getattr(statistic, "tells_totals", False):
-            kinds["totals"] = [total for total in statistic.totals() if total != squared]
+        answering, squares = answering_and_squares(statistic)
+        kinds = {"square_totals": squares, "totals": answering if getattr(statistic, "tells_totals", False) else ()}
         for kind, totals in kinds.items():
             values = [measured[over(total, by)].values for by in plan.query.shown.groupings for total in totals]
             if values and sum(one.size for one in values) <= MOST_TOLD:
