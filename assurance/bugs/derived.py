@@ -129,7 +129,7 @@ DERIVED = (
     ),
     bug(
         "derived",
-        "a variance beside another spread left out of intervals without a word",
+        "a variance with another spread left out of intervals without a word",
         "population.sampled_names",
         "beside = any(verb in VERBS for verb in verbs.values())",
         "beside = len(verbs) > 1",

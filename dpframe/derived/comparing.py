@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dpframe.derived.expressions import matched
 from dpframe.derived.linear import Linear, Quotient
-from dpframe.derived.population import POPULATION, Estimate, estimate_of, sampled_names
+from dpframe.derived.population import Estimate, estimate_of, sampled_names
 from dpframe.derived.record import facts_of, frame_of, measure_of
 from dpframe.derived.sums_of_noise import checked_confidence
 from dpframe.derived.traced import Source
@@ -18,6 +18,7 @@ from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, is_one
 from dpframe.errors.tracebacks import trimmed
 from dpframe.frames.kinds import is_frame
 from dpframe.queries.sameness import same_key
+from dpframe.queries.samples import POPULATION
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -28,6 +29,9 @@ LEVELS = 13  # of the test, between which p-values are read off
 SAME = ("verb", "column", "bounds", "unit_bounds", "value")  # facts of two statistics that can be compared
 ENDS = ["low", "high"]
 _MISSING: Any = object()
+
+Pairs = Sequence[tuple[Estimate, Estimate]]
+Prepared = tuple[Source, list[str], Rows, list[str], Pairs, str]
 
 
 @trimmed
@@ -124,12 +128,35 @@ def compare(
         POPULATION,
         further=("statistic", names),
         texts={} if adjust is None else {"adjusted": adjust},
-        measures={"effect": {**measure_of(facts), "ends": ENDS, "tests": 1 if adjust is None else p_value.size}},
+        measures={
+            "effect": {
+                **measure_of(facts),
+                "ends": ENDS,
+                "tests": 1 if adjust is None else p_value.size,
+                "sides": _sides(
+                    ("later", "earlier") if second is _MISSING else (_key(first), _key(second)), pairs, checked
+                ),
+                "words": "later minus earlier" if second is _MISSING else f"{_key(first)} minus {_key(second)}",
+            }
+        },
     )
 
 
-Pairs = Sequence[tuple[Estimate, Estimate]]
-Prepared = tuple[Source, list[str], Rows, list[str], Pairs, str]
+def _sides(names: tuple[str, str], pairs: Pairs, level: float) -> dict[str, Any]:
+    """The values of both sides and their own intervals, row by row, for a chart; what is open is None."""
+    made: dict[str, Any] = {"names": list(names)}
+    for end, columns in (
+        ("values", [[side.values for side in pair] for pair in pairs]),
+        ("low", [[side.limits(level)[0] for side in pair] for pair in pairs]),
+        ("high", [[side.limits(level)[1] for side in pair] for pair in pairs]),
+    ):
+        both = [np.stack([of_names[side] for of_names in columns], axis=1).ravel() for side in (0, 1)]
+        made[end] = [[value if np.isfinite(value) else None for value in side.tolist()] for side in both]
+    return made
+
+
+def _key(key: object) -> str:
+    return "missing" if key is None else str(key)
 
 
 def _of_groups(result: Any, first: Any, second: Any, by: Any) -> Prepared:

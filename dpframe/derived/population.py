@@ -28,14 +28,13 @@ from dpframe.frames.prints import Places
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.moments import bernstein_variance, centred_variance
 from dpframe.queries.query import ERROR
-from dpframe.queries.samples import SPREADS, VERBS, check_sample
+from dpframe.queries.samples import POPULATION, SPREADS, TABLE, VERBS, check_sample
 from dpframe.release import provenance
 
 Floats = NDArray[np.float64]
 Facts = Mapping[str, Any]
 Reach = tuple[Floats, Floats]  # the distances to the lower and to the upper end of intervals, row by row
 
-TABLE, POPULATION = "table", "population"
 ASKED = "covers='population'"
 BERNSTEIN = 3  # numbers of each group, of a mean and a variance of pure noise
 
@@ -383,9 +382,7 @@ def drawn(frame: Any, words: tuple[Any, Facts, Mapping[str, str]]) -> tuple[Any,
         columns |= {new + LOW: low, new + HIGH: high, new + ERROR: _farther(value, low, high)}
     made = build.beside(named, foreign.labels_of(said), np.arange(len(named)), columns)
     measures = {names.get(name, name): said["measures"][names.get(name, name)] for name in found}
-    note = "intervals hold the noise and the chance of who is in the data: they are of the population behind it"
-    notes = [*said["notes"], note]
-    return made, {**said, "columns": list(columns), "measures": measures, "notes": notes}
+    return made, {**said, "columns": list(columns), "measures": measures, "covers": POPULATION}
 
 
 def sentences(frame: Any) -> list[str]:

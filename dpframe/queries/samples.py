@@ -21,6 +21,7 @@ VERBS = (
     "marginals",
 )  # whose intervals can hold the chance of a sample
 SPREADS = ("variance", "std")  # which may stand beside them, and tell how far values differ
+TABLE, POPULATION = "table", "population"  # what intervals cover: the noise alone, or a sample of a population too
 NAMED = "a count, sum, mean, proportion or n_units"
 
 

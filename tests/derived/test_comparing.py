@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import polars as pl
 import pytest
@@ -143,7 +145,20 @@ def test_comparisons_are_shown_and_written(clear, tmp_path):
     pytest.importorskip("altair")
     found = dpf.compare(clear, "B", "A")
     assert "| p |" in found.dp.table("markdown")
-    assert "chance of who is in the data" in found.dp.statement()
+    said = found.dp.statement()
+    assert said.startswith("This is B minus A by statistic, computed from 1 release")
+    assert "In 95 of 100 samples noise and sampling together move effect of p by at most 0.0" in said
+    by_kind = {row.split(" | ")[0]: row for row in found.dp.table("markdown").splitlines()}
+    assert re.match(r"\| p \| -?0\.\d+ \|", by_kind["| p"])
+    assert re.match(r"\| s \| -?[\d,]+ \|", by_kind["| s"])  # each rounded to its own error
+    assert found.dp.plot().to_dict()["title"]["text"] == "B and A"
+    assert found.dp.plot(value="effect").to_dict()["title"]["text"] == "B minus A by statistic"
+    covered = "95% margin of error (noise and sample)"
+    assert found.dp.plot().to_dict()["title"]["subtitle"].endswith(covered)
+    assert clear.dp.plot(covers="population").to_dict()["title"]["subtitle"].endswith(covered)
+    assert clear.dp.plot().to_dict()["title"]["subtitle"].endswith("95% margin of error (noise)")
+    with pytest.raises(dpf.InvalidArgument, match=r"covers must be left out: these intervals are computed"):
+        found.dp.plot(covers="population")
     found.dp.write_parquet(tmp_path / "found.parquet")
     again = dpf.read_parquet(tmp_path / "found.parquet")
     assert again.dp.provenance["cost"]["epsilon"] == 0.0
@@ -173,6 +188,44 @@ REFUSED = [
     (lambda: dpf.variance("spend", bounds=(0, 500)), "variance"),
     (lambda: dpf.n_distinct("spend"), "n_distinct"),
 ]
+
+
+def _points(chart):
+    """The values that a chart of a comparison shows, by row and side."""
+    drawn = chart.to_dict()
+    layers = [layer for one in drawn.get("concat", [drawn]) for layer in one["layer"]]
+    cells = [cell for layer in layers for cell in layer.get("data", {}).get("values", ()) if "side" in cell]
+    return {(cell["cell"], cell["side"]): (cell["value"], cell["low"], cell["high"]) for cell in cells}
+
+
+def test_a_comparison_is_drawn_as_both_values_and_their_intervals():
+    pytest.importorskip("altair")
+    shop = _shop().with_columns(region=pl.Series(["x", "y", "z", "x"] * 1_000))
+    keys = {"variant": ["A", "B"], "region": ["y", "z", "x"]}
+    release = {"epsilon": CLEAR, "population": True, "ledger": _ledger()}
+    regions = shop.dp.group_by("variant", "region", keys=keys).proportion("bought", **release)
+    found = dpf.compare(regions, "B", "A", by="variant")
+    expected = dict(zip(found["region"], found["effect"], strict=True))
+    for shown in (found, found.dp.sort("effect"), found.sort("effect"), found.dp.filter({"region": ["z", "x"]})):
+        points = _points(shown.dp.plot())
+        assert {cell for cell, _ in points} == {*shown["region"]}
+        for region in shown["region"]:
+            (first, low, high), (second, *_) = points[region, 0], points[region, 1]
+            assert first - second == pytest.approx(expected[region])
+            assert low < first < high
+    assert found.dp.plot().to_dict()["title"]["text"] == "bought of B and A by region"
+    renamed = found.dp.relabel({"region": {"x": "North"}}).dp.plot()
+    assert _points(renamed)["North", 0] == _points(found.dp.plot())["x", 0]
+    assert "sides" not in str(dpf.compare(regions, "B", "A", by="variant").dp.plot(value="effect").to_dict())
+
+
+def test_what_clipping_did_is_inherited():
+    few = _shop().dp.group_by("variant", keys=["A", "B"])
+    with pytest.warns(dpf.BoundsWarning, match="clipped"):
+        clipped = few.mean("spend", bounds=(0, 5), epsilon=CLEAR, population=True, ledger=_ledger())
+    found = dpf.compare(clipped, "B", "A")
+    assert any("clipped: spend_mean is too low" in note for note in found.dp.provenance["notes"])
+    assert "clipped: spend_mean is too low" in found.dp.statement()
 
 
 def test_two_spreads_alone_tell_of_no_population():
@@ -352,9 +405,11 @@ def test_two_way_tables_are_tested():
     assert mine["statistic"][0] == pytest.approx(plain.statistic)
     assert mine["p_value"][0] == pytest.approx(plain.pvalue, abs=0.05)
     assert mine["p_value"][0] == table.dp.chi2()["p_value"][0]
-    assert "degrees of freedom" in mine.dp.statement()
-    with pytest.raises(dpf.InvalidArgument, match=r"chi2 is a test"):
-        mine.dp.plot()
+    assert "(1 degree of freedom)" in mine.dp.statement()
+    assert repr(mine.dp) == "<.dp of numbers computed from releases: provenance, statement, write_parquet>"
+    for verb, given in (("plot", ()), ("table", ()), ("write_html", ("x.html",))):
+        with pytest.raises(dpf.InvalidArgument, match=rf"{verb} must be of numbers with intervals, and chi2 is a test"):
+            getattr(mine.dp, verb)(*given)
     for more in ({"cube": True}, {"rollup": True}):
         result = apart.dp.group_by("a", "b", keys=keys).count(epsilon=CLEAR, ledger=_ledger(), **more)
         assert result.dp.chi2()["statistic"][0] == pytest.approx(plain.statistic)

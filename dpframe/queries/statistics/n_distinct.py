@@ -19,7 +19,7 @@ MOST_VALUES = 2**31
 
 @dataclass(frozen=True)
 class NDistinct(Statistic):
-    """The number of values of a column for each of which some unit vouches. Made by `dpframe.n_distinct`.
+    """The number of distinct values of a column, of which a unit contributes some. Made by `dpframe.n_distinct`.
 
     Examples
     --------
