@@ -70,15 +70,15 @@ class Quantities(Generic[F]):
         where: Mapping[str, Any] | None = None,
         **options: Unpack[CallOptions],
     ) -> F:
-        """Release the number of distinct values of `column`: at most the true number.
+        """The number of distinct values of `column`, each supported by some unit: at most the true number.
 
         Parameters
         ----------
         column : str
             A column of any dtype that `group_by` takes. Nulls and NaN are no values; 0.0 and -0.0 are one.
         max_values : int
-            How many values of one unit count, in each group. A larger bound leaves out less and takes more noise. Where
-            each row is a unit it may be left out: a row has one value.
+            How many values of `column` one unit may support, in each group. A larger bound leaves out less and takes
+            more noise. Where each row is a unit it may be left out: a row has one value.
         where : dict, optional
             Only rows that hold these values count, as for `dpframe.count`: ``{"age": (18, None), "ward": ["A", "B"]}``.
 

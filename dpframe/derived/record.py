@@ -163,7 +163,7 @@ def _words(name: str, measure: Facts, facts: Facts) -> str:
 
 
 def _listed(facts: Facts) -> str:
-    """The releases that it was computed from, in words."""
+    """The releases that it was computed from, as text."""
     count = len(facts["of"])
     costs = {(one["cost"]["epsilon"], one["cost"]["delta"]) for one in facts["of"]}
     each = ", each" if count > 1 else ""

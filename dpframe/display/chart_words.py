@@ -18,7 +18,7 @@ from dpframe.queries.query import NOISY
 Facts = Mapping[str, Any]
 
 BETWEEN = " · "  # the parts of the line below a title
-AT_ZERO = "shown as 0 where below 0"  # in words on what was denoised
+AT_ZERO = "negative values shown as 0"  # in words on what was denoised
 MOST_NAMED = 3  # numbers in a title
 MOST_SAID = 12  # cells in the words for who does not see the chart
 QUARTILES = {0.25: "first quartile", 0.5: "median", 0.75: "third quartile"}
@@ -51,7 +51,7 @@ def axis_title(names: Sequence[str], facts: Facts) -> str:
 
 
 def described(name: str, facts: Facts) -> str:
-    """A released column in words."""
+    """A released column as text."""
     statistic = _measure(name, facts)
     noisy = " (noisy)" if name not in facts["measures"] else ""
     counted = "units" if "groups" in facts else statistic.get("counts", "rows")
@@ -75,7 +75,7 @@ def described(name: str, facts: Facts) -> str:
 
 
 def quantile(statistic: Mapping[str, Any]) -> str:
-    """A quantile in words."""
+    """A quantile as text."""
     return statistic["words"] if "words" in statistic else QUARTILES.get(statistic["q"], f"{statistic['q']:g}-quantile")
 
 

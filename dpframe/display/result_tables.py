@@ -69,7 +69,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Look:
-    """The wishes of whoever asks for a table: digits, a language."""
+    """The wishes of the caller for a table: digits, a language."""
 
     digits: Digits | None = "error"
     locale: str | None = None
@@ -272,7 +272,7 @@ def _two_way(
 
 
 def _named(name: str, facts: Mapping[str, Any]) -> str:
-    """A statistic as a title names it: what was computed of releases in words."""
+    """A statistic as a title names it: what was computed of releases as text."""
     return str(facts["measures"][name]["words"]) if "said" in facts else name
 
 
@@ -287,8 +287,8 @@ def _subtitle(facts: Mapping[str, Any], shown_ends: Mapping[str, Shown]) -> str:
     if not facts["measures"]:
         return price
     if "top" in facts:
-        return f"{price}; ± is the {margin_words(facts)}, of all categories at once"
+        return f"{price}; ±: {margin_words(facts)}, of all categories at once"
     ranged = {f"{name}{LOW}" in facts["columns"] or shown_ends[name].is_cut for name in facts["measures"]}
-    halves = f"; ± is the {margin_words(facts)}" if False in ranged else ""
-    ends = f"; from and to are {ends_words(facts)}" if True in ranged else ""
+    halves = f"; ±: {margin_words(facts)}" if False in ranged else ""
+    ends = f"; from, to: {ends_words(facts)}" if True in ranged else ""
     return f"{price}{halves}{ends}"

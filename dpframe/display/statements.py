@@ -62,8 +62,8 @@ def margin_words(facts: Mapping[str, Any]) -> str:
 
 
 def ends_words(facts: Mapping[str, Any]) -> str:
-    """The name of the ends of intervals, and what they cover."""
-    return f"the ends of {_level(facts)} confidence intervals ({covered(facts)})"
+    """The name of an interval, and what it covers."""
+    return f"{_level(facts)} confidence interval ({covered(facts)})"
 
 
 def covered(facts: Mapping[str, Any]) -> str:

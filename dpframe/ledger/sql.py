@@ -19,10 +19,22 @@ from dpframe.ledger.address import Address
 from dpframe.ledger.canonical import digest, now
 from dpframe.ledger.chain import chain, entries_of, follow
 from dpframe.ledger.database import Database, tables
-from dpframe.ledger.entries import Allowed, Answer, Entry, Mark, Row, Summary, Trail, answered, refuse_other_facts
+from dpframe.ledger.entries import (
+    Allowed,
+    Answer,
+    Decide,
+    Entry,
+    Mark,
+    Row,
+    StreamState,
+    Summary,
+    Trail,
+    answered,
+    refuse_other_facts,
+    stream_of,
+)
 from dpframe.ledger.heads import Head
 from dpframe.ledger.locks import Locked
-from dpframe.ledger.stream_state import Decide, StreamState, stream_of
 from dpframe.ledger.terms import Limit, Terms, accounting_of_terms, changed
 from dpframe.ledger.unbroken import unbroken, until_it_goes_through
 from dpframe.ledger.witness import Witness, witness_of
@@ -635,7 +647,7 @@ def _refuse_vanished(known: Sequence[tuple[Head | None, str]], address: Address)
     """Refuse to begin anew where a ledger was. The heads must have been read before the ledger was looked for."""
     for head, elsewhere in known:
         if head is not None and head.mark.entry:
-            where = f"at {elsewhere}" if elsewhere else "beside it"
+            where = f"at {elsewhere}" if elsewhere else "next to it"
             raise LedgerError(
                 f"the ledger at {address.shown} is gone, but its head {where} says that {head.mark.entry} entries were "
                 "written. Put the ledger back, or take another path for other people's data."

@@ -13,20 +13,19 @@ from dpframe.accounting.protocol import Shares
 from dpframe.display import listing, pages
 from dpframe.exact import Amount, down, root_down, typed_down
 from dpframe.mechanisms import gaussian_curve
+from dpframe.planning.auto import tightened
 from dpframe.planning.call import Calibration
 from dpframe.planning.check_pricing import AskedChecks, PlannedChecks, line_of_checks, line_of_none, planned_checks
 from dpframe.planning.plan import Plan
-from dpframe.planning.price import AUTO, Priced, is_pure, noises_of, parts_of
+from dpframe.planning.price import AUTO, Priced, is_pure, noises_of, parts_of, shares_of, weights_of
 from dpframe.planning.sensitivity import reaches
-from dpframe.planning.shares import shares_of, weights_of
-from dpframe.planning.tightening import tightened
 from dpframe.privacy import Price, PrivacyLoss, PrivacyUnit
 from dpframe.queries.query import Query
 
 
 @dataclass(frozen=True, repr=False)
 class JointPlan:
-    """Several plans at one price: what `plan_together` returns.
+    """Several plans at one cost: what `plan_together` returns.
 
     Parameters
     ----------
@@ -76,7 +75,7 @@ class JointPlan:
 
     @property
     def question(self) -> str:
-        """The question in words: the ledger's entry."""
+        """The question as text: the ledger's entry."""
         return "; ".join(f"{name}: {plan.query}" for name, plan in self.plans.items())
 
     def _facts(self) -> list[tuple[str, str]]:
@@ -129,9 +128,9 @@ def joint_plan(
     weights: Any = None,
     dropped: Mapping[str, PlannedChecks] = MappingProxyType({}),
 ) -> JointPlan:
-    """Price several calls as one. Each takes its weight of the price, and divides it among its Totals.
+    """Plan several calls as one. Each takes its weight of the cost, and divides it among its Totals.
 
-    Of the plans in `calls` the question and its options count, and not their prices. The checks of those that are
+    Of the plans in `calls` the question and its options count, and not their costs. The checks of those that are
     `dropped` would tell nothing.
     """
     by_noise = {name: plan.asked.noising.mechanism for name, plan in calls.items()}

@@ -170,7 +170,7 @@ def _plain_day(value: Any) -> date | None:
 
 
 def check_on_grid(argument: str, day: date, every: str, starts: str = MONDAY) -> None:
-    """Refuse a day on which no step begins; the days beside it on which one does are told."""
+    """Refuse a day on which no step begins; the days next to it on which one does are told."""
     number = number_of(day, every, starts)
     here, following = starts_of(np.array([number, number + 1]), every, starts).astype("datetime64[D]")
     if here != np.datetime64(day):

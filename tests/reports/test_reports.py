@@ -10,7 +10,7 @@ from weekly_jobs import TEXT, job, lay_out, run
 
 import dpframe as dpf
 from dpframe.display.report_page import own_words
-from dpframe.jobs.planning_jobs import planned
+from dpframe.jobs.running import planned
 from dpframe.ledger.sql import is_there
 
 PEOPLE = pl.DataFrame({"age": [31.0, 45.0, 62.0] * 100, "ward": ["A", "B", "A"] * 100})
@@ -248,8 +248,8 @@ def test_margins_that_count_the_sample_are_not_said_to_leave_it_out(tmp_path):
     assert "do not include that" not in alone
     assert "confidence interval of the noise" in both
     assert "<h3>Noise</h3>" not in alone  # nothing would stand below it
-    assert "± is the 95% margin of error (noise)" in both
-    assert "95% confidence intervals (noise and sample)" in alone
+    assert "±: 95% margin of error (noise)" in both
+    assert "95% confidence interval (noise and sample)" in alone
 
 
 def test_a_page_says_no_note_twice_and_no_verb_that_a_reader_lacks(tmp_path):
