@@ -156,7 +156,7 @@ def shown(frame: Any, facts: Facts) -> tuple[Any, dict[str, Any]]:
 
 
 def _words(name: str, measure: Facts, facts: Facts) -> str:
-    """What was done to a column of numbers, or what it was computed by."""
+    """The name of a column of numbers for readers: what was done to it, or the expression."""
     if facts["verb"] in WORDS:
         return WORDS[facts["verb"]].format(name)
     return str(measure.get("words", facts["expression"]))

@@ -56,8 +56,8 @@ def of_comparison(frame: Any, facts: Facts, sides: Mapping[str, Any], asked: Ask
         both = [_side(name, number, side, sides) for side in (0, 1)]
         by_statistic.setdefault(str(row[column]), []).extend(both)
     panels = {name: _panel(name, cells, sides["names"], others) for name, cells in by_statistic.items()}
-    (measure,), both = facts["measures"], " and ".join(map(str, sides["names"]))
-    said = f"{next(iter(panels))} of {both}" if len(panels) == 1 else both
+    (measure,), names = facts["measures"], " and ".join(map(str, sides["names"]))
+    said = f"{next(iter(panels))} of {names}" if len(panels) == 1 else names
     facts = {**facts, "cells": axes, "measures": {measure: {**facts["measures"][measure], "words": said}}}
     words = chart_words.words([measure], facts, list(panels.values()), asked, [])
     drawn = [_dumbbells(panel, sides["names"]) for panel in panels.values()]

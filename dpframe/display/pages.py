@@ -79,7 +79,7 @@ def terminal_width() -> int | None:
 
 
 def signs() -> Callable[[str], str]:
-    """What writes a sign into texts that a terminal may lack, where it has it."""
+    """A function that writes a sign into texts where the terminal has it."""
     has_it = terminal_width() is not None and _is_unicode()
     return lambda text: text.replace("+-", "±") if has_it else text
 

@@ -67,7 +67,7 @@ def ends_words(facts: Mapping[str, Any]) -> str:
 
 
 def covered(facts: Mapping[str, Any]) -> str:
-    """What intervals cover, in two or three words."""
+    """The sources of error that intervals cover, named briefly."""
     return "noise and sample" if facts.get("covers") == POPULATION else "noise"
 
 
