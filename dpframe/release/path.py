@@ -19,7 +19,7 @@ from dpframe.planning.plan import Plan
 from dpframe.planning.plan_table import PlanTable
 from dpframe.privacy import Price
 from dpframe.release import discovering, replay, results
-from dpframe.release.measuring import measure, measure_checks
+from dpframe.release.measuring import measure, noisy_checks
 from dpframe.release.plans import make_plan
 from dpframe.release.preparing import prepared
 
@@ -49,7 +49,7 @@ def release(call: Call) -> Any:
     log.info("released %s for %s, protecting %s", plan.query, plan.cost, plan.unit)
     if plan.query.keys.unknown:
         return discovering.released(ready, exact, call, entry, ledger, receipt)
-    drawn = {"release": nonce(), **measure_checks(plan, call)}
+    drawn = {"release": nonce(), **noisy_checks(plan, exact)}
     frame, chosen = results.built(ready, exact, words.label, receipt, drawn)
     kept = replay.kept(plan, call.frame, frame, chosen, entry, ledger)
     results.warn_of_checks(kept, depth=6)

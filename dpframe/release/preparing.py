@@ -40,7 +40,7 @@ from dpframe.queries.statistics.capabilities import MoreColumns, choosing
 from dpframe.queries.vectors import row_functions
 from dpframe.release import discovering, provenance
 from dpframe.release.denoising import denoised, is_own
-from dpframe.release.measuring import measured, measured_checks
+from dpframe.release.measuring import measured
 from dpframe.release.plans import make_plan
 from dpframe.release.provenance import Prepared
 
@@ -126,7 +126,6 @@ def tried_on_no_rows(frame: Any, plan: Plan) -> Prepared:
     rule = "keys, bins and bounds must suit their columns, and the dataframe engine fails on them even without rows"
     with tried(WrongDtype, rule, "Write keys in the dtype of their column, or cast the column."):
         exact = measured(plan, empty)
-        measured_checks(plan, empty)
         if plan.query.keys.unknown:
             discovering.try_rest(plan, frame, empty, exact)
     library, names = plan.asked.library, ", ".join(plan.query.shown.names)
