@@ -85,8 +85,8 @@ BEFORE = (
         "before the charge",
         "formulas in an exported table",
         "no_formula",
-        """    return f"'{text}" if text.startswith(FORMULA_STARTS) else text""",
-        "    return text",
+        """    return f"'{plain}" if plain.startswith("\\t") or plain.lstrip().startswith(FORMULA_STARTS) else plain""",
+        "    return plain",
         f"{WORDS}::test_110_the_command_line_shows_older_ledgers_harmlessly",
     ),
     bug(
@@ -264,7 +264,7 @@ BEFORE = (
     bug(
         "before the charge",
         "a frame with two columns of one name",
-        "load.names_of",
+        "columns.names_of",
         "if names is None or len(set(names)) != len(names):",
         "if False:",
         "test_refusals.py::test_164_frames_with_two_columns_of_one_name_are_refused_by_name",

@@ -89,7 +89,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
     def count(
         self, column: str | None = None, *, where: Mapping[str, Any] | None = None, **options: Unpack[SampledOptions]
     ) -> F:
-        """The number of rows, or of the values of `column` that are present.
+        """Release the number of rows, or of the present values of a column.
 
         Parameters
         ----------
@@ -108,7 +108,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         Raises
         ------
         InvalidArgument, MissingArgument
-            If an argument breaks its rule, or the price is left out.
+            If an argument breaks its rule, or the cost is left out.
         UnknownColumn, WrongDtype
             If the schema does not suit the question. Nothing was charged.
         BudgetExceeded, NoLedger
@@ -133,7 +133,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         where: Mapping[str, Any] | None = None,
         **options: Unpack[SampledOptions],
     ) -> F:
-        """The sum of `column`, each value clipped to `bounds`, or what each unit adds in all to `unit_bounds`.
+        """Release the sum of a column, clipped by value or by unit.
 
         Parameters
         ----------
@@ -172,7 +172,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         where: Mapping[str, Any] | None = None,
         **options: Unpack[SampledOptions],
     ) -> F:
-        """The mean of `column`, each value clipped to `bounds`.
+        """Release the mean of a column, each value clipped to `bounds`.
 
         Parameters
         ----------
@@ -189,7 +189,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         -------
         DataFrame
             As for `count`, with ``COL_mean`` and ``COL_mean_error``. It raises the same. Under Gaussian noise the
-            price is split between a centred sum and a count of present values; pure noise has one vector for both.
+            cost is split between a centred sum and a count of present values; pure noise has one vector for both.
 
         Examples
         --------
@@ -214,7 +214,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         ranges: bool = False,
         **options: Unpack[CallOptions],
     ) -> F:
-        """The number of rows in each bin of `column`, or in each pair of bins of two columns.
+        """Release the number of rows in each bin of one or two columns.
 
         Parameters
         ----------
@@ -270,7 +270,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
 
     @asks
     def mode(self, column: str, *, categories: Any = None, **options: Unpack[ModeOptions]) -> F:
-        """The most common value of `column` among declared ones, chosen privately.
+        """Release the most common of declared values, without its count.
 
         Parameters
         ----------
@@ -294,7 +294,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         Notes
         -----
         A choice by exact counts, purely epsilon-private and drawn exactly: permute-and-flip (McKenna and Sheldon 2020)
-        where the call is charged its price, the exponential mechanism (McSherry and Talwar 2007), whose losses have a
+        where the call is charged its cost, the exponential mechanism (McSherry and Talwar 2007), whose losses have a
         bounded range, where a ledger charges what the choice costs by its curve; see `PermuteAndFlip` and
         `ExponentialMechanism`. It releases no count: ties, and an empty frame, give every value the same chance.
 
@@ -319,7 +319,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
     def contributions(
         self, by: str | Sequence[str] | None = None, keys: Any = None, **options: Unpack[ContributionsOptions]
     ) -> F:
-        """The numbers of units by their rows and groups, which tell the bounds of contribution that leave out little.
+        """Release how many units have how many rows, to choose contribution bounds.
 
         Parameters
         ----------
@@ -383,7 +383,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         whole: bool = False,
         **options: Unpack[SuggestOptions],
     ) -> F:
-        """Bounds for columns of which nobody knows any: candidates, with the share that each clips.
+        """Release candidates for unknown bounds, with the share that each clips.
 
         Parameters
         ----------
@@ -473,13 +473,13 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
             progress: bool | None = ...,
             **named: Statistic,
         ) -> F:
-            """Several statistics, charged and released as one call."""
+            """Release several statistics in one call, at one cost."""
 
     else:
 
         @asks
         def agg(self, *statistics: Statistic | Mapping[str, Statistic], **named: Statistic) -> F:
-            """Several statistics, charged and released as one call.
+            """Release several statistics in one call, at one cost.
 
             Parameters
             ----------
@@ -506,7 +506,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
 
     @trimmed
     def group_by(self, *by: str | Bins | Sequence[str | Bins], keys: Any = None, **others: Never) -> PrivateFrame[F]:
-        """The same questions per group.
+        """Group by declared columns or bins, and release statistics per group.
 
         Parameters
         ----------
@@ -516,7 +516,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
             The groups of the named columns, declared: values of one column, a dict of values per column (their
             product), or a frame of the allowed combinations. None among them asks for the rows whose key is missing.
             `dpframe.REST` as the last makes a group of everything else.
-            Of dates ``dpf.dates("2025-01-06", "2025-12-29", every="1w")``. Or, where nobody can list them,
+            Of dates ``dpf.dates("2025-01-06", "2025-12-29", every="1w")``. Or, if they are unknown,
             `dpframe.discover`, which finds those of many units.
         **others
             Refused: options belong to the question that follows.
@@ -546,7 +546,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
 
     @property
     def preview(self) -> PrivateFrame[Plan]:
-        """The same questions, answered by a Plan: cost, noise and expected error; no row is read, nothing spent."""
+        """Preview the same verbs: cost and expected errors, without reading rows."""
         answer: Callable[[Call], Any] = preview  # of several prices a PlanTable
         return PrivateFrame(self._frame, self._axes, answer, self._like)
 
@@ -555,7 +555,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
 
     @property
     def local(self) -> LocalQuestions[F]:
-        """The local model: reports of single values, randomized row by row (``docs/guide/local.md``)."""
+        """Randomize single values, row by row (local differential privacy)."""
         if self._axes or self._finish is not release:
             raise InvalidArgument(
                 "local must follow df.dp itself: reports have no groups, and no preview, since each costs its method's "

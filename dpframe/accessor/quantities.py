@@ -30,7 +30,7 @@ class Quantities(Generic[F]):
     def n_units(
         self, column: str | None = None, *, where: Mapping[str, Any] | None = None, **options: Unpack[SampledOptions]
     ) -> F:
-        """The number of units, such as people, that have a row; or a value of `column` that is present.
+        """Release the number of units, such as people, with a row or a value.
 
         Parameters
         ----------
@@ -70,14 +70,14 @@ class Quantities(Generic[F]):
         where: Mapping[str, Any] | None = None,
         **options: Unpack[CallOptions],
     ) -> F:
-        """The number of distinct values of `column`, for each of which some unit vouches: at most the true number.
+        """Release the number of distinct values, at most the true number.
 
         Parameters
         ----------
         column : str
             A column of any dtype that `group_by` takes. Nulls and NaN are no values; 0.0 and -0.0 are one.
         max_values : int
-            For how many values of `column` one unit may vouch, in each group. A larger bound leaves out less and takes
+            How many values of `column` one unit may support, in each group. A larger bound leaves out less and takes
             more noise. Where each row is a unit it may be left out: a row has one value.
         where : dict, optional
             Only rows that hold these values count, as for `dpframe.count`: ``{"age": (18, None), "ward": ["A", "B"]}``.
@@ -96,7 +96,7 @@ class Quantities(Generic[F]):
         exact. A unit in more than `max_groups` groups counts in that many of them, drawn at random; `max_rows` plays
         no part. The sensitivity is ``max_values * K**(1/p)``, K the smaller of `max_groups` and the number of groups.
         Frames in memory and Polars LazyFrames are taken. The time depends on who holds which values
-        (``docs/concepts/limits.md``).
+        (``docs/assurance/limits.md``).
 
         Examples
         --------
@@ -118,7 +118,7 @@ class Quantities(Generic[F]):
         where: Mapping[str, Any] | None = None,
         **options: Unpack[SampledOptions],
     ) -> F:
-        """The share of the values of `column` that are true, or that are `value`.
+        """Release the share of values that are true, or that are `value`.
 
         Parameters
         ----------
@@ -157,7 +157,7 @@ class Quantities(Generic[F]):
         where: Mapping[str, Any] | None = None,
         **options: Unpack[CallOptions],
     ) -> F:
-        """The variance of `column`, each value clipped to `bounds`.
+        """Release the variance of a column, each value clipped to `bounds`.
 
         Parameters
         ----------
@@ -196,7 +196,7 @@ class Quantities(Generic[F]):
         where: Mapping[str, Any] | None = None,
         **options: Unpack[CallOptions],
     ) -> F:
-        """The standard deviation of `column`, each value clipped to `bounds`: the root of `variance`.
+        """Release the standard deviation of a column, clipped to `bounds`.
 
         Parameters
         ----------
@@ -231,7 +231,7 @@ class Quantities(Generic[F]):
         where: Mapping[str, Any] | None = None,
         **options: Unpack[CallOptions],
     ) -> F:
-        """The median of `column`, one of declared candidates: `quantile` with q = 0.5.
+        """Release the median of a column, one of declared candidates.
 
         Parameters
         ----------
@@ -265,7 +265,7 @@ class Quantities(Generic[F]):
         where: Mapping[str, Any] | None = None,
         **options: Unpack[CallOptions],
     ) -> F:
-        """Quantiles of `column`, each one of declared candidates.
+        """Release quantiles of a column, each one of declared candidates.
 
         Parameters
         ----------
@@ -315,7 +315,7 @@ class Quantities(Generic[F]):
         range: Any = None,
         **options: Unpack[EcdfOptions],
     ) -> F:
-        """The distribution function of `column`: which share of its values is at most the right edge of each bin.
+        """Release a distribution function: the share of values up to each edge.
 
         Parameters
         ----------
@@ -357,7 +357,7 @@ class Quantities(Generic[F]):
         counts: bool = False,
         **options: Unpack[TopKOptions],
     ) -> F:
-        """The `k` most common values of `column` among declared ones, in order, the most common first.
+        """Release the `k` most common of declared values, in order.
 
         Parameters
         ----------

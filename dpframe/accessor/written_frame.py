@@ -60,7 +60,7 @@ class WrittenFrame(ChangedFrame):
         locale: str | None = None,
         labels: Labels | None = None,
     ) -> Any:
-        """A table for a report: each value with its 95% error, rounded to it, and below it what it cost.
+        """Make a table: each value with its margin of error, and the cost.
 
         Parameters
         ----------
@@ -93,7 +93,7 @@ class WrittenFrame(ChangedFrame):
 
         Notes
         -----
-        A row for each row of the frame. ``NAME ±`` is the 95% error, ``NAME unbiased`` stands beside denoised values
+        A row for each row of the frame. ``NAME ±`` is the 95% error, ``NAME unbiased`` stands next to denoised values
         where they differ, ``NAME itself off by about`` where that is known; quantiles and ratios have ``NAME from`` and
         ``NAME to``. Bins read "20 to 40". A count or sum of two keys with ``cube=True`` is shown as a two-way table
         with its margins.
@@ -123,7 +123,7 @@ class WrittenFrame(ChangedFrame):
 
     @trimmed
     def round(self, digits: Digits = "error") -> Any:
-        """The frame with numbers rounded to their errors: still a release, whose record says so.
+        """Round numbers to their errors; the frame is still a release.
 
         Parameters
         ----------
@@ -140,7 +140,7 @@ class WrittenFrame(ChangedFrame):
         Raises
         ------
         InvalidArgument
-            If the frame holds what no release covers, or bins that are there to be added up (``ranges=True``): rounding
+            If the frame holds what no release covers, or bins for range queries (``ranges=True``): rounding
             each would move their sums.
 
         Notes
@@ -162,7 +162,7 @@ class WrittenFrame(ChangedFrame):
 
     @trimmed
     def statement(self, *, unit: str | None = None) -> str:
-        """A paragraph for readers without mathematics: what was published, how it is protected, how accurate it is.
+        """Describe the release in a paragraph: what, how protected, how accurate.
 
         Parameters
         ----------

@@ -31,6 +31,7 @@ from dpframe.release import provenance
 Floats = NDArray[np.float64]
 Facts = Mapping[str, Any]
 
+QUOTIENTS = ("mean", "proportion", "ratio")  # verbs whose values are quotients of noisy totals
 MOST_WEIGHTS = 2**24  # of the matrix of a design that is measured for sums of bins
 ENDS = (ERROR, "_low", "_high")
 WAYS = {  # by verb: what to ask for in place of a number whose noise has no known law here
@@ -125,7 +126,14 @@ class Source:
 
     def form(self, column: str) -> Form:
         """A released column as a form of the noise."""
-        return form_of(self, self.checked_column(column))
+        measure = self.checked_column(column)
+        said, way_out = self.facts["measures"][measure], "Ask its author for another file."
+        if said["verb"] == "mean" and "totals" in said and "bounds" not in said:
+            raise _unknown(self, measure, "a mean of a record without its bounds", way_out)
+        form = form_of(self, measure)
+        if isinstance(form, Quotient) is not (said["verb"] in QUOTIENTS):
+            raise _unknown(self, measure, f"a {shown(said['verb'])} of a record that contradicts itself", way_out)
+        return form
 
     def checked_column(self, column: str) -> str:
         """The statistic of a column of unbiased values."""
@@ -282,7 +290,7 @@ def _sum(entries: list[Linear]) -> Linear:
 
 
 def _of_bins(source: Source, said: Facts, law: Law) -> dict[tuple[Any, ...], tuple[Block, Sparse]]:
-    """The draws behind bins that are there to be added up, through the inverse of their design."""
+    """The draws behind bins for range queries, through the inverse of their design."""
     from scipy.sparse import csr_array, eye_array, kron
 
     binned = [axis["size"] for axis in source.facts["cells"] if "bins" in axis]

@@ -171,7 +171,7 @@ def check(frame: Any, query: Query, unit: PrivacyUnit) -> Query:
                 raise WrongDtype(_identity_words(name, column, "be counted"))
             if total.values and column.kind not in {"number", *ANYTHING}:
                 raise WrongDtype(
-                    f"column {name!r} must hold numbers to be summed, but its dtype is {column.dtype}. "
+                    f"column {name!r} must hold numbers, but its dtype is {column.dtype}. "
                     f"Count its rows, group by it, or ask for proportion({name!r}, value=...)."
                 )
     if unit.column is not None:
@@ -223,8 +223,8 @@ def _refuse_results(names: list[str], asked: set[str]) -> None:
         value = next(iter(sorted(asked & {*values})), values[0])
         raise AlreadyReleased(
             f"the frame must hold private rows, but its columns {value!r}, {value + NOISY!r} and {value + ERROR!r} are "
-            "those of a released result, which is public: use it directly. Join results with dpf.concat, which keeps "
-            "their records; if these rows are private, rename a column."
+            "those of a released result, which is public. Use it directly, or join results with dpf.concat; if these "
+            "rows are private, rename a column."
         )
 
 

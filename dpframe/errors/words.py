@@ -18,11 +18,14 @@ COMMANDS = {"Cc", "Zl", "Zp"}  # control characters, and the two separators that
 HIDDEN = {*COMMANDS, "Cf", "Cs"}  # what is not shown as it is: also what formats, and surrogates
 JOINERS = "\u200c\u200d"  # words of Persian and many emoji are spelled with them
 TAG = re.compile("<(?=[A-Za-z/!?])")
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet reads such a cell as a formula
+WIDE = "\uff1d\uff0b\uff0d\uff20"  # = + - @ as wide as the letters of Chinese and Japanese
+FORMULA_STARTS = ("=", "+", "-", "@", *WIDE)  # a spreadsheet reads such a cell as a formula, blanks before it or not
+PART = rf"(?=[=+@{WIDE}-])(?![+-][0-9.]+(?:[,;)\]]|$))"  # the start of a formula that is no number by itself
+IN_CELL, IN_LINE = (re.compile(rf'([{signs}]["\s]*){PART}') for signs in (";", ",;"))
 
 
 def fault_of_name(text: str, longest: int) -> str | None:
-    """The fault of a new name, in words; None where it has none."""
+    """The fault of a new name; None where it has none."""
     if len(text) > longest:
         return f"have at most {longest:,} characters, not {len(text):,}"
     if text.isprintable():
@@ -44,7 +47,7 @@ def fault_of_column(text: str, longest: int = LONGEST_COLUMN) -> str | None:
 
 
 def harmless(text: str) -> str:
-    r"""The text with control characters, marks of direction and the like as escapes (``\u202e``), and else as it is.
+    r"""The text with control characters, marks of direction and the like as escapes (``\u202e``), all else as it is.
 
     The escapes are those of JSON, so that printed JSON still says the same.
     """
@@ -61,8 +64,14 @@ def writable(text: str) -> str:
 
 
 def no_formula(text: str) -> str:
-    """The text as a cell of a spreadsheet that stays text."""
-    return f"'{text}" if text.startswith(FORMULA_STARTS) else text
+    """The text as a cell of a spreadsheet that stays text, also where it is cut at semicolons, as in much of Europe."""
+    plain = IN_CELL.sub(r"\1'", text)
+    return f"'{plain}" if plain.startswith("\t") or plain.lstrip().startswith(FORMULA_STARTS) else plain
+
+
+def no_formulas(line: str) -> str:
+    """A line of words, which a spreadsheet may cut into cells, of which none becomes a formula."""
+    return IN_LINE.sub(r"\1'", line)
 
 
 def spreadsheet(value: Any) -> Any:

@@ -1,7 +1,7 @@
 """Results as people work on them: renamed, filtered, sorted, cut, made wide; each keeps the record of its release.
 
 The record stays as it was, and gets a field `shown`, which says what was done: so a ledger knows the release, and
-whoever reads the frame gets a *view* of the record, which speaks of the columns and rows that are there.
+anyone who reads the frame gets a *view* of the record, which speaks of the columns and rows that are there.
 """
 
 from __future__ import annotations
@@ -538,6 +538,8 @@ def selected(release: Release, names: Sequence[Any]) -> Any:
     _check_told_apart(release, [column for name in keys for column in labels[name]])
     columns = [column for name in (*keys, *kept) for column in {**labels, **statistics}[name]]
     columns += release.facts.get("texts", ())
+    if not is_pandas(release.frame):
+        check_threads()
     frame = release.frame[columns] if is_pandas(release.frame) else release.frame.select(columns)
     said = release.said
     measures = {name: said["measures"][name] for name in kept}

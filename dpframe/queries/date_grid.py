@@ -62,7 +62,7 @@ class Dates(Placed):
 
 @trimmed
 def dates(first: date | str, last: date | str, *, every: str | None = None, starts: str | None = None) -> Dates:
-    """Date keys: one for each day, week, month, quarter or year from `first` to `last`.
+    """Make date keys: days, weeks, months, quarters or years.
 
     Each date or datetime of the column is taken to the day on which its step begins: the Monday of its week, the first
     of its month. Rows before `first`, or after the step that holds `last`, are in no group.
@@ -170,7 +170,7 @@ def _plain_day(value: Any) -> date | None:
 
 
 def check_on_grid(argument: str, day: date, every: str, starts: str = MONDAY) -> None:
-    """Refuse a day on which no step begins; the days beside it on which one does are told."""
+    """Refuse a day on which no step begins; the days next to it on which one does are told."""
     number = number_of(day, every, starts)
     here, following = starts_of(np.array([number, number + 1]), every, starts).astype("datetime64[D]")
     if here != np.datetime64(day):

@@ -23,7 +23,7 @@ ROWS = "rows"
 
 @dataclass(frozen=True)
 class NumbersTotal(RowsTotal):
-    """The key under which the numbers of checks stand beside the Totals of a question; it is equal to none of them."""
+    """The key of the numbers of checks among the Totals of a question; it is equal to none of them."""
 
 
 NUMBERS = NumbersTotal()
