@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import json
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -135,7 +136,9 @@ def audit(case: Case, samples: int, alpha: float = 1e-4) -> Audit:
 def shown(case: Case, frame: Any) -> dict[str, Any]:
     """One release on a ledger of its own: the undenoised numbers of every group, and all the rest as text."""
     ledger = case.price.ledger(case.unit)
-    result = case.ask(dpf.of(frame), case.groups, case.price.options(ledger))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dpf.BoundsWarning)  # it follows the noisy numbers of the checks alone
+        result = case.ask(dpf.of(frame), case.groups, case.price.options(ledger))
     numbers = np.column_stack([result[name].to_numpy() for name in noisy_columns(result)]).astype(np.float64)
     facts = {"public": public_parts(result), "charges": ledger.to_frame().drop("time").to_dicts()}
     return {"numbers": numbers, "rest": json.dumps(facts, sort_keys=True, default=str)}

@@ -310,9 +310,11 @@ def public_parts(result: Any) -> Mapping[str, Any]:
     facts = {name: fact for name, fact in result.dp.provenance.items() if name not in ("sha256", "release")}
     facts["rows"] = {name: fact for name, fact in (facts.get("rows") or {}).items() if name != "sha256"}
     noisy = set(facts["columns"])
+    checks = facts.get("checks") or []
+    facts["checks"] = [{name: check[name] for name in ("of", "what", "count_error")} for check in checks]
     facts["measures"] = {
         name: {
-            **{fact: value for fact, value in statistic.items() if fact != "totals"},
+            **{fact: value for fact, value in statistic.items() if fact not in ("totals", "square_totals")},
             "denoise": [step["name"] for step in statistic["denoise"]]
             if statistic["denoise"]
             else statistic["denoise"],

@@ -18,7 +18,7 @@ import polars as pl
 
 import dpframe as dpf
 from dpframe.queries.keys import key_axes
-from dpframe.queries.levels import Option, Subtotals
+from dpframe.queries.query import Option, Subtotals
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 EPSILON, DELTA = 0.1, 1e-6

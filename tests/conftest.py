@@ -20,7 +20,7 @@ from assurance import postgres
 from dpframe.engines.compiled import kernels
 from dpframe.ledger import ambient
 from dpframe.ledger import ledger as ledgers
-from dpframe.release import preparing
+from dpframe.release import path
 
 ENGINES = ("pandas", "polars", "lazy")
 # How fast a machine draws examples, and how many it throws away by chance, is no fault of what is tested.
@@ -125,7 +125,7 @@ class Nothing(dict[Any, Any]):
 @pytest.fixture(autouse=True)
 def planned_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     """No plan is known from before: what one frame's release would tell of its rows is not hidden by another's."""
-    monkeypatch.setattr(preparing, "_kept", Nothing())
+    monkeypatch.setattr(path, "_kept", Nothing())
 
 
 @pytest.fixture(params=ENGINES)

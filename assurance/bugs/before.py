@@ -173,7 +173,7 @@ BEFORE = (
     bug(
         "before the charge",
         "a forked child that hangs at a question that was asked before",
-        "preparing.prepared",
+        "path.prepared",
         "    check_threads(call.frame)\n",
         "",
         f"{FORKED}::test_147_a_question_that_was_asked_before_is_refused_too",
@@ -183,7 +183,7 @@ BEFORE = (
         "a forked child that is refused after the charge",
         (
             ("schema.check", "    check_threads(frame)\n", ""),
-            ("preparing.prepared", "    check_threads(call.frame)\n", ""),
+            ("path.prepared", "    check_threads(call.frame)\n", ""),
             ("measuring.measure", "    return looked(", "    check_threads(call.frame)\n    return looked("),
         ),
         f"{FORKED}::test_147_a_refusal_is_before_the_charge_and_a_preview_is_refused_too",

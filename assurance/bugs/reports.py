@@ -188,7 +188,7 @@ REPORTS: tuple[Mutant, ...] = (
         "reports",
         "words of a job's report that are checked after the charge",
         "planning_jobs._check_report",
-        "if name not in known:",
+        "if name not in known[part]:",
         "if False:",
         f"{LETTERS}::test_a_report_that_cannot_be_written_is_refused_before_the_charge",
     ),

@@ -108,7 +108,7 @@ RESULTS = (
     bug(
         "results",
         "a plan for keys that are equal, whatever their type",
-        "preparing._key",
+        "path._key",
         "else (dtypes, text.getvalue())",
         "else (dtypes, pickle.loads(text.getvalue()))",
         f"{PREPARED}::test_a_process_that_was_asked_much_answers_as_a_new_one",
@@ -116,7 +116,7 @@ RESULTS = (
     bug(
         "results",
         "a plan for any limit",
-        "preparing._key",
+        "path._key",
         "ledger.accounting, ledger.limit_amount, ledger.checks)",
         "ledger.accounting, ledger.checks)",
         f"{PREPARED}::test_a_process_that_was_asked_much_answers_as_a_new_one",
@@ -124,7 +124,7 @@ RESULTS = (
     bug(
         "results",
         "a plan for any price",
-        "preparing._key",
+        "path._key",
         "dump((question, ",
         "dump((question.query, question.library, question.noising, question.denoising, ",
         f"{PREPARED}::test_a_process_that_was_asked_much_answers_as_a_new_one",
@@ -132,7 +132,7 @@ RESULTS = (
     bug(
         "results",
         "a plan for columns of any dtype",
-        "preparing._key",
+        "path._key",
         "else (dtypes, text",
         "else (text",
         f"{PREPARED}::test_another_frame_is_another_question_by_its_dtypes_alone",
@@ -140,7 +140,7 @@ RESULTS = (
     bug(
         "results",
         "a plan that is kept with its frame",
-        "preparing.prepared",
+        "path.prepared",
         "    plan = make_plan(call.frame, call.question, ledger)\n",
         '    plan = make_plan(call.frame, call.question, ledger)\n    object.__setattr__(plan, "call", call)\n',
         f"{PREPARED}::test_no_frame_is_kept",
@@ -164,7 +164,7 @@ RESULTS = (
     bug(
         "results",
         "a plan that is looked up twice, and cleared between",
-        "preparing.prepared",
+        "path.prepared",
         "known = _kept.get(key)",
         "known = _kept[key] if key in _kept else None",
         f"{PREPARED}::test_176_a_thread_that_clears_plans_fails_no_call_of_another",

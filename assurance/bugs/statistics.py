@@ -54,7 +54,7 @@ STATISTICS = (
     bug(
         "statistics",
         "a stream gone on with other keys and everything else",
-        "stream_identity._axis",
+        "stream_record._axis",
         '{"declared": _axis(axis.declared)}',
         "{}",
         f"{REST}::test_with_bins_marginals_contributions_and_streams",
@@ -62,7 +62,7 @@ STATISTICS = (
     bug(
         "statistics",
         "rows counted in which one of two conditions holds",
-        "conditions._column",
+        "conditions._loaded",
         "np.logical_and.reduce(",
         "np.logical_or.reduce(",
         f"{FILTERED}::test_a_condition_leaves_the_rows_in_which_it_holds",
@@ -489,7 +489,7 @@ STATISTICS = (
     bug(
         "statistics",
         "looks whose parts of the price add up to more than the price",
-        "shares._scaled",
+        "price._scaled",
         "Fraction(weight) / sum(weights)",
         "Fraction(weight) / max(weights)",
         f"{LOOKS}::test_public_facts_choose_the_form",

@@ -102,7 +102,7 @@ STREAMS = (
     bug(
         "streams",
         "a recovered ledger goes on",
-        "stream_state.stream_of",
+        "entries.stream_of",
         "is_closed=last_recovery > number",
         "is_closed=False",
         f"{STEPS}::test_a_recovered_ledger_draws_no_other_period",
@@ -142,7 +142,7 @@ STREAMS = (
     bug(
         "streams",
         "a stream named without its price",
-        "stream_identity.identity_of",
+        "stream_record.identity_of",
         '"price": _price(plan.price)',
         '"price": None',
         f"{FILES}::test_the_facts_that_name_a_stream_are_frozen",

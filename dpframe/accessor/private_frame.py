@@ -46,8 +46,7 @@ from dpframe.queries.contributions import Grouping, UnitGrid, grid_of
 from dpframe.queries.discovery import Discovery
 from dpframe.queries.group_axes import Bins
 from dpframe.queries.keys import Keys, bin_axes
-from dpframe.queries.levels import option_of
-from dpframe.queries.query import Query
+from dpframe.queries.query import Query, option_of
 from dpframe.queries.samples import of_population
 from dpframe.queries.statistics import Contributors, Count, Mode, Ranges, StagedRanges, Statistic, share
 from dpframe.queries.statistics import ranges as sums_of_bins

@@ -15,7 +15,7 @@ from dpframe.errors.tracebacks import trimmed
 from dpframe.frames import build
 from dpframe.queries.query import ERROR
 from dpframe.release import provenance
-from dpframe.release.rounding_release import rounded_release
+from dpframe.release.results import rounded_release
 
 
 class WrittenFrame(ChangedFrame):

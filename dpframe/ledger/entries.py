@@ -1,8 +1,11 @@
-"""Entries of a ledger, and the chain of hashes that ties them together: the contents of a store."""
+"""Entries of a ledger, and the chain of hashes that ties them together: the contents of a store.
+
+The state of a stream, and the steps that it may take, are what its entries say.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Literal, Protocol
@@ -12,7 +15,7 @@ from dpframe.errors import LedgerError, shown
 from dpframe.exact import Amount, exact_texts, plus
 from dpframe.ledger import reading
 from dpframe.ledger.canonical import canonical, digest
-from dpframe.ledger.terms import Limit, Terms
+from dpframe.ledger.terms import Limit, Terms, changed
 from dpframe.privacy import PrivacyLoss, PrivacyUnit
 
 Kind = Literal["charge", "limit", "recovery", "answer", "intent", "values"]
@@ -286,3 +289,47 @@ def differing(entry: Entry, earlier: Entry) -> str:
 def link(previous: str, body: str) -> str:
     """The hash of an entry and of all before it."""
     return digest(f"{previous}\n{body}")
+
+
+@dataclass(frozen=True)
+class StreamState:
+    """A stream as far as its entries tell."""
+
+    entry: Entry  # the charge
+    number: int  # of that entry
+    head: str
+    drawn: int = 0  # the last period for which noise was to be drawn
+    kept: Mapping[int, int] = field(default_factory=dict)  # periods that are stored, with the numbers of their entries
+    is_closed: bool = False
+
+    @property
+    def is_open(self) -> bool:
+        """Tell whether the last period is still being drawn, or was lost."""
+        return self.drawn > 0 and self.drawn not in self.kept
+
+
+Step = tuple[Entry, bytes | None]  # an entry to append, and what is stored with it
+Decide = Callable[[StreamState | None, Mark], Step | None]
+
+
+def stream_of(
+    entries: Iterable[tuple[int, str, Entry]], *, last_recovery: int = 0, where: str | None = None
+) -> StreamState | None:
+    """The stream that entries of one name make, None of none; LedgerError where they do not follow its steps."""
+    stream = None
+    for number, head, entry in entries:
+        if stream is None:
+            if entry.kind != "charge":
+                raise _changed(entry, where)
+            stream = StreamState(entry, number, head, is_closed=last_recovery > number)
+        elif entry.kind == "intent" and entry.period == stream.drawn + 1:
+            stream = replace(stream, drawn=stream.drawn + 1)
+        elif entry.kind == "values" and entry.period == stream.drawn and stream.is_open and entry.answer is not None:
+            stream = replace(stream, kept={**stream.kept, stream.drawn: number})
+        else:
+            raise _changed(entry, where)
+    return stream
+
+
+def _changed(entry: Entry, where: str | None) -> LedgerError:
+    return changed(str(where), f"the entries of the stream {shown(entry.stream)} do not follow its steps")

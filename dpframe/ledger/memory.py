@@ -10,8 +10,18 @@ from fractions import Fraction
 
 from dpframe.errors import LedgerError
 from dpframe.exact import plus
-from dpframe.ledger.entries import UNLISTED, Allowed, Answer, Entry, Mark, Summary, Trail
-from dpframe.ledger.stream_state import Decide, StreamState, stream_of
+from dpframe.ledger.entries import (
+    UNLISTED,
+    Allowed,
+    Answer,
+    Decide,
+    Entry,
+    Mark,
+    StreamState,
+    Summary,
+    Trail,
+    stream_of,
+)
 from dpframe.ledger.terms import Limit
 
 UNLIMITED = Limit(Fraction(0), Fraction(0), ())  # never compared with: the default ledger only records

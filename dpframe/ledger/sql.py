@@ -19,10 +19,22 @@ from dpframe.ledger.address import Address
 from dpframe.ledger.canonical import digest, now
 from dpframe.ledger.chain import chain, entries_of, follow
 from dpframe.ledger.database import Database, tables
-from dpframe.ledger.entries import Allowed, Answer, Entry, Mark, Row, Summary, Trail, answered, refuse_other_facts
+from dpframe.ledger.entries import (
+    Allowed,
+    Answer,
+    Decide,
+    Entry,
+    Mark,
+    Row,
+    StreamState,
+    Summary,
+    Trail,
+    answered,
+    refuse_other_facts,
+    stream_of,
+)
 from dpframe.ledger.heads import Head
 from dpframe.ledger.locks import Locked
-from dpframe.ledger.stream_state import Decide, StreamState, stream_of
 from dpframe.ledger.terms import Limit, Terms, accounting_of_terms, changed
 from dpframe.ledger.unbroken import unbroken, until_it_goes_through
 from dpframe.ledger.witness import Witness, witness_of

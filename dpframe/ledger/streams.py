@@ -17,9 +17,8 @@ from dataclasses import replace
 from dpframe.errors import LedgerError, ReleaseFailed, shown
 from dpframe.exact import checked_amount, plus
 from dpframe.ledger.canonical import digest, now
-from dpframe.ledger.entries import Entry, Mark, differing
+from dpframe.ledger.entries import Entry, Mark, Step, StreamState, differing
 from dpframe.ledger.ledger import Ledger
-from dpframe.ledger.stream_state import Step, StreamState
 from dpframe.privacy import PrivacyLoss
 
 

@@ -21,7 +21,6 @@ from dpframe.mechanisms.contract import (
     steps_of,
     wrapped,
 )
-from dpframe.mechanisms.contract import wrapped as added
 from dpframe.mechanisms.curves import curve_point
 
 DIGITS = 60
@@ -289,7 +288,7 @@ class TruncatedLaplace(Stepped):
     def add_noise(self, totals: noise.Integers) -> noise.Integers:
         """Counts (int64) plus noise of their own each, modulo 2**64."""
         drawn = noise.truncated_discrete_laplace(self.step_scale, self.reach, checked_integers(totals).size)
-        return added(totals, drawn)
+        return wrapped(totals, drawn)
 
     def sharpened(self, factor: float) -> Self:
         """Itself: its end is calibrated to its scale."""

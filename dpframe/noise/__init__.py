@@ -1,9 +1,11 @@
 """The one room that draws randomness: exact integer noise and exact choices from the operating system's bits."""
 
-from dpframe.noise.laws import LARGEST_SHAPE, Floats, Integers
 from dpframe.noise.random_bits import fresh_key, insecure_bits, is_secure, is_silent, nonce, stamp, trial, trial_of
 from dpframe.noise.samplers import (
     LARGEST_SCALE,
+    LARGEST_SHAPE,
+    Floats,
+    Integers,
     discrete_laplace,
     exponential_choice,
     permuted_choice,

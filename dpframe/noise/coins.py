@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.noise.laws import Integers
 from dpframe.noise.random_bits import WORD, Thresholds, accepted, enclosed, numbers, uniform
+from dpframe.noise.samplers import Integers
 
 Flags = NDArray[np.bool_]
 

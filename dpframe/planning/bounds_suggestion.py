@@ -21,16 +21,16 @@ from dpframe.accounting import Accounting
 from dpframe.planning.check_pricing import asked_checks
 from dpframe.planning.plan import Plan, expected_errors
 from dpframe.planning.price import Priced, priced
+from dpframe.planning.suggestion import would_do
 from dpframe.privacy import Price, PrivacyUnit
 from dpframe.queries.keys import Keys
 from dpframe.queries.public_grids import Cuts, cuts_of
 from dpframe.queries.query import Query, suggestion_of
-from dpframe.queries.simultaneous import margin_of_tails, stands_out
+from dpframe.queries.simultaneous import enough, margin_of_tails, stands_out
 from dpframe.queries.statistics import CONFIDENCE, Mean, SuggestedBounds, Sum
 from dpframe.queries.total import Measured, Total
 
 Floats = NDArray[np.float64]
-Booleans = NDArray[np.bool_]
 
 MOST_CLIPPED = 0.5  # the share of values above which bounds are not recommended
 WINDOWS = (1, 2, 4)  # neighboring bins whose sum may stand out from the noise where none of them does
@@ -65,10 +65,10 @@ def suggested(plan: Plan, measured: Mapping[Total, Measured]) -> tuple[dict[str,
     planned = planned_noise(asked, plan.unit, plan.accounting)
     parts: list[dict[str, NDArray[Any]]] = []
     seen, problems = [], []
+    cuts = cuts_of(asked.by_days, asked.whole_numbers)
     for axis, total in zip(asked.axes_of, asked.totals(), strict=True):
         noisy = measured[total]
         mechanism: Any = noisy.noise
-        cuts = cuts_of(axis.kind == "date", asked.whole_numbers)  # type: ignore[union-attr]  # the schema resolved it
         law = (mechanism.norm < 2, math.sqrt(mechanism.variance) / mechanism.grid)
         grid = NoisyGrid(cuts, noisy.values.ravel(), law, mechanism.grid)
         parts.append(grid.candidates(planned, plan.unit, asked))
@@ -160,16 +160,13 @@ class NoisyGrid:
     def problem(self, candidates: Mapping[str, NDArray[Any]], column: str, plan: Plan) -> str | None:
         """The objection to the best bounds, as text; None where the noise is no reason for one."""
         low, high = candidates["clipped_low"][0], candidates["clipped_high"][0]
-        if high <= MOST_CLIPPED:
+        times = enough(self.margin * self.deviation * math.sqrt(self.counts.size), float(self.counts.sum()))
+        if high <= MOST_CLIPPED or times <= 1.0:  # else it is the planned statistic that wants narrow bounds
             return None
-        half, whole = self.margin * self.deviation * math.sqrt(self.counts.size), float(self.counts.sum())
-        enough = "a much larger epsilon would do"
-        if whole > half / 4:
-            enough = f"epsilon={float(half / (0.1 * whole) * plan.cost.epsilon):.2g} would do"
         of = "rows" if plan.unit.column is None else f"weighted rows of units ({plan.unit.column})"
         return (
             f"the counts of {column} are too noisy to tell: the best bounds may clip {low:.0%} to {high:.0%} of {of}. "
-            f"Take none of them, and ask for suggest_bounds again: {enough}."
+            f"Take none of them, and ask for suggest_bounds again: {would_do(times, plan.cost.epsilon)}."
         )
 
     @cached_property
@@ -204,8 +201,7 @@ class NoisyGrid:
         middle = int(np.argmin(np.abs(self.cuts.middles)))
         first, last = self.seen or (middle, middle)
         every = np.arange(max(first - 1 - BESIDE, 0), min(last + 1 + BESIDE, self.cuts.lower.size))
-        twice = self.cuts.lower == self.cuts.upper  # at 0, which has a bin of its own
-        at_zero = (self.cuts.lower == 0.0) & (self.cuts.upper == 0.0) & twice
+        at_zero = (self.cuts.lower == 0.0) & (self.cuts.upper == 0.0)  # which has a bin of its own
         return (
             every[self.cuts.exact_lower[every] | ~at_zero[every]],
             every[self.cuts.exact_upper[every] | ~at_zero[every]],

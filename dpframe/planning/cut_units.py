@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.queries.simultaneous import margin_of
+from dpframe.queries.simultaneous import enough, margin_of
 
 Floats = NDArray[np.float64]
 Booleans = NDArray[np.bool_]
@@ -180,4 +180,4 @@ class CutUnits:
     def enough(self) -> float:
         """The factor of the grid's cost that gives shares within a tenth; infinite where nobody knows."""
         half = self.margin * self.cells.deviation * math.sqrt(self.cells.noisy.size)
-        return half / (0.1 * self.cells.whole) if self.cells.whole > half / 4 else math.inf
+        return enough(half, self.cells.whole)

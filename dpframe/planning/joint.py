@@ -13,13 +13,12 @@ from dpframe.accounting.protocol import Shares
 from dpframe.display import listing, pages
 from dpframe.exact import Amount, down, root_down, typed_down
 from dpframe.mechanisms import gaussian_curve
+from dpframe.planning.auto import tightened
 from dpframe.planning.call import Calibration
 from dpframe.planning.check_pricing import AskedChecks, PlannedChecks, line_of_checks, line_of_none, planned_checks
 from dpframe.planning.plan import Plan
-from dpframe.planning.price import AUTO, Priced, is_pure, noises_of, parts_of
+from dpframe.planning.price import AUTO, Priced, is_pure, noises_of, parts_of, shares_of, weights_of
 from dpframe.planning.sensitivity import reaches
-from dpframe.planning.shares import shares_of, weights_of
-from dpframe.planning.tightening import tightened
 from dpframe.privacy import Price, PrivacyLoss, PrivacyUnit
 from dpframe.queries.query import Query
 

@@ -17,9 +17,8 @@ from dpframe.mechanisms.contract import Mechanism
 from dpframe.mechanisms.laplace import TruncatedLaplace
 from dpframe.mechanisms.thresholded import Thresholded, of_noise
 from dpframe.planning.call import Calibration
-from dpframe.planning.price import Priced, calibrated, is_pure, parts_of
+from dpframe.planning.price import Priced, calibrated, equal, is_pure, parts_of, weights_of
 from dpframe.planning.sensitivity import Sensitivity, of
-from dpframe.planning.shares import equal, weights_of
 from dpframe.privacy import Price, PrivacyUnit
 from dpframe.queries.discovery import Discovery, FoundAxis, found_axis
 from dpframe.queries.query import Query

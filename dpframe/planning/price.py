@@ -1,9 +1,12 @@
-"""The way from a query to a plan: whose noise it gets, calibrated to which part of the price, and what it costs."""
+"""The way from a query to a plan: whose noise it gets, which share of the budget each part takes, and what it costs.
+
+Where pure and Gaussian noise suit different Totals, mechanism="auto" compares the expected errors of both forms.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
@@ -13,22 +16,138 @@ from dpframe.accounting import Accounting, Part
 from dpframe.accounting.protocol import Shares
 from dpframe.display import pages
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, is_one_of, shown, takes_two
-from dpframe.exact import Amount, up
+from dpframe.exact import Amount, exact_weight, is_number, up
 from dpframe.mechanisms.contract import Mechanism, adds_noise
 from dpframe.mechanisms.quantile_choice import QuantileChoice, quantile_parts
 from dpframe.mechanisms.selection import ExponentialMechanism, Peeling, PermuteAndFlip, own_of_place
-from dpframe.planning.auto import Choice, Noises, choose, gaussian_of, laplace_of
+from dpframe.planning.auto import Choice, Noises, choose, gaussian_of, laplace_of, reach_in_words, tightened
 from dpframe.planning.call import Calibration, Question
 from dpframe.planning.check_pricing import AskedChecks, PlannedChecks, planned_checks
-from dpframe.planning.forms import best_form, has_forms
 from dpframe.planning.plan import Plan, Planned, expected_errors
 from dpframe.planning.sensitivity import Sensitivity, reaches
-from dpframe.planning.shares import shares_of
-from dpframe.planning.tightening import tightened
 from dpframe.privacy import Price, PrivacyLoss, PrivacyUnit
 from dpframe.queries.query import Query, by_choice, choices_of, chooses
-from dpframe.queries.statistics import CONFIDENCE
-from dpframe.queries.statistics.capabilities import Choosing, Deciding
+from dpframe.queries.statistics import CONFIDENCE, Statistic
+from dpframe.queries.statistics.capabilities import Choosing, Deciding, Weighing
+from dpframe.queries.total import Total, over
+
+
+def equal(count: int) -> Shares:
+    """The same share for each."""
+    return (Fraction(1, count),) * count
+
+
+def shares_of(query: Query, weights: Any, whole: Fraction = Fraction(1)) -> Shares:
+    """The share of each Total of a query, `whole` together: all the same, or as the weights of its columns say.
+
+    The weight of a column is divided among the Totals that it is read off (a mean takes two, each level of subtotals
+    its own), equally where the statistic does not say otherwise; a Total that several columns are read off takes from
+    each.
+    """
+    if weights is None:
+        weight_of: dict[Total, int | Fraction] = {}
+        for _, statistic in query.statistics:
+            for total, weight in _relative(statistic).items():
+                weight_of[total] = max(weight_of.get(total, 0), weight)
+        each = [weight_of.get(over(total, None), 1) for total in query.totals]  # 1 of what finds the keys
+        return tuple(whole * share for share in _scaled(each))
+    of_column = weights_of(weights, [name for name, _ in query.statistics], "output column")
+    shares = dict.fromkeys(query.totals, Fraction(0))
+    for name, statistic in query.statistics:
+        relative = _relative(statistic)
+        needed = [total for total in query.totals if over(total, None) in relative]
+        for total, part in zip(needed, _scaled([relative[over(total, None)] for total in needed]), strict=True):
+            shares[total] += whole * of_column[name] * part
+    return tuple(shares.values())
+
+
+def _relative(statistic: Statistic) -> dict[Total, int | Fraction]:
+    """The weight of each Total of a statistic among its own."""
+    totals = statistic.totals()
+    weights = statistic.weights() if isinstance(statistic, Weighing) else (1,) * len(totals)
+    return dict(zip(totals, weights, strict=True))
+
+
+def _scaled(weights: Sequence[int | Fraction]) -> Shares:
+    """Weights as shares that add up to exactly 1."""
+    return tuple(Fraction(weight) / sum(weights) for weight in weights)
+
+
+def weights_of(weights: Any, names: Sequence[str], what: str) -> dict[str, Fraction]:
+    """The checked weights of all `names`, scaled to add up to 1."""
+    example = f"Write for instance weights={{{names[0]!r}: 2}}: a name that is left out weighs 1."
+    if not isinstance(weights, Mapping):
+        raise InvalidType(f"weights must be a dict of numbers by {what}, not {shown(weights)}. {example}")
+    for name, value in weights.items():
+        if name not in names:
+            raise InvalidArgument(f"weights must name the {what}s {', '.join(names)}, not {shown(name)}. {example}")
+        if not is_number(value):
+            raise InvalidType(f"weights must be numbers above 0, and that of {name!r} is {shown(value)}. {example}")
+    exact = {name: exact_weight(weights.get(name, 1)) for name in names}
+    total = sum(exact.values(), Fraction(0))
+    return {name: weight / total for name, weight in exact.items()}
+
+
+LEAST = 1e-300  # of an error whose logarithm is taken
+
+
+@dataclass(frozen=True)
+class Formed:
+    """A question in one form, with the noise of each Total and its typical squared error."""
+
+    query: Query
+    reach: list[Sensitivity]
+    shares: Shares
+    noises: Noises
+    squared_error: float
+
+
+def has_forms(query: Query) -> bool:
+    """Tell whether other Totals are measured for pure noise than for Gaussian noise."""
+    return query.under(True) != query.under(False)
+
+
+def best_form(
+    query: Query,
+    unit: PrivacyUnit,
+    price: Price,
+    accounting: Accounting,
+    limit: Amount | None,
+    weights: Any,
+    *,
+    pure: bool,
+    whole: Fraction = Fraction(1),
+) -> tuple[Formed, Choice]:
+    """The form with the least typical expected error at this price, from public facts alone; and why."""
+    tried = []
+    for form in (True, False):
+        candidate = query.under(form)
+        shares, reach = shares_of(candidate, weights, whole), reaches(candidate, unit)
+        offered = accounting.parts(price, limit, shares, pure=pure)
+        if any((part.epsilon if form else part.mu) is None for part in offered):
+            continue
+        made = laplace_of if form else gaussian_of
+        noises = tuple(made(sensitivity, part) for sensitivity, part in zip(reach, offered, strict=True))
+        tried.append(Formed(candidate, reach, shares, noises, _squared_error(candidate, noises)))
+    best = min(tried, key=lambda formed: formed.squared_error)
+    ordered = sorted(tried, key=lambda formed: formed.squared_error)
+    errors = tuple((formed.noises[0].name, formed.squared_error) for formed in ordered)
+    is_pure = best.query == query.under(True)
+    names = tuple(formed.noises[0].name for formed in tried)
+    return best, Choice(best.noises, errors, is_pure, reach_in_words(best.reach[0]), names)
+
+
+def _squared_error(query: Query, noises: Noises) -> float:
+    """The geometric mean of the expected errors, squared: their units differ, and a factor in each counts alike."""
+    parts = [
+        Planned(total, None, noise, 0.0)  # type: ignore[arg-type]  # whose noise alone is read
+        for total, noise in zip(query.totals, noises, strict=True)
+    ]
+    errors = expected_errors(query, parts, None, CONFIDENCE).values()
+    finite = [max(error, LEAST) for error in errors if math.isfinite(error)]
+    mean = math.fsum(map(math.log, finite)) / len(finite) if finite else 0.0
+    return math.exp(2.0 * mean)
+
 
 AUTO = "auto"  # whichever noise has the least variance
 CHOICE = "exponential"  # the family, of one quantile: no noise, but one of the candidates, by their ranks

@@ -138,11 +138,15 @@ def _problem(best: Mapping[str, Any], cut: CutUnits, reach: float, unit: Privacy
     low, high, times = best["units_cut_low"], best["units_cut_high"], cut.enough
     if high <= MOST_CUT or times <= 1.0:  # else a cell is too wide to tell, which no price changes
         return None
-    enough = "a much larger epsilon would do" if math.isinf(times) else f"epsilon={times * paid:.2g} would do"
     return (
         f"the contributions are too noisy to tell: the best bounds may cut {low:.0%} to {high:.0%} of {unit.column}. "
-        f"Take none of them, and ask for contributions again: {enough}."
+        f"Take none of them, and ask for contributions again: {would_do(times, paid)}."
     )
+
+
+def would_do(times: float, paid: float) -> str:
+    """The epsilon that is so many times what was paid, as the way out of too much noise."""
+    return "a much larger epsilon would do" if math.isinf(times) else f"epsilon={times * paid:.2g} would do"
 
 
 def _reaches(cells: int, p: float) -> list[float]:

@@ -363,16 +363,14 @@ def _axis_of_keys(column: str, keys: object) -> KeyAxis | RestAxis | DateAxis:
 def bin_axes(column: Any, bins: Any, value_range: Any, categories: Any, outside: Any) -> tuple[Any, ...]:
     """The axes of ``histogram(column, ...)``: one, or one for each of several columns."""
     if isinstance(column, str):
+        if categories is None:
+            return (_cut_axis(column, bins, value_range, outside),)
         check_column(column)
-        if categories is not None:
-            if bins is not None or value_range is not None:
-                raise InvalidArgument(
-                    "categories must be given without bins and range. Keep the one that suits the column."
-                )
-            return (value_axis(column, categories, "categories"),)
-        if bins is None and value_range is None:
-            return (DtypeAxis((column,), BINS_MISSING),)
-        return (bin_axis(column, bins, value_range, outside),)
+        if bins is not None or value_range is not None:
+            raise InvalidArgument(
+                "categories must be given without bins and range. Keep the one that suits the column."
+            )
+        return (value_axis(column, categories, "categories"),)
     refuse_misplaced(column)
     if not isinstance(column, (list, tuple)) or not column:
         raise InvalidType(f'column must be the name of a column, or a list of names, not {shown(column)}. Write "age".')
@@ -381,12 +379,15 @@ def bin_axes(column: Any, bins: Any, value_range: Any, categories: Any, outside:
             "categories must be left out for several columns. Use group_by(*columns, keys={...}).count()."
         )
     many = [_each(name, value, len(column)) for name, value in (("bins", bins), ("range", value_range))]
-    axes: list[Any] = []
-    for name, edges, ends in zip(column, *many, strict=True):
-        check_column(name)
-        missing = edges is None and ends is None
-        axes.append(DtypeAxis((name,), BINS_MISSING) if missing else bin_axis(name, edges, ends, outside))
-    return tuple(axes)
+    return tuple(_cut_axis(name, edges, ends, outside) for name, edges, ends in zip(column, *many, strict=True))
+
+
+def _cut_axis(column: Any, bins: Any, value_range: Any, outside: Any) -> Any:
+    """The bins of one column, or without any what its dtype declares."""
+    check_column(column)
+    if bins is None and value_range is None:
+        return DtypeAxis((column,), BINS_MISSING)
+    return bin_axis(column, bins, value_range, outside)
 
 
 def running_axes(column: Any, bins: Any, value_range: Any) -> tuple[Any, ...]:

@@ -36,16 +36,6 @@ class GridAxis:
     whole: bool = False  # whether the caller says that values are whole numbers
     statistic: str = "mean"
 
-    @property
-    def columns(self) -> tuple[str]:
-        """The column that is cut into bins."""
-        return (self.column,)
-
-    @property
-    def size(self) -> int:
-        """The number of bins of the grid of numbers."""
-        return self.bins(False).size
-
     def bins(self, by_days: bool) -> BinAxis:
         """The bins of numbers, or of dates. The outermost ones are open, whatever their edges are."""
         if by_days:
@@ -73,7 +63,7 @@ def _number_edges(whole: bool) -> tuple[float, ...]:
 @lru_cache(maxsize=1)
 def _month_edges() -> tuple[int, ...]:
     """The first days of all months in nanoseconds since 1970, and a day on either side."""
-    days = (month_starts() - np.datetime64("1970-01-01")).astype(np.int64).tolist()
+    days = month_starts().astype(np.int64).tolist()
     return tuple(day * DAY for day in (days[0] - 1, *days, days[-1] + 1))
 
 
@@ -115,7 +105,7 @@ class Cuts:
 def cuts_of(by_days: bool, whole: bool) -> Cuts:
     """The places between the bins of a grid."""
     if by_days:
-        starts = (month_starts() - np.datetime64("1970-01-01")).astype(np.float64)
+        starts = month_starts().astype(np.int64).astype(np.float64)  # days since 1970
         middles = np.concatenate([[starts[0] - 1.0], (starts[:-1] + starts[1:] - 1.0) / 2.0, [starts[-1]]])
         every = np.ones(starts.size, dtype=np.bool_)
         return Cuts(starts, starts - 1.0, every, every, middles, True)

@@ -28,6 +28,11 @@ def stands_out(numbers: int, pure: bool) -> float:
     return math.log(1 / (2 * each)) / math.sqrt(2) if pure else math.sqrt(2 * math.log(1 / each))
 
 
+def enough(half: float, whole: float) -> float:
+    """The factor of the cost at which a sum's half-width is a tenth of the whole; infinite where nobody knows."""
+    return half / (0.1 * whole) if whole > half / 4 else math.inf
+
+
 @lru_cache(maxsize=32)
 def margin_of(forms: tuple[tuple[float, ...], ...], law: Law) -> float:
     """The quantile of the largest of several sums of noise, each over its standard deviation.

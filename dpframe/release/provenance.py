@@ -24,7 +24,7 @@ from dpframe.planning.plan import Plan
 from dpframe.queries.contributions import grouping_of
 from dpframe.queries.query import ERROR, choices_of, chooses, suggestion_of
 from dpframe.queries.statistics import CONFIDENCE
-from dpframe.queries.statistics.capabilities import Choosing, Sampled
+from dpframe.queries.statistics.capabilities import Choosing, answering_and_squares
 from dpframe.queries.total import over
 from dpframe.queries.where import told
 
@@ -354,11 +354,12 @@ def _measure(plan: Plan, name: str) -> dict[str, Any] | None:
     described = told(statistic.facts())
     if described is None:
         return None
-    squared = statistic.squared() if isinstance(statistic, Sampled) else None
-    groupings, whole = plan.query.shown.groupings, [total for total in statistic.totals() if total != squared]
-    indexes = [plan.query.totals.index(over(total, by)) for by in groupings for total in whole]
-    if squared is not None:
-        described = described | {"squares": [plan.query.totals.index(over(squared, by)) for by in groupings]}
+    indexes, squares = (
+        [plan.query.totals.index(over(total, by)) for by in plan.query.shown.groupings for total in totals]
+        for totals in answering_and_squares(statistic)
+    )
+    if squares:
+        described = described | {"squares": squares}
     places = {"statistics": indexes * len(described.get("deviations", indexes[:1]))}  # several tables of one Total
     return described | places | ({} if statistic.denoisable else {"one_total": False})
 

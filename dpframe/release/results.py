@@ -1,6 +1,7 @@
 """Results: exact totals become noisy, denoised, and a frame of the caller's library with its provenance.
 
-A result is a table of cells with their numbers, or, of a choice, the cells that were chosen, in order.
+A result is a table of cells with their numbers, or, of a choice, the cells that were chosen, in order. A released frame
+that is rounded to its errors is the same release, with a record of the steps.
 """
 
 from __future__ import annotations
@@ -14,12 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.display.check_words import check_warning
-from dpframe.errors import BoundsWarning
-from dpframe.frames import build
+from dpframe.display.possible import HIGH, LOW
+from dpframe.display.rounding import Digits, rounded
+from dpframe.errors import BoundsWarning, InvalidArgument
+from dpframe.frames import build, changes, foreign, prints
+from dpframe.frames.prints import Places
 from dpframe.planning.bounds_suggestion import suggested
 from dpframe.planning.plan import Plan
 from dpframe.queries.query import ERROR, NOISY, chooses, suggestion_of
-from dpframe.queries.statistics.capabilities import MoreColumns, Sampled, choosing
+from dpframe.queries.statistics.capabilities import MoreColumns, answering_and_squares, choosing
 from dpframe.queries.total import Measured, Total, VectorTotal, over
 from dpframe.release import provenance
 from dpframe.release.denoising import denoised, silent
@@ -135,10 +139,8 @@ def totals_behind(plan: Plan, measured: Mapping[Total, Measured]) -> dict[str, d
     """
     told: dict[str, dict[str, list[list[float]]]] = {}
     for name, statistic in plan.query.statistics:
-        squared = statistic.squared() if isinstance(statistic, Sampled) else None
-        kinds = {"square_totals": [] if squared is None else [squared], "totals": []}
-        if getattr(statistic, "tells_totals", False):
-            kinds["totals"] = [total for total in statistic.totals() if total != squared]
+        answering, squares = answering_and_squares(statistic)
+        kinds = {"square_totals": squares, "totals": answering if getattr(statistic, "tells_totals", False) else ()}
         for kind, totals in kinds.items():
             values = [measured[over(total, by)].values for by in plan.query.shown.groupings for total in totals]
             if values and sum(one.size for one in values) <= MOST_TOLD:
@@ -152,3 +154,48 @@ def cells_at(plan: Plan, places: list[int], labels: Mapping[str, Any], numbers: 
     for name, values in numbers.items():
         columns[name][places] = values
     return build.rows_at(build.frame_of({**labels, **columns}, plan.asked.library), places)
+
+
+ENDS = ("", NOISY, ERROR, LOW, HIGH)
+
+
+def rounded_release(
+    frame: Any, record: Mapping[str, Any], facts: Mapping[str, Any], places: Places, digits: Digits
+) -> Any:
+    """The frame rounded, its rows in their order; `facts` are its record with all of its statistics."""
+    if any(map(foreign.is_for_sums, facts["measures"].values())):
+        raise InvalidArgument(
+            "round must not be asked of bins that are there to be added up (ranges=True): each would move, and their "
+            "sums by more. Add them up first, or ask .dp.table() for a rounded table."
+        )
+    steps: dict[str, float] = {}
+    numbers: dict[str, Any] = {}
+    for name in facts["measures"]:
+        mine = {name + end: build.numbers(frame, name + end) for end in ENDS if name + end in facts["columns"]}
+        made = rounded(name, mine, digits)
+        steps[name] = made.step
+        numbers.update(made.columns)
+    released = build.with_numbers(frame, numbers)
+    if "shown" in record:
+        changed = changes.release_of(released, record, facts, places)
+        return changed.made(released, changed.cells, {"verb": "round", "steps": steps}, rounded=steps)
+    return build.attach(released, _record(released, record, facts, places, steps))
+
+
+def _record(
+    frame: Any, record: Mapping[str, Any], facts: Mapping[str, Any], places: Places, steps: Mapping[str, float]
+) -> dict[str, Any]:
+    """The record of the rounded numbers, which keeps the hashes of those that were released."""
+    rows, before = record.get("rows"), record.get("rounded", {})
+    said = {
+        "steps": dict(steps),
+        "sha256": before.get("sha256", record["sha256"]),
+        "rows": before.get("rows", rows and rows["sha256"]),
+    }
+    new = {**record, "rounded": said, "sha256": build.fingerprint(build.reordered(frame, places), record["columns"])}
+    if rows is not None:
+        numbers = [name for name in record["columns"] if name not in rows["labels"]]
+        printed = prints.print_of(frame, rows["labels"], numbers, prints.layout_of(facts.get("levels")))
+        assert printed is not None  # it had one before
+        new["rows"] = {**rows, "sha256": printed.sha256}
+    return new

@@ -23,10 +23,9 @@ from dpframe.errors.tracebacks import OF_VALUES, tried
 from dpframe.frames import build
 from dpframe.frames.build import public
 from dpframe.ledger import ambient, streams
-from dpframe.ledger.entries import Entry
+from dpframe.ledger.entries import Entry, StreamState
 from dpframe.ledger.ledger import ROWS, Ledger
 from dpframe.ledger.statement import no_ledger
-from dpframe.ledger.stream_state import StreamState
 from dpframe.ledger.unbroken import to_the_end, unbroken, until_it_goes_through
 from dpframe.noise import nonce
 from dpframe.planning.stream_plan import StreamPlan

@@ -26,7 +26,7 @@ from dpframe.privacy import Price
 from dpframe.release import results
 from dpframe.release.denoising import check_denoising
 from dpframe.release.measuring import measure, measure_checks
-from dpframe.release.preparing import tried_on_no_rows
+from dpframe.release.path import tried_on_no_rows
 from dpframe.release.replay import entry_of, promise_of
 
 EXAMPLE = 'Write for instance {"ages": df.dp.preview.histogram(...), "wards": df.dp.preview.group_by(...).count()}.'

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from dpframe.engines.sums import weights
-from dpframe.engines.sums.addends import Terms
+from dpframe.engines.sums.addends import ROWS, Terms
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.statistics import Total
 
@@ -28,17 +28,11 @@ def skewed(seed, rows, users, cells):
 def by_pairs(table, unit, p, cells, merged):
     """The definition: all rows of each pair brought together first."""
     codes, units = weights.unit_codes(table["unit"])
-    named = list(enumerate(TERMS.totals))[1:]  # the first is of rows
-    sums = [TERMS.each(total).sum().alias(str(place)) for place, total in named]
     pairs = (
-        table.with_columns(unit=pl.Series(codes))
-        .group_by("unit", "cell")
-        .agg(pl.len().alias("n"), *sums)
-        .sort("unit", "cell")
+        table.with_columns(unit=pl.Series(codes)).group_by("unit", "cell").agg(*TERMS.aggregated()).sort("unit", "cell")
     )
-    found = {total: pairs[str(place)].to_numpy() for place, total in named}
-    found = {TERMS.totals[0]: pairs["n"].to_numpy().astype(np.int64), **found}
-    owner, cell, size = (pairs[name].to_numpy().astype(np.int64) for name in ("unit", "cell", "n"))
+    found = {total: TERMS.read(total, pairs) for total in TERMS.lines}
+    owner, cell, size = (pairs[name].to_numpy().astype(np.int64) for name in ("unit", "cell", ROWS))
     reach = weights.Reach.of(unit, p, cells, merged=merged)
     weight = reach.weights(np.bincount(codes, minlength=units), owner, size)
     return weights.weighed(weights.Pairs(owner, cell, size, found), weight, cells)

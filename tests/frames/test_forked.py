@@ -11,7 +11,7 @@ import pytest
 
 import dpframe as dpf
 from dpframe.frames import forked
-from dpframe.release import preparing
+from dpframe.release import path
 from tests import forks
 
 pd = pytest.importorskip("pandas")
@@ -121,11 +121,11 @@ def test_147_a_refusal_is_before_the_charge_and_a_preview_is_refused_too(library
 
 
 def test_147_a_question_that_was_asked_before_is_refused_too(monkeypatch):
-    monkeypatch.setattr(preparing, "_kept", {})  # other tests plan each question anew
+    monkeypatch.setattr(path, "_kept", {})  # other tests plan each question anew
     frame = pl.DataFrame(forks.COLUMNS)
     with dpf.Ledger(epsilon=10) as ledger:
         frame.dp.count(epsilon=1)
-        monkeypatch.setattr(preparing, "make_plan", lambda *_: pytest.fail("it was planned anew"))
+        monkeypatch.setattr(path, "make_plan", lambda *_: pytest.fail("it was planned anew"))
         monkeypatch.setattr(forked, "polars_works", lambda: False)
         with pytest.raises(dpf.InvalidArgument, match="spawn"):
             frame.dp.count(epsilon=1)

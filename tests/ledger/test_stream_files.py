@@ -13,7 +13,7 @@ import pytest
 import dpframe as dpf
 from dpframe.planning.stream_plan import StreamPlan
 from dpframe.release import stream_record
-from dpframe.release.stream_identity import identity_of
+from dpframe.release.stream_record import identity_of
 
 DATA = Path(__file__).parents[1] / "data" / "0.2"
 KNOWN = json.loads((DATA / "streams.json").read_text(encoding="utf-8"))

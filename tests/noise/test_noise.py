@@ -17,9 +17,8 @@ from forked import drawn_in_a_child
 from scipy import special
 
 from dpframe import Laplace, noise
-from dpframe.noise import laws, random_bits, samplers
-from dpframe.noise.laws import Law
-from dpframe.noise.samplers import BATCH
+from dpframe.noise import random_bits, samplers
+from dpframe.noise.samplers import BATCH, Law
 
 FALSE_ALARM = 1e-9
 DRAWS = 2**20
@@ -115,8 +114,8 @@ def test_the_same_test_rejects_a_zero_that_counts_twice(scale):
 def uneven(p, scale, discrete):
     """A table of which a good part is left over: a guide of 5 bits, and tails from the law's very flanks."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(laws, "REACH", 0.7)
-        return laws.table_of.__wrapped__(Law(p, scale, discrete), 5)
+        patch.setattr(samplers, "REACH", 0.7)
+        return samplers.table_of.__wrapped__(Law(p, scale, discrete), 5)
 
 
 @pytest.mark.slow
@@ -152,7 +151,7 @@ def peak(law):
         return mpmath.tanh(1 / (2 * scale)) if law.discrete else p / (2 * scale * mpmath.gamma(1 / p))
 
 
-SHAPES = [1.0, 1.0 + 1e-9, 1.01, 1.5, 1.99, 2.0, 2.0 + 1e-9, 2.5, 3.0, 5.0, 8.0, 12.0, laws.LARGEST_SHAPE]
+SHAPES = [1.0, 1.0 + 1e-9, 1.01, 1.5, 1.99, 2.0, 2.0 + 1e-9, 2.5, 3.0, 5.0, 8.0, 12.0, samplers.LARGEST_SHAPE]
 SCALES = [samplers.SMALLEST_SCALE, 1e-9, 0.3, 1.0, 77.7, 1e6 / 3, 1e12, noise.LARGEST_SCALE]
 
 
@@ -163,9 +162,9 @@ def test_densities_err_by_less_than_the_bound(p, scale):
     powers = np.concatenate([np.random.default_rng(3).uniform(0.0, 66.0, 25), [1e-30, 1e-9, 1.0, 66.0]])
     distance = scale * powers ** (1.0 / law.p)
     for place, found in zip(distance, law.relative(distance), strict=True):
-        assert abs(found / density(law, float(place)) - 1) < laws.RELATIVE_ERROR / 16
-    assert abs(law.peak / peak(law) - 1) < laws.RELATIVE_ERROR / 64
-    assert abs(Law(1.0, scale, True).peak / peak(Law(1.0, scale, True)) - 1) < laws.RELATIVE_ERROR / 64
+        assert abs(found / density(law, float(place)) - 1) < samplers.RELATIVE_ERROR / 16
+    assert abs(law.peak / peak(law) - 1) < samplers.RELATIVE_ERROR / 64
+    assert abs(Law(1.0, scale, True).peak / peak(Law(1.0, scale, True)) - 1) < samplers.RELATIVE_ERROR / 64
 
 
 @pytest.mark.parametrize("law", [Law(1.0, 6.5, True), Law(2.0, 6.5), Law(7.5, 1e-5), Law(1.3, 2.0**52)], ids=str)
@@ -206,13 +205,13 @@ TABLES = [
 @pytest.mark.parametrize(("p", "scale", "discrete"), TABLES)
 def test_rectangles_lie_below_and_above_the_density(p, scale, discrete):
     law = Law(p, samplers.checked_scale(scale), discrete)
-    table = laws.table_of(law)
+    table = samplers.table_of(law)
     index, width = table.blocks.index, Fraction(table.blocks.width)
     some = np.unique(
         np.concatenate([np.flatnonzero(np.abs(index) < 3), np.linspace(0, index.size - 1, 40)]).astype(int)
     )
     with mpmath.workdps(80):
-        unit = mpmath.ldexp(peak(law), laws.UNIT + table.blocks.exponent)
+        unit = mpmath.ldexp(peak(law), samplers.UNIT + table.blocks.exponent)
         for place in some:
             start = int(index[place]) * width - Fraction(table.blocks.offset)
             ends = [start, start + width]
@@ -223,7 +222,7 @@ def test_rectangles_lie_below_and_above_the_density(p, scale, discrete):
             part, rest = int(table.parts[place]), int(table.rests[place])
             assert 0 <= part <= min(masses)
             assert part + rest >= max(masses)
-            assert part + rest <= max(masses) * (1 + 2 * mpmath.mpf(laws.RELATIVE_ERROR)) + 2  # and not by much
+            assert part + rest <= max(masses) * (1 + 2 * mpmath.mpf(samplers.RELATIVE_ERROR)) + 2  # and not by much
     assert table.blocks.reach * width - Fraction(table.blocks.offset) >= Fraction(law.scale * 16.0 ** (1 / p)) * 0.999
 
 
@@ -231,7 +230,7 @@ def test_rectangles_lie_below_and_above_the_density(p, scale, discrete):
 def test_cells_and_weights_add_up_to_the_even_parts(p, scale, discrete):
     """For every integer or block: its cells and its weight are the sum of its even parts, in whole numbers."""
     law = Law(p, samplers.checked_scale(scale), discrete)
-    table = laws.table_of(law)
+    table = samplers.table_of(law)
     assert 0 < table.decided < table.guide.size == 2**16
     weights = np.diff(table.ends, prepend=0)
     assert (weights >= 0).all()
@@ -241,7 +240,7 @@ def test_cells_and_weights_add_up_to_the_even_parts(p, scale, discrete):
     highs = table.highs[: table.evens]
     assert np.unique(highs).size == highs.size
     found = weights[: table.evens].copy()
-    found[np.searchsorted(highs, kinds)] += cells << (laws.UNIT - 16)
+    found[np.searchsorted(highs, kinds)] += cells << (samplers.UNIT - 16)
     assert found.sum() == table.parts.sum()
     low = table.blocks.index * table.blocks.width - table.blocks.offset
     of_block = table.blocks.index if table.blocks.digits else np.floor(low + law.shift)
@@ -254,7 +253,7 @@ def test_cells_and_weights_add_up_to_the_even_parts(p, scale, discrete):
 @pytest.mark.parametrize(("p", "scale", "discrete"), TABLES)
 def test_blocks_hold_whole_integers_or_lie_in_one(p, scale, discrete):
     law = Law(p, samplers.checked_scale(scale), discrete)
-    blocks = laws.table_of(law).blocks
+    blocks = samplers.table_of(law).blocks
     width, offset, shift = Fraction(blocks.width), Fraction(blocks.offset), Fraction(law.shift)
     for index in (-blocks.reach, -3, -1, 0, 1, 2, blocks.reach - 1):
         start, end = index * width - offset + shift, (index + 1) * width - offset + shift
@@ -268,7 +267,7 @@ def test_blocks_hold_whole_integers_or_lie_in_one(p, scale, discrete):
 @pytest.mark.parametrize(("p", "scale", "discrete"), TABLES)
 def test_every_cell_is_drawn_as_the_table_says(p, scale, discrete, monkeypatch):
     """All 2**16 cells in order, with last digits of ones: those given away decide, and those left over do not."""
-    table = laws.table_of(Law(p, samplers.checked_scale(scale), discrete))
+    table = samplers.table_of(Law(p, samplers.checked_scale(scale), discrete))
     monkeypatch.setattr(samplers, "_left_over", lambda table, size: np.full(size, 2**60))
     chosen = iter([np.arange(2**16, dtype=np.uint16).tobytes(), b"\xff" * 8 * 2**16])
     found = fed(lambda size: next(chosen)[:size], lambda: samplers.drawn(table, 2**16))
@@ -280,7 +279,7 @@ def test_every_cell_is_drawn_as_the_table_says(p, scale, discrete, monkeypatch):
 @pytest.mark.parametrize("law", [Law(1.0, 3.0, True), Law(2.0, 500.0), Law(3.0, 1e12)], ids=str)
 def test_weights_choose_what_they_belong_to(law):
     """The first and the last weight of each even part of step 2, with last digits of zeros."""
-    table = laws.table_of(law)
+    table = samplers.table_of(law)
     ends, total = table.ends, int(table.ends[-1])
     starts = np.concatenate([[0], ends[:-1]])
     chosen = np.flatnonzero(ends[: table.evens] > starts[: table.evens])
@@ -294,7 +293,7 @@ def test_weights_choose_what_they_belong_to(law):
 @pytest.mark.parametrize(("p", "scale", "discrete"), TABLES)
 def test_steps_of_the_tails_cover_the_density_without_end(p, scale, discrete):
     law = Law(p, samplers.checked_scale(scale), discrete)
-    table = laws.table_of(law)
+    table = samplers.table_of(law)
     width = Fraction(2) ** table.tail_exponent
     edge = table.blocks.reach * Fraction(table.blocks.width)
     for left in (False, True):
@@ -305,7 +304,7 @@ def test_steps_of_the_tails_cover_the_density_without_end(p, scale, discrete):
             nearest, _ = law.distances(start, start + width)
             with mpmath.workdps(80):
                 most = peak(law) * density(law, mpmath.mpf(nearest.numerator) / nearest.denominator)
-                assert mpmath.ldexp(most, laws.UNIT + table.tail_exponent + step) <= table.tail
+                assert mpmath.ldexp(most, samplers.UNIT + table.tail_exponent + step) <= table.tail
 
 
 # Comparisons
@@ -381,7 +380,7 @@ def chance_of(table, number, place, more=0, digits=0):
     ) - Fraction(table.blocks.offset)
     distance = abs(Fraction(math.floor(z)) if law.discrete else z)
     with mpmath.workdps(80):
-        mass = mpmath.ldexp(peak(law), laws.UNIT + table.blocks.exponent) * density(
+        mass = mpmath.ldexp(peak(law), samplers.UNIT + table.blocks.exponent) * density(
             law, mpmath.mpf(distance.numerator) / distance.denominator
         )
         return (mass - int(table.parts[number])) / int(table.rests[number])
@@ -397,7 +396,7 @@ def kept(table, number, place, *heights):
 @pytest.mark.parametrize("law", KEPT, ids=str)
 def test_points_are_kept_as_exact_arithmetic_keeps_them(law):
     """Heights just below, at and just above the exact chance: a tie takes more bits of the point and of the height."""
-    table = laws.table_of(law)
+    table = samplers.table_of(law)
     random = np.random.default_rng(4)
     reach = table.blocks.reach
     for number in {0, reach // 2, reach - 2, reach - 1, reach, reach + 1, 2 * reach - 1}:
@@ -419,8 +418,8 @@ def test_points_are_kept_as_exact_arithmetic_keeps_them(law):
 
 @pytest.mark.parametrize("law", KEPT, ids=str)
 def test_undecided_points_are_kept_as_the_decided_ones(law, monkeypatch):
-    monkeypatch.setattr(laws, "GUIDE_BITS", 8)
-    table = laws.table_of(law, 8)
+    monkeypatch.setattr(samplers, "GUIDE_BITS", 8)
+    table = samplers.table_of(law, 8)
     with noise.insecure_bits(11):
         decided = samplers.drawn(table, 400)
     monkeypatch.setattr(samplers, "RELATIVE_ERROR", 1e9)  # nothing is decided in double precision
@@ -433,7 +432,7 @@ def test_undecided_points_are_kept_as_the_decided_ones(law, monkeypatch):
 @pytest.mark.parametrize(("zeros", "step"), [([2**63], 0), ([2**61], 2), ([0, 2**60], 67)])
 def test_points_of_tails_are_where_their_bits_say_and_kept_exactly(law, left, zeros, step):
     """So many zeros, so many steps; half way through the step; heights just below and above the exact chance."""
-    table = laws.table_of(law)
+    table = samplers.table_of(law)
     way = (
         table.blocks.reach * Fraction(table.blocks.width) + (step + Fraction(1, 2)) * Fraction(2) ** table.tail_exponent
     )
@@ -441,7 +440,7 @@ def test_points_of_tails_are_where_their_bits_say_and_kept_exactly(law, left, ze
     distance = abs(Fraction(math.floor(point)) if law.discrete else point)
     with mpmath.workdps(200):
         mass = peak(law) * density(law, mpmath.mpf(distance.numerator) / distance.denominator)
-        chance = mpmath.ldexp(mass, laws.UNIT + table.tail_exponent + step) / table.tail
+        chance = mpmath.ldexp(mass, samplers.UNIT + table.tail_exponent + step) / table.tail
         height = int(mpmath.floor(mpmath.ldexp(chance, 64)))
     for off in (-16, 16):
         if height + off >= 0:

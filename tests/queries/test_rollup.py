@@ -18,8 +18,7 @@ from dpframe.engines.compiled import kernel_units
 from dpframe.engines.totals import totals
 from dpframe.planning import sensitivity
 from dpframe.queries.keys import KeyAxis, Keys
-from dpframe.queries.levels import levels_of, parents_of, rollup_of
-from dpframe.queries.query import Query
+from dpframe.queries.query import Query, levels_of, parents_of, rollup_of
 from dpframe.queries.statistics import Count, Sum, Total
 from dpframe.queries.total import over
 

@@ -204,6 +204,16 @@ def test_where_noise_rules_it_recommends_nothing_and_warns():
     assert result.height == 20
 
 
+def test_a_noisy_plan_is_no_reason_to_measure_the_grid_again():
+    """Where the planned noise alone wants bounds that clip most, no epsilon of the grid would change them."""
+    frame = pl.DataFrame({"x": np.linspace(0, 100, 100_000)})
+    with exact(), warnings.catch_warnings():
+        warnings.simplefilter("error", dpf.BoundsWarning)
+        result = frame.dp.suggest_bounds("x", epsilon=10, planned={"epsilon": 3e-5}, ledger=dpf.Ledger(epsilon=10))
+    assert result["clipped_high"][0] > 0.5
+    assert "problem" not in result.dp.provenance["found"]
+
+
 def test_the_margin_of_tails_holds_for_all_of_them_at_once():
     random = np.random.default_rng(8)
     for pure, deviation in ((True, 28.3), (False, 12.0), (True, 0.7)):

@@ -24,7 +24,7 @@ import dpframe as dpf
 from dpframe.engines import schema
 from dpframe.errors import ReleaseFailed
 from dpframe.frames import register
-from dpframe.release import measuring, preparing, results
+from dpframe.release import measuring, path, results
 
 SECRET = 123456789
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -127,7 +127,7 @@ def test_97_label_columns_that_cannot_be_built_are_refused(engine, monkeypatch):
     def failing(*_):
         raise OverflowError("too large")
 
-    monkeypatch.setattr(preparing.build, "column_of", failing)
+    monkeypatch.setattr(path.build, "column_of", failing)
     ask = engine({"k": [1, 2]}).dp.group_by("k", keys=[1, 2]).count
     error = refused(lambda ledger: ask(epsilon=1, ledger=ledger), dpf.InvalidArgument)
     assert "those of k are not (OverflowError: too large)" in str(error)
@@ -157,7 +157,7 @@ def test_161_an_unforeseen_failure_without_rows_is_called_a_fault_of_dpframe(eng
     # as if a function of dpframe had this fault
     failing = types.FunctionType(failing.__code__, {"__name__": "dpframe.made_up"}, closure=failing.__closure__)
     place = {"totals": "measured", "labels": "build.column_of", "record": "provenance.record"}[step]
-    monkeypatch.setattr(f"dpframe.release.preparing.{place}", failing)
+    monkeypatch.setattr(f"dpframe.release.path.{place}", failing)
     frame = engine({"k": [1, 2]})
     error = refused(lambda ledger: frame.dp.group_by("k", keys=[1, 2]).count(epsilon=1, ledger=ledger))
     if raised is TypeError and step != "record":  # as keys of another type than their column
@@ -166,7 +166,7 @@ def test_161_an_unforeseen_failure_without_rows_is_called_a_fault_of_dpframe(eng
     assert type(error) is dpf.DpframeError
     assert "The fault is in dpframe, not in the call. Nothing was charged." in str(error)
     assert "it went wrong" in str(error)
-    assert "release/preparing.py" in error.__notes__[0]
+    assert "release/path.py" in error.__notes__[0]
 
 
 def test_161_a_failure_of_the_callers_code_is_not_called_a_fault_of_dpframe(engine, monkeypatch):
@@ -299,9 +299,9 @@ def test_97_the_rehearsal_sees_neither_rows_nor_levels(engine):
 
 
 def test_97_what_was_answered_once_is_not_tried_again_but_true_is_not_1(engine, monkeypatch):
-    tried, measured = [], preparing.measured
-    monkeypatch.setattr(preparing, "_kept", {})
-    monkeypatch.setattr(preparing, "measured", lambda plan, empty: tried.append(plan) or measured(plan, empty))
+    tried, measured = [], path.measured
+    monkeypatch.setattr(path, "_kept", {})
+    monkeypatch.setattr(path, "measured", lambda plan, empty: tried.append(plan) or measured(plan, empty))
     frame, ledger = engine({"k": [1.0, 0.0], "x": [1, 2]}), dpf.Ledger(epsilon=100)
     for keys in ([1, 0], [1, 0], [True, False], [1.0, 0.0], [Decimal(1), Decimal(0)]):
         frame.dp.group_by("k", keys=keys).count(epsilon=1, ledger=ledger)

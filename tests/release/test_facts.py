@@ -29,7 +29,7 @@ DATA = Path(__file__).parents[1] / "data" / "0.2"
 CALLS = json.loads((DATA / "answers.json").read_text(encoding="utf-8"))
 EMPTY = answers.people().clear()
 # What a plan makes of what was asked, and what others are made of: no call is of these.
-OF_A_PLAN = {"Clipped", "Counted", "Needed", "SharedCount"}
+OF_A_PLAN = {"Clipped", "Squaring", "Counted", "Needed", "SharedCount"}
 
 
 def subclasses(kind):

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 import dpframe as dpf
-from dpframe.release import preparing
+from dpframe.release import path
 
 KEYS = ["A", "B", "C"]
 PEOPLE = {"g": ["A", "B", "A", "D"], "x": [1.0, 2.5, 3.0, 40.0], "k": [1, 2, 1, 2], "u": [1, 1, 2, 3]}
@@ -23,7 +23,7 @@ REPLACE = dpf.PrivacyUnit(neighbors="replace")
 @pytest.fixture(autouse=True)
 def plans_are_kept(monkeypatch):
     """A process in which nothing was asked, and which keeps plans, as other tests do not."""
-    monkeypatch.setattr(preparing, "_kept", {})
+    monkeypatch.setattr(path, "_kept", {})
 
 
 def made(library, columns):
@@ -34,13 +34,13 @@ def made(library, columns):
 @pytest.fixture
 def planned(monkeypatch):
     """The questions that are planned, one after the other."""
-    asked, plan = [], preparing.make_plan
+    asked, plan = [], path.make_plan
 
     def counted(frame, question, ledger):
         asked.append(question.query)
         return plan(frame, question, ledger)
 
-    monkeypatch.setattr(preparing, "make_plan", counted)
+    monkeypatch.setattr(path, "make_plan", counted)
     return asked
 
 
@@ -100,9 +100,9 @@ def test_a_process_that_was_asked_much_answers_as_a_new_one(library, planned):
     frame, ledger = made(library, PEOPLE), dpf.Ledger(epsilon=1000, delta=1e-3)
     calls = {name: call for name, call in CALLS.items() if library == "polars" or "keys" in name or "zero" in name}
     asked = [{name: facts(call(frame, ledger)) for name, call in calls.items()} for _ in range(2)]
-    assert len(planned) == len(calls) == len(preparing._kept)  # each is planned once, and none for another
+    assert len(planned) == len(calls) == len(path._kept)  # each is planned once, and none for another
     for name, call in calls.items():
-        preparing._kept.clear()
+        path._kept.clear()
         assert facts(call(frame, ledger)) == asked[0][name] == asked[1][name]
 
 
@@ -129,7 +129,7 @@ def test_levels_of_a_pandas_categorical_are_in_no_question(planned):
         frame = pandas.DataFrame({"g": pandas.Categorical(["A"], categories=levels)})
         by(frame).count(epsilon=1, ledger=dpf.Ledger(epsilon=1))
     assert len(planned) == 1
-    assert "secret" not in repr(preparing._kept)
+    assert "secret" not in repr(path._kept)
 
 
 def test_the_numbers_are_those_of_the_rows_and_the_noise_is_new():
@@ -177,7 +177,7 @@ def test_a_mapping_that_the_caller_changes_later_changes_no_plan(planned):
 def test_the_words_of_a_call_are_in_no_plan_that_is_kept():
     ledger, frame = dpf.Ledger(epsilon=9), pl.DataFrame(PEOPLE)
     by(frame).count(epsilon=1, label="of the first caller", ledger=ledger)
-    ((key, ready),) = preparing._kept.items()
+    ((key, ready),) = path._kept.items()
     _ = ready.promise
     assert "first caller" not in repr((key, ready, ready.plan.__dict__, ready.record))
 
@@ -207,8 +207,8 @@ def test_no_frame_is_kept():
     frame = pandas.DataFrame(PEOPLE)
     gone = weakref.ref(frame)
     by(frame).count(epsilon=1, ledger=dpf.Ledger(epsilon=1))
-    assert len(preparing._kept) == 1
-    assert all(ready.plan.call is None for ready in preparing._kept.values())
+    assert len(path._kept) == 1
+    assert all(ready.plan.call is None for ready in path._kept.values())
     del frame
     gc.collect()
     assert gone() is None
@@ -248,7 +248,7 @@ def test_what_is_not_plain_is_planned_each_time(planned):
         call()
         call()
         assert (number, len(planned)) == (number, before + 2)
-    assert not preparing._kept
+    assert not path._kept
 
 
 def test_a_lazy_frame_is_known_by_its_schema_and_no_frame_in_memory(planned):
@@ -263,11 +263,11 @@ def test_a_lazy_frame_is_known_by_its_schema_and_no_frame_in_memory(planned):
 
 
 def test_so_many_plans_are_kept_and_not_more(monkeypatch):
-    monkeypatch.setattr(preparing, "MOST", 5)
+    monkeypatch.setattr(path, "MOST", 5)
     ledger, frame = dpf.Ledger(epsilon=1000), pl.DataFrame(PEOPLE)
     for upper in range(1, 13):
         by(frame).sum("x", bounds=(0, upper), epsilon=1, ledger=ledger)
-        assert 1 <= len(preparing._kept) <= 5
+        assert 1 <= len(path._kept) <= 5
 
 
 def test_what_was_refused_is_refused_again():
@@ -296,7 +296,7 @@ class Crowded(dict):
 
 def test_176_a_thread_that_clears_plans_fails_no_call_of_another(monkeypatch):
     kept = Crowded()
-    monkeypatch.setattr(preparing, "_kept", kept)
+    monkeypatch.setattr(path, "_kept", kept)
     frame, ledger = pl.DataFrame(PEOPLE), dpf.Ledger(epsilon=9)
     for _ in range(3):
         by(frame).count(epsilon=1, ledger=ledger)

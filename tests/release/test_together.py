@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import dpframe as dpf
 from dpframe.exact import down
 from dpframe.mechanisms import gaussian_curve
-from dpframe.planning.tightening import tightened
+from dpframe.planning.auto import tightened
 from dpframe.release import together
 
 PEOPLE = pl.DataFrame({"age": [31, 45, 62, 7], "ward": ["A", "B", "A", "C"], "cost": [1.0, 2.0, 3.0, 4.0]})

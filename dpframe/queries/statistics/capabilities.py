@@ -160,6 +160,14 @@ class Sampled(Capability):
         """The Total of squares next to them, the last of its Totals; None where these tell them, or none are asked."""
 
 
+def answering_and_squares(statistic: Statistic) -> tuple[tuple[Total, ...], tuple[Total, ...]]:
+    """The Totals that the answer of a statistic is read off, and that of squares next to them, if there is one."""
+    if not isinstance(statistic, Sampled):
+        return statistic.totals(), ()
+    squared = statistic.squared()
+    return statistic.answering(), () if squared is None else (squared,)
+
+
 class Fitting(Capability):
     """One with a denoiser of its own."""
 

@@ -260,8 +260,7 @@ def covariance(
     >>> print(dpf.covariance(["age", "cost"], bounds={"age": (0, 120), "cost": (0, 5_000)}))
     covariance of age in [0, 120], cost in [0, 5000]
     """
-    names, bounds_of = _checked(columns, bounds)
-    return Covariance(tuple(under(name, where) for name in names), bounds_of, ddof)
+    return Covariance(*_checked(columns, bounds, where), ddof)
 
 
 @trimmed
@@ -295,12 +294,11 @@ def correlation(
     >>> print(dpf.correlation(["age", "cost"], bounds={"age": (0, 120), "cost": (0, 5_000)}))
     correlation of age in [0, 120], cost in [0, 5000]
     """
-    names, bounds_of = _checked(columns, bounds)
-    return Correlation(tuple(under(name, where) for name in names), bounds_of)
+    return Correlation(*_checked(columns, bounds, where))
 
 
-def _checked(columns: Any, bounds: Any) -> tuple[tuple[str, ...], tuple[tuple[float, float], ...]]:
-    """The columns and the bounds of each."""
+def _checked(columns: Any, bounds: Any, where: Any) -> tuple[tuple[str, ...], tuple[tuple[float, float], ...]]:
+    """The columns, under their condition, and the bounds of each."""
     names = checked_columns(columns, 2, MOST_COLUMNS, EXAMPLE)
     if bounds is None:
         raise MissingArgument(f"bounds must be given for each column: they are never taken from the data. {EXAMPLE}")
@@ -308,4 +306,5 @@ def _checked(columns: Any, bounds: Any) -> tuple[tuple[str, ...], tuple[tuple[fl
         raise InvalidType(f"bounds must be a dict of pairs by column, not {shown(bounds)}. {EXAMPLE}")
     if set(bounds) != set(names):
         raise InvalidArgument(f"bounds must name each column and no other, not {shown(list(bounds))}. {EXAMPLE}")
-    return names, tuple(checked_bounds(bounds[column]) for column in names)
+    bounds_of = tuple(checked_bounds(bounds[column]) for column in names)
+    return tuple(under(name, where) for name in names), bounds_of

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -17,7 +16,7 @@ from dpframe.queries.moments import Reading, two_sided_mean
 from dpframe.queries.products import bernstein, two_sided
 from dpframe.queries.quotients import quotient_half_widths
 from dpframe.queries.row_functions import Floats, centred_squares
-from dpframe.queries.statistics.statistic import CONFIDENCE, OF_SQUARED, Clipped, Statistic, check_size
+from dpframe.queries.statistics.statistic import CONFIDENCE, Squaring, Statistic, check_size
 from dpframe.queries.total import FunctionTotal, Measured, Noise, RowsTotal, SumTotal, Total, VectorTotal
 from dpframe.queries.where import Conditional, under
 
@@ -26,7 +25,7 @@ OF_SQUARES = 1.25, 1.5, 3.0  # the same where both are made of three numbers
 
 
 @dataclass(frozen=True)
-class Mean(Clipped):
+class Mean(Squaring):
     """The mean of a column's values, each clipped to the bounds. Made by `dpframe.mean`.
 
     Gaussian noise: a noisy centred sum over a noisy count. Pure noise: the ways of all values from the lower bound and
@@ -79,15 +78,6 @@ class Mean(Clipped):
     def squared(self) -> Total | None:
         """The Total of squares that it measures with its own; for pure noise its own tells them."""
         return FunctionTotal(centred_squares(self.column, self.bounds)) if self.squares and not self.pure else None
-
-    def weights(self) -> tuple[Fraction, ...]:
-        """The part of its budget that each of its Totals takes: of squares a fourth of that of others."""
-        return (*(Fraction(1) for _ in self.answering()), *([] if self.squared() is None else [OF_SQUARED]))
-
-    def totals(self) -> tuple[Total, ...]:
-        """The Totals to measure for it."""
-        squared = self.squared()
-        return self.answering() if squared is None else (*self.answering(), squared)
 
     def answering(self) -> tuple[Total, ...]:
         """The Totals that it is read off; a missing value adds nothing to a centred sum, as does the middle."""

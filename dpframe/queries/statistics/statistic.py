@@ -177,3 +177,25 @@ class Clipped(Statistic):
     def __post_init__(self) -> None:
         check_column(self.column)
         object.__setattr__(self, "bounds", checked_bounds(self.bounds))
+
+
+class Squaring(Clipped):
+    """The part that a mean and a sum share, which may measure squares beside what they are read off."""
+
+    def answering(self) -> tuple[Total, ...]:
+        """The Totals that it is read off."""
+        raise NotImplementedError
+
+    def squared(self) -> Total | None:
+        """The Total of squares next to them; None where none is measured."""
+        raise NotImplementedError
+
+    def totals(self) -> tuple[Total, ...]:
+        """The Totals to measure for it."""
+        squared = self.squared()
+        return self.answering() if squared is None else (*self.answering(), squared)
+
+    def weights(self) -> tuple[Fraction, ...]:
+        """The part of its budget that each of its Totals takes: of squares a fourth of that of others."""
+        squared = self.squared()
+        return (*(Fraction(1) for _ in self.answering()), *([] if squared is None else [OF_SQUARED]))

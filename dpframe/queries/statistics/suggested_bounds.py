@@ -83,7 +83,7 @@ class SuggestedBounds(Statistic):
             "total_error is an estimate: values lie in the middle of their bins, and beyond the last bin that stands "
             "out from the noise there are as many, close to it, as the noise may hide; clipped_high is the most that "
             "there may be, and nothing tells how large they are",
-            *(dates if self._by_days else ()),
+            *(dates if self.by_days else ()),
             *weighted,
         )
 
@@ -104,14 +104,14 @@ class SuggestedBounds(Statistic):
 
     def candidate_facts(self) -> dict[str, Any]:
         """The facts of a record on its rows, which their bounds name."""
-        kind = "date" if self._by_days else "number"
+        kind = "date" if self.by_days else "number"
         names, kinds = ["lower", "upper"], [kind, kind]
         if len(self.axes_of) > 1:
             names, kinds = ["column", *names], ["text", *kinds]
         return {"columns": names, "size": self.listed * len(self.axes_of), "keys": kinds}
 
     @property
-    def _by_days(self) -> bool:
+    def by_days(self) -> bool:
         return any(isinstance(axis, BinAxis) and axis.kind == "date" for axis in self.axes_of)
 
     def __str__(self) -> str:

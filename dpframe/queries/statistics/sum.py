@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from typing import Any, ClassVar, Self
 
 from dpframe.errors import InvalidArgument
 from dpframe.errors.tracebacks import trimmed
 from dpframe.queries.row_functions import squares
-from dpframe.queries.statistics.statistic import OF_SQUARED, Clipped
+from dpframe.queries.statistics.statistic import Clipped, Squaring
 from dpframe.queries.total import FunctionTotal, SumTotal, Total, UnitsTotal
 from dpframe.queries.where import under
 
 
 @dataclass(frozen=True)
-class Sum(Clipped):
+class Sum(Squaring):
     """The sum of a column's values, each clipped to the bounds. Made by `dpframe.sum`.
 
     Examples
@@ -30,11 +29,6 @@ class Sum(Clipped):
 
     squares: bool = False  # whether squares are measured as well, for the interval of a population
 
-    def totals(self) -> tuple[Total, ...]:
-        """The Totals to measure for it."""
-        squared = self.squared()
-        return (*self.answering(), *([] if squared is None else [squared]))
-
     def answering(self) -> tuple[Total, ...]:
         """The Total that it is read off."""
         return (SumTotal(self.column, self.bounds),)
@@ -46,10 +40,6 @@ class Sum(Clipped):
     def squared(self) -> Total | None:
         """The Total of squares that it measures with its own."""
         return FunctionTotal(squares(self.column, self.bounds)) if self.squares else None
-
-    def weights(self) -> tuple[Fraction, ...]:
-        """The part of its budget that each of its Totals takes: of squares a fourth of that of others."""
-        return (Fraction(1), OF_SQUARED)[: len(self.totals())]
 
 
 @dataclass(frozen=True)
