@@ -1,6 +1,6 @@
 """Exact numbers and directed rounding: the one door of numbers, and the one file for the conservative side.
 
-Every number that a caller gives and that decides privacy (a price, a limit, a share, a weight, a bound, a size, a
+Every number that a caller gives and that decides privacy (a cost, a limit, a share, a weight, a bound, a size, a
 sensitivity) becomes a `Fraction` of Python integers here, once, before anything else looks at it. NumPy's integers wrap
 around and would stay so inside a Fraction; a subclass may overload arithmetic. So each value is read once, by the
 methods of the class that it is made of, and never by its own.

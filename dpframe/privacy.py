@@ -1,4 +1,4 @@
-"""The privacy unit, the privacy loss, and the price of a call: who is protected, and how much."""
+"""The privacy unit, the privacy loss, and the cost of a call: who is protected, and how much."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class PrivacyUnit:
 
     @property
     def contribution(self) -> Contribution:
-        """The bounds of contribution: one that is left out is 1 if the other is given; MissingArgument without both."""
+        """The contribution bounds: one that is left out is 1 if the other is given; MissingArgument without both."""
         if self.column is not None and not self.is_bounded:
             raise MissingArgument(NO_BOUNDS.format(column=self.column))
         return Contribution(self.max_rows or 1, self.max_groups or 1)
@@ -241,7 +241,7 @@ def _loss(argument: str, value: object) -> float:
 
 
 def checked_bound(name: str, value: object) -> int | None:
-    """A bound of contribution, or None where it is not given."""
+    """A contribution bound, or None where it is not given."""
     return None if value is None else checked_whole(name, value, 1, MOST_BOUND, "a whole number from 1 to 2**31")
 
 

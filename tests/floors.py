@@ -50,7 +50,7 @@ WITHOUT_FRAMES = {"ledger"}  # rooms above frames that do not import it all the 
 ENGINES_KNOW = {"frames.kinds", "frames.forked"}  # of frames, for engines: nothing that builds or keeps a result
 
 # Files whose bare errors never reach a caller: what reads or tries is made of small functions, and turns them into one.
-PARSERS = {"exact", "frames.foreign", "ledger.reading", "ledger.terms", "release.facts", "release.preparing"}
+PARSERS = {"exact", "frames.foreign", "ledger.reading", "ledger.terms", "release.facts", "release.path"}
 
 ROOT = Path(__file__).parent.parent
 CONTRIBUTING = ROOT / "CONTRIBUTING.md"

@@ -264,7 +264,7 @@ BEFORE = (
     bug(
         "before the charge",
         "a frame with two columns of one name",
-        "load.names_of",
+        "columns.names_of",
         "if names is None or len(set(names)) != len(names):",
         "if False:",
         "test_refusals.py::test_164_frames_with_two_columns_of_one_name_are_refused_by_name",

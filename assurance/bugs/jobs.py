@@ -17,7 +17,7 @@ JOBS = (
     bug(
         "jobs",
         "a preview that makes the ledger",
-        "planning_jobs._ledger",
+        "running._ledger",
         "return False, Ledger(**job.ledger.terms, unit=job.ledger.unit, checks=job.checks)",
         "return False, of_terms(job.ledger.place, job.ledger.unit, job.ledger.terms, None, new=True)",
         "jobs/test_jobs.py::test_a_preview_reads_no_row_and_makes_no_file",
@@ -25,7 +25,7 @@ JOBS = (
     bug(
         "jobs",
         "a run that makes another ledger where the old one is gone",
-        "planning_jobs._ledger",
+        "running._ledger",
         "    if charge:\n",
         "    if charge:\n        return True, made(job)\n    if charge:\n",
         "jobs/test_jobs.py::test_a_job_without_its_ledger_is_refused_before_anything_is_read",
@@ -164,7 +164,7 @@ JOBS = (
     bug(
         "jobs",
         "the engine's own words on a table that it cannot open",
-        "planning_jobs.opened",
+        "running.opened",
         "({type(error).__name__}; its message is withheld, ",
         "({type(error).__name__}: {error}; ",
         "jobs/test_jobs.py::test_a_table_of_a_database",
@@ -236,7 +236,7 @@ JOBS = (
     bug(
         "jobs",
         "a line of the audit trail that goes on where another was cut",
-        "whole_files.append_line",
+        "output_formats.append_line",
         '(b"\\n" if _is_cut(path, number) else b"") + line',
         "line",
         "jobs/test_jobs.py::test_173_a_line_that_is_cut_takes_no_other_with_it",
@@ -244,7 +244,7 @@ JOBS = (
     bug(
         "jobs",
         "half a line of the audit trail taken for a whole one",
-        "whole_files.append_line",
+        "output_formats.append_line",
         "os.write(number, whole) < len(whole)",
         "os.write(number, whole) < 0",
         "jobs/test_jobs.py::test_173_a_line_that_does_not_go_in_whole_is_told",

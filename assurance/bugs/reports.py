@@ -187,7 +187,7 @@ REPORTS: tuple[Mutant, ...] = (
     bug(
         "reports",
         "words of a job's report that are checked after the charge",
-        "planning_jobs._check_report",
+        "running._check_report",
         "if name not in known[part]:",
         "if False:",
         f"{LETTERS}::test_a_report_that_cannot_be_written_is_refused_before_the_charge",

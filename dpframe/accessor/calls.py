@@ -1,4 +1,4 @@
-"""Calls of verbs: help and signature made from the table of options, and refusals in words for what they rule out."""
+"""Calls of verbs: help and signature made from the table of options, and clear refusals of what they rule out."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Verb = TypeVar("Verb", bound=Callable[..., Any])
 
 
 def asks(verb: Verb) -> Verb:
-    """Make a verb's signature and help from the table of options, and refuse in words what the signature rules out."""
+    """Make a verb's signature and help from the table of options, and refuse clearly what the signature rules out."""
     said = get_type_hints(verb)
     kind: Any = options_of(said)
     options = parameters_of(kind)

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 from dpframe.accessor import listed_verbs
 from dpframe.accessor.derived_frame import DerivedFrame
 from dpframe.accessor.private_frame import PrivateFrame, without_provenance
-from dpframe.accessor.public_frame import PublicFrame
-from dpframe.accessor.released_frame import ReleasedFrame
-from dpframe.errors import InvalidArgument
+from dpframe.accessor.released_frame import OF_RESULTS, VERBS, ReleasedFrame
+from dpframe.errors import AlreadyReleased, InvalidArgument, NoProvenance
 from dpframe.errors.tracebacks import trimmed
 from dpframe.frames import build, foreign
 from dpframe.frames.build import is_public
@@ -23,6 +22,28 @@ if TYPE_CHECKING:
 
     class Accessor(PrivateFrame[F], ReleasedFrame):
         """The type of ``.dp`` under `dpframe.mypy`: of a frame of which nobody knows yet whether it is a result."""
+
+
+class PublicFrame:
+    """``.dp`` of a public frame: it refuses every verb, and has no record to show."""
+
+    if not TYPE_CHECKING:  # which must see a mistyped name
+
+        def __getattr__(self, name: str) -> Any:
+            if name in VERBS:
+                raise AlreadyReleased(
+                    f"this frame is public (dpf.public): use it directly, without .dp.{name}. "
+                    "If it holds private rows, make it anew."
+                )
+            if name in OF_RESULTS:
+                raise NoProvenance(
+                    f"this frame is public (dpf.public), and no release covers it, so .dp has no {name}. "
+                    "Draw it or write it as any other frame."
+                )
+            raise AttributeError(f".dp of a public frame has no {name!r}")
+
+    def __repr__(self) -> str:
+        return "<.dp of a public frame, which needs no protection>"
 
 
 @overload

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from dpframe.errors import InvalidArgument
+from dpframe.frames.columns import height_of, key_rows, names_of
 from dpframe.frames.kinds import is_frame
-from dpframe.frames.load import height_of, key_rows, names_of
 from dpframe.queries import counts
 from dpframe.queries.clipping import check_column
 from dpframe.queries.discovery import Discovery, found_axes

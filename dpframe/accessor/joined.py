@@ -21,7 +21,7 @@ def concat(releases: Sequence[Frame], names: Sequence[str] | None = None, column
     Parameters
     ----------
     releases : list of DataFrame
-        Results of dpframe, of one library: the same columns of the same dtypes, and the same statistics. Prices, noise,
+        Results of dpframe, of one library: the same columns of the same dtypes, and the same statistics. Costs, noise,
         bounds, keys and bins may differ. A result of `concat` counts as its parts.
     names : list of str, optional
         A name for each release, such as ``["Jan", "Feb"]``: they become a column of text, the first one.

@@ -39,7 +39,7 @@ class LocalQuestions(Generic[F]):
         method : one of dpframe.local
             How, and at what epsilon for each report.
         ledger : Ledger, optional
-            Who pays; by default the ``with`` around the call. Its unit must have ``neighbors="replace"``.
+            The ledger to charge; by default the ``with`` around the call. Its unit must have ``neighbors="replace"``.
         unit : PrivacyUnit or str, optional
             Who is protected, where the ledger does not say it.
         max_rows : int, optional

@@ -1,4 +1,4 @@
-"""The tables of a release of marginals as arrays with their variances, for whoever fits a model to them."""
+"""The tables of a release of marginals as arrays with their variances, for anyone who fits a model to them."""
 
 from __future__ import annotations
 

@@ -136,7 +136,7 @@ class SampledOptions(CallOptions, total=False):
 
 @dataclass(frozen=True)
 class Option:
-    """One option as help shows it: its default, its type as numpydoc writes it, and its meaning in words."""
+    """One option as help shows it: its default, its type as numpydoc writes it, and its meaning."""
 
     default: Any
     type: str

@@ -108,7 +108,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         Raises
         ------
         InvalidArgument, MissingArgument
-            If an argument breaks its rule, or the price is left out.
+            If an argument breaks its rule, or the cost is left out.
         UnknownColumn, WrongDtype
             If the schema does not suit the question. Nothing was charged.
         BudgetExceeded, NoLedger
@@ -189,7 +189,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         -------
         DataFrame
             As for `count`, with ``COL_mean`` and ``COL_mean_error``. It raises the same. Under Gaussian noise the
-            price is split between a centred sum and a count of present values; pure noise has one vector for both.
+            cost is split between a centred sum and a count of present values; pure noise has one vector for both.
 
         Examples
         --------
@@ -294,7 +294,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         Notes
         -----
         A choice by exact counts, purely epsilon-private and drawn exactly: permute-and-flip (McKenna and Sheldon 2020)
-        where the call is charged its price, the exponential mechanism (McSherry and Talwar 2007), whose losses have a
+        where the call is charged its cost, the exponential mechanism (McSherry and Talwar 2007), whose losses have a
         bounded range, where a ledger charges what the choice costs by its curve; see `PermuteAndFlip` and
         `ExponentialMechanism`. It releases no count: ties, and an empty frame, give every value the same chance.
 
@@ -319,7 +319,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
     def contributions(
         self, by: str | Sequence[str] | None = None, keys: Any = None, **options: Unpack[ContributionsOptions]
     ) -> F:
-        """The numbers of units by their rows and groups, which tell the bounds of contribution that leave out little.
+        """The numbers of units by their rows and groups, from which `suggest` finds contribution bounds.
 
         Parameters
         ----------
@@ -516,7 +516,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
             The groups of the named columns, declared: values of one column, a dict of values per column (their
             product), or a frame of the allowed combinations. None among them asks for the rows whose key is missing.
             `dpframe.REST` as the last makes a group of everything else.
-            Of dates ``dpf.dates("2025-01-06", "2025-12-29", every="1w")``. Or, where nobody can list them,
+            Of dates ``dpf.dates("2025-01-06", "2025-12-29", every="1w")``. Or, if they are unknown,
             `dpframe.discover`, which finds those of many units.
         **others
             Refused: options belong to the question that follows.

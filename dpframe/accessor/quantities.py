@@ -70,14 +70,14 @@ class Quantities(Generic[F]):
         where: Mapping[str, Any] | None = None,
         **options: Unpack[CallOptions],
     ) -> F:
-        """The number of distinct values of `column`, for each of which some unit vouches: at most the true number.
+        """The number of distinct values of `column`, each supported by some unit: at most the true number.
 
         Parameters
         ----------
         column : str
             A column of any dtype that `group_by` takes. Nulls and NaN are no values; 0.0 and -0.0 are one.
         max_values : int
-            For how many values of `column` one unit may vouch, in each group. A larger bound leaves out less and takes
+            How many values of `column` one unit may support, in each group. A larger bound leaves out less and takes
             more noise. Where each row is a unit it may be left out: a row has one value.
         where : dict, optional
             Only rows that hold these values count, as for `dpframe.count`: ``{"age": (18, None), "ward": ["A", "B"]}``.

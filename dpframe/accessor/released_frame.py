@@ -330,7 +330,7 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
         Parameters
         ----------
         epsilon, delta : float
-            The price of the count that is planned; with a delta it is Gaussian noise, as in every call.
+            The cost of the count that is planned; with a delta it is Gaussian noise, as in every call.
         mechanism : {"laplace", "gaussian", "auto"}, optional
             The noise; "auto" tries both.
         most_rows : int, optional

@@ -53,7 +53,7 @@ def table_of(frame: Any, facts: Mapping[str, Any], look: result_tables.Look) -> 
 def suggested(
     frame: Any, facts: Mapping[str, Any], *, epsilon: Any, delta: Any, mechanism: str | None, most_rows: Any
 ) -> tuple[list[dict[str, Any]], str | None]:
-    """The bounds of contribution that a grid of contributions speaks for, the best first, and what is wrong with them.
+    """The contribution bounds that a grid of contributions speaks for, the best first, and what is wrong with them.
 
     The words name the epsilon that would do.
     """

@@ -1,4 +1,4 @@
-"""``dpf.Stream``: a series over declared periods that is paid for once."""
+"""``dpf.Stream``: a series over declared periods that is charged once."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
-from dpframe.accessor.entry import accessor
+from dpframe.accessor.entry import PublicFrame, accessor
 from dpframe.accessor.groupings import declared_axes, flat_columns
 from dpframe.accessor.private_frame import PrivateFrame
-from dpframe.accessor.public_frame import PublicFrame
 from dpframe.display import stream_charts
 from dpframe.display.charts import Words
 from dpframe.errors import (
@@ -45,17 +44,17 @@ STATISTIC_EXAMPLE = "Write for instance statistic=dpf.count()."
 
 @dataclass(frozen=True)
 class Stream:
-    """A series of running totals over declared periods, such as 52 weeks, at one price for all of them.
+    """A series of running totals over declared periods, such as 52 weeks, at one cost for all of them.
 
     Each period is released by itself, when its rows are there: the total of all rows up to it, and the number of the
-    period alone, each with its error. The price is charged once, by the first release; the ledger keeps what was
+    period alone, each with its error. The cost is charged once, by the first release; the ledger keeps what was
     released, so that a period that is asked again, by whatever process, is the same and costs nothing.
 
     Parameters
     ----------
     name : str
-        The name of the stream in its ledger. Whoever names it again there goes on with it, and must describe it as it
-        was begun.
+        The name of the stream in its ledger. Anyone who names it again there goes on with it, and must describe it as
+        it was begun.
     statistic : Count or Sum
         ``dpf.count()``, ``dpf.count(column)`` or ``dpf.sum(column, bounds=...)``.
     time : str
@@ -64,17 +63,17 @@ class Stream:
         All periods, in their order: ``dpf.dates(...)`` of a column of dates, else a list of the values of the column.
         At most 4,096.
     by, keys : optional
-        Groups of each period, as ``group_by(*by, keys=keys)`` has them, but for keys that are found.
+        Groups of each period, as ``group_by(*by, keys=keys)`` has them, except for keys that are found.
     max_rows : int, optional
         Where the unit has a column: how many rows of a unit count, the earliest ones, over all periods and groups
         together. Where not all rows of a period are left to count, a fixed shuffle of their groups and values decides.
     max_groups : int, optional
         Accepted, and of no effect: rows are counted over all groups.
     epsilon, delta : float
-        The price of the whole series; with a delta, and in ledgers that know one, the noise is Gaussian.
+        The cost of the whole series; with a delta, and in ledgers that know one, the noise is Gaussian.
     within : float or dict, optional
         In place of `epsilon`: the largest error that any `total` and any `period` may have, or a dict of both. The
-        smallest epsilon of six digits that keeps it is the price.
+        smallest epsilon of six digits that keeps it is the cost.
     confidence : float, optional
         Of the intervals that `within` speaks of; 0.95. The errors that are shown are always those of 95%.
     mechanism : {"laplace", "gaussian"}, optional
@@ -82,8 +81,8 @@ class Stream:
     unit : PrivacyUnit or str, optional
         Who is protected, where the ledger does not say it.
     ledger : Ledger, optional
-        Who pays and keeps what was released; by default the ``with`` around a release. In a durable ledger a stream
-        outlives the process.
+        The ledger that is charged and keeps what was released; by default the ``with`` around a release. In a durable
+        ledger a stream outlives the process.
 
     Raises
     ------
@@ -182,7 +181,7 @@ class Stream:
         ----------
         frame : DataFrame or LazyFrame
             Of pandas, Polars or Arrow, or ``dpf.of(frame)``: *all* rows up to the period. Rows of later periods are
-            left out. Whoever hands over the rows of the new period alone breaks the promise where a unit has a
+            left out. Anyone who hands over the rows of the new period alone breaks the promise where a unit has a
             column: `max_rows` rows of a unit would count in each period. A LazyFrame is run, and only the columns that
             are needed are brought to memory.
         period : str, date or number
@@ -267,7 +266,7 @@ class Stream:
         Returns
         -------
         altair.Chart
-            The running totals beside the single periods, a line for each group. ImportError without ``dpframe[plot]``.
+            The running totals next to the single periods, a line for each group. ImportError without ``dpframe[plot]``.
         """
         plan, stored = stream_path.so_far(self._request)
         if not stored:
@@ -338,8 +337,8 @@ def _group_axes(by: Any, keys: Any) -> tuple[Any, ...]:
     within = list(keys.values()) if isinstance(keys, dict) else [keys]
     if any(isinstance(values, Discovery) for values in within):
         raise InvalidArgument(
-            "keys must be declared for a stream: groups that are found in one period may be others in the next. "
-            "Find them in one release with dpf.discover, and declare those that it shows."
+            "keys must be declared for a stream: the groups found in one period may differ from those in the next. "
+            "Discover them in one release with dpf.discover, and declare these."
         )
     columns = flat_columns(tuple(by) if isinstance(by, (list, tuple)) else (by,))
     axes = counts.made(declared_axes(columns, keys), counts.MOST_CELLS)

@@ -93,7 +93,7 @@ class WrittenFrame(ChangedFrame):
 
         Notes
         -----
-        A row for each row of the frame. ``NAME ±`` is the 95% error, ``NAME unbiased`` stands beside denoised values
+        A row for each row of the frame. ``NAME ±`` is the 95% error, ``NAME unbiased`` stands next to denoised values
         where they differ, ``NAME itself off by about`` where that is known; quantiles and ratios have ``NAME from`` and
         ``NAME to``. Bins read "20 to 40". A count or sum of two keys with ``cube=True`` is shown as a two-way table
         with its margins.
@@ -140,7 +140,7 @@ class WrittenFrame(ChangedFrame):
         Raises
         ------
         InvalidArgument
-            If the frame holds what no release covers, or bins that are there to be added up (``ranges=True``): rounding
+            If the frame holds what no release covers, or bins for range queries (``ranges=True``): rounding
             each would move their sums.
 
         Notes

@@ -60,7 +60,7 @@ class Comparison:
     Parameters
     ----------
     workload : str
-        The releases, in words.
+        The releases, as text.
     delta : float
         At which every epsilon holds.
     rows : tuple of Compared

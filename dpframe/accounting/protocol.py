@@ -19,7 +19,7 @@ HALVINGS = 60
 
 @dataclass(frozen=True)
 class Part:
-    """The price of one Total of a call: as pure epsilon, as mu, and as a pair for callables."""
+    """The cost of one Total of a call: as pure epsilon, as mu, and as a pair for callables."""
 
     epsilon: Fraction | None
     mu: float | None
@@ -63,7 +63,7 @@ class Accounting:
     """True where its amounts have a place for the delta of keys that are found, besides the curve of the noise."""
 
     adds: ClassVar[str] = ""
-    """The amount that adds up, in words for a ledger's reader, where it is not epsilon."""
+    """The amount that adds up, as text for a ledger's reader, where it is not epsilon."""
 
     tight: ClassVar[bool] = False
     """True where one Gaussian (or pure) call may take the whole limit."""
@@ -90,7 +90,7 @@ class Accounting:
         return (min if self.one_is_enough else max)(parts, default=Fraction(0))
 
     def parts(self, price: Price, limit: Amount | None, shares: Shares, *, pure: bool) -> tuple[Part, ...]:
-        """The parts of the price for Totals measured together; `shares` add up to 1.
+        """The parts of the cost for Totals measured together; `shares` add up to 1.
 
         A typed epsilon is divided as pure noise divides it, or as the mu^2 of Gaussian noise; a share of the limit is
         the epsilon of one call that costs as much. What the noise costs is charged in any case.
@@ -104,7 +104,7 @@ class Accounting:
         return tuple(gaussian_part(price, root_down(whole * share), delta) for share in shares)
 
     def cost(self, price: Price, amount: Amount, *, pure: bool) -> PrivacyLoss:
-        """The cost of the call alone, for people to read: the typed price where it says it, rounded up."""
+        """The cost of the call alone, for people to read: the typed cost where it says it, rounded up."""
         return self.loss(amount)
 
     def remaining(self, amount: Amount) -> PrivacyLoss:
@@ -134,7 +134,7 @@ class Accounting:
         return Fraction(getattr(self, "delta", 0))
 
     def _affords(self, epsilon: float, amount: Amount) -> bool:
-        """Tell whether a count at this price costs at most so much: of Gaussian noise, or of a pure loss."""
+        """Tell whether a count of this epsilon costs at most this amount: of Gaussian noise, or of a pure loss."""
         price = Price(exactly("epsilon", epsilon))
         pure = not self._delta
         (part,) = self.parts(price, None, (Fraction(1),), pure=pure)
@@ -142,7 +142,7 @@ class Accounting:
         return keeps(self.charge(price, None, (curve,)), amount, one_is_enough=self.one_is_enough)
 
     def _with_epsilon(self, price: Price, limit: Amount | None) -> Price:
-        """The price with an epsilon: of a share that of one call that costs as much."""
+        """The cost with an epsilon: of a share that of one call that costs as much."""
         if price.epsilon is not None:
             return price
         epsilon = self.remaining(share_of(price, limit)).epsilon
@@ -160,7 +160,7 @@ class Accounting:
 
 
 def pure_parts(epsilon: Fraction, shares: Shares) -> tuple[Part, ...]:
-    """Parts of a price for pure noise: epsilon by itself is divided, whatever the accounting adds up."""
+    """Parts of a cost for pure noise: epsilon by itself is divided, whatever the accounting adds up."""
     each = [epsilon * share for share in shares]
     return tuple(Part(pure_epsilon, None, PrivacyLoss(typed_down(pure_epsilon))) for pure_epsilon in each)
 
@@ -188,7 +188,7 @@ def largest_mu_squared(price: Price, delta: Fraction) -> Fraction:
 def with_keys(delta: Fraction, mechanisms: tuple[Curve, ...]) -> Fraction:
     """A call's delta and those of its keys: their sum, or where they speak of different units the larger one.
 
-    delta(epsilon) <= d + (1 - d) d1(epsilon) (``docs/assurance/privacy.md``, "Keys that nobody declared").
+    delta(epsilon) <= d + (1 - d) d1(epsilon) (``docs/assurance/privacy.md``, "Unknown groups").
     """
     keys = sum((mechanism.keys_delta for mechanism in mechanisms), Fraction(0))
     apart = all(mechanism.apart for mechanism in mechanisms if mechanism.keys_delta)

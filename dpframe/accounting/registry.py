@@ -1,4 +1,4 @@
-"""The accounting that a ledger gets: those that ship, by name, and a reserve beside one for keys that are found."""
+"""The accounting that a ledger gets: those that ship, by name, and a reserve for unknown groups."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class KeysReserve(Accounting):
 
     Releases of noise whose losses add up to (epsilon, delta - reserve) in the accounting inside, and of keys whose
     deltas add up to at most the reserve, are together (epsilon, delta)-private, adaptively too:
-    ``docs/assurance/privacy.md``, "Keys that nobody declared". The last coordinate of an amount is the sum of keys
+    ``docs/assurance/privacy.md``, "Unknown groups". The last coordinate of an amount is the sum of keys
     deltas, exact rationals of what was typed.
     """
 
@@ -114,9 +114,8 @@ def accounting_of(name: object, epsilon: Fraction, delta: Fraction) -> Accountin
         return Basic()
     if name == "pld":
         raise InvalidArgument(
-            "accounting must be 'basic', 'gdp', 'rdp' or None for a ledger, not 'pld': a privacy loss distribution "
-            "composes noise that is fixed beforehand, while a ledger is charged one cost after another. "
-            "Declare the plan and compare it as a whole: dpf.compare_accounting(...), dpf.release_together(...)."
+            "accounting must be 'basic', 'gdp', 'rdp' or None for a ledger, not 'pld', which needs all noise "
+            "to be fixed beforehand. Use dpf.compare_accounting(...) or dpf.release_together(...)."
         )
     if not delta:
         raise InvalidArgument(f"delta must be above 0 for {name} accounting. Write for instance delta=1e-6.")

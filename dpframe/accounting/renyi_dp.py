@@ -86,7 +86,7 @@ class RenyiDP(Accounting):
         return PrivacyLoss(gaussian_curve.epsilon_of_mu(mu, down(self.delta)), shown_up(self.delta))
 
     def _offered(self, price: Price, limit: Amount | None) -> Fraction:
-        """As mu^2: the typed price by the exact curve of Gaussian noise, or the share of the first order's limit."""
+        """As mu^2: the typed cost by the exact curve of Gaussian noise, or the share of the first order's limit."""
         if price.epsilon is None:
             return 2 * share_of(price, limit)[0] / self.orders[0]
         return largest_mu_squared(price, self.delta)

@@ -1,4 +1,4 @@
-"""Audits from outside: what an attacker can prove about a mechanism or a denoiser, whoever wrote it.
+"""Audits from outside: what an attacker can prove about a mechanism or a denoiser, no matter who wrote it.
 
 `epsilon` and `mu` call a release on two neighboring data sets many times and bound the privacy loss from below by what
 the answers show. An audit never proves privacy; it finds its absence.

@@ -1,4 +1,4 @@
-"""The two audits, epsilon at a delta and mu for Gaussian privacy, and what they find, in words."""
+"""The two audits, epsilon at a delta and mu for Gaussian privacy, and what they find."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def epsilon(
     Returns
     -------
     Finding
-        With ``.lower_bound``, ``.claimed``, ``.holds``, ``.event`` and ``.differences``; prints in words.
+        With ``.lower_bound``, ``.claimed``, ``.holds``, ``.event`` and ``.differences``; prints as text.
 
     Raises
     ------
@@ -200,7 +200,7 @@ class Finding:
     quantity : {"epsilon", "mu"}
         What is bounded.
     lower_bound : float
-        The quantity is above this, but for a chance of at most 1 - `confidence`.
+        The quantity is above this, except for a chance of at most 1 - `confidence`.
     claimed : float
         What the mechanism promises.
     delta : float

@@ -20,7 +20,7 @@ LARGEST = np.finfo(np.float64).max
 
 
 def strongest(first: Any, second: Any, teach: Teach, bound: Bound, alpha: float) -> tuple[float, str]:
-    """The bound that holds but for a chance of alpha, and the event that shows it.
+    """The bound that holds except for a chance of alpha, and the event that shows it.
 
     A quarter of the samples teaches the scores, and a quarter chooses score and threshold, since a score looks too good
     on what it learned from. The other half is used once, so that its confidence limits hold for the chosen event.

@@ -38,7 +38,7 @@ def report(
     charts: Annotated[bool, typer.Option("--charts/--no-charts", help="Whether it has charts.")] = True,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
 ) -> None:
-    """Write one HTML file of released results, with tables, charts, errors, prices; it fetches nothing."""
+    """Write one HTML file of released results, with tables, charts, margins of error and costs; it fetches nothing."""
     write_report(results or [], output, ledger=ledger, title=title, charts=charts)
     Screen(quiet).note(f"wrote {output}", "green")
 

@@ -15,7 +15,7 @@ from dpframe.display.pages import number, text_table
 from dpframe.errors import DpframeError, reworded
 from dpframe.jobs import job_file, running
 from dpframe.jobs.job import Job
-from dpframe.jobs.planning_jobs import no_ledger, planned
+from dpframe.jobs.running import no_ledger, planned
 from dpframe.ledger.address import Address
 from dpframe.planning.plan import Plan
 
@@ -44,7 +44,7 @@ def run(
 ) -> None:
     """Make the releases of a job and write its outputs.
 
-    All releases are priced first: if they do not fit into the ledger together, nothing is charged.
+    All releases are planned first: if they do not fit into the ledger together, nothing is charged.
 
     A job that is run again on the same snapshot costs nothing and writes the same numbers.
     """
@@ -64,9 +64,9 @@ def preview(
     values: Values = None,
     details: Annotated[bool, typer.Option("--details", help="Show the whole plan of each release.")] = False,
 ) -> None:
-    """Show the price and the error of each release. No row is read, and nothing is charged.
+    """Show the cost and the error of each release. No row is read, and nothing is charged.
 
-    A job without a ledger is priced as if its ledger were new.
+    A job without a ledger is planned as if its ledger were new.
 
     The exit code is that of a run: 3 if the releases do not fit into the ledger together.
     """

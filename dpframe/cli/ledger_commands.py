@@ -1,4 +1,4 @@
-"""The commands on ledgers: what one says of itself, whether it affords a release, what it vouches for, its entries."""
+"""The commands on ledgers: what one says of itself, whether it affords a release, what it verifies, its entries."""
 
 from __future__ import annotations
 

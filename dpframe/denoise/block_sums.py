@@ -49,9 +49,9 @@ def with_sums(
     is moved toward the noisy one by r (1 - (c s / r)^2), the positive part: r is what they differ by beyond what the
     block around them differs by, s the standard deviation of the noise in r, and c the `doubt` of that depth. In the
     smallest blocks all cells move by the same, but none below 0 where totals cannot be negative, and none by more than
-    half a standard deviation downward: where nearly all cells are empty, the few others would else pay for the noise of
-    all. For the same reason a half beside an empty one is kept near its own sum, the fuller the nearer, in the first
-    two halvings (`spared`), and the blocks of a grid are cut at 0 all together, by what ranges are off by
+    half a standard deviation downward: where nearly all cells are empty, the few others would otherwise bear the noise
+    of all. For the same reason a half next to an empty one is kept near its own sum, the fuller the nearer, in the
+    first two halvings (`spared`), and the blocks of a grid are cut at 0 all together, by what ranges are off by
     (`nearest_sums`), if the sum of all is more than its noise. In the first four halvings of a line two
     halves that are surely full are not doubted.
 
@@ -121,7 +121,7 @@ def _moved(
     """By how much the cells of a line move, each at most by its room downward.
 
     `total` is what room and moves together add up to, where it is known; in the first `sparing` halvings full blocks
-    beside empty ones are spared (`spared`). If blocks are halved `along` the axes of a grid, their sums are
+    next to empty ones are spared (`spared`). If blocks are halved `along` the axes of a grid, their sums are
     cut at 0 all together (`nearest_sums`).
     """
     depth = min(len(doubt) - 1, max(int(math.log2(missing.size / LEAST)), 0) if missing.size else 0)
@@ -286,7 +286,7 @@ def nearest_sums(wanted: Floats, halvings: Sequence[int]) -> Floats:
     -----
     A weighed mean of squared errors of sums is the square of a norm, and a projection on a convex set that holds the
     truth does not go away from it, in the norm in which it projects. To cut at 0 block by block, or half by half, is
-    no such projection: it moves noise from empty blocks to full ones, and ranges over these pay for it.
+    no such projection: it moves noise from empty blocks to full ones, and ranges over these become worse.
 
     Examples
     --------

@@ -124,7 +124,7 @@ def auto(
     0.1%.
 
     From 1,024 cells on none of these is asked where no more than one level of all cells is seen (`is_level`):
-    whoever learns from noise alone takes its largest cells for rows. Each cell is then the mean of all, and is moved
+    anyone who learns from noise alone takes its largest cells for rows. Each cell is then the mean of all, and is moved
     with its part of the table until sums agree.
 
     Lines and grids of at least 64 cells then go on to empirical Bayes in context (`context.in_context`), where its

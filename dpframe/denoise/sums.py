@@ -32,8 +32,8 @@ def public_total(values: Floats, noise: NoiseLaw, *, total: float, nonnegative: 
     Returns
     -------
     array
-        Of the same shape, adding up to `total` but for rounding of floats. Never farther from the truth than `values`,
-        if the truth adds up to it: the projection on a convex set that holds the truth.
+        Of the same shape, adding up to `total` except for rounding of floats. Never farther from the truth than
+        `values`, if the truth adds up to it: the projection on a convex set that holds the truth.
 
     Raises
     ------

@@ -52,10 +52,10 @@ def fitted_table(noisy: Mapping[Axes, Floats], laws: Mapping[Axes, NoiseLaw], *,
     -----
     A table is the sum of one part for each set A of axes: what is left along the axes in A once their means are taken
     off, and constant along the others. A margin S holds the part A where S contains A, times m_S, the number of cells
-    that are added up for one of its entries, and else nothing of it. So the parts can be fitted one by one, with the
-    precision l_A = sum over S containing A of m_S / var_S: the linear unbiased estimate of least variance (Gauss and
-    Markov). An entry of the margin S has on average the variance m_S / |S| sum over A in S of d_A / l_A, d_A being the
-    number of degrees of freedom of the part and |S| that of the margin's entries.
+    that are added up for one of its entries, and otherwise nothing of it. So the parts can be fitted one by one, with
+    the precision l_A = sum over S containing A of m_S / var_S: the linear unbiased estimate of least variance (Gauss
+    and Markov). An entry of the margin S has on average the variance m_S / |S| sum over A in S of d_A / l_A, d_A being
+    the number of degrees of freedom of the part and |S| that of the margin's entries.
 
     Without negative cells, margins are settled from the total down, so that many small cells, which are moved up, do
     not move their sums: each one is projected in turn on the sets of tables without negative entries that have one of

@@ -42,7 +42,7 @@ def combine(
         The released results by the names that the expression gives them, unchanged, of pandas or Polars.
     on : str or list of str, optional
         The columns of keys or bins by which rows are matched; by default all, which must be the same in all results. A
-        result of a single row stands beside every row of the others. Keys that only some results have are left out.
+        result of a single row is matched with every row of the others. Keys that only some results have are left out.
     confidence : float
         Of the intervals, above 0 and at most 0.9999.
 

@@ -402,7 +402,7 @@ def sentences(frame: Any, facts: Facts) -> list[str]:
             farther = np.maximum(high - low, 0.0) / 2.0
             said.append(
                 f"As a sample of a population, whose chance counts as well, {name} has intervals of "
-                f"+-{number(float(farther.min()))} to +-{number(float(farther.max()))}."
+                f"±{number(float(farther.min()))} to ±{number(float(farther.max()))}."
             )
         if is_bounded_only(Source.of("result", frame), name):
             said.append(f"How far values of {name} differ was not measured: the most that its bounds allow is taken.")

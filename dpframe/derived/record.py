@@ -157,7 +157,7 @@ def shown(frame: Any, facts: Facts) -> tuple[Any, dict[str, Any]]:
 
 
 def _listed(facts: Facts) -> str:
-    """The releases that it was computed from, in words."""
+    """The releases that it was computed from, as text."""
     count = len(facts["of"])
     costs = {(one["cost"]["epsilon"], one["cost"]["delta"]) for one in facts["of"]}
     each = ", each" if count > 1 else ""

@@ -282,7 +282,7 @@ def _sum(entries: list[Linear]) -> Linear:
 
 
 def _of_bins(source: Source, said: Facts, law: Law) -> dict[tuple[Any, ...], tuple[Block, Sparse]]:
-    """The draws behind bins that are there to be added up, through the inverse of their design."""
+    """The draws behind bins for range queries, through the inverse of their design."""
     from scipy.sparse import csr_array, eye_array, kron
 
     binned = [axis["size"] for axis in source.facts["cells"] if "bins" in axis]

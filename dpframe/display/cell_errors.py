@@ -43,8 +43,7 @@ def unpacked(said: Mapping[str, Any], size: int) -> Floats:
         opened = b""
     if len(opened) != size:
         raise InvalidArgument(
-            f"the record must hold an error for each of the {size} cells, and it does not. Ask whoever made it for "
-            "another."
+            f"the record must hold an error for each of the {size} cells, and it does not. Ask for another record."
         )
     codes = np.frombuffer(opened, dtype=np.uint8).astype(np.float64)
     return np.asarray(np.minimum(float(said["least"]) * float(said["ratio"]) ** codes, np.finfo(np.float64).max))

@@ -19,7 +19,7 @@ from dpframe.queries.query import NOISY
 Facts = Mapping[str, Any]
 
 BETWEEN = " · "  # the parts of the line below a title
-AT_ZERO = "shown as 0 where below 0"  # in words on what was denoised
+AT_ZERO = "negative values shown as 0"  # in words on what was denoised
 MOST_LINES = 2  # of captions
 MORE = "More: .dp.statement()."
 MOST_NAMED = 3  # numbers in a title
@@ -53,7 +53,7 @@ def axis_title(names: Sequence[str], facts: Facts) -> str:
 
 
 def described(name: str, facts: Facts) -> str:
-    """A released column in words."""
+    """A released column as text."""
     statistic = _measure(name, facts)
     noisy = " (noisy)" if name not in facts["measures"] else ""
     counted = "units" if "groups" in facts else statistic.get("counts", "rows")
@@ -77,7 +77,7 @@ def described(name: str, facts: Facts) -> str:
 
 
 def quantile(statistic: Mapping[str, Any]) -> str:
-    """A quantile in words."""
+    """A quantile as text."""
     return statistic["words"] if "words" in statistic else QUARTILES.get(statistic["q"], f"{statistic['q']:g}-quantile")
 
 

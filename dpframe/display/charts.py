@@ -107,7 +107,7 @@ def with_margin(value: float, error: float) -> str:
 def named_map(cells: Sequence[dict[str, Any]], across: str, up: str, value: str, reach: tuple[float, float]) -> Any:
     """A small map of a table of two columns of names; `cells` are ``across``, ``up``, ``value`` and ``text``.
 
-    The colors reach over `reach`, which the maps beside it share.
+    The colors reach over `reach`, which the maps next to it share.
     """
     altair, value = imported(), no_markup(value)
     domain = list(reach)
@@ -137,7 +137,7 @@ def expected_errors(points: Sequence[tuple[str, float]], words: Words) -> Any:
 
 
 def named_points(points: Sequence[tuple[str, float]], title: str, say: Callable[[float], str], words: Words) -> Any:
-    """A point per name on a logarithmic scale, with its value in words."""
+    """A point per name on a logarithmic scale, with its value as text."""
     altair = imported()
     positive = [value for _, value in points if math.isfinite(value) and value > 0] or [1.0]
     domain = [min(positive) / 3, max(positive) * 3]
@@ -237,7 +237,7 @@ def budget(points: Sequence[dict[str, Any]], words: Words, unit: str, *, by_time
 
 
 def panel(chart: Any, title: str) -> Any:
-    """A chart with a small heading, to stand beside others."""
+    """A chart with a small heading, to stand next to others."""
     return chart.properties(title=imported().TitleParams(no_markup(title), anchor="start", fontSize=12, frame="group"))
 
 

@@ -62,10 +62,10 @@ def denoised_words(facts: Mapping[str, Any], shown: Callable[[float], str]) -> l
     if unknown:
         words.append(f"denoised, so biased, and how far is not estimated: {', '.join(unknown)}")
     if cut:
-        words.append(f"not denoised but shown as 0 where below 0, so small values lean upward: {', '.join(cut)}")
+        words.append(f"not denoised; negative values shown as 0, so small values lean upward: {', '.join(cut)}")
     if lowered:
         words.append(
-            f"not denoised but shown as 0 where below 0, the others lowered so that sums stay: {', '.join(lowered)}"
+            f"not denoised; negative values shown as 0, the others lowered so that sums stay: {', '.join(lowered)}"
         )
     if drowned:
         words.append(f"{DROWNED}: {', '.join(drowned)}")
@@ -82,5 +82,5 @@ def rounded_words(facts: Mapping[str, Any]) -> list[str]:
 
 
 def _does(step: Mapping[str, Any]) -> str:
-    """The work of a denoiser in words; "auto" may have chosen to do nothing."""
+    """The work of a denoiser as text; "auto" may have chosen to do nothing."""
     return str(step.get("chose", {"nonnegative": CUT}.get(step["name"], step["name"])))

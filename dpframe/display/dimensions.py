@@ -92,7 +92,7 @@ def middle(row: Row, axis: Axis) -> Any:
 
 
 def label(row: Row, axis: Axis, name: str) -> str:
-    """The value of a column in words: a key, or the ends of a bin."""
+    """The value of a column as text: a key, or the ends of a bin."""
     if axis.get("whole"):  # what is counted: from 3 to below 5 is 3 and 4
         first, last = int(row[name + "_left"]), int(row[name + "_right"]) - 1
         return f"{first:,}" if first == last else f"{first:,} to {last:,}"
@@ -120,7 +120,7 @@ def broken(text: str) -> str:
 
 
 def key(value: Any) -> str:
-    """A key in words."""
+    """A key as text."""
     return "missing" if value is None or value != value else short(value)
 
 

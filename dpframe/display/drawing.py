@@ -61,7 +61,7 @@ Cell = dict[str, Any]
 class Panel:
     """Cells, where they lie, and the words at the axes.
 
-    `cells` are rows of ``value``, ``low``, ``high``, ``says`` (the value in words), with ``cell`` (a name) or ``left``,
+    `cells` are rows of ``value``, ``low``, ``high``, ``says`` (the value as text), with ``cell`` (a name) or ``left``,
     ``middle`` and ``right`` along the axis; of a heat map also ``up``, or ``bottom`` and ``top``; ``color`` and
     ``facet`` where there are such; ``band_low`` and ``band_high`` where the expected error of a denoised value is
     known.
@@ -101,7 +101,7 @@ class Panel:
 
     @property
     def grouped(self) -> bool:
-        """Tell whether several colors stand beside each other at one place."""
+        """Tell whether several colors stand next to each other at one place."""
         return self.color is not None and self.color is not self.x
 
     @property
@@ -204,7 +204,7 @@ def _open_ends(
     """Intervals without an end, or with one beyond the scale: hatched up to the edge, where an arrow goes on.
 
     `room` are the pixels of the scale of values, and `each` those that a cell has along the other side. Of lines in
-    colors those of one place stand beside each other.
+    colors those of one place stand next to each other.
     """
     channel, along = (altair.X, "x") if lying else (altair.Y, "y")
     first, last = (0, room) if lying else (room, 0)  # the edges at the least and at the largest value
@@ -311,7 +311,7 @@ def _diagonal(altair: Any, panel: Panel, sides: Cell) -> Cell:
 
 
 def with_margins(panel: Panel) -> Any:
-    """A table of two columns of names, each number written, and its margins beside it without a color."""
+    """A table of two columns of names, each number written, and its margins next to it without a color."""
     assert panel.x is not None
     assert panel.up is not None
     altair = imported()
@@ -391,7 +391,7 @@ def _base(altair: Any, panel: Panel) -> Any:
 
 
 def _title(panel: Panel, height: int) -> Any:
-    """The title of the axis of values, on as many lines as fit beside it."""
+    """The title of the axis of values, on as many lines as fit next to it."""
     lines = wrap(panel.value, max(20, int(height / LETTER)), break_on_hyphens=False)
     return lines if len(lines) > 1 else panel.value
 

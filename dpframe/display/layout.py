@@ -214,7 +214,7 @@ def _check_colors(kind: str, x: Dimension | None, color: Dimension | None) -> No
 
 
 def measures_of(value: Any, measures: Sequence[str], noisy: Sequence[str]) -> list[str]:
-    """The names of the numbers to show: all, or those asked for; `noisy` are the unbiased ones beside denoised ones."""
+    """The names of the numbers to show: all, or those asked for; `noisy` are the unbiased ones of denoised numbers."""
     if value is None:
         return list(measures)
     asked = [value] if isinstance(value, str) else value

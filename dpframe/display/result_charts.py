@@ -30,7 +30,7 @@ EXPECTED = " expected"  # ends the name, in a row, of the expected error of a de
 BAND = 2  # of them make a band
 ALL = "all"  # a margin of a table
 STANDS_OUT = 2  # errors above 0
-SUMMED = ("each bin", "sums of the first bins")  # the panels of bins that are there to be added up
+SUMMED = ("each bin", "sums of the first bins")  # the panels of bins for range queries
 
 Facts = Mapping[str, Any]
 
@@ -374,7 +374,7 @@ def _pairs(name: str, rows: Sequence[Row], facts: Facts, asked: Asked) -> Any:
 
 
 def _is_summed(facts: Facts, rows: Sequence[Row], names: Sequence[str]) -> bool:
-    """Tell whether the bins of one column are there to be added up, and lie on a scale."""
+    """Tell whether the bins of one column are for range queries, and lie on a scale."""
     axes = facts["cells"]
     if len(names) != 1 or names[0] not in facts["measures"]:
         return False

@@ -146,7 +146,7 @@ def _protection(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _clipped(facts: Mapping[str, Any]) -> list[str]:
-    """The bounds at which values were clipped, in words."""
+    """The bounds at which values were clipped, as text."""
     said = []
     for name, statistic in facts["measures"].items():
         for kind, of in (("bounds", "values"), ("unit_bounds", "what one unit adds to a group")):

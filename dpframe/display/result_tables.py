@@ -69,7 +69,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Look:
-    """The wishes of whoever asks for a table: digits, a language."""
+    """The wishes of the caller for a table: digits, a language."""
 
     digits: Digits | None = "error"
     locale: str | None = None
@@ -242,7 +242,7 @@ def _two_way(
 
 
 def _named(name: str, facts: Mapping[str, Any]) -> str:
-    """A statistic as a title names it: what was computed of releases in words."""
+    """A statistic as a title names it: what was computed of releases as text."""
     return str(facts["measures"][name]["words"]) if "said" in facts else name
 
 
@@ -259,6 +259,6 @@ def _subtitle(facts: Mapping[str, Any], shown_ends: Mapping[str, Shown]) -> str:
     if "top" in facts:
         return f"{price}; ± holds for all categories at once with 95%"
     ranged = {f"{name}{LOW}" in facts["columns"] or shown_ends[name].is_cut for name in facts["measures"]}
-    halves = "; ± is the 95% interval of the unbiased value" if False in ranged else ""
-    ends = "; from and to are the ends of 95% intervals" if True in ranged else ""
+    halves = "; ±: margin of error (95%) of the unbiased value" if False in ranged else ""
+    ends = "; from, to: 95% interval" if True in ranged else ""
     return f"{price}{halves}{ends}"

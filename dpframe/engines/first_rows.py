@@ -1,9 +1,9 @@
 """Rows one by one, of each unit the first ones: the totals of a stream, and the values that the local model reports.
 
-Every row is looked at by itself, but for one thing: how many rows of its unit come before it. In a stream these are the
-rows of earlier periods. Rows of one period are told apart by what they add alone, their group and their value: so the
-rows of a unit that count follow from its own rows, and from no order of the frame, which other units could change. In
-the local model the order of the frame stays. Nothing here can fail on a value.
+Every row is looked at by itself, except for one thing: how many rows of its unit come before it. In a stream these are
+the rows of earlier periods. Rows of one period are told apart by what they add alone, their group and their value: so
+the rows of a unit that count follow from its own rows, and from no order of the frame, which other units could change.
+In the local model the order of the frame stays. Nothing here can fail on a value.
 """
 
 from __future__ import annotations

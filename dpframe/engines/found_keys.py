@@ -1,4 +1,4 @@
-"""Totals by keys that nobody declared: the keyed fold, of whole units; and the labels of those that are shown.
+"""Totals by undeclared keys: the keyed fold, of whole units; and the labels of those that are shown.
 
 Every unit that holds t keys adds v(t) steps to each, for a norm of the noise as in `unit_weights`; of more than T keys
 it keeps T, in an order of its own that a key drawn afresh for each release decides. Nothing here can fail on a value,
@@ -55,7 +55,7 @@ def keys_of(table: pl.DataFrame) -> list[str]:
 
 @dataclass(frozen=True)
 class KeyedTask(RowTask):
-    """The question which keys are there, and by how many units each is held: public, but for the key of its order."""
+    """The question which keys are there, and by how many units each is held: public, except the key of its order."""
 
     axis: FoundAxis
     unit: PrivacyUnit

@@ -227,8 +227,8 @@ def _refuse_results(names: list[str], asked: set[str]) -> None:
         value = next(iter(sorted(asked & {*values})), values[0])
         raise AlreadyReleased(
             f"the frame must hold private rows, but its columns {value!r}, {value + NOISY!r} and {value + ERROR!r} are "
-            "those of a released result, which is public: use it directly. Join results with dpf.concat, which keeps "
-            "their records; if these rows are private, rename a column."
+            "those of a released result, which is public. Use it directly, or join results with dpf.concat; if these "
+            "rows are private, rename a column."
         )
 
 

@@ -20,7 +20,7 @@
 
     UnlimitedBudgetWarning (UserWarning)  the default ledger records, but limits nothing
     BoundsWarning (UserWarning)           bounds clipped values or cut contributions of more than 1%
-    WeakPrivacyWarning (UserWarning)      a price or a limit promises little, or bounds look taken from the data
+    WeakPrivacyWarning (UserWarning)      a cost or a limit promises little, or bounds look taken from the data
 """
 
 from __future__ import annotations
@@ -276,7 +276,7 @@ class BoundsWarning(UserWarning):
 
 
 class WeakPrivacyWarning(UserWarning):
-    """A price, a limit or bounds promise little. It depends on public facts alone, and comes before any charge.
+    """A cost, a limit or bounds promise little. It depends on public facts alone, and comes before any charge.
 
     A call whose epsilon is above 10 is warned of, once a ledger; so is a ledger whose delta is above 0.001, and so are
     bounds that are NumPy scalars, as ``df["age"].min()`` is: bounds that come from the data tell of it.

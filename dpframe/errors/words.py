@@ -22,7 +22,7 @@ FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet reads such a 
 
 
 def fault_of_name(text: str, longest: int) -> str | None:
-    """The fault of a new name, in words; None where it has none."""
+    """The fault of a new name; None where it has none."""
     if len(text) > longest:
         return f"have at most {longest:,} characters, not {len(text):,}"
     if text.isprintable():
@@ -44,7 +44,7 @@ def fault_of_column(text: str, longest: int = LONGEST_COLUMN) -> str | None:
 
 
 def harmless(text: str) -> str:
-    r"""The text with control characters, marks of direction and the like as escapes (``\u202e``), and else as it is.
+    r"""The text with control characters, marks of direction and the like as escapes (``\u202e``), all else as it is.
 
     The escapes are those of JSON, so that printed JSON still says the same.
     """

@@ -51,9 +51,9 @@ def column_of(name: str, values: Any, library: str) -> Any:
 
 
 def _pandas_column(values: Any) -> Any:
-    """A column for pandas, in which integers stay what they are: beside a missing one it would make floats of them.
+    """A column for pandas, in which integers stay what they are: with a missing one it would make floats of them.
 
-    Beside floats they become floats, unless two of them could become one.
+    Together with floats they become floats, unless two of them could become one.
     """
     kinds = {*map(type, values)} if isinstance(values, list) else set()
     if int not in kinds or len(kinds) == 1 or not kinds <= {int, float, type(None)}:
@@ -269,7 +269,7 @@ def _bytes_of(column: Any) -> bytes | memoryview:
 
 
 def write_parquet(frame: Any, path: str | PathLike[str], record: Mapping[str, Any]) -> None:
-    """A Parquet file with the provenance in its metadata, beside what the libraries keep there."""
+    """A Parquet file with the provenance in its metadata, next to what the libraries keep there."""
     import pyarrow.parquet
 
     table = _arrow(frame)
@@ -392,7 +392,8 @@ def public(frame: Frame) -> Frame:
     Parameters
     ----------
     frame : DataFrame or LazyFrame
-        Of pandas or Polars: what everybody may know, such as a map, a price list, or a result with columns of your own.
+        Of pandas or Polars: what everybody may know, such as a map, a list of fees, or a result with columns of your
+        own.
 
     Returns
     -------

@@ -200,7 +200,7 @@ def parsed(text: bytes, where: str) -> dict[str, Any]:
 
 
 def problem_of(record: Any) -> str:
-    """The fault in the form of a record, in words; "" where there is none."""
+    """The fault in the form of a record; "" where there is none."""
     if not isinstance(record, dict):
         return "it must be an object"
     schema = record.get("schema")
@@ -319,7 +319,7 @@ def is_around_noisy(statistic: Mapping[str, Any]) -> bool:
 
 
 def is_for_sums(statistic: Mapping[str, Any]) -> bool:
-    """Tell whether the cells are bins that are there to be added up."""
+    """Tell whether the cells are bins for range queries."""
     return "sums" in statistic or "looks" in statistic
 
 

@@ -11,7 +11,7 @@ from dpframe._version import VERSION
 from dpframe.errors import DpframeError, LedgerError, OutputFailed
 from dpframe.errors.plain_files import stands_in_the_way
 from dpframe.jobs.job import Job
-from dpframe.jobs.whole_files import append_line
+from dpframe.jobs.output_formats import append_line
 from dpframe.ledger.address import Address
 from dpframe.ledger.canonical import now
 from dpframe.ledger.ledger import Ledger
@@ -40,10 +40,10 @@ class Trail:
         place = self._newest()
         if place is not None and not ledger.has_place(*place):
             raise LedgerError(
-                f"{self.job.ledger.where}: the ledger does not hold entry {place[0]}, of which the audit trail "
-                f"{self.job.audit.name if self.job.audit else ''} tells: it is an older copy, or another ledger. "
-                "Nothing was charged. Put the newest copy back; if it is lost, charge by hand what the copy does not "
-                "know (dpf.Ledger.charge). For the ledger of other people's data take another audit trail."
+                f"{self.job.ledger.where}: the ledger does not hold entry {place[0]} of the audit trail "
+                f"{self.job.audit.name if self.job.audit else ''}: it is an older copy, or another ledger. Nothing was "
+                "charged. Restore the newest copy; if it is lost, charge what is missing with dpf.Ledger.charge. "
+                "For the ledger of other people's data use another audit trail."
             )
 
     def _newest(self) -> tuple[int, str] | None:

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from dpframe.frames.scans import Scan
-from dpframe.jobs.variables import Variables
+from dpframe.jobs.toml_tables import Variables
 from dpframe.privacy import PrivacyUnit
 
 
 @dataclass(frozen=True)
 class LedgerTerms:
-    """The ledger that pays: where it is, whom it protects, and how much it holds."""
+    """The ledger that is charged: where it is, whom it protects, and how much it holds."""
 
     where: str
     place: str = field(repr=False)  # a URL may hold a password

@@ -1,23 +1,154 @@
-"""A job, run: all of it is planned first, then each release is charged, made and written, and a line tells of it."""
+"""A job, run: its table and ledger are opened, and each release is planned; then each is charged, made and written.
+
+All of it is planned before the first charge, and a line of the audit trail tells of each run.
+"""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePath
 from typing import Any
 
-from dpframe.accessor import released
+from dpframe.accessor import of, released
+from dpframe.display import layout
 from dpframe.display.check_words import check_lines
-from dpframe.errors import OutputFailed
+from dpframe.errors import InvalidArgument, InvalidType, LedgerError, OutputFailed, SourceFailed, shown
+from dpframe.frames import scans
 from dpframe.jobs.arguments import asked
 from dpframe.jobs.audit_trail import Trail
 from dpframe.jobs.job import Job, Output, Question, Report
-from dpframe.jobs.output_formats import FORMATS, can_draw
-from dpframe.jobs.planning_jobs import PlannedJob, made, planned
-from dpframe.jobs.whole_files import write_whole
-from dpframe.ledger.ledger import Ledger
+from dpframe.jobs.output_formats import FORMATS, can_draw, write_whole
+from dpframe.jobs.toml_tables import placed
+from dpframe.ledger.address import Address
+from dpframe.ledger.ledger import Foresight, Ledger, of_terms
+from dpframe.ledger.sql import is_there
+from dpframe.planning.plan import Plan
+from dpframe.release.together import foreseen
+
+
+@dataclass(frozen=True)
+class PlannedJob:
+    """A job with its private frame, its ledger, the plan of each release, and what the ledger says of them all."""
+
+    job: Job
+    dp: Any
+    ledger: Ledger
+    plans: Mapping[str, Plan]
+    foresight: Foresight
+    has_ledger: bool
+
+
+def planned(job: Job, *, charge: bool, seen: Callable[[Mapping[str, Plan]], None] | None = None) -> PlannedJob:
+    """Plan a job; no row is read and nothing is spent. To `charge` it, its ledger must be there.
+
+    Without one, releases are planned as if it were new. `seen` is told the plans before it is known whether they fit.
+    """
+    for output in job.outputs:
+        FORMATS[output.format].check_installed()
+    with placed(job.ledger.where):
+        has_ledger, ledger = _ledger(job, charge=charge)
+    dp = of(opened(job), like="polars")
+    plans = {question.label: _plan(asked(question, dp.preview, ledger), question.where) for question in job.questions}
+    if job.report is not None:
+        _check_report(job.report, plans)
+    if seen is not None:
+        seen(plans)
+    return PlannedJob(job, dp, ledger, plans, foreseen(plans, ledger), has_ledger)
+
+
+def _check_report(report: Report, plans: Mapping[str, Plan]) -> None:
+    """Refuse words for columns that a release will not have, before it is charged."""
+    for label, words in (report.words["labels"] or {}).items():
+        query = plans[label].query
+        keys = [name for axis in query.shown.axes for name in axis.columns if name in axis.names]  # others have bins
+        known = {"columns": [*query.shown.columns, *(name for name, _ in query.statistics)], "values": keys}
+        for part in layout.PARTS_OF_LABELS:
+            place, of = f"labels.{label}.{part}", "its columns" if part == "columns" else "its columns of keys"
+            for name, word in _table_of_words(report, place, words.get(part, {})).items():
+                if name not in known[part]:
+                    raise InvalidArgument(
+                        f"{report.where}: labels of {shown(label)} must name {of}, which are "
+                        f"{', '.join(known[part])}, not {shown(name)}. Rename or drop it."
+                    )
+                given = [word] if part == "columns" else _table_of_words(report, f"{place}.{name}", word).values()
+                if not all(isinstance(one, str) and (one or part == "values") for one in given):
+                    raise InvalidType(f"{report.where}: {place}.{name} must be text, not {shown(word)}.")
+
+
+def _table_of_words(report: Report, place: str, given: Any) -> Mapping[str, Any]:
+    if not isinstance(given, Mapping):
+        raise InvalidType(f"{report.where}: {place} must be a table, not {shown(given)}.")
+    return given
+
+
+def made(job: Job) -> Ledger:
+    """The ledger of a job, made anew; LedgerError where one is there already, or was."""
+    with placed(job.ledger.where):
+        _address(job)
+        return of_terms(job.ledger.place, job.ledger.unit, job.ledger.terms, job.ledger.head, new=True)
+
+
+def no_ledger(job: Job, meanwhile: str = "") -> str:
+    """The words for a job without a ledger; the command that makes it stands last, to be copied."""
+    said = [word for name, value in job.variables.said.items() for word in ("--set", f"{name}={value}")]
+    command = shlex.join(["dpframe", "ledger", "create", str(job.file), *said])
+    return f"no ledger is at {_address(job).shown}. {meanwhile}If there never was one, make it, once: {command}"
+
+
+def opened(job: Job) -> Any:
+    """The table of a job. An engine's own words are withheld: they may hold a value, or a password."""
+    if job.scan.is_missing:
+        raise SourceFailed(f"{job.source_where}: no file is at {job.scan.path!r}. Nothing was charged. Look at path.")
+    try:
+        with placed(job.source_where):
+            return scans.opened(job.engine, job.scan)
+    except InvalidArgument:  # dpframe's own words, of names alone
+        raise
+    except ImportError as error:
+        words = f"engine = {job.engine!r} needs {error.name}: pip install 'dpframe[{job.engine}]'"
+        raise ImportError(words) from None
+    except Exception as error:
+        raise SourceFailed(
+            f"{job.source_where}: {job.engine} cannot open the table ({type(error).__name__}; its message is withheld, "
+            "since it may hold values). Nothing was charged. Open it by hand to see the cause."
+        ) from None
+
+
+def _ledger(job: Job, *, charge: bool) -> tuple[bool, Ledger]:
+    """The ledger, and whether it is there; a new one in memory stands in where nothing is charged."""
+    _address(job)
+    if is_there(job.ledger.place):
+        terms = job.ledger
+        return True, of_terms(terms.place, terms.unit, terms.terms, terms.head, new=False, checks=job.checks)
+    if charge:
+        raise LedgerError(
+            no_ledger(
+                job,
+                "Nothing was read, and nothing was charged. If there was one, put it back, since it knows what was "
+                "spent. ",
+            )
+        )
+    return False, Ledger(**job.ledger.terms, unit=job.ledger.unit, checks=job.checks)
+
+
+def _address(job: Job) -> Address:
+    """The address of the ledger; refusals show it as the job file has it."""
+    address = Address.of(job.ledger.place)
+    job.variables.made_of(job.ledger.given, address.shown)
+    return address
+
+
+def _plan(plan: Any, where: str) -> Plan:
+    if not isinstance(plan, Plan):
+        raise InvalidArgument(
+            f"{where}: epsilon must be given (or share, or within): the cost of this release. Write for instance "
+            "epsilon = 0.1."
+        )
+    return plan
 
 
 def run(job: Job, told: Callable[[str], None] = lambda words: None) -> Trail:

@@ -1,10 +1,14 @@
-"""Tables of a job file: keys that are checked, and errors that say where in the file."""
+"""Tables of a job file: keys that are checked, errors that say where in the file, and ``${NAME}`` in their values.
+
+A name stands for what the command line says, or the environment, whose values are never shown.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
@@ -87,3 +91,86 @@ def placed(where: str) -> Iterator[None]:
     except DpframeError as error:
         words = str(error)
         raise reworded(error, words if words.startswith(where) else f"{where}: {words}") from None
+
+
+VARIABLE = re.compile(r"\$\{([^}]*)\}")
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+SHORT = 4  # characters; a shorter secret is hidden only where it stands alone, or words could not be read
+
+
+@dataclass
+class Variables:
+    """The values for ``${NAME}``: said ones before those of the environment."""
+
+    said: Mapping[str, str]
+    environment: Mapping[str, str]
+    file: str = ""
+    used: dict[str, str] = field(default_factory=dict)  # the names that the file has, with their values
+    forms: dict[str, str] = field(default_factory=dict)  # texts that hold values of the environment, as they are shown
+
+    def filled(self, value: Any) -> Any:
+        """A value of a file with its variables filled in; only strings have any."""
+        if isinstance(value, str):
+            text = VARIABLE.sub(lambda found: self._value(found[1]), value)
+            written = VARIABLE.sub(lambda found: self.said.get(found[1]) or found[0], value)
+            if text != written:
+                self.forms[text] = written
+            return text
+        if isinstance(value, list):
+            return [self.filled(one) for one in value]
+        if isinstance(value, dict):
+            return {name: self.filled(one) for name, one in value.items()}
+        return value
+
+    def _value(self, name: str) -> str:
+        if not NAME.fullmatch(name):
+            raise InvalidArgument(
+                f"{self.file}: a variable must be written as ${{NAME}}, of letters, digits and _, not "
+                f"{shown('${' + name + '}')}."
+            )
+        value = self.said.get(name) or self.environment.get(name)
+        if not value:
+            raise InvalidArgument(
+                f"{self.file}: ${{{name}}} must have a value, and has none. Say it as --set {name}=..., or set it in "
+                "the environment."
+            )
+        self.used[name] = value
+        return value
+
+    def written(self, text: str) -> str:
+        """A whole value of the file, for people to read: with names for what the environment filled in."""
+        return self.forms.get(text, text)
+
+    def made_of(self, given: str, *texts: str) -> None:
+        """Show texts that were made of a value of the file (its place on this machine) as that value is shown."""
+        if given in self.forms:
+            self.forms |= dict.fromkeys(texts, self.forms[given])
+
+    def check_used(self) -> None:
+        """Refuse a value that was said and that the file does not ask for."""
+        for name in self.said:
+            if name not in self.used:
+                raise InvalidArgument(f"{self.file}: --set {name}=... must name a variable of the file. Drop it.")
+
+    def hidden(self, words: str) -> str:
+        """The same words, with the names of variables for what the environment holds."""
+        secrets = {value: f"${{{name}}}" for name, value in self.used.items() if name not in self.said} | self.forms
+        secrets |= {shown(value): name for value, name in secrets.items()}  # which is cut, or has escapes
+        patterns = [
+            re.escape(value) if len(value) >= SHORT else rf"(?<!\w){re.escape(value)}(?!\w)"
+            for value in sorted(secrets, key=len, reverse=True)
+        ]
+        return re.sub("|".join(patterns), lambda found: secrets[found[0]], words) if patterns else words
+
+
+def said_of(pairs: Sequence[str]) -> dict[str, str]:
+    """The values of ``--set NAME=VALUE``."""
+    said = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not NAME.fullmatch(name) or not value:
+            raise InvalidArgument(
+                f"--set must be NAME=VALUE, not {shown(pair)}. Write for instance --set WEEK=2026-W47."
+            )
+        said[name] = value
+    return said

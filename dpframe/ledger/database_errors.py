@@ -20,7 +20,7 @@ UNREADABLE = (ValueError, TypeError, LookupError, ArithmeticError, AttributeErro
 LOCKED = "is locked by another process since {wait:g} seconds: nothing was charged. Ask again when that process is done"
 DAMAGED = (
     "is not one that dpframe made, or it is damaged ({said}). Put its newest intact copy back, and keep the head "
-    "beside it, which knows what was spent; if that copy is an older one, call dpf.Ledger.recover(path, reason=...)"
+    "next to it, which knows what was spent; if that copy is an older one, call dpf.Ledger.recover(path, reason=...)"
 )
 OF_FILES = (  # what SQLite's words mean
     (("locked", "busy"), LOCKED),

@@ -155,7 +155,7 @@ class Store(Protocol):
         """The end of the chain: what was spent, and the limit."""
 
     def summary(self, count: int) -> Summary:
-        """The summary for a printed ledger, with so many of the last entries."""
+        """The summary for a printed ledger, with this number of the last entries."""
 
     def verify(self) -> Trail:
         """Follow the chain, and hold every stored answer against its entry."""
@@ -280,7 +280,7 @@ def refuse_other_facts(entry: Entry, earlier: Entry) -> None:
 
 
 def differing(entry: Entry, earlier: Entry) -> str:
-    """The public facts that two questions of one name do not share, in words; none in no word."""
+    """The public facts that two questions of one name do not share, as text; empty if there are none."""
     known, facts = earlier.asked or {}, entry.asked or {}
     differ = [fact for fact in sorted({*known, *facts}) if known.get(fact) != facts.get(fact)]
     return f"{' and '.join(differ)} {'differs' if len(differ) == 1 else 'differ'}" if differ else ""

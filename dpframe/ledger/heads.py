@@ -1,4 +1,4 @@
-"""The head of the chain, kept beside the ledger's file: it tells when an older copy of the file was put back.
+"""The head of the chain, kept next to the ledger's file: it tells when an older copy of the file was put back.
 
 The file has two slots, each with a head and its hash, and they are written in turn, in place. A write that a loss of
 power tears leaves the other slot whole: the head is then one entry behind, which is allowed. It can never be ahead,
@@ -40,7 +40,7 @@ else:
 
 @dataclass(frozen=True)
 class Head:
-    """The head that was last written beside the file: the ledger, and the end of its chain."""
+    """The head that was last written next to the file: the ledger, and the end of its chain."""
 
     ledger: str
     mark: Mark
@@ -52,7 +52,7 @@ class Head:
 
 
 def path_of(file: str) -> str:
-    """The file beside the file."""
+    """The file next to the file."""
     return f"{file}.head"
 
 
@@ -196,9 +196,9 @@ def hold(head: Head | None, terms: Terms, at: Mark, known: str | None, shown: st
     """Refuse a ledger that does not contain its head; `known` is the ledger's own hash at the head's entry.
 
     The head may be behind: a process can die between its commit and the writing of the head. It can never be ahead.
-    `elsewhere` is where the head is kept, if not beside the ledger.
+    `elsewhere` is where the head is kept, if not next to the ledger.
     """
-    kept = f"kept at {elsewhere}" if elsewhere else "kept beside it"
+    kept = f"kept at {elsewhere}" if elsewhere else "kept next to it"
     if head is None:
         if at.entry:  # the first head is written before the ledger is committed, so no crash explains this
             moved = "" if elsewhere else " and must be moved with it"

@@ -502,7 +502,7 @@ class Ledger(ShownLedger):
     def unit_for(self, unit: PrivacyUnit | str | None) -> PrivacyUnit:
         """The unit that a call protects: the ledger's own, or on the default ledger the call's.
 
-        Bounds of contribution belong to a question: those of the call's unit go before the ledger's, one by one.
+        Contribution bounds belong to a question: those of the call's unit go before the ledger's, one by one.
         """
         if self._terms is None:
             return checked_unit(unit) or ROWS
@@ -549,7 +549,7 @@ def _unpickled(path: str, beginning: str, head: Any = None) -> Ledger:
 
 
 def _who(unit: PrivacyUnit, other: PrivacyUnit) -> str:
-    """A unit in words, with what else tells it from another one that has the same."""
+    """A unit as text, with what else tells it from another one that has the same."""
     return str(unit.who) if str(unit.who) != str(other.who) else f"{unit.who}, nulls={unit.nulls!r}"
 
 

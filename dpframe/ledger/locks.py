@@ -1,8 +1,8 @@
-"""The lock of a ledger in a file: a file beside it, held by `flock` around every transaction.
+"""The lock of a ledger in a file: a file next to it, held by `flock` around every transaction.
 
 SQLite's own locks are not enough. POSIX takes all locks of a process on a file away when the process closes the file
-once, whoever opened it: a backup in a thread of a charging process would let others charge at the same time, and let
-readers undo what is being written. `flock` belongs to one opening of one file, and nothing else opens this file.
+once, no matter who opened it: a backup in a thread of a charging process would let others charge at the same time, and
+let readers undo what is being written. `flock` belongs to one opening of one file, and nothing else opens this file.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Locked(LedgerUnavailable):
 
 
 def path_of(file: str) -> str:
-    """The file beside the file."""
+    """The file next to the file."""
     return f"{file}.lock"
 
 
@@ -99,7 +99,7 @@ def _locked(file: str, wait: float) -> Locked:
 
 
 def _opened(file: str, *, create: bool) -> int | None:
-    """The lock's file, opened for this transaction; made where there is none beside a ledger."""
+    """The lock's file, opened for this transaction; made where there is none next to a ledger."""
     refused: OSError | None = None
     for flags in (os.O_RDWR, os.O_RDONLY):  # to hold it, one need not write it
         try:
@@ -132,12 +132,12 @@ def _open(file: str, flags: int) -> int:
 
 
 def _writable(file: str) -> bool:
-    """Tell whether this user could write the ledger, and SQLite its journal beside it."""
+    """Tell whether this user could write the ledger, and SQLite its journal next to it."""
     return os.access(file, os.W_OK) and os.access(os.path.dirname(file), os.W_OK)
 
 
 def _may_have_one(file: str, *, create: bool) -> bool:
-    """Tell whether a lock may be made here: beside a ledger, or a new one, and never beside another's file."""
+    """Tell whether a lock may be made here: next to a ledger, or a new one, and never next to another's file."""
     try:
         with open(file, "rb", opener=plain) as opened:
             start = opened.read(len(MAGIC))
@@ -149,7 +149,7 @@ def _may_have_one(file: str, *, create: bool) -> bool:
 
 
 def _give_rights(file: str, opened: int) -> None:
-    """The rights of the ledger: whoever may write the one must be able to hold the other."""
+    """The rights of the ledger: anyone who may write the one must be able to hold the other."""
     try:
         ledger = os.stat(file)
         if hasattr(os, "fchown"):  # Windows knows fchmod since Python 3.13, and no owners

@@ -86,7 +86,7 @@ def at(connection: Connection, entry: int) -> list[Row]:
 
 
 def latest(connection: Connection, count: int) -> list[Row]:
-    """The last entries but for what belongs to earlier ones, in their order."""
+    """The last entries except for what belongs to earlier ones, in their order."""
     entries = tables().entries.c
     listed = [entries.body.not_like(_kind(kind)) for kind in UNLISTED]
     query = _entries().where(*listed).order_by(entries.entry.desc()).limit(count)

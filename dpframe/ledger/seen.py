@@ -1,6 +1,6 @@
 """The newest place of each ledger that this process has seen: a database that is rolled back beneath it does not go on.
 
-The head beside a file can be put back along with it, and a server has none. A process remembers by itself; of a server
+The head next to a file can be put back along with it, and a server has none. A process remembers by itself; of a server
 also which ledger was at its address, since a database that is dropped and made anew begins another.
 """
 

@@ -65,7 +65,7 @@ class ShownLedger:
         Returns
         -------
         DataFrame
-            A row for each, in the order in which they were stored: ``entry`` of the charge that paid for it, ``time``,
+            A row for each, in the order in which they were stored: ``entry`` of its charge, ``time``,
             ``label``, ``snapshot``, ``query``, ``unit``, ``epsilon`` and ``delta`` of that charge, and ``stored``, the
             entry that has the answer's hash. None of a ledger in memory, which stores no answers.
 
@@ -122,7 +122,7 @@ class ShownLedger:
         -----
         How the numbers were made (noise, costs, records, charges, the chain's end) is an appendix, which is folded on a
         screen and printed last. The file fetches nothing, runs no script, and has colors for light screens and dark
-        ones. Labels are shown to whoever reads it. Releases are not verified.
+        ones. Labels are shown to anyone who reads it. Releases are not verified.
 
         Examples
         --------
@@ -165,7 +165,7 @@ class ShownLedger:
         return understated(self._accounting, self._store.last())
 
     def _warn_understated(self) -> None:
-        """Say it to whoever opens the ledger: entries that understate their cost leave less than they show."""
+        """Say it to anyone who opens the ledger: entries that understate their cost leave less than they show."""
         if (words := self._understated) is not None:
             warnings.warn(f"the ledger at {self._store.shown}: {words}", UserWarning, stacklevel=4)
 

@@ -647,7 +647,7 @@ def _refuse_vanished(known: Sequence[tuple[Head | None, str]], address: Address)
     """Refuse to begin anew where a ledger was. The heads must have been read before the ledger was looked for."""
     for head, elsewhere in known:
         if head is not None and head.mark.entry:
-            where = f"at {elsewhere}" if elsewhere else "beside it"
+            where = f"at {elsewhere}" if elsewhere else "next to it"
             raise LedgerError(
                 f"the ledger at {address.shown} is gone, but its head {where} says that {head.mark.entry} entries were "
                 "written. Put the ledger back, or take another path for other people's data."

@@ -1,4 +1,4 @@
-"""A ledger in words: what was spent, what is left, and why a call is refused."""
+"""A ledger as text: what was spent, what is left, and why a call is refused."""
 
 from __future__ import annotations
 
@@ -213,7 +213,7 @@ def times(limit: Limit, spent: Amount, amount: Amount) -> int:
 
 
 def counted(count: int) -> str:
-    """A number of calls in words."""
+    """A number of calls as text."""
     return "no" if not count else f"{count:,}" if count < MOST_TIMES else f"over {MOST_TIMES:,}"
 
 
@@ -271,7 +271,7 @@ def rows_of(entries: list[tuple[int, Entry]]) -> list[dict[str, Any]]:
 
 
 def answers_of(entries: list[tuple[int, Entry]]) -> list[dict[str, Any]]:
-    """Every stored answer as a row of a table, with the charge that paid for it."""
+    """Every stored answer as a row of a table, with its charge."""
     charges = {entry.name: (number, entry) for number, entry in entries if entry.kind == "charge" and entry.name}
     rows = []
     for number, entry in entries:

@@ -3,7 +3,7 @@
 A period takes two steps. First an entry says that its noise is about to be drawn (`intent`), and is on disk before a
 random bit is. Then the noisy numbers are stored with an entry of their hash (`values`), before anybody sees them. What
 happens in between, a period is stored or it is lost: an intent is written by one call alone, and values are taken only
-for the last intent. After a loss the stream goes on with the next period, whose entry says so; whoever was slow, and
+for the last intent. After a loss the stream goes on with the next period, whose entry says so; anyone who was slow, and
 comes with the values of a period that was passed by, is refused and shows nothing.
 
 An older copy of a ledger does not know which periods were drawn since. So a recovery closes the streams that were begun
@@ -31,7 +31,7 @@ def known(ledger: Ledger, entry: Entry) -> StreamState | None:
 
 
 def begun(ledger: Ledger, entry: Entry) -> StreamState:
-    """The stream, charged now if it was not begun: all or nothing, and once whoever asks."""
+    """The stream, charged now if it was not begun: all or nothing, and once, no matter who asks."""
     entry = replace(entry, amount=checked_amount(entry.amount, ledger._parts))
     allowed = ledger._allowing(entry)
 
@@ -67,8 +67,8 @@ def keep(ledger: Ledger, entry: Entry, period: int, content: bytes) -> None:
     def decide(stream: StreamState | None, last: Mark) -> Step | None:
         if stream is None or stream.is_closed or stream.drawn != period or not stream.is_open:
             raise ReleaseFailed(
-                "this period took so long to be drawn that the stream was carried on without it: its numbers were "
-                "thrown away, and are drawn by nobody again. The rows count in the next period."
+                "drawing this period took so long that the stream went on without it. Its numbers were discarded and "
+                "are never drawn again; its rows count in the next period."
             )
         return replace(_free(entry, "values", period), answer=digest(content)), content
 

@@ -316,7 +316,7 @@ def _with_defaults(requested: PrivacyUnit, kept: PrivacyUnit) -> PrivacyUnit:
 
 
 def _given(unit: PrivacyUnit) -> dict[str, Any]:
-    """Everything that a unit says but for bounds that it does not give."""
+    """Everything that a unit says except for bounds that it does not give."""
     return {name: value for name, value in asdict(unit).items() if value is not None}
 
 

@@ -1,10 +1,10 @@
 """Work that no signal breaks off: it runs in a thread of its own, and Python's signal handlers run in the main one.
 
 Ctrl-C may raise after any instruction of the main thread, also between a lock and the `try` that would release it, and
-inside a `finally`. Whoever is interrupted here waits for the work that began, and holds nothing.
+inside a `finally`. Anyone who is interrupted here waits for the work that began, and holds nothing.
 
-Who is interrupted again while waiting goes on at once, and the work goes on beside them. A process that then ends waits
-for it once more: only a third Ctrl-C, or a kill, leaves undone what was bound to follow.
+If it is interrupted again while waiting, it goes on at once, and the work goes on meanwhile. A process that then ends
+waits for it once more: only a third Ctrl-C, or a kill, leaves undone what was bound to follow.
 """
 
 from __future__ import annotations

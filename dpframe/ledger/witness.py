@@ -1,7 +1,7 @@
-"""A head that is kept elsewhere: by it any process notices that a ledger was put back with all that is beside it.
+"""A head that is kept elsewhere: by it any process notices that a ledger was put back with all that is next to it.
 
 It is one text, of the last entry: kept in a file, in another database, or by an object of the caller's. As the head
-beside a file it is written after the commit and never before, while the ledger is locked. It may fall behind, and a
+next to a file it is written after the commit and never before, while the ledger is locked. It may fall behind, and a
 writer that was slow does not take it back: what is there is looked at first, and a later head stays.
 """
 
@@ -94,7 +94,7 @@ def _beside(shown: str) -> InvalidArgument:
 
 
 def _of_file(path: str) -> Witness:
-    """A file as it is kept beside a ledger: of two slots, which are written in turn."""
+    """A file as it is kept next to a ledger: of two slots, which are written in turn."""
     ways = heads.ways_of(path)
 
     def exchange(following: Next) -> None:

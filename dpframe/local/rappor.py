@@ -54,7 +54,7 @@ class Rappor(LocalMethod):
     categories : list, tuple or range
         The declared values, from what you know and never from the data; None stands for a missing one.
     f : float
-        A permanent bit is 1 with probability f / 2, 0 with f / 2, and else the truth. Above 0 and below 1.
+        A permanent bit is 1 with probability f / 2, 0 with f / 2, and otherwise the truth. Above 0 and below 1.
     p, q : float
         A report's bit is 1 with probability q where the permanent bit is 1, else with p; p < q.
     hashes : int

@@ -146,7 +146,7 @@ def classical_gaussian(sensitivity: Reach, loss: PrivacyLoss) -> Gaussian:
     Returns
     -------
     Gaussian
-        With more noise than the same price buys without this.
+        With more noise than the same cost needs without this.
 
     Raises
     ------
@@ -180,7 +180,7 @@ def probabilistic_gaussian(*, tail: Tail = "two-sided") -> Callable[[Reach, Priv
     Returns
     -------
     callable
-        ``(sensitivity, loss) -> Gaussian``, with more noise than the same price buys without it.
+        ``(sensitivity, loss) -> Gaussian``, with more noise than the same cost needs without it.
 
     Examples
     --------

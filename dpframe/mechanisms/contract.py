@@ -140,7 +140,7 @@ class Mechanism:
 
     @derived
     def cells(self) -> float:
-        """The number of cells that one unit may sway for the guarantee to hold: 1; infinity is any number."""
+        """The number of cells that one unit may change for the guarantee to hold: 1; infinity is any number."""
         return 1.0
 
     @derived

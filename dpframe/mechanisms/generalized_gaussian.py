@@ -46,7 +46,7 @@ class GeneralizedGaussian(Stepped):
     Parameters
     ----------
     step_sensitivity : float
-        How far one unit moves the one cell that it may sway, in grid steps.
+        How far one unit moves the one cell that it may change, in grid steps.
     step_scale : float
         b in grid steps.
     grid : float
@@ -58,7 +58,7 @@ class GeneralizedGaussian(Stepped):
     -----
     Liu (2018), with the exact privacy curve of a shift in one coordinate (see `generalized_gaussian_scale`). For p
     other than 1 and 2 an l_p norm over several cells does not bound the loss, so `cells` is 1, and a plan refuses
-    this noise wherever one unit can sway more. The totals are integers: rounding is post-processing, as for
+    this noise wherever one unit can change more. The totals are integers: rounding is post-processing, as for
     `Gaussian`.
 
     Examples
@@ -93,7 +93,7 @@ class GeneralizedGaussian(Stepped):
         p : float
             The shape, 1 <= p <= 16.
         sensitivity : float
-            How far one unit can move the one cell that it may sway, in the user's units.
+            How far one unit can move the one cell that it may change, in the user's units.
         epsilon, delta : float or Fraction
             epsilon finite and above 0, 0 < delta < 1; for p = 1 delta may be 0.
         guarantee : {"approximate", "probabilistic"}
@@ -158,7 +158,7 @@ class GeneralizedGaussian(Stepped):
 
     @property
     def mu_squared(self) -> Fraction:
-        """The cost in Gaussian differential privacy, rounded up; no mu is proven but for p = 1 and p = 2."""
+        """The cost in Gaussian differential privacy, rounded up; no mu is proven except for p = 1 and p = 2."""
         if self.p == 2.0:
             return 2 * (Fraction(self.step_sensitivity) / Fraction(self.step_scale)) ** 2  # b = sigma sqrt(2)
         return super().mu_squared  # of p = 1 that of pure noise
@@ -217,8 +217,8 @@ def generalized_gaussian(
     Returns
     -------
     callable
-        ``(sensitivity, loss) -> GeneralizedGaussian``. A plan refuses the noise where one unit can sway more than one
-        cell, and in a ledger with gdp accounting (but for p = 1 and p = 2).
+        ``(sensitivity, loss) -> GeneralizedGaussian``. A plan refuses the noise where one unit can change more than one
+        cell, and in a ledger with gdp accounting (except for p = 1 and p = 2).
 
     Examples
     --------

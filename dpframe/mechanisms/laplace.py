@@ -183,7 +183,7 @@ class TruncatedLaplace(Stepped):
     -----
     Desfontaines, Voss, Gipson and Mandayam, "Differentially private partition selection" (2022), Section 3: the
     (epsilon, delta)-private rule that shows the most keys, written as noise. Between two counts that differ by 1 the
-    ratio of chances is at most exp(1 / t), but for the one end that only one of them reaches: so delta is P(x = k).
+    ratio of chances is at most exp(1 / t), except for the one end that only one of them reaches: so delta is P(x = k).
 
     Examples
     --------
@@ -273,7 +273,7 @@ class TruncatedLaplace(Stepped):
         return curves.both_sides(epsilons, self._of_atoms)
 
     def _of_atoms(self, epsilons: curves.Floats) -> curves.Floats:
-        """Only to the one side of the middle are losses positive: 1 / t each, but for the end, which is lost.
+        """Only to the one side of the middle are losses positive: 1 / t each, except for the end, which is lost.
 
         Of two counts that of any release which is as private: Kairouz, Oh and Viswanath (2015), Theorem 2.
         """

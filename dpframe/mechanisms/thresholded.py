@@ -1,4 +1,4 @@
-"""Noise with a line: counts of groups that nobody declared, of which those are shown that reach the line.
+"""Noise with a line: counts of unknown groups, of which those are shown that reach the line.
 
 The line is the smallest that a key of one unit alone reaches with a chance of delta. A unit that holds t keys, each
 with v(t) steps, shows one of those that nobody else has with the chance 1 - (1 - P(Z >= tau - v(t)))^t, since every key
@@ -100,7 +100,7 @@ class Thresholded(Mechanism):
     Notes
     -----
     With d for `shown` and d1 for the curve of the noise, delta(epsilon) <= d + (1 - d) d1(epsilon) in both directions
-    (``docs/assurance/privacy.md``, "Keys that nobody declared"). What is charged is `charged`, which is not below d.
+    (``docs/assurance/privacy.md``, "Unknown groups"). What is charged is `charged`, which is not below d.
 
     Examples
     --------
@@ -238,7 +238,7 @@ class Thresholded(Mechanism):
 
     @property
     def words(self) -> str:
-        """The line in words."""
+        """The line as text."""
         half, most = self.likely_shown(HALF), self.likely_shown(MOST)
         people = "1 person" if half == 1 else f"{half:,.0f} people"
         return f"a group of {people} is shown half the time, of {most:,.0f} people {MOST:.0%} of the time"

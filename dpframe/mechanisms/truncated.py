@@ -231,7 +231,7 @@ def truncated_generalized_gaussian_scale(
     Notes
     -----
     ``"exact"``: see the module. ``"liu"``: Liu, "Generalized Gaussian Mechanism for Differential Privacy" (2018),
-    equation 7 for one number, b^p = 2 ((R + D)^p - R^p) / epsilon with R = c1 - c0 and sensitivity D. Its 2 pays for
+    equation 7 for one number, b^p = 2 ((R + D)^p - R^p) / epsilon with R = c1 - c0 and sensitivity D. Its 2 covers
     the change of the normalizing constant, which for p of at least 2 in fact helps. ``"exponential"``:
     b^p = 2 D_u / epsilon with the bounds of her Lemma 10 for the sensitivity D_u of the utility (McSherry and Talwar
     2007). For inflated noise the paper gives no scale, and equation 7 is not enough.
@@ -369,7 +369,7 @@ class TruncatedGeneralizedGaussian(Stepped):
     boundary : {"truncated", "inflated"}
         Answers beyond the bounds are drawn again, or fall on the bound.
     cells : float
-        1 where a unit sways one cell; infinity covers any number, with more noise.
+        1 where a unit changes one cell; infinity covers any number, with more noise.
     formula : str
         Which calibration the scale is of; see `truncated_generalized_gaussian_scale`.
 
@@ -442,7 +442,7 @@ class TruncatedGeneralizedGaussian(Stepped):
         boundary, formula
             See `truncated_generalized_gaussian_scale`.
         cells : float
-            1 where a unit sways one cell; infinity for any number of cells.
+            1 where a unit changes one cell; infinity for any number of cells.
         grid : float
             The length of a grid step, in the user's units.
 

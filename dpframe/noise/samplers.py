@@ -18,8 +18,8 @@ Even parts are known by integer: those of blocks narrower than 1 are added up.
 **Draws.** A draw of the law of a table is one of three:
 
 1. A guide of 2**16 cells of probability 2**-16 each gives every integer or block as many cells as fit into its even
-   part. 16 random bits are a cell; if it is given away, they decide all of the integer but for its last binary digits
-   within a block, and these are even: plain random bits.
+   part. 16 random bits are a cell; if it is given away, they decide all of the integer except for its last binary
+   digits within a block, and these are even: plain random bits.
 2. The cells left over stand for what is left of the law: even parts less their cells, rests and tails. One of them is
    chosen by weight: weights are whole numbers, so exactly. An even part ends the draw as above.
 3. The rectangle over a rest gives a random point of its block, which is kept with probability (f * w - A_i) / e_i; a

@@ -1,1 +1,1 @@
-"""A query priced from public facts alone: what will be measured, with what noise, at what cost."""
+"""A query planned from public facts alone: what will be measured, with what noise, at what cost."""

@@ -1,4 +1,4 @@
-"""Accuracy first: within= names the error, and the smallest epsilon that gives it is the price."""
+"""Accuracy first: within= names the error, and the smallest epsilon that gives it is the cost."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The choice of the noise, mechanism="auto": the shape of least variance at this price, from public facts alone.
+"""The choice of the noise, mechanism="auto": the shape of least variance at this cost, from public facts alone.
 
-Then less noise at the same price: one factor for all noises of a call, found by what they cost as a whole.
+Then less noise at the same cost: one factor for all noises of a call, found by what they cost as a whole.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ class Choice:
 
     @property
     def why(self) -> str:
-        """The reason in words."""
+        """The reason as text."""
         others = [(name, variance) for name, variance in self.variances[1:] if name in self.usual]
         if not others:
             return f"{self.name} was chosen: without a delta no other noise is private"
         name, variance = others[0]
         ratio = self.variances[0][1] / variance if variance else 1.0
         return (
-            f"{self.name} was chosen: one unit may sway {self.reach}, and its variance is {pages.number(ratio)} "
+            f"{self.name} was chosen: one unit may change {self.reach}, and its variance is {pages.number(ratio)} "
             f"of that of {name} noise"
         )
 
@@ -64,13 +64,13 @@ class Choice:
 
 
 def laplace_of(sensitivity: Sensitivity, part: Part) -> Laplace:
-    """Pure noise for a part of the price."""
+    """Pure noise for a part of the cost."""
     assert part.epsilon is not None
     return Laplace.of_steps(math.ceil(sensitivity.steps(1)), part.epsilon, sensitivity.grid)
 
 
 def gaussian_of(sensitivity: Sensitivity, part: Part) -> Gaussian:
-    """Gaussian noise for a part of the price."""
+    """Gaussian noise for a part of the cost."""
     assert part.mu is not None
     if sensitivity.contrasts is not None:
         steps = Fraction(sensitivity.steps(2))
@@ -130,7 +130,7 @@ def _typical_variance(noises: Noises) -> float:
 
 
 def reach_in_words(sensitivity: Sensitivity) -> str:
-    """The number of cells that one unit may sway, for `Choice.why`."""
+    """The number of cells that one unit may change, for `Choice.why`."""
     number = sensitivity.groups if sensitivity.weighted else sensitivity.swayed
     return f"{number:,} cell{'' if number == 1 else 's'}{' at full weight' if sensitivity.weighted else ''}"
 
@@ -140,7 +140,7 @@ MOST_STEPS = 40
 
 
 def tightened(noises: Noises, epsilon: Fraction, delta: Fraction) -> Noises:
-    """The same noises, all scales divided by one factor of at least 1: the largest that keeps the price of the whole.
+    """The same noises, all scales divided by one factor of at least 1: the largest that keeps the cost of the whole.
 
     They must keep it by basic composition as they are. Where all are Gaussian, or pure without a delta, the factor has
     a closed form; else it is found by the privacy loss distribution of the whole.

@@ -60,7 +60,7 @@ class Pricing:
 
 @dataclass(frozen=True)
 class Noising:
-    """The unit that is protected, its bounds of contribution, and the noise that protects it."""
+    """The unit that is protected, its contribution bounds, and the noise that protects it."""
 
     mechanism: str | Calibration | None = None
     unit: PrivacyUnit | str | None = None
@@ -154,7 +154,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Call:
-    """A question that is put to a frame, who pays for it, and the words of the caller. No plan depends on the words."""
+    """A question to a frame, the ledger to charge, and the words of the caller. No plan depends on the words."""
 
     frame: Any = field(compare=False)
     question: Question

@@ -157,7 +157,7 @@ def checks_of(query: Query, unit: PrivacyUnit, p: float, boolean: Collection[str
 
 
 def _rules(query: Query, unit: PrivacyUnit, p: float) -> tuple[Rule, ...]:
-    """The bounds of contribution that a question uses, as rules on whole numbers of one unit."""
+    """The contribution bounds that a question uses, as rules on whole numbers of one unit."""
     if unit.column is None:
         return ()
     rows, groups = unit.contribution.max_rows, groups_of(unit, groups_in(query))
@@ -219,7 +219,7 @@ def planned_checks(
     *,
     by_loss: bool,
 ) -> PlannedChecks:
-    """The checks of a question whose answers have these noises, with the noise of their part of the price.
+    """The checks of a question whose answers have these noises, with the noise of their part of the cost.
 
     They are calibrated apart: pure noise where all noise of the call is pure, and Gaussian noise else. `by_loss` says
     that the noises of the call are charged as a sum of pairs (epsilon, delta), and so is this one.

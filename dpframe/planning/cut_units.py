@@ -1,4 +1,4 @@
-"""Shares of units that bounds of contribution cut: read off a noisy grid of contributions, with intervals that hold.
+"""Shares of units that contribution bounds cut: read off a noisy grid of contributions, with intervals that hold.
 
 The grid has a noisy count for each cell of "rows per unit x groups per unit". Bounds weigh a unit with min(1, reach /
 norm of its rows by group). Whether the units of a cell are cut depends on where in the cell they are, and under

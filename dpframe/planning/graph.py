@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from dpframe.denoise.by_name import DENOISERS, needs, takes
 from dpframe.denoise.graphs import edges_of
 from dpframe.errors import InvalidArgument, InvalidType, named, shown
+from dpframe.frames.columns import height_of, names_of, rows_of
 from dpframe.frames.kinds import is_frame
-from dpframe.frames.load import height_of, names_of, rows_of
 from dpframe.queries.counts import length, refuse_many
 from dpframe.queries.keys import Keys, plain_key
 from dpframe.queries.query import Query

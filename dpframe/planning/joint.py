@@ -25,7 +25,7 @@ from dpframe.queries.query import Query
 
 @dataclass(frozen=True, repr=False)
 class JointPlan:
-    """Several plans at one price: what `plan_together` returns.
+    """Several plans at one cost: what `plan_together` returns.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ class JointPlan:
 
     @property
     def question(self) -> str:
-        """The question in words: the ledger's entry."""
+        """The question as text: the ledger's entry."""
         return "; ".join(f"{name}: {plan.query}" for name, plan in self.plans.items())
 
     def _facts(self) -> list[tuple[str, str]]:
@@ -128,9 +128,9 @@ def joint_plan(
     weights: Any = None,
     dropped: Mapping[str, PlannedChecks] = MappingProxyType({}),
 ) -> JointPlan:
-    """Price several calls as one. Each takes its weight of the price, and divides it among its Totals.
+    """Plan several calls as one. Each takes its weight of the cost, and divides it among its Totals.
 
-    Of the plans in `calls` the question and its options count, and not their prices. The checks of those that are
+    Of the plans in `calls` the question and its options count, and not their costs. The checks of those that are
     `dropped` would tell nothing.
     """
     by_noise = {name: plan.asked.noising.mechanism for name, plan in calls.items()}

@@ -1,4 +1,4 @@
-"""Keys that are found, priced: the noise of the numbers of units, the line above which a key is shown, and the rest.
+"""Keys that are found, planned: the noise of the numbers of units, the line above which a key is shown, and the rest.
 
 Everything is fixed before the charge, whatever keys there are: a unit counts in full in so many groups as the call
 says, and never in fewer because fewer are found.
@@ -38,7 +38,7 @@ def priced_with_keys(
     limit: Amount | None,
     weights: Any = None,
 ) -> Priced:
-    """Price a query whose keys are to be found, and whose columns were already checked against the frame's schema."""
+    """Plan a query whose keys are to be found, and whose columns were already checked against the frame's schema."""
     if not is_one_of(mechanism, (None, "laplace", "gaussian")):
         raise InvalidArgument(
             "mechanism must be 'laplace', 'gaussian' or None for keys that are found, whose threshold is known for "
@@ -47,8 +47,8 @@ def priced_with_keys(
     axis, _ = _found(query)
     if not accounting.takes_keys:
         raise MissingArgument(
-            f"keys_delta must be given where a ledger with {accounting.name} accounting is made, for keys to be found: "
-            "a part of its delta is kept for them. Write for instance "
+            f"keys_delta must be given when a ledger with {accounting.name} accounting is created: dpf.discover needs "
+            "a part of its delta. Write for instance "
             "dpf.Ledger(epsilon=2, delta=1e-6, keys_delta=1e-7)."
         )
     pure = is_pure(query, mechanism, price, accounting, limit)
@@ -98,7 +98,7 @@ def _people(
 ) -> Thresholded:
     """The noise of the numbers of units, and the line above which their key is shown.
 
-    Where each unit has one key, and the price is charged as it is, truncated noise shows more keys than any other. A
+    Where each unit has one key, and the cost is charged as it is, truncated noise shows more keys than any other. A
     unit that is added there has a key that nobody else has or one that others have, and not both: `apart`. A unit that
     is replaced may have left the one and joined the other, so there the deltas add up.
     """

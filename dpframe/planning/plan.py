@@ -32,7 +32,7 @@ TYPICAL_SIZES = (100, 1_000, 10_000)  # groups for which a mean's error is shown
 
 @dataclass(frozen=True)
 class Planned:
-    """One Total with its sensitivity, its noise, and which share of the price it takes.
+    """One Total with its sensitivity, its noise, and which share of the cost it takes.
 
     The share is of epsilon for Laplace noise, and of mu^2 for Gaussian noise, whose epsilons do not add up.
     """
@@ -62,7 +62,7 @@ class Plan:
 
     Parameters
     ----------
-    query, unit, price
+    query, unit, cost
         What is asked, who is protected, what was offered.
     accounting, amount
         How losses add up, and what the call takes in that exact quantity.
@@ -78,11 +78,11 @@ class Plan:
     choice : Choice, optional
         With ``mechanism="auto"``: which noise was chosen, and `.why`.
     accuracy : Accuracy, optional
-        With ``within=``: the error that the price was found for.
+        With ``within=``: the error that the cost was found for.
     size : int, optional
         How many values a mean is assumed to have, where the call says it.
     together : tuple of str
-        The names of the plans that are released with it at one price, its own among them.
+        The names of the plans that are released with it at one cost, its own among them.
     checks : PlannedChecks, optional
         What it measures of what the bounds leave out.
     unseen : PlannedChecks, optional
@@ -385,7 +385,7 @@ def _weight_notes(unit: PrivacyUnit, query: Query) -> Sequence[str]:
 
 
 def _bounds_words(unit: PrivacyUnit, query: Query) -> str:
-    """The bounds in words: the rows that count in full, and in how many groups; a choice has them in each option."""
+    """The bounds as text: the rows that count in full, and in how many groups; a choice has them in each option."""
     bounds = unit.contribution
     rows = f"{bounds.max_rows:,} row{'' if bounds.max_rows == 1 else 's'}"
     if one_group(query):
@@ -416,7 +416,7 @@ def _found_notes(query: Query, law: Mechanism) -> list[str]:
     if axis.discovery.largest:
         said.append(f"at most {axis.discovery.largest:,} of them are shown, those of the largest noisy numbers")
     if not any(axis.people in statistic.totals() for _, statistic in query.statistics):
-        said.append("the numbers of units take their part of the price, and are told at no other: ask for n_units too")
+        said.append("the numbers of units are measured in any case: ask for n_units too, at no further cost")
     if axis.discovery.max_keys > 1 and not axis.by_rows:
         said.append(f"of a unit with more than {axis.discovery.max_keys:,} groups a random choice of them counts")
     if law.p == 1 and axis.discovery.max_keys > 1 and not axis.by_rows:

@@ -1,4 +1,4 @@
-"""The same query at several prices, to choose one by its error."""
+"""The same query at several costs, to choose one by its error."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dpframe.queries.statistics.capabilities import choosing
 
 @dataclass(frozen=True, repr=False, eq=False)
 class PlanTable:
-    """The same query at several prices: what a preview without a price returns.
+    """The same query at several costs: what a preview without a cost returns.
 
     Examples
     --------
@@ -37,12 +37,12 @@ class PlanTable:
 
     @cached_property
     def first(self) -> Plan:
-        """The plan at the first price: what all of them have in common can be read from it."""
+        """The plan at the first cost: what all of them have in common can be read from it."""
         return self.prices[0]()
 
     @cached_property
     def plans(self) -> tuple[Plan, ...]:
-        """A plan for each price."""
+        """A plan for each cost."""
         return (self.first, *(price() for price in self.prices[1:]))
 
     def __eq__(self, other: object) -> bool:
@@ -56,7 +56,7 @@ class PlanTable:
 
     @property
     def cost(self) -> tuple[PrivacyLoss, ...]:
-        """The cost of the call at each price."""
+        """The cost of the call at each cost."""
         return tuple(plan.cost for plan in self.plans)
 
     @property
@@ -70,7 +70,7 @@ class PlanTable:
         return {plan.cost.epsilon: plan.error for plan in self.plans}
 
     def to_frame(self, like: str = "polars") -> Any:
-        """One row per price, one column per expected error; with a mean among them, `size` says for how many values."""
+        """One row per cost, one column per expected error; with a mean among them, `size` says for how many values."""
         size = {"size": self.first.assumed_size} if self._has_means else {}
         rows = [
             {"epsilon": plan.cost.epsilon, "delta": plan.cost.delta}

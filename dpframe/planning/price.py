@@ -118,7 +118,7 @@ def best_form(
     pure: bool,
     whole: Fraction = Fraction(1),
 ) -> tuple[Formed, Choice]:
-    """The form with the least typical expected error at this price, from public facts alone; and why."""
+    """The form with the least typical expected error at this cost, from public facts alone; and why."""
     tried = []
     for form in (True, False):
         candidate = query.under(form)
@@ -160,7 +160,7 @@ CALIBRATION_EXAMPLE = (
 
 @dataclass(frozen=True)
 class Priced:
-    """A question at a price: the noise that it gets for it, and what it costs."""
+    """A question at a cost: the noise that it gets for it, and what it costs."""
 
     price: Price
     amount: Amount
@@ -193,7 +193,7 @@ def priced(
     weights: Any = None,
     checks: AskedChecks | None = None,
 ) -> Priced:
-    """Price a query whose columns were already checked against the frame's schema."""
+    """Plan a query whose columns were already checked against the frame's schema."""
     if is_one_of(mechanism, (CHOICE,)) and not by_choice(query):
         usual = {"unit": unit, "price": price, "accounting": accounting, "limit": limit, "weights": weights}
         return _chosen_by_ranks(query, **usual)
@@ -228,7 +228,7 @@ def priced(
 
 
 def _chosen_by_ranks(query: Query, **at: Any) -> Priced:
-    """A quantile by a choice, with what public facts say of it beside noisy running counts at the same price."""
+    """A quantile by a choice, with what public facts say of it next to noisy running counts at the same cost."""
     by_choice = priced(_as_choice(query), mechanism=CHOICE, **at)
     usual = priced(query, mechanism=None, **at)
     (chosen,), (counted,) = (
@@ -286,7 +286,7 @@ def _because(query: Query, why: str) -> Query:
 
 
 def _tightened_where_possible(noises: Noises, offered: Amount) -> Noises:
-    """Calibrated together; without dp-accounting, where only it could tell, each keeps its part of the price."""
+    """Calibrated together; without dp-accounting, where only it could tell, each keeps its part of the cost."""
     try:
         return tightened(noises, *offered)
     except ImportError:
@@ -294,7 +294,7 @@ def _tightened_where_possible(noises: Noises, offered: Amount) -> Noises:
 
 
 def parts_of(query: Query, reach: Sequence[Sensitivity], noises: Noises, shares: Shares) -> tuple[Planned, ...]:
-    """Each Total with its sensitivity, its noise and its share of the price."""
+    """Each Total with its sensitivity, its noise and its share of the cost."""
     each = zip(query.totals, reach, noises, shares, strict=True)
     return tuple(Planned(total, sensitivity, noise, float(share)) for total, sensitivity, noise, share in each)
 
@@ -309,7 +309,7 @@ def noises_of(
     *,
     by_curve: bool = False,
 ) -> tuple[Noises, Choice | None]:
-    """The noise of each Total for its part of the price; and why, where the least variance decided.
+    """The noise of each Total for its part of the cost; and why, where the least variance decided.
 
     `by_curve` says that the call is charged with others by the curves of their noise, whatever the accounting.
     """
@@ -342,7 +342,7 @@ def _selecting(query: Query, sensitivity: Sensitivity, part: Part, *, by_price: 
     """A choice by counts, which all rise when a unit is added and move both ways under replace.
 
     At one epsilon permute-and-flip is never farther from the largest than the exponential mechanism, but only of the
-    latter is the range of losses bounded: where curves are charged it costs less, and for a mu it buys more.
+    latter is the range of losses bounded: where curves are charged it costs less, and for a mu it allows less noise.
     """
     assert part.epsilon is not None
     kind = PermuteAndFlip if by_price else ExponentialMechanism
@@ -430,7 +430,7 @@ def _check_gaussian(query: Query, mechanism: str | Calibration | None, has_delta
 
 
 def _no_delta(price: Price) -> InvalidArgument:
-    """The error of a call that wants Gaussian noise at a price without a delta."""
+    """The error of a call that wants Gaussian noise at a cost without a delta."""
     if price.share is not None:
         return InvalidArgument(
             "share must be a share of a ledger with a delta for Gaussian noise, and this ledger has none. "
@@ -449,14 +449,14 @@ def _is_calibration(mechanism: object) -> bool:
 
 
 def calibrated(mechanism: str | Calibration | None, pure: bool, sensitivity: Sensitivity, part: Part) -> Mechanism:
-    """The noise of one Total for its part of the price."""
+    """The noise of one Total for its part of the cost."""
     if callable(mechanism):
         return _checked(mechanism(sensitivity, part.loss), sensitivity, part)
     return laplace_of(sensitivity, part) if pure else gaussian_of(sensitivity, part)
 
 
 def _checked(mechanism: Mechanism, sensitivity: Sensitivity, part: Part) -> Mechanism:
-    """Refuse a caller's noise that covers less than one unit's reach or costs more than its part of the price."""
+    """Refuse a caller's noise that covers less than one unit's reach or costs more than its part of the cost."""
     if not adds_noise(mechanism):
         raise InvalidType(
             f"mechanism must return a calibrated dpframe mechanism, not {shown(mechanism)}. {CALIBRATION_EXAMPLE}"

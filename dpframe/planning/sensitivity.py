@@ -73,7 +73,7 @@ class Sensitivity:
 
     @property
     def swayed(self) -> int:
-        """The number of cells that one unit may sway: of weighted units all, since a weight below 1 is not 0."""
+        """The number of cells that one unit may change: of weighted units all, since a weight below 1 is not 0."""
         if self.vector is not None:
             return self.cells
         return self.cells if self.weighted else min((2 if self.replace else 1) * self.groups, self.cells)

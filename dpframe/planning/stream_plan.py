@@ -37,7 +37,7 @@ class StreamPlan:
     ----------
     name : str
         Of the stream.
-    query, unit, price
+    query, unit, cost
         What is asked, who is protected, what was offered.
     accounting, amount
         How losses add up, and what the whole stream takes in that exact quantity, once.
@@ -90,7 +90,7 @@ class StreamPlan:
 
     @property
     def words(self) -> str:
-        """The question in words, for the ledger."""
+        """The question as text, for the ledger."""
         statistic, groups = self.query.statistics[0][1], " x ".join(map(str, self.query.keys.axes[1:]))
         by = f" by {groups}" if groups else ""
         return f"stream of {statistic}{by}, {len(self.periods)} periods of {self.time}"
@@ -182,7 +182,7 @@ def planned(
     accounting: Accounting,
     limit: Amount | None,
 ) -> StreamPlan:
-    """Price a stream."""
+    """Plan a stream."""
     pure = is_pure(query, mechanism, price, accounting, limit)
     (total,) = query.of_cells
     periods = query.keys.axes[0].size

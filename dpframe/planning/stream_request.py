@@ -1,4 +1,4 @@
-"""A stream as its caller described it: the question, its price, who is protected and who pays."""
+"""A stream as its caller described it: the question, its cost, who is protected and which ledger is charged."""
 
 from __future__ import annotations
 
@@ -94,6 +94,6 @@ def check_statistic(statistic: object) -> Statistic:
     if not plain or not statistic.adds_up or isinstance(statistic, Labelled):  # type: ignore[attr-defined]  # then it is a Statistic
         raise InvalidArgument(
             f"statistic must be dpf.count(...) or dpf.sum(column, bounds=...) for a stream, not {shown(statistic)}: "
-            "only what adds up over rows has running totals. Of a mean keep two streams, of its sum and of its count."
+            "only what adds up over rows has running totals. For a mean, use two streams: its sum and its count."
         )
     return statistic  # type: ignore[return-value]

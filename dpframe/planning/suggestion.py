@@ -1,4 +1,4 @@
-"""Bounds of contribution read off a noisy grid of contributions: what is left out against what noise adds."""
+"""Contribution bounds read off a noisy grid of contributions: what is left out against what noise adds."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def _candidate(
 
 
 def _problem(best: Mapping[str, Any], cut: CutUnits, reach: float, unit: PrivacyUnit, paid: float) -> str | None:
-    """The objection to the best bounds, in words; None where the noise is no reason for one."""
+    """The objection to the best bounds, as text; None where the noise is no reason for one."""
     low, high, times = best["units_cut_low"], best["units_cut_high"], cut.enough
     if high <= MOST_CUT or times <= 1.0:  # else a cell is too wide to tell, which no price changes
         return None
@@ -145,7 +145,7 @@ def _problem(best: Mapping[str, Any], cut: CutUnits, reach: float, unit: Privacy
 
 
 def would_do(times: float, paid: float) -> str:
-    """The epsilon that is so many times what was paid, as the way out of too much noise."""
+    """The epsilon that is this multiple of what was spent, as the way out of too much noise."""
     return "a much larger epsilon would do" if math.isinf(times) else f"epsilon={times * paid:.2g} would do"
 
 

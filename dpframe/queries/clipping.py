@@ -65,7 +65,7 @@ def check_column(column: object) -> None:
 
 
 def _name_words(column: object) -> str:
-    """The way out for whoever gives something else than a name."""
+    """The way out for anyone who gives something else than a name."""
     if isinstance(column, float):
         return f"Everything but the column is given by its name, as in epsilon={shown(column)}."
     if isinstance(column, (int, tuple)):

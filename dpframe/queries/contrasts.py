@@ -12,7 +12,7 @@ A contrast gets noise of the standard deviation sigma_A times its ||h||. Then on
 whatever cell it is in: sum over k of h_k(x)^2 / ||h_k||^2 is (n - 1) / n for every x. A table M is the sum over A in M
 of H_A^T diag(1 / ||h||^2) (q_A + noise), spread evenly over the other attributes of M: unbiased, and every table adds
 up to every other. The variances sigma_A^2 = sqrt(p_A / c_A) (sum over B of sqrt(p_B c_B)) / mu^2 make the weighted sum
-of the variances of all tables, which is the sum of c_A sigma_A^2, the least at that price (Cauchy and Schwarz). Proofs:
+of the variances of all tables, which is the sum of c_A sigma_A^2, the least at that cost (Cauchy and Schwarz). Proofs:
 ``docs/assurance/privacy.md``.
 """
 
@@ -149,7 +149,7 @@ class ContrastDesign:
 
     @cached_property
     def cost(self) -> Fraction:
-        """The sum of p_A / sigma_A^2 for the variances as they are: 1, but for their last digits. Exact."""
+        """The sum of p_A / sigma_A^2 for the variances as they are: 1, except for their last digits. Exact."""
         return sum((self.weight(part) / Fraction(self.variances[part]) for part in self.parts), Fraction(0))
 
     @cached_property
@@ -161,7 +161,7 @@ class ContrastDesign:
         }
 
     def shares(self) -> dict[Subset, float]:
-        """The share of the price, in mu^2, that the contrasts of each part take."""
+        """The share of the cost, in mu^2, that the contrasts of each part take."""
         return {part: float(self.weight(part)) / self.variances[part] for part in self.parts}
 
     def _inside(self, table: Subset) -> Iterator[tuple[Subset, float]]:

@@ -266,7 +266,7 @@ def _plain_day(value: Any) -> date | None:
 
 
 def check_on_grid(argument: str, day: date, every: str, starts: str = MONDAY) -> None:
-    """Refuse a time at which no step begins; those beside it at which one does are told."""
+    """Refuse a time at which no step begins; those next to it at which one does are told."""
     number = number_of(day, every, starts)
     both = starts_of(np.array([number, number + 1]), every, starts)
     here, following = both.astype("datetime64[m]" if every in MINUTES else "datetime64[D]")

@@ -1,4 +1,4 @@
-"""Keys that nobody can list: which values of a column are groups is found privately, by how many units hold them."""
+"""Unknown groups: which values of a column are groups is found privately, by how many units hold them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ EXAMPLE = "Write for instance keys=dpf.discover(delta=1e-7)."
 
 @dataclass(frozen=True)
 class Discovery:
-    """The way to find groups that nobody can list; made by `dpframe.discover`, whose arguments it holds.
+    """The way to find unknown groups; made by `dpframe.discover`, whose arguments it holds.
 
     Examples
     --------
@@ -54,18 +54,18 @@ class Discovery:
 def discover(
     *, delta: Any = None, max_keys: int = 1_000, at_least: int = 1, known: Iterable[Any] = (), nulls: bool = False
 ) -> Discovery:
-    """Find the groups privately, where nobody can list them: for ``group_by(..., keys=dpf.discover(...))``.
+    """Find the groups privately, if they are unknown: for ``group_by(..., keys=dpf.discover(...))``.
 
     A group is shown where the noisy number of its units reaches a threshold, which a group of a single unit does with a
     chance of at most `delta`. That noisy number is the answer of ``dpf.n_units()``, or of ``dpf.count()`` if a ledger
-    protects each row, at no further price.
+    protects each row, at no further cost.
 
     Parameters
     ----------
     delta : float
-        The chance that a group which only one unit has is shown, 0 < delta < 1; charged besides the call's own price.
-        Take it far below one over the number of units. A ledger with ``gdp`` or ``rdp`` accounting needs a reserve for
-        it: ``dpf.Ledger(epsilon=2, delta=1e-6, keys_delta=1e-7)``.
+        The chance that a group which only one unit has is shown, 0 < delta < 1; charged in addition to the call's own
+        cost. Take it far below one over the number of units. A ledger with ``gdp`` or ``rdp`` accounting needs a
+        reserve for it: ``dpf.Ledger(epsilon=2, delta=1e-6, keys_delta=1e-7)``.
     max_keys : int
         In how many groups a unit counts at most. Of more a random choice counts, made anew in each release. A large one
         costs little: the threshold grows with the root of its logarithm.

@@ -1,4 +1,4 @@
-"""A whole question: statistics over public cells, priced and released as one; and what follows from its parts.
+"""A whole question: statistics over public cells, planned and released as one; and what follows from its parts.
 
 Subtotals are levels: the declared cells, their sums by fewer columns, and the total of all.
 """
@@ -275,7 +275,7 @@ class Query:
 
     @cached_property
     def words(self) -> str:
-        """The question in words, which are printed and logged, and kept in ledgers."""
+        """The words of the question, which are printed and logged, and kept in ledgers."""
         if self.keys.counted == "units":
             return harmless(f"contributions(){self.keys}")
         for choice in choices_of(self):
@@ -361,7 +361,7 @@ def _check_subtotals(query: Query, option: Option) -> None:
 
 
 def _check_labelled(query: Query) -> None:
-    """Refuse other statistics beside one that has several rows for each group."""
+    """Refuse other statistics together with one that has several rows for each group."""
     for name, statistic in query.statistics:
         if not isinstance(statistic, Labelled):
             continue

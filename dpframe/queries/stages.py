@@ -101,7 +101,7 @@ class Buckets:
 def over_a_line(wanted: float, rows: float) -> tuple[float, int]:
     """The number of buckets of a line, and of levels over them.
 
-    `wanted` is how many would be worth their noise if each were measured at the whole price. On h levels the noise of
+    `wanted` is how many would be worth their noise if each were measured at the whole cost. On h levels the noise of
     each has h^2 times the variance, so fewer are. Where few rows are seen (`rows`, in deviations of the noise), less is
     open than the looks before say, and fewer buckets do.
 

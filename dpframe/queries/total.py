@@ -183,7 +183,7 @@ class Total(metaclass=Kinds):
         raise NotImplementedError
 
     def describe(self) -> str:
-        """The Total in words: what a plan and the provenance call it."""
+        """The Total as text: what a plan and the provenance call it."""
         raise NotImplementedError
 
 
@@ -243,7 +243,7 @@ class RowsTotal(OfRows):
         return Norm(2.0**-WEIGHT_BITS, (0, 2**WEIGHT_BITS)) if weighted else Norm(1.0)
 
     def describe(self) -> str:
-        """The Total in words: what a plan and the provenance call it."""
+        """The Total as text: what a plan and the provenance call it."""
         return _counted("rows", "present values of", self.column) + self._over()
 
 
@@ -277,7 +277,7 @@ class SumTotal(OfRows):
         return Norm(step_length(self.bounds), (min(lower, 0), max(upper, 0)))
 
     def describe(self) -> str:
-        """The Total in words: what a plan and the provenance call it."""
+        """The Total as text: what a plan and the provenance call it."""
         return f"{'centred ' if self.centred else ''}sum of {self.column}{self._over()}"
 
 
@@ -304,7 +304,7 @@ class FunctionTotal(OfRows):
         return Norm(self.row.grid, (min(lower, 0), max(upper, 0)))
 
     def describe(self) -> str:
-        """The Total in words: what a plan and the provenance call it."""
+        """The Total as text: what a plan and the provenance call it."""
         return self.row.words + self._over()
 
 
@@ -333,7 +333,7 @@ class Vector(Protocol):
 
     @property
     def words(self) -> str:
-        """The measured numbers in words, for plans and records."""
+        """The measured numbers as text, for plans and records."""
 
     @property
     def signed(self) -> bool:
@@ -394,7 +394,7 @@ class VectorTotal(Total):
         return self.vector.decided(measured, noise)
 
     def describe(self) -> str:
-        """The Total in words: what a plan and the provenance call it."""
+        """The Total as text: what a plan and the provenance call it."""
         return self.vector.words
 
 
@@ -441,7 +441,7 @@ class UnitsTotal(Total):
         return np.where(np.isnan(steps), 0.0, steps).astype(np.int64)[:, None]
 
     def describe(self) -> str:
-        """The Total in words: what a plan and the provenance call it."""
+        """The Total as text: what a plan and the provenance call it."""
         if self.values:
             return f"sum of {self.column} of each unit"
         return _counted("units", "units with a value of", self.column)
@@ -469,7 +469,7 @@ class DistinctTotal(Total):
         return Present(self.column).steps(columns[self.column]).astype(np.int64)[:, None]
 
     def describe(self) -> str:
-        """The Total in words: what a plan and the provenance call it."""
+        """The Total as text: what a plan and the provenance call it."""
         return f"distinct values of {self.column}" + (f", {self.most} of each unit" if self.per_unit else "")
 
 

@@ -1,8 +1,8 @@
-"""Noisy running counts by a tree without its root: for pure noise, whose price is the number of levels.
+"""Noisy running counts by a tree without its root: for pure noise, whose cost is the number of levels.
 
 Level l of the tree counts the rows in blocks of b**l neighboring bins, for l = 0, ..., h - 1: one row is in h blocks,
 one of each level. Least squares over all blocks give the running counts (Hay, Rastogi, Miklau and Suciu, VLDB 2010).
-The root, which would count all rows, is left out: that saves a level, and a level is what each row pays for.
+The root, which would count all rows, is left out: that saves a level, and each row is charged for each level.
 """
 
 from __future__ import annotations

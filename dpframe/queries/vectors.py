@@ -161,7 +161,7 @@ class InnerCounts(AsItIs):
     design : PrefixSums, Tree, Grid, Whole, Scales or Later
         What is measured of the counts.
     called : str
-        The measured numbers in words.
+        The measured numbers as text.
     before : tuple of Total
         The looks before this one, where their noisy numbers decide what the design measures.
     """
@@ -190,7 +190,7 @@ class InnerCounts(AsItIs):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that it reads, beside those of the keys."""
+        """The columns that it reads, in addition to those of the keys."""
         return () if self.column is None else (self.column,)
 
     def measured(self, counts: Integers) -> Integers:
@@ -211,7 +211,7 @@ class InnerCounts(AsItIs):
 
     @property
     def words(self) -> str:
-        """The measured numbers in words, for plans and records."""
+        """The measured numbers as text, for plans and records."""
         of = "" if self.column is None else f" of {self.column}"
         return f"{self.called}{of} over {self.design.size:,} bins"
 
@@ -377,7 +377,7 @@ class TableContrasts(AsItIs):
 
     @property
     def words(self) -> str:
-        """The measured numbers in words, for plans and records."""
+        """The measured numbers as text, for plans and records."""
         return f"{self.width:,} contrasts of {len(self.design.tables):,} tables"
 
     def grid(self, weighted: bool) -> float:

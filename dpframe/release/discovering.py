@@ -1,4 +1,4 @@
-"""Keys that are found: the second half of a release whose groups nobody declared.
+"""Keys that are found: the second half of a release whose groups are unknown.
 
 The numbers of units by key get their noise first. The keys that reach the line are then public, with these numbers;
 what else is asked is asked of them, as of declared ones, in weights and noise that were fixed before the charge.

@@ -1,10 +1,10 @@
-"""The public facts of a call, as text: what tells whether two calls ask the same, whoever asks and with which frame.
+"""The public facts of a call, as text: they tell whether two calls ask the same, no matter who asks of which frame.
 
 This is version 1, and it is frozen: which facts there are, under which names, and how each is written down. What is
 dpframe's own is listed here one by one, and nothing is taken from the names of classes and fields, nor from words that
-people read. Whoever renames one changes the right side of its line, and stored answers are known as before. A new class
-that a call may be made of gets a line of its own. What is a caller's own, a statistic or a noise, is described by its
-class and its fields. Facts that have a default are written where they differ from it.
+people read. Anyone who renames one changes the right side of its line, and stored answers are known as before. A new
+class that a call may be made of gets a line of its own. What is a caller's own, a statistic or a noise, is described by
+its class and its fields. Facts that have a default are written where they differ from it.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Form:
     defaults: Mapping[str, Any]
 
     def of(self, value: Any) -> Written:
-        """The facts of a value, but for those at their defaults."""
+        """The facts of a value, except for those at their defaults."""
         return Written(self.kind, _said(self.facts(value), self.defaults))
 
 
@@ -246,7 +246,7 @@ FORMS: Mapping[type[Any], Form] = {
 def facts_of(plan: Plan, unit: PrivacyUnit) -> dict[str, str]:
     """A hash for each part of the question and each option that shapes the law of the answer.
 
-    What does not shape it is left out, and so is what is the ledger's own. Bounds of contribution are told where they
+    What does not shape it is left out, and so is what is the ledger's own. Contribution bounds are told where they
     are not those of `unit`, the ledger's own: dpframe 0.1 had no others. Some names are those of 0.1.
     """
     question = plan.asked
@@ -295,7 +295,7 @@ def _resolved(typed: keys.Keys, checked: keys.Keys) -> keys.Keys:
 
 
 def _said(facts: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """Facts but for those at their defaults: one of a later version then says nothing of an earlier call."""
+    """Facts except for those at their defaults: one of a later version then says nothing of an earlier call."""
     return {name: fact for name, fact in facts.items() if not _is_default(fact, defaults.get(name, MISSING))}
 
 

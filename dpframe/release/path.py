@@ -199,8 +199,8 @@ def _try_denoisers(plan: Plan) -> None:
         except ReleaseFailed as error:
             cause = error.__cause__
             raise InvalidArgument(
-                "denoise must be a function that can be called with noisy values and their noise, and on the values "
-                f"1, 2, 3, ... it raises {said(cause) if cause else 'an error'}. Nothing was charged. Mend it."
+                "denoise must be a function of noisy values and their noise, but on the values "
+                f"1, 2, 3, ... it raises {said(cause) if cause else 'an error'}. Nothing was charged. Fix the function."
             ) from cause
 
 
@@ -238,7 +238,7 @@ def release(call: Call) -> Any:
 
 
 def preview(call: Call) -> Plan | PlanTable:
-    """Price a call. Reads no row, spends nothing."""
+    """Plan a call. Reads no row, spends nothing."""
     ledger = ambient.ledger_for(call.ledger)
     several = _several(call.question.pricing)
     if several is None:
@@ -255,7 +255,7 @@ def preview(call: Call) -> Plan | PlanTable:
 
 
 def _several(pricing: Pricing) -> list[Pricing] | None:
-    """The prices of a preview that names several or none; None where it names one."""
+    """The costs of a preview that names several or none; None where it names one."""
     if isinstance(pricing.within, (list, tuple)):
         return [replace(pricing, within=within) for within in pricing.within]
     priced = pricing.share is not None or pricing.within is not None

@@ -108,7 +108,7 @@ def _unit_of(query: Query, noising: Noising, ledger: Ledger | None) -> PrivacyUn
 
 
 def _check_bounds(query: Query, unit: PrivacyUnit) -> None:
-    """Refuse a question that has no bounds of contribution, and needs some."""
+    """Refuse a question that has no contribution bounds, and needs some."""
     if unit.column is not None and not unit.is_bounded and not uses_rows(query):
         raise MissingArgument(
             f"max_groups must be given, because the ledger protects each {unit.column}. "
@@ -141,7 +141,7 @@ def _priced_within(query: Query, pricing: Pricing, priced_at: Callable[[Price], 
         target = targets[name]
         if target == 0.0 or (target < step / 2 and left[name] == 0.0):
             raise InvalidArgument(
-                f"within must be larger than {target:g} for {name}, whose answer would be exact in 95 of 100 cases: "
-                "that protects nobody. Write an error that you can live with, such as within=10."
+                f"within must be larger than {target:g} for {name}, whose result would be exact in 95 of 100 cases. "
+                "Write a larger target error, such as within=10."
             )
     return priced_query, accuracy

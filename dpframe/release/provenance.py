@@ -46,7 +46,7 @@ class Prepared:
 
     @cached_property
     def record(self) -> bytes:
-        """The record but for what a call, the released frame and the noise at work say of themselves."""
+        """The record except for what a call, the released frame and the noise at work say of themselves."""
         return pickle.dumps(facts_of_plan(self.plan))
 
     @cached_property
@@ -99,7 +99,7 @@ def promise(prepared: Prepared, label: str | None, *, stamp: str | None) -> str:
 
 
 def _of_call(prepared: Prepared, label: str | None, *, stamp: str | None) -> dict[str, Any]:
-    """The record of a call but for what only the released frame tells: a copy that is the caller's."""
+    """The record of a call except for what only the released frame tells: a copy that is the caller's."""
     facts: dict[str, Any] = pickle.loads(prepared.record)
     facts["label"] = label
     if stamp is not None:
@@ -108,7 +108,7 @@ def _of_call(prepared: Prepared, label: str | None, *, stamp: str | None) -> dic
 
 
 def facts_of_plan(plan: Plan) -> dict[str, Any]:
-    """The record but for what a call, the released frame and the noise at work say of themselves."""
+    """The record except for what a call, the released frame and the noise at work say of themselves."""
     facts: dict[str, Any] = {
         "schema": SCHEMA,
         "dpframe": VERSION,
@@ -338,7 +338,7 @@ def _noise_of_rows(
     if not foreign.is_one_total(statistic) and "deviations" not in statistic:
         return None
     sizes = [level["rows"] for level in facts.get("levels") or [{"rows": len(places)}]]
-    each = statistic.get("sums", {}).get("bin", 1.0)  # of bins that are there to be added up: the largest
+    each = statistic.get("sums", {}).get("bin", 1.0)  # of bins for range queries: the largest
     deviations = np.empty(len(places))
     spread = [each * (_deviation(statistic, noise, level) or 0.0) for level, noise in enumerate(noises)]
     deviations[places] = np.repeat(spread, sizes)

@@ -169,7 +169,7 @@ def _rehearse(
 def _known(
     column: str, method: Method, unit: PrivacyUnit, label: str | None, cost: Any, accounting: str, most: int
 ) -> dict[str, Any]:
-    """The record but for what only the reports tell."""
+    """The record except for what only the reports tell."""
     facts: dict[str, Any] = {
         "schema": SCHEMA,
         "dpframe": VERSION,

@@ -86,7 +86,7 @@ def noisy_of(plan: Plan, exact: Totals) -> dict[Total, Measured]:
     """The noisy numbers of each Total, one after the other: those before may decide what the next one measures.
 
     What they decide reads noisy numbers alone, and the sensitivity that the noise was made for holds for whatever it
-    is: so the price is that of looks that are all fixed before (``docs/assurance/privacy.md``, "Three looks").
+    is: so the cost is that of looks that are all fixed before (``docs/assurance/privacy.md``, "Three looks").
     """
     measured: dict[Total, Measured] = {}
     for part in plan.parts:
@@ -165,7 +165,7 @@ def rounded_release(
     """The frame rounded, its rows in their order; `facts` are its record with all of its statistics."""
     if any(map(foreign.is_for_sums, facts["measures"].values())):
         raise InvalidArgument(
-            "round must not be asked of bins that are there to be added up (ranges=True): each would move, and their "
+            "round must not be used on bins for range queries (ranges=True): each would move, and their "
             "sums by more. Add them up first, or ask .dp.table() for a rounded table."
         )
     steps: dict[str, float] = {}

@@ -1,7 +1,7 @@
 """The path of a stream: check the schema, charge once, measure a period, write that it is drawn, draw it, store it.
 
-Nothing that was drawn is shown before it is stored, and what was stored is shown to whoever asks again. What can fail
-is done before the intent is written: the schema is checked, the whole call is tried on no rows, the rows are read.
+Nothing that was drawn is shown before it is stored, and what was stored is shown to anyone who asks again. What can
+fail is done before the intent is written: the schema is checked, the whole call is tried on no rows, the rows are read.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ log = logging.getLogger("dpframe")
 
 
 def previewed(request: StreamRequest, frame: Any = None) -> StreamPlan:
-    """Price a stream. Reads no row, spends nothing; with a frame its schema is checked."""
+    """Plan a stream. Reads no row, spends nothing; with a frame its schema is checked."""
     plan = _planned(request, ambient.ledger_for(request.ledger))
     if frame is not None:
         _check_frame(plan, frame)
@@ -153,14 +153,14 @@ def _check_turn(plan: StreamPlan, state: StreamState | None, number: int, *, wai
     if state is not None and state.is_closed and number > state_drawn:
         raise LedgerError(
             f"the stream {shown(plan.name)} was begun before this ledger was recovered from an older copy, and nobody "
-            "knows which of its periods were drawn since: no other is drawn. Begin a stream of another name."
+            "knows which of its periods were drawn since. Begin a stream under another name."
         )
     if number < following and not (waits and number == state_drawn):
         raise ReleaseFailed(_lost(plan, number))
 
 
 def _named(plan: StreamPlan, number: int) -> str:
-    """A period in words; of dates as they are typed."""
+    """A period as text; of dates as they are typed."""
     label = plan.periods[number - 1]
     return shown(label) if isinstance(label, (str, int, float)) else str(label)
 

@@ -2,7 +2,7 @@
 
 The identity of a stream in its ledger is a hash for each fact that may not change while it goes on. This is version 1,
 and it is frozen: which facts there are, under which names, and how each is written down. Nothing is taken from the
-classes that hold them now, nor from words that people read. Whoever renames a class, adds a field or finds a better
+classes that hold them now, nor from words that people read. Anyone who renames a class, adds a field or finds a better
 note changes no identity, and a stream that an earlier dpframe began goes on. Facts that have a default are written
 where they differ from it. A version 2 would be another function, and its entries would say so.
 """
@@ -141,7 +141,7 @@ def entry_of(plan: StreamPlan) -> Entry:
 
 
 def known_facts(plan: StreamPlan) -> dict[str, Any]:
-    """The record but for what only a period tells."""
+    """The record except for what only a period tells."""
     statistic = told(plan.query.statistics[0][1].facts())
     assert statistic is not None
     measure = {**statistic, "statistics": [0], "one_total": False, "denoise": None}

@@ -1,4 +1,4 @@
-"""Several plans released at one price: calibrated together, charged once, and only then looked at."""
+"""Several plans released at one cost: calibrated together, charged once, and only then looked at."""
 
 from __future__ import annotations
 
@@ -84,20 +84,20 @@ def release_together(
     ledger: Ledger | None = None,
     label: str | None = None,
 ) -> dict[str, Any]:
-    """Release several plans at one price: the whole costs exactly that, with less noise than the price divided up.
+    """Release several plans at one cost: the whole costs exactly that, with less noise than the cost divided up.
 
     Parameters
     ----------
     plans : dict of Plan
-        Made by ``.dp.preview``, by the name of the result. Prices of the previews play no part; their other options
-        are kept, bounds of contribution among them. They may be of different frames, and must protect the same unit.
+        Made by ``.dp.preview``, by the name of the result. Costs of the previews play no part; their other options
+        are kept, contribution bounds among them. They may be of different frames, and must protect the same unit.
     epsilon, delta, share : float, optional
-        The price of the whole, as in every call.
+        The cost of the whole, as in every call.
     weights : dict, optional
-        Of names: how much of the price each result takes, in epsilon (pure noise) or mu^2 (Gaussian); a name that is
+        By name: how much of the cost each result takes, in epsilon (pure noise) or mu^2 (Gaussian); a name that is
         left out weighs 1. A result of weight 4 among others of 1 has half their Gaussian noise.
     ledger : Ledger, optional
-        Who pays; by default the ``with`` around the call.
+        The ledger to charge; by default the ``with`` around the call.
     label : str, optional
         A name for the ledger's one entry.
 
@@ -192,7 +192,7 @@ def _planned(plans: Any, price: Price, weights: Any, ledger: Ledger | None) -> J
 
 
 def _checked(plans: Any) -> dict[str, Plan]:
-    """The plans by name; of a table of prices any one, since they differ in the price alone."""
+    """The plans by name; of a table of costs any one, since they differ in the cost alone."""
     if not isinstance(plans, Mapping):
         raise InvalidType(f"plans must be a dict of plans by name, not {shown(plans)}. {EXAMPLE}")
     if not plans:
@@ -230,7 +230,7 @@ def _call(plan: Plan) -> Call:
 
 
 def _check_units(plans: Mapping[str, Plan], ledger: Ledger | None) -> None:
-    """One price protects one unit; the bounds of contribution are each plan's own."""
+    """One cost protects one unit; the contribution bounds are each plan's own."""
     first, *others = plans.items()
     for name, plan in others:
         if plan.unit.who != first[1].unit.who:
@@ -245,7 +245,7 @@ def _check_units(plans: Mapping[str, Plan], ledger: Ledger | None) -> None:
 def foreseen(plans: Mapping[str, Plan], ledger: Ledger) -> Foresight:
     """Try each plan on no rows, and all of them on the ledger; nothing is charged and no row is read.
 
-    BudgetExceeded names the first plan that does not fit beside those before it.
+    BudgetExceeded names the first plan that does not fit after those before it.
     """
     return ledger.foresee({name: _entry(plan, ledger) for name, plan in plans.items()})
 

@@ -1,1 +1,1 @@
-"""Reports of files: released results, and the ledger that paid for them, as one HTML file."""
+"""Reports of files: released results, and the ledger that was charged, as one HTML file."""

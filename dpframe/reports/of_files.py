@@ -23,7 +23,7 @@ def write_report(
     title: str | None = None,
     charts: bool = True,
 ) -> None:
-    """Write one HTML file of released results, and of the ledger that paid for them.
+    """Write one HTML file of released results, and of the ledger that was charged.
 
     Parameters
     ----------

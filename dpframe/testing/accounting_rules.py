@@ -41,8 +41,8 @@ def check_accounting(accounting: Accounting) -> None:
     ------
     ContractBroken
         If amounts are no tuples of Fractions of one length; if releases that fit a limit cost more than it says, or a
-        reading says less than they cost; if a share of the limit takes more than that share, parts of a price more
-        than the price, or what remains cannot be asked for.
+        reading says less than they cost; if a share of the limit takes more than that share, parts of a cost more
+        than the cost, or what remains cannot be asked for.
 
     Notes
     -----
@@ -50,7 +50,7 @@ def check_accounting(accounting: Accounting) -> None:
     Laplace noise of sensitivity 1 is that), both in one call, and the declared curves `PureLoss`, as randomized
     response of its epsilon, and `BoundedRange`, as randomized response of half of it. Their loss together is known
     exactly: k Gaussians of mu are one of mu sqrt(k), the losses of k coins are binomial, and a mixture is the sum over
-    these. An accounting that undercharges by a few percent shows. That it holds for every mechanism, and for prices
+    these. An accounting that undercharges by a few percent shows. That it holds for every mechanism, and for costs
     chosen after earlier answers, is for its author to prove.
 
     Examples
@@ -122,7 +122,7 @@ class _Calls:
     amount: Amount
 
     def delta(self, count: int, epsilon: float) -> float:
-        """The exact delta of so many of them together."""
+        """The exact delta of this number of them together."""
         gaussians = [noise for noise in self.noises if isinstance(noise, Gaussian)]
         coins = [_coin(noise) for noise in self.noises if not isinstance(noise, Gaussian)]
         mu = math.sqrt(count * sum(float(noise.mu_squared) for noise in gaussians))
@@ -169,7 +169,7 @@ def _of_gaussian(mu: float, epsilons: Any) -> Any:
 
 
 def _calls(ledger: _Ledger) -> Iterator[_Calls]:
-    """Calls of several prices: Gaussian and pure noise at a typed epsilon, and where noise is charged both in one."""
+    """Calls of several costs: Gaussian and pure noise at a typed epsilon, and where noise is charged both in one."""
     accounting = ledger.accounting
     for pieces in PIECES:
         delta = None if accounting.has_own_delta else ledger.delta / pieces
@@ -186,7 +186,7 @@ def _calls(ledger: _Ledger) -> Iterator[_Calls]:
 
 
 def _priced(ledger: _Ledger, price: Price, *, pure: bool, shares: tuple[Fraction, ...] = WHOLE) -> _Calls:
-    """A call at this price: the noise that a plan would take, and what it is charged."""
+    """A call at this cost: the noise that a plan would take, and what it is charged."""
     parts = ledger.accounting.parts(price, ledger.limit, shares, pure=pure)
     require(len(parts) == len(shares), "parts", f"parts must return one part for each of {len(shares)} shares.")
     noises: list[Mechanism] = []

@@ -27,9 +27,9 @@ def check_denoiser(denoise: str | Callable[..., Any]) -> None:
     Parameters
     ----------
     denoise : callable or str
-        A function, or the name of one of dpframe's. Beside values and their noise it is told those facts that its
-        signature names: ``nonnegative`` (bool), ``order`` (True, or the axes along which neighbors may be alike) and
-        ``graph`` (pairs of positions).
+        A function, or the name of one of dpframe's. In addition to values and their noise it is told those facts that
+        its signature names: ``nonnegative`` (bool), ``order`` (True, or the axes along which neighbors may be alike)
+        and ``graph`` (pairs of positions).
 
     Raises
     ------

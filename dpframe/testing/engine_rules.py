@@ -15,7 +15,7 @@ def check_engine(make: Callable[[Any], Any], *, tables: int = 3, seed: int = 0, 
     Tried are counts, presences, sums, means, histograms, grids, groups and contributions, where each row is protected
     and where units are, in the norms of all noises; on values that are hard for engines: NaN, null, infinities, both
     zeros, subnormals, ties of the grid, every edge and its neighbors, integers that no float holds, dates, decimals,
-    missing units and keys that nobody declared; on tables without rows and with one.
+    missing units and undeclared keys; on tables without rows and with one.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ def check_engine(make: Callable[[Any], Any], *, tables: int = 3, seed: int = 0, 
     seed : int
         Of these tables.
     every : int
-        Each table is asked one in so many of the questions, the next table the next ones: many tables in little
+        Each table is asked one in a number of the questions, the next table the next ones: many tables in little
         time. A prime above 3 brings each question together with each unit.
 
     Raises

@@ -204,7 +204,7 @@ def _check_charges(mechanism: Mechanism, points: Floats) -> None:
 
 
 def _charge(read: Any, member: str) -> Fraction | None:
-    """A charge, or None where it is refused in words."""
+    """A charge, or None where it is refused with a message."""
     try:
         charge = read()
     except InvalidArgument:

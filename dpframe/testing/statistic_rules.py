@@ -75,7 +75,7 @@ def check_statistic(statistic: Statistic) -> None:
         If it cannot be written down; if its Totals change from call to call, or one unit moves them farther than their
         sensitivity; if its answer has another shape than the cells, is not finite, changes what it is given, or its 95%
         intervals cover the truth of groups of 1, 30 or 2,000 values less often; if subtotals are promised that are not
-        the sums of their parts; if a `RowFunction` gives a row other integers when other rows are beside it, or an
+        the sums of their parts; if a `RowFunction` gives a row other integers when other rows are next to it, or an
         engine adds up others than it gives.
 
     Notes
@@ -299,7 +299,7 @@ def _unbounded(statistic: Statistic) -> bool:
 
 
 def _law(total: Total, laplace: bool) -> Mechanism:
-    """Noise of a call at epsilon 1, for one row that sways one cell."""
+    """Noise of a call at epsilon 1, for one row that changes one cell."""
     reach = sensitivity.of(total, PrivacyUnit(), 1)
     if laplace:
         return Laplace.calibrate(sensitivity=reach.norm(1), epsilon=1.0, grid=reach.grid)

@@ -85,7 +85,7 @@ def test_numbers_of_rows_and_of_groups_are_whole():
 
 def test_each_kind_of_interval_is_told_where_there_is_one():
     ask = pl.DataFrame({"age": [31, 45]}).dp.agg
-    ledger, ends, halves = dpf.Ledger(epsilon=9), "from and to are the ends", "± is the 95% interval"
+    ledger, ends, halves = dpf.Ledger(epsilon=9), "from, to: 95% interval", "±: margin of error (95%)"
     middle, count = dpf.median("age", bounds=(0, 99)), dpf.count()
     for statistics, said in (([middle], (True, False)), ([count], (False, True)), ([middle, count], (True, True))):
         text = ask(*statistics, epsilon=1, ledger=ledger).dp.table("markdown")

@@ -74,8 +74,8 @@ def test_errors_of_each_level(engine):
 
 SAID = {
     "james-stein": "denoised, so biased, and how far is not estimated: count",
-    "auto": "not denoised but shown as 0 where below 0, so small values lean upward: count",
-    "nonnegative": "not denoised but shown as 0 where below 0, so small values lean upward: count",
+    "auto": "not denoised; negative values shown as 0, so small values lean upward: count",
+    "nonnegative": "not denoised; negative values shown as 0, so small values lean upward: count",
     None: "",
 }
 

@@ -16,8 +16,8 @@ from weekly_jobs import TEXT, check_folders_on, check_job_on, job, lay_out, run
 
 import dpframe as dpf
 from dpframe.frames import scans
-from dpframe.jobs import job_file, running, whole_files
-from dpframe.jobs.planning_jobs import planned
+from dpframe.jobs import job_file, output_formats, running
+from dpframe.jobs.running import planned
 from dpframe.ledger import seen
 from dpframe.ledger.sql import is_there
 from dpframe.release import measuring
@@ -217,7 +217,7 @@ def test_153_a_ledger_that_was_put_back_is_held_against_the_audit_trail(folder):
         trail.write("torn {\nnull\n")
     newest = put_back(folder)
     put_back(folder, kept)
-    with pytest.raises(dpf.LedgerError, match=r"does not hold entry 7, of which the audit trail audit\.jsonl tells"):
+    with pytest.raises(dpf.LedgerError, match=r"does not hold entry 7 of the audit trail audit\.jsonl"):
         running.run(job(folder, "w3"))
     assert charges(folder) == 2
     put_back(folder, newest)
@@ -240,7 +240,7 @@ def test_173_a_line_that_does_not_go_in_whole_is_told(folder, monkeypatch):
     write = os.write
     monkeypatch.setattr(os, "write", lambda number, line: write(number, line[:20]))
     with pytest.raises(dpf.errors.OutputFailed, match=r"audit trail audit\.jsonl cannot be written"):
-        whole_files.append_line(folder / "audit.jsonl", b"x" * 60)
+        output_formats.append_line(folder / "audit.jsonl", b"x" * 60)
 
 
 def test_153_lines_of_another_job_or_ledger_are_not_held(folder):
@@ -317,7 +317,7 @@ def test_what_is_not_installed_is_told_before_the_first_charge(folder, monkeypat
 
 
 def test_a_job_without_its_ledger_is_refused_before_anything_is_read(folder, monkeypatch):
-    monkeypatch.setattr("dpframe.jobs.planning_jobs.opened", lambda job: pytest.fail("the table was opened"))
+    monkeypatch.setattr("dpframe.jobs.running.opened", lambda job: pytest.fail("the table was opened"))
     with pytest.raises(dpf.LedgerError, match=r"no ledger is at .*clinic.ledger.*Nothing was read") as refused:
         running.run(job(folder))
     assert f"dpframe ledger create {folder / 'release.toml'} --set WEEK=w1" in str(refused.value)
@@ -355,7 +355,7 @@ def test_a_ledger_is_made_once_and_the_trail_says_so(folder):
     assert charges(folder) == 2
     assert len(lines(folder)) == 1
     (folder / "clinic.ledger").unlink()  # its head knows what was spent
-    with pytest.raises(dpf.LedgerError, match="is gone, but its head beside it says"):
+    with pytest.raises(dpf.LedgerError, match="is gone, but its head next to it says"):
         running.create(job(folder, text=TEXT))
 
 
@@ -620,7 +620,7 @@ def test_sql_that_only_reads_is_run(folder, monkeypatch):
 
 KILLING = """
 import os, signal, sys, types
-from dpframe.jobs import job_file, running, whole_files
+from dpframe.jobs import job_file, output_formats, running
 import dpframe.release.path as path
 def killed(*arguments, **named):
     os.kill(os.getpid(), signal.SIGKILL)
@@ -630,7 +630,7 @@ if point == "before rows are read":
 elif point == "before an output":
     running._write = killed
 else:
-    whole_files.heads = types.SimpleNamespace(**{**vars(whole_files.heads), "put_in_place": killed})
+    output_formats.heads = types.SimpleNamespace(**{**vars(output_formats.heads), "put_in_place": killed})
 running.run(job_file.read(sys.argv[1], ["WEEK=w1"], {}))
 """
 

@@ -188,7 +188,7 @@ def test_whoever_was_passed_by_shows_nothing(path, monkeypatch):
         keep(ledger, entry, period, content)
 
     monkeypatch.setattr(streams, "keep", overtaken)
-    with pytest.raises(dpf.ReleaseFailed, match="carried on without it"):
+    with pytest.raises(dpf.ReleaseFailed, match="went on without it"):
         stream.release(STAYS, 1)
     assert stream.to_frame()["week"].to_list() == [2, 2]
 

@@ -342,7 +342,7 @@ def test_spark_has_the_zone_of_its_session(spark):
         found = counted(frame, AUTUMN)
         assert (len(found), set(found["count"])) == (25, {2.0})
         days = counted(frame, dpf.dates("2025-10-26", "2025-10-26", every="1d"))
-        assert (days["at"].to_list(), days["count"].to_list()) == ([date(2025, 10, 26)], [50.0])
+        assert ([str(day)[:10] for day in days["at"]], list(days["count"])) == (["2025-10-26"], [50.0])
         spark.conf.set("spark.sql.session.timeZone", "UTC")
         assert len(counted(frame, AUTUMN)) == 24
     finally:

@@ -18,7 +18,7 @@ import pytest
 import dpframe as dpf
 from dpframe.display.check_words import check_lines, check_warning
 from dpframe.jobs import job_file
-from dpframe.jobs.planning_jobs import planned
+from dpframe.jobs.running import planned
 from dpframe.noise import insecure_bits
 from dpframe.planning.check_pricing import shares_between
 from dpframe.privacy import PrivacyUnit

@@ -10,7 +10,7 @@ from weekly_jobs import TEXT, job, lay_out, run
 
 import dpframe as dpf
 from dpframe.display.report_page import own_words
-from dpframe.jobs.planning_jobs import planned
+from dpframe.jobs.running import planned
 from dpframe.ledger.sql import is_there
 
 PEOPLE = pl.DataFrame({"age": [31.0, 45.0, 62.0] * 100, "ward": ["A", "B", "A"] * 100})

@@ -42,10 +42,10 @@ def spanning_tree_wavelets(values: Floats, noise: NoiseLaw, *, graph: Any) -> Fl
     -----
     Sharpnack, Singh and Krishnamurthy (AISTATS 2013): take a vertex that leaves no large part of the tree, part the
     tree there, and go on in the parts. Parts are compared in pairs: each pair gives a wavelet, orthogonal to all
-    others, that is constant on either part. A map that is constant but for a few edges has few coefficients: of a tree
-    of d cells and degree g at most log2(d) log2(g) for each of these edges. The result is the mean over four trees of
-    shortest ways, from roots that lie far apart. Thresholds are chosen for each scale (Donoho and Johnstone, JASA 1995)
-    by the estimate of the risk that `auto` describes. The time grows as d log d.
+    others, that is constant on either part. A map that is constant except for a few edges has few coefficients: of a
+    tree of d cells and degree g at most log2(d) log2(g) for each of these edges. The result is the mean over four trees
+    of shortest ways, from roots that lie far apart. Thresholds are chosen for each scale (Donoho and Johnstone, JASA
+    1995) by the estimate of the risk that `auto` describes. The time grows as d log d.
 
     Examples
     --------

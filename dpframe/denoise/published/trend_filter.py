@@ -26,7 +26,7 @@ CLASSES = 4  # of cells that are moved one after another
 
 
 def trend_filter(values: Floats, noise: NoiseLaw, *, graph: Any = None, degree: int = 0, order: Order = None) -> Floats:
-    """Values near the noisy ones that are constant, linear or quadratic but for a few places.
+    """Values near the noisy ones that are constant, linear or quadratic except for a few places.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ class Penalty:
         return np.asarray(degrees[self.edges].sum(axis=1), dtype=np.float64)
 
     def freedom(self, active: Any) -> int:
-        """The dimension of the values whose P b is zero but for the active rows (Tibshirani and Taylor 2012)."""
+        """The dimension of the values whose P b is zero except for the active rows (Tibshirani and Taylor 2012)."""
         size = int(self.matrix.shape[1])
         if self.line and self.degree:
             return min(size, int(np.count_nonzero(active)) + self.degree + 1)

@@ -353,7 +353,7 @@ def _as_batch(**columns: list[Any]) -> Any:
 
 
 def frames_of(batches: Iterator[Any], read: Columns, rows: int) -> Iterator[pl.DataFrame]:
-    """Frames of at least so many rows, but for the last."""
+    """Frames of at least so many rows, except for the last."""
     held: list[Any] = []
     for batch in batches:
         held.append(batch)

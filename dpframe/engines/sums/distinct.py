@@ -5,7 +5,7 @@ and value, each once, and these are put together before anything is counted. Wha
 alone, and on a key that is drawn for the release: it keeps its values in at most K groups, the first ones in an order
 by a hash of the unit, the group and that key. Nothing can fail on a value.
 
-Each value may be vouched for by one unit, and each unit may vouch for at most so many of its values. The largest number
+Each value may be supported by one unit, and each unit may support a bounded number of its values. The largest number
 of values that get a unit is a maximum flow, which is one number whatever the order of units, values and rows. Most of a
 table is settled by two rules that lose nothing (`_settled`). What is left is solved by augmenting paths, which are
 sought from all free values at once, each in a tree of its own (Azad, Buluc and Pothen 2017, "Computing maximum
@@ -67,7 +67,8 @@ def covered(unit: Integers, value: Integers, units: int, values: int, most: int)
 def _settled(unit: Integers, value: Integers, room: Integers, done: Flags) -> tuple[Integers, Integers]:
     """Apply two rules while they settle much; `room` and `done` are changed, and the other edges returned.
 
-    - A unit with no more values than room covers them all: whoever else covers one of them can be relieved of it.
+    - A unit with no more values than room covers them all: any other unit that covers one of them can be relieved of
+    it.
     - A value of a single unit is covered by it while it has room: the unit can leave a shared value for it.
     """
     while unit.size:

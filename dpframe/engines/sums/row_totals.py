@@ -1,7 +1,7 @@
 """Totals of one frame in memory, each of whose rows counts by itself: integers row by row, summed by cell.
 
-Compiled kernels add them up where they are installed, NumPy where cells are few, a block of rows at a time, and else
-Polars; the integers are the same.
+Compiled kernels add them up where they are installed, NumPy where cells are few, a block of rows at a time, and
+otherwise Polars; the integers are the same.
 
 In blocks floats carry the integers: a step is below 2**32 and a block has 2**16 rows, so that no sum of a block reaches
 2**53 and each of them is exact; blocks are added modulo 2**64. Values of an integer column that lie between narrow

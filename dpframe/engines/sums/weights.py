@@ -64,7 +64,7 @@ class Reach:
 
     @classmethod
     def of(cls, unit: PrivacyUnit, p: float, cells: int, *, merged: bool) -> Reach:
-        """The reach that bounds of contribution allow over so many cells."""
+        """The reach that contribution bounds allow over so many cells."""
         bounds = unit.contribution
         groups = min(bounds.max_groups, cells)
         return cls(bounds.max_rows * groups ** (1.0 / p), p, bounds.max_rows * groups if merged else None)

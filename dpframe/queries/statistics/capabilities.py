@@ -1,7 +1,7 @@
-"""Capabilities: what only a few statistics do, beside the few members that all statistics have.
+"""Capabilities: what only a few statistics do, in addition to the few members that all statistics have.
 
 A statistic has a capability as soon as it has its members; nobody else is asked. Choices alone are classes, for
-whoever chooses answers several questions at once, most of them alike.
+anyone who chooses answers several questions at once, most of them alike.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Deciding:
 
     @property
     def peels(self) -> int:
-        """The number of cells that are chosen one after the other at one price; 0 of a single choice, or of none."""
+        """The number of cells that are chosen one after the other at one cost; 0 of a single choice, or of none."""
         return 0
 
     def as_choice(self) -> Statistic | None:
@@ -137,11 +137,11 @@ class Noting(Capability):
 
 
 class Weighing(Capability):
-    """One whose Totals take unequal parts of its price."""
+    """One whose Totals take unequal parts of its cost."""
 
     @abstractmethod
     def weights(self) -> tuple[int | Fraction, ...]:
-        """The part of its price that each of its Totals takes, relative to the others; as public as they are."""
+        """The part of its cost that each of its Totals takes, relative to the others; as public as they are."""
 
 
 class Sampled(Capability):
@@ -173,7 +173,7 @@ class Fitting(Capability):
 
     @abstractmethod
     def fitted(self, values: Floats, measured: Mapping[Total, Measured]) -> tuple[Floats, str] | None:
-        """The values by that denoiser, and what it does in words; None where it was not asked for."""
+        """The values by that denoiser, and what it does as text; None where it was not asked for."""
 
 
 class MoreColumns(Capability):
@@ -200,7 +200,7 @@ class Labelled(Capability):
 
 @dataclass(frozen=True)
 class PlanRow:
-    """A table of a result in a plan: its name, its share of the price, the scale of its noise, and its error."""
+    """A table of a result in a plan: its name, its share of the cost, the scale of its noise, and its error."""
 
     measures: str
     share: float
@@ -237,7 +237,7 @@ class Targeted(Capability):
 
     @abstractmethod
     def check_target(self, name: str, target: float, size: int | None) -> None:
-        """Refuse an error of ``within=`` that no price can give, or that needs more to be said."""
+        """Refuse an error of ``within=`` that no cost can give, or that needs more to be said."""
 
 
 class InWords(Capability):

@@ -126,7 +126,7 @@ class Marginals(Statistic):
         return max(self._half(table, noises[0], confidence) for table in self.design.tables)
 
     def rows_of_plan(self, noises: Sequence[Noise]) -> Sequence[PlanRow]:
-        """The price, the noise and the exact error of each table; where a column has one key its share is 0."""
+        """The cost, the noise and the exact error of each table; where a column has one key its share is 0."""
         design, shares = self.design, self.design.shares()
         scale = cast(_ContrastNoise, noises[0]).scale
         return [
@@ -210,12 +210,12 @@ def marginals(
     if not (denoise is None or (isinstance(denoise, str) and denoise in DONE)):
         raise InvalidArgument(
             f"denoise must be 'auto', for tables that add up and have no negative cell, 'nonnegative' or None for "
-            f"marginals, not {shown(denoise)}: other denoisers know no tables that add up. Leave it out."
+            f"marginals, not {shown(denoise)}: other denoisers would not keep the tables consistent. Leave it out."
         )
     if denoise == CONSISTENT and checked_degree > 2:
         raise InvalidArgument(
-            f"denoise must be 'nonnegative' or None for tables of {checked_degree} columns, not 'auto': whether there "
-            "are any without a negative cell that add up to given tables of two is a hard question. Leave it out."
+            f"denoise must be 'nonnegative' or None for tables of {checked_degree} columns, not 'auto': such "
+            "tables that are consistent and have no negative cell may not exist. Leave it out."
         )
     check_tables([counts.length(keys[name]) if keys and name in keys else 1 for name in names], checked_degree, most)
     axes = key_axes(names, None if keys is None else dict(keys), None)

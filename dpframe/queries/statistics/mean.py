@@ -29,7 +29,7 @@ class Mean(Squaring):
     """The mean of a column's values, each clipped to the bounds. Made by `dpframe.mean`.
 
     Gaussian noise: a noisy centred sum over a noisy count. Pure noise: the ways of all values from the lower bound and
-    to the upper one, one vector that takes the whole price at once.
+    to the upper one, one vector that takes the whole cost at once.
 
     Examples
     --------
@@ -152,7 +152,7 @@ class Mean(Squaring):
         if target >= half:
             raise InvalidArgument(
                 f"within must be below half the range of a mean's bounds, here {half:g}, not {target:g}: the middle of "
-                f"the bounds is never off by more, without a look. Write a smaller error for {name}."
+                f"the bounds is never off by more. Write a smaller error for {name}."
             )
 
     def _two_sided(self, values: Floats, noise: Noise, confidence: float) -> Reading:

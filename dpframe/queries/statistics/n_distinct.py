@@ -19,7 +19,7 @@ MOST_VALUES = 2**31
 
 @dataclass(frozen=True)
 class NDistinct(Statistic):
-    """The number of values of a column for each of which some unit vouches. Made by `dpframe.n_distinct`.
+    """The number of distinct values of a column, each supported by some unit. Made by `dpframe.n_distinct`.
 
     Examples
     --------
@@ -69,7 +69,7 @@ class NDistinct(Statistic):
         most = self.max_values or 1
         values = "1 value" if most == 1 else f"{most:,} values"
         bound = (
-            f"each {unit.column} vouches for at most {values} of {self.column}{'' if groups == 1 else ' in each group'}"
+            f"each {unit.column} supports at most {values} of {self.column}{'' if groups == 1 else ' in each group'}"
             f": what is counted is at most the true number of distinct values of {self.column}; the error bars do not "
             "contain what is left out"
         )
@@ -97,7 +97,7 @@ def n_distinct(column: str, *, max_values: int | None = None, where: Mapping[str
     column : str
         A column of any dtype that `group_by` takes. Nulls and NaN are no values; 0.0 and -0.0 are one.
     max_values : int
-        For how many values one unit may vouch, in each group; from what you know and never from the data. It may be
+        How many values one unit may support, in each group; from what you know and never from the data. It may be
         left out where each row is a unit, which has one value.
     where : dict, optional
         Only rows that hold these values count: by column a value, a list of values, or a pair (low, high), half-open as

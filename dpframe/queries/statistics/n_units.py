@@ -31,7 +31,7 @@ class NUnits(Counted):
     or_rows: bool = False  # whether rows count instead, where each row is a unit: where they are not called units
 
     def protecting(self, unit: PrivacyUnit) -> NUnits:
-        """The number of units; refused where nobody says whose rows they are, since rows are no people."""
+        """The number of units; refused if no column identifies the units, since rows are not people."""
         if unit.column is None and not self.or_rows:
             raise InvalidArgument(
                 "unit must have a column for n_units, but the ledger protects each row: use count(), or "

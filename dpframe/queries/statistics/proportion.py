@@ -29,7 +29,7 @@ class Proportion(Statistic):
     """The share of a column's values that are true, or are one declared value. Made by `dpframe.proportion`.
 
     Both the values that are and those that are not are counted, with one noise for the two: a row adds to one of
-    them, so the whole price is for both.
+    them, so the whole cost is for both.
 
     Examples
     --------

@@ -28,10 +28,10 @@ PARTS = {1: (3, 29, 68), 2: (3, 47, 50)}  # hundredths of the price, by the numb
 class StagedRanges(Ranges):
     r"""The count of each bin, so measured that sums of neighboring bins err little.
 
-    Asked by ``df.dp.histogram(..., ranges=True)`` where the answer is denoised. A small part of the price buys the
-    noisy number of rows. Another, on a line 29% and on a grid 47%, buys a noisy count of each bin and, where few rows
-    were seen, of blocks of bins. What these say (`dpframe.denoise.context`) leaves some regions more open than others,
-    and the rest buys sums over buckets that are equally open, by a tree over them.
+    Asked by ``df.dp.histogram(..., ranges=True)`` where the answer is denoised. A small part of the cost measures the
+    noisy number of rows. Another, on a line 29% and on a grid 47%, measures a noisy count of each bin and, where few
+    rows were seen, of blocks of bins. What these say (`dpframe.denoise.context`) leaves some regions more open than
+    others, and the rest measures sums over buckets that are equally open, by a tree over them.
 
     Examples
     --------
@@ -59,7 +59,7 @@ class StagedRanges(Ranges):
         return VectorTotal(InnerCounts(None, (), (0.0, 1.0), design, called, before))
 
     def weights(self) -> tuple[int, ...]:
-        """The parts of the price that the looks take: see `PARTS`."""
+        """The parts of the cost that the looks take: see `PARTS`."""
         return PARTS[len(self.shape)]
 
     def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:

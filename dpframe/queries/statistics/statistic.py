@@ -180,7 +180,7 @@ class Clipped(Statistic):
 
 
 class Squaring(Clipped):
-    """The part that a mean and a sum share, which may measure squares beside what they are read off."""
+    """The part that a mean and a sum share, which may measure squares in addition."""
 
     def answering(self) -> tuple[Total, ...]:
         """The Totals that it is read off."""

@@ -99,7 +99,7 @@ class TopK(Statistic, Choosing):
         return self._all_counts(noises[0], confidence) * (1.0 if self.counts else 2.0)
 
     def check_target(self, name: str, target: float, size: int | None) -> None:
-        """Refuse a target where no count is released: which way is taken, and so the error, may depend on the price."""
+        """Refuse a target where no count is released: which way is taken, and so the error, may depend on the cost."""
         if not self.counts:
             raise InvalidArgument(
                 "within must come with counts=True, whose errors it names: without counts a top-k releases no number. "

@@ -23,7 +23,7 @@ class Variance(Clipped):
     """The variance of a column's values, each clipped to the bounds. Made by `dpframe.variance`.
 
     Gaussian noise: a count, a centred sum and a sum of centred squares. Pure noise: one vector of Bernstein's
-    polynomials of degree two, which takes the whole price at once.
+    polynomials of degree two, which takes the whole cost at once.
 
     Examples
     --------
