@@ -130,7 +130,7 @@ def _steps_of(frequency: str) -> tuple[int, int] | None:
 
 
 def _beginnings(numbers: Integers, dtype: Any) -> NDArray[Any]:
-    """The beginnings of Periods, in microseconds; what lies beyond these stays at the end, on its side of every edge."""
+    """The beginnings of Periods, in microseconds; what lies beyond stays on its side of every edge."""
     import pandas
 
     frequency = _frequency(dtype)
