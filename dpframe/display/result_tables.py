@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dpframe.display import possible
 from dpframe.display.check_words import check_lines
 from dpframe.display.denoised import denoised_words
+from dpframe.display.dimensions import to_the_minute
 from dpframe.display.numbers import Write, writer
 from dpframe.display.pages import number
 from dpframe.display.possible import HIGH, LOW, Shown
@@ -198,7 +199,7 @@ def _label_columns(rows: Sequence[Row], facts: Mapping[str, Any], write: Write) 
                 left, right = (name + end for end in foreign.ENDS)
                 cells: list[Any] = [in_words(row[left], row[right], missing, write) for row in rows]
             else:
-                cells = [label(row[name], missing, write) for row in rows]
+                cells = [label(to_the_minute(row[name], axis), missing, write) for row in rows]
             columns.append(Column(harmless(name), cells))
     return columns
 

@@ -283,6 +283,9 @@ def _cells() -> dict[str, Keys]:
         "bins and words": Keys(group_axes.group_axes((group_axes.bins("x", EDGES), "word"), ["B", ""], None)),
         "weeks": Keys(key_axes(("day",), WEEKS, None)),
         "months": Keys(key_axes(("moment",), dates("2023-12-01", "2024-03-01", every="1mo"), None)),
+        "hours of instants": Keys(
+            key_axes(("instant",), dates("2024-01-01T00:00", "2024-01-02T23:00", every="1h"), None)
+        ),
         "words, the rest and bins": Keys(
             (*key_axes(("word",), ["B", REST], None), *bin_axes("x", EDGES, None, None, "drop"))
         ),
