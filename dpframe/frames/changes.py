@@ -1,8 +1,4 @@
-"""Results as people work on them: renamed, filtered, sorted, cut, made wide; each keeps the record of its release.
-
-The record stays as it was, and gets a field `shown`, which says what was done: so a ledger knows the release, and
-anyone who reads the frame gets a *view* of the record, which speaks of the columns and rows that are there.
-"""
+"""Results as people work on them: renamed, filtered, sorted, made wide. `shown` in the record says what was done."""
 
 from __future__ import annotations
 
