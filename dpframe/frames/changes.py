@@ -166,7 +166,7 @@ def _axes(base: Facts, said: Facts, cells: NDArray[np.int64]) -> list[dict[str, 
             kinds = dict(zip(axis["columns"], axis["keys"], strict=True))
             new["keys"] = ["text" if name in said["texts"] else kinds[name] for name in kept]
         if any(name in said["texts"] for name in kept):
-            new = {name: fact for name, fact in new.items() if name not in ("every", "first", "last")}
+            new = {name: fact for name, fact in new.items() if name not in ("every", "starts", "zone", "first", "last")}
         made.append(new if names == axis["columns"] else {**new, "released": axis["columns"]})
     return made
 

@@ -31,6 +31,7 @@ from dpframe.planning.plan import Plan
 from dpframe.privacy import Price, PrivacyUnit
 from dpframe.queries import bins, contributions, discovery, keys, statistics, where
 from dpframe.queries import total as totals
+from dpframe.queries.date_grid import is_period
 
 # as dpframe 0.1 called them, whose answers are replayed
 NAMED = {"keep_noisy": "raw", "statistics": "measures"}
@@ -79,6 +80,10 @@ def _range(axis: where.RangeAxis) -> dict[str, Any]:
 
 def _clipped(statistic: statistics.Clipped) -> dict[str, Any]:
     return {"column": statistic.column, "bounds": statistic.bounds}
+
+
+def _with_weight(statistic: Any) -> dict[str, Any]:
+    return {"weight": statistic.weight, "weight_bounds": statistic.weight_bounds}
 
 
 def _variance(statistic: statistics.Variance) -> dict[str, Any]:
@@ -148,8 +153,8 @@ FORMS: Mapping[type[Any], Form] = {
     ),
     bins.DateAxis: _form(
         "DateAxis",
-        lambda it: {**_bins(it), "every": it.every, "starts": it.starts},
-        **{**BINS, "every": "1d", "starts": "monday"},
+        lambda it: {**_bins(it), "every": it.every, "starts": it.starts, "zone": it.zone},
+        **{**BINS, "every": "1d", "starts": "monday", "zone": None},
     ),
     discovery.FoundAxis: _form("FoundAxis", _found, **FOUND),
     discovery.Discovery: _form(
@@ -179,6 +184,14 @@ FORMS: Mapping[type[Any], Form] = {
     statistics.Variance: _form("Variance", _variance, ddof=1, pure=False),
     statistics.Std: _form("Std", _variance, ddof=1, pure=False),
     statistics.Proportion: _form("Proportion", lambda it: {"column": it.column, "value": it.value}, value=None),
+    statistics.SumByGroup: _form("SumByGroup", lambda it: {"column": it.column, "bounds_of": it.bounds_of}),
+    statistics.MeanByGroup: _form("MeanByGroup", lambda it: {"column": it.column, "bounds_of": it.bounds_of}),
+    statistics.WeightedCount: _form("WeightedCount", _with_weight),
+    statistics.WeightedSum: _form("WeightedSum", lambda it: {**_clipped(it), **_with_weight(it)}),
+    statistics.WeightedMean: _form("WeightedMean", lambda it: {**_clipped(it), **_with_weight(it)}),
+    statistics.WeightedProportion: _form(
+        "WeightedProportion", lambda it: {**_clipped(it), **_with_weight(it), "value": it.value}, value=None
+    ),
     statistics.Quantile: _form("Quantile", _quantile, named="", pure=False, by="", why=""),
     statistics.Quantiles: _form("Quantiles", lambda it: {"parts": it.parts}),
     statistics.Ecdf: _form(
@@ -329,6 +342,8 @@ def _plain(value: Any) -> Any:
         return {"number": _number(value.item() if isinstance(value, np.generic) else value)}
     if isinstance(value, (date, time, timedelta)):
         return {"time": [type(value).__name__, str(value)]}
+    if is_period(value):
+        return {"time": ["Period", f"{value.freqstr} {value.ordinal}"]}
     if isinstance(value, np.ndarray):
         digest = hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()
         return {"array": [value.dtype.str, list(value.shape), digest]}
