@@ -149,7 +149,7 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
         labels: Labels | None = None,
         covers: Literal["table", "population"] = "table",
     ) -> Any:
-        """A chart of the released numbers with their 95% intervals; without arguments the one that fits the columns.
+        """Draw a chart of the released numbers with their 95% intervals.
 
         Parameters
         ----------
@@ -228,7 +228,7 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
 
     @trimmed
     def errors(self, *, cells: bool = False, covers: Literal["table", "population"] = "table") -> Any:
-        """The errors of the released numbers: the intervals of the noise, and the error of what was denoised.
+        """Show the intervals of the noise, and the errors of adjusted values.
 
         Parameters
         ----------
@@ -288,7 +288,7 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
 
     @trimmed
     def checks(self) -> Any:
-        """The rows of what the bounds left out, as measured with ``checks=``: noisy numbers of rows or units.
+        """Show what the bounds left out, as measured with ``checks=``.
 
         Returns
         -------
@@ -321,7 +321,7 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
     def suggest(
         self, *, epsilon: Any = None, delta: Any = None, mechanism: str | None = None, most_rows: int | None = None
     ) -> Any:
-        """Contribution bounds for counts by the same groups, from a result of `contributions`; it costs nothing.
+        """Suggest contribution bounds from a result of `contributions`, at no cost.
 
         Parameters
         ----------
@@ -385,7 +385,7 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
 
     @trimmed
     def to_numpy(self, name: str) -> Any:
-        """A released column as an array in the shape of the cells.
+        """Return a released column as an array in the shape of the cells.
 
         Parameters
         ----------
@@ -413,7 +413,7 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
         return np.stack(arrays) if "parts" in self._facts else arrays[0]
 
     def measurements(self) -> list[Measurement]:
-        """The unbiased tables of ``marginals``, each with the variance of its cells: for models of all columns.
+        """Iterate over the unbiased tables of ``marginals`` and their variances.
 
         Returns
         -------
@@ -460,7 +460,7 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
     def write_html(
         self, path: Any, *, title: str | None = None, charts: bool = True, labels: Labels | None = None
     ) -> None:
-        """Write a report: one HTML file with what was found, how far to trust it, and how it was made.
+        """Write the result as one HTML file, with its errors and its record.
 
         Parameters
         ----------

@@ -45,7 +45,7 @@ def compare(
     adjust: Literal["holm"] | None = None,
     samples: Literal["different"] | None = None,
 ) -> Any:
-    """Compare two groups of a result, or two results: differences, intervals and p-values; it costs nothing.
+    """Compare two groups or two results: differences, intervals, p-values.
 
     ``dpf.compare(result, first, second)`` gives first minus second for each statistic.
     ``dpf.compare(later, earlier, samples="different")`` gives later minus earlier, key by key.

@@ -99,6 +99,8 @@ def estimate_of(source: Source, name: str, asked: str, *, exact: bool = True) ->
     """
     check_asked(source, name, asked)
     form, said = source.form(source.unbiased(name)), source.measures[name]
+    if said["verb"] == "sum" and not {"bounds", "unit_bounds"} & said.keys():  # a file may say anything
+        raise InvalidArgument(f"{name} must have bounds in its record, and has none. Ask its author for another file.")
     if said["verb"] in ("mean", "proportion"):
         assert isinstance(form, Quotient)
         return _of_quotient(source, name, form, exact)
@@ -239,7 +241,7 @@ def _spreads_beside(source: Source, said: Facts) -> list[Facts]:
     return [
         one
         for one in source.measures.values()
-        if one["verb"] in SPREADS and (one["column"], one["bounds"]) == (said["column"], said["bounds"])
+        if one["verb"] in SPREADS and (one["column"], one.get("bounds")) == (said["column"], said["bounds"])
     ]
 
 
@@ -250,12 +252,15 @@ def _read_variance(source: Source, said: Facts) -> Floats | None:
     lower, upper = said["bounds"]
     half_range = (upper - lower) / 2.0
     totals = [np.asarray(values, dtype=np.float64) for values in said["totals"]]
+    sizes = {len(values) for values in (*totals, *said.get("square_totals", ()))}
+    if len(totals) > 1 and sizes != {source.rows}:  # a file may say anything
+        return None
     spreads = [_deviation(source, number) for number in said["statistics"]]
     if len(totals) == 1 and totals[0].size == BERNSTEIN * source.rows:
         below, between, above = totals[0].reshape(-1, BERNSTEIN).T
         reading = bernstein_variance((below, between, above), spreads[0], 1.0, half_range, 1)
         return reading.values + reading.half_widths
-    if "square_totals" in said:  # of a mean: its centred sum stands first
+    if len(said.get("square_totals", ())) == 1 and len(totals) == 2:  # of a mean: its centred sum stands first
         (centred, count), (squares,) = totals, said["square_totals"]
         of_sum, of_count, of_squares = *spreads, _deviation(source, said["squares"][0])
     elif len(totals) == BERNSTEIN:  # of a variance: the count stands first

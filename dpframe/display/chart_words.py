@@ -69,6 +69,8 @@ def described(name: str, facts: Facts) -> str:
         text = f"{quantile(statistic) if 'q' in statistic else statistic['verb']} of {statistic['column']}"
         for more, words in (("value", " that is"), ("denominator", " to")):
             text += f"{words} {statistic[more]}" if more in statistic else ""
+    if "weight" in statistic and "words" not in statistic:
+        text += f" weighted by {statistic['weight']}"
     if "where" in statistic and "words" not in statistic:
         text += f" where {statistic['where']}"
     return no_markup(text) + noisy
@@ -155,7 +157,11 @@ def _at_zero(words: str) -> str:
 def _clipped(statistic: Mapping[str, Any]) -> list[str]:
     """The bounds of values, which a number on the axis does not tell."""
     said = []
-    for bounds, column in (("bounds", "column"), ("denominator_bounds", "denominator")):
+    for bounds, column in (
+        ("bounds", "column"),
+        ("denominator_bounds", "denominator"),
+        ("weight_bounds", "weight"),
+    ):
         if bounds in statistic and "q" not in statistic:
             lower, upper = statistic[bounds]
             said.append(f"values of {statistic[column]} are clipped to [{lower:,g}, {upper:,g}]")

@@ -108,13 +108,10 @@ def method_words(facts: Mapping[str, Any]) -> str:
         )
     if any(statistic.get("by") == "choice" for statistic in facts["measures"].values()):
         return (
-            "The answer was chosen at random among declared values, and those near the exact one were far likelier: "
-            f"random enough to hide what any one {one_of(facts)} adds."
+            "The result was chosen at random among declared values, to mask any one "
+            f"{one_of(facts)}. Values near the exact one were far likelier."
         )
-    return (
-        "The numbers were computed exactly, and then a random amount was added to each: enough to hide what any one "
-        f"{one_of(facts)} adds to them."
-    )
+    return f"The numbers were computed exactly, and random noise was added to each to mask any one {one_of(facts)}."
 
 
 def _promise(facts: Mapping[str, Any]) -> str:
@@ -164,13 +161,12 @@ def _accuracy(facts: Mapping[str, Any], errors: Mapping[str, Sequence[float]]) -
             continue
         least, most = min(all_of_them), max(all_of_them)
         if not math.isfinite(most):
-            said.append(f"For some rows of {name} the noise leaves nothing to be said.")
+            said.append(f"For some rows the noise hides {name} entirely.")
         elif math.isclose(least, most):
-            said.append(f"In 95 of 100 cases the noise moves {name} by at most {number(most)}.")
+            said.append(f"The margin of error (95%) of {name} is {number(most)}.")
         else:
             said.append(
-                f"In 95 of 100 cases the noise moves {name} by at most {number(least)} to {number(most)}, "
-                "depending on the row."
+                f"The margin of error (95%) of {name} is {number(least)} to {number(most)}, depending on the row."
             )
     return said
 
@@ -183,5 +179,5 @@ def _drowned(values: Mapping[str, Sequence[float]], errors: Mapping[str, Sequenc
         if small == len(numbers):
             said.append(f"The noise may be larger than {'each number of ' if small > 1 else ''}{name} itself.")
         elif small:
-            said.append(f"Of {name}, {small:,} of {len(numbers):,} numbers may be noise alone.")
+            said.append(f"{small:,} of the {len(numbers):,} numbers of {name} may be noise alone.")
     return said

@@ -538,6 +538,8 @@ def selected(release: Release, names: Sequence[Any]) -> Any:
     _check_told_apart(release, [column for name in keys for column in labels[name]])
     columns = [column for name in (*keys, *kept) for column in {**labels, **statistics}[name]]
     columns += release.facts.get("texts", ())
+    if not is_pandas(release.frame):
+        check_threads()
     frame = release.frame[columns] if is_pandas(release.frame) else release.frame.select(columns)
     said = release.said
     measures = {name: said["measures"][name] for name in kept}

@@ -62,7 +62,7 @@ class Plan:
 
     Parameters
     ----------
-    query, unit, cost
+    query, unit, price
         What is asked, who is protected, what was offered.
     accounting, amount
         How losses add up, and what the call takes in that exact quantity.

@@ -62,7 +62,7 @@ class Dates(Placed):
 
 @trimmed
 def dates(first: date | str, last: date | str, *, every: str | None = None, starts: str | None = None) -> Dates:
-    """Date keys: one for each day, week, month, quarter or year from `first` to `last`.
+    """Make date keys: days, weeks, months, quarters or years.
 
     Each date or datetime of the column is taken to the day on which its step begins: the Monday of its week, the first
     of its month. Rows before `first`, or after the step that holds `last`, are in no group.

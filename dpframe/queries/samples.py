@@ -60,6 +60,10 @@ def check_sample(name: str, said: Mapping[str, Any], unit: PrivacyUnit, asked: s
             f"{name} must be of rows that count alike for {asked}, and it has weight={said['weight']!r}. "
             "Release it without weight."
         )
+    if "bounds_of_groups" in said:
+        raise InvalidArgument(
+            f"{name} must have one pair of bounds for {asked}, and each group has its own. Write bounds=(lower, upper)."
+        )
     if unit.column is None or said["verb"] == "n_units" or "unit_bounds" in said or unit.max_rows == 1:
         return
     rows = f"up to {unit.max_rows:,} rows" if unit.max_rows else "several rows"

@@ -44,7 +44,7 @@ def plan_together(
     weights: Mapping[str, float] | None = None,
     ledger: Ledger | None = None,
 ) -> JointPlan:
-    """Compute what several plans cost and err when they are released together. No row is read, nothing spent.
+    """Plan a joint release: its cost and errors, without reading rows.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def release_together(
     ledger: Ledger | None = None,
     label: str | None = None,
 ) -> dict[str, Any]:
-    """Release several plans at one cost: the whole costs exactly that, with less noise than the cost divided up.
+    """Release several plans at one cost, with less noise than one by one.
 
     Parameters
     ----------

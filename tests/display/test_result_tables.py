@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import unicodedata
 
 import numpy as np
@@ -144,6 +145,23 @@ def test_110_a_spreadsheet_computes_nothing(wards):
     head, rows = cells(wards, labels={"columns": {"ward": "@where"}})
     assert head[0] == "'@where"
     assert rows[0][0] == "'=1+1"
+
+
+@pytest.mark.parametrize("sign", ["=", "+", "-", "@", "\uff1d", "\uff20"])
+def test_179_no_part_of_a_line_becomes_a_formula(sign):
+    """A spreadsheet cuts a line at commas or, in much of Europe, at semicolons, and passes over blanks."""
+    formula = f"{sign}1+1"
+    column, keys = f"a,{formula}", [f" {formula}", f"x;{formula}", f"\u00a0{formula}"]
+    hostile = pl.DataFrame({column: keys * 3})
+    with dpf.Ledger(epsilon=1, dataset=f'd",{formula}'):
+        found = hostile.dp.group_by(column, keys=keys).agg(
+            **{f"n;{formula}": dpf.count()}, epsilon=1, label=f"l,{formula}"
+        )
+    text = found.dp.table("csv")
+    for mark in ",;":
+        for cell in (cell for line in csv.reader(text.splitlines(), delimiter=mark) for cell in line):
+            plain = cell.strip().strip('"').lstrip()
+            assert not plain.startswith(sign) or re.fullmatch(r"-?[0-9.]+", plain), cell
 
 
 def test_110_names_are_escaped(wards):
