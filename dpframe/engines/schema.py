@@ -328,7 +328,7 @@ def _check_conditions(source: Source, column: Conditional) -> None:
     for axis in (
         *(condition.axis for condition in column.conditions),
         column.value,
-        column.groups and column.groups.axis,
+        None if column.groups is None else column.groups.axis,
     ):
         if axis is not None:
             CHECKS[axis.coding](source, axis)
