@@ -317,12 +317,9 @@ CHECKS: Mapping[Coding, Callable[[Source, Any], Axis]] = {  # an axis as the sch
 
 
 def _check_conditions(source: Source, column: Conditional) -> None:
-    """Values and ranges of conditions that their columns can hold, as keys and bins."""
-    for axis in (
-        *(condition.axis for condition in column.conditions),
-        column.value,
-        column.groups and column.groups.axis,
-    ):
+    """Values and ranges of conditions that their columns can hold, as keys and bins; and values that are compared."""
+    of_groups = None if column.groups is None else column.groups.axis
+    for axis in (*(condition.axis for condition in column.conditions), column.value, of_groups):
         if axis is not None:
             CHECKS[axis.coding](source, axis)
 

@@ -68,7 +68,8 @@ def _role(column: str, role: Role) -> Role:
 
 def _compared(column: Conditional) -> list[KeyAxis]:
     """The declared values that decide what a column is."""
-    return [axis for axis in (column.value, column.groups and column.groups.axis) if axis is not None]
+    of_groups = None if column.groups is None else column.groups.axis
+    return [axis for axis in (column.value, of_groups) if axis is not None]
 
 
 def _holds(condition: Condition, places: Integers) -> Holds:
