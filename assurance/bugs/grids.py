@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from assurance.bugs.seeding import bug
 
-DATES, CUBE, REFUSED = "test_dates.py", "test_cube.py", "test_refusals.py"
+DATES, CUBE, REFUSED, TIMES = "test_dates.py", "test_cube.py", "test_refusals.py", "test_times.py"
 WORDS = f"{REFUSED}::test_refused_in_words_before_a_row_is_read_or_charged"
 GRIDS = (
     bug(
@@ -34,6 +34,63 @@ GRIDS = (
     ),
     bug(
         "grids",
+        "a declared time zone taken for that of the column",
+        "on_the_clock",
+        "        _check_declared(axis, axis.zone, column)",
+        "        pass",
+        f"{TIMES}::test_a_declared_zone_is_that_of_the_column_or_refused_before_a_row_is_read",
+    ),
+    bug(
+        "grids",
+        "the hour that clocks repeat counted as one",
+        "on_the_clock",
+        "again=MINUTES.get(axis.every, HOUR + 1) <= HOUR",
+        "again=False",
+        f"{TIMES}::test_the_days_on_which_clocks_change_have_23_and_25_hours",
+    ),
+    bug(
+        "grids",
+        "a day begun at the second of its two midnights",
+        "zones.instants_of",
+        'first = clock.dt.replace_time_zone(zone, ambiguous="earliest"',
+        'first = clock.dt.replace_time_zone(zone, ambiguous="latest"',
+        f"{TIMES}::test_days_of_odd_clocks",
+    ),
+    bug(
+        "grids",
+        "a time that clocks leave out begun after the change",
+        "zones._after",
+        "np.where(local < wall, middle, below), np.where(local < wall, at, middle)",
+        "np.where(local <= wall, middle, below), np.where(local <= wall, at, middle)",
+        f"{TIMES}::test_half_an_hour_is_the_change_on_lord_howe",
+        f"{TIMES}::test_days_of_odd_clocks",
+    ),
+    bug(
+        "grids",
+        "periods of a stream cut by the wall clock of a zone",
+        "stream_path._check_frame",
+        'if zone := getattr(axis, "zone", None):',
+        'if zone := getattr(axis, "zones", None):',
+        f"{TIMES}::test_what_clocks_do_not_show_is_refused_by_schema",
+    ),
+    bug(
+        "grids",
+        "Periods beyond the calendar wrapped around",
+        "pandas_columns._beginnings",
+        "np.clip(numbers, -MOST_MONTHS // months, MOST_MONTHS // months) * months",
+        "numbers * months",
+        f"{TIMES}::test_periods_as_far_as_they_reach_are_before_or_after_all_steps",
+    ),
+    bug(
+        "grids",
+        "keys of another frequency taken for Periods of the column",
+        "identity.stored",
+        "token[:2] == (PERIOD, identity.token)",
+        "token[0] == PERIOD",
+        f"{TIMES}::test_periods_of_another_frequency_and_of_none_are_refused_by_schema",
+    ),
+    bug(
+        "grids",
         "intervals that hold their right edge taken for ones that hold their left",
         "bins.edges_of",
         'if any(interval.closed != "left" for interval in each):',
@@ -43,7 +100,7 @@ GRIDS = (
     bug(
         "units",
         "the weights of single cells for the margins of a cube",
-        "Task.piece",
+        "Task._totals",
         "merged = self.query.subtotals is not None",
         'merged = self.query.subtotals == "rollup"',
         f"{CUBE}::test_a_unit_in_many_cells_stays_within_the_bound",

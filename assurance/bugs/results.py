@@ -83,9 +83,9 @@ RESULTS = (
         "results",
         "the levels of a pandas Categorical taken for declared keys",
         "_pandas_own_type",
-        "return ColumnType(kind, str(dtype), aware=aware, tick=tick, identity=identity)",
+        "return ColumnType(kind, str(dtype), zone=zone, tick=tick, identity=identity)",
         'levels = tuple(dtype.categories) if kind == "category" else None\n'
-        "    return ColumnType(kind, str(dtype), aware=aware, tick=tick, identity=identity, levels=levels)",
+        "    return ColumnType(kind, str(dtype), zone=zone, tick=tick, identity=identity, levels=levels)",
         f"{REGISTER}::test_50_levels_of_the_data_are_not_kept",
     ),
     bug(

@@ -17,7 +17,6 @@ from dpframe.accessor.result_sections import section_of, suggested
 from dpframe.accessor.summed_frame import SummedFrame
 from dpframe.accessor.written_frame import WrittenFrame
 from dpframe.derived import population
-from dpframe.derived.population import as_columns
 from dpframe.display import marginal_charts, report, result_charts
 from dpframe.display.layout import Asked
 from dpframe.errors import AlreadyReleased, BoundsWarning, InvalidArgument, closest, shown
@@ -212,9 +211,10 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
         """
         asked = Asked(x, color, facet, kind, value, title, notes, limit)
         if population.is_population(covers):
+            self._alone("plot")
             made, names = self._labeled(labels, "plot"), (labels or {}).get("columns") or {}
             words = made._frame, provenance.counted(made._facts), names
-            drawn = population.drawn(self._frame, self._alone("plot"), words)
+            drawn = population.drawn(self._frame, words)
             return result_charts.of_result(*drawn, {}, asked.renamed(names))
         provenance.checked_numbers(self._frame, provenance.counted(self._alone("plot")))
         if labels is not None:
@@ -276,14 +276,10 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
         """
         columns: dict[str, list[Any]] = {}
         for number, (frame, said) in enumerate(parts_of(self._frame)):
-            facts = provenance.counted(said)
-            places = provenance.checked_numbers(frame, facts)
             if population.is_population(covers):
-                errors = population.errors_of(frame, facts, cells=cells)
-            elif cells:
-                errors = provenance.errors_of_cells(frame, facts, places)
+                errors = population.errors_of(frame, cells=cells)
             else:
-                errors = as_columns(provenance.errors(build.reordered(frame, places), facts))
+                errors = _errors_of_noise(frame, provenance.counted(said), cells=cells)
             if "parts" in self._facts:
                 errors = {"part": [number] * len(next(iter(errors.values()))), **errors}
             for name, values in errors.items():
@@ -561,6 +557,13 @@ def _instead_of(name: str) -> str:
         return f" Write {ELSEWHERE[name]}."
     near = closest(name, OF_RESULTS)
     return f" Did you mean {near!r}?" if near else ""
+
+
+def _errors_of_noise(frame: Any, facts: Mapping[str, Any], *, cells: bool) -> dict[str, list[Any]]:
+    places = provenance.checked_numbers(frame, facts)
+    if cells:
+        return provenance.errors_of_cells(frame, facts, places)
+    return build.as_columns(provenance.errors(build.reordered(frame, places), facts))
 
 
 def _array(frame: Any, facts: Mapping[str, Any], name: str) -> Any:

@@ -287,7 +287,7 @@ class Stream:
             *plan.notes,
             *cut,
         )
-        price = f"{plan.cost}, once for all periods; protects {plan.unit.who}; shaded: 95% margin of error"
+        price = f"{plan.cost}, once for all periods; protects {plan.unit.who}; shaded: 95% margin of error (noise)"
         return stream_charts.of_stream(rows, plan.time, Words(self.name, notes, price))
 
     def __repr__(self) -> str:

@@ -20,6 +20,7 @@ from dpframe.derived.sums_of_noise import Law, law_of
 from dpframe.errors import InvalidArgument, InvalidType, NoProvenance, closest, shown
 from dpframe.frames import build, foreign
 from dpframe.frames.kinds import is_frame, is_missing, library_of
+from dpframe.frames.prints import Places
 from dpframe.queries.clipping import grid_steps, step_length
 from dpframe.queries.contrasts import ContrastDesign, Subset
 from dpframe.queries.query import ERROR, NOISY
@@ -47,11 +48,15 @@ WAYS = {  # by verb: what to ask for in place of a number whose noise has no kno
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """A released result under the name that an expression gives it: its rows in the order of the declared cells."""
+    """A released result under the name that an expression gives it: its rows in the order of the declared cells.
+
+    `places` are the rows of the caller's frame that they stand in.
+    """
 
     name: str
     frame: Any
     facts: Facts
+    places: Places
 
     @classmethod
     def of(cls, name: str, frame: Any) -> Source:
@@ -68,7 +73,7 @@ class Source:
             )
         _check_traceable(name, facts)
         places = provenance.checked_numbers(frame, facts)
-        return cls(name, build.reordered(frame, places), facts)
+        return cls(name, build.reordered(frame, places), facts, places)
 
     @cached_property
     def labels(self) -> list[str]:

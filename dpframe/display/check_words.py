@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from dpframe.errors.words import no_markup
+from dpframe.errors.words import listed, no_markup
 
 Facts = Mapping[str, Any]
 
@@ -21,10 +21,14 @@ def check_lines(facts: Facts) -> list[str]:
     return [words for words, _ in _lines(facts)]
 
 
+def warned_lines(facts: Facts) -> list[str]:
+    """The lines that a reader must not miss: surely more than 1% were clipped or count for less."""
+    return [words for words, warns in _lines(facts) if warns]
+
+
 def check_warning(facts: Facts) -> str | None:
-    """The lines that a reader must not miss: surely more than 1% were clipped or count for less; None without any."""
-    found = [words for words, warns in _lines(facts) if warns]
-    return " ".join(found) if found else None
+    """The same as one text; None without any."""
+    return " ".join(warned_lines(facts)) or None
 
 
 def _lines(facts: Facts) -> Iterator[tuple[str, bool]]:
@@ -77,11 +81,11 @@ def _of_values(
         qs = [measure["q"] for _, measure in measures]
         missed = [q for q in qs if row["share_low"] > (1.0 - q if above else q)]
         if missed:
-            names = _listed([name for name, measure in measures if measure["q"] in missed])
+            names = no_markup(listed([name for name, measure in measures if measure["q"] in missed]))
             found = f"{said}: {names} lies beyond the bounds, and is shown as {bound}. Widen bounds="
             yield _said(row, said, found, facts), True
         return
-    names = _listed([name for name, _ in measures])
+    names = no_markup(listed([name for name, _ in measures]))
     is_are = "is" if len(measures) == 1 else "are"
     error = "its margin of error does" if len(measures) == 1 else "their margins of error do"
     weighs = any(_under_conditions(one["weight"], one) == column for _, one in measures if "weight" in one)
@@ -166,7 +170,3 @@ def _bounds_of(measure: Facts, facts: Facts) -> list[tuple[str, tuple[Any, Any]]
         if more in measure:
             found.append((measure[more], tuple(measure[f"{more}_bounds"])))
     return found
-
-
-def _listed(names: Sequence[str]) -> str:
-    return no_markup(names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}")

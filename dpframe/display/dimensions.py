@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
 from textwrap import wrap
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from dpframe.errors.words import no_markup
-from dpframe.queries.date_grid import EVERY, MONDAY, number_of, starts_of
+from dpframe.queries.date_grid import EPOCH, EVERY, MINUTES, MONDAY, WORDS, number_of, starts_of
 
 SCALES = {"number": "number", "date": "time", "datetime": "time"}  # how the kinds of bins are laid out
 EVEN = 1.5  # times the narrowest cell is the widest one of even steps: months and years of the calendar are
@@ -36,8 +36,8 @@ class Dimension:
 
     @property
     def is_dates(self) -> bool:
-        """Tell whether its values are the first days of steps of ``dpf.dates``."""
-        return self.axis.get("every") in EVERY
+        """Tell whether its values are the beginnings of steps of ``dpf.dates``."""
+        return self.axis.get("every") in WORDS
 
     @property
     def is_even(self) -> bool:
@@ -69,7 +69,7 @@ def dimensions_of(axes: Sequence[Axis], rows: Sequence[Row]) -> list[Dimension]:
 
 def kind_of(axis: Axis) -> str:
     """The kind of scale on which the cells of an axis lie; dates of ``dpf.dates`` are stretches of time."""
-    return "time" if axis.get("every") in EVERY else SCALES.get(axis.get("bins", ""), "name")
+    return "time" if axis.get("every") in WORDS else SCALES.get(axis.get("bins", ""), "name")
 
 
 def edges_of(rows: Sequence[Row], axis: Axis) -> tuple[float, ...]:
@@ -98,7 +98,14 @@ def label(row: Row, axis: Axis, name: str) -> str:
         return f"{first:,}" if first == last else f"{first:,} to {last:,}"
     if "bins" in axis:
         return no_markup(f"{short(row[name + '_left'])} to {short(row[name + '_right'])}")
-    return no_markup(key(row[name]))
+    return no_markup(key(to_the_minute(row[name], axis)))
+
+
+def to_the_minute(value: Any, axis: Axis) -> Any:
+    """A time of steps of hours as clocks show it, to the minute, with its distance from UTC; anything else as it is."""
+    if axis.get("every") in MINUTES and isinstance(value, datetime) and value == value:
+        return value.isoformat(sep=" ", timespec="minutes")
+    return value
 
 
 def cell(row: Row, axes: Sequence[Axis]) -> str:
@@ -135,8 +142,12 @@ def plain(edge: Any) -> Any:
 
 
 def _ends(row: Row, axis: Axis) -> tuple[Any, Any]:
-    """The edges of a bin, or the first day of a step of dates and of the one after it."""
+    """The edges of a bin, or where a step of time begins and the one after it, as the wall clock shows them."""
     column = axis["columns"][0]
+    if axis.get("every") in MINUTES:
+        wall = row[column].replace(tzinfo=None)
+        step = timedelta(minutes=MINUTES[axis["every"]])
+        return wall, EPOCH + ((wall - EPOCH) // step + 1) * step
     if axis.get("every") not in EVERY:
         return row[f"{column}_left"], row[f"{column}_right"]
     grid = axis["every"], axis.get("starts", MONDAY)

@@ -13,6 +13,7 @@ from dpframe.display import theme
 from dpframe.display.charts import WIDTH, imported, public_data
 from dpframe.display.dimensions import Dimension, broken
 from dpframe.errors.words import no_markup
+from dpframe.queries.date_grid import MINUTES
 
 HEIGHT = 300
 PANEL_WIDTHS = {1: WIDTH, 2: 320, 3: 230}  # of small multiples beside each other, by their number
@@ -34,7 +35,15 @@ CALENDAR = {  # ticks of few steps of the calendar, which are of uneven length
 YEAR = "datum.index === 0 || utcmonth(datum.value) === 0{} ? utcFormat(datum.value, '%Y') : ''"
 OF_DAYS = f"[utcFormat(datum.value, '%b %-d'), {YEAR.format(' && utcdate(datum.value) < 8')}]"
 OF_MONTHS = f"[utcFormat(datum.value, '%b'), {YEAR.format('')}]"
-TICKS = {"1d": OF_DAYS, "1w": OF_DAYS, "1mo": OF_MONTHS, "1q": OF_MONTHS}  # with the year where it begins
+NEW_DAY = "datum.index === 0 || utchours(datum.value) === 0 && utcminutes(datum.value) === 0"
+OF_HOURS = f"[utcFormat(datum.value, '%H:%M'), {NEW_DAY} ? utcFormat(datum.value, '%b %-d') : '']"
+TICKS = {
+    **dict.fromkeys(MINUTES, OF_HOURS),
+    "1d": OF_DAYS,
+    "1w": OF_DAYS,
+    "1mo": OF_MONTHS,
+    "1q": OF_MONTHS,
+}  # with the year where it begins
 BELOW, ABOVE = 0.1, 1.02  # how far below 0 intervals of small counts reach, and room above the largest number
 MOST_DOTS = 60  # of a line
 HATCH, HATCH_WIDTH = [2, 3], 12  # of intervals without an end: the pixels of its lines and between them, and how wide

@@ -7,6 +7,7 @@ rows by another way is refused too: with some settings Polars and DuckDB print h
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
@@ -19,6 +20,7 @@ import polars as pl
 from dpframe.engines.columns.found_labels import check_labels
 from dpframe.engines.columns.identity import Declared, declared, twice
 from dpframe.engines.columns.source import ColumnType, Source, source_of
+from dpframe.engines.columns.zones import on_the_clock
 from dpframe.errors import AlreadyReleased, InvalidArgument, InvalidType, MissingArgument, WrongDtype, named, shown
 from dpframe.frames.forked import check_threads
 from dpframe.frames.kinds import is_dask, is_dataset, is_engine, is_pandas, is_relation, is_spark
@@ -62,7 +64,9 @@ FITTING = {  # the kinds of column in which keys or bins of a kind are looked fo
     "datetime": {"datetime", "date", "category"},
     "duration": {"duration", "category"},
     "time": {"time", "category"},
+    "period": {"period"},
 }
+OF_DAYS = re.compile(r"period\[\d*[DWMQYA]")  # Periods of days and longer
 LEVELS = " The levels of a pandas Categorical come from the data too."
 
 
@@ -265,6 +269,9 @@ def _of_dtype(source: Source, axis: DtypeAxis) -> KeyAxis:
 
 def _checked_bins(source: Source, axis: BinAxis) -> BinAxis:
     column = source.column(axis.column)
+    if isinstance(axis, DateAxis):
+        _check_kind(axis.column, column, axis.kind, axis.argument)
+        return on_the_clock(axis, column)
     if axis.kind == "date" and column.aware:
         raise WrongDtype(_zone_words(axis.column, column, axis.argument) if axis.closed else _days_words(axis, column))
     _check_kind(axis.column, column, axis.kind, axis.argument, is_range=True)
@@ -317,23 +324,31 @@ CHECKS: Mapping[Coding, Callable[[Source, Any], Axis]] = {  # an axis as the sch
 
 
 def _check_conditions(source: Source, column: Conditional) -> None:
-    """Values and ranges of conditions that their columns can hold, as keys and bins; and values that are compared."""
-    of_groups = None if column.groups is None else column.groups.axis
-    for axis in (*(condition.axis for condition in column.conditions), column.value, of_groups):
+    """Values and ranges of conditions that their columns can hold, as keys and bins."""
+    for axis in (
+        *(condition.axis for condition in column.conditions),
+        column.value,
+        None if column.groups is None else column.groups.axis,
+    ):
         if axis is not None:
             CHECKS[axis.coding](source, axis)
 
 
 def _days_words(axis: BinAxis, column: ColumnType) -> str:
     return (
-        f"column {axis.column!r} must have no time zone to be cut into days or weeks, which begin at another instant "
-        f"in each zone, but its dtype is {column.dtype}. Convert it to local time first, and drop the zone."
+        f"column {axis.column!r} must have no time zone for such {axis.argument}, but its dtype is {column.dtype}. "
+        "Write keys=dpf.dates(...), whose steps are those of its zone."
     )
 
 
 def _check_kind(name: str, column: ColumnType, kind: Kind, argument: str, is_range: bool = False) -> None:
     if argument == DateAxis.argument:
-        if column.kind not in {"date", "datetime", *ANYTHING}:
+        if kind == "datetime" and (column.kind == "date" or OF_DAYS.match(column.dtype)):
+            raise WrongDtype(
+                f"column {name!r} must hold datetimes to be cut into hours, but its dtype is {column.dtype}. "
+                'Write every="1d".'
+            )
+        if column.kind not in {"date", "datetime", "period", *ANYTHING}:
             raise WrongDtype(
                 f"column {name!r} must hold dates or datetimes for {argument}, but its dtype is {column.dtype}. "
                 "Cast it to dates first."
@@ -355,6 +370,8 @@ def _check_kind(name: str, column: ColumnType, kind: Kind, argument: str, is_ran
 def _way_out(column: ColumnType, argument: str) -> str:
     if argument == "bins" and column.kind in ("text", "category"):
         return 'Declare categories=["A", "B"] instead of bins.'
+    if argument == "bins" and column.kind == "period":
+        return "Write group_by with keys=dpf.dates(...)."
     return f"Write {KIND_WORDS.get(column.kind, 'what the column holds')}."
 
 
@@ -369,7 +386,7 @@ def _keys_of_column(column: ColumnType, axis: KeyAxis, position: int) -> Declare
     if column.identity is None:
         raise WrongDtype(_identity_words(name, column, "be grouped by"))
     keys = declared(values, column.identity)
-    if column.polars is not None and (keys.rows < 0).any():
+    if (column.polars is not None or column.kind == "period") and (keys.rows < 0).any():
         unlike = values[int(np.argmax(keys.rows < 0))]
         raise InvalidArgument(
             f"{axis.argument} of column {name!r} must convert exactly to its dtype {column.dtype}, "

@@ -236,7 +236,7 @@ def _scaled(words: Keys) -> dict[str, Statistic]:
     by_byte: dict[str, Any] = {"weight": "byte", "weight_bounds": (0.5, 9)}
     pairs = ((-3, 10), (0, 1), (5, 255), (-9, -1), (0.1, 0.3))
     keys: Any = words.axes[0]
-    bounds: Any = tuple(zip(keys.values(0), pairs, strict=True))
+    bounds: Any = tuple((key, pair) for (key,), pair in zip(keys.rows, pairs, strict=True))
     return {
         "s by group": SumByGroup("x", bounds).of_keys(words),
         "m by group": MeanByGroup("byte", bounds).of_keys(words),
@@ -284,6 +284,9 @@ def _cells() -> dict[str, Keys]:
         "bins and words": Keys(group_axes.group_axes((group_axes.bins("x", EDGES), "word"), ["B", ""], None)),
         "weeks": Keys(key_axes(("day",), WEEKS, None)),
         "months": Keys(key_axes(("moment",), dates("2023-12-01", "2024-03-01", every="1mo"), None)),
+        "hours of instants": Keys(
+            key_axes(("instant",), dates("2024-01-01T00:00", "2024-01-02T23:00", every="1h"), None)
+        ),
         "words, the rest and bins": Keys(
             (*key_axes(("word",), ["B", REST], None), *bin_axes("x", EDGES, None, None, "drop"))
         ),

@@ -381,4 +381,5 @@ def _is_plain(value: object) -> bool:
         return all(_is_plain(member) for pair in value.items() for member in pair)
     if isinstance(value, (list, tuple, set, frozenset)):
         return all(map(_is_plain, value))
-    return value is None or isinstance(value, PLAIN)
+    is_period = type(value).__name__ == "Period" and type(value).__module__.partition(".")[0] == "pandas"
+    return value is None or isinstance(value, PLAIN) or is_period

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from typing import Any
 
 LONGEST_NAME = 200  # characters of a label, a snapshot, a data set, the name of a plan
@@ -61,6 +62,16 @@ def writable(text: str) -> str:
     if text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text):
         return text
     return "".join(_escaped(letter) if "\ud800" <= letter <= "\udfff" else letter for letter in text)
+
+
+def capital(text: str) -> str:
+    """The text with a capital letter at its beginning."""
+    return text[:1].upper() + text[1:]
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names as a sentence lists them: a, b and c."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def no_formula(text: str) -> str:

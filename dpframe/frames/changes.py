@@ -166,7 +166,7 @@ def _axes(base: Facts, said: Facts, cells: NDArray[np.int64]) -> list[dict[str, 
             kinds = dict(zip(axis["columns"], axis["keys"], strict=True))
             new["keys"] = ["text" if name in said["texts"] else kinds[name] for name in kept]
         if any(name in said["texts"] for name in kept):
-            new = {name: fact for name, fact in new.items() if name not in ("every", "first", "last")}
+            new = {name: fact for name, fact in new.items() if name not in ("every", "starts", "zone", "first", "last")}
         made.append(new if names == axis["columns"] else {**new, "released": axis["columns"]})
     return made
 
@@ -538,9 +538,7 @@ def selected(release: Release, names: Sequence[Any]) -> Any:
     _check_told_apart(release, [column for name in keys for column in labels[name]])
     columns = [column for name in (*keys, *kept) for column in {**labels, **statistics}[name]]
     columns += release.facts.get("texts", ())
-    if not is_pandas(release.frame):
-        check_threads()
-    frame = release.frame[columns] if is_pandas(release.frame) else release.frame.select(columns)
+    frame = release.frame[columns]  # of Polars without a query, which would wait for ever in a forked child
     said = release.said
     measures = {name: said["measures"][name] for name in kept}
     mine = {released: name for released, name in said["labels"].items() if name in keys}

@@ -468,7 +468,7 @@ def _axis(value: Any) -> bool:
     parts = bins if isinstance(value, dict) and "bins" in value else {}
     size = _whole if isinstance(value, dict) and "discovered" in value else _some
     more = {"keys": _list(_text), "discovered": _discovered, "every": _text, "first": _edge, "last": _edge}
-    more |= {"rest": _text, "starts": _one_of("monday", "sunday")}
+    more |= {"rest": _text, "zone": _text, "starts": _one_of("monday", "sunday")}
     form = _object({"columns": _names, "size": size, **parts}, more)
     if not form(value) or len(value.get("keys", value["columns"])) != len(value["columns"]):
         return False
@@ -641,9 +641,11 @@ ORIGIN = _object(
     {"name": _text, "label": _none_or(_text), "sha256": _like(SHA256), "unit": UNIT, "cost": COST},
     {"release": _like(RELEASE), "part": _whole, "ledger": LEDGER},
 )
+ENDS_OF_SIDES = _list(_list(_none_or(_number)), 2)
+SIDES = _object({"names": _list(_text, 2), "values": ENDS_OF_SIDES, "low": ENDS_OF_SIDES, "high": ENDS_OF_SIDES})
 OF_DERIVED = _object(
     {"verb": _text, "column": _none_or(_text), "statistics": _list(_whole), "denoise": _none_or(_list(STEP))},
-    {"ends": _list(_text, 2)},
+    {"ends": _list(_text, 2), "tests": _some, "words": _text, "sides": SIDES},
 )
 DERIVED_FIELDS: dict[str, tuple[Form, bool]] = {
     **{name: (NEEDED[name], True) for name in ("dpframe", "label", "verb", "unit", "cost", "cells", "notes")},

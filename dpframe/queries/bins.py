@@ -15,9 +15,8 @@ from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, is_one
 from dpframe.exact import checked_whole, is_number, is_whole
 from dpframe.queries.clipping import checked_place, refuse_misplaced
 from dpframe.queries.counts import MOST_CELLS
-from dpframe.queries.date_grid import EVERY, MONDAY, Dates, check_on_grid, day_of
+from dpframe.queries.date_grid import EVERY, MINUTES, MONDAY, Dates, check_on_grid, time_of
 
-DAY = 86_400 * 10**9  # nanoseconds
 LARGEST_TICKS = 2**63 * 1000  # in nanoseconds: results show edges in microseconds
 BINS_EXAMPLE = "Write for instance bins=range(0, 101, 10), or bins=20, range=(0, 100)."
 BINS_MISSING = (
@@ -107,38 +106,60 @@ class BinAxis:
 
 @dataclass(frozen=True)
 class DateAxis(BinAxis):
-    """Date keys of one column: the first days of steps of a grid. A row is in the step that its date is in.
+    """Keys of one column on a grid of time: where each step begins. A row is in the step that its time is in.
 
     They are bins whose edges are the grid, so a date is never looked up, and none can be lost or merged by a cast. No
-    bin is closed: the last one ends before the step that follows it.
+    bin is closed: the last one ends before the step that follows it. Of a column with a time zone the edges are
+    instants, and `shown` are the dates or times that its wall clock shows then.
     """
 
     argument: ClassVar[str] = "keys=dpf.dates"
 
     every: str = "1d"
     starts: str = MONDAY  # of weeks
+    zone: str | None = None  # whose wall clock it is; None where the column has none, or is still to tell
+    shown: tuple[date, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:  # type: ignore[override]
         return (self.column,)
 
     def labels(self) -> dict[str, Sequence[Any] | NDArray[Any]]:
+        if self.shown and self.every in MINUTES:
+            return {self.column: list(self.shown[:-1])}
         return {self.column: self.shown_edges()[:-1]}
+
+    def shown_edges(self) -> NDArray[Any]:
+        """The edges as dates, or as datetimes: of the column, or of the wall clock of its zone."""
+        if not self.shown:
+            return super().shown_edges()
+        if self.every in MINUTES:
+            return np.array(self.shown, dtype=object)
+        return np.array(self.shown, dtype="datetime64[D]")
 
     def facts(self) -> dict[str, Any]:
         ends = {"first": self._plain_edge(0), "last": self._plain_edge(-2)}
         starts = {} if self.starts == MONDAY else {"starts": self.starts}
+        zone = {} if self.zone is None else {"zone": self.zone}
         said = {"columns": [self.column], "size": self.size, "keys": [self.kind], "every": self.every}
-        return {**said, **starts, **ends}
+        return {**said, **starts, **zone, **ends}
+
+    def _plain_edge(self, index: int) -> str:
+        edge = self.shown_edges()[index]
+        if isinstance(edge, datetime):
+            return edge.isoformat(sep=" ", timespec="minutes")
+        return str(edge.astype("datetime64[m]")).replace("T", " ") if self.every in MINUTES else str(edge)
 
     def notes(self) -> tuple[str, ...]:
         """Say which rows are in no group."""
-        first, last = self.shown_edges()[[0, -1]]
+        first, last = self._plain_edge(0), self._plain_edge(-1)
         return (f"rows with a {self.column} before {first}, or from {last} on, are in no group",)
 
     def __str__(self) -> str:
         starts = "" if self.starts == MONDAY else f" from {self.starts.title()}"
-        return f"{self.column}: {self.size} dates every {self.every}{starts}"
+        zone = "" if self.zone is None else f" of {self.zone}"
+        things = "times" if self.every in MINUTES else "dates"
+        return f"{self.column}: {self.size} {things} every {self.every}{starts}{zone}"
 
 
 @dataclass(frozen=True)
@@ -183,8 +204,9 @@ def running_axis(axis: BinAxis) -> RunningAxis:
 
 def date_axis(column: str, dates: Dates) -> DateAxis:
     """The axis of ``keys=dpf.dates(...)``."""
-    edges = tuple(day * DAY for day in dates.days().tolist())  # Python's integers, which do not wrap
-    return DateAxis(column, edges, "date", closed=False, every=dates.every, starts=dates.starts)
+    kind: EdgeKind = "datetime" if dates.every in MINUTES else "date"
+    grid = {"every": dates.every, "starts": dates.starts, "zone": dates.zone}
+    return DateAxis(column, dates.edges(), kind, closed=False, **grid)  # type: ignore[arg-type]
 
 
 def bin_axis(column: str, bins: object, value_range: object, outside: Any) -> BinAxis:
@@ -194,16 +216,17 @@ def bin_axis(column: str, bins: object, value_range: object, outside: Any) -> Bi
     if bins is None:
         raise MissingArgument(BINS_MISSING)
     refuse_misplaced(bins)
-    if isinstance(bins, str) and bins in EVERY:
-        return BinAxis(column, _grid_edges(bins, value_range), "date", False, outside, closed=False)
+    if isinstance(bins, str) and bins in (*EVERY, *MINUTES):
+        of_hours: EdgeKind = "datetime" if bins in MINUTES else "date"
+        return BinAxis(column, _grid_edges(bins, value_range), of_hours, False, outside, closed=False)
     if are_intervals(bins):
         _refuse_range(value_range)
         edges, kind, aware = _checked_edges(edges_of(bins))
         return BinAxis(column, edges, kind, aware, outside, closed=False)
     if isinstance(bins, str):
         raise InvalidType(
-            f"bins must be edges, a whole number of bins, or a step of dates ({', '.join(EVERY)}), not {shown(bins)}. "
-            f"{BINS_EXAMPLE}"
+            f"bins must be edges, a whole number of bins, or a step of time ({', '.join((*MINUTES, *EVERY))}), not "
+            f"{shown(bins)}. {BINS_EXAMPLE}"
         )
     is_fraction = is_number(bins) and not is_whole(bins)
     if is_fraction or isinstance(bins, (bool, bytes, np.bool_, np.timedelta64)):
@@ -228,12 +251,12 @@ def _grid_edges(every: str, value_range: object) -> tuple[int, ...]:
         raise MissingArgument(f"range must be given with bins={every!r}: it is never taken from the data. {example}")
     if not isinstance(value_range, (tuple, list)) or len(value_range) != 2:
         raise InvalidType(f"range must be a pair of days (first, last), not {shown(value_range)}. {example}")
-    first, last = (day_of("range", end, example) for end in value_range)
+    first, last = (time_of("range", end, every, example) for end in value_range)
     for end in (first, last):
         check_on_grid("range", end, every)
     if not first < last:
         raise InvalidArgument(f"range must have its lower end first, and {first} is not below {last}. Exchange them.")
-    return tuple(day * DAY for day in Dates(first, last, every).days()[:-1].tolist())
+    return Dates(first, last, every).edges()[:-1]
 
 
 def _range_ends(value_range: object) -> tuple[object, object]:

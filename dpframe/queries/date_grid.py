@@ -1,9 +1,13 @@
-"""Grids of days: every day, week, month, quarter or year, counted in whole numbers of the proleptic calendar."""
+"""Grids of days and of hours, counted in whole numbers of the proleptic calendar.
+
+A grid is of the wall clock: a column with a time zone has its own hours and days, which `dpframe.engines.columns.zones`
+finds once the schema says which zone that is.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from datetime import time as clock
 from typing import Any, ClassVar
 
@@ -16,6 +20,7 @@ from dpframe.queries.clipping import Placed, refuse_misplaced
 
 EVERY = {"1d": 1, "1w": 7, "1mo": 1, "1q": 3, "1y": 12}  # days of the first two, months of the others
 DAYS = ("1d", "1w")
+MINUTES = {"15m": 15, "30m": 30, "1h": 60, "3h": 180, "6h": 360, "12h": 720}  # of the wall clock, from midnight on
 WEEK = "1w"
 MONDAY = "monday"
 BEFORE_MONDAY = {MONDAY: 0, "sunday": 1}  # days
@@ -25,56 +30,78 @@ WORDS = {
     "1mo": "calendar months",
     "1q": "quarters of the calendar",
     "1y": "calendar years",
+    "15m": "quarters of an hour",
+    "30m": "half hours",
+    "1h": "hours",
+    "3h": "3 hours",
+    "6h": "6 hours",
+    "12h": "half days",
 }
+TIMES_EXAMPLE = 'Write for instance keys=dpf.dates("2025-01-06T00:00", "2025-01-06T23:00", every="1h").'
 DATES_EXAMPLE = 'Write for instance keys=dpf.dates("2025-01-06", "2025-12-29", every="1w").'
 BEFORE_1970 = 719_163  # the ordinal of 1970-01-01; that of the first day, a Monday, is 1
+EPOCH = datetime(1970, 1, 1)
 MIDNIGHT = clock()
+DAY, MINUTE = 86_400 * 10**9, 60 * 10**9  # nanoseconds
+IN_UTC = ("UTC", "Etc/UTC", "Zulu", "Etc/Zulu", "Universal", "Etc/Universal", "UCT", "Etc/UCT")  # names of one zone
 
 Days = NDArray[np.int64]  # since 1970
 
 
 @dataclass(frozen=True)
 class Dates(Placed):
-    """Declared dates on a grid: keys of a column of dates or datetimes, made by ``dpf.dates``."""
+    """Declared dates or hours on a grid: keys of a column of dates or datetimes, made by ``dpf.dates``."""
 
     where: ClassVar[str] = (
         'dpf.dates must be the keys of a column, as in group_by("date", keys=dpf.dates("2025-01-06", "2025-12-29", '
         'every="1w")). For a histogram write bins="1w", range=("2025-01-06", "2026-01-05").'
     )
 
-    first: date
+    first: date  # of hours a datetime, as the wall clock has it
     last: date
     every: str
     starts: str = MONDAY  # of weeks: the day on which each begins
+    zone: str | None = None  # the time zone of the ends, where they have one
 
     def __len__(self) -> int:
+        """The number of steps by the calendar; a time zone adds an hour or leaves one out."""
         return number_of(self.last, self.every, self.starts) - number_of(self.first, self.every, self.starts) + 1
 
     def days(self) -> Days:
-        """The first day of each step, and of the one that follows the last."""
+        """The first day of each step, and of the one that follows the last; of hours the first minute. Since 1970."""
         number = number_of(self.first, self.every, self.starts)
         return starts_of(np.arange(number, number + len(self) + 1), self.every, self.starts)
 
+    def edges(self) -> tuple[int, ...]:
+        """The same in nanoseconds of the wall clock."""
+        size = MINUTE if self.every in MINUTES else DAY
+        return tuple(start * size for start in self.days().tolist())  # Python's integers, which do not wrap
+
     def __repr__(self) -> str:
         starts = "" if self.starts == MONDAY else f', starts="{self.starts}"'
-        return f'dpf.dates("{self.first}", "{self.last}", every="{self.every}"{starts})'
+        if self.zone is not None:
+            zoned = ", ".join(f'pd.Timestamp("{end}", tz="{self.zone}")' for end in (self.first, self.last))
+            return f'dpf.dates({zoned}, every="{self.every}"{starts})'
+        first, last = (_shown_time(end) for end in (self.first, self.last))
+        return f'dpf.dates("{first}", "{last}", every="{self.every}"{starts})'
 
 
 @trimmed
 def dates(first: date | str, last: date | str, *, every: str | None = None, starts: str | None = None) -> Dates:
-    """Make date keys: days, weeks, months, quarters or years.
+    """Make keys on a grid of time: hours, days, weeks, months, quarters or years.
 
-    Each date or datetime of the column is taken to the day on which its step begins: the Monday of its week, the first
-    of its month. Rows before `first`, or after the step that holds `last`, are in no group.
+    Each date or datetime of the column is taken to the beginning of its step: its full hour, the Monday of its week,
+    the first of its month. Rows before `first`, or after the step that holds `last`, are in no group.
 
     Parameters
     ----------
-    first : date or str
-        The first key. It must be the first day of a step.
-    last : date or str
-        A day of the last step: that step is a key as well.
-    every : {"1d", "1w", "1mo", "1q", "1y"}
-        The length of a step: days, weeks, calendar months, quarters or years.
+    first : date, datetime, Period or str
+        The first key. It must be the beginning of a step.
+    last : date, datetime, Period or str
+        A time in the last step: that step is a key as well.
+    every : {"15m", "30m", "1h", "3h", "6h", "12h", "1d", "1w", "1mo", "1q", "1y"}
+        The length of a step: quarters of an hour, half hours, hours, days, weeks, calendar months, quarters or years.
+        Hours are counted from midnight.
     starts : {"monday", "sunday"}, optional
         Of weeks alone: the day on which each begins; Monday where it is left out.
 
@@ -90,32 +117,42 @@ def dates(first: date | str, last: date | str, *, every: str | None = None, star
 
     Notes
     -----
-    A column of datetimes with a time zone is refused: its days begin at another instant in each zone. Convert it to
-    local time first.
+    A column with a time zone is cut by the wall clock of its zone, so the day on which clocks go forward has 23 hours,
+    and the other one 25. Days and longer steps are labelled by dates, hours by datetimes of the column's zone. Where
+    `first` and `last` have a time zone themselves, the column must have the same one. A Period counts where it begins.
 
     Examples
     --------
     >>> import dpframe as dpf, polars as pl
-    >>> from datetime import date
+    >>> from datetime import date, datetime
     >>> visits = pl.DataFrame({"day": [date(2025, 1, 7), date(2025, 1, 12), date(2025, 1, 13)]})
     >>> weeks = dpf.dates("2025-01-06", "2025-01-20", every="1w")
     >>> visits.dp.group_by("day", keys=weeks).count(epsilon=0.5, ledger=dpf.Ledger(epsilon=1))["day"].to_list()
     [datetime.date(2025, 1, 6), datetime.date(2025, 1, 13), datetime.date(2025, 1, 20)]
+    >>> calls = pl.Series("at", [datetime(2025, 3, 30, 12)]).dt.replace_time_zone("Europe/Berlin").to_frame()
+    >>> hours = dpf.dates("2025-03-30T00:00", "2025-03-30T23:00", every="1h")
+    >>> len(calls.dp.group_by("at", keys=hours).count(epsilon=0.5, ledger=dpf.Ledger(epsilon=1)))
+    23
     """
     if every is None:
         raise MissingArgument(f'every must be given: how long a step is, such as every="1w". {DATES_EXAMPLE}')
     step = checked_every(every)
     begins = _checked_starts(starts, step)
-    start, end = day_of("first", first), day_of("last", last)
+    (start, zone), (end, its_zone) = (_end_of(name, value, step) for name, value in (("first", first), ("last", last)))
+    if zone != its_zone:
+        raise InvalidArgument(
+            f"first and last must have one time zone, or none, not {zone or 'none'} and {its_zone or 'none'}. "
+            "Leave both out: the column has its own."
+        )
     check_on_grid("first", start, step, begins)
     if end < start:
         raise InvalidArgument(f"last must not be before first, and {end} is before {start}. Exchange them.")
-    return Dates(start, end, step, begins)
+    return Dates(start, end, step, begins, zone)
 
 
 def checked_every(every: object, argument: str = "every") -> str:
     """One of the steps."""
-    if not isinstance(every, str) or every not in EVERY:
+    if not isinstance(every, str) or every not in WORDS:
         steps = ", ".join(f'"{step}" ({words})' for step, words in WORDS.items())
         raise InvalidArgument(f"{argument} must be one of {steps}, not {shown(every)}. {DATES_EXAMPLE}")
     return every
@@ -146,6 +183,46 @@ def day_of(argument: str, value: Any, example: str = DATES_EXAMPLE) -> date:
     return day
 
 
+def time_of(argument: str, value: Any, every: str, example: str = DATES_EXAMPLE) -> date:
+    """A day, or of steps of hours a time on the wall clock."""
+    return day_of(argument, value, example) if every in EVERY else _end_of(argument, value, every)[0]
+
+
+def _end_of(argument: str, value: Any, every: str) -> tuple[date, str | None]:
+    """A day or a time on the wall clock, and its time zone where it has one."""
+    value = _of_period(value)
+    zone = zone_name(value.tzinfo) if isinstance(value, datetime) and value == value and value.tzinfo else None
+    wall = value if zone is None else value.replace(tzinfo=None)
+    if every in EVERY:
+        return day_of(argument, wall), zone
+    if value is None:
+        raise MissingArgument(f"{argument} must be given: times are never taken from the data. {TIMES_EXAMPLE}")
+    refuse_misplaced(value)
+    moment = _plain_time(wall)
+    if moment is None:
+        raise InvalidArgument(
+            f'{argument} must be a time of the wall clock in whole microseconds, such as "2025-01-06T09:00", not '
+            f"{shown(value)}. {TIMES_EXAMPLE}"
+        )
+    return moment, zone
+
+
+def zone_name(zone: Any) -> str:
+    """The name of a time zone, whichever library it is of; one name for each of UTC's."""
+    name = str(getattr(zone, "key", None) or getattr(zone, "zone", None) or zone)
+    return "UTC" if name in IN_UTC else name.removeprefix("UTC") or name
+
+
+def _of_period(value: Any) -> Any:
+    """The beginning of a Period of pandas; anything else as it is."""
+    return value.start_time if is_period(value) else value
+
+
+def is_period(value: Any) -> bool:
+    """Tell whether this is a Period of pandas, which is never imported here."""
+    return type(value).__name__ == "Period" and type(value).__module__.partition(".")[0] == "pandas"
+
+
 def python_time(value: np.datetime64 | np.timedelta64) -> Any:
     """A NumPy date or duration by Python's, in whole microseconds; None beyond what NumPy can write in them."""
     try:
@@ -154,7 +231,26 @@ def python_time(value: np.datetime64 | np.timedelta64) -> Any:
         return None
 
 
+def _plain_time(value: Any) -> datetime | None:
+    """A datetime of Python without a zone; None of what is none, or none exactly."""
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value)
+        except ValueError:
+            return None
+    if isinstance(value, np.datetime64):
+        plain = python_time(value)
+        value = plain if isinstance(plain, date) and value == np.datetime64(plain) else None
+    if isinstance(value, date) and not isinstance(value, datetime):
+        return datetime(value.year, value.month, value.day)
+    whole = isinstance(value, datetime) and value == value and value.tzinfo is None
+    if not whole or getattr(value, "nanosecond", 0) != 0:
+        return None
+    return datetime.combine(date(value.year, value.month, value.day), value.time().replace(fold=0))
+
+
 def _plain_day(value: Any) -> date | None:
+    value = _of_period(value)
     if isinstance(value, str):
         try:
             return date.fromisoformat(value)
@@ -170,26 +266,44 @@ def _plain_day(value: Any) -> date | None:
 
 
 def check_on_grid(argument: str, day: date, every: str, starts: str = MONDAY) -> None:
-    """Refuse a day on which no step begins; the days next to it on which one does are told."""
+    """Refuse a time at which no step begins; those next to it at which one does are told."""
     number = number_of(day, every, starts)
-    here, following = starts_of(np.array([number, number + 1]), every, starts).astype("datetime64[D]")
-    if here != np.datetime64(day):
-        words = WORDS[every] if starts == MONDAY else "weeks from Sunday"
+    both = starts_of(np.array([number, number + 1]), every, starts)
+    here, following = both.astype("datetime64[m]" if every in MINUTES else "datetime64[D]")
+    if here == np.datetime64(day):
+        return
+    if every in MINUTES:
         raise InvalidArgument(
-            f"{argument} must be the first day of a step of {every!r} ({words}), unlike {day}, a {day:%A}. "
-            f"The nearest are {here} and {following}: write one of them."
+            f"{argument} must be the beginning of a step of {every!r} ({WORDS[every]} from midnight), unlike "
+            f"{_shown_time(day)}. The nearest are {here} and {following}: write one of them."
         )
+    words = WORDS[every] if starts == MONDAY else "weeks from Sunday"
+    raise InvalidArgument(
+        f"{argument} must be the first day of a step of {every!r} ({words}), unlike {day}, a {day:%A}. "
+        f"The nearest are {here} and {following}: write one of them."
+    )
+
+
+def _shown_time(end: date) -> str:
+    """A day, or a time without the seconds that it does not have."""
+    if isinstance(end, datetime):
+        return end.isoformat(timespec="auto" if end.second or end.microsecond else "minutes")
+    return str(end)
 
 
 def number_of(day: date, every: str, starts: str = MONDAY) -> int:
-    """The number of the step that a day is in."""
+    """The number of the step that a day is in; of hours that of a time."""
+    if every in MINUTES:
+        return (day - EPOCH) // timedelta(minutes=MINUTES[every])
     if every in DAYS:
         return (day.toordinal() - 1 + BEFORE_MONDAY[starts]) // EVERY[every]
     return (day.year * 12 + day.month - 1) // EVERY[every]
 
 
 def starts_of(numbers: Days, every: str, starts: str = MONDAY) -> Days:
-    """The days since 1970 on which steps of these numbers begin."""
+    """The days since 1970 on which steps of these numbers begin; of hours the minutes."""
+    if every in MINUTES:
+        return np.asarray(numbers * MINUTES[every])
     if every in DAYS:
         return np.asarray(numbers * EVERY[every] + 1 - BEFORE_MONDAY[starts] - BEFORE_1970)
     months = (numbers * EVERY[every] - 1970 * 12).astype("datetime64[M]")

@@ -31,7 +31,7 @@ from dpframe.queries.bins import (
 )
 from dpframe.queries.clipping import Placed, check_column, refuse_misplaced
 from dpframe.queries.counts import LARGEST_CELLS
-from dpframe.queries.date_grid import DATES_EXAMPLE, Dates, python_time
+from dpframe.queries.date_grid import DATES_EXAMPLE, Dates, is_period, python_time
 from dpframe.queries.sameness import same_key
 
 MOST_BITS = 10_000  # of an integer key: Python does not print much longer ones
@@ -46,9 +46,10 @@ KIND_WORDS = {
     "datetime": "datetimes",
     "duration": "durations",
     "time": "times",
+    "period": "Periods",
 }
 
-Kind = Literal["number", "text", "date", "datetime", "duration", "time", "missing"]
+Kind = Literal["number", "text", "date", "datetime", "duration", "time", "period", "missing"]
 
 
 class Axis(Protocol):
@@ -471,7 +472,7 @@ def plain_key(value: object, argument: str = "keys") -> Any:
         raise InvalidArgument(f"{argument} must be text that UTF-8 can write, unlike {value!a}. Leave it out.")
     if isinstance(value, int) and value.bit_length() > MOST_BITS:
         raise InvalidArgument(f"{argument} must be numbers that can be printed, unlike {shown(value)}. Leave it out.")
-    if isinstance(value, (bool, int, float, Decimal, str, datetime, date, timedelta, time)):
+    if isinstance(value, (bool, int, float, Decimal, str, datetime, date, timedelta, time)) or is_period(value):
         return value
     kinds = (
         "a number, a string, a date or a duration"
@@ -506,7 +507,8 @@ def kind_of(value: object) -> Kind:
     if isinstance(value, datetime):
         return "datetime"
     kinds: tuple[tuple[Kind, type], ...] = (("date", date), ("duration", timedelta), ("time", time))
-    return next((kind for kind, family in kinds if isinstance(value, family)), "number")
+    found = next((kind for kind, family in kinds if isinstance(value, family)), None)
+    return found or ("period" if is_period(value) else "number")
 
 
 def _check_one_kind(keys: str, values: list[Any]) -> None:

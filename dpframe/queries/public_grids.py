@@ -16,7 +16,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.queries.bins import DAY, BinAxis, Coding
+from dpframe.queries.bins import BinAxis, Coding
+from dpframe.queries.date_grid import DAY
 
 Floats = NDArray[np.float64]
 Booleans = NDArray[np.bool_]

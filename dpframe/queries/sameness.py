@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from dpframe.queries.bins import temporal_edge
+from dpframe.queries.date_grid import is_period
 
 DAY = 86_400 * 10**9  # nanoseconds
 SIZES = {  # nanoseconds in the units of NumPy that have a fixed length
@@ -27,7 +28,14 @@ SIZES = {  # nanoseconds in the units of NumPy that have a fixed length
 }
 LARGE = 10_000  # digits: a Decimal beyond is told apart by its digits and exponent, and never written out
 NAN = ("nan",)  # inside a tuple; a NaN by itself is missing
-NAIVE, AWARE, ON_DAY, SPAN, CLOCK = "at", "at utc", "on day", "span", "clock"  # what the tokens of times begin with
+NAIVE, AWARE, ON_DAY, SPAN, CLOCK, PERIOD = (
+    "at",
+    "at utc",
+    "on day",
+    "span",
+    "clock",
+    "period",
+)  # what the tokens of times begin with
 
 
 def same(value: Any) -> Any:
@@ -44,6 +52,8 @@ def same(value: Any) -> Any:
     for plain, token in _TOKENS:
         if isinstance(value, plain):
             return token(value)
+    if is_period(value):
+        return (PERIOD, value.freqstr, value.ordinal)
     hash(value)  # here, where it depends on this value alone
     return ("object", id(kind), value)  # of one class: by that class's own equality
 

@@ -31,6 +31,7 @@ from dpframe.planning.plan import Plan
 from dpframe.privacy import Price, PrivacyUnit
 from dpframe.queries import bins, contributions, discovery, keys, statistics, where
 from dpframe.queries import total as totals
+from dpframe.queries.date_grid import is_period
 
 # as dpframe 0.1 called them, whose answers are replayed
 NAMED = {"keep_noisy": "raw", "statistics": "measures"}
@@ -152,8 +153,8 @@ FORMS: Mapping[type[Any], Form] = {
     ),
     bins.DateAxis: _form(
         "DateAxis",
-        lambda it: {**_bins(it), "every": it.every, "starts": it.starts},
-        **{**BINS, "every": "1d", "starts": "monday"},
+        lambda it: {**_bins(it), "every": it.every, "starts": it.starts, "zone": it.zone},
+        **{**BINS, "every": "1d", "starts": "monday", "zone": None},
     ),
     discovery.FoundAxis: _form("FoundAxis", _found, **FOUND),
     discovery.Discovery: _form(
@@ -341,6 +342,8 @@ def _plain(value: Any) -> Any:
         return {"number": _number(value.item() if isinstance(value, np.generic) else value)}
     if isinstance(value, (date, time, timedelta)):
         return {"time": [type(value).__name__, str(value)]}
+    if is_period(value):
+        return {"time": ["Period", f"{value.freqstr} {value.ordinal}"]}
     if isinstance(value, np.ndarray):
         digest = hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()
         return {"array": [value.dtype.str, list(value.shape), digest]}

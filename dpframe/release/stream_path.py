@@ -31,7 +31,7 @@ from dpframe.noise import nonce
 from dpframe.planning.stream_plan import StreamPlan
 from dpframe.planning.stream_request import StreamRequest
 from dpframe.privacy import checked_unit
-from dpframe.queries.date_grid import day_of
+from dpframe.queries.date_grid import time_of
 from dpframe.queries.keys import Keys, plain_key
 from dpframe.queries.sameness import same_key
 from dpframe.queries.stream_design import measured
@@ -114,12 +114,12 @@ def _planned(request: StreamRequest, ledger: Ledger | None) -> StreamPlan:
 
 def _number_of(plan: StreamPlan, period: Any) -> int:
     """The number of a declared period, from 1."""
-    is_dated = hasattr(plan.query.keys.axes[0], "every")
-    token = same_key(day_of("period", period, PERIOD_EXAMPLE) if is_dated else plain_key(period, "period"))
+    every = getattr(plan.query.keys.axes[0], "every", None)
+    token = same_key(plain_key(period, "period") if every is None else time_of("period", period, every, PERIOD_EXAMPLE))
     places = [place for place, label in enumerate(plan.periods, start=1) if same_key(label) == token]
     if not places:
         first, last = _named(plan, 1), _named(plan, len(plan.periods))
-        way_out = "Name a period by its first day. " if is_dated else ""
+        way_out = "Name a period by its beginning. " if every is not None else ""
         raise InvalidArgument(
             f"period must be one of the {len(plan.periods)} declared ones, {first} to {last}, not {shown(period)}. "
             f"{way_out}A stream that is longer is a new one, with a name and a cost of its own."
@@ -129,7 +129,12 @@ def _number_of(plan: StreamPlan, period: Any) -> int:
 
 def _check_frame(plan: StreamPlan, frame: Any) -> None:
     check_whole(frame, "streams", "Bring its rows to pandas, Polars or Arrow first; a LazyFrame will do.")
-    check(frame, plan.query, plan.unit)
+    for axis in check(frame, plan.query, plan.unit).keys.axes:
+        if zone := getattr(axis, "zone", None):  # its steps would be others than the periods that the entry names
+            raise WrongDtype(
+                f"column {axis.columns[0]!r} must have no time zone in a stream, and it has that of {zone}. "
+                "Convert it to local time, and drop the zone."
+            )
 
 
 def _check_turn(plan: StreamPlan, state: StreamState | None, number: int, *, waits: bool) -> None:

@@ -86,7 +86,8 @@ def test_numbers_of_rows_and_of_groups_are_whole():
 
 def test_each_kind_of_interval_is_told_where_there_is_one():
     ask = pl.DataFrame({"age": [31, 45]}).dp.agg
-    ledger, ends, halves = dpf.Ledger(epsilon=9), "from, to: 95% interval", "±: margin of error (95%)"
+    ledger, ends = dpf.Ledger(epsilon=9), "from, to: 95% confidence interval (noise)"
+    halves = "±: 95% margin of error (noise)"
     middle, count = dpf.median("age", bounds=(0, 99)), dpf.count()
     for statistics, said in (([middle], (True, False)), ([count], (False, True)), ([middle, count], (True, True))):
         text = ask(*statistics, epsilon=1, ledger=ledger).dp.table("markdown")
@@ -231,7 +232,7 @@ def test_a_two_way_table_says_its_errors():
     assert head == ["ward", "sex m", "sex f", "all"]
     assert [row[0] for row in rows] == ["A", "B", "all"]
     assert all(float(cell) >= 0 for row in rows for cell in row[1:])
-    assert "95% error" in found.dp.table("markdown")
+    assert "95% margin of error (noise)" in found.dp.table("markdown")
 
 
 def test_a_changed_frame_has_no_table(ages):

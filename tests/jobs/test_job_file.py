@@ -77,6 +77,16 @@ def test_a_file_is_read_as_it_is_written(tmp_path):
     assert (output.label, output.path, output.format) == ("wards", tmp_path / "out" / "wards.md", "markdown")
 
 
+def test_hours_are_times_of_toml(tmp_path):
+    """Without an offset: they are those of the column's own zone."""
+    text = TEXT.replace(
+        "first = 2026-01-05, last = 2026-03-01", "first = 2026-03-29T00:00:00, last = 2026-03-29T23:00:00"
+    )
+    assert text != TEXT
+    job = read(tmp_path, text.replace('every = "1w"', 'every = "1h"'))
+    assert job.questions[1].keys == {"day": dpf.dates("2026-03-29T00:00", "2026-03-29T23:00", every="1h")}
+
+
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [

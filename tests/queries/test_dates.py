@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 
 import numpy as np
 import polars as pl
@@ -167,7 +167,7 @@ def test_what_is_not_on_the_grid_is_refused_with_what_is(call, error, words):
 @pytest.mark.parametrize(
     "wrong",
     [
-        *("2025-13-01", "Monday", 20250106, 1.5, True, datetime(2025, 1, 6, 12), datetime(2025, 1, 6, tzinfo=UTC)),
+        *("2025-13-01", "Monday", 20250106, 1.5, True, datetime(2025, 1, 6, 12), datetime(2025, 1, 6, 0, 0, 1)),
         *(np.datetime64("NaT", "us"), np.datetime64("2025-01-06T00:00:01"), timedelta(1), [date(2025, 1, 6)]),
     ],
 )
@@ -180,7 +180,7 @@ def test_what_is_no_day_is_refused(wrong):
         dpf.dates("2025-01-06", None, every="1w")
 
 
-@pytest.mark.parametrize("wrong", ["2w", "7d", "W-MON", "1h", "", 7, timedelta(7)])
+@pytest.mark.parametrize("wrong", ["2w", "7d", "W-MON", "2h", "", 7, timedelta(7)])
 def test_what_is_no_step_is_refused(wrong):
     with pytest.raises(dpf.InvalidArgument, match=r'every must be one of "1d" \(days\), "1w" \(weeks from Monday\)'):
         dpf.dates("2025-01-06", "2025-01-20", every=wrong)

@@ -31,10 +31,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.queries.sameness import AWARE, CLOCK, NAIVE, SPAN, same_key
+from dpframe.queries.sameness import AWARE, CLOCK, NAIVE, PERIOD, SPAN, same_key
 
 Integers = NDArray[np.int64]
-Form = Literal["integer", "float", "decimal", "text", "ticks", "objects", "nothing"]
+Form = Literal["integer", "float", "decimal", "text", "ticks", "periods", "objects", "nothing"]
 
 NOWHERE = -1  # the position of what is none of the declared keys
 DAY = 86_400 * 10**9
@@ -76,7 +76,7 @@ class Identity:
     scale: int = 0  # digits after the point
     bits: int = 64  # of floats
     tick: int = 1  # nanoseconds in one step of the integers that dates and times are stored as
-    token: str = NAIVE  # what these are since: what their tokens begin with
+    token: str = NAIVE  # what these are since: what their tokens begin with; of periods their frequency
     levels: frozenset[str] | None = None  # of an Enum
 
 
@@ -224,6 +224,8 @@ def stored(value: Any, identity: Identity) -> Any:
         return token if fits else NOTHING
     if identity.form == "ticks":
         return _ticks(token, identity)
+    if identity.form == "periods":
+        return token[2] if isinstance(token, tuple) and token[:2] == (PERIOD, identity.token) else NOTHING
     if identity.form == "integer" and type(token) is int and identity.high < 2**64:  # as nearly all are
         return token if identity.low <= token <= identity.high else NOTHING
     if not isinstance(token, int | float | Fraction) or not -LARGEST < token < LARGEST or identity.form == "nothing":

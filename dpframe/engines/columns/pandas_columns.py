@@ -22,6 +22,7 @@ from dpframe.engines.columns import identity, short_strings
 from dpframe.engines.columns.identity import NOWHERE, Declared, Identity
 from dpframe.errors import InvalidArgument, InvalidType, shown
 from dpframe.frames.kinds import is_missing
+from dpframe.queries.date_grid import zone_name
 from dpframe.queries.sameness import AWARE, same, same_key
 
 EPOCHS = {True: datetime(1970, 1, 1, tzinfo=UTC), False: datetime(1970, 1, 1)}
@@ -29,6 +30,13 @@ Integers = NDArray[np.int64]
 
 FEW_ROWS = 2**12  # below, strings are brought over as they are
 MICROSECOND = timedelta(microseconds=1)
+MONTHS = {"M": 1, "Q": 3, "Y": 12, "A": 12}  # of a step of Periods
+MOST_MONTHS = 12 * 200_000  # microseconds reach farther
+SPANS = {  # nanoseconds
+    **{"W": 7 * identity.DAY, "D": identity.DAY, "h": 3_600 * 10**9, "H": 3_600 * 10**9},
+    **{"min": 60 * 10**9, "T": 60 * 10**9, "s": 10**9, "S": 10**9, "ms": 10**6, "L": 10**6},
+    **{"us": 1000, "U": 1000, "ns": 1, "N": 1},
+}
 MOST_TICKS = 2**63 - 1
 NUMBERS = (numbers.Real, Decimal, str, bytes, np.bool_)  # float() of anything else may warn, which would tell of it
 PLAIN = (  # Arrow types that Polars takes; of others no more is asked than what is present
@@ -53,8 +61,8 @@ def checked_names(frame: Any) -> list[str]:
     return names
 
 
-def kind_of(dtype: Any) -> tuple[Any, bool]:
-    """The kind of a pandas dtype and whether it has a time zone; "arrow" where pyarrow knows better."""
+def kind_of(dtype: Any) -> tuple[Any, str | None]:
+    """The kind of a pandas dtype and the name of its time zone; "arrow" where pyarrow knows better."""
     import pandas
 
     if isinstance(dtype, np.dtype):
@@ -67,16 +75,18 @@ def kind_of(dtype: Any) -> tuple[Any, bool]:
             "m": "duration",
             "O": "object",
         }
-        return kinds.get(dtype.kind, "other"), False
+        return kinds.get(dtype.kind, "other"), None
     if isinstance(dtype, pandas.CategoricalDtype):
-        return "category", False
+        return "category", None
     if isinstance(dtype, pandas.StringDtype):
-        return "text", False
+        return "text", None
     if isinstance(dtype, pandas.DatetimeTZDtype):
-        return "datetime", True
+        return "datetime", zone_name(dtype.tz)
     if isinstance(dtype, pandas.ArrowDtype):
-        return "arrow", False
-    return ("number" if type(dtype).__name__ in MASKED else "other"), False
+        return "arrow", None
+    if isinstance(dtype, pandas.PeriodDtype):
+        return ("period" if _steps_of(_frequency(dtype)) else "other"), None
+    return ("number" if type(dtype).__name__ in MASKED else "other"), None
 
 
 def unit_of(dtype: Any) -> str:
@@ -100,10 +110,41 @@ def identity_of(dtype: Any) -> Identity | None:
         return identity.OBJECTS if getattr(dtype, "storage", "") == "python" else identity.TEXT
     if kind == "arrow":
         return identity.identity_of_arrow(dtype.pyarrow_dtype)
+    if kind == "period":
+        return Identity("periods", token=_frequency(dtype))
     if kind == "datetime" and not isinstance(dtype, np.dtype):
         return identity.ticks(identity.TICKS[dtype.unit], AWARE)
     plain = dtype if isinstance(dtype, np.dtype) else getattr(dtype, "numpy_dtype", None)  # of masked arrays
     return None if kind == "other" or plain is None else identity.identity_of_numpy(plain)
+
+
+def _frequency(dtype: Any) -> str:
+    """The frequency of a dtype of Periods, as its values have it."""
+    return str(dtype.name).removeprefix("period[").removesuffix("]")
+
+
+def _steps_of(frequency: str) -> tuple[int, int] | None:
+    """The months, or else the nanoseconds, of a step of Periods; None of business days, which are uneven."""
+    unit = frequency.lstrip("0123456789").partition("-")[0]
+    return (MONTHS[unit], 0) if unit in MONTHS else (0, SPANS[unit]) if unit in SPANS else None
+
+
+def _beginnings(numbers: Integers, dtype: Any) -> NDArray[Any]:
+    """The beginnings of Periods, in microseconds; what lies beyond stays on its side of every edge."""
+    import pandas
+
+    frequency = _frequency(dtype)
+    months, nanoseconds = _steps_of(frequency) or (0, 0)
+    origin: Any = pandas.Period(ordinal=0, freq=frequency).start_time.to_datetime64().astype("datetime64[us]")
+    if months:
+        count = np.clip(numbers, -MOST_MONTHS // months, MOST_MONTHS // months) * months
+        first = int(origin.astype("datetime64[M]").astype(np.int64))
+        return np.asarray((count + first).astype("datetime64[M]").astype("datetime64[us]"))
+    if nanoseconds < 1000:
+        return np.asarray((numbers // 1000).astype("datetime64[us]"))
+    most = (MOST_TICKS - 2**50) // (nanoseconds // 1000)  # with room for the origin
+    count = np.clip(numbers, -most, most) * (nanoseconds // 1000)
+    return np.asarray((count + int(origin.astype(np.int64))).astype("datetime64[us]"))
 
 
 def arrow_dtype(dtype: Any) -> pl.DataType | None:
@@ -135,6 +176,10 @@ def load(series: Any, role: str, declared: Any) -> pl.Series:
     if is_coded(series.dtype):
         return _from_objects(series.to_numpy(dtype=object), role, declared)
     is_name = role in ("key", "unit", "found")
+    if kind == "period":
+        numbers = series.array.asi8
+        values = numbers if is_name else _beginnings(numbers, series.dtype)
+        return _with_nulls(pl.Series(values), series.isna().to_numpy())
     if kind == "datetime" or isinstance(series.dtype, np.dtype):
         values = (_in_utc(series) if kind == "datetime" else series).to_numpy()
         if values.dtype.kind in "mM" and np.datetime_data(values.dtype)[0] == "s":

@@ -33,7 +33,9 @@ from dpframe.frames.kinds import (
 )
 from dpframe.queries.where import Conditional
 
-Kind = Literal["number", "text", "date", "datetime", "duration", "time", "missing", "object", "category", "other"]
+Kind = Literal[
+    "number", "text", "date", "datetime", "duration", "time", "period", "missing", "object", "category", "other"
+]
 Role = Literal["value", "raw", "present", "key", "bin", "unit", "found"]
 ColumnRequest = tuple[str, str, Role, Any]  # name in the engine, the caller's column, its role, what is declared of it
 TICKS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**6}  # nanoseconds; seconds are brought over as milliseconds
@@ -79,7 +81,7 @@ class ColumnType:
     kind: Kind
     dtype: str  # as the caller's library writes it
     polars: pl.DataType | None = None  # of Polars and Arrow columns, whose dtypes no missing value can change
-    aware: bool = False  # datetimes with a time zone
+    zone: str | None = None  # of datetimes: the name of their time zone
     levels: tuple[str, ...] | None = None  # of a Polars Enum: declared in the schema
     tick: int = 10**3  # nanoseconds in one of the engine's integers, of dates, datetimes and durations
     identity: Identity | None = None  # as what keys and units are told apart; None where nothing is proven
@@ -87,6 +89,11 @@ class ColumnType:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "dtype", without_values(self.dtype))
+
+    @property
+    def aware(self) -> bool:
+        """Tell whether these are datetimes with a time zone."""
+        return self.zone is not None
 
     @property
     def coded(self) -> bool:
@@ -209,7 +216,11 @@ def types_of_spark(frame: Any) -> dict[str, ColumnType]:
     are refused: what they call equal would be different people here.
     """
     _refuse_again([field.name for field in frame.schema.fields], "Rename them: df.toDF(*names).")
-    return {field.name: _type_of_spark(field.dataType) for field in frame.schema.fields}
+    types = {field.name: _type_of_spark(field.dataType) for field in frame.schema.fields}
+    if any(column.aware for column in types.values()):
+        session = frame.sparkSession.conf.get("spark.sql.session.timeZone")  # whose clock Spark shows instants by
+        types = {name: replace(column, zone=session) if column.aware else column for name, column in types.items()}
+    return types
 
 
 def _type_of_spark(dtype: Any) -> ColumnType:
@@ -234,7 +245,8 @@ def _type_of_dask(dtype: Any) -> ColumnType:
     exact = dask_partitions.dtype_of(dtype)
     if exact is None:
         return ColumnType("other", str(dtype), readable=False)
-    return replace(polars_type(exact), dtype=str(dtype))
+    known = replace(polars_type(exact), dtype=str(dtype))
+    return known if known.zone is None else replace(known, zone=pandas_columns.kind_of(dtype)[1])
 
 
 def types_of_relation(relation: Any) -> dict[str, ColumnType]:
@@ -383,8 +395,8 @@ def _polars_type(dtype: pl.DataType) -> ColumnType:
         levels = tuple(dtype.categories)  # type: ignore[attr-defined]
         return ColumnType("text", shown_dtype, dtype, levels=levels, identity=identity)
     if dtype == pl.Datetime:
-        aware = dtype.time_zone is not None  # type: ignore[attr-defined]
-        return ColumnType("datetime", shown_dtype, dtype, aware=aware, tick=tick_of(dtype), identity=identity)
+        zone = dtype.time_zone  # type: ignore[attr-defined]
+        return ColumnType("datetime", shown_dtype, dtype, zone=zone, tick=tick_of(dtype), identity=identity)
     kinds: dict[Any, Kind] = {
         pl.Boolean: "number",
         pl.String: "text",
@@ -414,14 +426,14 @@ def _numpy_type(dtype: np.dtype[Any]) -> ColumnType:
 
 
 def _pandas_own_type(dtype: Any) -> ColumnType:
-    kind, aware = pandas_columns.kind_of(dtype)
+    kind, zone = pandas_columns.kind_of(dtype)
     identity = pandas_columns.identity_of(dtype)
     if kind == "arrow":
         arrow = pandas_columns.arrow_dtype(dtype)
         column_type = polars_type(arrow) if arrow is not None else ColumnType("other", "")
         return replace(column_type, dtype=str(dtype), levels=None, identity=None if arrow is None else identity)
     tick = TICKS.get(pandas_columns.unit_of(dtype), 10**3)
-    return ColumnType(kind, str(dtype), aware=aware, tick=tick, identity=identity)
+    return ColumnType(kind, str(dtype), zone=zone, tick=tick, identity=identity)
 
 
 def _for_role(column: str, role: Role, dtype: pl.DataType) -> pl.Expr:

@@ -68,8 +68,7 @@ def _role(column: str, role: Role) -> Role:
 
 def _compared(column: Conditional) -> list[KeyAxis]:
     """The declared values that decide what a column is."""
-    of_groups = None if column.groups is None else column.groups.axis
-    return [axis for axis in (column.value, of_groups) if axis is not None]
+    return [axis for axis in (column.value, None if column.groups is None else column.groups.axis) if axis is not None]
 
 
 def _holds(condition: Condition, places: Integers) -> Holds:
