@@ -169,6 +169,12 @@ def shown(folder: str) -> Said:
             "round": lambda first=first: first.dp.round(10),
             "concat": lambda first=first, second=second: dpf.concat([first, second]),
             "read_parquet": lambda path=path, library=library: dpf.read_parquet(path, like=library),
+            "select": lambda first=first: first.dp.select("count"),
+            "filter": lambda first=first: first.dp.filter({"ward": ["A"]}),
+            "sort": lambda first=first: first.dp.sort("count"),
+            "head": lambda first=first: first.dp.head(1),
+            "wide": lambda first=first: first.dp.wide("ward"),
+            "table": lambda first=first: first.dp.table().as_raw_html(),
             "keys": lambda first=first: dpf.of(TABLES["pandas"]).preview.group_by("ward", keys=first[["ward"]]).count(),
         }
         said |= {f"{door} of {library}": said_of(call) for door, call in doors.items()}

@@ -85,8 +85,8 @@ BEFORE = (
         "before the charge",
         "formulas in an exported table",
         "no_formula",
-        """    return f"'{text}" if text.startswith(FORMULA_STARTS) else text""",
-        "    return text",
+        """    return f"'{plain}" if plain.startswith("\\t") or plain.lstrip().startswith(FORMULA_STARTS) else plain""",
+        "    return plain",
         f"{WORDS}::test_110_the_command_line_shows_older_ledgers_harmlessly",
     ),
     bug(

@@ -13,6 +13,7 @@ LISTED = "test_checks_table.py::test_every_pair_of_a_verb_and_a_number_is_listed
 NOTHING = "test_checks.py::test_checks_that_would_tell_nothing_are_measured_only_for_who_asks"
 TOGETHER = "test_checks.py::test_plans_that_are_released_together_decide_at_the_price_of_the_whole"
 STORED = "test_checks.py::test_an_answer_that_was_stored_without_checks_is_the_answer_of_a_call_that_says_nothing"
+ONE_READ = "test_checks_table.py::test_one_read_gives_totals_and_the_numbers_of_a_read_of_their_own"
 SAID = "test_checks.py::test_an_answer_that_bounds_made_wrong_says_so_everywhere"
 
 CHECKS = (
@@ -129,6 +130,55 @@ CHECKS = (
         "return sums or any(",
         "return sums and any(",
         PLAIN,
+    ),
+    bug(
+        "checks",
+        "values of rows in no cell are compared with bounds",
+        "add_beyond",
+        "below += inside & (value < lower)",
+        "below += value < lower",
+        ONE_READ,
+    ),
+    bug(
+        "checks",
+        "whole numbers beyond the bounds are counted as those on them",
+        "row_totals._counted",
+        "math.floor(bounds[0]) - 1, math.ceil(bounds[1]) + 1",
+        "math.floor(bounds[0]), math.ceil(bounds[1])",
+        ONE_READ,
+    ),
+    bug(
+        "checks",
+        "rows in no cell are left out before they are counted",
+        "RowFlags.place_outside",
+        "if self.checks.outside and",
+        "if not self.checks.outside and",
+        ONE_READ,
+        PLAIN,
+    ),
+    bug(
+        "checks",
+        "rows in no cell weigh too",
+        "unit_blocks._add_part",
+        "if places.max(initial=0) > cells:",
+        "if places.max(initial=0) > cells + 1:",
+        ONE_READ,
+    ),
+    bug(
+        "checks",
+        "squares of rows are held against the rows",
+        "RowFlags._cut",
+        "** np.uint64(2)",
+        "** np.uint64(1)",
+        ONE_READ,
+    ),
+    bug(
+        "checks",
+        "the bins of a distribution are taken for its groups",
+        "Task._watched",
+        " and self.checks.keys == self.query.keys",
+        "",
+        ONE_READ,
     ),
     bug(
         "checks",

@@ -119,4 +119,20 @@ DERIVED = (
         "or unit.max_rows:",
         f"{COMPARE}::test_rows_that_are_no_sample_are_refused_before_a_charge",
     ),
+    bug(
+        "derived",
+        "sums of bins with the interval of one bin, of a population",
+        "provenance.errors",
+        'if "sums" in statistic and changes.is_whole(facts) and halves is None:',
+        'if "sums" in statistic and changes.is_whole(facts):',
+        f"{COMPARE}::test_sums_of_bins_have_no_interval_of_one_bin",
+    ),
+    bug(
+        "derived",
+        "a variance with another spread left out of intervals without a word",
+        "population.sampled_names",
+        "beside = any(verb in VERBS for verb in verbs.values())",
+        "beside = len(verbs) > 1",
+        f"{COMPARE}::test_two_spreads_alone_tell_of_no_population",
+    ),
 )

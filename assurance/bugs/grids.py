@@ -100,7 +100,7 @@ GRIDS = (
     bug(
         "units",
         "the weights of single cells for the margins of a cube",
-        "Task.piece",
+        "Task._totals",
         "merged = self.query.subtotals is not None",
         'merged = self.query.subtotals == "rollup"',
         f"{CUBE}::test_a_unit_in_many_cells_stays_within_the_bound",

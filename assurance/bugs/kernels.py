@@ -62,8 +62,8 @@ KERNELS = (
         "engines",
         "kernels: units of weight 1 with a row too many",
         "loops.weigh_parts",
-        "if places[row] > 0 and rows_of[unit] > light:",
-        "if places[row] > 0 and rows_of[unit] > light + 1:",
+        "            if rows_of[unit] > light:\n",
+        "            if rows_of[unit] > light + 1:\n",
         WEIGHED,
     ),
     bug(

@@ -7,6 +7,14 @@ from assurance.bugs.seeding import REGISTER, bug, bugs
 NOISE = (
     bug(
         "noise",
+        "bits of the operating system taken for noise where none is drawn",
+        "random_bits.is_secure",
+        "_source.get() is os.urandom and _trial.get() is None",
+        "_source.get() is os.urandom",
+        "test_trials.py::test_181_contexts_that_end_in_another_order_leave_nothing_unstamped",
+    ),
+    bug(
+        "noise",
         "a Laplace scale that is 10% too small",
         "Laplace.of_steps",
         "scale_of(Fraction(step_sensitivity), epsilon, LARGEST_LAPLACE)",

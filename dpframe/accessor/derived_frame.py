@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from dpframe.accessor.changed_frame import Labels
 from dpframe.accessor.joined import parts_of
 from dpframe.accessor.released_frame import ReleasedFrame
 from dpframe.derived.comparing import told
 from dpframe.derived.record import shown
-from dpframe.display import derived_words, result_charts, result_tables
+from dpframe.display import comparison_charts, derived_words, result_charts, result_tables
 from dpframe.display.layout import Asked
 from dpframe.display.report import Section
 from dpframe.errors import InvalidArgument
@@ -32,9 +33,8 @@ NOT_HERE = (
     "change",
     "chi2",
 )
-
-
-OFFERED = "provenance, plot, table, statement, write_parquet, write_html"
+OFFERED = ("provenance", "plot", "table", "statement", "write_parquet", "write_html")
+TESTED = ("provenance", "statement", "write_parquet")  # of a test, which is no number with an interval
 
 
 class DerivedFrame(ReleasedFrame):
@@ -65,13 +65,38 @@ class DerivedFrame(ReleasedFrame):
         return shown(self._frame, facts)
 
     @trimmed
-    def plot(self, *, labels: Labels | None = None, **asked: Any) -> Any:
-        """A chart with intervals: `x`, `color`, `facet`, `kind`, `value`, `title`, `notes`, `labels` as of a result."""
-        defaults = {"x": None, "color": None, "facet": None, "kind": None, "value": None, "title": None, "notes": True}
+    def plot(
+        self,
+        *,
+        x: str | None = None,
+        color: str | None = None,
+        facet: str | None = None,
+        kind: Literal["bar", "line", "point", "heatmap"] | None = None,
+        value: str | Sequence[str] | None = None,
+        title: str | None = None,
+        notes: bool | str | Sequence[str] = True,
+        limit: int = 60,
+        labels: Labels | None = None,
+        covers: object = None,
+    ) -> Any:
+        """A chart with intervals; everything but `covers` is as for a release.
+
+        Raises
+        ------
+        InvalidArgument
+            Where `covers` is given: these intervals are computed, and say what they cover. Of a test, which has none.
+        """
+        if covers is not None:
+            raise InvalidArgument(
+                "covers must be left out: these intervals are computed, and the column covers says what they cover."
+            )
         self._check_drawn("plot")
+        asked = Asked(x, color, facet, kind, value, title, notes, limit)
         frame, facts = self._labeled(labels, "plot")._shown()
-        names = (labels or {}).get("columns") or {}
-        return result_charts.of_result(frame, facts, {}, Asked(**{**defaults, **asked}).renamed(names))
+        places = provenance.checked_numbers(self._frame, provenance.counted(self._facts))
+        if not (asked.lays_out or value) and (sides := comparison_charts.sides_of(facts, places)):
+            return comparison_charts.of_comparison(frame, facts, sides, asked)
+        return result_charts.of_result(frame, facts, {}, asked.renamed((labels or {}).get("columns") or {}))
 
     def _table(self, labels: Labels | None, look: result_tables.Look) -> result_tables.Table:
         """The table, of tests with their p-values."""
@@ -80,14 +105,16 @@ class DerivedFrame(ReleasedFrame):
         table = result_tables.of_result(frame, facts, {}, look)
         if "p_value" not in self._facts["columns"]:
             return table
-        column = result_tables.Column("p", told(build.numbers(self._frame, "p_value").tolist()))
+        tests = max(one.get("tests", 1) for one in self._facts["measures"].values())
+        column = result_tables.Column("p", told(build.numbers(self._frame, "p_value").tolist(), tests))
         return replace(table, columns=(*table.columns, column))
 
     def _check_drawn(self, verb: str) -> None:
         """Refuse a chart or a table of a test that has no interval."""
         if self._facts["verb"] == "chi2":
             raise InvalidArgument(
-                f"{verb} must be of numbers with intervals, and chi2 is a test. Read it off the frame."
+                f"{verb} must be of numbers with intervals, and chi2 is a test. Read it off the frame, or write "
+                "statement()."
             )
 
     @trimmed
@@ -98,16 +125,18 @@ class DerivedFrame(ReleasedFrame):
 
     def _sections(self, *, charts: bool, labels: Any = None, named: Any = None) -> list[Section]:
         """A section for each part, for pages."""
+        self._check_drawn("write_html")
         sections = []
         for frame, facts in parts_of(self._frame):
             words = (named or {}).get(facts["label"] or "", labels)
             part = DerivedFrame(frame, facts)._labeled(words, "write_html")
-            _, said = part._shown()
+            plain, said = part._shown()
             table = part._table(None, result_tables.Look())
             chart = part.plot() if charts else None
-            sections.append(derived_words.section(said, table, statement=part.statement(), chart=chart))
+            sections.append(derived_words.section(said, table, plain, chart))
         return sections
 
     def __repr__(self) -> str:
         stamp = f"{self._facts['warning']}; " if "warning" in self._facts else ""
-        return f"<.dp of numbers computed from releases: {stamp}{OFFERED}>"
+        offered = TESTED if self._facts["verb"] == "chi2" else OFFERED
+        return f"<.dp of numbers computed from releases: {stamp}{', '.join(offered)}>"

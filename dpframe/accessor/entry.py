@@ -68,7 +68,7 @@ def of(frame: Any, like: None = None) -> PrivateFrame[Any]: ...
 
 @trimmed
 def of(frame: Any, like: Library | None = None) -> PrivateFrame[Any] | ReleasedFrame | PublicFrame:
-    """The accessor of a frame: ``df.dp``, typed, and for frames that have no ``.dp``.
+    """Return ``df.dp``, typed, also for frames that have no ``.dp``.
 
     Parameters
     ----------

@@ -27,7 +27,7 @@ class PairsOfColumns(Generic[F]):
         where: Mapping[str, Any] | None = None,
         **options: Unpack[PairOptions],
     ) -> F:
-        """The covariance of each pair of `columns`, each value clipped to its bounds.
+        """Release the covariance of each pair of columns, clipped to bounds.
 
         Parameters
         ----------
@@ -72,7 +72,7 @@ class PairsOfColumns(Generic[F]):
         where: Mapping[str, Any] | None = None,
         **options: Unpack[PairOptions],
     ) -> F:
-        """The correlation of each pair of `columns`, each value clipped to its bounds.
+        """Release the correlation of each pair of columns, clipped to bounds.
 
         Parameters
         ----------

@@ -50,6 +50,7 @@ from dpframe.queries.query import Query, option_of
 from dpframe.queries.samples import of_population
 from dpframe.queries.statistics import Contributors, Count, Mode, Ranges, StagedRanges, Statistic, share
 from dpframe.queries.statistics import ranges as sums_of_bins
+from dpframe.queries.statistics.by_group import ByGroup
 from dpframe.queries.statistics.statistic import columns_of
 from dpframe.release.path import preview, release
 
@@ -87,9 +88,15 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
 
     @asks
     def count(
-        self, column: str | None = None, *, where: Mapping[str, Any] | None = None, **options: Unpack[SampledOptions]
+        self,
+        column: str | None = None,
+        *,
+        where: Mapping[str, Any] | None = None,
+        weight: str | None = None,
+        weight_bounds: tuple[float, float] | None = None,
+        **options: Unpack[SampledOptions],
     ) -> F:
-        """The number of rows, or of the values of `column` that are present.
+        """Release the number of rows, or of the present values of a column.
 
         Parameters
         ----------
@@ -97,6 +104,8 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
             Count its values that are neither null nor NaN; without it, count rows.
         where : dict, optional
             Only rows that hold these values count, as for `dpframe.count`: ``{"age": (18, None), "ward": ["A", "B"]}``.
+        weight, weight_bounds : str and tuple of two numbers, optional
+            A column of weights, as surveys have them, and their bounds: as for `dpframe.count`.
 
         Returns
         -------
@@ -121,31 +130,37 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         >>> people.dp.count("age", epsilon=0.5, ledger=dpf.Ledger(epsilon=1)).columns
         ['count', 'count_error']
         """
-        return self._asked("count", {"count": statistics.count(column, where=where)}, options)
+        statistic = statistics.count(column, where=where, weight=weight, weight_bounds=weight_bounds)
+        return self._asked("count", {"count": statistic}, options)
 
     @asks
     def sum(
         self,
         column: str,
         *,
-        bounds: tuple[float, float] | None = None,
+        bounds: tuple[float, float] | Mapping[Any, tuple[float, float]] | None = None,
         unit_bounds: tuple[float, float] | None = None,
         where: Mapping[str, Any] | None = None,
+        weight: str | None = None,
+        weight_bounds: tuple[float, float] | None = None,
         **options: Unpack[SampledOptions],
     ) -> F:
-        """The sum of `column`, each value clipped to `bounds`, or what each unit adds in all to `unit_bounds`.
+        """Release the sum of a column, clipped by value or by unit.
 
         Parameters
         ----------
         column : str
             A column of numbers. Nulls and NaN add nothing; infinities are clipped like any value.
-        bounds : tuple of two numbers
-            The lower and the upper bound, in the units of the column; from what you know, never from the data.
+        bounds : tuple of two numbers, or dict of such by key
+            The lower and the upper bound, in the units of the column; from what you know, never from the data. By key,
+            as for `dpframe.sum`, after `group_by` of one column.
         unit_bounds : tuple of two numbers
             Instead of `bounds`: between them lies what one unit adds to one group in all its rows, however many;
             `max_rows` plays no part.
         where : dict, optional
             Only rows that hold these values count, as for `dpframe.count`: ``{"age": (18, None), "ward": ["A", "B"]}``.
+        weight, weight_bounds : str and tuple of two numbers, optional
+            A column of weights, as surveys have them, and their bounds: as for `dpframe.sum`.
 
         Returns
         -------
@@ -159,7 +174,9 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         >>> stays.dp.sum("cost", bounds=(0, 100), epsilon=0.5, ledger=dpf.Ledger(epsilon=1)).columns
         ['cost_sum', 'cost_sum_error']
         """
-        statistic = statistics.sum(column, bounds, unit_bounds=unit_bounds, where=where)
+        statistic = statistics.sum(
+            column, bounds, unit_bounds=unit_bounds, where=where, weight=weight, weight_bounds=weight_bounds
+        )
         return self._asked("sum", dict(columns_of(statistic, None)), options)
 
     @asks
@@ -167,12 +184,14 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         self,
         column: str,
         *,
-        bounds: tuple[float, float] | None = None,
+        bounds: tuple[float, float] | Mapping[Any, tuple[float, float]] | None = None,
         missing: Literal["drop", "midpoint"] = "drop",
         where: Mapping[str, Any] | None = None,
+        weight: str | None = None,
+        weight_bounds: tuple[float, float] | None = None,
         **options: Unpack[SampledOptions],
     ) -> F:
-        """The mean of `column`, each value clipped to `bounds`.
+        """Release the mean of a column, each value clipped to `bounds`.
 
         Parameters
         ----------
@@ -184,6 +203,8 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
             Whether missing values are left out, or count as the middle of the bounds.
         where : dict, optional
             Only rows that hold these values count, as for `dpframe.count`: ``{"age": (18, None), "ward": ["A", "B"]}``.
+        weight, weight_bounds : str and tuple of two numbers, optional
+            A column of weights, as surveys have them, and their bounds: as for `dpframe.mean`.
 
         Returns
         -------
@@ -198,7 +219,9 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         >>> people.dp.mean("age", bounds=(0, 120), epsilon=0.5, ledger=dpf.Ledger(epsilon=1)).columns
         ['age_mean', 'age_mean_error']
         """
-        statistic = statistics.mean(column, bounds, missing=missing, where=where)
+        statistic = statistics.mean(
+            column, bounds, missing=missing, where=where, weight=weight, weight_bounds=weight_bounds
+        )
         return self._asked("mean", dict(columns_of(statistic, None)), options)
 
     @asks
@@ -214,7 +237,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         ranges: bool = False,
         **options: Unpack[CallOptions],
     ) -> F:
-        """The number of rows in each bin of `column`, or in each pair of bins of two columns.
+        """Release the number of rows in each bin of one or two columns.
 
         Parameters
         ----------
@@ -270,7 +293,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
 
     @asks
     def mode(self, column: str, *, categories: Any = None, **options: Unpack[ModeOptions]) -> F:
-        """The most common value of `column` among declared ones, chosen privately.
+        """Release the most common of declared values, without its count.
 
         Parameters
         ----------
@@ -319,7 +342,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
     def contributions(
         self, by: str | Sequence[str] | None = None, keys: Any = None, **options: Unpack[ContributionsOptions]
     ) -> F:
-        """The numbers of units by their rows and groups, from which `suggest` finds contribution bounds.
+        """Release how many units have how many rows, to choose contribution bounds.
 
         Parameters
         ----------
@@ -383,7 +406,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         whole: bool = False,
         **options: Unpack[SuggestOptions],
     ) -> F:
-        """Bounds for columns of which nobody knows any: candidates, with the share that each clips.
+        """Release candidates for unknown bounds, with the share that each clips.
 
         Parameters
         ----------
@@ -473,13 +496,13 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
             progress: bool | None = ...,
             **named: Statistic,
         ) -> F:
-            """Several statistics, charged and released as one call."""
+            """Release several statistics in one call, at one cost."""
 
     else:
 
         @asks
         def agg(self, *statistics: Statistic | Mapping[str, Statistic], **named: Statistic) -> F:
-            """Several statistics, charged and released as one call.
+            """Release several statistics in one call, at one cost.
 
             Parameters
             ----------
@@ -506,7 +529,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
 
     @trimmed
     def group_by(self, *by: str | Bins | Sequence[str | Bins], keys: Any = None, **others: Never) -> PrivateFrame[F]:
-        """The same questions per group.
+        """Group by declared columns or bins, and release statistics per group.
 
         Parameters
         ----------
@@ -546,7 +569,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
 
     @property
     def preview(self) -> PrivateFrame[Plan]:
-        """The same questions, answered by a Plan: cost, noise and expected error; no row is read, nothing spent."""
+        """Preview the same verbs: cost and expected errors, without reading rows."""
         answer: Callable[[Call], Any] = preview  # of several prices a PlanTable
         return PrivateFrame(self._frame, self._axes, answer, self._like)
 
@@ -555,7 +578,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
 
     @property
     def local(self) -> LocalQuestions[F]:
-        """The local model: reports of single values, randomized row by row (``docs/guide/local.md``)."""
+        """Randomize single values, row by row (local differential privacy)."""
         if self._axes or self._finish is not release:
             raise InvalidArgument(
                 "local must follow df.dp itself: reports have no groups, and no preview, since each costs its method's "
@@ -570,6 +593,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         cube = checked_flag("cube", options.get("cube", False))
         if checked_flag("population", options.get("population", False)):
             statistics = {name: of_population(name, statistic) for name, statistic in statistics.items()}
+        statistics = {name: one.of_keys(keys) if isinstance(one, ByGroup) else one for name, one in statistics.items()}
         query = Query(verb, keys, tuple(statistics.items()), option_of(rollup, cube))
         with_default = {"denoise": "auto" if self._axes else None, **options}
         return self._finish(Call.of(self._frame, query, with_default, like=self._like))

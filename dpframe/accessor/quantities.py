@@ -30,7 +30,7 @@ class Quantities(Generic[F]):
     def n_units(
         self, column: str | None = None, *, where: Mapping[str, Any] | None = None, **options: Unpack[SampledOptions]
     ) -> F:
-        """The number of units, such as people, that have a row; or a value of `column` that is present.
+        """Release the number of units, such as people, with a row or a value.
 
         Parameters
         ----------
@@ -70,7 +70,7 @@ class Quantities(Generic[F]):
         where: Mapping[str, Any] | None = None,
         **options: Unpack[CallOptions],
     ) -> F:
-        """The number of distinct values of `column`, each supported by some unit: at most the true number.
+        """Release the number of distinct values, at most the true number.
 
         Parameters
         ----------
@@ -96,7 +96,7 @@ class Quantities(Generic[F]):
         exact. A unit in more than `max_groups` groups counts in that many of them, drawn at random; `max_rows` plays
         no part. The sensitivity is ``max_values * K**(1/p)``, K the smaller of `max_groups` and the number of groups.
         Frames in memory and Polars LazyFrames are taken. The time depends on who holds which values
-        (``docs/concepts/limits.md``).
+        (``docs/assurance/limits.md``).
 
         Examples
         --------
@@ -116,9 +116,11 @@ class Quantities(Generic[F]):
         *,
         value: Any = None,
         where: Mapping[str, Any] | None = None,
+        weight: str | None = None,
+        weight_bounds: tuple[float, float] | None = None,
         **options: Unpack[SampledOptions],
     ) -> F:
-        """The share of the values of `column` that are true, or that are `value`.
+        """Release the share of values that are true, or that are `value`.
 
         Parameters
         ----------
@@ -129,6 +131,8 @@ class Quantities(Generic[F]):
             The share of the values that are this one, which is compared as a declared key is.
         where : dict, optional
             Only rows that hold these values count, as for `dpframe.count`: ``{"age": (18, None), "ward": ["A", "B"]}``.
+        weight, weight_bounds : str and tuple of two numbers, optional
+            A column of weights, as surveys have them, and their bounds: as for `dpframe.proportion`.
 
         Returns
         -------
@@ -144,7 +148,7 @@ class Quantities(Generic[F]):
         >>> people.dp.proportion("drug", value="A", epsilon=0.5, ledger=dpf.Ledger(epsilon=1)).columns
         ['drug_proportion', 'drug_proportion_error']
         """
-        statistic = statistics.proportion(column, value, where=where)
+        statistic = statistics.proportion(column, value, where=where, weight=weight, weight_bounds=weight_bounds)
         return self._asked("proportion", dict(columns_of(statistic, None)), options)
 
     @asks
@@ -157,7 +161,7 @@ class Quantities(Generic[F]):
         where: Mapping[str, Any] | None = None,
         **options: Unpack[CallOptions],
     ) -> F:
-        """The variance of `column`, each value clipped to `bounds`.
+        """Release the variance of a column, each value clipped to `bounds`.
 
         Parameters
         ----------
@@ -196,7 +200,7 @@ class Quantities(Generic[F]):
         where: Mapping[str, Any] | None = None,
         **options: Unpack[CallOptions],
     ) -> F:
-        """The standard deviation of `column`, each value clipped to `bounds`: the root of `variance`.
+        """Release the standard deviation of a column, clipped to `bounds`.
 
         Parameters
         ----------
@@ -231,7 +235,7 @@ class Quantities(Generic[F]):
         where: Mapping[str, Any] | None = None,
         **options: Unpack[CallOptions],
     ) -> F:
-        """The median of `column`, one of declared candidates: `quantile` with q = 0.5.
+        """Release the median of a column, one of declared candidates.
 
         Parameters
         ----------
@@ -265,7 +269,7 @@ class Quantities(Generic[F]):
         where: Mapping[str, Any] | None = None,
         **options: Unpack[CallOptions],
     ) -> F:
-        """Quantiles of `column`, each one of declared candidates.
+        """Release quantiles of a column, each one of declared candidates.
 
         Parameters
         ----------
@@ -315,7 +319,7 @@ class Quantities(Generic[F]):
         range: Any = None,
         **options: Unpack[EcdfOptions],
     ) -> F:
-        """The distribution function of `column`: which share of its values is at most the right edge of each bin.
+        """Release a distribution function: the share of values up to each edge.
 
         Parameters
         ----------
@@ -357,7 +361,7 @@ class Quantities(Generic[F]):
         counts: bool = False,
         **options: Unpack[TopKOptions],
     ) -> F:
-        """The `k` most common values of `column` among declared ones, in order, the most common first.
+        """Release the `k` most common of declared values, in order.
 
         Parameters
         ----------

@@ -17,7 +17,6 @@ from dpframe.accessor.result_sections import section_of, suggested
 from dpframe.accessor.summed_frame import SummedFrame
 from dpframe.accessor.written_frame import WrittenFrame
 from dpframe.derived import population
-from dpframe.derived.population import as_columns
 from dpframe.display import marginal_charts, report, result_charts
 from dpframe.display.layout import Asked
 from dpframe.errors import AlreadyReleased, BoundsWarning, InvalidArgument, closest, shown
@@ -150,7 +149,7 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
         labels: Labels | None = None,
         covers: Literal["table", "population"] = "table",
     ) -> Any:
-        """A chart of the released numbers with their 95% intervals; without arguments the one that fits the columns.
+        """Draw a chart of the released numbers with their 95% intervals.
 
         Parameters
         ----------
@@ -212,9 +211,10 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
         """
         asked = Asked(x, color, facet, kind, value, title, notes, limit)
         if population.is_population(covers):
+            self._alone("plot")
             made, names = self._labeled(labels, "plot"), (labels or {}).get("columns") or {}
             words = made._frame, provenance.counted(made._facts), names
-            drawn = population.drawn(self._frame, self._alone("plot"), words)
+            drawn = population.drawn(self._frame, words)
             return result_charts.of_result(*drawn, {}, asked.renamed(names))
         provenance.checked_numbers(self._frame, provenance.counted(self._alone("plot")))
         if labels is not None:
@@ -228,7 +228,7 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
 
     @trimmed
     def errors(self, *, cells: bool = False, covers: Literal["table", "population"] = "table") -> Any:
-        """The errors of the released numbers: the intervals of the noise, and the error of what was denoised.
+        """Show the intervals of the noise, and the errors of adjusted values.
 
         Parameters
         ----------
@@ -276,14 +276,10 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
         """
         columns: dict[str, list[Any]] = {}
         for number, (frame, said) in enumerate(parts_of(self._frame)):
-            facts = provenance.counted(said)
-            places = provenance.checked_numbers(frame, facts)
             if population.is_population(covers):
-                errors = population.errors_of(frame, facts, cells=cells)
-            elif cells:
-                errors = provenance.errors_of_cells(frame, facts, places)
+                errors = population.errors_of(frame, cells=cells)
             else:
-                errors = as_columns(provenance.errors(build.reordered(frame, places), facts))
+                errors = _errors_of_noise(frame, provenance.counted(said), cells=cells)
             if "parts" in self._facts:
                 errors = {"part": [number] * len(next(iter(errors.values()))), **errors}
             for name, values in errors.items():
@@ -292,7 +288,7 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
 
     @trimmed
     def checks(self) -> Any:
-        """The rows of what the bounds left out, as measured with ``checks=``: noisy numbers of rows or units.
+        """Show what the bounds left out, as measured with ``checks=``.
 
         Returns
         -------
@@ -325,7 +321,7 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
     def suggest(
         self, *, epsilon: Any = None, delta: Any = None, mechanism: str | None = None, most_rows: int | None = None
     ) -> Any:
-        """Contribution bounds for counts by the same groups, from a result of `contributions`; it costs nothing.
+        """Suggest contribution bounds from a result of `contributions`, at no cost.
 
         Parameters
         ----------
@@ -389,7 +385,7 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
 
     @trimmed
     def to_numpy(self, name: str) -> Any:
-        """A released column as an array in the shape of the cells.
+        """Return a released column as an array in the shape of the cells.
 
         Parameters
         ----------
@@ -417,7 +413,7 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
         return np.stack(arrays) if "parts" in self._facts else arrays[0]
 
     def measurements(self) -> list[Measurement]:
-        """The unbiased tables of ``marginals``, each with the variance of its cells: for models of all columns.
+        """Iterate over the unbiased tables of ``marginals`` and their variances.
 
         Returns
         -------
@@ -464,7 +460,7 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
     def write_html(
         self, path: Any, *, title: str | None = None, charts: bool = True, labels: Labels | None = None
     ) -> None:
-        """Write a report: one HTML file with what was found, how far to trust it, and how it was made.
+        """Write the result as one HTML file, with its errors and its record.
 
         Parameters
         ----------
@@ -561,6 +557,13 @@ def _instead_of(name: str) -> str:
         return f" Write {ELSEWHERE[name]}."
     near = closest(name, OF_RESULTS)
     return f" Did you mean {near!r}?" if near else ""
+
+
+def _errors_of_noise(frame: Any, facts: Mapping[str, Any], *, cells: bool) -> dict[str, list[Any]]:
+    places = provenance.checked_numbers(frame, facts)
+    if cells:
+        return provenance.errors_of_cells(frame, facts, places)
+    return build.as_columns(provenance.errors(build.reordered(frame, places), facts))
 
 
 def _array(frame: Any, facts: Mapping[str, Any], name: str) -> Any:

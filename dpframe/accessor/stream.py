@@ -98,7 +98,7 @@ class Stream:
     earlier periods too.
 
     The promise of a stream of sums ends where one period and group hold 2**33 rows or more, which only a Polars with an
-    index of 64 bits can: see ``docs/concepts/limits.md``, "Streams of sums".
+    index of 64 bits can: see ``docs/assurance/limits.md``, "Streams of sums".
 
     A Stream holds nothing but these parameters: copies of it, and pickles where the ledger is durable, are the same
     stream.
@@ -287,7 +287,7 @@ class Stream:
             *plan.notes,
             *cut,
         )
-        price = f"{plan.cost}, once for all periods; protects {plan.unit.who}; shaded: 95% margin of error"
+        price = f"{plan.cost}, once for all periods; protects {plan.unit.who}; shaded: 95% margin of error (noise)"
         return stream_charts.of_stream(rows, plan.time, Words(self.name, notes, price))
 
     def __repr__(self) -> str:

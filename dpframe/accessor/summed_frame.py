@@ -16,7 +16,7 @@ class SummedFrame:
 
     @trimmed
     def total(self, by: str | Sequence[str] | None = None) -> Any:
-        """The sum of the rows, or of those that agree in `by`, with the exact error of sums of their noise.
+        """Compute the sum of the rows, or of those that agree in `by`.
 
         Parameters
         ----------
@@ -49,7 +49,7 @@ class SummedFrame:
 
     @trimmed
     def share(self, by: str | Sequence[str] | None = None) -> Any:
-        """The share that each row has of the sum of all, or of those that agree in `by`.
+        """Compute the share of total, over all rows or those that agree in `by`.
 
         Parameters
         ----------
@@ -80,7 +80,7 @@ class SummedFrame:
 
     @trimmed
     def cumulative(self) -> Any:
-        """The running sum along the ordered key, dates or bins; within each group of the other keys.
+        """Compute the running sum along the ordered key, within other groups.
 
         Returns
         -------
@@ -106,7 +106,7 @@ class SummedFrame:
 
     @trimmed
     def rolling(self, n: int) -> Any:
-        """The moving average: the mean of each `n` numbers in a row along the ordered key.
+        """Compute the moving average of `n` numbers along the ordered key.
 
         Parameters
         ----------
@@ -135,7 +135,7 @@ class SummedFrame:
 
     @trimmed
     def difference(self, n: int = 1) -> Any:
-        """The difference of each number and that `n` places before it, along the ordered key.
+        """Compute the difference over `n` places of the ordered key.
 
         Parameters
         ----------
@@ -164,7 +164,7 @@ class SummedFrame:
 
     @trimmed
     def change(self, n: int = 1) -> Any:
-        """The growth of each number against that `n` places before it, in percent, along the ordered key.
+        """Compute the growth over `n` places of the ordered key, in percent.
 
         Parameters
         ----------
@@ -194,7 +194,7 @@ class SummedFrame:
 
     @trimmed
     def chi2(self) -> Any:
-        """A test of whether the two columns of a released table are independent, under noise and chance.
+        """Test whether the two columns of a released table are independent.
 
         Returns
         -------

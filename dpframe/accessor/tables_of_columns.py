@@ -30,7 +30,7 @@ class TablesOfColumns(Generic[F]):
         objective: Literal["equal", "cells"] = "equal",
         **options: Unpack[MarginalsOptions],
     ) -> F:
-        """The counts of all tables of up to `degree` of the columns, at one cost: every table adds up to every other.
+        """Release all tables of up to `degree` columns (marginals), consistently.
 
         Parameters
         ----------

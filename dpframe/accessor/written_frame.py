@@ -60,7 +60,7 @@ class WrittenFrame(ChangedFrame):
         locale: str | None = None,
         labels: Labels | None = None,
     ) -> Any:
-        """A table for a report: each value with its 95% error, rounded to it, and below it what it cost.
+        """Make a table: each value with its margin of error, and the cost.
 
         Parameters
         ----------
@@ -123,7 +123,7 @@ class WrittenFrame(ChangedFrame):
 
     @trimmed
     def round(self, digits: Digits = "error") -> Any:
-        """The frame with numbers rounded to their errors: still a release, whose record says so.
+        """Round numbers to their errors; the frame is still a release.
 
         Parameters
         ----------
@@ -162,7 +162,7 @@ class WrittenFrame(ChangedFrame):
 
     @trimmed
     def statement(self, *, unit: str | None = None) -> str:
-        """A paragraph for readers without mathematics: what was published, how it is protected, how accurate it is.
+        """Describe the release in a paragraph: what, how protected, how accurate.
 
         Parameters
         ----------
@@ -193,7 +193,7 @@ class WrittenFrame(ChangedFrame):
         errors = {name: build.numbers(self._frame, name + ERROR).tolist() for name in facts["measures"]}
         named = facts if unit is None else {**facts, "word": checked_name("unit", unit)}
         ends = {name: possible.of_frame(self._frame, facts, name) for name in facts["measures"]}
-        more = population.sentences(self._frame, facts) if facts.get("population") and "shown" not in facts else []
+        more = population.sentences(self._frame) if facts.get("population") and "shown" not in facts else []
         return " ".join([statements.statement_of(named, values, errors, ends), *more])
 
     @trimmed

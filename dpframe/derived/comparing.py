@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dpframe.derived.expressions import matched
 from dpframe.derived.linear import Linear, Quotient
-from dpframe.derived.population import POPULATION, Estimate, check_asked, estimate_of
+from dpframe.derived.population import Estimate, estimate_of, sampled_names
 from dpframe.derived.record import facts_of, frame_of, measure_of
 from dpframe.derived.sums_of_noise import checked_confidence
 from dpframe.derived.traced import Source
@@ -18,7 +18,7 @@ from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, is_one
 from dpframe.errors.tracebacks import trimmed
 from dpframe.frames.kinds import is_frame
 from dpframe.queries.sameness import same_key
-from dpframe.queries.samples import SPREADS, VERBS
+from dpframe.queries.samples import POPULATION
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -29,6 +29,9 @@ LEVELS = 13  # of the test, between which p-values are read off
 SAME = ("verb", "column", "bounds", "unit_bounds", "value")  # facts of two statistics that can be compared
 ENDS = ["low", "high"]
 _MISSING: Any = object()
+
+Pairs = Sequence[tuple[Estimate, Estimate]]
+Prepared = tuple[Source, list[str], Rows, list[str], Pairs, str]
 
 
 @trimmed
@@ -42,7 +45,7 @@ def compare(
     adjust: Literal["holm"] | None = None,
     samples: Literal["different"] | None = None,
 ) -> Any:
-    """Compare two groups of a result, or two results: differences, intervals and p-values; it costs nothing.
+    """Compare two groups or two results: differences, intervals, p-values.
 
     ``dpf.compare(result, first, second)`` gives first minus second for each statistic.
     ``dpf.compare(later, earlier, samples="different")`` gives later minus earlier, key by key.
@@ -68,8 +71,9 @@ def compare(
     -------
     DataFrame
         In the library of the result: the other keys, ``statistic``, ``effect``, ``low`` and ``high``, ``p_value`` (at
-        least 1e-6), ``covers``, which is ``"population"``; with `adjust` also ``adjusted``. Its ``.dp`` has
-        ``provenance``, ``plot``, ``table``, ``statement`` and ``write_*``.
+        least 1e-6; with `adjust` the least may be as many times that as there are comparisons), ``covers``, which is
+        ``"population"``; with `adjust` also ``adjusted``. Its ``.dp`` has ``provenance``, ``plot``, ``table``,
+        ``statement`` and ``write_*``.
 
     Raises
     ------
@@ -124,12 +128,35 @@ def compare(
         POPULATION,
         further=("statistic", names),
         texts={} if adjust is None else {"adjusted": adjust},
-        measures={"effect": {**measure_of(facts), "ends": ENDS}},
+        measures={
+            "effect": {
+                **measure_of(facts),
+                "ends": ENDS,
+                "tests": 1 if adjust is None else p_value.size,
+                "sides": _sides(
+                    ("later", "earlier") if second is _MISSING else (_key(first), _key(second)), pairs, checked
+                ),
+                "words": "later minus earlier" if second is _MISSING else f"{_key(first)} minus {_key(second)}",
+            }
+        },
     )
 
 
-Pairs = Sequence[tuple[Estimate, Estimate]]
-Prepared = tuple[Source, list[str], Rows, list[str], Pairs, str]
+def _sides(names: tuple[str, str], pairs: Pairs, level: float) -> dict[str, Any]:
+    """The values of both sides and their own intervals, row by row, for a chart; what is open is None."""
+    made: dict[str, Any] = {"names": list(names)}
+    for end, columns in (
+        ("values", [[side.values for side in pair] for pair in pairs]),
+        ("low", [[side.limits(level)[0] for side in pair] for pair in pairs]),
+        ("high", [[side.limits(level)[1] for side in pair] for pair in pairs]),
+    ):
+        both = [np.stack([of_names[side] for of_names in columns], axis=1).ravel() for side in (0, 1)]
+        made[end] = [[value if np.isfinite(value) else None for value in side.tolist()] for side in both]
+    return made
+
+
+def _key(key: object) -> str:
+    return "missing" if key is None else str(key)
 
 
 def _of_groups(result: Any, first: Any, second: Any, by: Any) -> Prepared:
@@ -157,7 +184,7 @@ def _of_groups(result: Any, first: Any, second: Any, by: Any) -> Prepared:
     if rows[0] == rows[1] or not common:
         raise InvalidArgument("first and second must be two groups with keys in common. Name two keys of one column.")
     one, other = (np.array([mine[token] for token in common], dtype=np.int64) for mine in rows)
-    names = _comparable(source)
+    names = sampled_names(source, ASKED)
     for name in names:
         if _share_draws(source.form(source.unbiased(name)), one, other):
             raise InvalidArgument(
@@ -190,7 +217,7 @@ def _of_results(later: Any, earlier: Any, by: Any, samples: Any) -> Prepared:
             "years are not two samples. Without it use dpf.combine."
         )
     labels, places, _ = matched(sources, None)
-    names = [name for name in _comparable(sources[0]) if name in sources[1].measures]
+    names = [name for name in sampled_names(sources[0], ASKED) if name in sources[1].measures]
     for name in names:
         one, other = (source.measures[name] for source in sources)
         if any(one.get(fact) != other.get(fact) for fact in SAME):
@@ -232,16 +259,6 @@ def _checked_by(source: Source, by: Any) -> tuple[str, list[str]]:
 
 def _binned(source: Source) -> list[str]:
     return [name for axis in source.facts["cells"] if "bins" in axis for name in axis["columns"]]
-
-
-def _comparable(source: Source) -> list[str]:
-    """The statistics that are compared: all but spreads next to a mean; others are refused by name."""
-    verbs = {name: said["verb"] for name, said in source.measures.items()}
-    beside = any(verb in VERBS for verb in verbs.values())
-    names = [name for name, verb in verbs.items() if not (beside and verb in SPREADS)]
-    for name in names:
-        check_asked(source, name, ASKED)
-    return names
 
 
 def _share_draws(form: Any, one: Rows, other: Rows) -> bool:
@@ -308,6 +325,7 @@ def _holm(p_values: Floats) -> Floats:
     return adjusted
 
 
-def told(p_values: Sequence[float]) -> list[str]:
-    """P-values as tables show them."""
-    return [f"<= {LEAST_P:g}" if value <= LEAST_P else f"{value:.2g}" for value in p_values]
+def told(p_values: Sequence[float], tests: int = 1) -> list[str]:
+    """P-values as tables show them; those that were adjusted for several tests are known down to as many times more."""
+    least = LEAST_P * tests
+    return [f"<= {least:g}" if value <= least else f"{value:.2g}" for value in p_values]

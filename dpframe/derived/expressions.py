@@ -30,7 +30,7 @@ def combine(
     on: str | Sequence[str] | None = None,
     confidence: float = 0.95,
 ) -> Any:
-    """Combine released columns by an expression, with the exact error of what it gives; it costs nothing.
+    """Combine released columns by an expression, with the exact interval.
 
     Parameters
     ----------

@@ -8,12 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.derived.linear import Block, Linear
-from dpframe.derived.population import POPULATION, check_asked
+from dpframe.derived.population import check_asked
 from dpframe.derived.record import facts_of, frame_of, measure_of
 from dpframe.derived.sums_of_noise import Law
 from dpframe.derived.traced import Source
 from dpframe.errors import InvalidArgument
 from dpframe.queries.mixing import uniforms
+from dpframe.queries.samples import POPULATION
 
 Floats = NDArray[np.float64]
 

@@ -9,7 +9,7 @@ between those of its parts. What is measured, `assurance/population_coverage.py`
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -24,17 +24,17 @@ from dpframe.display.pages import number
 from dpframe.display.possible import HIGH, LOW
 from dpframe.errors import InvalidArgument, is_one_of, shown
 from dpframe.frames import build, foreign
+from dpframe.frames.prints import Places
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.moments import bernstein_variance, centred_variance
 from dpframe.queries.query import ERROR
-from dpframe.queries.samples import SPREADS, check_sample
+from dpframe.queries.samples import POPULATION, SPREADS, TABLE, VERBS, check_sample
 from dpframe.release import provenance
 
 Floats = NDArray[np.float64]
 Facts = Mapping[str, Any]
 Reach = tuple[Floats, Floats]  # the distances to the lower and to the upper end of intervals, row by row
 
-TABLE, POPULATION = "table", "population"
 ASKED = "covers='population'"
 BERNSTEIN = 3  # numbers of each group, of a mean and a variance of pure noise
 
@@ -99,6 +99,8 @@ def estimate_of(source: Source, name: str, asked: str, *, exact: bool = True) ->
     """
     check_asked(source, name, asked)
     form, said = source.form(source.unbiased(name)), source.measures[name]
+    if said["verb"] == "sum" and not {"bounds", "unit_bounds"} & said.keys():  # a file may say anything
+        raise InvalidArgument(f"{name} must have bounds in its record, and has none. Ask its author for another file.")
     if said["verb"] in ("mean", "proportion"):
         assert isinstance(form, Quotient)
         return _of_quotient(source, name, form, exact)
@@ -239,7 +241,7 @@ def _spreads_beside(source: Source, said: Facts) -> list[Facts]:
     return [
         one
         for one in source.measures.values()
-        if one["verb"] in SPREADS and (one["column"], one["bounds"]) == (said["column"], said["bounds"])
+        if one["verb"] in SPREADS and (one["column"], one.get("bounds")) == (said["column"], said["bounds"])
     ]
 
 
@@ -250,12 +252,15 @@ def _read_variance(source: Source, said: Facts) -> Floats | None:
     lower, upper = said["bounds"]
     half_range = (upper - lower) / 2.0
     totals = [np.asarray(values, dtype=np.float64) for values in said["totals"]]
+    sizes = {len(values) for values in (*totals, *said.get("square_totals", ()))}
+    if len(totals) > 1 and sizes != {source.rows}:  # a file may say anything
+        return None
     spreads = [_deviation(source, number) for number in said["statistics"]]
     if len(totals) == 1 and totals[0].size == BERNSTEIN * source.rows:
         below, between, above = totals[0].reshape(-1, BERNSTEIN).T
         reading = bernstein_variance((below, between, above), spreads[0], 1.0, half_range, 1)
         return reading.values + reading.half_widths
-    if "square_totals" in said:  # of a mean: its centred sum stands first
+    if len(said.get("square_totals", ())) == 1 and len(totals) == 2:  # of a mean: its centred sum stands first
         (centred, count), (squares,) = totals, said["square_totals"]
         of_sum, of_count, of_squares = *spreads, _deviation(source, said["squares"][0])
     elif len(totals) == BERNSTEIN:  # of a variance: the count stands first
@@ -320,90 +325,86 @@ def is_population(covers: object) -> bool:
     return covers == POPULATION
 
 
-def intervals_of(frame: Any, facts: Facts, asked: str) -> dict[str, tuple[Floats, Floats, Floats]]:
-    """Of each statistic the values around which its 95% intervals lie, and their ends, in the order of the rows."""
-    source, places = Source.of("result", frame), provenance.checked_numbers(frame, facts)
-    found = {}
-    for name, said in source.measures.items():
-        if said["verb"] in SPREADS and len(source.measures) > 1:
-            continue  # it is there to tell how far values differ
+def sampled_names(source: Source, asked: str) -> list[str]:
+    """The statistics that tell of a population: all but spreads next to others; what is none of these is refused."""
+    verbs = {name: said["verb"] for name, said in source.measures.items()}
+    beside = any(verb in VERBS for verb in verbs.values())  # spreads are there to tell how far values differ
+    names = [name for name, verb in verbs.items() if not (beside and verb in SPREADS)]
+    for name in names:
+        check_asked(source, name, asked)
+    return names
+
+
+def intervals_of(source: Source, asked: str) -> dict[str, tuple[Floats, Floats, Floats]]:
+    """Of each statistic the values around which its 95% intervals lie, and their ends, in the order of the frame."""
+    names, found = sampled_names(source, asked), {}
+    if not source.rows:  # no group reached the threshold
+        return {name: (np.empty(0), np.empty(0), np.empty(0)) for name in names}
+    for name in names:
         estimate = estimate_of(source, name, asked)
-        columns = (estimate.values, *estimate.limits(facts["confidence"]))
-        found[name] = tuple(_in_order(column, places) for column in columns)
-    return found  # type: ignore[return-value]
+        value, (low, high) = estimate.values, estimate.limits(source.facts["confidence"])
+        found[name] = _in_order(value, source.places), _in_order(low, source.places), _in_order(high, source.places)
+    return found
 
 
-def _in_order(column: Floats, places: Any) -> Floats:
+def _in_order(column: Floats, places: Places) -> Floats:
     """A column in the order of the frame, whose rows stand at these places."""
     ordered = np.empty_like(column)
     ordered[places] = column
     return ordered
 
 
-def errors_of(frame: Any, facts: Facts, *, cells: bool) -> dict[str, list[Any]]:
+def _farther(value: Floats, low: Floats, high: Floats) -> Floats:
+    """The distance to the end that lies farther: the margin of error of an interval that is not even."""
+    return np.maximum(value - low, high - value)
+
+
+def errors_of(frame: Any, *, cells: bool) -> dict[str, list[Any]]:
     """The errors of a release as `provenance.errors` tells them, with intervals of its population: as columns."""
-    found = intervals_of(frame, facts, ASKED)
-    farther = {name: np.maximum(value - low, high - value) for name, (value, low, high) in found.items()}
-    places = provenance.checked_numbers(frame, facts)
-    if cells:
-        columns = provenance.errors_of_cells(frame, facts, places)
-        for name, (_, low, high) in found.items():
-            columns |= {
-                f"{name}_interval": farther[name].tolist(),
-                name + LOW: low.tolist(),
-                name + HIGH: high.tolist(),
-            }
-        return columns
-    levels = facts.get("levels") or [{"rows": len(frame)}]
-    stops = np.cumsum([level["rows"] for level in levels])
-    told, seen = [], dict.fromkeys(found, 0)
-    for row in provenance.errors(build.reordered(frame, places), facts):
-        if row["column"] in found:
-            level = min(seen[row["column"]], len(levels) - 1)  # ranges have three rows
-            mine = farther[row["column"]][places][stops[level] - levels[level]["rows"] : stops[level]]
-            told.append({**row, "interval": float(mine.max(initial=0.0))})
-            seen[row["column"]] += 1
-    return as_columns(told)
+    source = Source.of("result", frame)
+    found = intervals_of(source, ASKED)
+    farther = {name: _farther(*ends) for name, ends in found.items()}
+    facts = {**source.facts, "measures": {name: source.facts["measures"][name] for name in found}}
+    if not cells:
+        in_cells = {name: distances[source.places] for name, distances in farther.items()}
+        return build.as_columns(provenance.errors(source.frame, facts, in_cells))
+    columns = provenance.errors_of_cells(frame, facts, source.places)
+    for name, (_, low, high) in found.items():
+        columns |= {f"{name}_interval": farther[name].tolist(), name + LOW: low.tolist(), name + HIGH: high.tolist()}
+    return columns
 
 
-def as_columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """Rows, of which there is one, as columns."""
-    return {name: [row[name] for row in rows] for name in rows[0]}
-
-
-def drawn(frame: Any, facts: Facts, words: tuple[Any, Facts, Mapping[str, str]]) -> tuple[Any, dict[str, Any]]:
+def drawn(frame: Any, words: tuple[Any, Facts, Mapping[str, str]]) -> tuple[Any, dict[str, Any]]:
     """A frame and its record as charts read them, with intervals of the population.
 
     `words` are the frame and the record as labels call them, and their names for its columns.
     """
     named, said, names = words
-    found = intervals_of(frame, facts, ASKED)
+    found = intervals_of(Source.of("result", frame), ASKED)
     columns = {name: build.numbers(named, name) for name in said["columns"]}
     for name, (value, low, high) in found.items():
         new = names.get(name, name)
-        columns |= {new + LOW: low, new + HIGH: high, new + ERROR: np.maximum(value - low, high - value)}
+        columns |= {new + LOW: low, new + HIGH: high, new + ERROR: _farther(value, low, high)}
     made = build.beside(named, foreign.labels_of(said), np.arange(len(named)), columns)
     measures = {names.get(name, name): said["measures"][names.get(name, name)] for name in found}
-    note = "intervals hold the noise and the chance of who is in the data: they are of the population behind it"
-    notes = [*said["notes"], note]
-    return made, {**said, "columns": list(columns), "measures": measures, "notes": notes}
+    return made, {**said, "columns": list(columns), "measures": measures, "covers": POPULATION}
 
 
-def sentences(frame: Any, facts: Facts) -> list[str]:
+def sentences(frame: Any) -> list[str]:
     """Sentences of a statement on the population behind a release that was asked for one."""
-    said = []
-    for name, (_, low, high) in intervals_of(frame, facts, "a statement on its population").items():
-        if low.size == 1 and np.isfinite([low[0], high[0]]).all():
+    source, said = Source.of("result", frame), []
+    for name, (value, low, high) in intervals_of(source, "a statement on its population").items():
+        margins = _farther(value, low, high)
+        known = margins[np.isfinite(margins)]
+        if low.size == 1 and known.size:
+            ends_of = f"from {number(float(low[0]))} to {number(float(high[0]))}"
+            said.append(f"In 95 of 100 samples, the interval {ends_of} contains {name} of the population.")
+        elif known.size:
+            least, most = number(float(known.min())), number(float(known.max()))
+            sizes = most if least == most else f"{least} to {most}, depending on the row"
             said.append(
-                f"Of the population whose sample these data are, {name} is between {number(float(low[0]))} and "
-                f"{number(float(high[0]))} in 95 of 100 cases."
+                f"For the population behind these data, the margin of error of {name} (noise and sampling) is {sizes}."
             )
-        else:
-            farther = np.maximum(high - low, 0.0) / 2.0
-            said.append(
-                f"As a sample of a population, whose chance counts as well, {name} has intervals of "
-                f"±{number(float(farther.min()))} to ±{number(float(farther.max()))}."
-            )
-        if is_bounded_only(Source.of("result", frame), name):
+        if known.size and is_bounded_only(source, name):
             said.append(f"How far values of {name} differ was not measured: the most that its bounds allow is taken.")
     return said

@@ -12,15 +12,16 @@ from numpy.typing import NDArray
 from dpframe._version import VERSION
 from dpframe.derived.linear import Form, Linear, ends, half_widths
 from dpframe.derived.traced import Source
+from dpframe.display.check_words import warned_lines
 from dpframe.errors import InvalidArgument
 from dpframe.frames import build, foreign, prints
 from dpframe.queries.query import ERROR
+from dpframe.queries.samples import TABLE
 
 Floats = NDArray[np.float64]
 Facts = Mapping[str, Any]
 
 LOW, HIGH, COVERS = "_low", "_high", "covers"
-TABLE = "table"  # of intervals: the noise alone
 WORDS = {  # what a verb makes of a column
     "total": "total of {}",
     "share": "share of {}",
@@ -113,7 +114,8 @@ def facts_of(
 ) -> dict[str, Any]:
     """The facts of a record on what was done, and to which releases."""
     facts = [source.facts for source in sources]
-    every = list(dict.fromkeys([*notes, *(note for one in facts for note in one["notes"])]))
+    inherited = [note for one in facts for note in (*one["notes"], *warned_lines(one))]  # what clipping did stays
+    every = list(dict.fromkeys([*notes, *inherited]))
     warnings = [one["warning"] for one in facts if "warning" in one]
     return {
         "schema": foreign.DERIVED,
@@ -149,11 +151,15 @@ def shown(frame: Any, facts: Facts) -> tuple[Any, dict[str, Any]]:
     labels = [name for name in foreign.labels_of(facts) if name not in facts["texts"]]
     plain = build.beside(frame, labels, np.arange(len(frame)), columns)
     words = {**facts, "columns": list(columns), "texts": [], "said": f"computed from {_listed(facts)}, at no cost"}
-    words["measures"] = {
-        name: {**one, "words": str(WORDS.get(facts["verb"], facts["expression"])).replace("{}", name)}
-        for name, one in facts["measures"].items()
-    }
+    words["measures"] = {name: {**one, "words": _words(name, one, facts)} for name, one in facts["measures"].items()}
     return plain, words
+
+
+def _words(name: str, measure: Facts, facts: Facts) -> str:
+    """The name of a column of numbers for readers: what was done to it, or the expression."""
+    if facts["verb"] in WORDS:
+        return WORDS[facts["verb"]].format(name)
+    return str(measure.get("words", facts["expression"]))
 
 
 def _listed(facts: Facts) -> str:

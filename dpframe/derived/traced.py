@@ -20,6 +20,7 @@ from dpframe.derived.sums_of_noise import Law, law_of
 from dpframe.errors import InvalidArgument, InvalidType, NoProvenance, closest, shown
 from dpframe.frames import build, foreign
 from dpframe.frames.kinds import is_frame, is_missing, library_of
+from dpframe.frames.prints import Places
 from dpframe.queries.clipping import grid_steps, step_length
 from dpframe.queries.contrasts import ContrastDesign, Subset
 from dpframe.queries.query import ERROR, NOISY
@@ -31,6 +32,7 @@ from dpframe.release import provenance
 Floats = NDArray[np.float64]
 Facts = Mapping[str, Any]
 
+QUOTIENTS = ("mean", "proportion", "ratio")  # verbs whose values are quotients of noisy totals
 MOST_WEIGHTS = 2**24  # of the matrix of a design that is measured for sums of bins
 ENDS = (ERROR, "_low", "_high")
 WAYS = {  # by verb: what to ask for in place of a number whose noise has no known law here
@@ -46,11 +48,15 @@ WAYS = {  # by verb: what to ask for in place of a number whose noise has no kno
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """A released result under the name that an expression gives it: its rows in the order of the declared cells."""
+    """A released result under the name that an expression gives it: its rows in the order of the declared cells.
+
+    `places` are the rows of the caller's frame that they stand in.
+    """
 
     name: str
     frame: Any
     facts: Facts
+    places: Places
 
     @classmethod
     def of(cls, name: str, frame: Any) -> Source:
@@ -67,7 +73,7 @@ class Source:
             )
         _check_traceable(name, facts)
         places = provenance.checked_numbers(frame, facts)
-        return cls(name, build.reordered(frame, places), facts)
+        return cls(name, build.reordered(frame, places), facts, places)
 
     @cached_property
     def labels(self) -> list[str]:
@@ -125,7 +131,14 @@ class Source:
 
     def form(self, column: str) -> Form:
         """A released column as a form of the noise."""
-        return form_of(self, self.checked_column(column))
+        measure = self.checked_column(column)
+        said, way_out = self.facts["measures"][measure], "Ask its author for another file."
+        if said["verb"] == "mean" and "totals" in said and "bounds" not in said:
+            raise _unknown(self, measure, "a mean of a record without its bounds", way_out)
+        form = form_of(self, measure)
+        if isinstance(form, Quotient) is not (said["verb"] in QUOTIENTS):
+            raise _unknown(self, measure, f"a {shown(said['verb'])} of a record that contradicts itself", way_out)
+        return form
 
     def checked_column(self, column: str) -> str:
         """The statistic of a column of unbiased values."""
@@ -178,6 +191,8 @@ def form_of(source: Source, measure: str) -> Form:
         return _of_stream(source, measure)
     if said["verb"] in WAYS:
         raise _unknown(source, measure, f"a {said['verb']}", WAYS[said["verb"]])
+    if "bounds_of_groups" in said:
+        raise _unknown(source, measure, "of groups with bounds of their own", "Release it with one pair of bounds.")
     if "looks" in said:
         raise _unknown(source, measure, "measured in several looks", "Release it with denoise=None, or fewer bins.")
     laws = [_law(source, measure, number) for number in said["statistics"]]

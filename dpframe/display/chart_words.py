@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from textwrap import wrap
 from typing import Any
 
 from dpframe.display import pages
-from dpframe.display.charts import LONGEST_LINE, Words
-from dpframe.display.check_words import check_lines, check_warning
+from dpframe.display.charts import Words
+from dpframe.display.check_words import check_lines, warned_lines
 from dpframe.display.denoised import DROWNED, denoised_words
 from dpframe.display.drawing import Panel
 from dpframe.display.layout import Asked
-from dpframe.display.statements import chosen_words, is_pairs, one_of, subject
-from dpframe.errors.words import no_markup
+from dpframe.display.statements import chosen_words, is_pairs, margin_words, one_of, subject
+from dpframe.errors.words import capital, listed, no_markup
 from dpframe.queries.query import NOISY
 
 Facts = Mapping[str, Any]
 
 BETWEEN = " · "  # the parts of the line below a title
 AT_ZERO = "negative values shown as 0"  # in words on what was denoised
-MOST_LINES = 2  # of captions
-MORE = "More: .dp.statement()."
 MOST_NAMED = 3  # numbers in a title
 MOST_SAID = 12  # cells in the words for who does not see the chart
 QUARTILES = {0.25: "first quartile", 0.5: "median", 0.75: "third quartile"}
@@ -37,13 +34,14 @@ def words(names: Sequence[str], facts: Facts, panels: Sequence[Panel], asked: As
     """The title, the captions and the words for who does not see the chart."""
     title = asked.title if asked.title is not None else _title(names, facts)
     if asked.notes is False:
-        subtitle, notes = "", []
+        subtitle, captions, notes = "", [], []
     else:
-        subtitle, notes = _subtitle(names, facts, panels), _paragraph(_captions(names, facts, panels, left_out))
-        notes += [asked.notes] if isinstance(asked.notes, str) else [] if asked.notes is True else asked.notes
+        subtitle, captions = _subtitle(names, facts, panels), _captions(names, facts, panels, left_out)
+        notes = [asked.notes] if isinstance(asked.notes, str) else [] if asked.notes is True else [*asked.notes]
     if "warning" in facts:
         notes.append(facts["warning"])
-    return Words(title, tuple(notes), subtitle, _said(title, facts, panels))
+    sentences = tuple(f"{capital(words)}." for words in dict.fromkeys(captions))
+    return Words(title, tuple(notes), subtitle, _said(title, facts, panels), sentences)
 
 
 def axis_title(names: Sequence[str], facts: Facts) -> str:
@@ -71,6 +69,8 @@ def described(name: str, facts: Facts) -> str:
         text = f"{quantile(statistic) if 'q' in statistic else statistic['verb']} of {statistic['column']}"
         for more, words in (("value", " that is"), ("denominator", " to")):
             text += f"{words} {statistic[more]}" if more in statistic else ""
+    if "weight" in statistic and "words" not in statistic:
+        text += f" weighted by {statistic['weight']}"
     if "where" in statistic and "words" not in statistic:
         text += f" where {statistic['where']}"
     return no_markup(text) + noisy
@@ -90,7 +90,7 @@ def _title(names: Sequence[str], facts: Facts) -> str:
     if facts["label"]:
         return str(facts["label"])
     if is_pairs(facts["cells"]):
-        return _capital(subject(", ".join(names), facts))
+        return capital(subject(", ".join(names), facts))
     parts = list(dict.fromkeys(described(name, facts) for name in names))
     statistics = [_measure(name, facts) for name in names]
     if len(names) > 1 and all("q" in one for one in statistics) and len({one["column"] for one in statistics}) == 1:
@@ -101,12 +101,7 @@ def _title(names: Sequence[str], facts: Facts) -> str:
         column = statistics[0]["column"]
         parts = [f"distribution function of {column}"]
         facts = {**facts, "cells": [axis for axis in facts["cells"] if axis["columns"] != [column]]}
-    listed = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
-    return _capital(subject(listed, facts))
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
+    return capital(subject(listed(parts), facts))
 
 
 def _subtitle(names: Sequence[str], facts: Facts, panels: Sequence[Panel]) -> str:
@@ -116,18 +111,6 @@ def _subtitle(names: Sequence[str], facts: Facts, panels: Sequence[Panel]) -> st
     errors = _errors({name: _measure(name, facts) for name in names}, facts, panels)
     price = facts.get("said", f"ε = {cost['epsilon']:.4g}{delta}")  # of what was computed from releases its own
     return BETWEEN.join(filter(None, (price, protected(facts), errors)))
-
-
-def _paragraph(said: Sequence[str]) -> list[str]:
-    """Captions one after the other, as sentences on two lines; what has no room is left to the statement."""
-    sentences = [f"{_capital(words)}." for words in dict.fromkeys(said)]
-    kept: list[str] = []
-    for place, sentence in enumerate(sentences):
-        rest = [] if place == len(sentences) - 1 else [MORE]
-        if len(wrap(" ".join([*kept, sentence, *rest]), LONGEST_LINE, break_on_hyphens=False)) > MOST_LINES:
-            return [" ".join([*kept, MORE])] if kept else [sentence]
-        kept.append(sentence)
-    return [" ".join(kept)] if kept else []
 
 
 def protected(facts: Facts) -> str:
@@ -147,7 +130,7 @@ def _captions(names: Sequence[str], facts: Facts, panels: Sequence[Panel], left_
     if any(panel.kind == "heatmap" and any(map(open_end, panel.cells)) for panel in panels):
         said.append(f"of {sum(map(open_end, cells)):,} cells the noise leaves the number open")
     checks = check_lines(facts)  # these tell of bounds, and how many values lie beyond
-    said += [words for words in checks if words in (check_warning(facts) or "")]
+    said += warned_lines(facts)
     drawn = denoised_words({**facts, "measures": released}, pages.number)
     said += [words for words in drawn if words.startswith(DROWNED)] + list(left_out)
     said += [] if checks else [words for name in released for words in _clipped(measures[name])]
@@ -174,7 +157,11 @@ def _at_zero(words: str) -> str:
 def _clipped(statistic: Mapping[str, Any]) -> list[str]:
     """The bounds of values, which a number on the axis does not tell."""
     said = []
-    for bounds, column in (("bounds", "column"), ("denominator_bounds", "denominator")):
+    for bounds, column in (
+        ("bounds", "column"),
+        ("denominator_bounds", "denominator"),
+        ("weight_bounds", "weight"),
+    ):
         if bounds in statistic and "q" not in statistic:
             lower, upper = statistic[bounds]
             said.append(f"values of {statistic[column]} are clipped to [{lower:,g}, {upper:,g}]")
@@ -207,16 +194,16 @@ def _errors(measures: Mapping[str, Mapping[str, Any]], facts: Facts, panels: Seq
     if any("deviations" in measure for measure in measures.values()):  # whose errors differ by table
         return ""
     if is_pairs(facts["cells"]):
-        return "±: 95% margin of error"
+        return f"±: {margin_words(facts)}"
     kinds = {panel.kind for panel in panels}
     if not panels:
         return ""
     if kinds == {"heatmap"}:
-        return f"95% margin of error of each cell: {_reach(panels)}"
+        return f"{margin_words(facts)} of each cell: {_reach(panels)}"
     bars = "bands" if any(panel.crowded for panel in panels) else "bars"
     drawn = "shaded" if kinds == {"line"} else f"{bars} and shades" if "line" in kinds else bars
     whole = ", of all categories at once" if "top" in facts else ""  # which are seen depends on many noisy counts
-    return f"{drawn}: 95% margin of error{whole}"
+    return f"{drawn}: {margin_words(facts)}{whole}"
 
 
 def _reach(panels: Sequence[Panel]) -> str:

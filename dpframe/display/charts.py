@@ -6,18 +6,22 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from textwrap import wrap
-from typing import Any
+from typing import Any, Literal
+
+import numpy as np
 
 from dpframe.display import pages, theme
-from dpframe.display.still import Look, still
+from dpframe.display.numbers import writer
+from dpframe.display.rounding import rounded
+from dpframe.display.still import LONGEST_LINE, Look, still
 from dpframe.errors.words import no_markup
+from dpframe.queries.query import ERROR
 
 MOST_CHARGES = 12  # ticks of a chart of charges
 NEEDS_PLOT = "charts need Altair: pip install 'dpframe[plot]'"
 WIDTH, HEIGHT, NARROW = 520, 300, 300
 ROW = 22  # the height of a line of points
 LONGEST_TITLE = 80
-LONGEST_LINE = 105  # characters of a caption that fit under a chart
 BEYOND = "an arrow at the edge: an error of 0, which a logarithmic scale does not reach"
 PANELS_BESIDE = 3
 OUR_THEMES = ("default", "dark")  # of Altair, under which charts have the look of this library
@@ -29,15 +33,17 @@ class Words:
     """The words around a chart: a title with a line below it, and captions below the picture."""
 
     title: str
-    notes: tuple[str, ...] = ()  # the captions
+    notes: tuple[str, ...] = ()  # captions, of which each begins a line
     subtitle: str = ""
     alt: str = ""  # what a reader of the screen says; the title where there is none
+    sentences: tuple[str, ...] = ()  # above these captions, as far as there is room for them
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "alt", no_markup(self.alt))
         object.__setattr__(self, "title", no_markup(self.title))
         object.__setattr__(self, "subtitle", no_markup(self.subtitle))
-        object.__setattr__(self, "notes", tuple(map(no_markup, self.notes)))
+        for name in ("notes", "sentences"):
+            object.__setattr__(self, name, tuple(map(no_markup, getattr(self, name))))
 
 
 def band(cells: Sequence[dict[str, Any]], across: str, value: str, *, temporal: bool) -> Any:
@@ -95,13 +101,10 @@ def map_cells(rows: Sequence[Mapping[str, Any]], across: str, up: str, value: st
 
 
 def with_margin(value: float, error: float) -> str:
-    """A number with its margin of error, both to two digits of the margin, which is rounded up."""
-    if not (math.isfinite(value) and 0.0 < error < 10.0):
-        return f"{pages.number(value)} ± {pages.number(error)}"
-    decimals = max(0, 1 - math.floor(math.log10(error)))
-    return f"{value + 0.0:,.{decimals}f} ± {math.ceil(error * 10**decimals) / 10**decimals:,.{decimals}f}".replace(
-        f"-{0:.{decimals}f} ", f"{0:.{decimals}f} "
-    )
+    """A number with its margin of error, both rounded as a table rounds them."""
+    made = rounded("", {"": np.array([value]), ERROR: np.array([error])}, "error")
+    text, margin = (writer(None)(float(made.columns[name][0]), made.decimals) for name in ("", ERROR))
+    return f"{text} ± {margin}"
 
 
 def named_map(cells: Sequence[dict[str, Any]], across: str, up: str, value: str, reach: tuple[float, float]) -> Any:
@@ -125,10 +128,15 @@ def named_map(cells: Sequence[dict[str, Any]], across: str, up: str, value: str,
     return chart.properties(width=min(220, 28 * wide + 40), height=min(220, 22 * high + 20))
 
 
-def beside(panels: Sequence[Any], words: Words, columns: int | None = None) -> Any:
+def beside(
+    panels: Sequence[Any],
+    words: Words,
+    columns: int | None = None,
+    colors: Literal["independent", "shared"] = "independent",
+) -> Any:
     """Charts side by side, each with its own scales, under one title."""
     together = imported().concat(*panels, columns=columns or PANELS_BESIDE, spacing=28)
-    return titled(together.resolve_scale(**dict.fromkeys(("color", "fill", "stroke", "shape"), "independent")), words)
+    return titled(together.resolve_scale(**dict.fromkeys(("color", "fill", "stroke", "shape"), colors)), words)
 
 
 def expected_errors(points: Sequence[tuple[str, float]], words: Words) -> Any:
@@ -288,4 +296,5 @@ def titled(chart: Any, words: Words | None) -> Any:
     themes = altair.theme if hasattr(getattr(altair, "theme", None), "active") else altair.themes  # before Altair 5.5
     active = themes.active
     captions = [line for note in words.notes for line in wrap(note, LONGEST_LINE, break_on_hyphens=False)]
-    return still(chart, Look(active == "dark" if active in OUR_THEMES else None, tuple(captions)))
+    dark = active == "dark" if active in OUR_THEMES else None
+    return still(chart, Look(dark, (words.sentences,) if words.sentences else (), tuple(captions)))

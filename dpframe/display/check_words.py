@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from dpframe.errors.words import no_markup
+from dpframe.errors.words import listed, no_markup
 
 Facts = Mapping[str, Any]
 
@@ -21,10 +21,14 @@ def check_lines(facts: Facts) -> list[str]:
     return [words for words, _ in _lines(facts)]
 
 
+def warned_lines(facts: Facts) -> list[str]:
+    """The lines that a reader must not miss: surely more than 1% were clipped or count for less."""
+    return [words for words, warns in _lines(facts) if warns]
+
+
 def check_warning(facts: Facts) -> str | None:
-    """The lines that a reader must not miss: surely more than 1% were clipped or count for less; None without any."""
-    found = [words for words, warns in _lines(facts) if warns]
-    return " ".join(found) if found else None
+    """The same as one text; None without any."""
+    return " ".join(warned_lines(facts)) or None
 
 
 def _lines(facts: Facts) -> Iterator[tuple[str, bool]]:
@@ -36,8 +40,8 @@ def _lines(facts: Facts) -> Iterator[tuple[str, bool]]:
     both = {row["of"] for row in rows if row["what"] == "below" and _found(row)}
     both &= {row["of"] for row in rows if row["what"] == "above" and _found(row)}
     for row in rows:
-        if row["what"] == "below":
-            bounds = next(clipped, None)
+        if row["what"] == "below":  # of a Boolean column there are bounds, and no check
+            bounds = next((one for one in clipped if one[0] == row["of"]), None)
         if row["what"] in ("below", "above"):
             if bounds is not None:
                 yield from _of_values(row, units, *bounds, unsure=row["of"] in both, facts=facts)
@@ -77,14 +81,16 @@ def _of_values(
         qs = [measure["q"] for _, measure in measures]
         missed = [q for q in qs if row["share_low"] > (1.0 - q if above else q)]
         if missed:
-            names = _listed([name for name, measure in measures if measure["q"] in missed])
+            names = no_markup(listed([name for name, measure in measures if measure["q"] in missed]))
             found = f"{said}: {names} lies beyond the bounds, and is shown as {bound}. Widen bounds="
             yield _said(row, said, found, facts), True
         return
-    names = _listed([name for name, _ in measures])
+    names = no_markup(listed([name for name, _ in measures]))
     is_are = "is" if len(measures) == 1 else "are"
     error = "its margin of error does" if len(measures) == 1 else "their margins of error do"
-    widen = "unit_bounds=" if in_all else "bounds=, or ask for suggest_bounds"
+    weighs = any(_under_conditions(one["weight"], one) == column for _, one in measures if "weight" in one)
+    widen = "unit_bounds=" if in_all else "weight_bounds=" if weighs else "bounds=, or ask for suggest_bounds"
+    unsure = unsure or (weighs and verbs != {"count"})  # values that count for less may be low or high
     wrong = f"{names} {is_are} {_direction(verbs, above, unsure)}, and {error} not cover that. Widen {widen}"
     yield _said(row, f"{said}, clipped", f"{said}, clipped: {wrong}", facts), _found(row)
 
@@ -134,9 +140,13 @@ def _clipped(facts: Facts) -> list[tuple[str, tuple[Any, Any], list[tuple[str, F
     found: dict[tuple[str, float, float], list[tuple[str, Facts]]] = {}
     for name, measure in facts["measures"].items():
         for column, (lower, upper) in _bounds_of(measure, facts):
-            of = f"{column} where {measure['where']}" if "where" in measure else column
+            of = _under_conditions(column, measure)
             found.setdefault((of, lower, upper), []).append((name, measure))
     return [(column, (lower, upper), users) for (column, lower, upper), users in found.items()]
+
+
+def _under_conditions(column: str, measure: Facts) -> str:
+    return f"{column} where {measure['where']}" if "where" in measure else column
 
 
 def _bounds_of(measure: Facts, facts: Facts) -> list[tuple[str, tuple[Any, Any]]]:
@@ -145,6 +155,8 @@ def _bounds_of(measure: Facts, facts: Facts) -> list[tuple[str, tuple[Any, Any]]
         return [
             (name, tuple(bounds)) for name, bounds in zip(measure["columns"], measure["bounds_of_columns"], strict=True)
         ]
+    if "bounds_of_groups" in measure:
+        return [(f"{column} in its {facts['cells'][0]['columns'][0]}", ("its bounds", "its bounds"))]
     if measure["verb"] == "ecdf":
         return [
             (str(column), (axis["first"], axis["last"]))
@@ -152,12 +164,9 @@ def _bounds_of(measure: Facts, facts: Facts) -> list[tuple[str, tuple[Any, Any]]
             if axis["columns"] == [column] and "bins" in axis
         ]
     found = [(str(column), tuple(measure[name])) for name in ("bounds", "unit_bounds") if name in measure]
-    if "denominator" in measure:
-        found.append((measure["denominator"], tuple(measure["denominator_bounds"])))
     if measure["verb"] == "proportion" and "value" not in measure:
         found.append((str(column), (0.0, 1.0)))
+    for more in ("denominator", "weight"):
+        if more in measure:
+            found.append((measure[more], tuple(measure[f"{more}_bounds"])))
     return found
-
-
-def _listed(names: Sequence[str]) -> str:
-    return no_markup(names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}")

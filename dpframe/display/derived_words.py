@@ -10,11 +10,13 @@ from dpframe.display.pages import number
 from dpframe.display.report import Section
 from dpframe.display.report_page import facts_list, paragraph
 from dpframe.display.result_page import shown, title_of
-from dpframe.display.result_tables import Table, source
-from dpframe.errors.words import harmless
+from dpframe.display.result_tables import Table, kinds_of, source
+from dpframe.display.statements import subject
+from dpframe.errors.words import harmless, listed
 from dpframe.frames import build
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.query import ERROR
+from dpframe.queries.samples import POPULATION
 
 EVERYTHING = "For {count} of {rows} rows of {name} the noise leaves nothing to be said."
 
@@ -24,49 +26,58 @@ def statement_of(facts: Mapping[str, Any], frame: Any, unit: str | None = None) 
     one = unit or facts["unit"]["column"] or "row"
     sentences = [f"{facts['warning']}."] if "warning" in facts else []
     sentences += [
-        f"This is {facts['expression']}, {facts['said']}.",
-        "It uses published numbers alone, to each of which a random amount was added: so it tells no more than they do "
-        f"of any one {one}.",
+        f"This is {_subject(facts)}, {facts['said']}.",
+        f"It uses published numbers alone, whose noise protects each {one}; so it reveals no more than they do.",
     ]
     if facts["verb"] == "chi2":
         sentences.append(_test_words(frame))
     for name in facts["measures"] if facts["verb"] != "chi2" else ():
-        sentences += _accuracy(name, build.numbers(frame, name + ERROR).tolist(), facts)
+        errors = build.numbers(frame, name + ERROR)
+        for kind, rows in kinds_of(build.rows(frame), facts).items():
+            sentences += _accuracy(f"{name} of {kind}" if kind else name, errors[rows].tolist(), facts)
     return harmless(" ".join([*sentences, *(f"Note: {note}." for note in facts["notes"])]))
+
+
+def _subject(facts: Mapping[str, Any]) -> str:
+    if facts["verb"] == "chi2":
+        return "a test of whether two columns are independent"
+    article = "the " if facts["kind"] == "changed" else ""
+    return article + subject(listed([one["words"] for one in facts["measures"].values()]), facts)
 
 
 def _test_words(frame: Any) -> str:
     """The result of a test of independence, as a sentence."""
     p_value, degrees = (float(build.numbers(frame, name)[0]) for name in ("p_value", "degrees"))
     return (
-        f"If both columns were independent, a table at least as far from it would be seen with chance {p_value:.2g} "
-        f"({degrees:.0f} degrees of freedom); noise and the chance of a sample are both counted."
+        f"If the columns were independent, a table at least as far from independence would have probability "
+        f"{p_value:.2g} ({degrees:.0f} degree{'' if degrees == 1 else 's'} of freedom), noise and sampling included."
     )
 
 
 def _accuracy(name: str, errors: Sequence[float], facts: Mapping[str, Any]) -> list[str]:
-    confidence, what = facts["confidence"], "the noise moves"
-    if facts["covers"] == "population":
-        what = "the noise, and the chance of who is in the data, move"
+    confidence, what = facts["confidence"], "cases the noise moves"
+    if facts["covers"] == POPULATION:
+        what = "samples noise and sampling together move"
     known = [error for error in errors if math.isfinite(error)]
     said = []
     if known:
         least, most = number(min(known)), number(max(known))
         sizes = most if least == most else f"{least} to {most}, depending on the row"
-        said.append(f"In {100 * confidence:g} of 100 cases {what} {name} by at most {sizes}.")
+        said.append(f"In {100 * confidence:g} of 100 {what} {name} by at most {sizes}.")
     if len(known) < len(errors):
         said.append(EVERYTHING.format(count=len(errors) - len(known), rows=len(errors), name=name))
     return said
 
 
-def section(facts: Mapping[str, Any], table: Table, *, statement: str, chart: Any) -> Section:
-    """The section of a page."""
+def section(facts: Mapping[str, Any], table: Table, frame: Any, chart: Any) -> Section:
+    """The section of a page, which says the notes at another place."""
+    statement = statement_of({**facts, "notes": []}, frame)
     return Section(
         title_of(facts),
         facts["label"],
         "".join((paragraph(facts["warning"], "warning") if "warning" in facts else "", paragraph(statement))),
         shown(table, chart, table.notes),
-        tuple(note for note in table.notes if note != harmless(source(facts))),
+        tuple(note for note in table.notes if note not in (harmless(source(facts)), *facts["notes"])),
         "",
         (),
         tuple(facts["notes"]),
@@ -74,7 +85,7 @@ def section(facts: Mapping[str, Any], table: Table, *, statement: str, chart: An
         f"no cost: it is computed from releases; it protects {PrivacyUnit.of_facts(facts['unit'])}",
         facts_list(_protection(facts)),
         dict(facts),
-        covers=str(facts.get("covers", "table")),
+        covers=str(facts["covers"]),
     )
 
 

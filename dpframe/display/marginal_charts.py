@@ -11,6 +11,7 @@ from dpframe.display.chart_words import BETWEEN
 from dpframe.display.charts import Words
 from dpframe.display.dimensions import Dimension, label
 from dpframe.display.drawing import Panel
+from dpframe.display.statements import margin_words
 from dpframe.queries.marginal_tables import places_of_levels
 from dpframe.queries.query import ERROR
 
@@ -36,7 +37,7 @@ def of_tables(rows: Sequence[Row], facts: Mapping[str, Any], words: Words) -> An
     shown = tables[:MOST_MAPS]
     errors = [table[0][name + ERROR] for _, table in shown]
     least, most = pages.number(min(errors)), pages.number(max(errors))
-    said = f"95% margin of error of a cell: ±{least}" + (f" to ±{most}, by table" if least != most else "")
+    said = f"{margin_words(facts)} of a cell: ±{least}" + (f" to ±{most}, by table" if least != most else "")
     cut = (f"the first {len(shown)} of {len(tables)} tables",) if len(tables) > len(shown) else ()
     cells = [_interval(row, name) for _, table in shown for row in table]
     seen = ("value", "low", "high") if order == 1 else ("value",)  # maps show no intervals

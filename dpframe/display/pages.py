@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import zip_longest
 from textwrap import wrap
 
@@ -41,14 +41,14 @@ def escape(text: str) -> str:
 def text_page(title: str, facts: Sequence[tuple[str, str]], header: Sequence[str], rows: Sequence[Row]) -> str:
     """A title, facts with their names before them, and a table, for a terminal."""
     named = "\n".join(f"{INDENT}{name:<11} {harmless(fact)}" for name, fact in facts)
-    return f"{harmless(title)}\n{signed(named)}\n\n{text_table(header, rows)}"
+    return f"{harmless(title)}\n{signs()(named)}\n\n{text_table(header, rows)}"
 
 
 def text_table(header: Sequence[str], rows: Sequence[Row]) -> str:
     """Columns of equal width, a rule under the header; in a terminal no wider than it, with cells of several lines."""
+    room, signed = terminal_width(), signs()
     lines = [[signed(harmless(str(cell))) for cell in row] for row in (header, *rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
-    room = terminal_width()
     if room is not None:
         widths = _narrowed(widths, room - len(INDENT) - 2 * (len(widths) - 1))
     padded = []
@@ -78,9 +78,10 @@ def terminal_width() -> int | None:
         return None
 
 
-def signed(text: str) -> str:
-    """The text with a sign that a terminal may lack, where it has it."""
-    return text.replace("+-", "±") if terminal_width() is not None and _is_unicode() else text
+def signs() -> Callable[[str], str]:
+    """A function that writes a sign into texts where the terminal has it."""
+    has_it = terminal_width() is not None and _is_unicode()
+    return lambda text: text.replace("+-", "±") if has_it else text
 
 
 def _is_unicode() -> bool:

@@ -21,6 +21,8 @@ from dpframe.display.report_page import (
     scrolling,
     text,
 )
+from dpframe.errors.words import capital
+from dpframe.queries.samples import POPULATION, TABLE
 
 POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"  # browsers hold it to this
@@ -30,13 +32,12 @@ NOISE = (
     "A margin of error (±) is half the width of the 95% confidence interval of the noise: in 95 of 100 cases the noise "
     "stays within it."
 )
-NOT_COVERED = "The margins of error cover the noise alone: they do not contain what was left out."
+NOT_COVERED = "The margins of error do not include what was left out."
 SAMPLE = (
-    "The numbers describe the {rows} in the table. If these stand for others, two groups differ by chance too, and the "
-    "margins of error have no part of that."
+    "The numbers describe the {rows} in the table. If these are a sample of a larger population, groups also differ by "
+    "chance, and the margins of error do not include that."
 )
-COUNTED = "The margins of error of {titles} count the chance of who is in the data."
-POPULATION = "population"  # of intervals that cover more than the noise
+COUNTED = "The margins of error of {titles} include the noise and the chance of who is in the data."
 MORE = "Show how these numbers were made: noise, cost, records"
 
 
@@ -70,8 +71,9 @@ class Section:
         HTML of the appendix.
     record : Any
         All of it as plain JSON values.
-    covers : str
-        "table" where the margins of error cover the noise alone, "population" where they count the sample too.
+    covers : str or None
+        "table" where the margins of error cover the noise alone, "population" where they include the sample too; None
+        where there are none.
     """
 
     title: str
@@ -86,7 +88,7 @@ class Section:
     cost: str
     made: str
     record: Any
-    covers: str = "table"
+    covers: str | None = TABLE
 
 
 @dataclass(frozen=True)
@@ -104,9 +106,7 @@ def page(title: str, lead: str, sections: Sequence[Section], made: str, budget: 
     parts = [(f"part{number}", one.title, _found(one, shared)) for number, one in enumerate(sections, 1)]
     if sections:
         parts.append(("trust", "How far to trust these numbers", _trust(sections, shared)))
-    cost = items([f"{one.title}: {one.cost}" for one in sections]) if len(sections) > 1 else ""
-    cost = cost or "".join(paragraph(f"{one.cost[:1].upper()}{one.cost[1:]}.") for one in sections)
-    parts.append(("budget", "Privacy budget", cost if budget is None else budget.said))
+    parts.append(("budget", "Privacy budget", _cost(sections) if budget is None else budget.said))
     if not sections and budget is not None:
         parts.append(("spent", "What was spent", budget.made))
     alone = len(sections) == 1 and sections[0].title == title  # one heading is enough
@@ -158,6 +158,12 @@ def _shared(sections: Sequence[Section]) -> list[str]:
     return [note for note, count in counted.items() if count > 1]
 
 
+def _cost(sections: Sequence[Section]) -> str:
+    if len(sections) == 1:
+        return paragraph(f"{capital(sections[0].cost)}.")
+    return items([f"{one.title}: {one.cost}" for one in sections])
+
+
 def _found(section: Section, shared: Sequence[str]) -> str:
     own = items([note for note in dict.fromkeys(section.notes) if note not in shared], "notes")
     return "\n".join((section.said, section.shown, own))
@@ -165,10 +171,13 @@ def _found(section: Section, shared: Sequence[str]) -> str:
 
 def _trust(sections: Sequence[Section], shared: Sequence[str]) -> str:
     """Noise, bounds and sample, once for all releases."""
-    several = len(sections) > 1
-    parts = [heading("Noise"), *(paragraph(words) for words in dict.fromkeys(one.method for one in sections) if words)]
+    several, parts = len(sections) > 1, []
+    noise = [words for words in dict.fromkeys(one.method for one in sections) if words]
+    if any(one.covers == TABLE for one in sections):
+        noise.append(NOISE)
+    if noise:
+        parts += [heading("Noise"), *map(paragraph, noise)]
     if any(one.errors for one in sections):
-        parts.append(paragraph(NOISE))
         rows = [((one.title,) if several else ()) + row for one in sections for row in one.errors]
         header = (*(("result",) if several else ()), *ERRORS)
         numeric = [place + several for place in (2, 3, 4)]

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from dpframe.display import theme
-from dpframe.display.still import drawn, without_captions
+from dpframe.display.still import Look, drawn, without_captions
 from dpframe.display.table_formats import TABLE_RULES, variables
-from dpframe.errors.words import harmless
+from dpframe.errors.words import capital, harmless, no_markup
 
 NEEDS_DRAWING = (
     "charts in a page need Altair and vl-convert: pip install 'dpframe[plot]'. Or leave them out: charts=False"
@@ -147,12 +147,14 @@ def _spans(words: str) -> str:
     return "".join([*made, text(words[last:])])
 
 
-def caption_of(chart: Any) -> str:
-    """The words that a chart has below its title and below its picture, as one line."""
+def caption_of(chart: Any, said: Sequence[str]) -> str:
+    """The words that a chart has below its title and below its picture, as one line, without what else is `said`."""
     title = getattr(chart, "title", None)
     subtitle = getattr(title, "subtitle", "")
-    captions = getattr(getattr(type(chart), "_dpframe_look", None), "captions", ())
-    parts = (f"{subtitle}." if isinstance(subtitle, str) and subtitle else "", *captions)
+    look = getattr(type(chart), "_dpframe_look", Look())
+    elsewhere = {f"{capital(no_markup(words))}." for words in said}
+    sentences = [one for paragraph in look.paragraphs for one in paragraph if one not in elsewhere]
+    parts = (f"{subtitle}." if isinstance(subtitle, str) and subtitle else "", *sentences, *look.captions)
     return " ".join(part for part in parts if part)
 
 

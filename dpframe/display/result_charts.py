@@ -260,7 +260,7 @@ def _cell(row: Row, name: str, laid: Layout, facts: Facts, quantile: str) -> Cel
 
 def _is_a_count(statistic: Mapping[str, Any]) -> bool:
     """Tell whether a number is of rows, values or units."""
-    return "counts" in statistic or statistic["verb"] in ("count", "n_units")
+    return "weight" not in statistic and ("counts" in statistic or statistic["verb"] in ("count", "n_units"))
 
 
 def interval(row: Row, name: str, measure: str, statistic: Mapping[str, Any]) -> Cell:

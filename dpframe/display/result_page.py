@@ -7,14 +7,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dpframe.display import chart_words, table_formats
-from dpframe.display.check_words import check_lines, check_warning
+from dpframe.display.check_words import check_lines, warned_lines
 from dpframe.display.pages import number
 from dpframe.display.report import Section
 from dpframe.display.report_page import caption_of, facts_list, figure, paragraph, scrolling
 from dpframe.display.result_tables import PLUS_MINUS, Table, source, titled
 from dpframe.display.statements import dearer_words, method_words, subject
-from dpframe.errors.words import harmless
+from dpframe.errors.words import capital, harmless, listed
 from dpframe.privacy import PrivacyUnit
+from dpframe.queries.samples import TABLE
 
 MOST_ROWS = 500  # of a table in a page
 
@@ -33,7 +34,8 @@ def section(
     `chart` is None where none is drawn, and `errors` are empty where nothing has any.
     """
     checks = check_lines(facts)
-    kept = [note for note in table.notes if note not in checks or note in (check_warning(facts) or "")]
+    said_below = [note for note in (*checks, *facts["notes"]) if note not in warned_lines(facts)]
+    kept = [note for note in table.notes if note not in said_below]
     return Section(
         title_of(facts),
         facts["label"],
@@ -47,6 +49,7 @@ def section(
         cost_words(facts),
         (paragraph(statement) if statement else "") + facts_list(_protection(facts)),
         dict(record),
+        covers=TABLE if facts["measures"] else None,
     )
 
 
@@ -54,10 +57,7 @@ def shown(table: Table, chart: Any, notes: Sequence[str]) -> str:
     """A chart, where there is one, with the words on what is drawn, and a table; `notes` are said elsewhere."""
     parts = []
     if chart is not None:
-        caption = caption_of(chart)
-        for note in notes:
-            caption = caption.replace(f"{note[:1].upper()}{note[1:]}.", "")
-        parts.append(figure(chart, f"chart-{table.name}", " ".join(caption.split())))
+        parts.append(figure(chart, f"chart-{table.name}", caption_of(chart, notes)))
     parts.append(scrolling(table_formats.html_table(table, MOST_ROWS, titled=False), f"Table: {table.title}"))
     rows = len(table.columns[0].cells) if table.columns else 0
     if rows > MOST_ROWS:
@@ -97,8 +97,7 @@ def title_of(facts: Mapping[str, Any]) -> str:
 def _subject(facts: Mapping[str, Any]) -> str:
     """The names of the numbers of a release, and of the columns that they are by."""
     names = list(dict.fromkeys(chart_words.described(name, facts) for name in facts["measures"]))
-    what = subject(names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}", facts)
-    return f"{what[:1].upper()}{what[1:]}"
+    return capital(subject(listed(names), facts))
 
 
 def _errors(row: Mapping[str, Any]) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from dpframe.display.numbers import Write, writer
 from dpframe.display.pages import number
 from dpframe.display.possible import HIGH, LOW, Shown
 from dpframe.display.rounding import Digits, Rounded, rounded, step_words
+from dpframe.display.statements import ends_words, margin_words
 from dpframe.errors.words import harmless
 from dpframe.frames import build, changes, foreign
 from dpframe.privacy import PrivacyUnit
@@ -83,7 +84,8 @@ def of_result(frame: Any, facts: Mapping[str, Any], errors: Errors, look: Look) 
     write = writer(look.locale)
     rows, statistics = build.rows(frame), list(facts["measures"])
     ends = {name: possible.of_frame(frame, facts, name) for name in statistics}
-    numbers = {name: _numbers(frame, facts, name, look.digits, ends[name]) for name in statistics}
+    kinds = kinds_of(rows, facts)
+    numbers = {name: _numbers(frame, facts, name, look.digits, ends[name], kinds) for name in statistics}
     extra: list[str] = []
     if is_two_way(facts):
         columns, extra = _two_way(rows, facts, numbers, write)
@@ -149,13 +151,42 @@ def label(value: Any, missing: str, write: Write) -> Any:
     return int(value) if isinstance(value, (int, np.integer)) else write(float(value), None)
 
 
-def _numbers(frame: Any, facts: Mapping[str, Any], name: str, digits: Digits | None, ends: Shown) -> Rounded:
-    """The columns of a statistic, with the ends of its intervals where these are cut; without digits as they are."""
+def kinds_of(rows: Sequence[Row], facts: Mapping[str, Any]) -> dict[str, list[int]]:
+    """The rows of each kind of numbers: of a comparison its statistics have their own; else all are of one, ""."""
+    if facts["verb"] != "compare" or not facts["cells"] or not facts["cells"][-1]["columns"]:
+        return {"": list(range(len(rows)))}
+    (column,), kinds = facts["cells"][-1]["columns"][-1:], dict[str, list[int]]()
+    for place, row in enumerate(rows):
+        kinds.setdefault(str(row[column]), []).append(place)
+    return kinds if len(kinds) > 1 else {"": list(range(len(rows)))}
+
+
+def _numbers(
+    frame: Any,
+    facts: Mapping[str, Any],
+    name: str,
+    digits: Digits | None,
+    ends: Shown,
+    kinds: Mapping[str, list[int]],
+) -> Rounded:
+    """The columns of a statistic, with the ends of its intervals where these are cut; without digits as they are.
+
+    Several kinds of numbers in one column are each rounded to their own errors.
+    """
     released = [column for column in possible.columns_of(name) if column in facts["columns"]]
     columns = {column: build.numbers(frame, column) for column in released}
     if ends.is_cut:
         columns |= {name + LOW: ends.low, name + HIGH: ends.high}
-    return Rounded(None, columns) if digits is None else rounded(name, columns, digits)
+    if digits is None:
+        return Rounded(None, columns)
+    if len(kinds) < 2:
+        return rounded(name, columns, digits)
+    made = {column: values.copy() for column, values in columns.items()}
+    for of_kind in kinds.values():
+        each = rounded(name, {column: values[of_kind] for column, values in columns.items()}, digits)
+        for column, values in each.columns.items():
+            made[column][of_kind] = values + 0.0  # no -0.0
+    return Rounded(None, made)
 
 
 def _label_columns(rows: Sequence[Row], facts: Mapping[str, Any], write: Write) -> list[Column]:
@@ -237,8 +268,8 @@ def _two_way(
         said.append(f"{sizes[-1]} ({kind})")
         start += level["rows"]
     if len(set(sizes)) == 1:
-        return columns, [f"95% error of each number: ±{sizes[0]}"]
-    return columns, [f"95% errors: ±{', ±'.join(said)}"]
+        return columns, [f"{margin_words(facts)} of each number: ±{sizes[0]}"]
+    return columns, [f"{margin_words(facts)}: ±{', ±'.join(said)}"]
 
 
 def _named(name: str, facts: Mapping[str, Any]) -> str:
@@ -257,8 +288,8 @@ def _subtitle(facts: Mapping[str, Any], shown_ends: Mapping[str, Shown]) -> str:
     if not facts["measures"]:
         return price
     if "top" in facts:
-        return f"{price}; ± holds for all categories at once with 95%"
+        return f"{price}; ±: {margin_words(facts)}, of all categories at once"
     ranged = {f"{name}{LOW}" in facts["columns"] or shown_ends[name].is_cut for name in facts["measures"]}
-    halves = "; ±: margin of error (95%) of the unbiased value" if False in ranged else ""
-    ends = "; from, to: 95% interval" if True in ranged else ""
+    halves = f"; ±: {margin_words(facts)}" if False in ranged else ""
+    ends = f"; from, to: {ends_words(facts)}" if True in ranged else ""
     return f"{price}{halves}{ends}"

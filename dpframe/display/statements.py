@@ -10,7 +10,8 @@ from dpframe.display import possible
 from dpframe.display.check_words import check_lines
 from dpframe.display.denoised import denoised_words
 from dpframe.display.pages import number
-from dpframe.errors.words import harmless
+from dpframe.errors.words import capital, harmless, listed
+from dpframe.queries.samples import POPULATION
 
 NOTHING = "No group is shown: none reached the threshold."
 MOST_NAMED = 6  # columns of tables that a title lists
@@ -38,9 +39,9 @@ def statement_of(
         sentences += [*_accuracy(facts, errors), *told, *_drowned(values, errors)]
     else:
         sentences.append(NOTHING)
-    denoised = [f"{words[0].upper()}{words[1:]}." for words in denoised_words(facts, number)]
+    denoised = [f"{capital(words)}." for words in denoised_words(facts, number)]
     left_out = [f"Note: {note}." for note in facts["notes"]]
-    left_out += [f"{line[0].upper()}{line[1:]}." for line in check_lines(facts)]
+    left_out += [f"{capital(line)}." for line in check_lines(facts)]
     return harmless(" ".join([*sentences, *denoised, *left_out]))
 
 
@@ -53,6 +54,25 @@ def dearer_words(offered: float, cost: float, accounting: str) -> str | None:
         "and pure noise takes more of it. Ask for Gaussian noise, or take a ledger with basic accounting: there the "
         "epsilon that you type is what is charged"
     )
+
+
+def margin_words(facts: Mapping[str, Any]) -> str:
+    """The name of the half-width of an interval, and what it covers."""
+    return f"{_level(facts)} margin of error ({covered(facts)})"
+
+
+def ends_words(facts: Mapping[str, Any]) -> str:
+    """The name of an interval, and what it covers."""
+    return f"{_level(facts)} confidence interval ({covered(facts)})"
+
+
+def covered(facts: Mapping[str, Any]) -> str:
+    """The sources of error that intervals cover, named briefly."""
+    return "noise and sample" if facts.get("covers") == POPULATION else "noise"
+
+
+def _level(facts: Mapping[str, Any]) -> str:
+    return f"{100 * facts['confidence']:g}%"
 
 
 def is_pairs(axes: Sequence[Mapping[str, Any]]) -> bool:
@@ -70,13 +90,13 @@ def subject(names: str, facts: Mapping[str, Any]) -> str:
     degree = max((measure.get("degree", 0) for measure in facts["measures"].values()), default=0)
     if degree:
         most = f"{degree} of its columns" if degree > 1 else "one of its columns"
-        named = f"which are {_listed(columns)}" if len(columns) <= MOST_NAMED else f"{len(columns)} in all"
+        named = f"which are {listed(columns)}" if len(columns) <= MOST_NAMED else f"{len(columns)} in all"
         return f"{names} in all tables of up to {most}, {named}"
-    return f"{names}{of}" + (f" by {_listed(columns)}" if columns else "")
+    return f"{names}{of}" + (f" by {listed(columns)}" if columns else "")
 
 
 def _subject(facts: Mapping[str, Any]) -> str:
-    return f"{facts['label']}." if facts["label"] else f"This is {subject(_listed(list(facts['measures'])), facts)}."
+    return f"{facts['label']}." if facts["label"] else f"This is {subject(listed(list(facts['measures'])), facts)}."
 
 
 def method_words(facts: Mapping[str, Any]) -> str:
@@ -88,13 +108,10 @@ def method_words(facts: Mapping[str, Any]) -> str:
         )
     if any(statistic.get("by") == "choice" for statistic in facts["measures"].values()):
         return (
-            "The answer was chosen at random among declared values, and those near the exact one were far likelier: "
-            f"random enough to hide what any one {one_of(facts)} adds."
+            "The result was chosen at random among declared values, to mask any one "
+            f"{one_of(facts)}. Values near the exact one were far likelier."
         )
-    return (
-        "The numbers were computed exactly, and then a random amount was added to each: enough to hide what any one "
-        f"{one_of(facts)} adds to them."
-    )
+    return f"The numbers were computed exactly, and random noise was added to each to mask any one {one_of(facts)}."
 
 
 def _promise(facts: Mapping[str, Any]) -> str:
@@ -140,17 +157,16 @@ def _accuracy(facts: Mapping[str, Any], errors: Mapping[str, Sequence[float]]) -
     said = []
     for name, all_of_them in errors.items():
         if (chosen := chosen_words(name, facts)) is not None:
-            said.append(f"{chosen[0].upper()}{chosen[1:]}.")
+            said.append(f"{capital(chosen)}.")
             continue
         least, most = min(all_of_them), max(all_of_them)
         if not math.isfinite(most):
-            said.append(f"For some rows of {name} the noise leaves nothing to be said.")
+            said.append(f"For some rows the noise hides {name} entirely.")
         elif math.isclose(least, most):
-            said.append(f"In 95 of 100 cases the noise moves {name} by at most {number(most)}.")
+            said.append(f"The margin of error (95%) of {name} is {number(most)}.")
         else:
             said.append(
-                f"In 95 of 100 cases the noise moves {name} by at most {number(least)} to {number(most)}, "
-                "depending on the row."
+                f"The margin of error (95%) of {name} is {number(least)} to {number(most)}, depending on the row."
             )
     return said
 
@@ -163,9 +179,5 @@ def _drowned(values: Mapping[str, Sequence[float]], errors: Mapping[str, Sequenc
         if small == len(numbers):
             said.append(f"The noise may be larger than {'each number of ' if small > 1 else ''}{name} itself.")
         elif small:
-            said.append(f"Of {name}, {small:,} of {len(numbers):,} numbers may be noise alone.")
+            said.append(f"{small:,} of the {len(numbers):,} numbers of {name} may be noise alone.")
     return said
-
-
-def _listed(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

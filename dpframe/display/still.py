@@ -7,11 +7,12 @@ import os
 import re
 import struct
 import zlib
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from html import escape
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 from dpframe.display import theme
@@ -26,6 +27,9 @@ OF_THE_WHOLE = (  # what stands once in a specification, outside of its views
     *("$schema", "config", "title", "description", "datasets", "background", "padding", "autosize"),
     "usermeta",
 )
+LONGEST_LINE = 105  # characters of a caption that fit under a chart
+MOST_LINES = 2  # of a paragraph
+MORE = "More: .dp.statement()."
 CAPTION = {"anchor": "start", "fontSize": theme.SMALL_SIZE, "fontWeight": "normal", "style": "captions", "offset": 10}
 PNG_START = 33  # bytes of the signature and of the header, which comes first
 
@@ -37,7 +41,13 @@ class Look:
     """The look that a chart adds to its specification where it is drawn: the theme, and captions below the picture."""
 
     dark: bool | None = False  # None: the look is that of a theme of the caller's own
-    captions: tuple[str, ...] = ()
+    paragraphs: tuple[tuple[str, ...], ...] = ()  # of sentences, of which each paragraph has as many as fit
+    captions: tuple[str, ...] = ()  # lines
+
+    @property
+    def lines(self) -> list[str]:
+        """The lines below the picture."""
+        return [*(line for paragraph in self.paragraphs for line in _cut(paragraph)), *self.captions]
 
 
 def still(chart: Any, look: Look | None = None) -> Any:
@@ -84,13 +94,14 @@ def _composed(name: str) -> Any:
 
     def compose(chart: Any, other: Any) -> Any:
         look = chart._dpframe_look
-        more = other._dpframe_look.captions if hasattr(type(other), "_dpframe_look") else ()
+        more = other._dpframe_look if hasattr(type(other), "_dpframe_look") else Look()
         together = getattr(super(type(chart), chart), name)(other)
         if together is NotImplemented:
             return together
         if hasattr(type(together), "_dpframe_look"):  # a copy of a chart of layers
             object.__setattr__(together, "__class__", type(together).__base__)
-        return still(together, replace(look, captions=tuple(dict.fromkeys((*look.captions, *more)))))
+        paragraphs = tuple(dict.fromkeys((*look.paragraphs, *more.paragraphs)))
+        return still(together, Look(look.dark, paragraphs, tuple(dict.fromkeys((*look.captions, *more.captions)))))
 
     return compose
 
@@ -129,7 +140,7 @@ def _to_dict(chart: Any, *args: Any, **options: Any) -> Any:
 
 def without_captions(chart: Any) -> dict[str, Any]:
     """The specification of a chart whose captions a page writes itself."""
-    look = replace(getattr(type(chart), "_dpframe_look", Look(None)), captions=())
+    look = Look(getattr(type(chart), "_dpframe_look", Look(None)).dark)
     kind: Any = type(chart).__base__ if hasattr(type(chart), "_dpframe_look") else type(chart)
     plain: Any = object.__new__(kind)
     vars(plain).update(vars(chart))
@@ -147,15 +158,30 @@ def dressed(specification: Mapping[str, Any], look: Look, own: Mapping[str, Any]
     made = dict(specification)
     if look.dark is not None:
         made["config"] = _merged(_merged(made.get("config", {}), theme.config(dark=look.dark)), own)
-    if not look.captions:
+    if not (lines := look.lines):
         return made
     whole = {name: made.pop(name) for name in OF_THE_WHOLE if name in made}
     params = made.pop("params", [])
     for param in params:  # what is selected in one view alone stays there
         of = made if "select" in param and "views" not in param else whole
         of["params"] = [*of.get("params", []), param]
-    below = {"text": list(look.captions), "orient": "bottom", **CAPTION}
+    below = {"text": lines, "orient": "bottom", **CAPTION}
     return {**whole, "vconcat": [{"vconcat": [made], "title": below}]}
+
+
+def _cut(sentences: Sequence[str]) -> list[str]:
+    """Sentences one after the other on two lines; what has no room is left to the statement."""
+    kept: list[str] = []
+    for place, sentence in enumerate(sentences):
+        rest = [] if place == len(sentences) - 1 else [MORE]
+        if kept and len(_wrapped([*kept, sentence, *rest])) > MOST_LINES:
+            return _wrapped([*kept, MORE])
+        kept.append(sentence)
+    return _wrapped(kept)
+
+
+def _wrapped(sentences: Sequence[str]) -> list[str]:
+    return wrap(" ".join(sentences), LONGEST_LINE, break_on_hyphens=False)
 
 
 def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:

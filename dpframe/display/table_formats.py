@@ -15,7 +15,7 @@ from typing import Any
 from dpframe.display import theme
 from dpframe.display.result_tables import Column, Table
 from dpframe.errors import InvalidArgument, is_one_of, shown
-from dpframe.errors.words import harmless, no_formula
+from dpframe.errors.words import harmless, no_formula, no_formulas
 
 FORMATS = ("great_tables", "markdown", "html", "latex", "csv", "excel")
 NEEDS_TABLES = "tables need great-tables: pip install 'dpframe[tables]'"
@@ -100,7 +100,7 @@ def comma_separated(table: Table) -> str:
     """
     written = io.StringIO()
     for line in (table.title, table.subtitle, *table.notes):
-        written.write(f"# {harmless(line)}\n")
+        written.write(f"# {no_formulas(harmless(line))}\n")
     writer = csv.writer(written, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
     writer.writerow([_cell(column.title) for column in table.columns])
     writer.writerows(zip(*([_cell(value, column) for value in column.cells] for column in table.columns), strict=True))
@@ -145,7 +145,9 @@ def _great(table: Table) -> Any:
     except ImportError:
         raise ImportError(NEEDS_TABLES) from None
     from dpframe.frames import build
+    from dpframe.frames.forked import check_threads
 
+    check_threads()
     names = [f"column{number}" for number in range(len(table.columns))]  # a name may be a pattern to great-tables
     made = great_tables.GT(
         build.frame_of(

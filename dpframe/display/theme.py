@@ -159,6 +159,7 @@ def _styles(of: Colors) -> Mapping[str, Any]:
         "interval-areas": {"color": of.fill, "opacity": 0.6},
         "grouped-areas": {"opacity": 0.22},
         "intervals": {"color": of.ink, "strokeWidth": 1.2},
+        "joins": {"color": of.rule, "strokeWidth": 3},
         "crowded-intervals": {"color": of.faint, "opacity": 0.35},
         "caps": {"color": of.ink, "thickness": 1.2, "opacity": 1},
         "denoised": {"color": of.denoised, "opacity": 0.65},

@@ -15,20 +15,19 @@ from typing import Any, Self
 import numpy as np
 import polars as pl
 
-from dpframe.engines.choice import answered, engine_of
-from dpframe.engines.columns.source import ColumnRequest, ColumnType, collected, types_of
-from dpframe.engines.engine import Engine, Partial, Reading, RowTask
-from dpframe.engines.sums.cells import Cells, Integers
+from dpframe.engines.columns.source import ColumnRequest, ColumnType, Source, collected, types_of
+from dpframe.engines.compiled.kernel_units import of_units
+from dpframe.engines.engine import Engine, Partial, RowTask
+from dpframe.engines.sums.addends import NUMBERS, Terms
+from dpframe.engines.sums.cells import Cells
 from dpframe.engines.sums.compound import wider_steps
-from dpframe.errors import InvalidType
+from dpframe.engines.sums.row_totals import of_rows_alone
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.clipping import grid_steps
 from dpframe.queries.indicators import Between, Checks, Rule
-from dpframe.queries.total import Total
 
 OWNER, GROUP, ROWS = "unit", "group", "rows"
 NOWHERE = -1  # the group of a row that is in no cell
-NUMBERS = Total()  # under which a Partial holds the numbers
 
 
 @dataclass(frozen=True)
@@ -47,11 +46,27 @@ class CheckTask(RowTask):
 
     def piece(self, frame: Any) -> Partial:
         """The numbers of some rows; where there is a unit, of all rows of some units."""
-        return self.weigh(self.coded(frame))
+        return self.of_source(self._brought(frame))
+
+    def of_source(self, source: Source) -> Partial:
+        """The same of rows that are brought already."""
+        if self.checks.is_plain:
+            cells, terms = Cells.of(source, self.checks.keys), Terms.of((), self.checks)
+            alone = self.by is None
+            found = (
+                of_rows_alone(source, cells, terms)
+                if alone
+                else of_units(source, cells, terms, self.unit, 1.0, merged=False)
+            )
+            if found is not None and NUMBERS in found:
+                return Partial({NUMBERS: found[NUMBERS]})
+        return self.weigh(self._coded(source))
 
     def coded(self, frame: Any) -> pl.DataFrame:
         """The group of each row, its unit, and what its values are."""
-        source = self._brought(frame)
+        return self._coded(self._brought(frame))
+
+    def _coded(self, source: Source) -> pl.DataFrame:
         cells = Cells.of(source, self.checks.keys)
         requests: list[ColumnRequest] = list(cells.requests())
         for number, between in enumerate(self.checks.between):
@@ -157,14 +172,3 @@ def _breaks(rule: Rule, inside: pl.Expr) -> pl.Expr:
         return inside.sum() > rule.most
     few = math.isqrt(rule.most)  # more rows than these in one group break it by themselves
     return (rows.max() > few) | (rows.clip(0, few).cast(pl.Float64).pow(2).sum() > rule.most)
-
-
-def check_counts(frame: Any, checks: Checks, reading: Reading | None = None) -> Integers:
-    """The number of units that have each indicator, in the order of `Checks.indicators`."""
-    engine = engine_of(frame, reading or Reading())
-    task = CheckTask.of(engine, checks)
-    partial = answered(engine, task)
-    counts = partial.totals.get(NUMBERS) if isinstance(partial, Partial) else None
-    if counts is None or counts.shape != (len(checks.indicators),) or counts.dtype != np.int64:
-        raise InvalidType("fold must return the sum of what piece gave")
-    return np.asarray(counts)

@@ -80,10 +80,11 @@ def engine_of(frame: Any, reading: Reading) -> Engine:
     return InMemory(source_of(frame))
 
 
-def answered(engine: Engine, task: Any) -> Any:
-    """The answer of a table to a task: as its engine can itself, or piece by piece."""
+def answered(engine: Engine, task: Any, of_pieces: Any = None) -> Any:
+    """The answer of a table to a task: as its engine can itself, or piece by piece, of which more may be asked."""
     partial = engine.push(task)
-    return engine.fold(task.columns, task.piece, task.by) if partial is None else partial
+    asked = of_pieces or task
+    return engine.fold(asked.columns, asked.piece, asked.by) if partial is None else partial
 
 
 def check_reading(frame: Any, **options: Any) -> None:

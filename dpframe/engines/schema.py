@@ -34,7 +34,7 @@ from dpframe.queries.query import ERROR, NOISY, Query, gathers, read_by
 from dpframe.queries.statistics.capabilities import OfUnits, Resolving
 from dpframe.queries.total import DistinctTotal, VectorTotal
 from dpframe.queries.vectors import Matches
-from dpframe.queries.where import Conditional, plain_name, reads_of
+from dpframe.queries.where import Conditional, is_compared, plain_name, reads_of
 
 TALKS = (  # what makes Polars print, warn or write files by what is in the rows
     "POLARS_VERBOSE",
@@ -173,9 +173,9 @@ def check(frame: Any, query: Query, unit: PrivacyUnit) -> Query:
                 _check_conditions(source, name)
             if isinstance(total, DistinctTotal) and column.identity is None:
                 raise WrongDtype(_identity_words(name, column, "be counted"))
-            if total.values and column.kind not in {"number", *ANYTHING}:
+            if total.values and not is_compared(name) and column.kind not in {"number", *ANYTHING}:
                 raise WrongDtype(
-                    f"column {name!r} must hold numbers to be summed, but its dtype is {column.dtype}. "
+                    f"column {name!r} must hold numbers, but its dtype is {column.dtype}. "
                     f"Count its rows, group by it, or ask for proportion({name!r}, value=...)."
                 )
     if unit.column is not None:
@@ -325,8 +325,13 @@ CHECKS: Mapping[Coding, Callable[[Source, Any], Axis]] = {  # an axis as the sch
 
 def _check_conditions(source: Source, column: Conditional) -> None:
     """Values and ranges of conditions that their columns can hold, as keys and bins."""
-    for condition in column.conditions:
-        CHECKS[condition.axis.coding](source, condition.axis)
+    for axis in (
+        *(condition.axis for condition in column.conditions),
+        column.value,
+        None if column.groups is None else column.groups.axis,
+    ):
+        if axis is not None:
+            CHECKS[axis.coding](source, axis)
 
 
 def _days_words(axis: BinAxis, column: ColumnType) -> str:

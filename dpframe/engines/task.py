@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import polars as pl
 
+from dpframe.engines.check_counts import CheckTask
 from dpframe.engines.columns.source import ColumnType, Source, collected, types_of
 from dpframe.engines.compiled import kernel_rows, kernel_units
 from dpframe.engines.engine import Engine, Partial, RowTask
 from dpframe.engines.schema import columns_of
 from dpframe.engines.sums import weights
-from dpframe.engines.sums.addends import ROWS, Terms
+from dpframe.engines.sums.addends import NUMBERS, ROWS, Terms
 from dpframe.engines.sums.cells import Cells
 from dpframe.engines.sums.compound import (
     Parts,
@@ -29,6 +30,7 @@ from dpframe.engines.sums.compound import (
 from dpframe.engines.sums.distinct import gathered
 from dpframe.engines.sums.row_totals import coded_rows, of_rows_alone
 from dpframe.privacy import PrivacyUnit
+from dpframe.queries.indicators import Checks
 from dpframe.queries.query import Query, gathers, read_by
 from dpframe.queries.total import DistinctTotal
 from dpframe.queries.where import Conditional
@@ -48,6 +50,7 @@ class Task(RowTask):
     p: float  # of the norm that the noise covers
     types: dict[str, ColumnType]  # of the columns that are read
     secret: int = 0  # of the order in which units keep groups for numbers of distinct values; it reaches no result
+    checks: Checks | None = None  # whose numbers a piece has too
 
     @classmethod
     def of(cls, engine: Engine, query: Query, unit: PrivacyUnit, p: float, secret: int = 0) -> Self:
@@ -56,19 +59,36 @@ class Task(RowTask):
         read = {name: types[name] for name in columns_of(query, unit)}
         return cls(query, unit, p, read, secret)
 
+    def beside(self, checks: Checks) -> Self:
+        """The same task, whose pieces have the numbers of checks too: of columns that the question reads."""
+        return replace(self, checks=checks)
+
+    @property
+    def _watched(self) -> Checks | None:
+        """The checks, where flags of rows tell them, in the same cells."""
+        own = self.checks is not None and self.checks.is_plain and self.checks.keys == self.query.keys
+        return self.checks if own else None
+
     @property
     def conditional(self) -> bool:
         """Tell whether some columns are read under conditions."""
         return any(isinstance(name, Conditional) for name in read_by(self.query))
 
     def piece(self, frame: Any) -> Partial:
-        """The totals of some rows; where there is a unit, of all rows of some units."""
+        """The totals of some rows; where there is a unit, of all rows of some units. Numbers of checks are in them."""
         source = self._brought(frame)
+        partial = self._totals(source)
+        if self.checks is None or NUMBERS in partial.totals:
+            return partial
+        return Partial({**partial.totals, **CheckTask(self.checks, self.unit, self.types).of_source(source).totals})
+
+    def _totals(self, source: Source) -> Partial:
+        """The totals, with the numbers of checks where they are found in the same read."""
         if self.query.keys.counted == "units":
             return Partial({self.query.of_cells[0]: units_by_cell(source, self.query, self.unit)})
         if compound(self.query):
             return self._compound(source)
-        cells, terms = Cells.of(source, self.query.keys), Terms.of(self.query.of_cells)
+        cells, terms = Cells.of(source, self.query.keys), Terms.of(self.query.of_cells, self._watched)
         if self.by is not None:
             merged = self.query.subtotals is not None
             found = kernel_units.of_units(source, cells, terms, self.unit, self.p, merged=merged)
@@ -79,7 +99,7 @@ class Task(RowTask):
         """The totals of which some are compound: at once where that can be, else of coded rows."""
         if contrasts_in(self.query) is not None:
             return self._of_coded(compound_rows(source, self.query, self.unit))
-        cells, parts = Cells.of(source, self.query.keys), Parts.of(self.query, self.unit)
+        cells, parts = Cells.of(source, self.query.keys), Parts.of(self.query, self.unit, self._watched)
         found = totals_at_once(source, cells, parts, self.query, self.unit, self.p)
         if found is not None:
             return Partial(found)

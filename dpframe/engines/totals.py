@@ -6,20 +6,24 @@ pieces. Integer sums wrap modulo 2**64, and nothing here can fail on a value.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from dpframe.engines.check_counts import CheckTask
 from dpframe.engines.choice import answered, engine_of
 from dpframe.engines.columns import source
 from dpframe.engines.compiled import kernels
-from dpframe.engines.engine import Partial, Reading
+from dpframe.engines.engine import Engine, Partial, Reading
 from dpframe.engines.sums import places, row_totals, unit_blocks
+from dpframe.engines.sums.addends import NUMBERS
 from dpframe.engines.sums.cells import Integers, added
 from dpframe.engines.sums.distinct import counted_values
 from dpframe.engines.task import Task
 from dpframe.errors import InvalidType
 from dpframe.privacy import PrivacyUnit
+from dpframe.queries.indicators import Checks
 from dpframe.queries.query import Query, gathers
 from dpframe.queries.total import Total, VectorTotal, over
 
@@ -31,9 +35,18 @@ WAY_CHANGES = tuple(  # numbers of rows from which on totals are computed in ano
 
 
 def totals(
-    frame: Any, query: Query, unit: PrivacyUnit, p: float, reading: Reading | None = None, secret: int = 0
+    frame: Any,
+    query: Query,
+    unit: PrivacyUnit,
+    p: float,
+    reading: Reading | None = None,
+    secret: int = 0,
+    checks: Checks | None = None,
 ) -> Totals:
     """One int64 per cell and Total, in grid steps; cells in which no row falls are zeros.
+
+    Of `checks` the numbers stand under `NUMBERS`. They come of the same read; where an engine has its own way to
+    totals, they are asked of it after.
 
     `p` is the norm that the noise covers, and in which units are weighted. Subtotals are sums of the
     totals of cells, modulo 2**64 as these. Of what is read in batches, `reading` says how. `secret` decides which
@@ -41,14 +54,35 @@ def totals(
     """
     engine = engine_of(frame, reading or Reading())
     task = Task.of(engine, query, unit, p, secret)
-    partial = answered(engine, task)
+    partial = answered(engine, task, task if checks is None or gathers(query) else task.beside(checks))
+    numbers: Totals = {}
+    if checks is not None and isinstance(partial, Partial):
+        there = NUMBERS in partial.totals
+        numbers = {NUMBERS: _numbers(partial, checks) if there else _asked_numbers(engine, checks)}
+        partial = replace(partial, totals={total: one for total, one in partial.totals.items() if total != NUMBERS})
     if gathers(query):
         partial = counted_values(partial, query.keys.cells)
     steps = _checked(partial, task)
     for level in query.shown.levels[1:]:
         for total in query.of_cells:
             steps[over(total, level.columns)] = added(steps[total], level.group, level.size)
-    return steps
+    return {**steps, **numbers}
+
+
+def check_counts(frame: Any, checks: Checks, reading: Reading | None = None) -> Integers:
+    """The number of units that have each indicator, in the order of `Checks.indicators`, and no totals."""
+    return _asked_numbers(engine_of(frame, reading or Reading()), checks)
+
+
+def _asked_numbers(engine: Engine, checks: Checks) -> Integers:
+    return _numbers(answered(engine, CheckTask.of(engine, checks)), checks)
+
+
+def _numbers(partial: Any, checks: Checks) -> Integers:
+    counts = partial.totals.get(NUMBERS) if isinstance(partial, Partial) else None
+    if counts is None or counts.shape != (len(checks.indicators),) or counts.dtype != np.int64:
+        raise InvalidType("fold must return the sum of what piece gave")
+    return np.asarray(counts)
 
 
 def _checked(partial: Partial, task: Task) -> Totals:

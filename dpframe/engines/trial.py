@@ -35,6 +35,7 @@ from dpframe.queries.statistics import (
     sum,
     variance,
 )
+from dpframe.queries.statistics.by_group import MeanByGroup, SumByGroup
 
 ROWS = 2_000
 EDGES = [-3.0, 0.0, 0.1, 2.5, 10.0]
@@ -182,6 +183,7 @@ def questions() -> dict[str, Query]:
             f"{name} by words, {'pure' if pure else 'Gaussian'}": Query("agg", words, statistics).under(pure)
             for name, statistics in (
                 *(("people", tuple(people.items())), ("spread", tuple(spread.items()))),
+                ("scaled", tuple(_scaled(words).items())),
                 *(("conditions", tuple(where.items())), ("people under conditions", tuple(filtered.items()))),
             )
             for pure in (True, False)
@@ -227,6 +229,23 @@ def _under_conditions() -> tuple[dict[str, Any], dict[str, Any]]:
         "added": sum("x", unit_bounds=(-3, 10), where={"byte": (1, None)}),
     }
     return where, filtered
+
+
+def _scaled(words: Keys) -> dict[str, Statistic]:
+    """Statistics of rows that have weights, and of groups with bounds of their own."""
+    by_byte: dict[str, Any] = {"weight": "byte", "weight_bounds": (0.5, 9)}
+    pairs = ((-3, 10), (0, 1), (5, 255), (-9, -1), (0.1, 0.3))
+    keys: Any = words.axes[0]
+    bounds: Any = tuple((key, pair) for (key,), pair in zip(keys.rows, pairs, strict=True))
+    return {
+        "s by group": SumByGroup("x", bounds).of_keys(words),
+        "m by group": MeanByGroup("byte", bounds).of_keys(words),
+        "n": count(weight="narrow", weight_bounds=(0, 2)),
+        "s": sum("x", (-3, 10), **by_byte),
+        "m": mean("whole", (0, 7.3), where={"flag": True}, **by_byte),
+        "true": proportion("flag", **by_byte),
+        "is A": proportion("word", "A", where={"x": (-3, 10)}, **by_byte),
+    }
 
 
 def _all_tables() -> Statistic:

@@ -126,7 +126,7 @@ class WrongDtype(DpframeError, TypeError):
     ...     pl.DataFrame({"name": ["Ann"]}).dp.sum("name", bounds=(0, 1), epsilon=1)
     ... except dpf.WrongDtype as error:
     ...     print(error)
-    column 'name' must hold numbers to be summed, but its dtype is String. Count its rows, group by it, or ask for \
+    column 'name' must hold numbers, but its dtype is String. Count its rows, group by it, or ask for \
 proportion('name', value=...).
     """
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from typing import Any
 
 LONGEST_NAME = 200  # characters of a label, a snapshot, a data set, the name of a plan
@@ -18,7 +19,10 @@ COMMANDS = {"Cc", "Zl", "Zp"}  # control characters, and the two separators that
 HIDDEN = {*COMMANDS, "Cf", "Cs"}  # what is not shown as it is: also what formats, and surrogates
 JOINERS = "\u200c\u200d"  # words of Persian and many emoji are spelled with them
 TAG = re.compile("<(?=[A-Za-z/!?])")
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet reads such a cell as a formula
+WIDE = "\uff1d\uff0b\uff0d\uff20"  # = + - @ as wide as the letters of Chinese and Japanese
+FORMULA_STARTS = ("=", "+", "-", "@", *WIDE)  # a spreadsheet reads such a cell as a formula, blanks before it or not
+PART = rf"(?=[=+@{WIDE}-])(?![+-][0-9.]+(?:[,;)\]]|$))"  # the start of a formula that is no number by itself
+IN_CELL, IN_LINE = (re.compile(rf'([{signs}]["\s]*){PART}') for signs in (";", ",;"))
 
 
 def fault_of_name(text: str, longest: int) -> str | None:
@@ -60,9 +64,25 @@ def writable(text: str) -> str:
     return "".join(_escaped(letter) if "\ud800" <= letter <= "\udfff" else letter for letter in text)
 
 
+def capital(text: str) -> str:
+    """The text with a capital letter at its beginning."""
+    return text[:1].upper() + text[1:]
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names as a sentence lists them: a, b and c."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
 def no_formula(text: str) -> str:
-    """The text as a cell of a spreadsheet that stays text."""
-    return f"'{text}" if text.startswith(FORMULA_STARTS) else text
+    """The text as a cell of a spreadsheet that stays text, also where it is cut at semicolons, as in much of Europe."""
+    plain = IN_CELL.sub(r"\1'", text)
+    return f"'{plain}" if plain.startswith("\t") or plain.lstrip().startswith(FORMULA_STARTS) else plain
+
+
+def no_formulas(line: str) -> str:
+    """A line of words, which a spreadsheet may cut into cells, of which none becomes a formula."""
+    return IN_LINE.sub(r"\1'", line)
 
 
 def spreadsheet(value: Any) -> Any:

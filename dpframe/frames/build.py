@@ -134,6 +134,11 @@ def dtypes_of(frame: Any) -> dict[str, str]:
     return dict(zip(map(str, frame.columns), map(str, frame.dtypes), strict=True))
 
 
+def as_columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """Rows, of which there is one, as columns."""
+    return {name: [row[name] for row in rows] for name in rows[0]}
+
+
 def of_rows(
     rows: Sequence[Mapping[str, Any]],
     like: str,
@@ -146,7 +151,7 @@ def of_rows(
     """
     library = checked_library(like)
     if types is None:
-        frame = frame_of({name: [row[name] for row in rows] for name in rows[0]}, library)
+        frame = frame_of(as_columns(rows), library)
         if library == "pandas":
             return frame.astype(dict.fromkeys(whole, "Int64"))
         return frame.cast(dict.fromkeys(whole, pl.Int64))

@@ -538,7 +538,7 @@ def selected(release: Release, names: Sequence[Any]) -> Any:
     _check_told_apart(release, [column for name in keys for column in labels[name]])
     columns = [column for name in (*keys, *kept) for column in {**labels, **statistics}[name]]
     columns += release.facts.get("texts", ())
-    frame = release.frame[columns] if is_pandas(release.frame) else release.frame.select(columns)
+    frame = release.frame[columns]  # of Polars without a query, which would wait for ever in a forked child
     said = release.said
     measures = {name: said["measures"][name] for name in kept}
     mine = {released: name for released, name in said["labels"].items() if name in keys}

@@ -268,7 +268,7 @@ def _contradiction(record: Mapping[str, Any]) -> str:
     if any(level is not None and not set(level["columns"]) <= set(labels) for level in levels):
         return "its levels must be of the columns of its cells"
     count = len(record["statistics"])
-    if (problem := _of_the_model(record)) or ("model" not in record and not count):
+    if (problem := _of_the_model(record) or _problem_of_counts(record)) or ("model" not in record and not count):
         return problem or "its statistics must be at least one"
     for name, statistic in record["measures"].items():
         indexes = statistic["statistics"]
@@ -289,8 +289,8 @@ def _contradiction(record: Mapping[str, Any]) -> str:
             return f"its measure {shown(name)} must have bounds"
         if "deviations" in statistic and len(statistic["deviations"]) != len(levels):
             return f"its measure {shown(name)} must have a deviation for each level"
-        if "totals" in statistic and not _fits_cells(statistic, math.prod(shape(record))):
-            return f"its measure {shown(name)} must have totals for each statistic and cell"
+        if problem := _problem_of_totals(record, name, statistic):
+            return problem
         if any(name + end not in record["columns"] for end in ("", "_error")):
             return f"its measure {shown(name)} must be among its columns"
     try:
@@ -300,12 +300,31 @@ def _contradiction(record: Mapping[str, Any]) -> str:
     return ""
 
 
-def _fits_cells(statistic: Mapping[str, Any], cells: int) -> bool:
-    """Tell whether the noisy totals of a statistic are as many for each cell, for each of its statistics."""
-    sizes = {len(values) for values in statistic["totals"]}
-    return len(statistic["totals"]) == len(statistic["statistics"]) and all(
-        size % cells == 0 and size >= cells if cells else not size for size in sizes
-    )
+def _problem_of_counts(record: Mapping[str, Any]) -> str:
+    """The fault in the counts of a top-k, which are of its first statistic."""
+    known = record["statistics"] and "variance" in record["statistics"][0]
+    asked = record.get("top", {}).get("counts")
+    return "its counts must be of a statistic that has a variance" if asked and not known else ""
+
+
+def _problem_of_totals(record: Mapping[str, Any], name: str, statistic: Mapping[str, Any]) -> str:
+    """The fault in the noisy totals behind a statistic, or of its squares."""
+    squares, count = statistic.get("squares", []), len(record["statistics"])
+    if any(index >= count or "variance" not in record["statistics"][index] for index in squares):
+        return f"its measure {shown(name)} must have squares of a statistic that has a variance"
+    for kind, owners in (("totals", statistic["statistics"]), ("square_totals", squares)):
+        if kind in statistic and not _fits_cells(record, statistic[kind], len(owners)):
+            return f"its measure {shown(name)} must have totals for each statistic and cell"
+    return ""
+
+
+def _fits_cells(record: Mapping[str, Any], totals: list[list[float]], statistics: int) -> bool:
+    """Tell whether the noisy totals of a statistic are as many for each cell, for each of its statistics, by level."""
+    levels = [level["rows"] for level in record["levels"]] if "levels" in record else [math.prod(shape(record))]
+    if len(totals) != statistics or statistics % len(levels):
+        return False
+    sizes = [(len(values), levels[number * len(levels) // statistics]) for number, values in enumerate(totals)]
+    return all(size % cells == 0 and size >= cells if cells else not size for size, cells in sizes)
 
 
 def is_one_total(statistic: Mapping[str, Any]) -> bool:
@@ -402,6 +421,10 @@ def _above(value: Any) -> bool:
     return _positive(value) and value > 0
 
 
+def _below_1(value: Any) -> bool:
+    return _above(value) and value < 1
+
+
 def _none_or(form: Form) -> Form:
     return lambda value: value is None or form(value)
 
@@ -447,7 +470,9 @@ def _axis(value: Any) -> bool:
     more = {"keys": _list(_text), "discovered": _discovered, "every": _text, "first": _edge, "last": _edge}
     more |= {"rest": _text, "zone": _text, "starts": _one_of("monday", "sunday")}
     form = _object({"columns": _names, "size": size, **parts}, more)
-    return form(value) and len(value["columns"]) >= 1 and ("bins" not in value or len(value["columns"]) == 1)
+    if not form(value) or len(value.get("keys", value["columns"])) != len(value["columns"]):
+        return False
+    return len(value["columns"]) >= 1 and ("bins" not in value or len(value["columns"]) == 1)
 
 
 def _edge(value: Any) -> bool:
@@ -487,6 +512,8 @@ MEASURE = _object(
         "size": _some,
         "missing": _text,
         "where": _text,
+        "weight": _text,
+        "weight_bounds": _pair,
         "denominator": _text,
         "denominator_bounds": _pair,
         "degree": _some,
@@ -496,6 +523,7 @@ MEASURE = _object(
         "looks": _some,
         "columns": _list(_text, 2),
         "bounds_of_columns": _list(_pair, 2),
+        "bounds_of_groups": _list(_pair, 1),
         "totals": _list(_list(_number), 1),
         "squares": _list(_whole, 1),
         "square_totals": _list(_list(_number), 1),
@@ -523,7 +551,7 @@ LEVEL = _object({"columns": _names, "rows": _some})
 GROUPS = _object({"columns": _names, "size": _none_or(_some)})
 ROWS = _object({"labels": _names, "sha256": _like(SHA256), "order": _none_or(_text)})
 ROUNDED = _object({"steps": _by_name(_above), "sha256": _like(SHA256), "rows": _none_or(_like(SHA256))})
-WITHIN = _object({"error": _by_name(_positive), "confidence": _positive, "size": _none_or(_some)})
+WITHIN = _object({"error": _by_name(_positive), "confidence": _below_1, "size": _none_or(_some)})
 
 
 def _numbers_of(value: Any) -> bool:
@@ -575,7 +603,7 @@ NEEDED = {
     "measures": _by_name(MEASURE),
     "statistics": _list(STATISTIC),
     "notes": _list(_text),
-    "confidence": _positive,
+    "confidence": _below_1,
     "columns": _names,
     "sha256": _like(SHA256),
 }
@@ -613,9 +641,11 @@ ORIGIN = _object(
     {"name": _text, "label": _none_or(_text), "sha256": _like(SHA256), "unit": UNIT, "cost": COST},
     {"release": _like(RELEASE), "part": _whole, "ledger": LEDGER},
 )
+ENDS_OF_SIDES = _list(_list(_none_or(_number)), 2)
+SIDES = _object({"names": _list(_text, 2), "values": ENDS_OF_SIDES, "low": ENDS_OF_SIDES, "high": ENDS_OF_SIDES})
 OF_DERIVED = _object(
     {"verb": _text, "column": _none_or(_text), "statistics": _list(_whole), "denoise": _none_or(_list(STEP))},
-    {"ends": _list(_text, 2)},
+    {"ends": _list(_text, 2), "tests": _some, "words": _text, "sides": SIDES},
 )
 DERIVED_FIELDS: dict[str, tuple[Form, bool]] = {
     **{name: (NEEDED[name], True) for name in ("dpframe", "label", "verb", "unit", "cost", "cells", "notes")},

@@ -3,7 +3,7 @@
 Text files are read alike by all engines: every field as text, then what is written as the declared type, and anything
 else is missing. A string with a byte that is no UTF-8 is missing too: readers put one sign (U+FFFD) in the place of all
 such bytes, and two people would have one name. That is so of files that a program wrote, with quotes where they belong:
-a quote in the wrong place can still fail, or take the lines after it into one field (``docs/concepts/limits.md``).
+a quote in the wrong place can still fail, or take the lines after it into one field (``docs/assurance/limits.md``).
 """
 
 from __future__ import annotations

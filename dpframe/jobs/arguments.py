@@ -92,7 +92,7 @@ def _argument(table: Table, name: str, value: Any) -> Any:
         return None
     if name == "bounds" and isinstance(value, dict):
         return {column: tuple(plain(pair)) if isinstance(pair, list) else pair for column, pair in value.items()}
-    if name in ("bounds", "unit_bounds") and isinstance(value, list):
+    if name in ("bounds", "unit_bounds", "weight_bounds") and isinstance(value, list):
         return tuple(plain(value))
     if name == "where" and isinstance(value, dict):
         return {column: _condition(one) for column, one in value.items()}

@@ -36,7 +36,7 @@ def default_ledger() -> Ledger:
 
 
 def set_default_ledger(ledger: Ledger | None) -> None:
-    """Let every call that names no ledger be charged to this one; None goes back to the recording ledger.
+    """Set the ledger of calls that name none; None restores the default.
 
     Parameters
     ----------

@@ -11,6 +11,7 @@ from dpframe.display import report, report_page
 from dpframe.display.layout import check_labels
 from dpframe.display.report import Budget, Section
 from dpframe.errors import InvalidArgument, InvalidType, NoProvenance, closest, shown
+from dpframe.errors.words import capital
 from dpframe.ledger.canonical import now
 from dpframe.ledger.entries import Entry
 from dpframe.ledger.statement import BETWEEN, Statement, answers_of, rows_of
@@ -69,7 +70,7 @@ def budget_of(statement: Statement, entries: Entries, *, charts: bool) -> Budget
     """The words on the ledger in a page. Where it is kept is left out: a report is for others."""
     last, facts = statement.summary.last, dict(statement.facts(kept=False))
     line = BETWEEN.join(f"{name} {facts[name]}" for name in IN_ONE_LINE if name in facts)
-    said = [report_page.paragraph(f"{line[:1].upper()}{line[1:]}.")]
+    said = [report_page.paragraph(f"{capital(line)}.")]
     said += [report_page.paragraph(facts[name], "warning") for name in WARNINGS if name in facts]
     if statement.filled is not None:
         said.insert(0, report_page.bar(statement.filled, f"{statement.percent} is spent"))

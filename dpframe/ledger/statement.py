@@ -76,7 +76,7 @@ class Statement:
     def title(self) -> str:
         """The heading: whose budget it is."""
         dataset = None if self.terms is None else self.terms.dataset
-        return "Ledger" if dataset is None else f"Ledger of {dataset}"
+        return "Ledger" if dataset is None else f"Ledger of {harmless(dataset)}"
 
     @property
     def filled(self) -> float | None:

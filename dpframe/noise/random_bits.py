@@ -33,8 +33,8 @@ _trial: ContextVar[Trial | None] = ContextVar("dpframe_trial", default=None)
 
 
 def is_secure() -> bool:
-    """Tell whether the bits come from the operating system; False inside `insecure_bits`."""
-    return _source.get() is os.urandom
+    """Tell whether noise is drawn, from bits of the operating system; False inside `insecure_bits` and `trial`."""
+    return _source.get() is os.urandom and _trial.get() is None  # contexts that overlap may end in any order
 
 
 @contextmanager

@@ -29,6 +29,7 @@ from dpframe.queries.quotients import quotient_ends
 from dpframe.queries.statistics import CONFIDENCE
 from dpframe.queries.total import by_whole_units
 from dpframe.queries.unit_weights import groups_of
+from dpframe.queries.where import as_checked, is_compared
 
 Integers = NDArray[np.int64]
 
@@ -97,7 +98,8 @@ class PlannedChecks:
             shares = {"share": share, "share_low": float(low[0]), "share_high": float(high[0])}
             if indicator == whole or of not in counts:
                 shares = dict.fromkeys(shares)
-            rows.append({"of": indicator.of, "what": indicator.what, **shares, "count": count, "count_error": error})
+            of_words = None if indicator.of is None else str(indicator.of)  # also of a column under conditions
+            rows.append({"of": of_words, "what": indicator.what, **shares, "count": count, "count_error": error})
         return rows
 
     def expected(self, size: int | None) -> tuple[float, str]:
@@ -141,10 +143,10 @@ def checks_of(query: Query, unit: PrivacyUnit, p: float, boolean: Collection[str
     if any(total.norm(weighted=False).contrasts is not None for total in query.of_cells):
         return None
     between = dict.fromkeys(
-        Between(column, bounds, by_whole_units(total) and unit.column is not None)
+        Between(*as_checked(column, bounds), by_whole_units(total) and unit.column is not None)
         for total in query.of_cells
         for column, bounds in total.values
-        if not (column in boolean and bounds == (0.0, 1.0))
+        if not (column in boolean and bounds == (0.0, 1.0)) and not is_compared(column)
     )
     keys, inner, among = query.keys, query.keys.cells // groups_in(query), None
     if (column := distributed(query)) is not None:

@@ -26,7 +26,7 @@ from dpframe.queries.statistics.capabilities import Choosing, InWords, Noting, P
 from dpframe.queries.total import Total, over
 
 MOST_LINES = 20  # of the table of a plan in words
-OF_POPULATION = "its units are taken as a sample: .dp.errors(covers='population') counts the chance of who is in it"
+OF_POPULATION = "its units are taken as a sample: .dp.errors(covers='population') includes sampling chance"
 TYPICAL_SIZES = (100, 1_000, 10_000)  # groups for which a mean's error is shown
 
 
@@ -62,7 +62,7 @@ class Plan:
 
     Parameters
     ----------
-    query, unit, cost
+    query, unit, price
         What is asked, who is protected, what was offered.
     accounting, amount
         How losses add up, and what the call takes in that exact quantity.
@@ -189,8 +189,6 @@ class Plan:
             if isinstance(statistic, Noting)
             for note in statistic.notes(self.unit, groups_in(self.query))
         )
-        if self.question is not None and self.question.population:
-            of_values += (OF_POPULATION,)
         of_units = _weight_notes(self.unit, self.query)
         return (*self.query.shown.notes(), *of_keys, *subtotals, *dict.fromkeys(of_values), *of_units, *together)
 
@@ -307,7 +305,8 @@ class Plan:
             facts.append(("checks", line_of_checks([self.checks], self.size)))
         elif self.unseen is not None:
             facts.append(("checks", line_of_none(self.unseen, self.size)))
-        return facts + [("note", note) for note in self.notes]
+        of_sample = (OF_POPULATION,) if self.question is not None and self.question.population else ()
+        return facts + [("note", note) for note in (*self.notes, *of_sample)]
 
     @property
     def _smallest(self) -> str:

@@ -56,7 +56,7 @@ class PlanTable:
 
     @property
     def cost(self) -> tuple[PrivacyLoss, ...]:
-        """The cost of the call at each cost."""
+        """The cost of the call, by epsilon."""
         return tuple(plan.cost for plan in self.plans)
 
     @property

@@ -37,7 +37,7 @@ class StreamPlan:
     ----------
     name : str
         Of the stream.
-    query, unit, cost
+    query, unit, price
         What is asked, who is protected, what was offered.
     accounting, amount
         How losses add up, and what the whole stream takes in that exact quantity, once.

@@ -27,8 +27,8 @@ SMALLEST_BOUND = 2.0**-900  # below, grid steps would be subnormal
 STEP_BITS = 30  # a bound is between 2**29 and 2**30 grid steps long
 BOUNDS_EXAMPLE = "Write for instance bounds=(0, 100)."
 OF_DATA = (
-    "bounds look taken from the data, since they are NumPy scalars, as df.age.min() is: such bounds tell of it. Write "
-    "numbers that you know without a look, such as bounds=(0, 100)."
+    "{0} look taken from the data, since they are NumPy scalars, as df.age.min() is: such bounds tell of it. Write "
+    "numbers that you know without a look, such as {0}=(0, 100)."
 )
 
 
@@ -86,23 +86,26 @@ def checked_columns(columns: Any, least: int, most: int, example: str) -> tuple[
     return tuple(columns)
 
 
-def checked_bounds(bounds: object) -> tuple[float, float]:
+def checked_bounds(bounds: object, argument: str = "bounds", example: str = BOUNDS_EXAMPLE) -> tuple[float, float]:
     """Two finite numbers with lower < upper, within +-2**53, that the grid can tell apart."""
     if bounds is None:
-        raise MissingArgument(f"bounds must be given: they are never taken from the data. {BOUNDS_EXAMPLE}")
+        raise MissingArgument(f"{argument} must be given: they are never taken from the data. {example}")
     if not isinstance(bounds, (tuple, list)) or len(bounds) != 2:
-        raise InvalidType(f"bounds must be a pair (lower, upper), not {shown(bounds)}. {BOUNDS_EXAMPLE}")
-    lower, upper = (_bound(bound) for bound in bounds)
+        raise InvalidType(f"{argument} must be a pair (lower, upper), not {shown(bounds)}. {example}")
+    lower, upper = (_bound(bound, argument, example) for bound in bounds)
     if any(isinstance(bound, np.generic) for bound in bounds):
-        warnings.warn(OF_DATA, WeakPrivacyWarning, stacklevel=depth_outside())
+        warnings.warn(OF_DATA.format(argument), WeakPrivacyWarning, stacklevel=depth_outside())
     if not lower < upper:
-        raise InvalidArgument(f"bounds must be two numbers with lower < upper, not {shown(bounds)}. {BOUNDS_EXAMPLE}")
+        raise InvalidArgument(f"{argument} must be two numbers with lower < upper, not {shown(bounds)}. {example}")
     if max(abs(lower), abs(upper)) < SMALLEST_BOUND:
-        raise InvalidArgument(f"bounds must reach beyond 2**-900, unlike {shown(bounds)}. Multiply the column first.")
+        raise InvalidArgument(
+            f"{argument} must reach beyond 2**-900, unlike {shown(bounds)}. Multiply the column first."
+        )
     steps = grid_steps((lower, upper))
     if steps[0] == steps[1]:
         raise InvalidArgument(
-            f"bounds must differ by more than 2**-30 of their size, unlike {shown(bounds)}. Subtract a constant first."
+            f"{argument} must differ by more than 2**-30 of their size, unlike {shown(bounds)}. "
+            "Subtract a constant first."
         )
     return lower, upper
 
@@ -118,7 +121,7 @@ def checked_place(argument: str, value: object, way_out: str) -> float:
     return nearest(number)
 
 
-def _bound(bound: Any) -> float:
+def _bound(bound: Any, argument: str, example: str) -> float:
     if not is_number(bound):
-        raise InvalidType(f"bounds must be two numbers, not {shown(bound, kind=True)}. {BOUNDS_EXAMPLE}")
-    return checked_place("bounds", bound, BOUNDS_EXAMPLE)
+        raise InvalidType(f"{argument} must be two numbers, not {shown(bound, kind=True)}. {example}")
+    return checked_place(argument, bound, example)

@@ -88,7 +88,7 @@ class Dates(Placed):
 
 @trimmed
 def dates(first: date | str, last: date | str, *, every: str | None = None, starts: str | None = None) -> Dates:
-    """Keys on a grid of time: one for each hour, day, week, month, quarter or year from `first` to `last`.
+    """Make keys on a grid of time: hours, days, weeks, months, quarters or years.
 
     Each date or datetime of the column is taken to the beginning of its step: its full hour, the Monday of its week,
     the first of its month. Rows before `first`, or after the step that holds `last`, are in no group.

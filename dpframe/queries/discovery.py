@@ -54,7 +54,7 @@ class Discovery:
 def discover(
     *, delta: Any = None, max_keys: int = 1_000, at_least: int = 1, known: Iterable[Any] = (), nulls: bool = False
 ) -> Discovery:
-    """Find the groups privately, if they are unknown: for ``group_by(..., keys=dpf.discover(...))``.
+    """Discover unknown groups privately (partition selection), as ``keys=``.
 
     A group is shown where the noisy number of its units reaches a threshold, which a group of a single unit does with a
     chance of at most `delta`. That noisy number is the answer of ``dpf.n_units()``, or of ``dpf.count()`` if a ledger

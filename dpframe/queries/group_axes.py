@@ -35,7 +35,7 @@ class Bins(Placed):
 
 @trimmed
 def bins(column: str, bins: Any = None, *, range: Any = None, outside: Literal["drop", "clip"] = "drop") -> Bins:
-    """Bins to group by: rows whose values are in one bin are one group.
+    """Cut a column into bins, as groups of `group_by`.
 
     Parameters
     ----------

@@ -23,6 +23,7 @@ from dpframe.queries.statistics.ecdf import Ecdf
 from dpframe.queries.where import reads_of
 
 AUTO = "auto"
+MOST_BETWEEN = 4  # columns whose flags a row has in 16 bits
 What = Literal["below", "above", "present", "outside", "cut", "units"]
 Counting = Literal["rows", "squares", "most rows", "groups"]
 
@@ -91,6 +92,17 @@ class Checks:
         among = () if self.among is None else (self.among,)
         clipped = (name for each in self.between for name in reads_of(each.column))
         return tuple(dict.fromkeys([*self.keys.columns, *among, *clipped, *of_unit]))
+
+    @property
+    def is_plain(self) -> bool:
+        """Tell whether all of it can be told by flags of rows: of some columns of plain numbers, each row by itself.
+
+        Where rows are units of their own, it does not matter which of them are weighed.
+        """
+        if any(each.kind != "number" for each in self.between):
+            return False
+        sums = self.among is not None or any(each.of_units for each in self.between)
+        return self.unit.column is None or (not sums and len(self.between) <= MOST_BETWEEN)
 
     @property
     def indicators(self) -> tuple[Indicator, ...]:

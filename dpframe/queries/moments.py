@@ -28,6 +28,7 @@ def two_sided_mean(
     bounds: tuple[float, float],
     half_width: float,
     variances: tuple[float, float, float] = (1.0, 1.0, 2.0),
+    fewest: float = 1.0,
 ) -> Reading:
     """The mean from A, the sum of (value - lower), and B, the sum of (upper - value), each with noise of `half_width`.
 
@@ -35,7 +36,7 @@ def two_sided_mean(
     that of Fieller's set of shares A / (A + B), and at most the distance to the farther bound (half the range is too
     little: an estimate at one bound may be off by the whole). To first order it is `half_width` times the root of
     (1 - p)^2 + p^2, over n, which would cover a little too seldom in small groups at a bound. Where the noisy count is
-    below 1 the mean is the middle of the bounds.
+    below `fewest` the mean is the middle of the bounds.
 
     `variances` are those of A, of A with A + B, and of A + B, in terms of the noise of `half_width`: A and B may be
     made of several numbers that have it.
@@ -43,7 +44,7 @@ def two_sided_mean(
     lower, upper = bounds
     length = upper - lower
     count = (above + below) / length
-    enough = count >= 1.0
+    enough = count >= fewest
     divisor = np.where(enough, count, 1.0)
     share = np.where(enough, np.clip(above / (divisor * length), 0.0, 1.0), 0.5)
     values = np.clip(lower + length * share, lower, upper)

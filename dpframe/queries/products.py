@@ -14,8 +14,8 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.queries.clipping import grid_steps
-from dpframe.queries.row_functions import BITS, WHOLE, Bernstein, RowFunction, Share, TwoSided, polynomials
+from dpframe.queries.clipping import grid_steps, step_length
+from dpframe.queries.row_functions import BITS, WHOLE, Bernstein, Bounds, RowFunction, Share, TwoSided, polynomials
 from dpframe.queries.total import WEIGHT_BITS
 from dpframe.queries.vectors import RowVector, Values
 
@@ -132,3 +132,48 @@ def bernstein(column: str, bounds: tuple[float, float]) -> RowVector:
         RowFunction(((column, bounds),), Bernstein(share, power), (0, 2**bits), 2.0**-bits, words) for power in range(3)
     )
     return RowVector(entries, (2**bits, 2 ** (2 * bits)), words, whole=True)
+
+
+@dataclass(frozen=True)
+class WeighedValue:
+    """The product of a value and its weight, in steps of 2**30 products of their own; rounded to the nearest."""
+
+    def __call__(self, value: Integers, weight: Integers) -> Integers:
+        return np.asarray((value * weight + HALF) >> BITS)
+
+
+@dataclass(frozen=True)
+class WeighedWay:
+    """The weight times the way of a value from its lower bound, or to its upper one; both together are the weight."""
+
+    share: Share
+    above: bool
+
+    def __call__(self, value: Integers, weight: Integers) -> Integers:
+        part = (self.share(value) * weight + HALF) >> BITS
+        return np.asarray(part if self.above else weight - part)
+
+
+def weighed_values(column: str, bounds: Bounds, weight: str, weight_bounds: Bounds) -> RowFunction:
+    """The product of each value and its weight: a row adds the largest at corners of both bounds, or nothing."""
+    corners = [np.int64(value) * step for value in grid_steps(bounds) for step in grid_steps(weight_bounds)]
+    reached = [int((corner + HALF) >> BITS) for corner in corners]
+    grid = step_length(bounds) * step_length(weight_bounds) * WHOLE
+    words = f"sum of {column} times {weight}"
+    values = ((column, bounds), (weight, weight_bounds))
+    return RowFunction(values, WeighedValue(), (min(reached), max(reached)), grid, words)
+
+
+def weighed_ways(column: str, bounds: Bounds, weight: str, weight_bounds: Bounds) -> RowVector:
+    """The weighted ways of each value from the lower bound and to the upper one, in ranges: for a weighted mean.
+
+    None is negative, and a row adds its weight in all: so both norms are at most the largest weight.
+    """
+    share, (_, most) = Share(*grid_steps(bounds), BITS), grid_steps(weight_bounds)
+    words = f"distances of {column} to its bounds, times {weight}"
+    values = ((column, bounds), (weight, weight_bounds))
+    entries = tuple(
+        RowFunction(values, WeighedWay(share, above), (0, most), step_length(weight_bounds), words)
+        for above in (True, False)
+    )
+    return RowVector(entries, (most, most**2), words)

@@ -7,6 +7,7 @@ from typing import Any
 
 from dpframe.errors import InvalidArgument
 from dpframe.privacy import PrivacyUnit
+from dpframe.queries.discovery import found_axis
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import Statistic
 from dpframe.queries.statistics.capabilities import Sampled
@@ -20,6 +21,7 @@ VERBS = (
     "marginals",
 )  # whose intervals can hold the chance of a sample
 SPREADS = ("variance", "std")  # which may stand beside them, and tell how far values differ
+TABLE, POPULATION = "table", "population"  # what intervals cover: the noise alone, or a sample of a population too
 NAMED = "a count, sum, mean, proportion or n_units"
 
 
@@ -34,8 +36,14 @@ def of_population(name: str, statistic: Statistic) -> Statistic:
 
 
 def check_samples(query: Query, unit: PrivacyUnit) -> None:
-    """Refuse a question whose rows are no independent sample, before anything is charged."""
+    """Refuse a question of which no interval for a population will be known, before anything is charged."""
+    found = found_axis(query.keys) if query.keys.unknown else None
     for name, statistic in query.statistics:
+        if found is not None and found.people in statistic.totals():
+            raise InvalidArgument(
+                f"population must be left out where groups are found by their counts, as they are by {name}. "
+                "Declare the groups."
+            )
         if statistic.verb in VERBS:
             check_sample(name, statistic.facts() or {}, unit, "population=True")
 
@@ -51,6 +59,10 @@ def check_sample(name: str, said: Mapping[str, Any], unit: PrivacyUnit, asked: s
         raise InvalidArgument(
             f"{name} must be of rows that count alike for {asked}, and it has weight={said['weight']!r}. "
             "Release it without weight."
+        )
+    if "bounds_of_groups" in said:
+        raise InvalidArgument(
+            f"{name} must have one pair of bounds for {asked}, and each group has its own. Write bounds=(lower, upper)."
         )
     if unit.column is None or said["verb"] == "n_units" or "unit_bounds" in said or unit.max_rows == 1:
         return

@@ -49,7 +49,7 @@ def measured(totals: Integers, kept: Sequence[int], *, whole: bool) -> Integers:
 
     A count that wraps modulo 2**64 wraps y alike, and moves it no farther. Rounding does not: of a total that is not
     below 2**63 steps, which takes 2**33 rows at the larger bound, one row may move y by more than its sensitivity. A
-    DataFrame of Polars whose index has 32 bits cannot hold so many (``docs/concepts/limits.md``).
+    DataFrame of Polars whose index has 32 bits cannot hold so many (``docs/assurance/limits.md``).
     """
     now = kept[-1]
     counted_at = np.asarray(kept)[np.searchsorted(kept, np.arange(1, now + 1))]

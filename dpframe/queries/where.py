@@ -12,7 +12,7 @@ give such a column its values in one place, `dpframe.engines.sums.conditions`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, time, timedelta
 from typing import Any, ClassVar
 
@@ -59,8 +59,22 @@ class Condition:
         return f"{column} is {listed}"
 
 
+@dataclass(frozen=True)
+class GroupBounds:
+    """The bounds of a column's values in each of declared groups, by which values become numbers of one scale.
+
+    With `places` a value becomes its place between both bounds; else it is clipped, and divided by the larger one.
+    """
+
+    axis: KeyAxis
+    bounds: tuple[tuple[float, float], ...]  # of each key, in order
+    places: bool
+
+
 class Conditional(str):
     """A column that is missing wherever conditions do not hold; of no column, 1 where they hold.
+
+    With a declared value it is 1 where the column holds that value, and 0 where it holds another one.
 
     It is named by words, and is no column of any table: it equals none of their names.
 
@@ -70,6 +84,10 @@ class Conditional(str):
         The column; None where rows are asked for.
     conditions : tuple of Condition
         What must hold, all of them: of different columns, in the order of their names.
+    value : KeyAxis, optional
+        The column and a value, which is compared as a declared key is.
+    groups : GroupBounds, optional
+        By what the values of each group become numbers of one scale.
 
     Examples
     --------
@@ -79,24 +97,38 @@ class Conditional(str):
 
     of: str | None
     conditions: tuple[Condition, ...]
+    value: KeyAxis | None
+    groups: GroupBounds | None
     words: str  # of the conditions
 
-    def __new__(cls, of: str | None, conditions: tuple[Condition, ...]) -> Conditional:
+    def __new__(
+        cls,
+        of: str | None,
+        conditions: tuple[Condition, ...],
+        value: KeyAxis | None = None,
+        groups: GroupBounds | None = None,
+    ) -> Conditional:
         words = harmless(" and ".join(map(str, conditions)))
-        made = super().__new__(cls, f"where {words}" if of is None else f"{of} where {words}")
-        made.of, made.conditions, made.words = of, conditions, words
+        named = of
+        if value is not None:
+            named = harmless(f"{of} = {shown(value.rows[0][0])}")
+        if groups is not None:
+            named = f"{of} {'in' if groups.places else 'over the bound of'} its {groups.axis.columns[0]}"
+        made = super().__new__(cls, " ".join([*filter(None, [named]), *([f"where {words}"] if conditions else [])]))
+        made.of, made.conditions, made.value, made.groups, made.words = of, conditions, value, groups, words
         return made
 
     @property
     def reads(self) -> tuple[str, ...]:
         """The columns of the table that it follows from."""
         own = () if self.of is None else (self.of,)
-        return (*own, *(column for condition in self.conditions for column in condition.axis.columns))
+        keys = () if self.groups is None else self.groups.axis.columns
+        return (*own, *keys, *(column for condition in self.conditions for column in condition.axis.columns))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Conditional):
             return False
-        return self.of == other.of and self.conditions == other.conditions
+        return self.__getnewargs__() == other.__getnewargs__()
 
     def __ne__(self, other: object) -> bool:
         return not self == other
@@ -105,7 +137,7 @@ class Conditional(str):
         return str.__hash__(self)
 
     def __getnewargs__(self) -> tuple[Any, ...]:  # of copies and pickles
-        return self.of, self.conditions
+        return self.of, self.conditions, self.value, self.groups
 
 
 def under(column: Any, where: Any) -> Any:
@@ -125,6 +157,30 @@ def under(column: Any, where: Any) -> Any:
     return Conditional(column, tuple(Condition(_axis(name, where[name])) for name in sorted(where)))
 
 
+def matched(column: str, value: KeyAxis) -> Conditional:
+    """1 where a column, maybe under conditions, holds a declared value, and 0 where it holds another."""
+    of, conditions = (column.of, column.conditions) if isinstance(column, Conditional) else (column, ())
+    return Conditional(of, conditions, value)
+
+
+def by_group(column: str, groups: GroupBounds) -> Conditional:
+    """A column, maybe under conditions, on the scale of each group."""
+    of, conditions = (column.of, column.conditions) if isinstance(column, Conditional) else (column, ())
+    return Conditional(of, conditions, groups=groups)
+
+
+def as_checked(column: str, bounds: tuple[float, float]) -> tuple[str, tuple[float, float]]:
+    """The column and the bounds that tell of clipped values: of groups with their own bounds places between these."""
+    if not isinstance(column, Conditional) or column.groups is None:
+        return column, bounds
+    return by_group(column, replace(column.groups, places=True)), (0.0, 1.0)
+
+
+def is_compared(column: str) -> bool:
+    """Tell whether a column is 1 or 0, as one that is compared with a value."""
+    return isinstance(column, Conditional) and column.value is not None
+
+
 def reads_of(column: str) -> tuple[str, ...]:
     """The columns of a table that a column follows from: itself, or those of its conditions too."""
     return column.reads if isinstance(column, Conditional) else (column,)
@@ -140,7 +196,7 @@ def told(facts: Mapping[str, Any] | None) -> dict[str, Any] | None:
     if facts is None:
         return None
     said = dict(facts)
-    for name in ("column", "denominator"):
+    for name in ("column", "denominator", "weight"):
         if isinstance(column := said.get(name), Conditional):
             said |= {name: column.of, "where": column.words}
     if any(isinstance(column, Conditional) for column in said.get("columns", ())):

@@ -82,6 +82,10 @@ def _clipped(statistic: statistics.Clipped) -> dict[str, Any]:
     return {"column": statistic.column, "bounds": statistic.bounds}
 
 
+def _with_weight(statistic: Any) -> dict[str, Any]:
+    return {"weight": statistic.weight, "weight_bounds": statistic.weight_bounds}
+
+
 def _variance(statistic: statistics.Variance) -> dict[str, Any]:
     return {**_clipped(statistic), "ddof": statistic.ddof, "pure": statistic.pure}
 
@@ -180,6 +184,14 @@ FORMS: Mapping[type[Any], Form] = {
     statistics.Variance: _form("Variance", _variance, ddof=1, pure=False),
     statistics.Std: _form("Std", _variance, ddof=1, pure=False),
     statistics.Proportion: _form("Proportion", lambda it: {"column": it.column, "value": it.value}, value=None),
+    statistics.SumByGroup: _form("SumByGroup", lambda it: {"column": it.column, "bounds_of": it.bounds_of}),
+    statistics.MeanByGroup: _form("MeanByGroup", lambda it: {"column": it.column, "bounds_of": it.bounds_of}),
+    statistics.WeightedCount: _form("WeightedCount", _with_weight),
+    statistics.WeightedSum: _form("WeightedSum", lambda it: {**_clipped(it), **_with_weight(it)}),
+    statistics.WeightedMean: _form("WeightedMean", lambda it: {**_clipped(it), **_with_weight(it)}),
+    statistics.WeightedProportion: _form(
+        "WeightedProportion", lambda it: {**_clipped(it), **_with_weight(it), "value": it.value}, value=None
+    ),
     statistics.Quantile: _form("Quantile", _quantile, named="", pure=False, by="", why=""),
     statistics.Quantiles: _form("Quantiles", lambda it: {"parts": it.parts}),
     statistics.Ecdf: _form(

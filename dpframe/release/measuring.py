@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 from dpframe import noise
-from dpframe.engines.check_counts import check_counts
 from dpframe.engines.engine import Reading
 from dpframe.engines.found_keys import keyed
+from dpframe.engines.sums.addends import NUMBERS
 from dpframe.engines.totals import totals
 from dpframe.errors import ReleaseFailed
 from dpframe.errors.tracebacks import STOPS, withheld
@@ -25,13 +25,16 @@ from dpframe.queries.query import gathers
 def measured(plan: Plan, frame: Any, reading: Reading | None = None, secret: int = 0) -> Any:
     """The exact totals of a frame, or where keys are to be found a table of them with the weights of their units.
 
+    Among the totals are the numbers of the plan's checks, which come of the same rows.
+
     `secret` decides which groups or keys count of a unit that has more than may count; whatever it is, what a unit adds
     is bounded.
     """
     found, norm = found_axis(plan.query.keys) if plan.query.keys.unknown else None, plan.parts[0].mechanism.norm
     if found is not None:
         return keyed(frame, found, plan.unit, weights_of_units(found, plan.unit, norm), secret, reading)
-    return totals(frame, plan.query, plan.unit, norm, reading, secret)
+    checks = None if plan.checks is None else plan.checks.checks
+    return totals(frame, plan.query, plan.unit, norm, reading, secret, checks)
 
 
 def measure(plan: Plan, call: Call) -> Any:
@@ -41,17 +44,14 @@ def measure(plan: Plan, call: Call) -> Any:
     return looked(lambda: measured(plan, call.frame, reading, secret))
 
 
-def measured_checks(plan: Plan, frame: Any, reading: Reading | None = None) -> Any:
-    """The number of units that have each indicator of the checks of a plan; None without checks."""
-    return None if plan.checks is None else check_counts(frame, plan.checks.checks, reading)
+def noisy_checks(plan: Plan, exact: Any) -> dict[str, Any]:
+    """The facts of a record on the checks of a plan, whose numbers get their noise; nothing without checks.
 
-
-def measure_checks(plan: Plan, call: Call) -> dict[str, Any]:
-    """The facts of a record on the checks of a plan, of noisy numbers; nothing without checks."""
+    Their exact numbers are taken out of the totals.
+    """
     if plan.checks is None:
         return {}
-    exact = looked(lambda: measured_checks(plan, call.frame, Reading(call.bytes, call.words.progress)))
-    return {"checks": plan.checks.rows(plan.checks.mechanism.add_noise(exact))}
+    return {"checks": plan.checks.rows(plan.checks.mechanism.add_noise(exact.pop(NUMBERS)))}
 
 
 def looked(look: Callable[[], Any], stands: str = "the charge stands") -> Any:

@@ -48,7 +48,7 @@ from dpframe.queries.statistics.capabilities import MoreColumns, choosing
 from dpframe.queries.vectors import row_functions
 from dpframe.release import discovering, provenance, replay, results
 from dpframe.release.denoising import denoised, is_own
-from dpframe.release.measuring import measure, measure_checks, measured, measured_checks
+from dpframe.release.measuring import measure, measured, noisy_checks
 from dpframe.release.plans import make_plan
 from dpframe.release.provenance import Prepared
 
@@ -134,7 +134,6 @@ def tried_on_no_rows(frame: Any, plan: Plan) -> Prepared:
     rule = "keys, bins and bounds must suit their columns, and the dataframe engine fails on them even without rows"
     with tried(WrongDtype, rule, "Write keys in the dtype of their column, or cast the column."):
         exact = measured(plan, empty)
-        measured_checks(plan, empty)
         if plan.query.keys.unknown:
             discovering.try_rest(plan, frame, empty, exact)
     library, names = plan.asked.library, ", ".join(plan.query.shown.names)
@@ -230,7 +229,7 @@ def release(call: Call) -> Any:
     log.info("released %s for %s, protecting %s", plan.query, plan.cost, plan.unit)
     if plan.query.keys.unknown:
         return discovering.released(ready, exact, call, entry, ledger, receipt)
-    drawn = {"release": nonce(), **measure_checks(plan, call)}
+    drawn = {"release": nonce(), **noisy_checks(plan, exact)}
     frame, chosen = results.built(ready, exact, words.label, receipt, drawn)
     kept = replay.kept(plan, call.frame, frame, chosen, entry, ledger)
     results.warn_of_checks(kept, depth=6)

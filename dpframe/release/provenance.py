@@ -254,10 +254,13 @@ def _rows(prepared: Prepared, frame: Any, columns: Sequence[str], values: Any) -
     return {"labels": labels, "sha256": rows_print.sha256, "order": order}
 
 
-def errors(frame: Any, facts: Mapping[str, Any]) -> list[dict[str, Any]]:
+def errors(
+    frame: Any, facts: Mapping[str, Any], halves: Mapping[str, NDArray[np.float64]] | None = None
+) -> list[dict[str, Any]]:
     """For each released column (and level of subtotals) the interval of its noise, and what is known of its error.
 
-    The frame is in the order of the declared cells.
+    The frame is in the order of the declared cells. `halves` are half-widths of other intervals, by column: of numbers
+    that are added up nothing follows from these.
     """
     levels = facts.get("levels") or [{"columns": _key_columns(facts), "rows": math.prod(foreign.shape(facts))}]
     rows, start = [], 0
@@ -267,16 +270,17 @@ def errors(frame: Any, facts: Mapping[str, Any]) -> list[dict[str, Any]]:
         for name, statistic in facts["measures"].items():
             expected = dict(enumerate(estimated_rmse(statistic)))
             noise = facts["statistics"][statistic["statistics"][index]]
+            half = build.numbers(frame, name + ERROR) if halves is None else halves[name]
             rows.append(
                 {
                     "column": name,
                     "by": ", ".join(level["columns"]),
-                    "interval": float(build.numbers(frame, name + ERROR)[mine].max(initial=0.0)),
+                    "interval": float(half[mine].max(initial=0.0)),
                     "noisy_rmse": _deviation(statistic, noise, index),
                     "denoised_rmse": expected.get(index),
                 }
             )
-            if "sums" in statistic and changes.is_whole(facts):
+            if "sums" in statistic and changes.is_whole(facts) and halves is None:
                 rows[-1:] = _of_sums(rows[-1], statistic["sums"], math.sqrt(noise["variance"]))
     return rows
 

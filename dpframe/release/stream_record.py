@@ -60,7 +60,7 @@ def _written(kind: str, facts: Mapping[str, Any], defaults: Mapping[str, Any]) -
 def _statistic(statistic: Statistic) -> Any:
     """The statistic by its record; one of another's by its own class and fields."""
     facts = statistic.facts()
-    if facts is None or facts["verb"] not in STATISTICS:
+    if facts is None or facts["verb"] not in STATISTICS or "weight" in facts:
         return statistic
     said = {name: facts.get(name) for name in ("column", "bounds")}
     return _written(STATISTICS[facts["verb"]], said, {"column": None, "bounds": None})

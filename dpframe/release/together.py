@@ -25,7 +25,7 @@ from dpframe.planning.plan_table import PlanTable
 from dpframe.privacy import Price
 from dpframe.release import results
 from dpframe.release.denoising import check_denoising
-from dpframe.release.measuring import measure, measure_checks
+from dpframe.release.measuring import measure, noisy_checks
 from dpframe.release.path import tried_on_no_rows
 from dpframe.release.replay import entry_of, promise_of
 
@@ -44,7 +44,7 @@ def plan_together(
     weights: Mapping[str, float] | None = None,
     ledger: Ledger | None = None,
 ) -> JointPlan:
-    """Compute what several plans cost and err when they are released together. No row is read, nothing spent.
+    """Plan a joint release: its cost and errors, without reading rows.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def release_together(
     ledger: Ledger | None = None,
     label: str | None = None,
 ) -> dict[str, Any]:
-    """Release several plans at one cost: the whole costs exactly that, with less noise than the cost divided up.
+    """Release several plans at one cost, with less noise than one by one.
 
     Parameters
     ----------
@@ -157,7 +157,7 @@ def release_together(
     log.info("released %s for %s, protecting %s", joint.question, joint.cost, joint.unit)
     release = nonce()
     drawn = {
-        name: {"release": release, "part": part, **measure_checks(plan, calls[name])}
+        name: {"release": release, "part": part, **noisy_checks(plan, exact[name])}
         for part, (name, plan) in enumerate(joint.plans.items())
     }
     released = {

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import polars as pl
 import pytest
 from scipy import stats
 
 import dpframe as dpf
-from dpframe.derived.comparing import _holm
+from dpframe.derived.comparing import _holm, told
 from dpframe.derived.independence import _binomial, _multinomial, _steps
 from dpframe.derived.population import counted, shared
 from dpframe.derived.sums_of_noise import Law
+from dpframe.display.pages import number
 from dpframe.noise import insecure_bits
 from dpframe.queries.mixing import uniforms
 from dpframe.queries.row_functions import squares
@@ -131,13 +134,31 @@ def test_holm_widens_intervals_and_raises_p_values(clear):
     assert (adjusted["low"] <= plain["low"]).all()
     assert (adjusted["p_value"] >= plain["p_value"]).all()
     assert _holm(np.array([0.01, 0.04, 0.03, 0.005])).tolist() == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert adjusted["p_value"].min() == 4e-6  # four times the least that one test tells
+    assert "<= 4e-06" in adjusted.dp.table("markdown")
+    assert "<= 4e-06" in adjusted.dp.sort("p_value").dp.head(1).dp.table("markdown")  # it stays one of four
+    assert "<= 1e-06" in plain.dp.table("markdown")
+    assert told([1e-6, 4e-6, 0.01], 4) == ["<= 4e-06", "<= 4e-06", "0.01"]
 
 
 def test_comparisons_are_shown_and_written(clear, tmp_path):
     pytest.importorskip("altair")
     found = dpf.compare(clear, "B", "A")
     assert "| p |" in found.dp.table("markdown")
-    assert "chance of who is in the data" in found.dp.statement()
+    said = found.dp.statement()
+    assert said.startswith("This is B minus A by statistic, computed from 1 release")
+    assert "In 95 of 100 samples noise and sampling together move effect of p by at most 0.0" in said
+    by_kind = {row.split(" | ")[0]: row for row in found.dp.table("markdown").splitlines()}
+    assert re.match(r"\| p \| -?0\.\d+ \|", by_kind["| p"])
+    assert re.match(r"\| s \| -?[\d,]+ \|", by_kind["| s"])  # each rounded to its own error
+    assert found.dp.plot().to_dict()["title"]["text"] == "B and A"
+    assert found.dp.plot(value="effect").to_dict()["title"]["text"] == "B minus A by statistic"
+    covered = "95% margin of error (noise and sample)"
+    assert found.dp.plot().to_dict()["title"]["subtitle"].endswith(covered)
+    assert clear.dp.plot(covers="population").to_dict()["title"]["subtitle"].endswith(covered)
+    assert clear.dp.plot().to_dict()["title"]["subtitle"].endswith("95% margin of error (noise)")
+    with pytest.raises(dpf.InvalidArgument, match=r"covers must be left out: these intervals are computed"):
+        found.dp.plot(covers="population")
     found.dp.write_parquet(tmp_path / "found.parquet")
     again = dpf.read_parquet(tmp_path / "found.parquet")
     assert again.dp.provenance["cost"]["epsilon"] == 0.0
@@ -145,7 +166,20 @@ def test_comparisons_are_shown_and_written(clear, tmp_path):
     found.dp.write_html(tmp_path / "found.html", charts=False)
     assert found.dp.plot().to_dict()["title"]
     assert clear.dp.plot(covers="population").to_dict()["title"]
-    assert "sample of a population" in clear.dp.statement()
+    sentence = "For the population behind these data, the margin of error of n (noise and sampling) is 89.62."
+    assert sentence in clear.dp.statement()
+
+
+def test_a_statement_tells_the_farther_end_of_an_interval():
+    pytest.importorskip("altair")
+    few = _shop(200).dp.group_by("bought", keys=[True]).count(epsilon=CLEAR, population=True, ledger=_ledger())
+    low, high = (number(few.dp.errors(covers="population", cells=True)[f"count_{end}"][0]) for end in ("low", "high"))
+    said = f"In 95 of 100 samples, the interval from {low} to {high} contains count of the population."
+    assert said in few.dp.statement()
+    both = _test(shop=_shop(200))
+    margins = both.dp.errors(covers="population", cells=True)["p_interval"]
+    sizes = f"{number(margins.min())} to {number(margins.max())}, depending on the row."
+    assert f"the margin of error of p (noise and sampling) is {sizes}" in both.dp.statement()
 
 
 REFUSED = [
@@ -154,6 +188,96 @@ REFUSED = [
     (lambda: dpf.variance("spend", bounds=(0, 500)), "variance"),
     (lambda: dpf.n_distinct("spend"), "n_distinct"),
 ]
+
+
+def _points(chart):
+    """The values that a chart of a comparison shows, by row and side."""
+    parts, cells = [chart.to_dict()], []
+    for part in parts:  # and of those below it
+        parts += [inner for name in ("vconcat", "concat", "layer") for inner in part.get(name, ())]
+        cells += [cell for cell in part.get("data", {}).get("values", ()) if "side" in cell]
+    return {(cell["cell"], cell["side"]): (cell["value"], cell["low"], cell["high"]) for cell in cells}
+
+
+def test_a_comparison_is_drawn_as_both_values_and_their_intervals():
+    pytest.importorskip("altair")
+    shop = _shop().with_columns(region=pl.Series(["x", "y", "z", "x"] * 1_000))
+    keys = {"variant": ["A", "B"], "region": ["y", "z", "x"]}
+    release = {"epsilon": CLEAR, "population": True, "ledger": _ledger()}
+    regions = shop.dp.group_by("variant", "region", keys=keys).proportion("bought", **release)
+    found = dpf.compare(regions, "B", "A", by="variant")
+    expected = dict(zip(found["region"], found["effect"], strict=True))
+    for shown in (found, found.dp.sort("effect"), found.dp.filter({"region": ["z", "x"]})):
+        points = _points(shown.dp.plot())
+        assert {cell for cell, _ in points} == {*shown["region"]}
+        for region in shown["region"]:
+            (first, low, high), (second, *_) = points[region, 0], points[region, 1]
+            assert first - second == pytest.approx(expected[region])
+            assert low < first < high
+    assert found.dp.plot().to_dict()["title"]["text"] == "Bought_proportion of B and A by region"
+    renamed = found.dp.relabel({"region": {"x": "North"}}).dp.plot()
+    assert _points(renamed)["North", 0] == _points(found.dp.plot())["x", 0]
+    assert "sides" not in str(dpf.compare(regions, "B", "A", by="variant").dp.plot(value="effect").to_dict())
+
+
+def test_what_clipping_did_is_inherited():
+    few = _shop().dp.group_by("variant", keys=["A", "B"])
+    with pytest.warns(dpf.BoundsWarning, match="clipped"):
+        clipped = few.mean("spend", bounds=(0, 5), epsilon=CLEAR, population=True, ledger=_ledger())
+    found = dpf.compare(clipped, "B", "A")
+    assert any("clipped: spend_mean is too low" in note for note in found.dp.provenance["notes"])
+    assert "clipped: spend_mean is too low" in found.dp.statement()
+
+
+def test_two_spreads_alone_tell_of_no_population():
+    pytest.importorskip("altair")
+    spreads = {"x": dpf.variance("spend", bounds=(0, 500)), "s": dpf.std("spend", bounds=(0, 500))}
+    result = _shop().dp.agg(spreads, epsilon=1.0, ledger=_ledger())
+    for ask in (result.dp.errors, result.dp.plot):
+        with pytest.raises(dpf.InvalidArgument, match=r"x must be a count, .* and it is a variance"):
+            ask(covers="population")
+
+
+@pytest.mark.parametrize("covers", ["table", "population"])
+def test_errors_of_cells_are_of_one_kind(covers):
+    beside = {"m": dpf.mean("spend", bounds=(0, 500)), "spread": dpf.std("spend", bounds=(0, 500))}
+    result = _shop().dp.agg(beside, epsilon=1.0, ledger=_ledger())
+    errors, cells = (result.dp.errors(covers=covers, cells=cells) for cells in (False, True))
+    named = ["m"] if covers == "population" else ["m", "spread"]
+    assert errors["column"].to_list() == named
+    ends = ("interval", "low", "high", "noisy_rmse", "denoised_rmse")
+    assert cells.columns == [f"{name}_{end}" for name in named for end in ends]
+    assert cells["m_interval"].max() == errors["interval"][0]
+
+
+def test_sums_of_bins_have_no_interval_of_one_bin():
+    rows = pl.DataFrame({"x": [0.5, 1.5, 2.5, 3.5] * 100})
+    bins = rows.dp.histogram("x", bins=range(65), ranges=True, epsilon=1.0, ledger=_ledger())
+    assert len(bins.dp.errors()) == 3
+    told = bins.dp.errors(covers="population")
+    assert told["by"].to_list() == ["x"]
+    assert told["interval"][0] == bins.dp.errors(covers="population", cells=True)["count_interval"].max()
+    assert told["interval"][0] > bins.dp.errors()["interval"][0]
+
+
+@pytest.mark.parametrize("covers", ["table", "population"])
+def test_errors_of_subtotals_are_those_of_their_rows(covers):
+    cube = (
+        _shop()
+        .dp.group_by("variant", "bought", keys={"variant": ["A", "B"], "bought": [True, False]})
+        .count(epsilon=1.0, rollup=True, ledger=_ledger())
+    )
+    for frame in (cube, cube.dp.sort("count")):
+        if frame is not cube and covers == "population":
+            break
+        told, cells = (frame.dp.errors(covers=covers, cells=cells) for cells in (False, True))
+        by_rows = [
+            cells.filter(pl.col("bought").is_not_null()),
+            cells.filter(pl.col("bought").is_null() & pl.col("variant").is_not_null()),
+            cells.filter(pl.col("variant").is_null()),
+        ]
+        assert told["by"].to_list() == ["variant, bought", "variant", ""]
+        assert told["interval"].to_list() == [rows["count_interval"].max() for rows in by_rows]
 
 
 @pytest.mark.parametrize(("asked", "verb"), REFUSED)
@@ -176,7 +300,16 @@ def test_rows_that_are_no_sample_are_refused_before_a_charge():
         by.agg(x=dpf.quantile("cost", q=0.5, bounds=(0, 9)), epsilon=1.0, population=True, ledger=ledger)
     with pytest.raises(dpf.InvalidArgument, match=r"missing must be 'drop'"):
         by.mean("cost", bounds=(0, 9), missing="midpoint", epsilon=1.0, max_rows=1, population=True, ledger=ledger)
+    by_counts = _visits().dp.group_by("ward", keys=dpf.discover(delta=1e-6))
+    found = {"epsilon": 1.0, "delta": 1e-5, "max_groups": 1, "population": True, "ledger": ledger}
+    with pytest.raises(dpf.InvalidArgument, match=r"groups are found by their counts.*n_units\. Declare the groups"):
+        by_counts.n_units(**found)
     assert not len(ledger.to_frame())
+    means = by_counts.mean("cost", bounds=(0, 9), max_rows=1, checks=False, **found)
+    assert not len(means)  # no group has so many people
+    assert "No group is shown" in means.dp.statement()
+    assert means.dp.errors(covers="population")["interval"].to_list() == [0.0]
+    assert not len(means.dp.errors(cells=True, covers="population"))
     result = by.count(epsilon=1.0, max_rows=3, max_groups=1, ledger=ledger)
     with pytest.raises(dpf.InvalidArgument, match=r"n_units, for a sum with unit_bounds=, or write max_rows=1"):
         result.dp.errors(covers="population")
@@ -273,9 +406,11 @@ def test_two_way_tables_are_tested():
     assert mine["statistic"][0] == pytest.approx(plain.statistic)
     assert mine["p_value"][0] == pytest.approx(plain.pvalue, abs=0.05)
     assert mine["p_value"][0] == table.dp.chi2()["p_value"][0]
-    assert "degrees of freedom" in mine.dp.statement()
-    with pytest.raises(dpf.InvalidArgument, match=r"chi2 is a test"):
-        mine.dp.plot()
+    assert "(1 degree of freedom)" in mine.dp.statement()
+    assert repr(mine.dp) == "<.dp of numbers computed from releases: provenance, statement, write_parquet>"
+    for verb, given in (("plot", ()), ("table", ()), ("write_html", ("x.html",))):
+        with pytest.raises(dpf.InvalidArgument, match=rf"{verb} must be of numbers with intervals, and chi2 is a test"):
+            getattr(mine.dp, verb)(*given)
     for more in ({"cube": True}, {"rollup": True}):
         result = apart.dp.group_by("a", "b", keys=keys).count(epsilon=CLEAR, ledger=_ledger(), **more)
         assert result.dp.chi2()["statistic"][0] == pytest.approx(plain.statistic)

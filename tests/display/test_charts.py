@@ -72,7 +72,7 @@ def test_the_title_says_what_and_the_small_print_says_how(frame, ledger):
     ages = frame.dp.histogram("age", bins=BINS, epsilon=0.5, ledger=ledger)
     chart = seen(ages.dp.plot())
     assert chart["title"]["text"] == "Number of rows by age"
-    assert chart["title"]["subtitle"] == "ε = 0.5 · each row protected · bars: 95% margin of error"
+    assert chart["title"]["subtitle"] == "ε = 0.5 · each row protected · bars: 95% margin of error (noise)"
     assert "Values of age outside [0, 100] are left out." in chart["captions"]
     values = chart["data"]["values"]
     cut = any(cell["value"] == 0 and cell["low"] + cell["high"] < 0 for cell in values)
@@ -231,7 +231,7 @@ def test_a_grid_is_a_map(frame, ledger, denoise):
     chart = seen(grid.dp.plot())
     assert marks(chart) == ["rect"]
     assert chart["encoding"]["y"]["type"] == "temporal"
-    assert "95% margin of error of each cell: ±3" in chart["title"]["subtitle"]
+    assert "95% margin of error (noise) of each cell: ±3" in chart["title"]["subtitle"]
     low, high = chart["encoding"]["color"]["scale"]["domain"]
     assert low <= 0 < high
     assert chart["encoding"]["x2"]["field"] == "right"
@@ -375,7 +375,7 @@ def test_weeks_by_a_few_names_are_a_line_for_each(weekly):
         "color",
         ["f", "m"],
     )
-    assert chart["title"]["subtitle"].endswith("shaded: 95% margin of error")
+    assert chart["title"]["subtitle"].endswith("shaded: 95% margin of error (noise)")
     assert chart["layer"][2]["encoding"]["shape"]["field"] == "color"  # for who sees no colors
 
 
@@ -407,7 +407,7 @@ def test_a_heat_map_has_the_column_that_is_left_up_its_side(weekly):
     assert (chart["encoding"]["x"]["title"], chart["encoding"]["y"]["title"]) == ("day", "ward")
     names = seen(weekly[10].dp.plot(kind="heatmap"))
     assert marks(names) == ["rect", "text"]
-    assert "95% margin of error of each cell: ±" in names["title"]["subtitle"]
+    assert "95% margin of error (noise) of each cell: ±" in names["title"]["subtitle"]
 
 
 def test_noisy_values_can_be_shown(weekly):
@@ -583,4 +583,4 @@ def test_intervals_of_many_bars_are_a_band():
     drawn = [[layer["mark"].get("style") for layer in seen(one.dp.plot())["layer"]] for one in (few, many)]
     assert (drawn[0][0], drawn[0].count("caps")) == ("bars", 2)
     assert (drawn[1][:2], drawn[1].count("caps")) == (["bars", "crowded-intervals"], 0)
-    assert seen(many.dp.plot())["title"]["subtitle"].endswith("bands: 95% margin of error")
+    assert seen(many.dp.plot())["title"]["subtitle"].endswith("bands: 95% margin of error (noise)")

@@ -421,8 +421,9 @@ def test_words_stand_out_from_what_is_behind_them(dark):
         (-9.65e-05, 0.1081, "0.00 ± 0.11"),
         (0.68621, 0.02431, "0.686 ± 0.025"),
         (-0.5, 0.5, "-0.50 ± 0.50"),
-        (1234.5, 12.0, "1,234 ± 12"),
-        (2.0, math.inf, "2 ± inf"),
+        (1234.5, 12.0, "1,234 ± 13"),
+        (2.0, math.inf, "2 ± ∞"),
+        (57.0, 3.2, "57 ± 4"),
     ],
 )
 def test_a_number_on_a_map_is_rounded_to_its_margin(value, error, said):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import unicodedata
 
 import numpy as np
@@ -85,7 +86,8 @@ def test_numbers_of_rows_and_of_groups_are_whole():
 
 def test_each_kind_of_interval_is_told_where_there_is_one():
     ask = pl.DataFrame({"age": [31, 45]}).dp.agg
-    ledger, ends, halves = dpf.Ledger(epsilon=9), "from, to: 95% interval", "±: margin of error (95%)"
+    ledger, ends = dpf.Ledger(epsilon=9), "from, to: 95% confidence interval (noise)"
+    halves = "±: 95% margin of error (noise)"
     middle, count = dpf.median("age", bounds=(0, 99)), dpf.count()
     for statistics, said in (([middle], (True, False)), ([count], (False, True)), ([middle, count], (True, True))):
         text = ask(*statistics, epsilon=1, ledger=ledger).dp.table("markdown")
@@ -143,6 +145,23 @@ def test_110_a_spreadsheet_computes_nothing(wards):
     head, rows = cells(wards, labels={"columns": {"ward": "@where"}})
     assert head[0] == "'@where"
     assert rows[0][0] == "'=1+1"
+
+
+@pytest.mark.parametrize("sign", ["=", "+", "-", "@", "\uff1d", "\uff20"])
+def test_179_no_part_of_a_line_becomes_a_formula(sign):
+    """A spreadsheet cuts a line at commas or, in much of Europe, at semicolons, and passes over blanks."""
+    formula = f"{sign}1+1"
+    column, keys = f"a,{formula}", [f" {formula}", f"x;{formula}", f"\u00a0{formula}"]
+    hostile = pl.DataFrame({column: keys * 3})
+    with dpf.Ledger(epsilon=1, dataset=f'd",{formula}'):
+        found = hostile.dp.group_by(column, keys=keys).agg(
+            **{f"n;{formula}": dpf.count()}, epsilon=1, label=f"l,{formula}"
+        )
+    text = found.dp.table("csv")
+    for mark in ",;":
+        for cell in (cell for line in csv.reader(text.splitlines(), delimiter=mark) for cell in line):
+            plain = cell.strip().strip('"').lstrip()
+            assert not plain.startswith(sign) or re.fullmatch(r"-?[0-9.]+", plain), cell
 
 
 def test_110_names_are_escaped(wards):
@@ -213,7 +232,7 @@ def test_a_two_way_table_says_its_errors():
     assert head == ["ward", "sex m", "sex f", "all"]
     assert [row[0] for row in rows] == ["A", "B", "all"]
     assert all(float(cell) >= 0 for row in rows for cell in row[1:])
-    assert "95% error" in found.dp.table("markdown")
+    assert "95% margin of error (noise)" in found.dp.table("markdown")
 
 
 def test_a_changed_frame_has_no_table(ages):

@@ -18,8 +18,8 @@ def test_a_statement_says_what_how_protected_and_how_accurate():
     assert words.startswith("Patients in 2026. The numbers were computed exactly")
     assert "no outcome is more than 1.65 times as likely as if one id were not in the data (" in words
     assert "epsilon 0.5). All rows of one id are protected together." in words
-    assert "what any one patient adds" in count.dp.statement(unit="patient")
-    assert f"In 95 of 100 cases the noise moves count by at most {count['count_error'][0]:.4g}" in words
+    assert "to mask any one patient." in count.dp.statement(unit="patient")
+    assert f"The margin of error (95%) of count is {count['count_error'][0]:.4g}" in words
     assert "rows without an id are left out." in words
 
 
@@ -76,5 +76,5 @@ def test_numbers_below_their_errors_are_told():
     with dpf.Ledger(epsilon=9), noise.insecure_bits(4):
         wards = frame.dp.group_by("ward", keys=["A", "B", "C"]).count(epsilon=0.2)
         none = frame.filter(pl.col("ward") == "D").dp.count(epsilon=0.2)
-    assert "Of count, 2 of 3 numbers may be noise alone." in wards.dp.statement()
+    assert "2 of the 3 numbers of count may be noise alone." in wards.dp.statement()
     assert "The noise may be larger than count itself." in none.dp.statement()

@@ -12,6 +12,7 @@ import pytest
 
 import dpframe as dpf
 from assurance.engines import as_dask, in_pandas
+from dpframe import noise
 from dpframe.engines.choice import InMemory
 from dpframe.engines.columns.dask_partitions import column_of
 from dpframe.engines.columns.source import source_of, types_of_dask
@@ -91,6 +92,19 @@ def test_fold_brings_whole_units_together_too():
     assert {total: cells.tolist() for total, cells in found.totals.items()} == {
         total: cells.tolist() for total, cells in task.piece(VISITS).totals.items()
     }
+
+
+def test_120_noise_is_drawn_once_whatever_the_number_of_tasks():
+    """Tasks draw nothing: of the same bits an answer is the same, in memory and with any number of partitions."""
+    rows = pandas.DataFrame({"w": ["A", "B"] * 20, "x": [float(place % 9) for place in range(40)]})
+    answers = []
+    for frame in (rows, *(dd.from_pandas(rows, npartitions=partitions) for partitions in (1, 7))):
+        with noise.insecure_bits(0), dpf.Ledger(epsilon=2):
+            asked = dpf.of(frame).group_by("w", keys=["A", "B"])
+            found = asked.agg(n=dpf.count(), m=dpf.mean("x", bounds=(0, 9)), epsilon=1, checks=True)
+        told = found.dp.checks()["count"].tolist()
+        answers.append([found["n_noisy"].tolist(), found["m"].tolist(), told])
+    assert answers[0] == answers[1] == answers[2]
 
 
 def test_answers_are_of_pandas_and_cost_what_they_cost_elsewhere():

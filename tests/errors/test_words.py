@@ -233,6 +233,14 @@ def test_165_labels_that_are_read_aloud_hold_no_hidden_characters(name, tmp_path
             assert is_harmless(page)
 
 
+@pytest.mark.parametrize("name", [TURNED, "\u2066clinic"])
+def test_180_a_ledger_shows_the_name_of_its_data_set_harmlessly(name, capsys):
+    ledger = dpf.Ledger(epsilon=1, dataset=name)
+    print(ledger)
+    for page in (repr(ledger), capsys.readouterr().out, ledger._repr_html_()):
+        assert is_harmless(page)
+
+
 def test_165_words_of_charts_hold_no_backslash():
     assert words.no_markup("C:\\new\\u202e") == "C:\u29f5new\u29f5u202e"
     assert "\\" not in words.no_markup(TURNED)

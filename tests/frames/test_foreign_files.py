@@ -106,6 +106,104 @@ def test_118_the_identity_and_the_totals_of_a_release_have_a_form():
         assert foreign.problem_of({**record, "part": junk}), junk
 
 
+SAMPLES = pl.DataFrame({"g": ["A", "B"] * 200, "h": [0, 1, 2, 0] * 100, "x": [float(i % 7) for i in range(400)]})
+
+
+def sampled(**more):
+    """A result of every kind of statistic that tells of a population."""
+    bounds = {"bounds": (0, 7)}
+    named = {"n": dpf.count(), "s": dpf.sum("x", **bounds)}
+    named |= {} if more else {"m": dpf.mean("x", **bounds), "p": dpf.proportion("g", "A")}
+    price = {"epsilon": 20, "delta": 1e-6, "mechanism": "gaussian", "ledger": dpf.Ledger(epsilon=20, delta=1e-6)}
+    asked = SAMPLES.dp.group_by("g", "h", keys={"g": ["A", "B"], "h": [0, 1, 2]})
+    return asked.agg(**named, denoise=None, population=True, **price, **more)
+
+
+def of_a_population(found):
+    """What is read off the totals of a record."""
+    return (
+        lambda: found.dp.errors(covers="population"),
+        lambda: found.dp.errors(covers="population", cells=True),
+        found.dp.errors,
+        found.dp.statement,
+        lambda: dpf.compare(found, "A", "B", by="g"),
+        lambda: found.dp.total(by="g"),
+        lambda: found.dp.filter({"g": ["A"]}),
+        *(lambda name=name: dpf.combine(f"a.{name} / 2", {"a": found}) for name in found.dp.provenance["measures"]),
+    )
+
+
+@pytest.mark.parametrize("more", [{}, {"rollup": True}, {"cube": True}])
+def test_182_squares_of_every_level_are_of_the_form(more, tmp_path):
+    found = sampled(**more)
+    found.dp.write_parquet(tmp_path / "x.parquet")
+    assert "square_totals" in dpf.read_parquet(tmp_path / "x.parquet").dp.provenance["measures"]["s"]
+    if not more:
+        for call in of_a_population(found):
+            call()
+
+
+def forged(field, value):
+    """A record with another value at a place."""
+    record = copy.deepcopy(build.record_of(sampled()))
+    *path, last = field
+    part = record
+    for key in path:
+        part = part[key]
+    if value is None:
+        del part[last]
+    else:
+        part[last] = value
+    return record
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        (("measures", "s", "squares"), [99]),
+        (("measures", "s", "squares"), None),
+        (("measures", "s", "square_totals"), [[1.0]]),
+        (("measures", "m", "square_totals"), [[1.0] * 6] * 2),
+        (("confidence",), 1.5),
+        (("confidence",), 1),
+        (("cells", 0, "keys"), []),
+        (("cells", 0, "keys"), ["text", "text"]),
+    ],
+)
+def test_182_records_that_contradict_themselves_are_refused(field, value):
+    assert foreign.problem_of(forged(field, value))
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        (("measures", "n", "verb"), "mean"),
+        (("measures", "n", "verb"), "proportion"),
+        (("measures", "m", "verb"), "sum"),
+        (("measures", "p", "verb"), "count"),
+        (("measures", "m", "bounds"), None),
+        (("measures", "s", "bounds"), None),
+        (("measures", "m", "square_totals"), None),
+        (("measures", "m", "totals"), None),
+    ],
+)
+def test_182_what_a_record_does_not_tell_is_refused_in_words(field, value, tmp_path):
+    record = forged(field, value)
+    result = sampled()
+    path = written(tmp_path / "x.parquet", result, json.dumps(hashed(result, record)).encode())
+    with contextlib.suppress(dpf.NoProvenance):
+        for call in of_a_population(dpf.read_parquet(path)):
+            with contextlib.suppress(dpf.DpframeError):
+                call()
+
+
+def test_182_counts_of_a_top_k_need_a_noise_that_is_known():
+    found = SAMPLES.dp.top_k("g", k=1, counts=True, categories=["A", "B"], epsilon=1, ledger=dpf.Ledger(epsilon=1))
+    record = copy.deepcopy(build.record_of(found))
+    del record["statistics"][0]["variance"]
+    assert "counts" in foreign.problem_of(record)
+
+
 @pytest.mark.parametrize("question", range(len(QUESTIONS)))
 def test_118_what_is_released_is_of_the_form(question):
     record = build.record_of(released(question))

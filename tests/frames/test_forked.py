@@ -88,9 +88,13 @@ def test_146_a_relation_of_a_connection_of_the_parent_is_refused_and_frames_are_
 @pytest.mark.slow
 def test_147_results_of_the_parent_are_shown_or_refused(tmp_path):
     said = forks.forked("results", "os.fork", tmp_path)
-    assert {words for call, words in said.items() if call.endswith("of pandas") and "keys" not in call} == {"done"}
-    assert said["provenance of polars"] == said["statement of polars"] == "done"
-    for door in ("errors", "write_html", "write_parquet", "round", "concat", "read_parquet", "keys"):
+    drawn = ("keys of", "table of")  # which need Polars whatever the library of the result is
+    of_pandas = {call: words for call, words in said.items() if call.endswith("of pandas")}
+    assert {words for call, words in of_pandas.items() if not call.startswith(drawn)} == {"done"}
+    assert all(words.startswith(REFUSED) for call, words in of_pandas.items() if call.startswith(drawn))
+    assert said["provenance of polars"] == said["statement of polars"] == said["select of polars"] == "done"
+    changes = ("filter", "sort", "head", "wide")
+    for door in ("errors", "write_html", "write_parquet", "round", "concat", "read_parquet", "keys", "table", *changes):
         assert said[f"{door} of polars"].startswith(REFUSED)
 
 

@@ -15,6 +15,7 @@ import dpframe as dpf
 from dpframe.accessor.private_frame import PrivateFrame
 from dpframe.jobs import arguments, job_file
 from dpframe.jobs.output_formats import FORMATS
+from dpframe.jobs.toml_tables import Table
 from dpframe.queries import statistics
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -179,6 +180,18 @@ def test_a_condition_is_said_by_values_and_ends(tmp_path):
     asked = read(tmp_path, text).questions[0].statistics["n"]
     where = {"ward": ["A", None], "age": (18, None), "day": (date(2026, 1, 5), date(2026, 2, 2))}
     assert asked == dpf.count(where=where)
+
+
+def test_weights_and_bounds_by_group_are_lists_and_tables():
+    """Read as they are in Python; and refused in the same words."""
+    of_pair = Table("release", {"statistic": "mean", "column": "x", "bounds": [0, 5]})
+    weighted = Table("release", {**of_pair.values, "weight": "w", "weight_bounds": [0, 4]})
+    grouped = Table("release", {**of_pair.values, "bounds": {"A": [0, 5], "B": [0, 9]}})
+    assert arguments._statistic(weighted) == dpf.mean("x", bounds=(0, 5), weight="w", weight_bounds=(0, 4))
+    assert arguments._statistic(grouped) == dpf.mean("x", bounds={"A": (0, 5), "B": (0, 9)})
+    assert arguments._statistic(of_pair) == dpf.mean("x", bounds=(0, 5))
+    with pytest.raises(dpf.MissingArgument, match="weight must be given"):
+        arguments._statistic(Table("release", {**of_pair.values, "weight_bounds": [0, 4]}))
 
 
 def test_everything_else_is_the_last_of_the_keys(tmp_path):

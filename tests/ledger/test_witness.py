@@ -483,7 +483,7 @@ def test_154_a_stream_on_a_server_needs_a_head(server, tmp_path):
         stream_of(dpf.Ledger.open(store.url)).release(STAYS, 2)
     again = stream_of(dpf.Ledger.recover(store.url, head=head, reason="restored"))
     assert told(again.release(STAYS, 1)) == first
-    with pytest.raises(dpf.LedgerError, match="Begin a stream of another name"):
+    with pytest.raises(dpf.LedgerError, match="Begin a stream under another name"):
         again.release(STAYS, 2)
     assert second is not None
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import doctest
 import importlib
 import importlib.util
 import inspect
+import io
 import json
 import pkgutil
 import re
@@ -64,8 +66,31 @@ def test_every_block_of_a_document_runs(document, tmp_path, monkeypatch):
     module = types.ModuleType("document")
     monkeypatch.setitem(sys.modules, "document", module)  # what it defines can be pickled, as from __main__
     namespace = vars(module)
-    for number, block in enumerate(code, start=1):
-        exec(compile(block, f"{document.name}, block {number}", "exec", dont_inherit=True), namespace)
+    for number, (block, shown) in enumerate(with_outputs(document), start=1):
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(block, f"{document.name}, block {number}", "exec", dont_inherit=True), namespace)
+        if shown is not None:
+            assert masked(printed.getvalue()) == masked(shown), f"block {number}"
+
+
+def with_outputs(document: Path) -> list[tuple[str, str | None]]:
+    """Each block of Python with the block of text that follows at once, which shows what it prints."""
+    text = document.read_text(encoding="utf-8")
+    found = list(re.finditer(r"^```(\w*)\n(.*?)^```", text, re.MULTILINE | re.DOTALL))
+    pairs: list[tuple[str, str | None]] = []
+    for place, block in enumerate(found):
+        if block[1] == "python":
+            after = found[place + 1] if place + 1 < len(found) else None
+            is_output = after is not None and after[1] == "text" and not text[block.end() : after.start()].strip()
+            pairs.append((block[2], after[2] if after is not None and is_output else None))
+    return pairs
+
+
+def masked(text: str) -> str:
+    """A text without its numbers, which noise changes, and without the widths of its columns."""
+    text = re.sub(r"[-+]?\d[\d,.]*(?:e[-+]?\d+)?", "#", text)
+    return " ".join(re.sub(r"[-─═┄]{2,}", "-", text).split())
 
 
 @pytest.mark.slow

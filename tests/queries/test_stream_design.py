@@ -140,4 +140,4 @@ def test_166_counts_wrap_as_one_and_sums_hold_below_the_wrap():
 
     assert moved(edge, 1, whole=True) == column[2]
     assert moved(2**32 * 2**30 - 2**30, 2**30, whole=False) <= (column[2] * 2**30 >> 12) + 1  # all that a frame holds
-    assert abs(moved(edge, 2**30, whole=False)) > 2**40  # what docs/concepts/limits.md says
+    assert abs(moved(edge, 2**30, whole=False)) > 2**40  # what docs/assurance/limits.md says

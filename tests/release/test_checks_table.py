@@ -18,7 +18,14 @@ import pytest
 import dpframe as dpf
 from assurance.engines import ENGINES, spark_frames
 from dpframe.accessor.released_frame import VERBS
-from dpframe.engines.check_counts import check_counts
+from dpframe.engines.check_counts import CheckTask
+from dpframe.engines.choice import InMemory
+from dpframe.engines.columns.source import source_of
+from dpframe.engines.compiled import kernel_units, kernels
+from dpframe.engines.schema import check
+from dpframe.engines.sums import places, row_totals, unit_blocks
+from dpframe.engines.sums.addends import NUMBERS
+from dpframe.engines.totals import check_counts, totals
 from dpframe.planning.check_pricing import checks_of
 from dpframe.privacy import PrivacyUnit
 from tests.engines.test_random_tables import NEEDS
@@ -331,3 +338,73 @@ def test_a_pair_of_one_column_counts_once_where_rows_come_and_go():
     people = PrivacyUnit("u", max_rows=1)
     assert checks_for("mean", people, 1).moved == 5  # one person may have both, and be cut
     assert checks_for("mean", PrivacyUnit("u", max_rows=1, neighbors="replace"), 1).moved == 4
+
+
+def many_rows(seed, rows):
+    """Rows of skewed units, with values on, beyond and between bounds, missing ones, and keys that nobody declared."""
+    generator = np.random.default_rng(seed)
+    values = np.array([np.nan if value is None else value for value in VALUES])
+    missing = pl.Series(generator.random(rows) < 0.1)
+    return pl.DataFrame(
+        {
+            "u": pl.Series(generator.zipf(1.4, rows) % 500).set(missing, None),
+            "g": pl.Series([*KEYS, "C"])[generator.choice(3, rows, p=[0.6, 0.3, 0.1])],
+            "h": pl.Series([None], dtype=pl.String).new_from_index(0, rows),
+            "x": pl.Series(values[generator.integers(0, values.size, rows)]).set(missing.reverse(), None),
+            "y": generator.integers(-3, 4, rows),
+            "z": generator.integers(-(2**62), 2**62, rows),
+        }
+    )
+
+
+WAYS = {"kernels": 0, "arrays": 2**40}  # the number of rows from which on kernels are used
+
+
+@pytest.mark.parametrize("unit", ["rows", "people", "people of few rows", "named people"])
+@pytest.mark.parametrize("way", WAYS)
+def test_one_read_gives_totals_and_the_numbers_of_a_read_of_their_own(way, unit, monkeypatch):
+    """By kernels, by arrays in blocks and in parts of few units: against totals alone, and numbers from flags a row."""
+    if way == "kernels":
+        pytest.importorskip("numba")
+    for module in (places, unit_blocks):
+        monkeypatch.setattr(module, "BLOCK", 700)
+    for module, name, value in (
+        (kernels, "FEW_ROWS", WAYS[way]),
+        (kernels, "BLOCK", 700),
+        (kernel_units, "PART_ROWS", 100),
+        (row_totals, "BLOCK", 700),
+        (row_totals, "FEW_ROWS", 0),
+        (unit_blocks, "FEW_ROWS", 0),
+        (unit_blocks, "PART_ROWS", 100),
+        (unit_blocks, "STRIP", 300),
+    ):
+        monkeypatch.setattr(module, name, value)
+    frame = many_rows(5, 1_500)
+    if unit == "named people":
+        frame = frame.with_columns(pl.format("person {}", "u").alias("u"))
+    protected = unit_of({"named people": "people of few rows"}.get(unit, unit))
+    for number, name in enumerate(pairs_of(protected)):
+        query, p = CASES[name].ask(frame_of([]).dp.preview, epsilon=1, unit=protected).query, NORMS[number % 3]
+        checks, resolved = checks_of(query, protected, p), check(frame, query, protected)
+        alone = {total: one.tolist() for total, one in totals(frame, resolved, protected, p).items()}
+        both = {total: one.tolist() for total, one in totals(frame, resolved, protected, p, checks=checks).items()}
+        task = CheckTask.of(InMemory(source_of(frame)), checks)
+        rows_apart = task.weigh(task.coded(frame)).totals[NUMBERS].tolist()
+        assert both.pop(NUMBERS) == rows_apart == check_counts(frame, checks).tolist(), (name, p)
+        assert both == alone, (name, p)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_whole_numbers_that_floats_cannot_tell_apart_are_compared_as_floats(way, monkeypatch):
+    """Values and bounds beyond 2**53, where each way must round alike; and bounds between whole numbers."""
+    if way == "kernels":
+        pytest.importorskip("numba")
+    monkeypatch.setattr(kernels, "FEW_ROWS", WAYS[way])
+    frame = pl.DataFrame({"z": [2**53 - 1, 2**53, 2**53 + 1, 2**53 + 2, -(2**53) - 1, 0, 1, 2, 3]})
+    for low, high in ((0.5, 2.5), (-1.0, 2.0**53), (-(2.0**53), 2.0**53 - 1)):
+        values = frame["z"].cast(pl.Float64).to_numpy()
+        query = frame.dp.preview.sum("z", bounds=(low, high), epsilon=1).query
+        for few in (0, 2**40):
+            monkeypatch.setattr(row_totals, "FEW_ROWS", few)
+            found = check_counts(frame, checks_of(query, PrivacyUnit(), 1)).tolist()
+            assert found == [(values < low).sum(), (values > high).sum(), 9]

@@ -29,7 +29,7 @@ DATA = Path(__file__).parents[1] / "data" / "0.2"
 CALLS = json.loads((DATA / "answers.json").read_text(encoding="utf-8"))
 EMPTY = answers.people().clear()
 # What a plan makes of what was asked, and what others are made of: no call is of these.
-OF_A_PLAN = {"Clipped", "Squaring", "Counted", "Needed", "SharedCount"}
+OF_A_PLAN = {"Clipped", "Squaring", "Counted", "Needed", "SharedCount", "Weighted", "ByGroup"}
 
 
 def subclasses(kind):
@@ -107,6 +107,8 @@ def test_every_class_that_a_call_may_be_made_of_has_its_line():
 NO_FACTS = {  # what other facts tell, and how the interval of the same numbers is read: the record says that
     statistics.Quantile: {"said", "most_rows"},
     statistics.NUnits: {"or_rows"},
+    statistics.SumByGroup: {"axis"},  # the keys of the call
+    statistics.MeanByGroup: {"axis"},
     bins.DateAxis: {"shown"},  # which the edges and the zone tell
     RangeAxis: {"words", "outside", "closed"},  # words for a refusal, and two that are the same in all ranges
 }

@@ -243,6 +243,32 @@ def test_margins_that_count_the_sample_are_not_said_to_leave_it_out(tmp_path):
     ledger.report(tmp_path / "both.html", arms, compared, charts=False)
     ledger.report(tmp_path / "compared.html", compared, charts=False)
     both, alone = ((tmp_path / name).read_text(encoding="utf-8") for name in ("both.html", "compared.html"))
-    assert "the margins of error have no part of that" in both
-    assert "count the chance of who is in the data" in both
-    assert "have no part of that" not in alone
+    assert "the margins of error do not include that" in both
+    assert "include the noise and the chance of who is in the data" in both
+    assert "do not include that" not in alone
+    assert "confidence interval of the noise" in both
+    assert "<h3>Noise</h3>" not in alone  # nothing would stand below it
+    assert "±: 95% margin of error (noise)" in both
+    assert "95% confidence interval (noise and sample)" in alone
+
+
+def test_a_page_says_no_note_twice_and_no_verb_that_a_reader_lacks(tmp_path):
+    pytest.importorskip("altair")
+    ledger = dpf.Ledger(epsilon=99)
+    arms = PEOPLE.dp.group_by("ward", keys=["A", "B"]).agg(
+        m=dpf.mean("age", bounds=(0, 40)), population=True, epsilon=9, ledger=ledger
+    )
+    bins = PEOPLE.dp.histogram("age", bins=[30, 50, 60], epsilon=9, ledger=ledger)
+    for name, result in (
+        ("arms", arms),
+        ("bins", bins),
+        ("total", bins.dp.total()),
+        ("b", dpf.compare(arms, "A", "B")),
+    ):
+        result.dp.write_html(tmp_path / f"{name}.html")
+        page = (tmp_path / f"{name}.html").read_text(encoding="utf-8")
+        visible = page[: page.index('id="appendix-head"')]
+        assert ".dp." not in visible
+        assert visible.count("are left out") <= 1
+    ledger.report(tmp_path / "usual.html", PEOPLE.dp.mode("ward", categories=["A", "B"], epsilon=9, ledger=ledger))
+    assert "of the noise:" not in (tmp_path / "usual.html").read_text(encoding="utf-8")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import threading
 import warnings
 
@@ -98,6 +99,23 @@ def test_seeded_noise_repeats_and_another_seed_is_other_noise(name):
     assert first.equals(again)
     if name not in ("mode", "top_k", "median by a choice", "top_k with counts", "truncated"):
         assert not all(first.equals(released(name, lambda seed=seed: seeded(seed))) for seed in range(6, 14))
+
+
+@pytest.mark.parametrize("first", [lambda: noise.insecure_bits(1), *(make for make, _ in TRIALS.values())])
+def test_181_contexts_that_end_in_another_order_leave_nothing_unstamped(first):
+    """As generators do that hold them open: whatever is drawn without noise, or of seeded bits, says so."""
+    outer, inner = first(), exact()
+    outer.__enter__()
+    inner.__enter__()
+    outer.__exit__(None, None, None)
+    try:
+        silent = FRAME.dp.count(epsilon=1, ledger=dpf.Ledger(epsilon=1))
+        assert noise.is_secure() is not noise.is_silent()
+        assert noise.is_secure() or "NOT PRIVATE" in silent.dp.provenance["warning"]
+    finally:
+        inner.__exit__(None, None, None)
+        noise.random_bits._source.set(os.urandom)
+        noise.random_bits._trial.set(None)
 
 
 def test_exact_answers_are_exact():

@@ -7,7 +7,7 @@ follows from what is installed and from the question.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any, Self
 
@@ -120,13 +120,19 @@ class Tables:
     counts: Integers
     sums: tuple[Integers, ...]  # of each slot
     absent: tuple[Integers, ...]  # the rows in which a slot's value is missing
+    beyond: Integers = field(default_factory=lambda: np.zeros((0, 3), dtype=np.int64))  # of cells: below, above, there
 
     @classmethod
-    def empty(cls, cells: int, slots: int, lanes: int) -> Self:
+    def empty(cls, cells: int, slots: int, lanes: int, watched: int = 0) -> Self:
         """Zeros, in so many tables one after the other."""
         sums = tuple(np.zeros(lanes * (cells + 1), dtype=np.int64) for _ in range(slots))
         absent = tuple(np.zeros(cells + 1, dtype=np.int64) for _ in range(slots))
-        return cls(np.zeros(lanes * (cells + 1), dtype=np.int64), sums, absent)
+        return cls(np.zeros(lanes * (cells + 1), dtype=np.int64), sums, absent, np.zeros((watched, 3), dtype=np.int64))
+
+    def with_checks(self, terms: Terms, slots: Slots, lanes: int) -> dict[Total, Integers]:
+        """The Totals, and the numbers of checks."""
+        counts = self.counts.reshape(lanes, -1).sum(axis=0)
+        return terms.with_numbers(self.totals(slots, lanes), self.beyond, int(counts.sum()), int(counts[1:].sum()))
 
     def totals(self, slots: Slots, lanes: int) -> dict[Total, Integers]:
         """The Totals of the cells, modulo 2**64."""
@@ -159,19 +165,20 @@ def of_rows(source: Source, cells: Cells, terms: Terms) -> dict[Total, Integers]
     kernels = kernels_for(table.height)
     if kernels is None:
         return None
-    size = cells.keys.cells
+    size, watched = cells.keys.cells, terms.watched
     lanes = kernels.LANES if size <= SMALL else 1
     placing = Placing.of(kernels, cells, table.schema)
     ends, workers = block_ends(table.height), threads(size, 2 + 2 * len(slots.slots))
 
     def work(thread: int) -> Tables:
-        tables, steps = Tables.empty(size, len(slots.slots), lanes), np.empty(STRIP, dtype=np.int32)
+        tables, steps = Tables.empty(size, len(slots.slots), lanes, len(watched)), np.empty(STRIP, dtype=np.int32)
         for start, stop in ends[thread::workers]:
             block = table[start:stop]
-            _add(kernels, placing(block), slots, slots.columns(block), steps, lanes, tables)
+            compared = [each.compared(block[each.name]) for each in watched]
+            _add(kernels, placing(block), slots, slots.columns(block), compared, steps, lanes, tables)
         return tables
 
-    return together(in_threads(work, workers)).totals(slots, lanes)
+    return together(in_threads(work, workers)).with_checks(terms, slots, lanes)
 
 
 def loaded(source: Source, cells: Cells, terms: Terms, *more: ColumnRequest) -> pl.DataFrame:
@@ -181,11 +188,21 @@ def loaded(source: Source, cells: Cells, terms: Terms, *more: ColumnRequest) -> 
 
 
 def _add(
-    kernels: ModuleType, places: Places, slots: Slots, columns: list[Any], scratch: Steps, lanes: int, tables: Tables
+    kernels: ModuleType,
+    places: Places,
+    slots: Slots,
+    columns: list[Any],
+    compared: list[tuple[pl.Series, float, float]],
+    scratch: Steps,
+    lanes: int,
+    tables: Tables,
 ) -> None:
+    arrays = [(read_only(column), lower, upper) for column, lower, upper in compared]
     for strip in strips(places.size):
         part = places[strip]
         steps = scratch[: part.size]
+        for (values, lower, upper), found in zip(arrays, tables.beyond, strict=True):
+            kernels.add_beyond(values[strip], part, lower, upper, found)
         kernels.add_rows(part, lanes, tables.counts)
         for number, ((_, slot), values) in enumerate(zip(slots.slots, columns, strict=True)):
             if slot.fill(kernels, values[strip], steps):
@@ -204,7 +221,7 @@ def together(found: list[Tables]) -> Tables:
 
 
 def _arrays(tables: Tables) -> list[Integers]:
-    return [tables.counts, *tables.sums, *tables.absent]
+    return [tables.counts, *tables.sums, *tables.absent, tables.beyond]
 
 
 def narrow_rows(source: Source, cells: Cells, terms: Terms, unit: PrivacyUnit) -> pl.DataFrame | None:

@@ -39,6 +39,7 @@ from dpframe.engines.sums import unit_blocks
 from dpframe.engines.sums.addends import Integers, Terms
 from dpframe.engines.sums.cells import Cells
 from dpframe.engines.sums.places import Places, Placing
+from dpframe.engines.sums.unit_flags import BITS, Flags, RowFlags
 from dpframe.engines.sums.weights import SHAVE, Reach, bounded, close_together, grid_of, unit_codes
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.total import Total
@@ -46,6 +47,7 @@ from dpframe.queries.total import Total
 Words = NDArray[np.uint64]
 Totals = dict[Total, Integers]
 Block = Callable[[int, int], tuple[Places, list[Any]]]  # of a first and a last row: places, and what slots read
+Compared = Callable[[int, int], list[tuple[Any, float, float]]]  # the same: values, and the bounds of each
 
 NORMS = {1.0: 1.0, 2.0: 2.0, np.inf: 0.0}  # as kernels know p; other norms are sums of floats, whose order counts
 MOST_CELLS = 2**22  # numbers of one thread's array of all cells: more of them are left to Polars
@@ -203,6 +205,8 @@ class Rows:
     count: int
     owners: pl.Series
     block: Block
+    flags: RowFlags | None = None  # of which checks ask
+    compared: Compared | None = None
 
 
 @dataclass(frozen=True)
@@ -214,6 +218,7 @@ class Sent:
     units: NDArray[np.uint32]
     places: Places
     steps: NDArray[np.int32]
+    flags: Flags
 
 
 def weighed_rows(table: pl.DataFrame, terms: Terms, unit: PrivacyUnit, p: float, cells: int, *, merged: bool) -> Totals:
@@ -264,15 +269,23 @@ def _of_units(
     placing = Placing.of(kernels, cells, table.schema)
     drops = unit.nulls == "drop" and owners.null_count() > 0
 
+    flags = RowFlags.of(terms, cells.keys.cells)
+
     def block(start: int, stop: int) -> tuple[Places, list[Any]]:
         rows = table[start:stop]
         places = placing(rows)
+        if flags is not None:
+            flags.place_outside(places)
         if drops:
             places[rows["unit"].is_null().to_numpy()] = 0
         return places, slots.columns(rows)
 
+    def compared(start: int, stop: int) -> list[tuple[Any, float, float]]:
+        found = [each.compared(table[each.name][start:stop]) for each in terms.watched]
+        return [(read_only(column), lower, upper) for column, lower, upper in found]
+
     reach = Reach.of(unit, p, cells.keys.cells, merged=merged)
-    return _weighed(kernels, Rows(table.height, owners, block), slots, reach, cells.keys.cells)
+    return _weighed(kernels, Rows(table.height, owners, block, flags, compared), slots, reach, cells.keys.cells)
 
 
 def _slots(slots: Slots | None, p: float, cells: int) -> Slots | None:
@@ -305,14 +318,28 @@ def _weighed(kernels: ModuleType, rows: Rows, slots: Slots, reach: Reach, cells:
     alone, weighed = (np.sum(tables, axis=0) for tables in zip(*in_threads(work, workers), strict=True))
     of_light = Tables(alone[0], tuple(alone[1 : 1 + len(slots.slots)]), tuple(alone[1 + len(slots.slots) :]))
     totals = of_light.totals(slots, 1)
-    return {total: totals[total] * int(grid_of(total)) + weighed[line, 1:] for line, total in enumerate(slots.lines)}
+    found = {total: totals[total] * int(grid_of(total)) + weighed[line, 1:] for line, total in enumerate(slots.lines)}
+    return found if rows.flags is None else {**found, **_checked(kernels, sent, rows.flags, workers)}
+
+
+def _checked(kernels: ModuleType, sent: Sent, flags: RowFlags, workers: int) -> Totals:
+    """The numbers of checks."""
+    shape = sent.numbers, flags.cells, flags.checks.inner, BITS * len(flags.watched), flags.few
+
+    def work(thread: int) -> Integers:
+        groups, found = np.zeros(flags.cells // flags.checks.inner, dtype=np.int64), flags.zeros()
+        of_parts = (thread, workers), sent.ends, sent.units, sent.places, sent.flags
+        kernels.check_parts(*of_parts, shape, flags.rules, groups, found)
+        return found
+
+    return flags.numbers(np.sum(in_threads(work, workers), axis=0))
 
 
 def _lines(slots: Slots) -> Integers:
     """The numbers by which each Total is read off, a row each; of a slot its number comes last, -1 for none."""
     numbers: dict[str | None, int] = {slot.name: number for number, (_, slot) in enumerate(slots.slots)}
     found = [(line.rows, line.present, line.sum, numbers.get(line.name, -1)) for line in slots.lines.values()]
-    return np.array(found, dtype=np.int64)
+    return np.array(found, dtype=np.int64).reshape(-1, 4)
 
 
 def _sent(kernels: ModuleType, rows: Rows, slots: Slots) -> Sent:
@@ -332,13 +359,16 @@ def _sent(kernels: ModuleType, rows: Rows, slots: Slots) -> Sent:
     places, words = np.zeros(rows.count + 1, dtype=np.uint32), np.empty(starts[1, -1, 0], dtype=np.uint64)
     told = Told(np.zeros(rows.count + 1, dtype=np.uint32), words, places)  # the last is for all that is sent nowhere
     steps = np.empty((len(slots.slots), rows.count + 1), dtype=np.int32)
+    flags = np.empty(0 if rows.compared is None else rows.count + 1, dtype=np.uint16)
 
     def write(thread: int) -> None:
         to = Targets(starts[:, :-1, thread].copy(), rows.count, told)
         targets, scratch = np.empty(STRIP, dtype=np.int64), np.empty(STRIP, dtype=np.int32)
+        marks = np.empty(STRIP, dtype=np.uint16)
         for start, stop in shares[thread]:
             found, columns = rows.block(start, stop)
             block = owners.block(start, stop)
+            compared = [] if rows.compared is None else rows.compared(start, stop)
             for strip in strips(stop - start):
                 here = found[strip]
                 target = targets[: here.size]
@@ -347,11 +377,16 @@ def _sent(kernels: ModuleType, rows: Rows, slots: Slots) -> Sent:
                 for number, (_, slot) in enumerate(slots.slots):
                     slot.fill(kernels, columns[number][strip], scratch[: here.size])
                     kernels.send(target, scratch[: here.size], steps[number])
+                if rows.compared is not None:
+                    marks[:] = 0
+                    for number, (values, lower, upper) in enumerate(compared):
+                        kernels.add_flags(values[strip], lower, upper, BITS * number, marks)
+                    kernels.send(target, marks[: here.size], flags)
 
     in_threads(write, workers)
     places[rows.count :] = 0
     numbers = owners.number(kernels, starts, told, workers)
-    return Sent(starts[0, :, 0].copy(), numbers, told.units, places, steps)
+    return Sent(starts[0, :, 0].copy(), numbers, told.units, places, steps, flags)
 
 
 def _starts(counts: Integers) -> Integers:

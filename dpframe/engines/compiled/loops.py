@@ -355,6 +355,105 @@ def add_present(places, steps, sums, absent):
 
 
 @compiled
+def add_beyond(values, places, lower, upper, found):
+    """Count the values in cells that lie below bounds, above them, and that are there."""
+    below, above, there = 0, 0, 0
+    for row in range(values.size):
+        value, inside = values[row], places[row] > 0
+        below += inside & (value < lower)
+        above += inside & (value > upper)
+        there += inside & (value == value)
+    found[0] += below
+    found[1] += above
+    found[2] += there
+
+
+@compiled
+def add_flags(values, lower, upper, shift, flags):
+    """Mark the values that lie below bounds, above them, and that are there, in three bits from `shift` on."""
+    for row in range(values.size):
+        value = values[row]
+        bits = np.uint16(value < lower) | np.uint16(value > upper) << 1 | np.uint16(value == value) << 2
+        flags[row] |= np.uint16(bits << shift)
+
+
+@compiled
+def check_parts(chosen, ends, units, places, flags, shape, rules, together, found):
+    """Count what checks ask of whole units, part by part: see `sums.unit_flags`, whose numbers these are.
+
+    `shape` has the number of units within a part, the cells, the cells of one group, the bits of flags, and up to how
+    many rows a unit breaks no rule by group. `together` has a zero for each group.
+    """
+    size, cells, inner, bits, few = shape
+    has, rows_of, ends_of = np.empty(size, np.uint16), np.empty(size, np.int64), np.empty(size, np.int64)
+    touched = np.empty(together.size, np.int64)
+    for part in range(chosen[0], ends.size - 1, chosen[1]):
+        first, last = ends[part], ends[part + 1]
+        has[:], rows_of[:] = 0, 0
+        for row in range(first, last):
+            place, unit = places[row], units[row]
+            if place > cells:
+                has[unit] |= np.uint16(2**15)
+            elif place > 0:
+                has[unit] |= flags[row] | np.uint16(2**14)
+                rows_of[unit] += 1
+        end = 0
+        for unit in range(size):
+            ends_of[unit] = end
+            end += rows_of[unit] if rows_of[unit] > few else 0
+            if has[unit] > 0:
+                add_unit(has[unit], rows_of[unit], rules, bits, found)
+        if end == 0:
+            continue
+        order = np.empty(end, np.int64)
+        for row in range(first, last):
+            unit = units[row]
+            if 0 < places[row] <= cells and rows_of[unit] > few:
+                order[ends_of[unit]] = (np.int64(places[row]) - 1) // inner
+                ends_of[unit] += 1
+        for unit in range(size):
+            if rows_of[unit] > few:
+                add_broken(order[ends_of[unit] - rows_of[unit] : ends_of[unit]], rules, together, touched, bits, found)
+
+
+@inlined
+def add_unit(has, rows, rules, bits, found):
+    """Add what a unit has, and 1 for each rule that it breaks by its rows in all."""
+    for bit in range(bits):
+        found[bit] += (has >> bit) & 1
+    found[found.size - 2] += has >> 15
+    found[found.size - 1] += 1
+    for rule in range(rules.shape[0]):
+        found[bits + rule] += rules[rule, 0] == 0 and rows > rules[rule, 1]
+
+
+@inlined
+def add_broken(groups, rules, together, touched, bits, found):
+    """Add 1 for each rule that a unit breaks by its rows in groups, of the group of each row."""
+    pairs, most = 0, np.int64(0)
+    for group in groups:
+        touched[pairs] = group
+        pairs += together[group] == 0
+        together[group] += 1
+        most = max(most, together[group])
+    for rule in range(rules.shape[0]):
+        kind, limit = rules[rule, 0], rules[rule, 1]
+        if kind == 1:
+            found[bits + rule] += most > limit
+        elif kind == 2:
+            found[bits + rule] += pairs > limit
+        elif kind == 3:
+            squares, broken = np.uint64(0), False
+            for place in range(pairs):
+                size = np.uint64(together[touched[place]])
+                squares += size * size
+            broken = squares > np.uint64(limit)
+            found[bits + rule] += broken
+    for place in range(pairs):
+        together[touched[place]] = 0
+
+
+@compiled
 def count_parts(codes, counts):
     """Count the rows of each part of the units: those whose numbers have the same last bits."""
     last = counts.size - 1
@@ -396,7 +495,7 @@ def weigh_parts(chosen, ends, units, places, steps, reach, lines, grids, togethe
     cells are merged (0: they are not). `alone` and `together` have for each place its rows, the sum of each slot and
     how often its value is missing: of all light units, and of one other unit at a time, after which it is cleared.
     """
-    size, light = np.int64(reach[0]), reach[1]
+    size, light, cells = np.int64(reach[0]), reach[1], weighed.shape[1] - 1  # a place beyond is in none
     rows_of, ends_of = np.empty(size, np.int64), np.empty(size, np.int64)
     touched = np.empty(weighed.shape[1], np.uint32)
     for part in range(chosen[0], ends.size - 1, chosen[1]):
@@ -404,17 +503,19 @@ def weigh_parts(chosen, ends, units, places, steps, reach, lines, grids, togethe
         order = np.empty(last - first, np.uint32)
         rows_of[:] = 0
         for row in range(first, last):
-            rows_of[units[row]] += places[row] > 0
+            rows_of[units[row]] += 0 < places[row] <= cells
         end = 0
         for unit in range(size):
             ends_of[unit] = end
             end += rows_of[unit] if rows_of[unit] > light else 0
         for row in range(first, last):
             unit = units[row]
-            if places[row] > 0 and rows_of[unit] > light:
+            if not 0 < places[row] <= cells:
+                continue
+            if rows_of[unit] > light:
                 order[ends_of[unit]] = row - first
                 ends_of[unit] += 1
-            elif places[row] > 0:
+            else:
                 add_row(row, places[row], steps, alone)
         for unit in range(size):
             rows = rows_of[unit]
@@ -500,6 +601,9 @@ def compile_all() -> None:
     by_bin(numbers, np.array([0.0, 1.0, 2.0]), False, 0.0, 1.0, places)
     for values in (numbers, integers):
         to_steps(values, 1.0, 0.0, 1.0, steps)
+        lower, upper = (0, 1) if values is integers else (0.0, 1.0)
+        add_beyond(values, places, lower, upper, np.zeros(3, np.int64))
+        add_flags(values, lower, upper, 0, np.zeros(1, np.uint16))
     to_share(steps, 0, 1, 30)
     for whole in (integers, integers.astype(np.int32)):
         whole.flags.writeable = False
@@ -516,6 +620,11 @@ def compile_all() -> None:
     tables, lines, one_part = np.zeros(6, np.int64), np.zeros((1, 4), np.int64), np.array([0, 1])
     reach = (1.0, 0.0, 1.0, 1.0, 2.0, 0.0)
     weighed, grids, units = np.zeros((1, 2), np.int64), np.ones(1), np.zeros(1, np.uint32)
+    flags = np.zeros(1, np.uint16)
+    send(targets, flags, flags)
+    check_parts(
+        (0, 1), one_part, units, units, flags, (1, 1, 1, 0, 1), np.zeros((0, 2), np.int64), sums, np.zeros(2, np.int64)
+    )
     weigh_parts(
         (0, 1), one_part, units, units, steps.reshape(1, 1), reach, lines, grids, tables, tables.copy(), weighed
     )

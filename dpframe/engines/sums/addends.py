@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -11,12 +12,21 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpframe.engines.columns.source import ColumnRequest
+from dpframe.queries.indicators import Checks
 from dpframe.queries.row_functions import OnGrid, Present, RowFunction
-from dpframe.queries.total import OfRows, Total
+from dpframe.queries.total import OfRows, RowsTotal, Total
 
 Integers = NDArray[np.int64]
 Addend = OnGrid | RowFunction | Present
 ROWS = "rows"
+
+
+@dataclass(frozen=True)
+class NumbersTotal(RowsTotal):
+    """The key of the numbers of checks among the Totals of a question; it is equal to none of them."""
+
+
+NUMBERS = NumbersTotal()
 
 
 @dataclass(frozen=True)
@@ -30,20 +40,43 @@ class Line:
 
 
 @dataclass(frozen=True)
+class Watched:
+    """A column of which checks count the values that lie below bounds, above them, and that are there."""
+
+    column: str  # the caller's
+    name: str  # the engine's
+    lower: float
+    upper: float
+
+    def compared(self, column: pl.Series) -> tuple[pl.Series, float, float]:
+        """Values as they are compared, and with what: as floats, NaN where they are missing.
+
+        Whole numbers are compared as such, where the bounds are so small that it is the same.
+        """
+        if column.dtype == pl.Int64 and not column.null_count() and max(abs(self.lower), abs(self.upper)) < 2**53:
+            return column, math.ceil(self.lower), math.floor(self.upper)
+        if column.null_count() or column.dtype != pl.Float64:
+            column = column.cast(pl.Float64).fill_null(math.nan)
+        return column, self.lower, self.upper
+
+
+@dataclass(frozen=True)
 class Terms:
     """Engine columns for the plain sums of one query: what rows add, each column once, and how it is read.
 
-    A value is present where its integer is there. Only a column that nothing sums needs a presence of its own.
+    A value is present where its integer is there. Only a column that nothing sums needs a presence of its own. Where
+    checks are measured in the same read, and are of single rows, their columns are watched.
     """
 
     values: dict[str, str]  # the caller's column -> the engine's, for values
     present: dict[str, str]  # the same, for presence
     addends: dict[Addend, str]  # what rows add -> engine column of integers
     lines: dict[Total, Line]  # how each Total is read off them
+    checks: Checks | None = None  # of the same cells
 
     @classmethod
-    def of(cls, totals: Sequence[Total]) -> Self:
-        """Number the columns that the Totals need."""
+    def of(cls, totals: Sequence[Total], checks: Checks | None = None) -> Self:
+        """Number the columns that the Totals need, and those that checks compare with bounds."""
         readings = {total: total.reading for total in totals if isinstance(total, OfRows)}
         needed = dict.fromkeys(reading.addend for reading in readings.values())
         kinds: dict[type, list[Any]] = {OnGrid: [], RowFunction: [], Present: []}
@@ -65,8 +98,27 @@ class Terms:
                 name = None if addend is None else addends[addend]
                 lines[total] = Line(name, reading.rows, reading.present, reading.sum)
         read = dict.fromkeys(column for total in readings for column, _ in total.values)
+        read |= dict.fromkeys(between.column for between in (() if checks is None else checks.between))
         values = {column: f"value{number}" for number, column in enumerate(read)}
-        return cls(values, {addend.column: name for addend, name in present.items()}, addends, lines)
+        return cls(values, {addend.column: name for addend, name in present.items()}, addends, lines, checks)
+
+    @property
+    def watched(self) -> tuple[Watched, ...]:
+        """What checks compare with bounds, as values are compared: as floats."""
+        between = () if self.checks is None else self.checks.between
+        return tuple(Watched(each.column, self.values[each.column], *map(float, each.bounds)) for each in between)
+
+    def with_numbers(
+        self, totals: dict[Total, Integers], beyond: Integers, rows: int, inside: int
+    ) -> dict[Total, Integers]:
+        """Totals, and the numbers of checks: of each watched column the values below, above and there; and of rows."""
+        if self.checks is None:
+            return totals
+        first = {each.column: number for number, each in reversed([*enumerate(self.checks.between)])}
+        present = [beyond[first[column], 2] for column in dict.fromkeys(each.column for each in self.checks.between)]
+        outside, units = [rows - inside] * self.checks.outside, [rows] * self.checks.counts_units
+        numbers = np.array([*beyond[:, :2].ravel(), *present, *outside, *units], dtype=np.int64)
+        return {**totals, NUMBERS: numbers}
 
     def requests(self) -> list[ColumnRequest]:
         """The columns to load."""

@@ -18,7 +18,7 @@ import polars as pl
 
 from dpframe.engines.columns.source import ColumnRequest, Role, Source, collected
 from dpframe.engines.compiled.kernel_units import of_units, weighed_rows
-from dpframe.engines.sums.addends import ROWS, Terms
+from dpframe.engines.sums.addends import NUMBERS, ROWS, Terms
 from dpframe.engines.sums.cells import Cells, HalfOpenBins, Integers, added, come_as_positions, declared_keys, positions
 from dpframe.engines.sums.distinct import ORDERED, drops_groups
 from dpframe.engines.sums.row_totals import by_cell, of_rows_alone, with_cells
@@ -27,6 +27,7 @@ from dpframe.privacy import PrivacyUnit
 from dpframe.queries.clipping import grid_steps
 from dpframe.queries.contrasts import Subset
 from dpframe.queries.contributions import Grouping, grouping_of
+from dpframe.queries.indicators import Checks
 from dpframe.queries.keys import Axis, Keys
 from dpframe.queries.query import Query, gathers
 from dpframe.queries.total import DistinctTotal, OfRows, Total, UnitsTotal, by_whole_units
@@ -175,12 +176,16 @@ class Parts:
     terms: Terms
 
     @classmethod
-    def of(cls, query: Query, unit: PrivacyUnit) -> Self:
-        """The parts of a question's Totals; where each row is a unit, what a unit adds is what its row adds."""
+    def of(cls, query: Query, unit: PrivacyUnit, checks: Checks | None = None) -> Self:
+        """The parts of a question's Totals; where each row is a unit, what a unit adds is what its row adds.
+
+        Of `checks` the numbers are counted too, where all Totals are made of plain sums.
+        """
         totals, by_units = query.of_cells, unit.column is not None
         plain = {total: sums for total in totals if (sums := summed(total, by_units))}
         others = {total: f"other{number}" for number, total in enumerate(totals) if total not in plain}
-        return cls(plain, others, Terms.of(tuple(dict.fromkeys(term for terms in plain.values() for term in terms))))
+        terms = tuple(dict.fromkeys(term for terms in plain.values() for term in terms))
+        return cls(plain, others, Terms.of(terms, None if others else checks))
 
     def assembled(self, sums: dict[Total, Integers]) -> dict[Total, Integers]:
         """The Totals that are made of plain sums: the numbers of each cell, one cell after the other."""
@@ -238,7 +243,7 @@ def totals_at_once(
         sums = of_units(source, cells, parts.terms, unit, p, merged=False)
     if sums is None:
         return None
-    return parts.assembled(sums)
+    return {**parts.assembled(sums), **({NUMBERS: sums[NUMBERS]} if NUMBERS in sums else {})}
 
 
 def compound_rows(source: Source, query: Query, unit: PrivacyUnit) -> pl.DataFrame:

@@ -25,7 +25,7 @@ from dpframe.engines.columns.source import Source, collected
 from dpframe.engines.compiled import kernel_rows
 from dpframe.engines.compiled.kernel_rows import Slots, Tables, loaded, together
 from dpframe.engines.compiled.kernels import in_threads, threads
-from dpframe.engines.sums.addends import Integers, Terms
+from dpframe.engines.sums.addends import ROWS, Integers, Terms, Watched
 from dpframe.engines.sums.cells import Cells, placed
 from dpframe.engines.sums.places import BLOCK, may_be_placed, places_of
 from dpframe.queries.clipping import step_length
@@ -52,7 +52,10 @@ class Wide:
 
 @dataclass(frozen=True)
 class Counted:
-    """A column of integers whose values are counted, from `lower` to `upper`; what lies beyond counts as these."""
+    """A column of integers whose values are counted, from `lower` to `upper`; what lies beyond counts as these.
+
+    Both lie outside the bounds, so that values beyond these are told from those that lie on them.
+    """
 
     name: str
     bounds: Bounds
@@ -74,9 +77,10 @@ class Layout:
     cells: int
     wide: tuple[Wide, ...]
     counted: tuple[Counted, ...]
+    watched: tuple[Watched, ...] = ()
 
     @classmethod
-    def of(cls, slots: Slots, cells: int, schema: pl.Schema) -> Self:
+    def of(cls, slots: Slots, cells: int, schema: pl.Schema, watched: tuple[Watched, ...] = ()) -> Self:
         """By the dtypes that columns were brought over in."""
         same: dict[tuple[str, Any], list[int]] = {}
         for number, (name, slot) in enumerate(slots.slots):
@@ -88,22 +92,23 @@ class Layout:
                 counted.append(column)
             else:
                 wide.append(Wide(name, bounds, tuple(numbers)))
-        return cls(slots, cells, tuple(wide), tuple(counted))
+        return cls(slots, cells, tuple(wide), tuple(counted), watched)
 
     def columns(self, block: pl.DataFrame) -> dict[str, pl.Series]:
         """The columns of a block: as they were brought over, and integers that are made of them."""
+        names = dict.fromkeys([*(name for name, _ in self.slots.slots), *(each.name for each in self.watched)])
         if not self.slots.made:
-            return {name: block[name] for name, _ in self.slots.slots}
+            return {name: block[name] for name in names}
         numbers = [column.cast(pl.Float64) for column in block if column.name.startswith("value")]
         made = pl.DataFrame(numbers).select(self.slots.made)
-        return {name: (made if name in made.columns else block)[name] for name, _ in self.slots.slots}
+        return {name: (made if name in made.columns else block)[name] for name in names}
 
 
 def _counted(name: str, bounds: Any, numbers: tuple[int, ...]) -> Counted | None:
     """None where the grid is coarser than integers are: a bound may then be no whole step."""
     if bounds is None or step_length(bounds) > 1:
         return None
-    return Counted(name, bounds, math.floor(bounds[0]), math.ceil(bounds[1]), numbers)
+    return Counted(name, bounds, math.floor(bounds[0]) - 1, math.ceil(bounds[1]) + 1, numbers)
 
 
 def of_blocks(source: Source, cells: Cells, terms: Terms) -> dict[Total, Integers] | None:
@@ -118,7 +123,7 @@ def of_blocks(source: Source, cells: Cells, terms: Terms) -> dict[Total, Integer
     places = places_of(cells, table.schema, few=few)
     if places is None:
         return None
-    layout = Layout.of(slots, cells.keys.cells, table.schema)
+    layout = Layout.of(slots, cells.keys.cells, table.schema, terms.watched)
     workers = threads(1, 1) if table.height >= FEW_ROWS else 1
 
     def work(thread: int) -> Sums:
@@ -129,7 +134,7 @@ def of_blocks(source: Source, cells: Cells, terms: Terms) -> dict[Total, Integer
                 sums.add(places(block, sums.scratch), layout.columns(block))
         return sums
 
-    return together([sums.tables() for sums in in_threads(work, workers)]).totals(slots, 1)
+    return together([sums.tables() for sums in in_threads(work, workers)]).with_checks(terms, slots, 1)
 
 
 @dataclass(frozen=True)
@@ -141,6 +146,7 @@ class Sums:
     sums: Integers  # of each slot
     absent: Integers  # the rows in which a slot's value is missing
     by_value: tuple[Integers, ...]  # rows by place and value, of each column that is counted; last the missing ones
+    beyond: Integers  # of each watched column: the values in cells that lie below, above, and are there
     scratch: Scratch
 
     @classmethod
@@ -149,7 +155,8 @@ class Sums:
         places, slots = layout.cells + 1, len(layout.slots.slots)
         sums, absent = np.zeros((slots, places), dtype=np.int64), np.zeros((slots, places), dtype=np.int64)
         by_value = tuple(np.zeros((places, column.span + 1), dtype=np.int64) for column in layout.counted)
-        return cls(layout, np.zeros(places, np.int64), sums, absent, by_value, Scratch())
+        beyond = np.zeros((len(layout.watched), 3), dtype=np.int64)
+        return cls(layout, np.zeros(places, np.int64), sums, absent, by_value, beyond, Scratch())
 
     def add(self, places: Integers, columns: dict[str, pl.Series]) -> None:
         """Add a block of rows."""
@@ -163,6 +170,16 @@ class Sums:
             for number in wide.slots:
                 row = self.layout.slots.slots[number][1].row
                 self._add(number, places, steps if row is None else row.of_steps(steps))
+        inside = places > 0 if self.layout.watched and places.min(initial=1) <= 0 else None
+        for each, found in zip(self.layout.watched, self.beyond, strict=True):
+            if self._counted(each) is None:
+                _add_beyond(columns[each.name], each, inside, found)
+
+    def _counted(self, each: Watched) -> tuple[Counted, Integers] | None:
+        """The counts of the values of a column, if they tell which lie beyond these bounds."""
+        pairs = zip(self.layout.counted, self.by_value, strict=True)
+        same = ((one, rows) for one, rows in pairs if (one.name, *one.bounds) == (each.name, each.lower, each.upper))
+        return next(same, None)
 
     def _add(self, number: int, places: Integers, weights: Floats) -> None:
         if math.isnan(weights.min(initial=0.0)):
@@ -184,7 +201,29 @@ class Sums:
                 adds = steps if slot.row is None else slot.row.of_steps(steps)
                 self.sums[number] += table[:, :-1] @ adds.astype(np.int64)
                 self.absent[number] += table[:, -1]
-        return Tables(counts, tuple(self.sums), tuple(self.absent))
+        for each, found in zip(self.layout.watched, self.beyond, strict=True):
+            if (counted := self._counted(each)) is not None:
+                _add_counted(*counted, each, found)
+        return Tables(counts, tuple(self.sums), tuple(self.absent), self.beyond)
+
+
+def _add_beyond(column: pl.Series, each: Watched, inside: Any, found: Integers) -> None:
+    """Compare a block of values with bounds, as floats."""
+    column, lower, upper = each.compared(column)
+    values = column.to_numpy()
+    compared = [values < lower, values > upper]
+    there = None if column.dtype == pl.Int64 else values == values
+    if inside is not None:
+        compared = [flags & inside for flags in compared]
+        there = inside if there is None else there & inside
+    present = values.size if there is None else np.count_nonzero(there)
+    found += np.array([*map(np.count_nonzero, compared), present], dtype=np.int64)
+
+
+def _add_counted(column: Counted, table: Integers, each: Watched, found: Integers) -> None:
+    """The same of values that were counted by cell."""
+    rows, values = table[1:, :-1].sum(axis=0), np.arange(column.lower, column.upper + 1)
+    found += [rows[values < each.lower].sum(), rows[values > each.upper].sum(), rows.sum()]
 
 
 def _with_values(places: Integers, column: pl.Series, counted: Counted, scratch: Scratch) -> Integers:
@@ -250,13 +289,26 @@ def by_cell(table: pl.DataFrame, terms: Terms, cells: int) -> Totals:
 
 def _by_keys(lazy: pl.LazyFrame, cells: Cells, terms: Terms, rows: int | None) -> Totals:
     """Totals by the key columns as they are: only the few groups found are matched with the declared keys."""
-    names = cells.names()
+    names, flags, flagged = cells.names(), [], []
+    for number, each in enumerate(terms.watched):
+        value = pl.col(each.name)
+        compared = [value < each.lower, (value > each.upper) & value.is_not_nan(), value.is_not_nan()]
+        flags += [one.alias(f"flag{3 * number + place}") for place, one in enumerate(compared)]
+        flagged += [pl.col(f"flag{3 * number + place}").sum().cast(pl.Int64) for place in range(3)]
     if not names:
-        groups = collected(lazy.with_columns(terms.prepared()).select(terms.aggregated()), rows)
-        return of_groups(groups, np.zeros(1, dtype=np.int64), terms, 1)
-    prepared = lazy.select(*names, *terms.prepared())
-    groups = collected(prepared.group_by(names).agg(terms.aggregated()), rows)
-    return of_groups(groups, cells.codes(groups), terms, cells.keys.cells)
+        groups = collected(lazy.with_columns(*terms.prepared(), *flags).select(*terms.aggregated(), *flagged), rows)
+        code: Integers = np.zeros(1, dtype=np.int64)
+    else:
+        prepared = lazy.select(*names, *terms.prepared(), *flags)
+        groups = collected(prepared.group_by(names).agg(*terms.aggregated(), *flagged), rows)
+        code = cells.codes(groups)
+    totals = of_groups(groups, code, terms, cells.keys.cells)
+    if terms.checks is None:
+        return totals
+    flag_names = [f"flag{number}" for number in range(len(flags))]
+    inside = groups.select(ROWS, *flag_names).filter(pl.Series(code >= 0, dtype=pl.Boolean)).sum()
+    beyond = inside.select(flag_names).to_numpy().reshape(-1, 3)
+    return terms.with_numbers(totals, beyond, int(groups[ROWS].sum()), int(inside[ROWS][0]))
 
 
 def of_groups(groups: pl.DataFrame, code: Integers, terms: Terms, cells: int) -> Totals:

@@ -30,6 +30,7 @@ from dpframe.engines.sums.addends import Integers, Terms
 from dpframe.engines.sums.cells import NARROW, Cells
 from dpframe.engines.sums.places import may_be_placed, places_of
 from dpframe.engines.sums.row_totals import FEW_ROWS, Layout, to_steps
+from dpframe.engines.sums.unit_flags import Flags, RowFlags
 from dpframe.engines.sums.weights import Floats, Reach, close_together, grid_of, rows_chosen, unit_codes
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.mixing import GOLDEN, mixed
@@ -159,6 +160,7 @@ class Narrow:
     keys: Keys  # where keys are hashes, of parts that were asked for the first row of the same key
     places: Places
     steps: Steps  # a line for each slot
+    flags: Flags  # of which checks ask, or none
     rows: NDArray[np.uint32] | None  # the number of each row in its frame, where strings are to be compared
 
     @property
@@ -166,8 +168,8 @@ class Narrow:
         """The number of parts."""
         return int(self.ends.shape[1]) - 1
 
-    def part(self, number: int) -> tuple[Integers, int, Places, list[Steps]]:
-        """The number of the unit of each row of a part, of how many units; places, and the steps of each slot. Once."""
+    def part(self, number: int) -> tuple[Integers, int, Places, list[Steps], Flags]:
+        """The number of each row's unit in a part, of how many units; places, steps of each slot, and flags. Once."""
         pieces = [slice(start, stop) for start, stop in self.ends[:, number : number + 2].tolist()]
 
         def whole(column: NDArray[Any]) -> NDArray[Any]:
@@ -178,7 +180,8 @@ class Narrow:
             rows, first = whole(self.rows), np.zeros(units, dtype=np.uint32)
             first[numbers] = rows
             _spread(first[numbers], pieces, self.keys)
-        return numbers, units, whole(self.places), [whole(steps) for steps in self.steps]
+        flags = whole(self.flags) if self.flags.size else self.flags
+        return numbers, units, whole(self.places), [whole(steps) for steps in self.steps], flags
 
     def told_apart(self, workers: int) -> bool:
         """Tell whether no two units had one key, once all parts were asked for."""
@@ -201,14 +204,26 @@ def _spread(values: NDArray[Any], pieces: list[slice], target: NDArray[Any]) -> 
         target[piece] = part
 
 
-def narrow_rows(table: pl.DataFrame, cells: Cells, layout: Layout, *, drops: bool, workers: int, few: bool) -> Narrow:
-    """The rows of a table that carries its `unit`, but those in no cell, or without a unit where it `drops` them."""
+def narrow_rows(
+    table: pl.DataFrame,
+    cells: Cells,
+    layout: Layout,
+    flags: RowFlags | None = None,
+    *,
+    drops: bool,
+    workers: int,
+    few: bool,
+) -> Narrow:
+    """The rows of a table that carries its `unit`, but those in no cell, or without a unit where it `drops` them.
+
+    Where checks ask for `flags` and for rows in no cell, these have a place behind all cells.
+    """
     bits = min(MOST_BITS, (table.height // PART_ROWS).bit_length())
     units, count = table["unit"], table.height
     owners = owners_of(units, bits, drops=drops)
     placed = _placed(table, cells, few)
     drops = drops and units.null_count() > 0
-    narrow = np.uint16 if layout.cells < 2**16 else np.uint32
+    narrow = np.uint16 if layout.cells + 1 < 2**16 else np.uint32
     starts = range(0, max(count, 1), BLOCK)  # of no rows one block too
     found = Narrow(
         np.zeros((len(starts), 2**bits + 1), dtype=np.int64),
@@ -216,11 +231,12 @@ def narrow_rows(table: pl.DataFrame, cells: Cells, layout: Layout, *, drops: boo
         np.empty(count, dtype=owners.dtype),
         np.empty(count, dtype=narrow),
         np.empty((len(layout.slots.slots), count), dtype=np.int32),
+        np.empty(0 if flags is None else count, dtype=np.uint16),
         np.empty(count, dtype=np.uint32) if owners.strings is not None else None,
     )
 
     def work(thread: int) -> None:
-        coder = _Coder(table, layout, placed, drops, narrow)
+        coder = _Coder(table, layout, placed, flags, drops, narrow)
         with np.errstate(all="ignore"):  # whatever a value is, nothing is said of it
             for number in range(thread, len(starts), workers):
                 _add(coder, found, number, starts[number], min(starts[number] + BLOCK, count))
@@ -231,7 +247,7 @@ def narrow_rows(table: pl.DataFrame, cells: Cells, layout: Layout, *, drops: boo
 
 def _add(coder: _Coder, found: Narrow, number: int, start: int, stop: int) -> None:
     """Write one block, in the order of its parts."""
-    places, steps = coder.coded(start, stop)
+    places, steps, flags = coder.coded(start, stop)
     keys, part = found.owners.keys(start, stop)
     order: Any = slice(None)
     if not places.all():
@@ -247,6 +263,8 @@ def _add(coder: _Coder, found: Narrow, number: int, start: int, stop: int) -> No
     found.keys[here], found.places[here] = keys[order], places[order]
     for slot, values in enumerate(steps):
         found.steps[slot, here] = values[order]
+    if found.flags.size:
+        found.flags[here] = flags[order]
     if found.rows is not None:
         found.rows[here] = np.arange(start, stop, dtype=np.uint32)[order]
 
@@ -254,30 +272,39 @@ def _add(coder: _Coder, found: Narrow, number: int, start: int, stop: int) -> No
 class _Coder:
     """A thread's arrays, in which it codes one block after the other."""
 
-    def __init__(self, table: pl.DataFrame, layout: Layout, placed: Placed, drops: bool, narrow: Any) -> None:
+    def __init__(
+        self, table: pl.DataFrame, layout: Layout, placed: Placed, flags: RowFlags | None, drops: bool, narrow: Any
+    ) -> None:
         self._table, self._layout, self._placed, self._drops = table, layout, placed, drops
+        self._asked = flags
         self._scratch = Scratch()
         most = min(BLOCK, table.height)
         self._places = np.empty(most, dtype=narrow)
         self._steps = np.empty((len(layout.slots.slots), most), dtype=np.int32)
+        self._flags = np.empty(0 if flags is None else most, dtype=np.uint16)
 
-    def coded(self, start: int, stop: int) -> tuple[Places, Steps]:
-        """The places of a block of rows, and their steps; both are written to again."""
+    def coded(self, start: int, stop: int) -> tuple[Places, Steps, Flags]:
+        """The places of a block of rows, their steps and their flags; all are written to again."""
         places, steps = self._places[: stop - start], self._steps[:, : stop - start]
+        flags = self._flags[: stop - start]
         for first in range(start, stop, STRIP):
             last = min(first + STRIP, stop)
             strip = self._table[first:last]
             here = slice(first - start, last - start)
             places[here] = self._placed(strip, first, self._scratch)
+            if self._asked is not None:
+                self._asked.place_outside(places[here])
             if self._drops and strip["unit"].null_count():
                 places[here][strip["unit"].is_null().to_numpy()] = 0
-            _write_steps(self._layout, strip, steps[:, here], self._scratch)
-        return places, steps
+            columns = self._layout.columns(strip)
+            _write_steps(self._layout, columns, steps[:, here], self._scratch)
+            if self._asked is not None:
+                self._asked.of_rows(columns, flags[here])
+        return places, steps, flags
 
 
-def _write_steps(layout: Layout, strip: pl.DataFrame, out: Steps, scratch: Scratch) -> None:
+def _write_steps(layout: Layout, columns: dict[str, pl.Series], out: Steps, scratch: Scratch) -> None:
     """The steps of each slot, MISSING where a value is missing."""
-    columns = layout.columns(strip)
     for wide in layout.wide:
         steps = to_steps(columns[wide.name], wide.bounds, scratch)
         for number in wide.slots:
@@ -319,12 +346,14 @@ class Sums:
 
     alone: Tables
     weighed: Integers
+    checked: Integers  # what checks count of units
 
     @classmethod
-    def empty(cls, cells: int, slots: Slots) -> Self:
+    def empty(cls, cells: int, slots: Slots, flags: RowFlags | None = None) -> Self:
         """Zeros."""
         weighed = np.zeros((len(slots.lines), cells + 1), dtype=np.int64)
-        return cls(Tables.empty(cells, len(slots.slots), 1), weighed)
+        checked = np.zeros(0, dtype=np.int64) if flags is None else flags.zeros()
+        return cls(Tables.empty(cells, len(slots.slots), 1), weighed, checked)
 
 
 def of_units(
@@ -338,19 +367,22 @@ def of_units(
     table = loaded(source, cells, terms, ("unit", unit.column, "unit", None))
     few = table.height < FEW_ROWS
     workers = 1 if few else threads(1, 1)
-    layout = Layout.of(slots, size, pl.Schema())  # no column is counted by value
-    rows = narrow_rows(table, cells, layout, drops=unit.nulls == "drop", workers=workers, few=few)
+    layout, flags = Layout.of(slots, size, pl.Schema(), terms.watched), RowFlags.of(terms, size)  # none by value
+    rows = narrow_rows(table, cells, layout, flags, drops=unit.nulls == "drop", workers=workers, few=few)
     reach = Reach.of(unit, p, size, merged=merged)
 
     def work(thread: int) -> Sums:
-        sums = Sums.empty(size, slots)
+        sums = Sums.empty(size, slots, flags)
         with np.errstate(all="ignore"):
             for part in range(thread, rows.parts, workers):
-                _add_part(rows, part, slots, reach, sums)
+                _add_part(rows, part, slots, reach, flags, sums)
         return sums
 
     found = in_threads(work, workers)
-    return _together(found, slots) if rows.told_apart(workers) else None
+    if not rows.told_apart(workers):
+        return None
+    totals = _together(found, slots)
+    return totals if flags is None else {**totals, **flags.numbers(np.sum([sums.checked for sums in found], axis=0))}
 
 
 def _together(found: list[Sums], slots: Slots) -> dict[Total, Integers]:
@@ -359,9 +391,15 @@ def _together(found: list[Sums], slots: Slots) -> dict[Total, Integers]:
     return {total: alone[total] * int(grid_of(total)) + weighed[line, 1:] for line, total in enumerate(slots.lines)}
 
 
-def _add_part(rows: Narrow, part: int, slots: Slots, reach: Reach, sums: Sums) -> None:
-    code, units, places, steps = rows.part(part)
-    size, cells = np.bincount(code, minlength=units), sums.weighed.shape[1] - 1
+def _add_part(rows: Narrow, part: int, slots: Slots, reach: Reach, flags: RowFlags | None, sums: Sums) -> None:
+    code, units, places, steps, marks = rows.part(part)
+    cells = sums.weighed.shape[1] - 1
+    if flags is not None:
+        sums.checked[:] += flags.numbers_of(code, units, places, marks)
+        if places.max(initial=0) > cells:  # of rows in no cell nothing else is asked
+            inside = np.flatnonzero(places <= cells)
+            code, places, steps = code[inside], places[inside], [values[inside] for values in steps]
+    size = np.bincount(code, minlength=units)
     light = size <= reach.light
     dense = size > max(reach.light, cells)
     of_light = light[code]

@@ -2,6 +2,7 @@
 
 from dpframe.queries.fieller import fieller
 from dpframe.queries.row_functions import RowFunction
+from dpframe.queries.statistics.by_group import MeanByGroup, SumByGroup
 from dpframe.queries.statistics.count import Contributors, Count, count
 from dpframe.queries.statistics.covariance import Correlation, Covariance, correlation, covariance
 from dpframe.queries.statistics.ecdf import Ecdf
@@ -21,6 +22,7 @@ from dpframe.queries.statistics.suggested_bounds import SuggestedBounds, suggest
 from dpframe.queries.statistics.sum import Sum, UnitSum, sum
 from dpframe.queries.statistics.top_k import TopK
 from dpframe.queries.statistics.variance import Std, Variance, std, variance
+from dpframe.queries.statistics.weighted import WeightedCount, WeightedMean, WeightedProportion, WeightedSum
 from dpframe.queries.total import Measured, Total
 
 __all__ = [
@@ -33,6 +35,7 @@ __all__ = [
     "Ecdf",
     "Marginals",
     "Mean",
+    "MeanByGroup",
     "Measured",
     "Mode",
     "NDistinct",
@@ -49,10 +52,15 @@ __all__ = [
     "Std",
     "SuggestedBounds",
     "Sum",
+    "SumByGroup",
     "TopK",
     "Total",
     "UnitSum",
     "Variance",
+    "WeightedCount",
+    "WeightedMean",
+    "WeightedProportion",
+    "WeightedSum",
     "correlation",
     "count",
     "covariance",

@@ -8,10 +8,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from dpframe.errors import InvalidArgument, shown
 from dpframe.errors.tracebacks import trimmed
 from dpframe.queries.fieller import interval_of_sum
 from dpframe.queries.row_functions import Floats
 from dpframe.queries.statistics.statistic import CONFIDENCE, Counted, Statistic
+from dpframe.queries.statistics.weighted import WeightedCount, checked_weight
 from dpframe.queries.total import Measured, Noise, RowsTotal, Total, UnitsTotal, VectorTotal
 from dpframe.queries.where import under
 
@@ -94,7 +96,13 @@ class SharedCount(Counted):
 
 
 @trimmed
-def count(column: str | None = None, *, where: Mapping[str, Any] | None = None) -> Count:
+def count(
+    column: str | None = None,
+    *,
+    where: Mapping[str, Any] | None = None,
+    weight: str | None = None,
+    weight_bounds: tuple[float, float] | None = None,
+) -> Count | WeightedCount:
     """Ask for the number of rows, or of the values of a column that are present.
 
     Parameters
@@ -104,10 +112,13 @@ def count(column: str | None = None, *, where: Mapping[str, Any] | None = None) 
     where : dict, optional
         Only rows that hold these values count: by column a value, a list of values, or a pair (low, high), half-open as
         bins are, with None for an open end. It costs nothing: the noise is as without.
+    weight, weight_bounds : str and tuple of two numbers, optional
+        A column of weights, as surveys have them, and their bounds, at least 0: the weights of rows are added up. They
+        are clipped to the bounds, and rows without one are left out. Not with `column`.
 
     Returns
     -------
-    Count
+    Count or WeightedCount
         A statistic for ``.dp.group_by(...).agg(...)``.
 
     Raises
@@ -123,4 +134,11 @@ def count(column: str | None = None, *, where: Mapping[str, Any] | None = None) 
     >>> print(dpf.count(where={"age": (18, None), "ward": ["A", "B"]}))
     count(where age >= 18 and ward is 'A' or 'B')
     """
-    return Count(under(column, where))
+    if weight is None and weight_bounds is None:
+        return Count(under(column, where))
+    if column is not None:
+        raise InvalidArgument(
+            f"column must be left out with weight, not {shown(column)}: the weights of rows are added up. "
+            "Select rows with where=."
+        )
+    return WeightedCount(*checked_weight(weight, weight_bounds, where))

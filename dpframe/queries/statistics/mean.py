@@ -16,7 +16,9 @@ from dpframe.queries.moments import Reading, two_sided_mean
 from dpframe.queries.products import bernstein, two_sided
 from dpframe.queries.quotients import quotient_half_widths
 from dpframe.queries.row_functions import Floats, centred_squares
+from dpframe.queries.statistics.by_group import MeanByGroup, checked_groups
 from dpframe.queries.statistics.statistic import CONFIDENCE, Squaring, Statistic, check_size
+from dpframe.queries.statistics.weighted import WeightedMean, checked_weight
 from dpframe.queries.total import FunctionTotal, Measured, Noise, RowsTotal, SumTotal, Total, VectorTotal
 from dpframe.queries.where import Conditional, under
 
@@ -175,29 +177,36 @@ class Mean(Squaring):
 @trimmed
 def mean(
     column: str,
-    bounds: tuple[float, float] | None = None,
+    bounds: tuple[float, float] | Mapping[Any, tuple[float, float]] | None = None,
     *,
     missing: Literal["drop", "midpoint"] = "drop",
     where: Mapping[str, Any] | None = None,
-) -> Mean:
+    weight: str | None = None,
+    weight_bounds: tuple[float, float] | None = None,
+) -> Mean | MeanByGroup | WeightedMean:
     """Ask for the mean of a column, each value clipped to the bounds.
 
     Parameters
     ----------
     column : str
         A column of numbers. Nulls and NaN are left out of numerator and denominator.
-    bounds : tuple of two numbers
-        The lower and the upper bound, in the units of the column; within +-2**53.
+    bounds : tuple of two numbers, or dict of such by key
+        The lower and the upper bound, in the units of the column; within +-2**53. After ``group_by`` of one column of
+        declared keys each may have its own: ``{"A": (0, 10), "B": (0, 100)}``. The noise of each group is then in
+        proportion to its own bounds.
     missing : {"drop", "midpoint"}
         Whether missing values are left out, or count as the middle of the bounds: then the mean is over all rows, and
         shares the count of rows with what else the call asks.
     where : dict, optional
         Only rows that hold these values count: by column a value, a list of values, or a pair (low, high), half-open as
         bins are, with None for an open end. It costs nothing: the noise is as without. Not with `missing`.
+    weight, weight_bounds : str and tuple of two numbers, optional
+        A column of weights, as surveys have them, and their bounds, at least 0: the sum of weighted values over that of
+        the weights. They are clipped to the bounds, and rows without one are left out. Not with `missing`.
 
     Returns
     -------
-    Mean
+    Mean, MeanByGroup or WeightedMean
         A statistic for ``.dp.group_by(...).agg(...)``. Under Gaussian noise it measures two vectors, a centred sum and
         a count; under pure noise one, whose count is also that of ``dpf.count(column)`` in the same call.
 
@@ -214,4 +223,14 @@ def mean(
     >>> print(dpf.mean("age", bounds=(0, 120)))
     mean(age) in [0, 120]
     """
+    if isinstance(bounds, Mapping):
+        other = None if is_one_of(missing, ("drop",)) else missing
+        return MeanByGroup(*checked_groups(column, bounds, where, weight=weight, missing=other))
+    if not (weight is None and weight_bounds is None):
+        if not is_one_of(missing, ("drop",)):
+            raise InvalidArgument(
+                "missing must be 'drop' with weight: a row without a value or a weight is left out. Leave it out."
+            )
+        weights = checked_weight(weight, weight_bounds, where)
+        return WeightedMean(under(column, where), bounds, *weights)  # type: ignore[arg-type]  # as below
     return Mean(under(column, where), bounds, missing)  # type: ignore[arg-type]  # None is refused there, in words

@@ -17,6 +17,7 @@ from dpframe.queries.moments import two_sided_mean
 from dpframe.queries.products import two_sided
 from dpframe.queries.row_functions import Floats
 from dpframe.queries.statistics.statistic import CONFIDENCE, Statistic, check_size
+from dpframe.queries.statistics.weighted import WeightedProportion, checked_weight
 from dpframe.queries.total import Measured, Noise, Total, VectorTotal
 from dpframe.queries.vectors import Matches
 from dpframe.queries.where import plain_name, under
@@ -97,7 +98,14 @@ def _plain_value(value: Any) -> Any:
 
 
 @trimmed
-def proportion(column: str, value: Any = None, *, where: Mapping[str, Any] | None = None) -> Proportion:
+def proportion(
+    column: str,
+    value: Any = None,
+    *,
+    where: Mapping[str, Any] | None = None,
+    weight: str | None = None,
+    weight_bounds: tuple[float, float] | None = None,
+) -> Proportion | WeightedProportion:
     """Ask for the share of a column's values that are true, or that are one declared value.
 
     Parameters
@@ -111,10 +119,13 @@ def proportion(column: str, value: Any = None, *, where: Mapping[str, Any] | Non
     where : dict, optional
         Only rows that hold these values count: by column a value, a list of values, or a pair (low, high), half-open as
         bins are, with None for an open end. It costs nothing: the noise is as without.
+    weight, weight_bounds : str and tuple of two numbers, optional
+        A column of weights, as surveys have them, and their bounds, at least 0: shares are of the sum of weights. They
+        are clipped to the bounds, and rows without one are left out.
 
     Returns
     -------
-    Proportion
+    Proportion or WeightedProportion
         A statistic for ``.dp.group_by(...).agg(...)``. Where the noisy number of values is below 1 it is 1/2.
 
     Raises
@@ -128,4 +139,7 @@ def proportion(column: str, value: Any = None, *, where: Mapping[str, Any] | Non
     >>> print(dpf.proportion("smoker"), dpf.proportion("drug", value="A"))
     proportion(smoker) proportion(drug = 'A')
     """
-    return Proportion(under(column, where), value)
+    plain = Proportion(under(column, where), value)
+    if weight is None and weight_bounds is None:
+        return plain
+    return WeightedProportion(plain.column, BOUNDS, *checked_weight(weight, weight_bounds, where), plain.value)

@@ -9,7 +9,9 @@ from typing import Any, ClassVar, Self
 from dpframe.errors import InvalidArgument
 from dpframe.errors.tracebacks import trimmed
 from dpframe.queries.row_functions import squares
+from dpframe.queries.statistics.by_group import SumByGroup, checked_groups
 from dpframe.queries.statistics.statistic import Clipped, Squaring
+from dpframe.queries.statistics.weighted import WeightedSum, checked_weight
 from dpframe.queries.total import FunctionTotal, SumTotal, Total, UnitsTotal
 from dpframe.queries.where import under
 
@@ -71,19 +73,23 @@ class UnitSum(Clipped):
 @trimmed
 def sum(
     column: str,
-    bounds: tuple[float, float] | None = None,
+    bounds: tuple[float, float] | Mapping[Any, tuple[float, float]] | None = None,
     *,
     unit_bounds: tuple[float, float] | None = None,
     where: Mapping[str, Any] | None = None,
-) -> Sum | UnitSum:
+    weight: str | None = None,
+    weight_bounds: tuple[float, float] | None = None,
+) -> Sum | SumByGroup | UnitSum | WeightedSum:
     """Ask for the sum of a column, each value clipped to the bounds; or what each unit adds in all.
 
     Parameters
     ----------
     column : str
         A column of numbers. Nulls and NaN add nothing; infinities are clipped like any value.
-    bounds : tuple of two numbers
-        The lower and the upper bound, in the units of the column; within +-2**53.
+    bounds : tuple of two numbers, or dict of such by key
+        The lower and the upper bound, in the units of the column; within +-2**53. After ``group_by`` of one column of
+        declared keys each may have its own: ``{"A": (0, 10), "B": (0, 100)}``. The noise of each group is then in
+        proportion to its own bounds.
     unit_bounds : tuple of two numbers
         Instead of `bounds`: between them lies what one unit, such as a person, adds to one group in all its rows, of
         however many; `max_rows` plays no part. Each value is clipped first, to 2**10 times the larger of them. Where
@@ -91,10 +97,13 @@ def sum(
     where : dict, optional
         Only rows that hold these values count: by column a value, a list of values, or a pair (low, high), half-open as
         bins are, with None for an open end. It costs nothing: the noise is as without.
+    weight, weight_bounds : str and tuple of two numbers, optional
+        A column of weights, as surveys have them, and their bounds, at least 0: each value counts so many times. They
+        are clipped to the bounds, and rows without one are left out. Not with `unit_bounds`.
 
     Returns
     -------
-    Sum or UnitSum
+    Sum, SumByGroup, UnitSum or WeightedSum
         A statistic for ``.dp.group_by(...).agg(...)``.
 
     Raises
@@ -110,7 +119,13 @@ def sum(
     >>> print(dpf.sum("cost", bounds=(0, 5_000)))
     sum(cost) in [0, 5000]
     """
+    if isinstance(bounds, Mapping):
+        return SumByGroup(*checked_groups(column, bounds, where, weight=weight, unit_bounds=unit_bounds))
     column = under(column, where)
+    if not (weight is None and weight_bounds is None):
+        if unit_bounds is not None:
+            raise InvalidArgument("unit_bounds must be left out with weight, which is of each row. Write bounds=.")
+        return WeightedSum(column, bounds, *checked_weight(weight, weight_bounds, where))  # type: ignore[arg-type]  # as below
     if unit_bounds is None:
         return Sum(column, bounds)  # type: ignore[arg-type]  # None is refused there, in words
     if bounds is not None:

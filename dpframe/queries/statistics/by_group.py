@@ -1,0 +1,178 @@
+"""Sums and means whose values are clipped to bounds of their own group: what ``bounds={"A": (0, 10), ...}`` asks.
+
+Each group has its own scale. A value becomes its place between the bounds of its group, or its part of the larger one,
+and what is measured are such numbers, which all have the same bounds. Their sensitivity is that of any sum or mean with
+these bounds, whatever a unit has in which groups. The noisy numbers of each group are brought back to its own units
+afterwards, by public factors: so its noise is in proportion to its own bounds (``docs/assurance/privacy.md``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from dpframe.errors import InvalidArgument, shown
+from dpframe.queries.clipping import check_column, checked_bounds
+from dpframe.queries.keys import KeyAxis, Keys
+from dpframe.queries.moments import two_sided_mean
+from dpframe.queries.products import two_sided
+from dpframe.queries.row_functions import Bounds, Floats
+from dpframe.queries.sameness import same_key
+from dpframe.queries.statistics.statistic import CONFIDENCE, Statistic, check_size
+from dpframe.queries.total import Measured, Noise, SumTotal, Total, VectorTotal
+from dpframe.queries.where import GroupBounds, by_group, under
+
+PLACES = (0.0, 1.0)  # between the bounds of any group
+EXAMPLE = 'Write for instance group_by("ward", keys=["A", "B"]) and bounds={"A": (0, 10), "B": (0, 100)}.'
+
+
+@dataclass(frozen=True)
+class ByGroup(Statistic):
+    """The parts that both share: a column, and the bounds of its values by key, in the order of the declared keys."""
+
+    denoisable: ClassVar[bool] = False  # denoisers know the noise of one law in all groups
+    adds_up: ClassVar[bool] = False
+
+    column: str
+    bounds_of: tuple[tuple[Any, Bounds], ...]
+    axis: KeyAxis | None = None  # the keys of a call, once it is made
+
+    def __post_init__(self) -> None:
+        check_column(self.column)
+        if not self.bounds_of:
+            raise InvalidArgument(f"bounds must name every declared key. {EXAMPLE}")
+        object.__setattr__(self, "bounds_of", tuple((key, checked_bounds(pair)) for key, pair in self.bounds_of))
+
+    def of_keys(self, keys: Keys) -> Self:
+        """The same for the keys of a call: one column of declared ones, each with its bounds."""
+        axis = keys.axes[0] if len(keys.axes) == 1 else None
+        if not isinstance(axis, KeyAxis) or axis.coding != "keys" or len(axis.columns) != 1:
+            raise InvalidArgument(f"bounds by group must follow group_by of one column of declared keys. {EXAMPLE}")
+        given = {same_key(key): pair for key, pair in self.bounds_of}
+        values = axis.values(0)
+        without = [value for value in values if same_key(value) not in given]
+        if without:
+            raise InvalidArgument(f"bounds must name every declared key, and {shown(without[0])} has none. Add it.")
+        others = [key for key, _ in self.bounds_of if same_key(key) not in set(map(same_key, values))]
+        if others:
+            raise InvalidArgument(f"bounds must name declared keys alone, and {shown(others[0])} is none. Drop it.")
+        ordered = tuple((value, given[same_key(value)]) for value in values)
+        return replace(self, axis=axis, bounds_of=ordered)
+
+    @property
+    def ends(self) -> Floats:
+        """The lower and the upper bound of each group."""
+        return np.array([pair for _, pair in self.bounds_of], dtype=np.float64)
+
+    def scaled(self, places: bool) -> str:
+        """The column on the scale of each group: places between its bounds, or parts of the larger one."""
+        if self.axis is None:
+            raise InvalidArgument(f"bounds by group must follow group_by of one column of declared keys. {EXAMPLE}")
+        pairs = tuple(pair for _, pair in self.bounds_of)
+        return by_group(self.column, GroupBounds(self.axis, pairs, places))
+
+    def facts(self) -> dict[str, Any]:
+        """The facts that a record states of it: the bounds in the order of the rows."""
+        return {
+            "verb": self.verb,
+            "column": self.column,
+            "bounds_of_groups": [list(pair) for _, pair in self.bounds_of],
+        }
+
+    def __str__(self) -> str:
+        return f"{self.verb}({self.column}) in the bounds of each group"
+
+
+@dataclass(frozen=True)
+class SumByGroup(ByGroup):
+    """The sums of clipped values, each group with its own bounds. Made by `dpframe.sum` with a dict of bounds.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> print(dpf.sum("cost", bounds={"A": (0, 10), "B": (0, 100)}))
+    sum(cost) in the bounds of each group
+    """
+
+    verb: ClassVar[str] = "sum"
+
+    @property
+    def largest(self) -> Floats:
+        """The larger bound of each group: the unit of its sum."""
+        return np.asarray(np.abs(self.ends).max(axis=1))
+
+    def totals(self) -> tuple[Total, ...]:
+        """The Totals to measure for it: parts of the larger bound, between the least and the greatest of any group."""
+        parts = self.ends / self.largest[:, None]
+        bounds = min(float(parts.min()), 0.0), max(float(parts.max()), 0.0)
+        return (SumTotal(self.scaled(places=False), bounds),)
+
+    def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
+        """The noisy sums in the units of the column, and the half-widths of their intervals, group by group."""
+        only = measured[self.totals()[0]]
+        return only.values * self.largest, only.noise.interval(CONFIDENCE) * self.largest
+
+    def expected_error(self, noises: Sequence[Noise], size: float, confidence: float = CONFIDENCE) -> float:
+        """The half-width to expect, in the group with the largest bounds."""
+        return float(noises[0].interval(confidence) * self.largest.max())
+
+
+@dataclass(frozen=True)
+class MeanByGroup(ByGroup):
+    """The means of clipped values, each group with its own bounds. Made by `dpframe.mean` with a dict of bounds.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> print(dpf.mean("cost", bounds={"A": (0, 10), "B": (0, 100)}))
+    mean(cost) in the bounds of each group
+    """
+
+    verb: ClassVar[str] = "mean"
+    sized: ClassVar[bool] = True
+
+    @property
+    def lengths(self) -> Floats:
+        """How far the bounds of each group are apart."""
+        return np.asarray(self.ends[:, 1] - self.ends[:, 0])
+
+    def totals(self) -> tuple[Total, ...]:
+        """The Totals to measure for it: of each place the ways from 0 and to 1, one vector for any noise."""
+        return (VectorTotal(two_sided(self.scaled(places=True), PLACES)),)
+
+    def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
+        """The means in the units of the column, and the half-widths of their intervals, group by group."""
+        sums = measured[self.totals()[0]]
+        above, below = sums.values.reshape(-1, 2).T
+        reading = two_sided_mean(above, below, PLACES, sums.noise.interval(CONFIDENCE))
+        means = np.clip(self.ends[:, 0] + reading.values * self.lengths, *self.ends.T)
+        return means, reading.half_widths * self.lengths
+
+    def expected_error(self, noises: Sequence[Noise], size: float, confidence: float = CONFIDENCE) -> float:
+        """The error to expect for `size` values around the middle, in the group whose bounds are farthest apart."""
+        half = np.array([size / 2.0])
+        reading = two_sided_mean(half, half, PLACES, noises[0].interval(confidence))
+        return float(reading.half_widths[0] * self.lengths.max())
+
+    def check_target(self, name: str, target: float, size: int | None) -> None:
+        """Its error depends on how many values a group has, and is never more than half of what a group allows."""
+        check_size(size, f"a mean ({name})")
+        half = float(self.lengths.max()) / 2
+        if target >= half:
+            raise InvalidArgument(
+                f"within must be below half the range of the widest bounds, here {half:g}, not {target:g}. "
+                f"Write a smaller error for {name}."
+            )
+
+
+def checked_groups(
+    column: Any, bounds: Mapping[Any, Any], where: Mapping[str, Any] | None, **others: Any
+) -> tuple[str, tuple[tuple[Any, Any], ...]]:
+    """The column, and the bounds by key of a statistic whose `bounds` are a dict; other arguments are refused."""
+    for name, value in others.items():
+        if value is not None:
+            raise InvalidArgument(f"{name} must be left out with bounds by group. Write bounds=(lower, upper) with it.")
+    return under(column, where), tuple(bounds.items())

@@ -1,0 +1,225 @@
+"""Statistics of rows that have weights, as surveys have them: what ``weight=`` of count, sum, mean and proportion asks.
+
+A weight is a number of its row, clipped to public bounds of at least 0. Where it is missing the row is left out, as
+where the value is. So what a row adds is a function of its own clipped values, and its largest size follows from both
+bounds (``docs/assurance/privacy.md``, "Weights").
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dpframe.errors import InvalidArgument, MissingArgument, shown
+from dpframe.errors.words import harmless
+from dpframe.queries.clipping import SMALLEST_BOUND, check_column, checked_bounds, grid_steps, step_length
+from dpframe.queries.keys import KeyAxis
+from dpframe.queries.moments import Reading, two_sided_mean
+from dpframe.queries.products import weighed_values, weighed_ways
+from dpframe.queries.row_functions import Bounds, Floats
+from dpframe.queries.statistics.statistic import CONFIDENCE, Clipped, Statistic, check_size
+from dpframe.queries.total import FunctionTotal, Measured, Noise, SumTotal, Total, VectorTotal
+from dpframe.queries.where import matched, plain_name, under
+
+EXAMPLE = 'Write for instance weight="w", weight_bounds=(0, 5).'
+
+
+def checked_weight(weight: Any, weight_bounds: Any, where: Mapping[str, Any] | None) -> tuple[str, Bounds]:
+    """The column of weights, under the conditions of a statistic, and their bounds."""
+    if weight is None:
+        raise MissingArgument(f"weight must be given with weight_bounds: the column of the weights. {EXAMPLE}")
+    check_column(weight)
+    if weight_bounds is None:
+        raise MissingArgument(f"weight_bounds must be given: they are never taken from the data. {EXAMPLE}")
+    bounds = checked_bounds(weight_bounds, "weight_bounds", EXAMPLE)
+    if bounds[0] < 0.0:
+        raise InvalidArgument(f"weight_bounds must be at least 0, not {shown(weight_bounds)}. {EXAMPLE}")
+    return under(weight, where), bounds
+
+
+@dataclass(frozen=True)
+class Weighted(Clipped):
+    """The parts that weighted statistics of a column share: the column of weights, and their bounds."""
+
+    weight: str
+    weight_bounds: Bounds
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.weight == self.column:
+            raise InvalidArgument(
+                f"weight must be another column than {shown(self.column)}. Copy the column under another name."
+            )
+
+    def facts(self) -> dict[str, Any]:
+        """The facts that a record states of it."""
+        return {**(super().facts() or {}), "weight": self.weight, "weight_bounds": list(self.weight_bounds)}
+
+    def __str__(self) -> str:
+        return super().__str__() + _with(self.weight, self.weight_bounds)
+
+
+@dataclass(frozen=True)
+class WeightedCount(Statistic):
+    """The sum of the weights of rows. Made by `dpframe.count` with ``weight=``.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> print(dpf.count(weight="w", weight_bounds=(0, 5)))
+    count() with weight w in [0, 5]
+    """
+
+    verb: ClassVar[str] = "count"
+
+    weight: str
+    weight_bounds: Bounds
+
+    @property
+    def default_name(self) -> str:
+        """The name of its output column where `agg` is given none."""
+        return self.verb
+
+    def totals(self) -> tuple[Total, ...]:
+        """The Totals to measure for it."""
+        return (SumTotal(self.weight, self.weight_bounds),)
+
+    def facts(self) -> dict[str, Any]:
+        """The facts that a record states of it."""
+        return {"verb": self.verb, "column": None, "weight": self.weight, "weight_bounds": list(self.weight_bounds)}
+
+    def __str__(self) -> str:
+        where = self.weight.removeprefix(plain_name(self.weight)).lstrip()
+        return f"count({where})" + _with(self.weight, self.weight_bounds)
+
+
+@dataclass(frozen=True)
+class WeightedSum(Weighted):
+    """The sum of products of values and weights, both clipped. Made by `dpframe.sum` with ``weight=``.
+
+    A row adds a product of two clipped numbers: with bounds (L, U) and weights up to W at most W max(|L|, |U|).
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> print(dpf.sum("cost", bounds=(0, 5_000), weight="w", weight_bounds=(0, 5)))
+    sum(cost) in [0, 5000] with weight w in [0, 5]
+    """
+
+    verb: ClassVar[str] = "sum"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        largest = max(map(abs, self.bounds)) * self.weight_bounds[1]
+        if largest < SMALLEST_BOUND:
+            raise InvalidArgument(
+                f"weight_bounds times bounds must reach beyond 2**-900, unlike {shown(largest)}. "
+                "Multiply a column first."
+            )
+
+    def totals(self) -> tuple[Total, ...]:
+        """The Totals to measure for it."""
+        return (FunctionTotal(weighed_values(self.column, self.bounds, self.weight, self.weight_bounds)),)
+
+
+@dataclass(frozen=True)
+class WeightedMean(Weighted):
+    """The sum of products of values and weights over that of weights. Made by `dpframe.mean` with ``weight=``.
+
+    With t how far a value lies between its bounds, the sums of w t and of w (1 - t) are measured: one vector, of which
+    a row adds its weight in all. The lower bound does not matter for it, and no half of the budget goes to the divisor.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> print(dpf.mean("age", bounds=(0, 120), weight="w", weight_bounds=(0, 5)))
+    mean(age) in [0, 120] with weight w in [0, 5]
+    """
+
+    verb: ClassVar[str] = "mean"
+    tells_totals: ClassVar[bool] = True
+    sized: ClassVar[bool] = True
+    denoisable: ClassVar[bool] = False
+    adds_up: ClassVar[bool] = False
+
+    def totals(self) -> tuple[Total, ...]:
+        """The Totals to measure for it."""
+        return (VectorTotal(weighed_ways(self.column, self.bounds, self.weight, self.weight_bounds)),)
+
+    def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
+        """The quotient and its error by Fieller's theorem, from the noisy numbers alone; never outside the bounds.
+
+        Where the noisy sum of weights is below the deviation of its noise, the middle is returned.
+        """
+        sums = measured[self.totals()[0]]
+        above, below = sums.values.reshape(-1, 2).T
+        reading = self._read(above, below, sums.noise, CONFIDENCE)
+        return np.clip(reading.values, *self.bounds), reading.half_widths
+
+    def expected_error(self, noises: Sequence[Noise], size: float, confidence: float = CONFIDENCE) -> float:
+        """The error to expect for a group of `size` values: they and their weights in the middle of their bounds."""
+        half = np.array([size * sum(self.weight_bounds) / 4.0])
+        return float(self._read(half, half, noises[0], confidence).half_widths[0])
+
+    def check_target(self, name: str, target: float, size: int | None) -> None:
+        """Its error depends on how many values a group has, and is never more than half the range of its bounds."""
+        check_size(size, f"a weighted {self.verb} ({name})")
+        half = (self.bounds[1] - self.bounds[0]) / 2
+        if target >= half:
+            raise InvalidArgument(
+                f"within must be below half the range of a mean's bounds, here {half:g}, not {target:g}: the middle of "
+                f"the bounds is never off by more, without a look. Write a smaller error for {name}."
+            )
+
+    def _read(self, above: Floats, below: Floats, noise: Noise, confidence: float) -> Reading:
+        """The mean of sums of weighted ways, in ranges; the bounds are those that values were really clipped to."""
+        lower, upper = (step * step_length(self.bounds) for step in grid_steps(self.bounds))
+        length = upper - lower
+        fewest = max(math.sqrt(2.0 * noise.variance), step_length(self.weight_bounds))
+        half = noise.interval(confidence) * length
+        return two_sided_mean(above * length, below * length, (lower, upper), half, fewest=fewest)
+
+
+@dataclass(frozen=True)
+class WeightedProportion(WeightedMean):
+    """The weighted share of values that are true, or one declared value. Made by `dpframe.proportion` with ``weight=``.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> print(dpf.proportion("smoker", weight="w", weight_bounds=(0, 5)))
+    proportion(smoker) with weight w in [0, 5]
+    """
+
+    verb: ClassVar[str] = "proportion"
+
+    value: Any = None
+
+    def totals(self) -> tuple[Total, ...]:
+        """The Totals to measure for it."""
+        if self.value is None:
+            return super().totals()
+        column = matched(self.column, KeyAxis((plain_name(self.column),), ((self.value,),), "value"))
+        return replace(self, column=column, value=None).totals()
+
+    def check_target(self, name: str, target: float, size: int | None) -> None:
+        """Its error depends on how many values a group has."""
+        check_size(size, f"a weighted proportion ({name})")
+
+    def facts(self) -> dict[str, Any]:
+        """The facts of a record on it: the value as it was typed."""
+        said = {name: fact for name, fact in super().facts().items() if name != "bounds"}
+        return said | ({} if self.value is None else {"value": harmless(shown(self.value))})
+
+    def __str__(self) -> str:
+        name, is_value = plain_name(self.column), "" if self.value is None else f" = {shown(self.value)}"
+        of = f"{self.verb}({name}{is_value}{self.column.removeprefix(name)})"
+        return of + _with(self.weight, self.weight_bounds)
+
+
+def _with(weight: str, bounds: Bounds) -> str:
+    return f" with weight {plain_name(weight)} in [{bounds[0]:g}, {bounds[1]:g}]"
