@@ -7,6 +7,14 @@ from assurance.bugs.seeding import bug
 IDENTITY = (
     bug(
         "identity",
+        "dates as declared keys that wrap in nanoseconds",
+        "identity._dates_stored",
+        "if reach < identity.high else None",
+        "",
+        "test_identity.py::test_dates_are_stored_all_at_once_as_one_by_one",
+    ),
+    bug(
+        "identity",
         "units in seconds read as milliseconds, which clip",
         "load",
         'values.view(f"{values.dtype.kind}8[ms]") if is_name else _milliseconds(values)',

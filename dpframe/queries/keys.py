@@ -107,8 +107,8 @@ class KeyAxis:
             raise InvalidArgument(
                 f"{self.argument} must name at least one value of {self.columns[0]!r}. {EXAMPLES[self.argument]}"
             )
-        if len(self.columns) == 1 and are_plain(only := self.values(0)) and len(set(only)) == len(only):
-            return  # of one kind, and their own tokens
+        if all(map(are_plain, map(self.values, range(len(self.columns))))) and len(set(self.rows)) == len(self.rows):
+            return  # each column of one kind, whose values are the same where Python calls them equal
         for position, column in enumerate(self.columns):
             _check_one_kind(f"{self.argument} of column {column!r}", self.values(position))
         seen: set[tuple[Any, ...]] = set()
@@ -451,11 +451,22 @@ def plain_keys(values: Iterable[Any], argument: str = "keys") -> tuple[Any, ...]
 
 
 def are_plain(values: Sequence[Any]) -> bool:
-    """Tell whether all are integers, or all ASCII text, which are keys as they are: without a turn for each."""
+    """Tell whether all are integers, all dates, or all text, which are keys as they are: without a turn for each."""
     kinds = set(map(type, values))
     if kinds == {int}:
         return bool(max(map(abs, values)).bit_length() <= MOST_BITS)
-    return kinds == {str} and all(map(str.isascii, values))
+    if kinds == {str}:
+        return all(map(str.isascii, values)) or is_utf8("".join(values))
+    return kinds == {date}
+
+
+def is_utf8(text: str) -> bool:
+    """Tell whether UTF-8 can write a text: it has no half of a surrogate pair, and neither has any part of it."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def plain_key(value: object, argument: str = "keys") -> Any:
@@ -545,5 +556,6 @@ def check_once(by: tuple[str, ...]) -> None:
 def _tiled(values: Sequence[Any] | NDArray[Any], outer: int, inner: int) -> NDArray[Any] | list[Any]:
     if isinstance(values, np.ndarray):
         return np.tile(np.repeat(values, inner), outer)
-    positions = np.tile(np.repeat(np.arange(len(values)), inner), outer)
-    return [values[position] for position in positions]
+    objects = np.empty(len(values), dtype=object)
+    objects[:] = values
+    return list(np.tile(np.repeat(objects, inner), outer).tolist())

@@ -295,6 +295,22 @@ def test_102_random_floats_of_numpy_stay_apart(bits, data):
     assert counts(frame, [1.0]) == near(ids.count(1.0))
 
 
+@pytest.mark.parametrize("dtype", [pl.Date(), *(pl.Datetime(unit) for unit in ("ms", "us", "ns")), pl.Duration("us")])
+def test_dates_are_stored_all_at_once_as_one_by_one(dtype):
+    known = identity.identity_of(dtype)
+    near, far = [date(2025, 1, 1), date(1969, 12, 31), date(2025, 1, 1)], [date.min, date.max, date(1970, 1, 1)]
+    for keys in (near, far):
+        assert known is not None
+        each = identity.as_stored([identity.stored(key, known) for key in keys])
+        found = identity.declared(keys, known)
+        assert (found.values, found.missing, found.rows.tolist()) == (each.values, each.missing, each.rows.tolist())
+
+
+def test_half_a_surrogate_pair_beside_the_other_is_no_text():
+    with pytest.raises(dpf.InvalidArgument, match="keys must be text that UTF-8 can write"):
+        pl.DataFrame({"id": ["a"]}).dp.preview.group_by("id", keys=["\ud83d", "\ude00"]).count(epsilon=1)
+
+
 def no_identity():
     pd, pa = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
     arrow = [pa.decimal256(40, 2), pa.binary(3), pa.binary(), pa.month_day_nano_interval(), pa.list_(pa.int64())]

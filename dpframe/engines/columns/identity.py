@@ -22,7 +22,7 @@ import math
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Literal
@@ -270,8 +270,18 @@ class Declared:
 
 def declared(values: Sequence[Any], identity: Identity) -> Declared:
     """The keys of one column as they were declared, one for each combination."""
-    kept = values if _are_stored(values, identity) else [stored(value, identity) for value in values]
-    return as_stored(kept)
+    kept = values if _are_stored(values, identity) else _dates_stored(values, identity)
+    return as_stored([stored(value, identity) for value in values] if kept is None else kept)
+
+
+def _dates_stored(values: Sequence[Any], identity: Identity) -> list[int] | None:
+    """The integers that dates are stored as, all at once; None where some are no dates, or a column may not reach."""
+    if identity.form != "ticks" or identity.token != NAIVE or DAY % identity.tick or set(map(type, values)) != {date}:
+        return None
+    days = np.fromiter(map(date.toordinal, values), np.int64, len(values)) - EPOCHS[NAIVE].toordinal()
+    steps = DAY // identity.tick
+    reach = max(abs(int(days.min())), abs(int(days.max()))) * steps
+    return (days * steps).tolist() if reach < identity.high else None
 
 
 def _are_stored(values: Sequence[Any], identity: Identity) -> bool:
@@ -287,13 +297,10 @@ def as_stored(kept: Sequence[Any]) -> Declared:
     different = dict.fromkeys(kept)
     if len(different) == len(kept) and None not in different and NOTHING not in different:
         return Declared(tuple(different), NOWHERE, np.arange(len(kept), dtype=np.int64))
-    known: dict[Any, int] = {}
-    for key in kept:
-        if key is not None and key is not NOTHING:
-            known.setdefault(key, len(known))
-    missing = len(known) if any(key is None for key in kept) else NOWHERE
-    places = {**known, None: missing, NOTHING: NOWHERE}
-    return Declared(tuple(known), missing, np.array([places[key] for key in kept], dtype=np.int64))
+    known = tuple(key for key in different if key is not None and key is not NOTHING)
+    missing = len(known) if None in different else NOWHERE
+    places = {**dict(zip(known, range(len(known)), strict=True)), None: missing, NOTHING: NOWHERE}
+    return Declared(known, missing, np.fromiter(map(places.__getitem__, kept), np.int64, len(kept)))
 
 
 def combined(outer: Integers, inner: Integers, size: int) -> Integers:
