@@ -80,7 +80,8 @@ class Task(RowTask):
         partial = self._totals(source)
         if self.checks is None or NUMBERS in partial.totals:
             return partial
-        return Partial({**partial.totals, **CheckTask(self.checks, self.unit, self.types).of_source(source).totals})
+        checked = CheckTask(self.checks, self.unit, self.types).of_source(source)
+        return replace(partial, totals={**partial.totals, **checked.totals})
 
     def _totals(self, source: Source) -> Partial:
         """The totals, with the numbers of checks where they are found in the same read."""

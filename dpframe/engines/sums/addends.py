@@ -104,7 +104,7 @@ class Terms:
 
     @property
     def watched(self) -> tuple[Watched, ...]:
-        """What checks compare with bounds, as values are compared: as floats."""
+        """The values that checks compare with bounds, as values are compared: as floats."""
         between = () if self.checks is None else self.checks.between
         return tuple(Watched(each.column, self.values[each.column], *map(float, each.bounds)) for each in between)
 

@@ -216,14 +216,11 @@ class Holdings:
         return np.bincount(nodes[found] // size, minlength=cells).astype(np.int64)
 
 
+@dataclass(frozen=True, eq=False)
 class GatheredPartial(Partial):
     """Exact totals of some rows, and the values that are to be counted once those of all rows are together."""
 
     held: Mapping[DistinctTotal, Holdings]
-
-    def __init__(self, totals: Mapping[Total, Integers], held: Mapping[DistinctTotal, Holdings]) -> None:
-        object.__setattr__(self, "totals", totals)
-        object.__setattr__(self, "held", held)
 
     def __add__(self, other: Any) -> GatheredPartial:
         if not isinstance(other, GatheredPartial):

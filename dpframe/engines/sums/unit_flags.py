@@ -74,7 +74,7 @@ class RowFlags:
             out |= bits << np.uint16(BITS * number)
 
     def numbers_of(self, code: Integers, units: int, places: NDArray[Any], flags: Flags) -> Integers:
-        """What is counted of the units of a part, by the number of each row's unit."""
+        """The flags and counts of the units of a part, by the number of each row's unit."""
         found, inside = self.zeros(), places <= self.cells
         if not inside.all():
             found[-2] = np.count_nonzero(_having(code, units, ~inside))

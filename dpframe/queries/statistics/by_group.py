@@ -86,6 +86,11 @@ class ByGroup(Statistic):
         return f"{self.verb}({self.column}) in the bounds of each group"
 
 
+def for_keys(statistics: Mapping[str, Statistic], keys: Keys) -> dict[str, Statistic]:
+    """The statistics of a call, each with the bounds of the keys that the call declares."""
+    return {name: one.of_keys(keys) if isinstance(one, ByGroup) else one for name, one in statistics.items()}
+
+
 @dataclass(frozen=True)
 class SumByGroup(ByGroup):
     """The sums of clipped values, each group with its own bounds. Made by `dpframe.sum` with a dict of bounds.
@@ -136,7 +141,7 @@ class MeanByGroup(ByGroup):
 
     @property
     def lengths(self) -> Floats:
-        """How far the bounds of each group are apart."""
+        """The distance between the bounds of each group."""
         return np.asarray(self.ends[:, 1] - self.ends[:, 0])
 
     def totals(self) -> tuple[Total, ...]:
