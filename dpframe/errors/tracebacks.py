@@ -18,11 +18,12 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
-from typing import ParamSpec, TypeVar
+from inspect import signature
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from dpframe.errors import DpframeError, InvalidArgument, WrongDtype
+from dpframe.errors import DpframeError, InvalidArgument, InvalidType, MissingArgument, WrongDtype
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
@@ -73,7 +74,8 @@ def trimmed(function: Callable[Given, Answer]) -> Callable[Given, Answer]:
         try:
             return function(*arguments, **named)
         except BaseException as error:
-            clean = cleaned(error, outer, tell=not _is_own(error))
+            unclear = _unclear(function, arguments, named) if type(error) is TypeError else None
+            clean = unclear or cleaned(error, outer, tell=not _is_own(error))
         arguments, named = (), {}  # type: ignore[assignment]  # this frame stays in the traceback
         try:
             raise clean
@@ -81,6 +83,29 @@ def trimmed(function: Callable[Given, Answer]) -> Callable[Given, Answer]:
             del clean, outer  # an error that is held by a frame that it holds would live on
 
     return door
+
+
+def _unclear(function: Callable[..., Any], given: tuple[Any, ...], named: dict[str, Any]) -> DpframeError | None:
+    """The refusal of a call that does not suit the function's signature; None where it does."""
+    asked, name = signature(function), function.__name__
+    try:
+        asked.bind(*given, **named)
+    except TypeError:
+        parameters = [one for one in asked.parameters.values() if one.name not in ("self", "cls")]
+        places = [one.name for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
+        words = f"Its arguments are {', '.join(one.name for one in parameters)}." if parameters else "It takes none."
+        for one in (one for one in named if one not in asked.parameters):
+            return InvalidType(f"{one} is not an argument of {name}. {words}")
+        count = len(given) - (len(asked.parameters) > len(parameters))  # without self
+        if count > len(places):
+            by_place = f"only {', '.join(places)}" if places else "nothing"
+            return InvalidType(f"{name} must be given {by_place} by position. Write all other arguments by name.")
+        for one in (one for one in places[:count] if one in named):
+            return InvalidType(f"{one} must be given once to {name}. Drop it by position or by name.")
+        there = asked.bind_partial(*given, **named).arguments
+        for one in (one.name for one in parameters if one.default is one.empty and one.name not in there):
+            return MissingArgument(f"{one} must be given to {name}. {words}")
+    return None
 
 
 def _is_own(error: BaseException) -> bool:
