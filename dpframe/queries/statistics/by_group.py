@@ -9,7 +9,7 @@ afterwards, by public factors: so its noise is in proportion to its own bounds (
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -38,7 +38,7 @@ class ByGroup(Statistic):
 
     column: str
     bounds_of: tuple[tuple[Any, Bounds], ...]
-    axis: KeyAxis | None = None  # the keys of a call, once it is made
+    axis: KeyAxis | None = field(default=None, repr=False)  # the keys of a call, once it is made
 
     def __post_init__(self) -> None:
         check_column(self.column)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Self
 
 import numpy as np
@@ -39,7 +39,7 @@ class Ecdf(Statistic):
 
     column: str
     size: int  # how many bins there are
-    pure: bool = False  # the form that it has for pure noise; its answer means the same
+    pure: bool = field(default=False, repr=False)  # the form that it has for pure noise; its answer means the same
 
     @property
     def default_name(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -47,9 +47,9 @@ class Mean(Squaring):
     adds_up: ClassVar[bool] = False
 
     missing: Literal["drop", "midpoint"] = "drop"
-    pure: bool = False  # the form that it has for pure noise; its answer means the same
-    shared: bool = False  # whether it is then read off what a variance of the same values measures
-    squares: bool = False  # whether squares are measured as well, for the interval of a population
+    pure: bool = field(default=False, repr=False)  # the form that it has for pure noise; its answer means the same
+    shared: bool = field(default=False, repr=False)  # it is read off what a variance measures
+    squares: bool = field(default=False, repr=False)  # measured as well, for a population
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from dpframe.errors import MissingArgument
@@ -34,7 +34,7 @@ class NDistinct(Statistic):
 
     column: str
     max_values: int | None = None
-    of_rows: bool = False  # whether each row is a unit
+    of_rows: bool = field(default=False, repr=False)  # whether each row is a unit
 
     def __post_init__(self) -> None:
         check_column(self.column)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from dpframe.errors import InvalidArgument
@@ -27,8 +27,8 @@ class NUnits(Counted):
 
     verb: ClassVar[str] = "n_units"
     adds_up: ClassVar[bool] = False  # a unit may be in several groups
-    of_rows: bool = False  # whether each row is a unit
-    or_rows: bool = False  # whether rows count instead, where each row is a unit: where they are not called units
+    of_rows: bool = field(default=False, repr=False)  # whether each row is a unit
+    or_rows: bool = field(default=False, repr=False)  # whether rows count where no column is protected
 
     def protecting(self, unit: PrivacyUnit) -> NUnits:
         """The number of units; refused if no column identifies the units, since rows are not people."""

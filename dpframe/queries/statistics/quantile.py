@@ -52,12 +52,12 @@ class Quantile(Statistic, Deciding):
     column: str
     q: float
     candidates: tuple[float, ...]
-    named: str = ""  # the end of its default name
-    pure: bool = False  # the form that it has for pure noise; its answer means the same
-    by: str = ""  # CHOICE where it is chosen by ranks, and no number is measured
-    why: str = field(default="", compare=False)
-    said: bool = False  # whether the caller named the candidates: then values lie on them
-    most_rows: int = 0  # of a unit that count in full, where units are protected
+    named: str = field(default="", repr=False)  # the end of its default name
+    pure: bool = field(default=False, repr=False)  # the form that it has for pure noise; its answer means the same
+    by: str = field(default="", repr=False)  # CHOICE where it is chosen by ranks, and no number is measured
+    why: str = field(default="", repr=False, compare=False)
+    said: bool = field(default=False, repr=False)  # whether the caller named the candidates: then values lie on them
+    most_rows: int = field(default=0, repr=False)  # of a unit that count in full, where units are protected
 
     @property
     def default_name(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, ClassVar, cast
 
@@ -46,7 +46,7 @@ class Ranges(Statistic):
     whole: ClassVar[bool] = True
 
     shape: tuple[int, ...]  # how many bins there are on each axis
-    pure: bool = False  # the form that it has for pure noise; its answer means the same
+    pure: bool = field(default=False, repr=False)  # the form that it has for pure noise; its answer means the same
 
     @property
     def default_name(self) -> str:

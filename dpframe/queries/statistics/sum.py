@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 from dpframe.errors import InvalidArgument
@@ -29,7 +29,7 @@ class Sum(Squaring):
 
     verb: ClassVar[str] = "sum"
 
-    squares: bool = False  # whether squares are measured as well, for the interval of a population
+    squares: bool = field(default=False, repr=False)  # measured as well, for a population
 
     def answering(self) -> tuple[Total, ...]:
         """The Total that it is read off."""

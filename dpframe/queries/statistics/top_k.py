@@ -33,9 +33,9 @@ class TopK(Statistic, Choosing):
 
     k: int
     counts: bool = False
-    by: str = ""  # how; a plan decides it
+    by: str = field(default="", repr=False)  # how; a plan decides it
     options: int = 0  # how many there are to choose from
-    why: str = field(default="", compare=False)
+    why: str = field(default="", repr=False, compare=False)
 
     @property
     def chosen(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -41,7 +41,7 @@ class Variance(Clipped):
     fewest: ClassVar[int] = 2
 
     ddof: int = 1
-    pure: bool = False  # the form that it has for pure noise; its answer means the same
+    pure: bool = field(default=False, repr=False)  # the form that it has for pure noise; its answer means the same
 
     def __post_init__(self) -> None:
         super().__post_init__()
