@@ -136,14 +136,19 @@ def spark(setup: Setup) -> Iterator[Check]:
 def oldest(setup: Setup) -> Iterator[Check]:
     """Pytest with the oldest supported versions; of slow tests those that ask what versions decide."""
     python = environment("oldest", [*oldest_versions(), *group("little")], Setup(fresh=setup.fresh))
-    yield check("pytest", python, "pytest", "-m", "not slow", *PARALLEL)
+    yield check("pytest", python, "pytest", "-m", "not slow", *but(OF_SOURCE), *PARALLEL)
     yield check("pytest", python, "pytest", "-m", "slow", *OF_VERSIONS, *turn(setup), *PARALLEL)
 
 
 def without_pandas(setup: Setup) -> Iterator[Check]:
     """Pytest where only the dependencies are installed: no pandas, no Altair; slow tests run in the other parts."""
     python = environment("without-pandas", group("little"), Setup(fresh=setup.fresh))
-    yield check("pytest", python, "pytest", "-m", "not slow", *PARALLEL)
+    yield check("pytest", python, "pytest", "-m", "not slow", *but(OF_SOURCE + OF_NUMBERS), *PARALLEL)
+
+
+def but(places: tuple[str, ...]) -> list[str]:
+    """Words for pytest: all tests but those of some files and folders."""
+    return [f"--ignore={place}" for place in places]
 
 
 def turn(setup: Setup) -> list[str]:
@@ -155,6 +160,12 @@ def turn(setup: Setup) -> list[str]:
 TURNS = 7  # days until every slow test ran
 SPACE = 6_000_000_000  # bytes on the disk: the environments, and what installers keep meanwhile
 OF_VERSIONS = ("tests/engines", "tests/frames")  # rooms that call pandas and Polars
+# Of the text of the sources and pages, which is the same whatever is installed; and of numbers, which no frame changes.
+OF_SOURCE = tuple(
+    f"tests/project/test_{name}.py"
+    for name in ("dev", "floors", "language", "mutants", "packages", "path", "search", "site", "structure")
+)
+OF_NUMBERS = ("tests/accounting", "tests/denoise", "tests/mechanisms", "tests/noise")
 PARALLEL = ("--numprocesses", "auto", "--maxprocesses", "4")
 WHAT = {
     "style": "ruff check and ruff format --check",

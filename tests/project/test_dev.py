@@ -232,3 +232,8 @@ def test_a_share_of_the_slow_tests_leaves_out_no_other_test(pytestconfig):
     slow = [name for run in runs for name in run if name.startswith("slow")]
     assert sorted(slow) == sorted(f"slow[{number}]" for number in range(1, 80, 2))
     assert all(len(run) > 40 for run in runs)
+
+
+def test_what_some_parts_leave_out_is_there(dev):
+    assert all((dev.ROOT / place).exists() for place in (*dev.OF_SOURCE, *dev.OF_NUMBERS, *dev.OF_VERSIONS))
+    assert dev.but(("tests/a",)) == ["--ignore=tests/a"]
