@@ -138,7 +138,9 @@ class OnSchema:
         from pyspark.sql import types
 
         found = types.DecimalType(12, 4) if dtype == pl.Decimal(12, 4) else getattr(types, SPARK[dtype])()
-        self.told = SimpleNamespace(schema=SimpleNamespace(fields=[SimpleNamespace(name="c", dataType=found)]))
+        session = SimpleNamespace(conf={"spark.sql.session.timeZone": "UTC"})
+        schema = SimpleNamespace(fields=[SimpleNamespace(name="c", dataType=found)])
+        self.told = SimpleNamespace(schema=schema, sparkSession=session)
 
     def schema(self) -> Any:
         """The columns as dpframe reads them."""

@@ -313,6 +313,7 @@ REFUSED = {  # which options a verb does not take, and why
     "covariance": OF_PAIRS,
     "correlation": OF_PAIRS,
     **dict.fromkeys(("variance", "std", "median", "quantile", "n_distinct"), NO_POPULATION),
+    "count": {"bounds": "rows are counted, and no value is clipped"},
     "histogram": COUNTS_OF_POPULATION,
     "mode": {
         **NO_POPULATION,

@@ -13,7 +13,7 @@ from looking import of_rows
 from sqlalchemy.exc import OperationalError, ProgrammingError
 
 import dpframe as dpf
-from dpframe.cli.screen import code_of
+from dpframe.cli.exit_codes import code_of
 from dpframe.errors import reworded
 from dpframe.ledger import database, rows, sql
 from dpframe.ledger.address import Address

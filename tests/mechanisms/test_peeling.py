@@ -304,7 +304,7 @@ def test_counts_are_drawn_in_order_with_their_errors(engine, mixed):
     rows = chart["data"]["values"]
     assert [row["cell"] for row in rows] == ["A", "B", "C"]
     assert all(row["low"] < row["value"] < row["high"] for row in rows)
-    assert "margin of error, of all categories at once" in chart["title"]["subtitle"]
+    assert "margin of error (noise), of all categories at once" in chart["title"]["subtitle"]
     pytest.importorskip("great_tables")
     html = found.dp.table().as_raw_html()
     assert "holds for all categories at once" in html

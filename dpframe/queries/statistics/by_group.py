@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from dpframe.errors import InvalidArgument, shown
+from dpframe.exact import is_number
 from dpframe.queries.clipping import check_column, checked_bounds
 from dpframe.queries.keys import KeyAxis, Keys
 from dpframe.queries.moments import two_sided_mean
@@ -84,6 +85,11 @@ class ByGroup(Statistic):
 
     def __str__(self) -> str:
         return f"{self.verb}({self.column}) in the bounds of each group"
+
+
+def are_by_group(bounds: Any) -> bool:
+    """Tell whether bounds are those of groups: a dict, but for one of two numbers, which is refused as a pair is."""
+    return isinstance(bounds, Mapping) and not all(map(is_number, bounds.values()))
 
 
 def for_keys(statistics: Mapping[str, Statistic], keys: Keys) -> dict[str, Statistic]:

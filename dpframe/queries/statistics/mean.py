@@ -16,7 +16,7 @@ from dpframe.queries.moments import Reading, two_sided_mean
 from dpframe.queries.products import bernstein, two_sided
 from dpframe.queries.quotients import quotient_half_widths
 from dpframe.queries.row_functions import Floats, centred_squares
-from dpframe.queries.statistics.by_group import MeanByGroup, checked_groups
+from dpframe.queries.statistics.by_group import MeanByGroup, are_by_group, checked_groups
 from dpframe.queries.statistics.statistic import CONFIDENCE, Squaring, Statistic, check_size
 from dpframe.queries.statistics.weighted import WeightedMean, checked_weight
 from dpframe.queries.total import FunctionTotal, Measured, Noise, RowsTotal, SumTotal, Total, VectorTotal
@@ -223,7 +223,7 @@ def mean(
     >>> print(dpf.mean("age", bounds=(0, 120)))
     mean(age) in [0, 120]
     """
-    if isinstance(bounds, Mapping):
+    if are_by_group(bounds):
         other = None if is_one_of(missing, ("drop",)) else missing
         return MeanByGroup(*checked_groups(column, bounds, where, weight=weight, missing=other))
     if not (weight is None and weight_bounds is None):

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 from dpframe.errors import InvalidArgument
 from dpframe.errors.tracebacks import trimmed
 from dpframe.queries.row_functions import squares
-from dpframe.queries.statistics.by_group import SumByGroup, checked_groups
+from dpframe.queries.statistics.by_group import SumByGroup, are_by_group, checked_groups
 from dpframe.queries.statistics.statistic import Clipped, Squaring
 from dpframe.queries.statistics.weighted import WeightedSum, checked_weight
 from dpframe.queries.total import FunctionTotal, SumTotal, Total, UnitsTotal
@@ -119,7 +119,7 @@ def sum(
     >>> print(dpf.sum("cost", bounds=(0, 5_000)))
     sum(cost) in [0, 5000]
     """
-    if isinstance(bounds, Mapping):
+    if are_by_group(bounds):
         return SumByGroup(*checked_groups(column, bounds, where, weight=weight, unit_bounds=unit_bounds))
     column = under(column, where)
     if not (weight is None and weight_bounds is None):
