@@ -51,6 +51,7 @@ def noises_once(rows):
 # The registry
 
 
+@pytest.mark.slow
 def test_every_place_that_charges_a_ledger_has_a_path():
     visited = {site for row in SHORT for entry in entries_of(row, charges.EQUAL[row.noise]) for site in entry.sites}
     assert release_paths.charging() == visited, "a release path has no oracle: add it to assurance/release_paths.py"

@@ -102,6 +102,7 @@ def test_where_no_row_is_seen_cells_are_at_one_level_and_sums_no_worse(shape):
         assert np.square(through).mean() < np.square(noises).mean()
 
 
+@pytest.mark.slow
 def test_of_few_cells_nothing_must_be_seen_and_on_a_graph_parts_of_it_may_be():
     law = LAWS["laplace"]
     ring = np.stack([np.arange(1024), (np.arange(1024) + 1) % 1024], axis=1)

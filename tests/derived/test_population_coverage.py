@@ -41,6 +41,7 @@ def test_every_statistic_covers(law, epsilon, rows):
         assert not too_often(apart, 1.0 - LEAST), apart
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("contrasts", [False, True])
 def test_independent_columns_rarely_seem_dependent(contrasts):
     found = tables(1.0, 1_000, 60, seed=4, contrasts=contrasts)

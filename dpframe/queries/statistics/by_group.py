@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeGuard
 
 import numpy as np
 
@@ -87,7 +87,7 @@ class ByGroup(Statistic):
         return f"{self.verb}({self.column}) in the bounds of each group"
 
 
-def are_by_group(bounds: Any) -> bool:
+def are_by_group(bounds: object) -> TypeGuard[Mapping[Any, Any]]:
     """Tell whether bounds are those of groups: a dict, but for one of two numbers, which is refused as a pair is."""
     return isinstance(bounds, Mapping) and not all(map(is_number, bounds.values()))
 
