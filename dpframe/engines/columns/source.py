@@ -246,7 +246,7 @@ def _type_of_dask(dtype: Any) -> ColumnType:
     if exact is None:
         return ColumnType("other", str(dtype), readable=False)
     known = replace(polars_type(exact), dtype=str(dtype))
-    return known if known.zone is None else replace(known, zone=pandas_columns.kind_of(dtype)[1])
+    return known if known.zone is None else replace(known, zone=_pandas_own_type(dtype).zone)
 
 
 def types_of_relation(relation: Any) -> dict[str, ColumnType]:

@@ -89,7 +89,7 @@ class ByGroup(Statistic):
 
 def are_by_group(bounds: object) -> TypeGuard[Mapping[Any, Any]]:
     """Tell whether bounds are those of groups: a dict, but for one of two numbers, which is refused as a pair is."""
-    return isinstance(bounds, Mapping) and not all(map(is_number, bounds.values()))
+    return isinstance(bounds, Mapping) and not (bounds and all(map(is_number, bounds.values())))
 
 
 def for_keys(statistics: Mapping[str, Statistic], keys: Keys) -> dict[str, Statistic]:
