@@ -31,6 +31,7 @@ LONGEST_LINE = 105  # characters of a caption that fit under a chart
 MOST_LINES = 2  # of a paragraph
 MORE = "More: .dp.statement()."
 CAPTION = {"anchor": "start", "fontSize": theme.SMALL_SIZE, "fontWeight": "normal", "style": "captions", "offset": 10}
+OF_PANELS = {"axisY": {"labelFlush": True}}  # no label above the plot moves the title of a panel: all are in a line
 PNG_START = 33  # bytes of the signature and of the header, which comes first
 
 _drawn_in: int | None = None  # the process that drew first: it has threads that a forked child lacks
@@ -157,7 +158,8 @@ def dressed(specification: Mapping[str, Any], look: Look, own: Mapping[str, Any]
     """A specification in its look: the theme below what the caller configured, the captions below the picture."""
     made = dict(specification)
     if look.dark is not None:
-        made["config"] = _merged(_merged(made.get("config", {}), theme.config(dark=look.dark)), own)
+        plain = {**theme.config(dark=look.dark), **(OF_PANELS if "concat" in made else {})}
+        made["config"] = _merged(_merged(made.get("config", {}), plain), own)
     if not (lines := look.lines):
         return made
     whole = {name: made.pop(name) for name in OF_THE_WHOLE if name in made}

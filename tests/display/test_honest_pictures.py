@@ -133,6 +133,14 @@ def test_charts_compose_as_those_of_altair(ages, ratios):
     assert seen(wide)["config"]["axis"]["labelColor"] == theme.LIGHT.ink  # the rest of the look stays
 
 
+def test_titles_of_panels_stand_on_one_line(ages):
+    """A label of the y axis that reaches above its plot would push the title of its panel up."""
+    two = {"n": dpf.count(), "m": dpf.mean("age", bounds=(0, 100))}
+    panels = FRAME.dp.group_by("ward", keys=WARDS).agg(**two, epsilon=9, ledger=big())
+    assert panels.dp.plot().to_dict()["config"]["axisY"] == {"labelFlush": True}
+    assert "axisY" not in ages.dp.plot().to_dict()["config"]
+
+
 def test_a_width_is_that_of_each_panel():
     keys = {"ward": WARDS, "cost": [10.0, 20.0]}
     counts = FRAME.dp.group_by("ward", "cost", keys=keys).count(epsilon=1, ledger=big())
