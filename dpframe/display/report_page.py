@@ -22,6 +22,7 @@ NAMES = re.compile(r'(\bid="|url\(#|href="#)')  # of parts of a picture, which m
 COLORS = re.compile(r'(\b(?:fill|stroke|stop-color)=")([^"]*)"')
 UNHEARD = re.compile(r' (?:role|aria-[a-z]+|class|pointer-events)="[^"]*"')  # of parts: the whole picture has words
 TAG = re.compile(r'<(?:[^">]|"[^"]*")*>')
+GRADIENT = re.compile(r"\bgradient_\d+")  # numbered through all pictures of a process
 LONG = re.compile(r"-?\d+\.\d{3,}")  # hundredths of a pixel are enough
 BLOCK = re.compile(r"\n[ \t]*\n")
 BULLET, NUMBERED, TITLED = re.compile(r"[-*+]\s+"), re.compile(r"\d{1,3}[.)]\s+"), re.compile(r"#{1,6}\s+")
@@ -205,8 +206,9 @@ def _drawn(specification: dict[str, Any], *, dark: bool) -> str:
         svg = drawn({**specification, "config": configuration})
     except ImportError:
         raise ImportError(NEEDS_DRAWING) from None
-    opening = OPENING.search(svg)
+    opening, numbers = OPENING.search(svg), dict[str, int]()
     assert opening is not None
+    svg = GRADIENT.sub(lambda found: f"gradient_{numbers.setdefault(found[0], len(numbers))}", svg)
     return opening.group() + TAG.sub(_short, svg[opening.end() :])
 
 
