@@ -13,6 +13,7 @@ from seen import seen
 import dpframe as dpf
 from dpframe.display import table_formats, theme
 from dpframe.display.result_tables import Column, Table
+from dpframe.testing import exact
 
 altair = pytest.importorskip("altair")
 WARDS = ["A", "B", "none"]
@@ -249,8 +250,9 @@ def test_shares_of_bins_are_bars():
 
 def test_contributions_end_with_the_last_cell_that_has_data():
     people = pl.DataFrame({"person": [number // 3 for number in range(900)], "ward": ["A", "B", "C"] * 300})
-    ledger = dpf.Ledger(epsilon=9, unit="person")
-    chart = seen(people.dp.contributions(by="ward", epsilon=5, ledger=ledger).dp.plot())
+    with exact():  # noise of a cell stands out by itself once in twenty releases
+        grid = people.dp.contributions(by="ward", epsilon=5, ledger=dpf.Ledger(epsilon=9, unit="person"))
+    chart = seen(grid.dp.plot())
     drawn = chart if "data" in chart else chart["layer"][0]
     places = {cell["x_says"] for cell in drawn["data"]["values"]}
     assert places == {"1", "2", "3 to 4"}

@@ -88,7 +88,7 @@ class ByGroup(Statistic):
 
 
 def are_by_group(bounds: object) -> TypeGuard[Mapping[Any, Any]]:
-    """Tell whether bounds are those of groups: a dict, but for one of two numbers, which is refused as a pair is."""
+    """Tell whether bounds are those of groups: a dict, if not of numbers alone, which is refused as a pair is."""
     return isinstance(bounds, Mapping) and not (bounds and all(map(is_number, bounds.values())))
 
 
