@@ -365,6 +365,7 @@ def test_naive_columns_have_24_hours(engine):
 # What is told
 
 
+@pytest.mark.filterwarnings("ignore:DatetimeTZBlock is deprecated:DeprecationWarning")  # old pyarrow, of pandas
 def test_records_ledgers_and_files_say_the_zone(engine, tmp_path):
     frame = zoned(half_hours(datetime(2025, 10, 25, 20), 80))
     frame = frame.to_pandas() if engine.is_pandas else frame
@@ -410,6 +411,7 @@ def test_hours_are_drawn_and_tabled_as_the_clock_shows_them():
     assert beside.count(epsilon=1, ledger=ledger(), rollup=True).dp.plot().to_dict()
 
 
+@pytest.mark.filterwarnings("ignore:DatetimeTZBlock is deprecated:DeprecationWarning")  # old pyarrow, of pandas
 def test_hours_go_with_keys_subtotals_people_and_arithmetic(engine):
     frame = zoned(half_hours(datetime(2025, 3, 29, 23), 46)).with_columns(
         w=pl.Series(["A", "B"] * 23), who=pl.int_range(46) // 2

@@ -299,7 +299,7 @@ def _present(series: Any) -> pl.Series:
 
 
 def _with_nulls(values: pl.Series, missing: NDArray[np.bool_]) -> pl.Series:
-    return values.set(pl.Series(missing), None) if missing.any() else values
+    return values.zip_with(pl.Series(~missing), pl.Series([None], dtype=values.dtype)) if missing.any() else values
 
 
 def _category_codes(series: Any, role: str, declared: Any) -> pl.Series:

@@ -307,7 +307,8 @@ def _by_keys(lazy: pl.LazyFrame, cells: Cells, terms: Terms, rows: int | None) -
         return totals
     flag_names = [f"flag{number}" for number in range(len(flags))]
     inside = groups.select(ROWS, *flag_names).filter(pl.Series(code >= 0, dtype=pl.Boolean)).sum()
-    beyond = inside.select(flag_names).to_numpy().reshape(-1, 3)
+    flagged_rows = inside.select(flag_names).row(0) if flag_names else ()
+    beyond: Integers = np.array(flagged_rows, dtype=np.int64).reshape(-1, 3)
     return terms.with_numbers(totals, beyond, int(groups[ROWS].sum()), int(inside[ROWS][0]))
 
 
