@@ -276,6 +276,8 @@ def test_a_page_says_no_note_twice_and_no_verb_that_a_reader_lacks(tmp_path):
 
 def test_maps_have_one_name_for_their_gradients_however_many_were_drawn(tmp_path):
     """Gradients are numbered through all pictures of a process, those of a light page and of a dark one apart."""
+    pytest.importorskip("altair")
+    pytest.importorskip("vl_convert")
     frame = pl.DataFrame({"x": [0.5, 1.5], "y": [1.0, 2.0]})
     edges = [[0, 1, 2], [0, 1, 2]]
     found = frame.dp.histogram(["x", "y"], bins=edges, epsilon=1, ledger=dpf.Ledger(epsilon=9))
