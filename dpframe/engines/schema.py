@@ -325,13 +325,8 @@ CHECKS: Mapping[Coding, Callable[[Source, Any], Axis]] = {  # an axis as the sch
 
 def _check_conditions(source: Source, column: Conditional) -> None:
     """Values and ranges of conditions that their columns can hold, as keys and bins."""
-    for axis in (
-        *(condition.axis for condition in column.conditions),
-        column.value,
-        None if column.groups is None else column.groups.axis,
-    ):
-        if axis is not None:
-            CHECKS[axis.coding](source, axis)
+    for axis in (*(condition.axis for condition in column.conditions), *column.compared):
+        CHECKS[axis.coding](source, axis)
 
 
 def _days_words(axis: BinAxis, column: ColumnType) -> str:

@@ -119,6 +119,13 @@ class Conditional(str):
         return made
 
     @property
+    def compared(self) -> tuple[KeyAxis, ...]:
+        """The declared values that decide what it is: its value, or the keys whose groups have bounds."""
+        return tuple(
+            axis for axis in (self.value, None if self.groups is None else self.groups.axis) if axis is not None
+        )
+
+    @property
     def reads(self) -> tuple[str, ...]:
         """The columns of the table that it follows from."""
         own = () if self.of is None else (self.of,)

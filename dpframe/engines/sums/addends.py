@@ -112,13 +112,7 @@ class Terms:
         self, totals: dict[Total, Integers], beyond: Integers, rows: int, inside: int
     ) -> dict[Total, Integers]:
         """Totals, and the numbers of checks: of each watched column the values below, above and there; and of rows."""
-        if self.checks is None:
-            return totals
-        first = {each.column: number for number, each in reversed([*enumerate(self.checks.between)])}
-        present = [beyond[first[column], 2] for column in dict.fromkeys(each.column for each in self.checks.between)]
-        outside, units = [rows - inside] * self.checks.outside, [rows] * self.checks.counts_units
-        numbers = np.array([*beyond[:, :2].ravel(), *present, *outside, *units], dtype=np.int64)
-        return {**totals, NUMBERS: numbers}
+        return totals if self.checks is None else {**totals, **numbers_of(self.checks, beyond, rows - inside, rows)}
 
     def requests(self) -> list[ColumnRequest]:
         """The columns to load."""
@@ -159,6 +153,19 @@ class Terms:
         if line.present:
             whole = whole + line.present * groups[f"{line.name} n"].to_numpy().astype(np.int64)
         return whole + line.sum * groups[line.name].to_numpy() if line.name is not None and line.sum else whole
+
+
+def numbers_of(
+    checks: Checks, beyond: Integers, outside: int, units: int, rules: Sequence[int] = ()
+) -> dict[Total, Integers]:
+    """The numbers of checks in the order of their indicators, under their key.
+
+    `beyond` has a row for each column that is compared with bounds: the values below, above, and there.
+    """
+    first = {each.column: number for number, each in reversed([*enumerate(checks.between)])}
+    present = [beyond[first[column], 2] for column in dict.fromkeys(each.column for each in checks.between)]
+    more = [*[outside] * checks.outside, *rules, *[units] * checks.counts_units]
+    return {NUMBERS: np.array([*beyond[:, :2].ravel(), *present, *more], dtype=np.int64)}
 
 
 def _columns(addend: OnGrid | RowFunction) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dpframe.engines.columns.source import ColumnRequest, Role, Source, collected
 from dpframe.engines.sums.cells import Cells
-from dpframe.queries.keys import KeyAxis, Keys
+from dpframe.queries.keys import Keys
 from dpframe.queries.where import Condition, Conditional, GroupBounds, RangeAxis, is_compared
 
 Holds = NDArray[np.bool_]
@@ -36,7 +36,7 @@ def _loaded(source: Source, requests: Sequence[ColumnRequest]) -> pl.LazyFrame:
     if not asked:
         return source.load(requests)
     every = dict.fromkeys(condition for column in asked for condition in column.conditions)
-    values = dict.fromkeys(Condition(axis) for column in asked for axis in _compared(column))
+    values = dict.fromkeys(Condition(axis) for column in asked for axis in column.compared)
     cells = {
         condition: Cells.of(source, Keys((condition.axis,)), f"where{number} ")
         for number, condition in enumerate({**every, **values})
@@ -64,11 +64,6 @@ def _read(column: str) -> str | None:
 def _role(column: str, role: Role) -> Role:
     """Of a column that is compared with a value it matters whether something is there."""
     return "present" if is_compared(column) else role
-
-
-def _compared(column: Conditional) -> list[KeyAxis]:
-    """The declared values that decide what a column is."""
-    return [axis for axis in (column.value, None if column.groups is None else column.groups.axis) if axis is not None]
 
 
 def _holds(condition: Condition, places: Integers) -> Holds:

@@ -19,7 +19,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.engines.sums.addends import NUMBERS, Integers, Terms, Watched
+from dpframe.engines.sums.addends import Integers, Terms, Watched, numbers_of
 from dpframe.queries.indicators import Checks, Counting
 from dpframe.queries.total import Total
 
@@ -123,11 +123,7 @@ class RowFlags:
     def numbers(self, found: Integers) -> dict[Total, Integers]:
         """The numbers of checks in their order, of what was counted of all parts."""
         beyond = found[: BITS * len(self.watched)].reshape(-1, BITS)
-        first = {each.column: number for number, each in reversed([*enumerate(self.watched)])}
-        present = [beyond[first[column], 2] for column in dict.fromkeys(each.column for each in self.watched)]
-        outside, units = [found[-2]] * self.checks.outside, [found[-1]] * self.checks.counts_units
-        rules = found[beyond.size : -2]
-        return {NUMBERS: np.array([*beyond[:, :2].ravel(), *present, *outside, *rules, *units], dtype=np.int64)}
+        return numbers_of(self.checks, beyond, int(found[-2]), int(found[-1]), found[beyond.size : -2].tolist())
 
 
 def _number(units: NDArray[np.bool_]) -> int:
