@@ -17,6 +17,7 @@ from dpframe.display.report import Section
 from dpframe.errors import InvalidArgument
 from dpframe.errors.tracebacks import trimmed
 from dpframe.frames import build
+from dpframe.frames.prints import Places
 from dpframe.release import provenance
 
 NOT_HERE = (
@@ -60,9 +61,13 @@ class DerivedFrame(ReleasedFrame):
 
     def _shown(self) -> tuple[Any, dict[str, Any]]:
         """The frame and its record as charts and tables read them; refused where something was changed."""
+        return self._placed()[:2]
+
+    def _placed(self) -> tuple[Any, dict[str, Any], Places]:
+        """The same, and the rows of the frame in which those of the record stand."""
         facts = provenance.counted(self._facts)
-        provenance.checked_numbers(self._frame, facts)
-        return shown(self._frame, facts)
+        places = provenance.checked_numbers(self._frame, facts)
+        return (*shown(self._frame, facts), places)
 
     @trimmed
     def plot(
@@ -92,8 +97,7 @@ class DerivedFrame(ReleasedFrame):
             )
         self._check_drawn("plot")
         asked = Asked(x, color, facet, kind, value, title, notes, limit)
-        frame, facts = self._labeled(labels, "plot")._shown()
-        places = provenance.checked_numbers(self._frame, provenance.counted(self._facts))
+        frame, facts, places = self._labeled(labels, "plot")._placed()
         if not (asked.lays_out or value) and (sides := comparison_charts.sides_of(facts, places)):
             return comparison_charts.of_comparison(frame, facts, sides, asked)
         return result_charts.of_result(frame, facts, {}, asked.renamed((labels or {}).get("columns") or {}))
