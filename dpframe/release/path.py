@@ -26,8 +26,8 @@ from typing import Any
 import numpy as np
 
 from dpframe import noise
-from dpframe.engines.choice import check_reading, check_workers
 from dpframe.engines.schema import check_quiet, columns_of, dtypes_of_all, emptied
+from dpframe.engines.totals import check_reading, check_workers
 from dpframe.errors import InvalidArgument, ReleaseFailed, WrongDtype, shown
 from dpframe.errors.tracebacks import OF_VALUES, said, tried
 from dpframe.frames import build, foreign

@@ -16,9 +16,9 @@ import numpy as np
 
 from dpframe import noise
 from dpframe._version import VERSION
-from dpframe.engines.choice import check_whole
 from dpframe.engines.first_rows import categories_of_rows, numbers_of_rows
 from dpframe.engines.schema import check, columns_of, emptied
+from dpframe.engines.totals import check_whole
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, WrongDtype, checked_name, shown
 from dpframe.errors.tracebacks import tried
 from dpframe.exact import exact_text, shown_up

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from dpframe.accounting import Basic
-from dpframe.engines.choice import check_whole
 from dpframe.engines.first_rows import stream_totals
 from dpframe.engines.schema import check, columns_of, emptied
+from dpframe.engines.totals import check_whole
 from dpframe.errors import InvalidArgument, LedgerError, ReleaseFailed, WrongDtype, after_the_charge, shown
 from dpframe.errors.tracebacks import OF_VALUES, tried
 from dpframe.frames import build
