@@ -184,7 +184,7 @@ BEFORE = (
         (
             ("schema.check", "    check_threads(frame)\n", ""),
             ("path.prepared", "    check_threads(call.frame)\n", ""),
-            ("measuring.measure", "    return looked(", "    check_threads(call.frame)\n    return looked("),
+            ("results.measure", "    return looked(", "    check_threads(call.frame)\n    return looked("),
         ),
         f"{FORKED}::test_147_a_refusal_is_before_the_charge_and_a_preview_is_refused_too",
     ),

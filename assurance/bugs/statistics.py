@@ -268,7 +268,7 @@ STATISTICS = (
     bug(
         "statistics",
         "the groups of a unit the same in every release",
-        "measuring.measure",
+        "results.measure",
         "noise.fresh_key() if gathers(plan.query) or plan.query.keys.unknown else 0",
         "0",
         f"{DISTINCT}::test_each_release_draws_its_groups_anew",
@@ -424,7 +424,7 @@ STATISTICS = (
     bug(
         "statistics",
         "an exact answer for within=",
-        "plans._priced_within",
+        "path._priced_within",
         "if target == 0.0 or (target < step / 2 and left[name] == 0.0):",
         "if target < 0.0:",
         "test_weak_privacy.py::test_an_answer_that_would_be_exact_is_refused",

@@ -34,8 +34,8 @@ from dpframe.mechanisms.declared import PureLoss
 from dpframe.privacy import Price, PrivacyUnit
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import CONFIDENCE
-from dpframe.release.measuring import looked
 from dpframe.release.provenance import SCHEMA
+from dpframe.release.results import looked
 
 REPLACE = (
     "ledger must have a unit of neighbors='replace' for the local model: one person's value is replaced, and that the "

@@ -35,7 +35,7 @@ from dpframe.queries.date_grid import time_of
 from dpframe.queries.keys import Keys, plain_key
 from dpframe.queries.sameness import same_key
 from dpframe.queries.stream_design import measured
-from dpframe.release.measuring import looked
+from dpframe.release.results import looked
 from dpframe.release.stream_record import COLUMNS, Stored, entry_of, facts_said, frame_of, read_off, record_of
 
 PATIENCE = 5.0  # seconds to wait for another call that draws the same period

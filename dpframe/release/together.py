@@ -25,9 +25,8 @@ from dpframe.planning.plan_table import PlanTable
 from dpframe.privacy import Price
 from dpframe.release import results
 from dpframe.release.denoising import check_denoising
-from dpframe.release.measuring import measure, noisy_checks
 from dpframe.release.path import tried_on_no_rows
-from dpframe.release.replay import entry_of, promise_of
+from dpframe.release.results import entry_of, measure, noisy_checks, promise_of
 
 EXAMPLE = 'Write for instance {"ages": df.dp.preview.histogram(...), "wards": df.dp.preview.group_by(...).count()}.'
 

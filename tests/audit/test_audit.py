@@ -20,7 +20,7 @@ from assurance import audit_cases, auditing
 from assurance.auditing import GAUSSIAN, GAUSSIAN_GDP, LAPLACE, SHAPE_3
 from dpframe.audit import events
 from dpframe.engines.sums.addends import NUMBERS
-from dpframe.release import measuring
+from dpframe.release import results
 
 SAMPLES = 20_000
 SOUND = [
@@ -87,7 +87,7 @@ def test_the_bound_comes_near_the_truth():
 
 
 def test_missing_clipping_is_found(monkeypatch):
-    real = measuring.totals
+    real = results.totals
 
     def unclipped(frame, *more):
         found = real(frame, *more)
@@ -97,7 +97,7 @@ def test_missing_clipping_is_found(monkeypatch):
             found[total] = np.array([round(sum(group) * (steps[0] / inside)) for group in values])
         return found
 
-    monkeypatch.setattr(measuring, "totals", of_rows(unclipped))
+    monkeypatch.setattr(results, "totals", of_rows(unclipped))
     found = audited("rows: sum", "Polars", LAPLACE)
     assert not found.found.holds
 

@@ -20,7 +20,7 @@ from dpframe.jobs import job_file, output_formats, running
 from dpframe.jobs.running import planned
 from dpframe.ledger import seen
 from dpframe.ledger.sql import is_there
-from dpframe.release import measuring
+from dpframe.release import results
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -147,7 +147,7 @@ def test_a_file_that_cannot_be_written_is_written_by_the_next_run(folder):
 
 
 def test_the_engine_failed_and_the_trail_holds_no_words_of_its(folder, monkeypatch):
-    monkeypatch.setattr("dpframe.release.path.measure", lambda *_: measuring.looked(lambda: None))
+    monkeypatch.setattr("dpframe.release.path.measure", lambda *_: results.looked(lambda: None))
     with pytest.raises(dpf.ReleaseFailed):
         run(job(folder))
     (line,) = lines(folder)

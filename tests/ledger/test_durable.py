@@ -27,7 +27,7 @@ from looking import of_rows
 
 import dpframe as dpf
 from dpframe.ledger import database, entries, heads, seen, sql
-from dpframe.release import measuring
+from dpframe.release import results
 
 PEOPLE = pl.DataFrame({"age": [31, 45, 62], "who": ["a", "b", "b"]})
 FORKS = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
@@ -168,7 +168,7 @@ def test_the_charge_is_committed_before_a_row_is_read(path, monkeypatch):
             seen.append(other.execute("select count(*) from dpframe_entries").fetchone()[0])
         raise ValueError("a secret")
 
-    monkeypatch.setattr(measuring, "totals", of_rows(spy))
+    monkeypatch.setattr(results, "totals", of_rows(spy))
     ledger = dpf.Ledger(epsilon=1, path=path)
     with pytest.raises(dpf.ReleaseFailed):
         PEOPLE.dp.count(epsilon=0.25, ledger=ledger)
@@ -355,7 +355,7 @@ def test_a_file_that_is_replaced_amid_a_charge_is_no_free_release(path, tmp_path
         keep_head(*arguments)
 
     monkeypatch.setattr(sql.SqlStore, "_keep_head", replaced)
-    monkeypatch.setattr(measuring, "totals", of_rows(lambda *_: pytest.fail("a row was read")))
+    monkeypatch.setattr(results, "totals", of_rows(lambda *_: pytest.fail("a row was read")))
     with pytest.raises(dpf.LedgerError, match="was replaced while it was charged"):
         PEOPLE.dp.count(epsilon=0.25, ledger=ledger)
 
