@@ -440,7 +440,7 @@ STATISTICS = (
     bug(
         "statistics",
         "bounds from the data pass in silence",
-        "clipping.checked_bounds",
+        "limits.checked_bounds",
         "isinstance(bound, np.generic)",
         "isinstance(bound, np.ndarray)",
         "test_weak_privacy.py::test_bounds_that_look_taken_from_the_data",

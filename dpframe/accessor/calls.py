@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast, get_type_hints
 from dpframe.accessor.options import OPTIONS, REFUSED, SampledOptions, explained, hints_of, options_of, parameters_of
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, checked_column_name, closest, shown
 from dpframe.errors.tracebacks import trimmed
-from dpframe.queries.clipping import refuse_misplaced
+from dpframe.queries.limits import refuse_misplaced
 from dpframe.queries.statistics import Statistic
 from dpframe.queries.statistics.statistic import columns_of
 

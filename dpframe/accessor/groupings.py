@@ -7,11 +7,11 @@ from typing import Any
 from dpframe.errors import InvalidArgument
 from dpframe.frames.columns import height_of, key_rows, names_of
 from dpframe.frames.kinds import is_frame
-from dpframe.queries import counts
-from dpframe.queries.clipping import check_column
+from dpframe.queries import limits
 from dpframe.queries.discovery import Discovery, found_axes
 from dpframe.queries.group_axes import Bins, group_axes, named, size_of
 from dpframe.queries.keys import check_once, key_columns
+from dpframe.queries.limits import check_column
 
 
 def flat_columns(by: tuple[Any, ...], *, binned: bool = False) -> tuple[Any, ...]:
@@ -37,5 +37,5 @@ def declared_axes(by: tuple[Any, ...], keys: Any) -> tuple[Any, ...]:
     framed = is_frame(keys)
     if framed:
         names_of(keys, "keys")
-    size = size_of(by, height_of(keys) if framed else counts.of_keys(keys))
-    return counts.axes_or_later(size, lambda: group_axes(by, keys, key_rows(keys, named(by)) if framed else None))
+    size = size_of(by, height_of(keys) if framed else limits.of_keys(keys))
+    return limits.axes_or_later(size, lambda: group_axes(by, keys, key_rows(keys, named(by)) if framed else None))

@@ -17,7 +17,7 @@ from typing import Any, Literal, TypedDict, cast, get_args, get_type_hints
 from dpframe.ledger.ledger import Ledger
 from dpframe.planning.call import Calibration
 from dpframe.privacy import PrivacyUnit
-from dpframe.queries.counts import MOST_CELLS
+from dpframe.queries.limits import MOST_CELLS
 
 Number = float | Fraction | Decimal  # that decides a price: taken exactly
 Within = float | Mapping[str, float]

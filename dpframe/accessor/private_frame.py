@@ -41,7 +41,7 @@ from dpframe.frames.kinds import Library
 from dpframe.ledger.ambient import ledger_for
 from dpframe.planning.call import Call, checked_flag
 from dpframe.planning.plan import Plan
-from dpframe.queries import counts, statistics
+from dpframe.queries import limits, statistics
 from dpframe.queries.contributions import Grouping, UnitGrid, grid_of
 from dpframe.queries.discovery import Discovery
 from dpframe.queries.group_axes import Bins
@@ -279,8 +279,8 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         [0.0, 20.0, 40.0, 60.0, 80.0]
         """
         columns = len(column) if isinstance(column, (list, tuple)) else 1
-        size = counts.of_bins(columns, bins, categories)
-        axes = counts.axes_or_later(size, lambda: bin_axes(column, bins, range, categories, outside))
+        size = limits.of_bins(columns, bins, categories)
+        axes = limits.axes_or_later(size, lambda: bin_axes(column, bins, range, categories, outside))
         shares, sums = checked_flag("normalize", normalize), checked_flag("ranges", ranges)
         if sums:
             sum_options, shape = summed(options, normalize=shares), sums_of_bins.shape_of(axes)
@@ -393,7 +393,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         if by is None and keys is not None:
             raise InvalidArgument('keys must come with by=, the columns that they are of, as in by="ward".')
         columns = flat_columns(() if by is None else (by,))
-        declared = None if keys is None else Keys(counts.made(declared_axes(columns, keys), _most(options)))
+        declared = None if keys is None else Keys(limits.made(declared_axes(columns, keys), _most(options)))
         grouping = Grouping(columns, declared)
         return self._inside(grid_of(grouping))._asked("contributions", {"count": Contributors()}, options, grouping)
 
@@ -587,7 +587,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         return LocalQuestions(self._frame)
 
     def _asked(self, verb: str, statistics: dict[str, Statistic], options: Any, grouping: Grouping | None = None) -> F:
-        axes = counts.made(self._axes, _most(options))
+        axes = limits.made(self._axes, _most(options))
         keys = Keys(axes) if grouping is None else UnitGrid(axes, grouping)
         rollup = checked_flag("rollup", options.get("rollup", False))
         cube = checked_flag("cube", options.get("cube", False))
@@ -628,7 +628,7 @@ for _chained in (PrivateFrame.group_by, vars(PrivateFrame)["preview"].fget):
 
 def _most(options: Any) -> int:
     """The number of cells that the call allows."""
-    return counts.checked_most(options.get("max_cells", counts.MOST_CELLS))
+    return limits.checked_most(options.get("max_cells", limits.MOST_CELLS))
 
 
 def without_provenance() -> NoProvenance:

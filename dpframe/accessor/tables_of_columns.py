@@ -8,7 +8,7 @@ from typing import Any, Generic, Literal, TypeVar, Unpack
 from dpframe.accessor.calls import asks
 from dpframe.accessor.options import MarginalsOptions
 from dpframe.errors import InvalidArgument
-from dpframe.queries import counts, statistics
+from dpframe.queries import limits, statistics
 from dpframe.queries.contributions import Grouping
 from dpframe.queries.statistics import Statistic
 
@@ -83,7 +83,7 @@ class TablesOfColumns(Generic[F]):
             degree=degree,
             objective=objective,
             denoise=options.get("denoise"),
-            most=counts.checked_most(options.get("max_cells", counts.MOST_CELLS)),
+            most=limits.checked_most(options.get("max_cells", limits.MOST_CELLS)),
         )
         return self._asked("marginals", {asked.default_name: asked}, options)
 

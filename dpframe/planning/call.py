@@ -18,8 +18,8 @@ from dpframe.planning.accuracy import checked_size
 from dpframe.planning.graph import pairs_of
 from dpframe.planning.sensitivity import Sensitivity
 from dpframe.privacy import PrivacyLoss, PrivacyUnit, checked_bound
-from dpframe.queries.counts import MOST_CELLS, checked_memory, checked_most
 from dpframe.queries.indicators import checked_checks
+from dpframe.queries.limits import MOST_CELLS, checked_memory, checked_most
 from dpframe.queries.query import Query
 
 Calibration = Callable[[Sensitivity, PrivacyLoss], Mechanism]

@@ -13,8 +13,8 @@ from dpframe.denoise.graphs import edges_of
 from dpframe.errors import InvalidArgument, InvalidType, named, shown
 from dpframe.frames.columns import height_of, names_of, rows_of
 from dpframe.frames.kinds import is_frame
-from dpframe.queries.counts import length, refuse_many
 from dpframe.queries.keys import Keys, plain_key
+from dpframe.queries.limits import length, refuse_many
 from dpframe.queries.query import Query
 from dpframe.queries.sameness import same_key
 

@@ -20,8 +20,8 @@ from dpframe.errors import InvalidArgument, InvalidType, shown
 from dpframe.errors.words import harmless
 from dpframe.exact import is_number
 from dpframe.queries.bins import BinAxis, EdgeKind, check_zones, temporal_edge
-from dpframe.queries.clipping import check_column, checked_place, refuse_misplaced
 from dpframe.queries.keys import WHERE_EXAMPLE, KeyAxis, value_axis
+from dpframe.queries.limits import check_column, checked_place, refuse_misplaced
 
 MOST_SHOWN = 6  # values of a condition, in words
 BEYOND = 10**30  # nanoseconds: farther than any column reaches

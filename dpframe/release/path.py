@@ -52,9 +52,8 @@ from dpframe.planning.plan_table import PlanTable
 from dpframe.planning.price import CHOICE, Priced, priced
 from dpframe.planning.sensitivity import one_group, uses_rows
 from dpframe.privacy import Price, PrivacyUnit, checked_unit
-from dpframe.queries.clipping import grid_steps
-from dpframe.queries.counts import refuse_many
 from dpframe.queries.indicators import AUTO
+from dpframe.queries.limits import grid_steps, refuse_many
 from dpframe.queries.query import ERROR, NOISY, Query, chooses, suggestion_of
 from dpframe.queries.row_functions import RowFunction
 from dpframe.queries.samples import check_samples

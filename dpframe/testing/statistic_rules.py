@@ -22,8 +22,8 @@ from dpframe.mechanisms.gaussian import Gaussian
 from dpframe.mechanisms.laplace import Laplace
 from dpframe.planning import sensitivity
 from dpframe.privacy import PrivacyUnit
-from dpframe.queries.clipping import grid_steps, step_length
 from dpframe.queries.keys import Keys, key_axes
+from dpframe.queries.limits import grid_steps, step_length
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import CONFIDENCE, Measured, RowFunction, Statistic, Total
 from dpframe.queries.statistics.capabilities import choosing

@@ -15,8 +15,8 @@ from seen import seen
 import dpframe as dpf
 from dpframe import InvalidArgument, InvalidType, MissingArgument, PrivacyUnit
 from dpframe.queries import comoments
-from dpframe.queries.clipping import grid_steps
 from dpframe.queries.comoments import Pair
+from dpframe.queries.limits import grid_steps
 from dpframe.queries.products import centred_products, pair_cells
 from dpframe.queries.total import Measured
 

@@ -396,9 +396,9 @@ def test_114_max_cells_allows_and_refuses_by_name(engine):
 
 
 def test_114_more_are_made_once_they_are_meant(monkeypatch):
-    from dpframe.queries import counts
+    from dpframe.queries import limits
 
-    monkeypatch.setattr(counts, "MOST_CELLS", 10)
+    monkeypatch.setattr(limits, "MOST_CELLS", 10)
     asker = pl.DataFrame({"k": [1, 2]}).dp.group_by("k", keys=range(20))
     assert len(asker.count(epsilon=1, ledger=dpf.Ledger(epsilon=1), max_cells=20)) == 20
     refused(lambda ledger: asker.count(epsilon=1, ledger=ledger, max_cells=19), dpf.InvalidArgument)

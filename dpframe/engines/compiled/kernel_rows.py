@@ -30,7 +30,7 @@ from dpframe.engines.sums.addends import Integers, Line, Terms
 from dpframe.engines.sums.cells import Cells
 from dpframe.engines.sums.places import Places, Placing
 from dpframe.privacy import PrivacyUnit
-from dpframe.queries.clipping import grid_steps, step_length
+from dpframe.queries.limits import grid_steps, step_length
 from dpframe.queries.row_functions import OnGrid, RowFunction, plain_share
 from dpframe.queries.total import Total
 

@@ -28,7 +28,7 @@ from dpframe.engines.compiled.kernels import in_threads, threads
 from dpframe.engines.sums.addends import ROWS, Integers, Terms, Watched
 from dpframe.engines.sums.cells import Cells, placed
 from dpframe.engines.sums.places import BLOCK, may_be_placed, places_of
-from dpframe.queries.clipping import step_length
+from dpframe.queries.limits import step_length
 from dpframe.queries.row_functions import Bounds, Floats, on_grid
 from dpframe.queries.total import RowsTotal, Total
 

@@ -16,8 +16,8 @@ import numpy as np
 
 from dpframe.errors import InvalidArgument, shown
 from dpframe.exact import is_number
-from dpframe.queries.clipping import check_column, checked_bounds
 from dpframe.queries.keys import KeyAxis, Keys
+from dpframe.queries.limits import check_column, checked_bounds
 from dpframe.queries.moments import two_sided_mean
 from dpframe.queries.products import two_sided
 from dpframe.queries.row_functions import Bounds, Floats

@@ -11,9 +11,9 @@ import numpy as np
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, is_one_of, shown
 from dpframe.errors.tracebacks import trimmed
 from dpframe.queries import comoments
-from dpframe.queries.clipping import checked_bounds, checked_columns, grid_steps, step_length
 from dpframe.queries.comoments import Pair
 from dpframe.queries.keys import KeyAxis
+from dpframe.queries.limits import checked_bounds, checked_columns, grid_steps, step_length
 from dpframe.queries.products import centred_products, pair_cells, pairs
 from dpframe.queries.row_functions import Floats
 from dpframe.queries.statistics.statistic import CONFIDENCE, Statistic, check_size

@@ -10,8 +10,8 @@ import numpy as np
 
 from dpframe.errors import InvalidArgument, is_one_of, shown
 from dpframe.errors.tracebacks import trimmed
-from dpframe.queries.clipping import grid_steps, step_length
 from dpframe.queries.fieller import fieller
+from dpframe.queries.limits import grid_steps, step_length
 from dpframe.queries.moments import Reading, two_sided_mean
 from dpframe.queries.products import bernstein, two_sided
 from dpframe.queries.quotients import quotient_half_widths

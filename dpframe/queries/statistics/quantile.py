@@ -14,7 +14,7 @@ from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown
 from dpframe.errors.tracebacks import trimmed
 from dpframe.exact import between, is_number
 from dpframe.privacy import PrivacyUnit
-from dpframe.queries.clipping import check_column, checked_bounds, checked_place
+from dpframe.queries.limits import check_column, checked_bounds, checked_place
 from dpframe.queries.prefix_sums import PrefixSums
 from dpframe.queries.quantiles import half_widths, places
 from dpframe.queries.row_functions import Floats

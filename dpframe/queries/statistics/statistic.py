@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 import numpy as np
 
 from dpframe.errors import MissingArgument
-from dpframe.queries.clipping import check_column, checked_bounds
+from dpframe.queries.limits import check_column, checked_bounds
 from dpframe.queries.row_functions import Floats
 from dpframe.queries.total import Measured, Noise, Total
 from dpframe.queries.where import Conditional, plain_name
