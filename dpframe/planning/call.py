@@ -14,7 +14,7 @@ from dpframe.denoise.by_name import DENOISERS, can_be_called
 from dpframe.errors import InvalidArgument, InvalidType, checked_name, is_one_of, shown
 from dpframe.frames.kinds import Library, library_of
 from dpframe.mechanisms.contract import Mechanism
-from dpframe.planning.accuracy import checked_size
+from dpframe.planning.auto import checked_size
 from dpframe.planning.graph import pairs_of
 from dpframe.planning.sensitivity import Sensitivity
 from dpframe.privacy import PrivacyLoss, PrivacyUnit, checked_bound

@@ -13,8 +13,7 @@ from dpframe.display.statements import dearer_words
 from dpframe.exact import Amount
 from dpframe.mechanisms.contract import Mechanism
 from dpframe.mechanisms.thresholded import Thresholded
-from dpframe.planning.accuracy import Accuracy
-from dpframe.planning.auto import Choice
+from dpframe.planning.auto import Accuracy, Choice
 from dpframe.planning.call import Call, Question
 from dpframe.planning.check_pricing import PlannedChecks, line_of_checks, line_of_none
 from dpframe.planning.sensitivity import Sensitivity, groups_in, one_group, uses_rows, uses_units

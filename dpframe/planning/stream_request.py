@@ -9,7 +9,7 @@ from typing import Any
 from dpframe.accounting import Accounting
 from dpframe.errors import InvalidArgument, is_one_of, shown
 from dpframe.exact import Amount, exact_delta
-from dpframe.planning.accuracy import Accuracy, smallest_epsilon
+from dpframe.planning.auto import Accuracy, smallest_epsilon
 from dpframe.planning.stream_plan import StreamPlan, planned
 from dpframe.privacy import Price, PrivacyUnit, checked_bound
 from dpframe.queries.query import Query

@@ -41,7 +41,7 @@ from dpframe.ledger.entries import Answer
 from dpframe.ledger.ledger import ROWS, Ledger
 from dpframe.ledger.statement import no_ledger
 from dpframe.noise import nonce
-from dpframe.planning.accuracy import Accuracy, smallest_epsilon
+from dpframe.planning.auto import Accuracy, smallest_epsilon
 from dpframe.planning.bounds_suggestion import planned_noise
 from dpframe.planning.call import Call, Noising, Pricing, Question
 from dpframe.planning.check_pricing import AskedChecks, asked_checks
