@@ -145,7 +145,7 @@ def _great(table: Table) -> Any:
     except ImportError:
         raise ImportError(NEEDS_TABLES) from None
     from dpframe.frames import build
-    from dpframe.frames.forked import check_threads
+    from dpframe.frames.kinds import check_threads
 
     check_threads()
     names = [f"column{number}" for number in range(len(table.columns))]  # a name may be a pattern to great-tables

@@ -35,7 +35,7 @@ from dpframe.errors import InvalidArgument, MissingArgument, ReleaseFailed, Wron
 from dpframe.errors.tracebacks import OF_VALUES, said, tried
 from dpframe.exact import exact_delta
 from dpframe.frames import build, foreign
-from dpframe.frames.forked import check_threads
+from dpframe.frames.kinds import check_threads
 from dpframe.ledger import ambient
 from dpframe.ledger.entries import Answer
 from dpframe.ledger.ledger import ROWS, Ledger
