@@ -30,8 +30,7 @@ from dpframe.errors import (
     WrongDtype,
 )
 from dpframe.frames.build import public, read_parquet
-from dpframe.ledger.ambient import default_ledger, set_default_ledger
-from dpframe.ledger.ledger import Ledger
+from dpframe.ledger.ledger import Ledger, default_ledger, set_default_ledger
 from dpframe.mechanisms.baselines import (
     classical_gaussian,
     classical_gaussian_sigma,

@@ -38,7 +38,7 @@ from dpframe.accessor.tables_of_columns import TablesOfColumns
 from dpframe.errors import InvalidArgument, InvalidType, NoProvenance
 from dpframe.errors.tracebacks import trimmed
 from dpframe.frames.kinds import Library
-from dpframe.ledger.ambient import ledger_for
+from dpframe.ledger.ledger import ledger_for
 from dpframe.planning.call import Call, checked_flag
 from dpframe.planning.plan import Plan
 from dpframe.queries import limits, statistics

@@ -1,4 +1,11 @@
-"""The library of a frame, told without importing any that is not there; and whose threads a forked child lacks."""
+"""The library of a frame, told without importing any that is not there; and threads that a forked child does not have.
+
+A query of Polars or DuckDB would wait for such threads for ever. A fork copies the memory of a process, and of its
+threads the one that forks. Where a pool of threads had started, the child believes that it is there, and none of its
+threads is. Only a query tells, so one of made-up rows is asked, in a thread of its own, for a bounded time, once in a
+process; and only where the process is a fork. It may have been forked before it imported dpframe, so nothing is noted
+before a fork.
+"""
 
 from __future__ import annotations
 

@@ -36,9 +36,8 @@ from dpframe.errors.tracebacks import OF_VALUES, said, tried
 from dpframe.exact import exact_delta
 from dpframe.frames import build, foreign
 from dpframe.frames.kinds import check_threads
-from dpframe.ledger import ambient
 from dpframe.ledger.entries import Answer
-from dpframe.ledger.ledger import ROWS, Ledger
+from dpframe.ledger.ledger import ROWS, Ledger, ledger_for, warn_unlimited, warn_weak
 from dpframe.ledger.statement import no_ledger
 from dpframe.noise import nonce
 from dpframe.planning.auto import Accuracy, smallest_epsilon
@@ -226,14 +225,14 @@ def release(call: Call) -> Any:
     pricing, words = call.question.pricing, call.words
     if pricing.within is None:
         Price.of(pricing.epsilon, pricing.delta, pricing.share)  # report a missing price before a missing ledger
-    ledger = ambient.ledger_for(call.ledger)
+    ledger = ledger_for(call.ledger)
     if ledger is None:
         raise no_ledger()
     ready = prepared(call, ledger)
     plan = ready.plan
     entry = results.entry_of(ready, words, ledger)
-    ambient.warn_unlimited(ledger, plan.unit, depth=6)
-    ambient.warn_weak(ledger, plan.unit, plan.cost)
+    warn_unlimited(ledger, plan.unit, depth=6)
+    warn_weak(ledger, plan.unit, plan.cost)
     receipt = ledger.take(entry)
     if isinstance(receipt, Answer):
         log.info("replayed %s of snapshot %s", plan.query, words.snapshot)
@@ -251,7 +250,7 @@ def release(call: Call) -> Any:
 
 def preview(call: Call) -> Plan | PlanTable:
     """Plan a call. Reads no row, spends nothing."""
-    ledger = ambient.ledger_for(call.ledger)
+    ledger = ledger_for(call.ledger)
     several = _several(call.question.pricing)
     if several is None:
         return _previewed(call, ledger)

@@ -22,9 +22,9 @@ from dpframe.errors import InvalidArgument, LedgerError, ReleaseFailed, WrongDty
 from dpframe.errors.tracebacks import OF_VALUES, tried
 from dpframe.frames import build
 from dpframe.frames.build import public
-from dpframe.ledger import ambient, streams
+from dpframe.ledger import streams
 from dpframe.ledger.entries import Entry, StreamState
-from dpframe.ledger.ledger import ROWS, Ledger
+from dpframe.ledger.ledger import ROWS, Ledger, ledger_for, warn_unlimited, warn_weak
 from dpframe.ledger.statement import no_ledger
 from dpframe.ledger.unbroken import to_the_end, unbroken, until_it_goes_through
 from dpframe.noise import nonce
@@ -47,7 +47,7 @@ log = logging.getLogger("dpframe")
 
 def previewed(request: StreamRequest, frame: Any = None) -> StreamPlan:
     """Plan a stream. Reads no row, spends nothing; with a frame its schema is checked."""
-    plan = _planned(request, ambient.ledger_for(request.ledger))
+    plan = _planned(request, ledger_for(request.ledger))
     if frame is not None:
         _check_frame(plan, frame)
     return plan
@@ -64,8 +64,8 @@ def released(request: StreamRequest, frame: Any, period: Any, library: str) -> A
     state = streams.known(ledger, entry)
     if state is None or number not in state.kept:
         _check_turn(plan, state, number, waits=True)
-        ambient.warn_unlimited(ledger, plan.unit, depth=4)
-        ambient.warn_weak(ledger, plan.unit, plan.cost)
+        warn_unlimited(ledger, plan.unit, depth=4)
+        warn_weak(ledger, plan.unit, plan.cost)
         streams.begun(ledger, entry)
         with after_the_charge():
             exact = _looked(plan, frame, number)
@@ -101,7 +101,7 @@ def frame_so_far(request: StreamRequest, like: str) -> Any:
 
 
 def _ledger_of(request: StreamRequest) -> Ledger:
-    ledger = ambient.ledger_for(request.ledger)
+    ledger = ledger_for(request.ledger)
     if ledger is None:
         raise no_ledger()
     return ledger

@@ -12,10 +12,9 @@ from dpframe.accounting import Basic
 from dpframe.engines.schema import check
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, checked_name, shown
 from dpframe.errors.tracebacks import trimmed
-from dpframe.ledger import ambient
 from dpframe.ledger.canonical import now
 from dpframe.ledger.entries import Answer, Entry
-from dpframe.ledger.ledger import Foresight, Ledger
+from dpframe.ledger.ledger import Foresight, Ledger, ledger_for, warn_unlimited, warn_weak
 from dpframe.ledger.statement import no_ledger
 from dpframe.noise import nonce
 from dpframe.planning.call import Call
@@ -69,7 +68,7 @@ def plan_together(
     {'n': {'count': 12.0}, 'age': {'count': 12.0}}
     """
     price = _price(epsilon, delta, share)
-    return _planned(plans, price, weights, ambient.ledger_for(ledger))
+    return _planned(plans, price, weights, ledger_for(ledger))
 
 
 @trimmed
@@ -138,7 +137,7 @@ def release_together(
         raise InvalidType(f"label must be a string, not {shown(label)}. Write for instance label='week 47'.")
     if label is not None:
         checked_name("label", label)
-    payed = ambient.ledger_for(ledger)
+    payed = ledger_for(ledger)
     if payed is None:
         raise no_ledger()
     joint = _planned(plans, price, weights, payed)
@@ -146,8 +145,8 @@ def release_together(
     for name, plan in joint.plans.items():
         check(calls[name].frame, plan.query, plan.unit)  # once more: a frame of pandas may have got other columns since
     ready = {name: tried_on_no_rows(calls[name].frame, plan) for name, plan in joint.plans.items()}
-    ambient.warn_unlimited(payed, joint.unit, depth=3)
-    ambient.warn_weak(payed, joint.unit, joint.cost)
+    warn_unlimited(payed, joint.unit, depth=3)
+    warn_weak(payed, joint.unit, joint.cost)
     labels = {name: call.words.label or label for name, call in calls.items()}
     promises = tuple(promise_of(each, labels[name]) for name, each in ready.items())
     receipt = payed.take(Entry(now(), label, joint.question, joint.unit, joint.amount, joint.cost, promises=promises))
