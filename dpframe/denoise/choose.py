@@ -16,6 +16,10 @@ from dpframe.denoise.context import MANY, Context, contexts
 from dpframe.denoise.estimators import (
     MARGIN,
     Centre,
+    Floats,
+    Integers,
+    Law,
+    NoiseLaw,
     best_threshold,
     centred,
     fitted,
@@ -25,7 +29,6 @@ from dpframe.denoise.estimators import (
 )
 from dpframe.denoise.estimators import nonnegative as projected
 from dpframe.denoise.graphs import NO_EDGES, edges_of
-from dpframe.denoise.noise_law import Floats, Integers, Law, NoiseLaw
 from dpframe.denoise.published.spanning_trees import tree_order, tree_shrunk
 from dpframe.denoise.published.trend_filter import Penalty, filtered, is_fine
 from dpframe.denoise.wavelets import Order, blocks_among, ordered_axes, shrunk

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpframe.denoise.bayes import mixed_places
-from dpframe.denoise.estimators import Denoiser, best_thresholds, moved_to_zero, shrinkage
-from dpframe.denoise.noise_law import Floats, NoiseLaw
+from dpframe.denoise.estimators import Denoiser, Floats, NoiseLaw, best_thresholds, moved_to_zero, shrinkage
 from dpframe.errors import InvalidArgument
 
 FEWEST = 8  # coefficients of a level from which its threshold can be learned; smaller levels stay as they are

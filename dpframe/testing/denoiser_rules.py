@@ -10,7 +10,7 @@ from numpy.random import get_state
 from numpy.typing import NDArray
 
 from dpframe.denoise.by_name import DENOISERS, can_be_called, facts_of
-from dpframe.denoise.noise_law import NoiseLaw
+from dpframe.denoise.estimators import NoiseLaw
 from dpframe.errors import named
 from dpframe.mechanisms.gaussian import Gaussian
 from dpframe.mechanisms.laplace import Laplace

@@ -10,8 +10,8 @@ from typing import Any, Self
 
 import numpy as np
 
+from dpframe.denoise.estimators import Floats, Integers, NoiseLaw, laplace_rate
 from dpframe.denoise.graphs import Sparse, averaged, differences, edges_of, lattice, pieces
-from dpframe.denoise.noise_law import Floats, Integers, NoiseLaw, laplace_rate
 from dpframe.denoise.wavelets import Order, ordered_axes
 from dpframe.errors import InvalidArgument
 

@@ -10,8 +10,7 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from dpframe.denoise.estimators import isotonic
-from dpframe.denoise.noise_law import NoiseLaw
+from dpframe.denoise.estimators import NoiseLaw, isotonic
 from dpframe.errors import InvalidArgument, MissingArgument
 from dpframe.queries.fieller import sum_interval
 from dpframe.queries.grids import Grid
