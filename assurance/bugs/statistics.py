@@ -64,7 +64,7 @@ STATISTICS = (
     bug(
         "statistics",
         "rows counted in which one of two conditions holds",
-        "conditions._loaded",
+        "cells._loaded",
         "np.logical_and.reduce(",
         "np.logical_or.reduce(",
         f"{FILTERED}::test_a_condition_leaves_the_rows_in_which_it_holds",
@@ -72,7 +72,7 @@ STATISTICS = (
     bug(
         "statistics",
         "the upper end of a condition forgotten",
-        "conditions._holds",
+        "cells._holds",
         "places == axis.inside if",
         "places >= axis.inside if",
         f"{FILTERED}::test_a_condition_leaves_the_rows_in_which_it_holds",
@@ -80,7 +80,7 @@ STATISTICS = (
     bug(
         "statistics",
         "values counted as present where a condition does not hold",
-        "conditions._column",
+        "cells._column",
         "return table[name] & inside",
         "return table[name]",
         f"{FILTERED}::test_a_condition_leaves_the_rows_in_which_it_holds",
@@ -138,7 +138,7 @@ STATISTICS = (
     bug(
         "statistics",
         "missing values counted among the others of a weighted share",
-        "conditions._column",
+        "cells._column",
         "inside, values = inside & values, pl.Series(",
         "inside, values = inside, pl.Series(",
         f"{WEIGHTED}::test_every_row_adds_its_own_clipped_weight_and_value",
@@ -178,7 +178,7 @@ STATISTICS = (
     bug(
         "statistics",
         "a sum of a group clipped to the bounds of all groups",
-        "conditions._on_scale",
+        "cells._on_scale",
         "np.clip(numbers, lower, upper) / np.maximum",
         "numbers / np.maximum",
         f"{GROUPED}::test_each_group_has_its_own_bounds",

@@ -6,7 +6,7 @@ row, are neighbors again, with the rows of each unit where they were, and every 
 holds for all tables, those with more missing values among them (``docs/assurance/privacy.md``).
 
 A statistic with a condition reads a `Conditional` column in place of a column, and knows of nothing else. The engines
-give such a column its values in one place, `dpframe.engines.sums.conditions`.
+give such a column its values in one place, `dpframe.engines.sums.cells`.
 """
 
 from __future__ import annotations
