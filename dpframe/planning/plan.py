@@ -21,7 +21,7 @@ from dpframe.privacy import Price, PrivacyLoss, PrivacyUnit
 from dpframe.queries.discovery import found_axis
 from dpframe.queries.query import Query, by_choice, choices_of, chooses
 from dpframe.queries.statistics import CONFIDENCE, Statistic
-from dpframe.queries.statistics.capabilities import Choosing, InWords, Noting, PlanRow, Tables
+from dpframe.queries.statistics.statistic import Choosing, InWords, Noting, PlanRow, Tables
 from dpframe.queries.total import Total, over
 
 MOST_LINES = 20  # of the table of a plan in words

@@ -12,7 +12,7 @@ from dpframe.mechanisms.contract import Mechanism
 from dpframe.planning.check_pricing import line_of_checks, line_of_none
 from dpframe.planning.plan import Plan
 from dpframe.privacy import PrivacyLoss
-from dpframe.queries.statistics.capabilities import choosing
+from dpframe.queries.statistics.statistic import choosing
 
 
 @dataclass(frozen=True, repr=False, eq=False)

@@ -14,7 +14,7 @@ from dpframe.planning.stream_plan import StreamPlan, planned
 from dpframe.privacy import Price, PrivacyUnit, checked_bound
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import Statistic
-from dpframe.queries.statistics.capabilities import Labelled, choosing
+from dpframe.queries.statistics.statistic import Labelled, choosing
 from dpframe.queries.total import OfRows
 
 COLUMNS = ("total", "period")  # that have an error

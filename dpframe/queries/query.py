@@ -21,7 +21,7 @@ from dpframe.queries.discovery import found_axis
 from dpframe.queries.keys import Keys
 from dpframe.queries.sameness import same_key
 from dpframe.queries.statistics import Measured, Statistic, SuggestedBounds, Total
-from dpframe.queries.statistics.capabilities import (
+from dpframe.queries.statistics.statistic import (
     ONE_CELL,
     Adapting,
     Choosing,

@@ -57,7 +57,7 @@ from dpframe.queries.query import ERROR, NOISY, Query, chooses, suggestion_of
 from dpframe.queries.row_functions import RowFunction
 from dpframe.queries.samples import check_samples
 from dpframe.queries.statistics import CONFIDENCE
-from dpframe.queries.statistics.capabilities import MoreColumns, Protecting, Targeted, choosing
+from dpframe.queries.statistics.statistic import MoreColumns, Protecting, Targeted, choosing
 from dpframe.queries.vectors import row_functions
 from dpframe.release import discovering, provenance, results
 from dpframe.release.denoising import check_denoising, denoised, is_own, ordered_axes

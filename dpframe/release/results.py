@@ -40,7 +40,7 @@ from dpframe.planning.key_pricing import weights_of_units
 from dpframe.planning.plan import Plan
 from dpframe.queries.discovery import found_axis
 from dpframe.queries.query import ERROR, NOISY, chooses, gathers, suggestion_of
-from dpframe.queries.statistics.capabilities import MoreColumns, answering_and_squares, choosing
+from dpframe.queries.statistics.statistic import MoreColumns, answering_and_squares, choosing
 from dpframe.queries.total import Measured, Total, VectorTotal, over
 from dpframe.release import provenance
 from dpframe.release.denoising import denoised, silent

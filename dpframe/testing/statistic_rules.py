@@ -26,8 +26,7 @@ from dpframe.queries.keys import Keys, key_axes
 from dpframe.queries.limits import grid_steps, step_length
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import CONFIDENCE, Measured, RowFunction, Statistic, Total
-from dpframe.queries.statistics.capabilities import choosing
-from dpframe.queries.statistics.statistic import default_name
+from dpframe.queries.statistics.statistic import choosing, default_name
 from dpframe.queries.vectors import Matches, row_functions, vector_of
 from dpframe.testing.broken import require
 

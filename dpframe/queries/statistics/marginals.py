@@ -18,8 +18,7 @@ from dpframe.queries.keys import key_axes
 from dpframe.queries.limits import checked_columns
 from dpframe.queries.marginal_tables import MOST_ATTRIBUTES, MarginalTables, check_degree, check_tables
 from dpframe.queries.row_functions import Floats
-from dpframe.queries.statistics.capabilities import PlanRow
-from dpframe.queries.statistics.statistic import CONFIDENCE, Statistic
+from dpframe.queries.statistics.statistic import CONFIDENCE, PlanRow, Statistic
 from dpframe.queries.total import Measured, Noise, Total, VectorTotal
 from dpframe.queries.vectors import TableContrasts
 

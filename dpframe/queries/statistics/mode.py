@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from dpframe.queries.statistics.capabilities import Choosing
-from dpframe.queries.statistics.statistic import Statistic
+from dpframe.queries.statistics.statistic import Choosing, Statistic
 from dpframe.queries.total import RowsTotal, Total
 
 

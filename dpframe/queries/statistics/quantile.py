@@ -18,8 +18,7 @@ from dpframe.queries.limits import check_column, checked_bounds, checked_place
 from dpframe.queries.prefix_sums import PrefixSums
 from dpframe.queries.quantiles import half_widths, places
 from dpframe.queries.row_functions import Floats
-from dpframe.queries.statistics.capabilities import Deciding
-from dpframe.queries.statistics.statistic import CONFIDENCE, Statistic
+from dpframe.queries.statistics.statistic import CONFIDENCE, Deciding, Statistic
 from dpframe.queries.total import Measured, Noise, Total, VectorTotal
 from dpframe.queries.trees import Tree
 from dpframe.queries.vectors import InnerCounts

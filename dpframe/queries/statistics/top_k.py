@@ -10,8 +10,7 @@ import numpy as np
 
 from dpframe.errors import InvalidArgument
 from dpframe.queries.row_functions import Floats
-from dpframe.queries.statistics.capabilities import Choosing
-from dpframe.queries.statistics.statistic import CONFIDENCE, Statistic
+from dpframe.queries.statistics.statistic import CONFIDENCE, Choosing, Statistic
 from dpframe.queries.total import Measured, Noise, RowsTotal, Total
 
 PEELING, NOISY_COUNTS = "peeling", "noisy counts"
