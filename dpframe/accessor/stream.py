@@ -17,10 +17,10 @@ from dpframe.errors import (
     InvalidType,
     MissingArgument,
     checked_name,
+    harmless,
     shown,
 )
 from dpframe.errors.tracebacks import trimmed
-from dpframe.errors.words import harmless
 from dpframe.frames.kinds import checked_frame, library_of
 from dpframe.ledger.ledger import Ledger
 from dpframe.planning.stream_plan import StreamPlan

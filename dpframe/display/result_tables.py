@@ -18,7 +18,7 @@ from dpframe.display.pages import number
 from dpframe.display.possible import HIGH, LOW, Shown
 from dpframe.display.rounding import Digits, Rounded, rounded, step_words
 from dpframe.display.statements import ends_words, margin_words
-from dpframe.errors.words import harmless
+from dpframe.errors import harmless
 from dpframe.frames import build, changes, foreign
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.query import ERROR, NOISY

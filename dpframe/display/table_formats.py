@@ -14,8 +14,7 @@ from typing import Any
 
 from dpframe.display import theme
 from dpframe.display.result_tables import Column, Table
-from dpframe.errors import InvalidArgument, is_one_of, shown
-from dpframe.errors.words import harmless, no_formula, no_formulas
+from dpframe.errors import InvalidArgument, harmless, is_one_of, no_formula, no_formulas, shown
 
 FORMATS = ("great_tables", "markdown", "html", "latex", "csv", "excel")
 NEEDS_TABLES = "tables need great-tables: pip install 'dpframe[tables]'"

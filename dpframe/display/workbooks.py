@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dpframe.display.result_tables import Column, Table
-from dpframe.errors import InvalidArgument
-from dpframe.errors.words import harmless
+from dpframe.errors import InvalidArgument, harmless
 
 NEEDS_EXCEL = "workbooks need XlsxWriter: pip install 'dpframe[tables]'"
 MOST_ROWS = 1_000_000  # of a sheet, with room for the words around them

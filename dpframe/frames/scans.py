@@ -20,8 +20,7 @@ from typing import Any
 
 import polars as pl
 
-from dpframe.errors import InvalidArgument, shown
-from dpframe.errors.plain_files import NOT_PLAIN, stands_in_the_way
+from dpframe.errors import NOT_PLAIN, InvalidArgument, shown, stands_in_the_way
 from dpframe.frames.kinds import check_threads
 
 INTEGER = r"^-?[0-9]{1,18}\z"  # the very end: for Java "$" may stand before a line break, and it reads "6\n" as 6

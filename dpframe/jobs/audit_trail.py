@@ -8,8 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from dpframe._version import VERSION
-from dpframe.errors import DpframeError, LedgerError, OutputFailed
-from dpframe.errors.plain_files import stands_in_the_way
+from dpframe.errors import DpframeError, LedgerError, OutputFailed, stands_in_the_way
 from dpframe.jobs.job import Job
 from dpframe.jobs.output_formats import append_line
 from dpframe.ledger.address import Address

@@ -15,8 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.errors import InvalidArgument
-from dpframe.errors.words import harmless
+from dpframe.errors import InvalidArgument, harmless
 from dpframe.queries.discovery import found_axis
 from dpframe.queries.keys import Keys
 from dpframe.queries.sameness import same_key

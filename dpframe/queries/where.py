@@ -16,8 +16,7 @@ from dataclasses import dataclass, replace
 from datetime import date, time, timedelta
 from typing import Any, ClassVar
 
-from dpframe.errors import InvalidArgument, InvalidType, shown
-from dpframe.errors.words import harmless
+from dpframe.errors import InvalidArgument, InvalidType, harmless, shown
 from dpframe.exact import is_number
 from dpframe.queries.bins import BinAxis, EdgeKind, check_zones, temporal_edge
 from dpframe.queries.keys import WHERE_EXAMPLE, KeyAxis, value_axis

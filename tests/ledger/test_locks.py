@@ -25,7 +25,7 @@ import polars as pl
 import pytest
 
 import dpframe as dpf
-from dpframe.errors import plain_files
+from dpframe import errors
 from dpframe.ledger import database, database_errors, entries, heads, locks, rows, seen, sql, unbroken
 from dpframe.ledger.address import Address
 
@@ -523,7 +523,7 @@ class Faulty:
 
     def __init__(self, monkeypatch):
         self.left, self.name, self.made = -1, None, 0
-        for module in (heads, locks, plain_files):
+        for module in (heads, locks, errors):
             monkeypatch.setattr(module, "os", self._os())
         for module in (heads, locks):
             monkeypatch.setattr(module, "open", self._open, raising=False)

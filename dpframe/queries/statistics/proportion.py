@@ -8,9 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpframe.errors import InvalidArgument, shown
+from dpframe.errors import InvalidArgument, harmless, shown
 from dpframe.errors.tracebacks import trimmed
-from dpframe.errors.words import harmless
 from dpframe.queries.keys import KeyAxis, plain_key
 from dpframe.queries.limits import check_column
 from dpframe.queries.moments import two_sided_mean

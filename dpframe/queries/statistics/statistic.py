@@ -1,4 +1,8 @@
-"""A statistic, what an analyst may ask of a group: what each must say, and capabilities, which only a few have."""
+"""A statistic, what an analyst may ask of a group: what each one must say of itself, and what only a few do.
+
+A statistic has a capability as soon as it has its members; nobody else is asked. Choices alone are classes, for
+anyone who chooses answers several questions at once, most of them alike.
+"""
 
 from __future__ import annotations
 

@@ -14,8 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpframe.errors import InvalidArgument, MissingArgument, shown
-from dpframe.errors.words import harmless
+from dpframe.errors import InvalidArgument, MissingArgument, harmless, shown
 from dpframe.queries.keys import KeyAxis
 from dpframe.queries.limits import SMALLEST_BOUND, check_column, checked_bounds, grid_steps, step_length
 from dpframe.queries.moments import Reading, two_sided_mean
