@@ -18,7 +18,6 @@ from dpframe.accessor.calls import (
     summed,
     undenoised,
 )
-from dpframe.accessor.groupings import declared_axes, flat_columns
 from dpframe.accessor.local_questions import LocalQuestions
 from dpframe.accessor.options import (
     CallOptions,
@@ -37,15 +36,17 @@ from dpframe.accessor.released_frame import OF_RESULTS
 from dpframe.accessor.tables_of_columns import TablesOfColumns
 from dpframe.errors import InvalidArgument, InvalidType, NoProvenance
 from dpframe.errors.tracebacks import trimmed
-from dpframe.frames.kinds import Library
+from dpframe.frames.columns import height_of, key_rows, names_of
+from dpframe.frames.kinds import Library, is_frame
 from dpframe.ledger.ledger import ledger_for
 from dpframe.planning.call import Call, checked_flag
 from dpframe.planning.plan import Plan
 from dpframe.queries import limits, statistics
 from dpframe.queries.contributions import Grouping, UnitGrid, grid_of
-from dpframe.queries.discovery import Discovery
-from dpframe.queries.group_axes import Bins
-from dpframe.queries.keys import Keys, bin_axes
+from dpframe.queries.discovery import Discovery, found_axes
+from dpframe.queries.group_axes import Bins, group_axes, named, size_of
+from dpframe.queries.keys import Keys, bin_axes, check_once, key_columns
+from dpframe.queries.limits import check_column
 from dpframe.queries.query import Query, option_of
 from dpframe.queries.samples import of_population
 from dpframe.queries.statistics import Contributors, Count, Mode, Ranges, StagedRanges, Statistic, share
@@ -57,6 +58,34 @@ from dpframe.release.path import preview, release
 if TYPE_CHECKING:
     from dpframe.ledger.ledger import Ledger
     from dpframe.privacy import PrivacyUnit
+
+
+def flat_columns(by: tuple[Any, ...], *, binned: bool = False) -> tuple[Any, ...]:
+    """The columns to group by, given one by one or as one list; `binned` where bins may stand among them."""
+    flat: tuple[Any, ...] = tuple(by[0]) if len(by) == 1 and isinstance(by[0], (list, tuple)) else by
+    for column in flat:
+        if not (binned and isinstance(column, Bins)):
+            check_column(column)
+    check_once(named(flat))
+    return flat
+
+
+def declared_axes(by: tuple[Any, ...], keys: Any) -> tuple[Any, ...]:
+    """The axes of declared keys and bins, of which many are made later; or of keys that are to be found."""
+    within = keys.values() if isinstance(keys, dict) else [keys] if any(isinstance(item, Bins) for item in by) else []
+    if any(isinstance(values, Discovery) for values in within):
+        raise InvalidArgument(
+            "keys=dpf.discover(...) must stand alone, without bins or declared values of another column: it finds the "
+            "combinations of all columns. Write group_by(*columns, keys=dpf.discover(...))."
+        )
+    if isinstance(keys, Discovery):
+        return found_axes(key_columns(by), keys)
+    framed = is_frame(keys)
+    if framed:
+        names_of(keys, "keys")
+    size = size_of(by, height_of(keys) if framed else limits.of_keys(keys))
+    return limits.axes_or_later(size, lambda: group_axes(by, keys, key_rows(keys, named(by)) if framed else None))
+
 
 F = TypeVar("F")  # the frame of the results
 

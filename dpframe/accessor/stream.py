@@ -7,8 +7,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 from dpframe.accessor.entry import PublicFrame, accessor
-from dpframe.accessor.groupings import declared_axes, flat_columns
-from dpframe.accessor.private_frame import PrivateFrame
+from dpframe.accessor.private_frame import PrivateFrame, declared_axes, flat_columns
 from dpframe.display import stream_charts
 from dpframe.display.charts import Words
 from dpframe.errors import (
