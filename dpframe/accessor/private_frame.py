@@ -30,10 +30,9 @@ from dpframe.accessor.options import (
     SuggestOptions,
     Within,
 )
-from dpframe.accessor.pairs_of_columns import PairsOfColumns
 from dpframe.accessor.quantities import Quantities, axes_of
 from dpframe.accessor.released_frame import OF_RESULTS
-from dpframe.accessor.tables_of_columns import TablesOfColumns
+from dpframe.accessor.several_columns import PairsOfColumns, TablesOfColumns
 from dpframe.errors import InvalidArgument, InvalidType, NoProvenance
 from dpframe.errors.tracebacks import trimmed
 from dpframe.frames.columns import height_of, key_rows, names_of
