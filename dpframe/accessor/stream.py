@@ -22,8 +22,7 @@ from dpframe.errors import (
 from dpframe.errors.tracebacks import trimmed
 from dpframe.frames.kinds import checked_frame, library_of
 from dpframe.ledger.ledger import Ledger
-from dpframe.planning.stream_plan import StreamPlan
-from dpframe.planning.stream_request import StreamRequest, check_statistic
+from dpframe.planning.stream_plan import StreamPlan, StreamRequest, check_statistic
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries import limits
 from dpframe.queries.bins import date_axis

@@ -28,8 +28,7 @@ from dpframe.ledger.ledger import ROWS, Ledger, ledger_for, warn_unlimited, warn
 from dpframe.ledger.statement import no_ledger
 from dpframe.ledger.unbroken import to_the_end, unbroken, until_it_goes_through
 from dpframe.noise import nonce
-from dpframe.planning.stream_plan import StreamPlan
-from dpframe.planning.stream_request import StreamRequest
+from dpframe.planning.stream_plan import StreamPlan, StreamRequest
 from dpframe.privacy import checked_unit
 from dpframe.queries.date_grid import time_of
 from dpframe.queries.keys import Keys, plain_key
