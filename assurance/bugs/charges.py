@@ -60,7 +60,7 @@ CHARGES = (
     bug(
         "charges",
         "a stream that is charged half",
-        "stream_record.entry_of",
+        "stream_path.entry_of",
         "        plan.amount,\n",
         f"        {HALF.format('plan.amount')},\n",
         ONE,

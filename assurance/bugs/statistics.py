@@ -56,7 +56,7 @@ STATISTICS = (
     bug(
         "statistics",
         "a stream gone on with other keys and everything else",
-        "stream_record._axis",
+        "stream_path._axis",
         '{"declared": _axis(axis.declared)}',
         "{}",
         f"{REST}::test_with_bins_marginals_contributions_and_streams",
@@ -154,7 +154,7 @@ STATISTICS = (
     bug(
         "statistics",
         "a stream of weighted sums gone on without weights",
-        "stream_record._statistic",
+        "stream_path._statistic",
         ' or "weight" in facts:',
         ":",
         f"{WEIGHTED}::test_on_streams_and_subtotals",

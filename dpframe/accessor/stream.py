@@ -34,7 +34,7 @@ from dpframe.queries.query import Query
 from dpframe.queries.statistics import Statistic
 from dpframe.queries.stream_design import MOST_PERIODS
 from dpframe.release import stream_path
-from dpframe.release.stream_record import COLUMNS
+from dpframe.release.stream_path import COLUMNS
 
 PERIODS_EXAMPLE = 'Write periods=dpf.dates("2026-01-05", "2026-12-28", every="1w"), or a list of labels in their order.'
 STATISTIC_EXAMPLE = "Write for instance statistic=dpf.count()."

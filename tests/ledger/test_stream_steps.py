@@ -21,7 +21,7 @@ import dpframe as dpf
 from dpframe.ledger import heads, locks, rows, seen, sql, streams, unbroken
 from dpframe.mechanisms.laplace import Laplace
 from dpframe.release import results, stream_path
-from dpframe.release.stream_record import entry_of
+from dpframe.release.stream_path import entry_of
 from tests import killed_streams
 from tests.killed_streams import STEPS, stays, stream_of, told
 
