@@ -7,19 +7,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Never, TypeVar, Unpack
 
 from dpframe.accessor import listed_verbs
-from dpframe.accessor.calls import (
-    VERBS_ELSEWHERE,
-    asks,
-    is_fixed,
-    nearest_of,
-    no_item,
-    no_verb,
-    sorted_out,
-    summed,
-    undenoised,
-)
 from dpframe.accessor.local_questions import LocalQuestions
 from dpframe.accessor.options import (
+    VERBS_ELSEWHERE,
     CallOptions,
     ContributionsOptions,
     Denoise,
@@ -29,6 +19,14 @@ from dpframe.accessor.options import (
     SampledOptions,
     SuggestOptions,
     Within,
+    asks,
+    is_fixed,
+    nearest_of,
+    no_item,
+    no_verb,
+    sorted_out,
+    summed,
+    undenoised,
 )
 from dpframe.accessor.quantities import Quantities, axes_of
 from dpframe.accessor.released_frame import OF_RESULTS

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Generic, Self, TypeVar, Unpack
 
-from dpframe.accessor.calls import asks
-from dpframe.accessor.options import CallOptions, EcdfOptions, SampledOptions, TopKOptions
+from dpframe.accessor.options import CallOptions, EcdfOptions, SampledOptions, TopKOptions, asks
 from dpframe.errors import InvalidArgument, MissingArgument
 from dpframe.exact import checked_whole
 from dpframe.planning.call import checked_flag

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Generic, Literal, TypeVar, Unpack
 
-from dpframe.accessor.calls import asks
-from dpframe.accessor.options import MarginalsOptions, PairOptions
+from dpframe.accessor.options import MarginalsOptions, PairOptions, asks
 from dpframe.errors import InvalidArgument
 from dpframe.queries import limits, statistics
 from dpframe.queries.contributions import Grouping
