@@ -50,8 +50,7 @@ from dpframe.mechanisms.truncated import (
     truncated_generalized_gaussian_scale,
 )
 from dpframe.planning.joint import JointPlan
-from dpframe.planning.plan import Plan
-from dpframe.planning.plan_table import PlanTable
+from dpframe.planning.plan import Plan, PlanTable
 from dpframe.planning.sensitivity import Sensitivity
 from dpframe.planning.stream_plan import StreamPlan
 from dpframe.privacy import PrivacyLoss, PrivacyUnit

@@ -46,8 +46,7 @@ from dpframe.planning.call import Call, Noising, Pricing, Question
 from dpframe.planning.check_pricing import AskedChecks, asked_checks
 from dpframe.planning.graph import check_graph
 from dpframe.planning.key_pricing import check_asked, priced_with_keys
-from dpframe.planning.plan import Plan, expected_errors
-from dpframe.planning.plan_table import PlanTable
+from dpframe.planning.plan import Plan, PlanTable, expected_errors
 from dpframe.planning.price import CHOICE, Priced, priced
 from dpframe.planning.sensitivity import one_group, uses_rows
 from dpframe.privacy import Price, PrivacyUnit, checked_unit

@@ -19,8 +19,7 @@ from dpframe.ledger.statement import no_ledger
 from dpframe.noise import nonce
 from dpframe.planning.call import Call
 from dpframe.planning.joint import JointPlan, joint_plan
-from dpframe.planning.plan import Plan
-from dpframe.planning.plan_table import PlanTable
+from dpframe.planning.plan import Plan, PlanTable
 from dpframe.privacy import Price
 from dpframe.release import results
 from dpframe.release.denoising import check_denoising
