@@ -8,7 +8,6 @@ from dpframe.queries.statistics.covariance import Correlation, Covariance, corre
 from dpframe.queries.statistics.ecdf import Ecdf
 from dpframe.queries.statistics.marginals import Marginals, marginals
 from dpframe.queries.statistics.mean import Mean, mean
-from dpframe.queries.statistics.mode import Mode
 from dpframe.queries.statistics.n_distinct import NDistinct, n_distinct
 from dpframe.queries.statistics.n_units import NUnits, n_units
 from dpframe.queries.statistics.proportion import Proportion, proportion
@@ -20,7 +19,7 @@ from dpframe.queries.statistics.staged_ranges import StagedRanges
 from dpframe.queries.statistics.statistic import CONFIDENCE, Clipped, Statistic
 from dpframe.queries.statistics.suggested_bounds import SuggestedBounds, suggested_bounds
 from dpframe.queries.statistics.sum import Sum, UnitSum, sum
-from dpframe.queries.statistics.top_k import TopK
+from dpframe.queries.statistics.top_k import Mode, TopK
 from dpframe.queries.statistics.variance import Std, Variance, std, variance
 from dpframe.queries.statistics.weighted import WeightedCount, WeightedMean, WeightedProportion, WeightedSum
 from dpframe.queries.total import Measured, Total
