@@ -574,7 +574,7 @@ STATISTICS = (
     bug(
         "statistics",
         "intervals of bins that are drawn around counts by all looks",
-        "staged_ranges.StagedRanges.facts",
+        "ranges.StagedRanges.facts",
         'return {"verb": self.verb, "column": None, "looks": len(self.totals())}',
         'return {"verb": self.verb, "column": None}',
         f"{LOOKS}::test_intervals_are_drawn_around_the_noisy_counts",
