@@ -5,13 +5,12 @@ from dpframe.queries.row_functions import RowFunction
 from dpframe.queries.statistics.by_group import MeanByGroup, SumByGroup
 from dpframe.queries.statistics.count import Contributors, Count, count
 from dpframe.queries.statistics.covariance import Correlation, Covariance, correlation, covariance
-from dpframe.queries.statistics.ecdf import Ecdf
 from dpframe.queries.statistics.marginals import Marginals, marginals
 from dpframe.queries.statistics.mean import Mean, mean
 from dpframe.queries.statistics.n_distinct import NDistinct, n_distinct
 from dpframe.queries.statistics.n_units import NUnits, n_units
 from dpframe.queries.statistics.proportion import Proportion, proportion
-from dpframe.queries.statistics.quantile import Quantile, Quantiles, median, quantile
+from dpframe.queries.statistics.quantile import Ecdf, Quantile, Quantiles, median, quantile
 from dpframe.queries.statistics.ranges import Ranges, StagedRanges
 from dpframe.queries.statistics.ratio import Ratio, ratio
 from dpframe.queries.statistics.share import Share
