@@ -49,7 +49,7 @@ LOCKS = (
     bug(
         "ledger",
         "a process that forgets the newest entry it saw",
-        "seen.note",
+        "witness.note",
         "if known is None or known.entry < mark.entry:",
         "if True:",
         "test_locks.py::test_96_what_was_seen_only_grows",

@@ -18,7 +18,7 @@ import dpframe as dpf
 from dpframe.frames import scans
 from dpframe.jobs import job_file, output_formats, running
 from dpframe.jobs.running import planned
-from dpframe.ledger import seen
+from dpframe.ledger import witness
 from dpframe.ledger.sql import is_there
 from dpframe.release import results
 
@@ -204,7 +204,7 @@ def put_back(folder, kept=None):
         return [file.read_bytes() for file in files]
     for file, content in zip(files, kept, strict=True):
         file.write_bytes(content)
-    seen._newest.clear()
+    witness._newest.clear()
     return None
 
 
@@ -251,7 +251,7 @@ def test_153_lines_of_another_job_or_ledger_are_not_held(folder):
         (folder / "audit.jsonl").write_text(trail.replace(old, new), encoding="utf-8")
         for end in ("", ".head"):
             (folder / f"clinic.ledger{end}").unlink(missing_ok=True)
-        seen._newest.clear()
+        witness._newest.clear()
         run(job(folder))
     before = json.loads(trail)
     del before["ledger"]  # as dpframe 0.2 wrote it

@@ -18,7 +18,7 @@ from contextlib import closing
 import pytest
 
 import dpframe as dpf
-from dpframe.ledger import heads, locks, rows, seen, sql, streams, unbroken
+from dpframe.ledger import heads, locks, rows, sql, streams, unbroken, witness
 from dpframe.mechanisms.laplace import Laplace
 from dpframe.release import results, stream_path
 from dpframe.release.stream_path import entry_of
@@ -367,7 +367,7 @@ def test_a_recovered_ledger_draws_no_other_period(path, tmp_path):
     shutil.copy(tmp_path / "older", path)
     with pytest.raises(dpf.LedgerError, match="older copy"):
         stream_of(dpf.Ledger.open(path)).release(STAYS, 2)
-    seen._newest.clear()
+    witness._newest.clear()
     recovered = dpf.Ledger.recover(path, reason="the disk was replaced")
     again = stream_of(recovered)
     assert told(again.release(STAYS, 1)) == first
