@@ -632,7 +632,7 @@ STATISTICS = (
     bug(
         "statistics",
         "no interval for sums of draws that are nearly always 0",
-        "fieller.sum_interval",
+        "quotients.sum_interval",
         "if of_one_draw <= 0.0:",
         "if of_one_draw < 0.0:",
         f"{SUMS_OF_BINS}::test_sums_of_many_small_whole_draws_have_an_interval",

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.denoise.estimators import NoiseLaw, isotonic
-from dpframe.queries.fieller import sum_interval
-from dpframe.queries.quotients import quotient_half_widths
+from dpframe.queries.quotients import quotient_half_widths, sum_interval
 from dpframe.queries.total import Noise
 
 Floats = NDArray[np.float64]

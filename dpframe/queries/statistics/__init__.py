@@ -1,6 +1,6 @@
 """The statistics that an analyst may ask of a group, a file for each kind; and what they are made from."""
 
-from dpframe.queries.fieller import fieller
+from dpframe.queries.quotients import fieller
 from dpframe.queries.row_functions import RowFunction
 from dpframe.queries.statistics.by_group import MeanByGroup, SumByGroup
 from dpframe.queries.statistics.count import Contributors, Count, count
