@@ -640,7 +640,7 @@ STATISTICS = (
     bug(
         "statistics",
         "a grid fitted whatever that does to its sums",
-        "rectangles.fitted_grid",
+        "grids.fitted_grid",
         "return cells + moved if gain < 0.0 else None",
         "return cells + moved",
         f"{SUMS_OF_BINS}::test_a_grid_is_fitted_where_that_brings_its_sums_nearer",

@@ -12,10 +12,9 @@ import numpy as np
 
 from dpframe.denoise.estimators import NoiseLaw, isotonic
 from dpframe.errors import InvalidArgument, MissingArgument
-from dpframe.queries.grids import Grid
+from dpframe.queries.grids import Grid, fitted_grid
 from dpframe.queries.prefix_sums import PrefixSums
 from dpframe.queries.quotients import sum_interval
-from dpframe.queries.rectangles import fitted_grid
 from dpframe.queries.row_functions import Floats
 from dpframe.queries.scales import BESIDE, WEIGHT, Blocks, Scales, Whole
 from dpframe.queries.stages import Buckets, Later
