@@ -409,3 +409,16 @@ def _mean_above(start: Floats, rate: float) -> Floats:
     first = np.ceil(far)
     tail = rate**first / (1.0 + rate) * (rate / (1.0 - rate) + first - far)
     return np.where(start < 0.0, far + tail, tail)
+
+
+Order = bool | tuple[int, ...] | None
+
+
+def ordered_axes(values: Floats, order: Order) -> tuple[int, ...]:
+    """The axes whose neighbors mean something: of a line only where that is said, of a grid all unless denied."""
+    if isinstance(order, tuple):
+        if not set(order) <= set(range(values.ndim)):
+            raise InvalidArgument(f"order must name axes of the values, from 0 to {values.ndim - 1}, not {order!r}.")
+        return tuple(sorted(set(order)))
+    said = bool(order) if values.ndim < 2 else order is not False
+    return tuple(range(values.ndim)) if said else ()

@@ -83,7 +83,8 @@ class Denoising:
     most: int = field(default=MOST_CELLS, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "graph", pairs_of(self.graph, self.most))
+        if self.graph is not None:
+            object.__setattr__(self, "graph", pairs_of(self.graph, self.most))
         checked_flag("keep_noisy", self.keep_noisy)
         if isinstance(self.denoise, list):
             object.__setattr__(self, "denoise", tuple(self.denoise))  # what is done with the list later changes nothing

@@ -57,6 +57,7 @@ from dpframe.queries.row_functions import RowFunction
 from dpframe.queries.samples import check_samples
 from dpframe.queries.statistics import CONFIDENCE
 from dpframe.queries.statistics.statistic import MoreColumns, Protecting, Targeted, choosing
+from dpframe.queries.total import FunctionTotal, VectorTotal
 from dpframe.queries.vectors import row_functions
 from dpframe.release import discovering, provenance, results
 from dpframe.release.denoising import check_denoising, denoised, is_own, ordered_axes
@@ -139,8 +140,9 @@ def tried_on_no_rows(frame: Any, plan: Plan) -> Prepared:
     cannot fail; what a mechanism or a denoiser of the caller's says is tried.
     """
     check_workers(frame)
-    for row in [row for total in plan.query.of_cells for row in row_functions(total)]:
-        _try_function(row)
+    for total in plan.query.of_cells:
+        for row in row_functions(total) if isinstance(total, FunctionTotal | VectorTotal) else ():
+            _try_function(row)
     empty = emptied(frame, columns_of(plan.query, plan.unit))
     rule = "keys, bins and bounds must suit their columns, and the dataframe engine fails on them even without rows"
     with tried(WrongDtype, rule, "Write keys in the dtype of their column, or cast the column."):
@@ -292,9 +294,11 @@ def make_plan(frame: Any, question: Question, ledger: Ledger | None) -> Plan:
     refuse_many("keys and bins must make", "cells", cells.cells, most)  # those of a dtype as well
     if checked.subtotals == "cube":
         refuse_many("cube must make", "rows", checked.shown.cells, most)
-    check_asked(checked, order=denoising.order, graph=denoising.graph)
+    if checked.keys.unknown:
+        check_asked(order=denoising.order, graph=denoising.graph)
     ordered_axes(checked.keys, denoising.order)  # refused before anything is charged
-    check_graph(checked, denoising.graph, denoising.denoise)
+    if denoising.graph is not None or not is_one_of(denoising.denoise, (None, "auto")):  # which need none
+        check_graph(checked, denoising.graph, denoising.denoise)
     accounting = ledger.accounting if ledger else Basic()
     pricing = question.pricing
     mechanism = question.noising.mechanism
