@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 from dpframe.accounting import Accounting
 from dpframe.errors import STAYS, LedgerError, LedgerUnavailable, reworded, stands
 from dpframe.exact import Amount, plus
-from dpframe.ledger import corrections, heads, migration, rows, witness
+from dpframe.ledger import corrections, heads, rows, witness
 from dpframe.ledger.address import Address
 from dpframe.ledger.canonical import digest, now
 from dpframe.ledger.chain import chain, entries_of, follow
@@ -139,7 +139,7 @@ class SqlStore:
                 )
             terms = Terms.of_text(rows.terms_text(connection, address.shown), address.shown)
         witness.hold_address(address, Mark.first(terms).head)
-        store = cls(database, migration.taken_over(database, terms, check=check), witness)
+        store = cls(database, rows.taken_over(database, terms, check=check), witness)
         if not check:
             return store
         if witness is not None and not store.terms.has_head:
