@@ -71,7 +71,7 @@ RESULTS = (
     bug(
         "results",
         "the error of the engine told to the caller",
-        "measuring._or_none",
+        "results._or_none",
         "        return withheld(look)\n    except",
         "        return look()\n"
         "    except Exception as error:\n"

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from dpframe.errors.words import listed, no_markup
+from dpframe.errors import listed, no_markup
 
 Facts = Mapping[str, Any]
 

@@ -10,7 +10,7 @@ from dpframe.display import possible
 from dpframe.display.check_words import check_lines
 from dpframe.display.denoised import denoised_words
 from dpframe.display.pages import number
-from dpframe.errors.words import capital, harmless, listed
+from dpframe.errors import capital, harmless, listed
 from dpframe.queries.samples import POPULATION
 
 NOTHING = "No group is shown: none reached the threshold."

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.engines.columns.source import ColumnType, Source, source_of
-from dpframe.engines.sums.conditions import with_conditions
+from dpframe.engines.sums.cells import with_conditions
 from dpframe.errors import InvalidArgument, InvalidType
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.total import Total

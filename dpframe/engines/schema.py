@@ -22,8 +22,7 @@ from dpframe.engines.columns.identity import Declared, declared, twice
 from dpframe.engines.columns.source import ColumnType, Source, source_of
 from dpframe.engines.columns.zones import on_the_clock
 from dpframe.errors import AlreadyReleased, InvalidArgument, InvalidType, MissingArgument, WrongDtype, named, shown
-from dpframe.frames.forked import check_threads
-from dpframe.frames.kinds import is_dask, is_dataset, is_engine, is_pandas, is_relation, is_spark
+from dpframe.frames.kinds import check_threads, is_dask, is_dataset, is_engine, is_pandas, is_relation, is_spark
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.bins import BinAxis, Coding, DateAxis
 from dpframe.queries.contributions import UnitGrid, grouping_of
@@ -31,7 +30,7 @@ from dpframe.queries.discovery import found_axis
 from dpframe.queries.keys import KIND_WORDS, Axis, DtypeAxis, KeyAxis, Keys, Kind, RestAxis
 from dpframe.queries.public_grids import GridAxis
 from dpframe.queries.query import ERROR, NOISY, Query, gathers, read_by
-from dpframe.queries.statistics.capabilities import OfUnits, Resolving
+from dpframe.queries.statistics.statistic import OfUnits, Resolving
 from dpframe.queries.total import DistinctTotal, VectorTotal
 from dpframe.queries.vectors import Matches
 from dpframe.queries.where import Conditional, is_compared, plain_name, reads_of

@@ -10,9 +10,17 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from dpframe.errors import DpframeError, InvalidArgument, InvalidType, MissingArgument, closest, reworded, shown
-from dpframe.errors.plain_files import plain
-from dpframe.errors.words import harmless
+from dpframe.errors import (
+    DpframeError,
+    InvalidArgument,
+    InvalidType,
+    MissingArgument,
+    closest,
+    harmless,
+    plain,
+    reworded,
+    shown,
+)
 from dpframe.frames.scans import ENGINES, SETTINGS, TYPES, Scan
 from dpframe.jobs.arguments import question_of
 from dpframe.jobs.job import Job, LedgerTerms, Output, Question, Report

@@ -13,8 +13,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from dpframe.errors import STAYS, LedgerError
-from dpframe.errors.plain_files import plain, said
+from dpframe.errors import STAYS, LedgerError, plain, said
 from dpframe.ledger import reading
 from dpframe.ledger.canonical import canonical, digest
 from dpframe.ledger.entries import Mark

@@ -11,8 +11,7 @@ from typing import Any
 
 from dpframe.accounting import Accounting
 from dpframe.display import charts, pages
-from dpframe.errors import NoLedger
-from dpframe.errors.words import harmless, writable
+from dpframe.errors import NoLedger, harmless, writable
 from dpframe.exact import Amount, plus, shown_up, up
 from dpframe.ledger.canonical import now
 from dpframe.ledger.entries import UNLISTED, Entry, Mark, Summary

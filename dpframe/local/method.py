@@ -18,8 +18,8 @@ from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown
 from dpframe.errors.tracebacks import trimmed
 from dpframe.exact import exact_epsilon, exactly
 from dpframe.local import estimating
-from dpframe.queries.counts import length
 from dpframe.queries.keys import value_axis
+from dpframe.queries.limits import length
 from dpframe.release import randomizing
 
 MOST_CATEGORIES = 2**16

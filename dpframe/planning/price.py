@@ -28,7 +28,7 @@ from dpframe.planning.sensitivity import Sensitivity, reaches
 from dpframe.privacy import Price, PrivacyLoss, PrivacyUnit
 from dpframe.queries.query import Query, by_choice, choices_of, chooses
 from dpframe.queries.statistics import CONFIDENCE, Statistic
-from dpframe.queries.statistics.capabilities import Choosing, Deciding, Weighing
+from dpframe.queries.statistics.statistic import Choosing, Deciding, Weighing
 from dpframe.queries.total import Total, over
 
 

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, is_one_of, shown
 from dpframe.exact import checked_whole, is_number, is_whole
-from dpframe.queries.clipping import checked_place, refuse_misplaced
-from dpframe.queries.counts import MOST_CELLS
 from dpframe.queries.date_grid import EVERY, MINUTES, MONDAY, Dates, check_on_grid, time_of
+from dpframe.queries.limits import MOST_CELLS, checked_place, refuse_misplaced
 
 LARGEST_TICKS = 2**63 * 1000  # in nanoseconds: results show edges in microseconds
 BINS_EXAMPLE = "Write for instance bins=range(0, 101, 10), or bins=20, range=(0, 100)."

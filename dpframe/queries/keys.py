@@ -29,9 +29,8 @@ from dpframe.queries.bins import (
     date_axis,
     running_axis,
 )
-from dpframe.queries.clipping import Placed, check_column, refuse_misplaced
-from dpframe.queries.counts import LARGEST_CELLS
 from dpframe.queries.date_grid import DATES_EXAMPLE, Dates, is_period, python_time
+from dpframe.queries.limits import LARGEST_CELLS, Placed, check_column, refuse_misplaced
 from dpframe.queries.sameness import are_naive, same_key
 
 MOST_BITS = 10_000  # of an integer key: Python does not print much longer ones

@@ -15,13 +15,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.errors import InvalidArgument
-from dpframe.errors.words import harmless
+from dpframe.errors import InvalidArgument, harmless
 from dpframe.queries.discovery import found_axis
 from dpframe.queries.keys import Keys
 from dpframe.queries.sameness import same_key
 from dpframe.queries.statistics import Measured, Statistic, SuggestedBounds, Total
-from dpframe.queries.statistics.capabilities import (
+from dpframe.queries.statistics.statistic import (
     ONE_CELL,
     Adapting,
     Choosing,
@@ -31,7 +30,7 @@ from dpframe.queries.statistics.capabilities import (
     Sharing,
     Tables,
 )
-from dpframe.queries.total import DistinctTotal, OfRows, over
+from dpframe.queries.total import DistinctTotal, OfRows, UnitsTotal, by_whole_units, over
 
 Integers = NDArray[np.int64]
 By = tuple[str, ...]  # the columns that a level keeps apart
@@ -291,6 +290,11 @@ class Query:
 def gathers(query: Query) -> bool:
     """Tell whether distinct values are counted, so that those of all rows must be looked at together."""
     return any(isinstance(total, DistinctTotal) for total in query.of_cells)
+
+
+def compound(query: Query) -> bool:
+    """Tell whether some Total is no plain sum over rows."""
+    return not all(isinstance(total, OfRows | UnitsTotal) and not by_whole_units(total) for total in query.of_cells)
 
 
 def choices_of(query: Query) -> tuple[Deciding, ...]:

@@ -25,7 +25,7 @@ from dpframe.planning.plan import Plan
 from dpframe.queries.contributions import grouping_of
 from dpframe.queries.query import ERROR, choices_of, chooses, suggestion_of
 from dpframe.queries.statistics import CONFIDENCE
-from dpframe.queries.statistics.capabilities import Choosing, answering_and_squares
+from dpframe.queries.statistics.statistic import Choosing, answering_and_squares
 from dpframe.queries.total import over
 from dpframe.queries.where import told
 

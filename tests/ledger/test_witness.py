@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 
 import dpframe as dpf
-from dpframe.ledger import heads, locks, seen, sql, witness
+from dpframe.ledger import heads, locks, sql, witness
 from dpframe.ledger.terms import Terms
 from tests.killed_streams import stays, stream_of, told
 
@@ -45,7 +45,7 @@ def take(ledger, part="1/8"):
 
 def forget():
     """From here on as in another process."""
-    seen._newest.clear()
+    witness._newest.clear()
 
 
 class Files:
@@ -212,7 +212,7 @@ def test_178_a_recovery_charges_all_where_a_copy_went_on(store, knows, more):
     begun = None if kept is None else kept.text
     for _ in range(4):
         take(ledger)
-    known, newest = dict(seen._newest), None if kept is None else kept.text
+    known, newest = dict(witness._newest), None if kept is None else kept.text
     store.put_back()
     forget()
     if kept is not None:
@@ -224,13 +224,13 @@ def test_178_a_recovery_charges_all_where_a_copy_went_on(store, knows, more):
         kept.text = newest
     forget()
     if knows == "process":
-        seen._newest.update(known)
+        witness._newest.update(known)
     whole = 6 / 8 if not more else 2 / 8 + more / 8 + 6 / 8  # where they parted is not known
     assert dpf.Ledger.recover(store.url, head=kept, reason="both went on").spent.epsilon == whole
     forget()
-    seen._newest.update(known)  # a process that saw the four goes on, and nothing is charged again
+    witness._newest.update(known)  # a process that saw the four goes on, and nothing is charged again
     take(dpf.Ledger.open(store.url, head=kept))
-    seen._newest.update(known)
+    witness._newest.update(known)
     assert dpf.Ledger.recover(store.url, head=kept, reason="again").spent.epsilon == whole + 1 / 8
 
 
@@ -242,7 +242,7 @@ def test_178_a_recovery_of_a_copy_that_had_gone_on_covers_no_process_that_knew_m
     store.keep()
     for _ in range(2):
         take(ledger)
-    known = dict(seen._newest)
+    known = dict(witness._newest)
     store.put_back()
     forget()
     other, kept = dpf.Ledger.open(store.url), Kept()
@@ -250,7 +250,7 @@ def test_178_a_recovery_of_a_copy_that_had_gone_on_covers_no_process_that_knew_m
         take(other)
     recovered = dpf.Ledger.recover(store.url, head=kept, reason="it had none")
     assert recovered.spent.epsilon == 3 / 8
-    seen._newest.update(known)
+    witness._newest.update(known)
     with pytest.raises(dpf.LedgerError, match="older copy"):
         take(recovered)
     assert dpf.Ledger.recover(store.url, head=kept, reason="both went on").spent.epsilon == 6 / 8
@@ -511,9 +511,9 @@ def test_155_a_database_that_is_made_anew_is_refused(server, tmp_path):
             dpf.Ledger(epsilon=1, path=url)
         with pytest.raises(dpf.LedgerError, match=r"another ledger was at .* before"):
             dpf.Ledger.open(url)
-    known = dict(seen._newest)
+    known = dict(witness._newest)
     forget()
     dpf.Ledger(epsilon=1, path=store.url)  # of another process
-    seen._newest.update(known)
+    witness._newest.update(known)
     with pytest.raises(dpf.LedgerError, match=r"another ledger was at .* before"):
         dpf.Ledger.open(store.url)

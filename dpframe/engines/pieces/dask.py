@@ -23,7 +23,7 @@ from dpframe.engines.pieces.unit_parts import FAILED, in_parts, received, togeth
 from dpframe.engines.task import Task
 from dpframe.errors import InvalidArgument, ReleaseFailed, shown
 from dpframe.errors.tracebacks import withheld
-from dpframe.frames.forked import polars_works
+from dpframe.frames.kinds import polars_works
 
 MOST_PARTS = 2**10
 PARTS = 4  # of units, for each partition
@@ -235,7 +235,7 @@ def check_cluster() -> None:
             import polars
 
             from dpframe import _version
-            from dpframe.frames.forked import check_threads
+            from dpframe.frames.kinds import check_threads
 
             check_threads()
             return f"dpframe {_version.VERSION}, Polars {polars.__version__}, pandas {pandas.__version__}"

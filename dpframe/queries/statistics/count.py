@@ -10,7 +10,7 @@ import numpy as np
 
 from dpframe.errors import InvalidArgument, shown
 from dpframe.errors.tracebacks import trimmed
-from dpframe.queries.fieller import interval_of_sum
+from dpframe.queries.quotients import interval_of_sum
 from dpframe.queries.row_functions import Floats
 from dpframe.queries.statistics.statistic import CONFIDENCE, Counted, Statistic
 from dpframe.queries.statistics.weighted import WeightedCount, checked_weight

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from dpframe.errors import MissingArgument
 from dpframe.exact import checked_whole
 from dpframe.privacy import PrivacyUnit
-from dpframe.queries.clipping import check_column
+from dpframe.queries.limits import check_column
 from dpframe.queries.statistics.statistic import Statistic
 from dpframe.queries.total import DistinctTotal, Total
 from dpframe.queries.where import under

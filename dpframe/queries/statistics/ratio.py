@@ -10,7 +10,7 @@ import numpy as np
 
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown
 from dpframe.errors.tracebacks import trimmed
-from dpframe.queries.clipping import check_column, checked_bounds
+from dpframe.queries.limits import check_column, checked_bounds
 from dpframe.queries.quotients import quotient_ends, within_limits
 from dpframe.queries.row_functions import Floats
 from dpframe.queries.statistics.statistic import CONFIDENCE, Statistic, check_size

@@ -14,10 +14,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpframe.errors import InvalidArgument, MissingArgument, shown
-from dpframe.errors.words import harmless
-from dpframe.queries.clipping import SMALLEST_BOUND, check_column, checked_bounds, grid_steps, step_length
+from dpframe.errors import InvalidArgument, MissingArgument, harmless, shown
 from dpframe.queries.keys import KeyAxis
+from dpframe.queries.limits import SMALLEST_BOUND, check_column, checked_bounds, grid_steps, step_length
 from dpframe.queries.moments import Reading, two_sided_mean
 from dpframe.queries.products import weighed_values, weighed_ways
 from dpframe.queries.row_functions import Bounds, Floats
