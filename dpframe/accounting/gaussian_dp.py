@@ -84,4 +84,4 @@ class GaussianDP(Accounting):
 
     def hint(self, amount: Amount, limit: Amount) -> str:
         share = float(self.filled(amount, limit))
-        return f"gdp accounting adds mu^2, not epsilon: the call takes {share:.0%} of the whole limit."
+        return f"{share:.0%} of the limit"

@@ -110,7 +110,7 @@ class RenyiDP(Accounting):
 
     def hint(self, amount: Amount, limit: Amount) -> str:
         share = float(self.filled(amount, limit))
-        return f"rdp accounting adds Rényi divergences, not epsilon: the call takes {share:.0%} of the whole limit."
+        return f"{share:.0%} of the limit"
 
 
 @lru_cache(maxsize=1024)

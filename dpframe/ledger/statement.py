@@ -328,12 +328,12 @@ def refusal(most: Limit, accounting: Accounting, entry: Entry, spent: Amount) ->
     costs, left = (str(cost), str(remaining)) if str(cost) != str(remaining) else (cost.digits, remaining.digits)
     words = f"the budget is exceeded: the call needs {costs}, and {left} of {limit} remains."
     if cost.delta and not limit.delta:
-        return f"{words} It has no delta: leave delta out, or make one with dpf.Ledger(epsilon=..., delta=...)."
+        return f"{words} The ledger has no delta: omit delta, or create one with delta."
     if not remaining.epsilon:
         return f"{words} Use what was released freely, or raise the limit: ledger.raise_limit(epsilon=..., reason=...)."
-    words = f"{words} Lower epsilon, or call ledger.raise_limit(...)."
-    hint = accounting.hint(entry.amount, most.amount)
-    return f"{words} ({hint})" if hint else words
+    if hint := accounting.hint(entry.amount, most.amount):
+        words = f"the budget is exceeded: the call needs {costs} ({hint}); {left} of {limit} remains."
+    return f"{words} Lower epsilon, or call ledger.raise_limit(...)."
 
 
 def _seconds(first: str, last: str) -> float:

@@ -93,7 +93,7 @@ def check_statistic(statistic: object) -> Statistic:
     plain = len(totals) == 1 and isinstance(totals[0], OfRows)
     if not plain or not statistic.adds_up or isinstance(statistic, Labelled):  # type: ignore[attr-defined]  # then it is a Statistic
         raise InvalidArgument(
-            f"statistic must be dpf.count(...) or dpf.sum(column, bounds=...) for a stream, not {shown(statistic)}: "
-            "only what adds up over rows has running totals. For a mean, use two streams: its sum and its count."
+            f"statistic must be dpf.count(...) or dpf.sum(column, bounds=...) for a stream, not {shown(statistic)}. "
+            "For a mean, use two streams: its sum and its count."
         )
     return statistic  # type: ignore[return-value]

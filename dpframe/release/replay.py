@@ -31,8 +31,8 @@ def entry_of(prepared: Prepared, words: Words, ledger: Ledger) -> Entry:
     plan, label, snapshot = prepared.plan, words.label, words.snapshot
     if snapshot is not None and not ledger.is_durable:
         raise LedgerError(
-            "snapshot must be left out with a ledger in memory, which stores no answers: each call is a new release. "
-            "Keep the ledger in a file to have answers replayed: dpf.Ledger(..., path='clinic.ledger')."
+            "snapshot must be left out with a ledger in memory, which stores no results. "
+            "Keep the ledger in a file to replay them: dpf.Ledger(..., path='clinic.ledger')."
         )
     is_named = snapshot is not None and label is not None
     return Entry(

@@ -280,7 +280,7 @@ REFUSED = {
     "degree True": ({"degree": True}, dpf.InvalidType, "degree"),
     "degree 2.5": ({"degree": 2.5}, dpf.InvalidType, "degree"),
     "an objective": ({"objective": "fair"}, dpf.InvalidArgument, "objective"),
-    "a denoiser": ({"denoise": "haar"}, dpf.InvalidArgument, "add up"),
+    "a denoiser": ({"denoise": "haar"}, dpf.InvalidArgument, "inconsistent"),
     "triples that add up": ({"denoise": "auto", "degree": 3}, dpf.InvalidArgument, "nonnegative"),
     "a large table": ({"keys": {**KEYS, "age": range(4_000_000)}}, dpf.InvalidArgument, "10,000,000 cells"),
     "many cells": ({"max_cells": 35}, dpf.InvalidArgument, "max_cells=35"),

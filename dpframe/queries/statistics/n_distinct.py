@@ -52,9 +52,8 @@ class NDistinct(Statistic):
             return self.by_rows()
         if self.max_values is None:
             raise MissingArgument(
-                f"max_values must be given for n_distinct of {self.column!r} where rows of one {unit.column} are "
-                "protected together: how many values each may support. Write for instance "
-                f"n_distinct({self.column!r}, max_values=3), from what you know and never from the data."
+                f"max_values must be given for n_distinct of {self.column!r}: how many values each {unit.column} may "
+                f"support. Write for instance n_distinct({self.column!r}, max_values=3), never taken from the data."
             )
         return self
 
@@ -90,7 +89,7 @@ class NDistinct(Statistic):
 
 
 def n_distinct(column: str, *, max_values: int | None = None, where: Mapping[str, Any] | None = None) -> NDistinct:
-    """Ask for the number of distinct values of a column, at most `max_values` of which are due to any one unit.
+    """A number of distinct values of a column for `agg`, at most the true number.
 
     Parameters
     ----------
