@@ -40,7 +40,7 @@ class Trail:
         place = self._newest()
         if place is not None and not ledger.has_place(*place):
             raise LedgerError(
-                f"{self.job.ledger.where}: the ledger must hold entry {place[0]} of the audit trail "
+                f"{self.job.ledger.where}: the ledger does not hold entry {place[0]} of the audit trail "
                 f"{self.job.audit.name if self.job.audit else ''}: it is an older copy, or another ledger. "
                 "Restore the newest copy, or name another audit trail."
             )

@@ -356,16 +356,16 @@ def no_ledger() -> NoLedger:
 def weak_delta(terms: Terms) -> str:
     """Say that the delta of a ledger promises little."""
     return (
-        f"weak privacy: delta {float(terms.limit.delta):.4g} is above {WEAK_DELTA}, so the promise "
-        f"is weak. Take far less than one over the number of each {terms.unit.column or 'row'}, such as 1e-6."
+        f"weak privacy: delta {float(terms.limit.delta):.4g} is above {WEAK_DELTA}. "
+        "Use a delta far below 1 / the number of units, such as 1e-6."
     )
 
 
 def unlimited(unit: PrivacyUnit) -> str:
     """The warning of a release that no ledger limits: the total grows, and rows may not be people."""
-    words = "this release is recorded, but nothing limits the total: make a dpf.Ledger(epsilon=...) to set a budget."
+    words = "this release is recorded, but nothing limits the total: create a dpf.Ledger(epsilon=...) to set a budget."
     if unit.column is None:
         words += (
-            " Each row was counted as one person; if people have several rows, say unit=dpf.PrivacyUnit(column=...)."
+            " Each row was counted as one person; if people have several rows, pass unit=dpf.PrivacyUnit(column=...)."
         )
     return words

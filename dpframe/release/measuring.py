@@ -59,8 +59,8 @@ def looked(look: Callable[[], Any], stands: str = "the charge stands") -> Any:
     result = _or_none(look)
     if result is None:
         raise ReleaseFailed(
-            "the engine failed while it read the rows; dpframe withholds its message, which may hold private "
-            f"values, and {stands}. Run the frame's computation by itself to see the cause."
+            "the engine failed while it read the rows: its message may hold private values and is withheld; "
+            f"{stands}. Run the frame's computation by itself to see the cause."
         )
     return result
 

@@ -230,7 +230,7 @@ def _check_columns(frame: Any, facts: Mapping[str, Any]) -> None:
     other = [name for name in columns if name not in needed]
     if other:
         raise InvalidArgument(
-            f"the frame must hold released columns alone, but {shown(other[0])} was added, and may be private. "
+            f"the frame must hold released columns alone, but {shown(other[0])} is covered by no release. "
             "Leave it out, or mark the frame with dpf.public if everybody may know it."
         )
 

@@ -120,7 +120,7 @@ def test_units_with_few_rows_count_in_full():
     frame = people()
     with_units = frame.dp.marginals(COLUMNS, keys=KEYS, max_rows=2, ledger=ledger(unit="who"), epsilon=1e6, delta=1e-6)
     assert with_units["count"].to_numpy() == pytest.approx([row[-1] for row in expected(frame)], abs=0.01)
-    assert any("with more than 2 rows each row counts for less" in note for note in with_units.dp.provenance["notes"])
+    assert any("with more than 2 rows has a lower weight" in note for note in with_units.dp.provenance["notes"])
     with pytest.raises(dpf.MissingArgument, match="max_rows"):
         frame.dp.marginals(COLUMNS, keys=KEYS, ledger=ledger(unit="who"), **PRICE)
 

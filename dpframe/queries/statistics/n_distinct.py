@@ -69,14 +69,14 @@ class NDistinct(Statistic):
         values = "1 value" if most == 1 else f"{most:,} values"
         bound = (
             f"each {unit.column} supports at most {values} of {self.column}{'' if groups == 1 else ' in each group'}"
-            f": what is counted is at most the true number of distinct values of {self.column}; the error bars do not "
-            "contain what is left out"
+            f": the count is at most the true number of distinct values of {self.column}; the margins of error do not "
+            "cover what is left out"
         )
         kept = min(unit.contribution.max_groups, groups)
         if kept == groups:
             return (bound,)
         of = f"{kept:,} group{'' if kept == 1 else 's'}"
-        return bound, f"of each {unit.column} values count in at most {of}, drawn at random where it is in more"
+        return bound, f"values of each {unit.column} count in at most {of}, drawn at random for a unit in more"
 
     def facts(self) -> dict[str, Any]:
         """The facts that a record states of it."""
