@@ -70,7 +70,10 @@ POOLS: dict[str, tuple[Any, list[Any]]] = {
     "amount": (pl.Decimal(12, 4), AMOUNTS),
 }
 WEEKS = dates("2024-02-26", "2024-03-04", every="1w")
-UNITS = ("name", "word", "day", "moment", "amount", "whole", "large", "x", "flag")
+UNITS: tuple[str | tuple[str, ...], ...] = (
+    *("name", "word", "day", "moment", "amount", "whole", "large", "x", "flag"),
+    *(("user", "word"), ("x", "whole"), ("word", "name", "narrow"), ("moment", "flag"), ("day", "amount", "large")),
+)
 
 
 def difference(make: Callable[[Any], Any], tables: int, seed: int, every: int = 1) -> str | None:
@@ -91,7 +94,7 @@ def difference(make: Callable[[Any], Any], tables: int, seed: int, every: int = 
                     continue
                 answered += 1
                 if {total: cells.tolist() for total, cells in expected.items()} != actual:
-                    words = f"one of {unit.column}" if unit.column else "a row"
+                    words = f"one {unit.one}" if unit.column else "a row"
                     return f"the totals of {name!r} with {words} protected (p = {p:g}) differ on the table {table!r}"
     return None if answered else "every question is refused"
 

@@ -86,7 +86,7 @@ def warn_weak(ledger: Ledger, unit: PrivacyUnit, cost: PrivacyLoss) -> None:
     _warned_of.add(ledger)
     warnings.warn(
         f"weak privacy: epsilon {cost.epsilon:.4g} is above {WEAK_EPSILON}, and what is released may tell nearly all "
-        f"of one {unit.column or 'row'}. Take 0.1 to 1 for a call.",
+        f"of one {unit.one}. Take 0.1 to 1 for a call.",
         WeakPrivacyWarning,
         stacklevel=depth_outside(),
     )

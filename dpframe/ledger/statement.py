@@ -357,7 +357,7 @@ def weak_delta(terms: Terms) -> str:
     """Say that the delta of a ledger promises little."""
     return (
         f"weak privacy: delta {float(terms.limit.delta):.4g} is above {WEAK_DELTA}, so the promise "
-        f"is weak. Take far less than one over the number of each {terms.unit.column or 'row'}, such as 1e-6."
+        f"is weak. Take far less than one over the number of each {terms.unit.one}, such as 1e-6."
     )
 
 

@@ -18,7 +18,7 @@ from dpframe.mechanisms.gaussian import Gaussian
 from dpframe.mechanisms.laplace import Laplace
 from dpframe.planning.price import is_pure
 from dpframe.planning.stream_reach import StreamReach
-from dpframe.privacy import Price, PrivacyLoss, PrivacyUnit
+from dpframe.privacy import Price, PrivacyLoss, PrivacyUnit, with_article
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import CONFIDENCE
 from dpframe.queries.stream_design import half_width, half_widths, weights_of_period, weights_of_total
@@ -117,15 +117,14 @@ class StreamPlan:
             "a row that appears only after its period was released counts in part in the running totals, and in later "
             "periods; the error bars do not contain this"
         )
-        if (column := self.unit.column) is None:
+        if self.unit.column is None:
             return tuple(notes)
-        a_unit = f"{'an' if column[:1].lower() in 'aeiou' else 'a'} {column}"
         most = self.unit.contribution.max_rows
         of_all = "of all periods and groups together"
         counting = f"{most:,} rows {of_all} count, and no others" if most > 1 else f"row {of_all} counts, and no other"
         missing = "left out" if self.unit.nulls == "drop" else "counted as one unit"
-        notes.append(f"of {a_unit} the earliest {counting}; the error bars do not contain this")
-        return (*notes, f"rows without {a_unit} are {missing}")
+        notes.append(f"of {with_article(self.unit.one)} the earliest {counting}; the error bars do not contain this")
+        return (*notes, f"{self.unit.without} are {missing}")
 
     def rows(self) -> list[dict[str, Any]]:
         """One row per period: its label, and the expected errors."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -30,7 +31,7 @@ class StreamRequest:
     epsilon: Any
     delta: Any
     mechanism: str | None
-    unit: PrivacyUnit | str | None
+    unit: PrivacyUnit | str | Sequence[str] | None
     max_rows: int | None
     max_groups: int | None
     ledger: Any

@@ -52,7 +52,7 @@ class NDistinct(Statistic):
             return self.by_rows()
         if self.max_values is None:
             raise MissingArgument(
-                f"max_values must be given for n_distinct of {self.column!r} where rows of one {unit.column} are "
+                f"max_values must be given for n_distinct of {self.column!r} where rows of one {unit.one} are "
                 "protected together: how many values each may support. Write for instance "
                 f"n_distinct({self.column!r}, max_values=3), from what you know and never from the data."
             )
@@ -69,7 +69,7 @@ class NDistinct(Statistic):
         most = self.max_values or 1
         values = "1 value" if most == 1 else f"{most:,} values"
         bound = (
-            f"each {unit.column} supports at most {values} of {self.column}{'' if groups == 1 else ' in each group'}"
+            f"each {unit.one} supports at most {values} of {self.column}{'' if groups == 1 else ' in each group'}"
             f": what is counted is at most the true number of distinct values of {self.column}; the error bars do not "
             "contain what is left out"
         )
@@ -77,7 +77,7 @@ class NDistinct(Statistic):
         if kept == groups:
             return (bound,)
         of = f"{kept:,} group{'' if kept == 1 else 's'}"
-        return bound, f"of each {unit.column} values count in at most {of}, drawn at random where it is in more"
+        return bound, f"of each {unit.one} values count in at most {of}, drawn at random where it is in more"
 
     def facts(self) -> dict[str, Any]:
         """The facts that a record states of it."""
