@@ -21,7 +21,7 @@ from dpframe.queries.statistics.statistic import CONFIDENCE, Clipped, Statistic
 from dpframe.queries.statistics.suggested_bounds import SuggestedBounds, suggested_bounds
 from dpframe.queries.statistics.sum import Sum, UnitSum, sum
 from dpframe.queries.statistics.top_k import TopK
-from dpframe.queries.statistics.variance import Std, Variance, std, variance
+from dpframe.queries.statistics.variance import Std, StdByGroup, Variance, VarianceByGroup, std, variance
 from dpframe.queries.statistics.weighted import WeightedCount, WeightedMean, WeightedProportion, WeightedSum
 from dpframe.queries.total import Measured, Total
 
@@ -50,6 +50,7 @@ __all__ = [
     "StagedRanges",
     "Statistic",
     "Std",
+    "StdByGroup",
     "SuggestedBounds",
     "Sum",
     "SumByGroup",
@@ -57,6 +58,7 @@ __all__ = [
     "Total",
     "UnitSum",
     "Variance",
+    "VarianceByGroup",
     "WeightedCount",
     "WeightedMean",
     "WeightedProportion",

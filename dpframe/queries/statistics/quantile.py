@@ -18,6 +18,7 @@ from dpframe.queries.clipping import check_column, checked_bounds, checked_place
 from dpframe.queries.prefix_sums import PrefixSums
 from dpframe.queries.quantiles import half_widths, places
 from dpframe.queries.row_functions import Floats
+from dpframe.queries.statistics.by_group import are_by_group
 from dpframe.queries.statistics.capabilities import Deciding
 from dpframe.queries.statistics.statistic import CONFIDENCE, Statistic
 from dpframe.queries.total import Measured, Noise, Total, VectorTotal
@@ -298,6 +299,11 @@ def _checked_q(q: object) -> float:
 
 def _candidates(bounds: Any, step: Any, candidates: Any) -> tuple[float, ...]:
     if candidates is None:
+        if are_by_group(bounds):
+            raise InvalidArgument(
+                "bounds must be one pair for quantiles, whose candidates all groups share, and not of each group. "
+                "Write bounds=(lower, upper), wide enough for all."
+            )
         return _spaced(checked_bounds(bounds), step)
     if bounds is not None or step is not None:
         raise InvalidArgument("candidates must come without bounds and step, which they replace. Keep one of both.")
