@@ -31,7 +31,7 @@ from dpframe.queries.bins import (
 )
 from dpframe.queries.date_grid import DATES_EXAMPLE, Dates, is_period, python_time
 from dpframe.queries.limits import LARGEST_CELLS, Placed, check_column, refuse_misplaced
-from dpframe.queries.sameness import same_key
+from dpframe.queries.sameness import are_naive, same_key
 
 MOST_BITS = 10_000  # of an integer key: Python does not print much longer ones
 OTHER = "Other"  # what `REST` is shown as
@@ -450,13 +450,13 @@ def plain_keys(values: Iterable[Any], argument: str = "keys") -> tuple[Any, ...]
 
 
 def are_plain(values: Sequence[Any]) -> bool:
-    """Tell whether all are integers, all dates, or all text, which are keys as they are: without a turn for each."""
+    """Tell whether all are integers, text, dates or datetimes, which are keys as they are: without a turn for each."""
     kinds = set(map(type, values))
     if kinds == {int}:
         return bool(max(map(abs, values)).bit_length() <= MOST_BITS)
     if kinds == {str}:
         return all(map(str.isascii, values)) or is_utf8("".join(values))
-    return kinds == {date}
+    return kinds == {date} or are_naive(kinds, values)
 
 
 def is_utf8(text: str) -> bool:
