@@ -151,7 +151,7 @@ KEYS = (
     ),
     bug(
         "keys",
-        "noise is read at the whole delta beside the reserve",
+        "noise is read at the whole delta in addition to the reserve",
         "with_reserve",
         "accounting = accounting_of(name, epsilon, delta - reserve)",
         "accounting = accounting_of(name, epsilon, delta)",

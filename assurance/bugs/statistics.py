@@ -242,7 +242,7 @@ STATISTICS = (
     ),
     bug(
         "statistics",
-        "one value more of a unit than it may vouch for",
+        "one value more of a unit than it may support",
         "Holdings.numbers",
         "owners.size, nodes.size, most)",
         "owners.size, nodes.size, most + 1)",
@@ -455,7 +455,7 @@ STATISTICS = (
     ),
     bug(
         "statistics",
-        "a quantile's interval without the rank beside it",
+        "a quantile's interval without the rank next to it",
         "quantiles.places",
         "+ rows + SLACK",
         "+ SLACK",
@@ -540,7 +540,7 @@ STATISTICS = (
     ),
     bug(
         "statistics",
-        "bins that weigh in full beside their blocks",
+        "bins that weigh in full together with their blocks",
         "Blocks.weights",
         "return beside, WEIGHT - beside",
         "return WEIGHT, WEIGHT - beside",
@@ -589,7 +589,7 @@ STATISTICS = (
     ),
     bug(
         "statistics",
-        "looks whose parts of the price add up to more than the price",
+        "looks whose parts of the cost add up to more than the cost",
         "price._scaled",
         "Fraction(weight) / sum(weights)",
         "Fraction(weight) / max(weights)",
@@ -772,7 +772,7 @@ STATISTICS = (
     ),
     bug(
         "statistics",
-        "every place of a top-k at the price of all",
+        "every place of a top-k at the cost of all",
         "own_of_place",
         "return epsilon / places",
         "return epsilon",
@@ -812,7 +812,7 @@ STATISTICS = (
     ),
     bug(
         "statistics",
-        "counts of a top-k beside a choice that does not pay for them",
+        "counts of a top-k with a choice that is not charged for them",
         "TopK.forms",
         "if self.counts:",
         "if False:",

@@ -141,7 +141,7 @@ STREAMS = (
     ),
     bug(
         "streams",
-        "a stream named without its price",
+        "a stream named without its cost",
         "stream_path.identity_of",
         '"price": _price(plan.price)',
         '"price": None',

@@ -116,7 +116,7 @@ WITNESSES = (
     ),
     bug(
         "ledger",
-        "a head in a file that SQLite keeps beside a ledger",
+        "a head in a file that SQLite keeps next to a ledger",
         "address.BESIDE",
         ', "-wal", "-shm"',
         "",

@@ -88,7 +88,7 @@ F = TypeVar("F")  # the frame of the results
 
 
 class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
-    """The questions that a private frame answers: what ``df.dp`` is.
+    """The verbs of a private frame: what ``df.dp`` is.
 
     Every verb takes the column first and everything else by keyword. Its own help explains each option that it takes:
     ``help(df.dp.count)``.
@@ -145,7 +145,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         InvalidArgument, MissingArgument
             If an argument breaks its rule, or the cost is left out.
         UnknownColumn, WrongDtype
-            If the schema does not suit the question. Nothing was charged.
+            If the schema does not suit the query. Nothing was charged.
         BudgetExceeded, NoLedger
             If the ledger has too little left, or none is in sight. No row was read.
 
@@ -357,8 +357,8 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         """
         if self._axes:
             raise InvalidArgument(
-                "mode must be asked of the whole frame, not per group: one unit may change the choice of many groups, "
-                "and each costs. Ask for group_by(...).histogram(column, categories=[...]) and take the largest count."
+                "mode must be called on the whole frame, not per group: one unit may change many groups. "
+                "Use group_by(...).histogram(column, categories=[...]) and take the largest count."
             )
         return self._inside(axes_of(column, categories))._asked(
             "mode", {f"{column}_shortfall": Mode()}, {"denoise": None, **options}
@@ -408,8 +408,8 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         """
         if self._axes:
             raise InvalidArgument(
-                "contributions must be asked of the whole frame, not per group: it counts in how many groups each unit "
-                'is. Name them as by=, as in contributions(by="ward", epsilon=0.1).'
+                "contributions must be called on the whole frame, not per group: it counts the groups of each unit. "
+                'Name their columns as by=, as in contributions(by="ward", epsilon=0.1).'
             )
         if isinstance(keys, Discovery):
             raise InvalidArgument(
@@ -484,7 +484,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         """
         if self._axes:
             raise InvalidArgument(
-                "suggest_bounds must be asked of the whole frame, not per group: one pair of bounds serves all groups. "
+                "suggest_bounds must be called on the whole frame, not per group: all groups share one pair of bounds. "
                 'Write df.dp.suggest_bounds("income", epsilon=0.05).'
             )
         asked = statistics.suggested_bounds(columns, statistic, planned, whole)
@@ -661,7 +661,6 @@ def _most(options: Any) -> int:
 def without_provenance() -> NoProvenance:
     """The refusal of a frame that is asked for the record of a result."""
     return NoProvenance(
-        "this frame carries no provenance: it is not a result of dpframe, or an operation dropped it. Ask the result "
-        "itself: its .dp.filter, .dp.sort, .dp.head, .dp.select, .dp.relabel and .dp.wide keep the provenance, as "
-        "dpf.concat and .dp.write_parquet do."
+        "this frame carries no provenance: it is not a result of dpframe, or an operation dropped it. Use methods that "
+        "keep it: .dp.filter, .dp.sort, .dp.head, .dp.select, .dp.relabel, .dp.wide or dpf.concat."
     )

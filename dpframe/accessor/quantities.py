@@ -405,8 +405,8 @@ class Quantities(Generic[F]):
         """
         if self._axes:
             raise InvalidArgument(
-                "top_k must be asked of the whole frame, not per group: one unit may change the choices of many "
-                "groups, and each costs. Ask for group_by(...).histogram(column, categories=[...]) and sort its counts."
+                "top_k must be called on the whole frame, not per group: one unit may change many groups. "
+                "Use group_by(...).histogram(column, categories=[...]) and sort its counts."
             )
         if k is None:
             raise MissingArgument('k must be given: how many values, as in top_k("ward", k=10, categories=[...]).')

@@ -159,8 +159,8 @@ class TablesOfColumns(Generic[F]):
         """
         if self._axes:
             raise InvalidArgument(
-                "marginals must be asked of the whole frame, not per group: its tables are groups themselves. Name the "
-                "columns of group_by among its columns."
+                "marginals must be called on the whole frame, not per group: its tables are groups themselves. "
+                "Name the columns of group_by among its columns."
             )
         asked = statistics.marginals(
             columns,

@@ -87,7 +87,7 @@ class GaussianDP(Accounting):
 
     def hint(self, amount: Amount, limit: Amount) -> str:
         share = float(self.filled(amount, limit))
-        return f"gdp accounting adds mu^2, not epsilon: the call takes {share:.0%} of the whole limit."
+        return f"{share:.0%} of the limit"
 
 
 GRID = 2**160  # amounts are multiples of 2**-160
@@ -176,7 +176,7 @@ class RenyiDP(Accounting):
 
     def hint(self, amount: Amount, limit: Amount) -> str:
         share = float(self.filled(amount, limit))
-        return f"rdp accounting adds Rényi divergences, not epsilon: the call takes {share:.0%} of the whole limit."
+        return f"{share:.0%} of the limit"
 
 
 @lru_cache(maxsize=1024)

@@ -84,7 +84,7 @@ class KeysReserve(Accounting):
     def hint(self, amount: Amount, limit: Amount) -> str:
         said = self.inside.hint(amount[:-1], limit[:-1])
         return (
-            f"{said} Its keys take {float(amount[-1]):g} of the keys_delta {float(limit[-1]):g}."
+            ", ".join([*filter(None, [said]), f"{float(amount[-1]):g} of keys_delta {float(limit[-1]):g}"])
             if amount[-1]
             else said
         )

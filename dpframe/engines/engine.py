@@ -85,7 +85,7 @@ class Partial:
 
 @runtime_checkable
 class Engine(Protocol):
-    """A table that dpframe can ask. `dpframe.testing.check_engine` tries whether one keeps to this.
+    """A table that dpframe can read. `dpframe.testing.check_engine` tests whether one follows this protocol.
 
     An engine from outside is used as ``dpf.of(engine)``; its answers are Polars frames.
     """

@@ -66,7 +66,7 @@ FITTING = {  # the kinds of column in which keys or bins of a kind are looked fo
     "period": {"period"},
 }
 OF_DAYS = re.compile(r"period\[\d*[DWMQYA]")  # Periods of days and longer
-LEVELS = " The levels of a pandas Categorical come from the data too."
+LEVELS = " A Categorical's levels are data."
 
 
 def columns_of(query: Query, unit: PrivacyUnit) -> list[str]:
@@ -225,9 +225,8 @@ def _refuse_results(names: list[str], asked: set[str]) -> None:
     if is_result or asked & {*values}:
         value = next(iter(sorted(asked & {*values})), values[0])
         raise AlreadyReleased(
-            f"the frame must hold private rows, but its columns {value!r}, {value + NOISY!r} and {value + ERROR!r} are "
-            "those of a released result, which is public. Use it directly, or join results with dpf.concat; if these "
-            "rows are private, rename a column."
+            f"the frame must hold private rows, but columns {value!r}, {value + NOISY!r} and {value + ERROR!r} are "
+            "those of a result. Use it directly, or rename a column if its rows are private."
         )
 
 

@@ -7,10 +7,10 @@
     │   ├── MissingArgument (TypeError)   a privacy-relevant argument has no default and was left out
     │   └── InvalidType (TypeError)       a value is of the wrong kind
     ├── UnknownColumn (ValueError)        the frame has no such column
-    ├── WrongDtype (TypeError)            the column's dtype does not suit the question
+    ├── WrongDtype (TypeError)            the column's dtype does not suit the query
     ├── LedgerError (RuntimeError)
     │   ├── BudgetExceeded                the ledger has too little left
-    │   ├── LedgerUnavailable             the ledger cannot be used just now: ask again later
+    │   ├── LedgerUnavailable             the ledger is temporarily unavailable: try again later
     │   └── NoLedger                      no ledger is in sight
     ├── AlreadyReleased (TypeError)       the frame is a result, not private data
     ├── NoProvenance (LookupError)        the frame is not, or no longer, a result
@@ -119,7 +119,7 @@ class UnknownColumn(DpframeError, ValueError):
 
 
 class WrongDtype(DpframeError, TypeError):
-    """The dtype of a column does not suit the question. Nothing was charged.
+    """The dtype of a column does not suit the query. Nothing was charged.
 
     Examples
     --------
@@ -134,7 +134,7 @@ proportion('name', value=...).
 
 
 class LedgerError(DpframeError, RuntimeError):
-    """The ledger refuses: it is of another process, of another unit, or cannot be used so.
+    """The ledger cannot be used: it was changed, is an older copy, or does not match the call.
 
     Examples
     --------
@@ -148,7 +148,7 @@ class LedgerError(DpframeError, RuntimeError):
 
 
 class BudgetExceeded(LedgerError):
-    """The ledger has less left than the call costs. No row was read and nothing was charged.
+    """The call costs more than the ledger has left. No row was read and nothing was charged.
 
     Examples
     --------
@@ -164,7 +164,7 @@ class BudgetExceeded(LedgerError):
 
 
 class LedgerUnavailable(LedgerError):
-    """The ledger cannot be used just now, for a cause that passes: ask again later. No row was read.
+    """The ledger is temporarily unavailable: try again later. No row was read.
 
     A server that cannot be reached, has no connection left or is stopped; a lock that another process holds. What does
     not pass by itself (a wrong password, a missing right, a changed ledger) is a plain `LedgerError`.
@@ -189,7 +189,7 @@ class LedgerUnavailable(LedgerError):
 
 
 class NoLedger(LedgerError):
-    """A ledger was made in this process, but the call names none and stands in no ``with``.
+    """The call names no ledger and is in no ``with`` block, although this process created one.
 
     Examples
     --------
@@ -205,7 +205,7 @@ class NoLedger(LedgerError):
 
 
 class AlreadyReleased(DpframeError, TypeError):
-    """The frame is a private result already; asking it again would charge for nothing.
+    """The frame is a released result: it is public, and a verb would charge for nothing.
 
     Examples
     --------
@@ -220,7 +220,7 @@ class AlreadyReleased(DpframeError, TypeError):
 
 
 class NoProvenance(DpframeError, LookupError):
-    """The frame carries no provenance: it is no result, or an operation dropped the record.
+    """The frame has no provenance: it is not a result, or an operation dropped it.
 
     Examples
     --------

@@ -171,8 +171,7 @@ def _scan(table: Table, engine: str, folder: Path, variables: Variables) -> Scan
         if name not in SETTINGS:
             raise InvalidArgument(
                 f"{table.where}: settings must be sizes, the place of the cluster or keys of a store, not "
-                f"{shown(name)}: others may name code that Spark runs. Write it into the spark-defaults.conf of this "
-                "machine."
+                f"{shown(name)}. Write others, which may name code, into this machine's spark-defaults.conf."
             )
     return Scan(
         None if path is None else _placed_path(path, folder, variables),

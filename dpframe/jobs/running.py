@@ -66,9 +66,8 @@ class Trail:
         if place is not None and not ledger.has_place(*place):
             raise LedgerError(
                 f"{self.job.ledger.where}: the ledger does not hold entry {place[0]} of the audit trail "
-                f"{self.job.audit.name if self.job.audit else ''}: it is an older copy, or another ledger. Nothing was "
-                "charged. Restore the newest copy; if it is lost, charge what is missing with dpf.Ledger.charge. "
-                "For the ledger of other people's data use another audit trail."
+                f"{self.job.audit.name if self.job.audit else ''}: it is an older copy, or another ledger. "
+                "Restore the newest copy, or name another audit trail."
             )
 
     def _newest(self) -> tuple[int, str] | None:

@@ -364,8 +364,8 @@ class MemoryStore:
     def keep(self, entry: Entry, content: bytes) -> Answer:
         """Refuse: nothing is stored in memory."""
         raise LedgerError(
-            "snapshot must be left out with a ledger in memory, which stores no answers: a release is charged each "
-            "time. Keep the ledger in a file to have it replayed: dpf.Ledger(..., path=...)."
+            "snapshot must be left out with a ledger in memory, which stores no results. "
+            "Keep the ledger in a file to replay them: dpf.Ledger(..., path='clinic.ledger')."
         )
 
     def raise_limit(self, entry: Entry, raised: Callable[[Limit], Limit]) -> None:
@@ -436,6 +436,6 @@ class MemoryStore:
     def _check_process(self) -> None:
         if os.getpid() != self._process:
             raise LedgerError(
-                "a ledger in memory must be charged in the process that made it, not in a forked child: each child "
-                "would spend the same budget again. Ask in the parent, or keep the ledger in a file: path=..."
+                "a ledger in memory must be charged in the process that created it, not in a forked child. "
+                "Release in the parent, or keep the ledger in a file: path=..."
             )

@@ -172,7 +172,7 @@ class Ledger(ShownLedger):
     @classmethod
     @trimmed
     def open(cls, path: str | PathLike[str], *, head: HeadOption | None = None) -> Self:
-        """Open a durable ledger: its unit, limit, accounting and data set are the store's. Its chain is verified.
+        """Open an existing ledger in a file or database, with its own terms. Its chain is verified.
 
         Parameters
         ----------
@@ -198,7 +198,7 @@ class Ledger(ShownLedger):
     @classmethod
     @trimmed
     def recover(cls, path: str | PathLike[str], *, reason: str, head: HeadOption | None = None) -> Self:
-        """Go on with an older copy of a ledger, or without its head, where the newest is lost.
+        """Recover a ledger from an older copy, or without its head, if the newest copy is lost.
 
         Parameters
         ----------
@@ -286,7 +286,7 @@ class Ledger(ShownLedger):
     def charge(
         self, amount: Amount, *, cost: PrivacyLoss, query: str, unit: PrivacyUnit, label: str | None = None
     ) -> dict[str, Any] | None:
-        """Take `amount`, all or nothing. Every release does this by itself; nothing is ever refunded.
+        """Charge `amount`, all or nothing. Releases do this themselves; nothing is ever refunded.
 
         Parameters
         ----------
@@ -358,7 +358,7 @@ class Ledger(ShownLedger):
 
     @trimmed
     def affords(self, plan: Plan | StreamPlan) -> int:
-        """Count how many more times a call that costs what a plan says fits into this ledger; nothing is charged.
+        """Count how many more times a plan fits into this ledger. Nothing is charged.
 
         Parameters
         ----------
@@ -410,7 +410,7 @@ class Ledger(ShownLedger):
 
     @trimmed
     def raise_limit(self, *, epsilon: Any = None, delta: Any = None, reason: str | None = None) -> None:
-        """Raise the most that may be spent. An entry records it; every process that uses the ledger goes by it.
+        """Raise the limit. An entry records it, and every process that uses the ledger follows it.
 
         Parameters
         ----------
@@ -447,7 +447,7 @@ class Ledger(ShownLedger):
 
     @trimmed
     def verify(self, *releases: Any) -> dict[str, Any]:
-        """Follow the chain of a durable ledger; LedgerError if it was changed, or did not charge for a release.
+        """Verify the chain of a durable ledger, and that it was charged for releases.
 
         Parameters
         ----------
@@ -512,8 +512,8 @@ class Ledger(ShownLedger):
             return ledger_unit
         if call_unit.who != ledger_unit.who:
             raise InvalidArgument(
-                f"unit must be left out or equal the ledger's ({_who(ledger_unit, call_unit)}). This call's is "
-                f"{_who(call_unit, ledger_unit)}. A ledger protects one unit: make another ledger for another unit."
+                f"unit must be left out or equal the ledger's ({_who(ledger_unit, call_unit)}), not "
+                f"{_who(call_unit, ledger_unit)}. Create another ledger for another unit."
             )
         return ledger_unit.bounded(call_unit.max_rows, call_unit.max_groups)
 
@@ -643,8 +643,8 @@ def warn_weak(ledger: Ledger, unit: PrivacyUnit, cost: PrivacyLoss) -> None:
         return
     _warned_of.add(ledger)
     warnings.warn(
-        f"weak privacy: epsilon {cost.epsilon:.4g} is above {WEAK_EPSILON}, and what is released may tell nearly all "
-        f"of one {unit.column or 'row'}. Take 0.1 to 1 for a call.",
+        f"weak privacy: epsilon {cost.epsilon:.4g} is above {WEAK_EPSILON}, so the result may reveal almost all "
+        f"about one {unit.column or 'row'}. Use 0.1 to 1 for a call.",
         WeakPrivacyWarning,
         stacklevel=depth_outside(),
     )

@@ -251,9 +251,8 @@ class SqlStore:
         """A step of a stream: committed, and in the head, when this returns."""
         if self.witness is None and self.database.address.file is None:
             raise LedgerError(
-                f"a stream must never draw a period twice, and nothing tells when the database at {self.shown} was put "
-                "back: nothing was charged. Keep its head elsewhere: dpf.Ledger.open(path, head=...); once there are "
-                f"entries, {heads.ways_of(self.shown)}."
+                f"a stream needs a ledger whose head is kept elsewhere, not one in a database at {self.shown} alone. "
+                f"Call dpf.Ledger.open(path, head=...), or {heads.ways_of(self.shown)} once there are entries."
             )
         with self._writing() as (connection, last):
             stream = self._stream(connection, entry)

@@ -173,8 +173,8 @@ def _whole(text: str, shown: str) -> Head:
     head = heads.of_slots(text.encode("utf-8", "replace"))
     if head is None:
         raise LedgerError(
-            f"what is kept at {shown} cannot be read as the head of a ledger. Put its newest intact copy back; or, if "
-            f"there is none, keep it elsewhere, remove it here, and call {heads.ways_of(shown)}."
+            f"the text at {shown} cannot be read as the head of a ledger. Restore its newest intact copy; if there is "
+            f"none, move it away and call {heads.ways_of(shown)}."
         )
     return head
 

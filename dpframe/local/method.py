@@ -162,8 +162,8 @@ def checked_epsilon(value: object) -> Any:
     epsilon = exact_epsilon(value)
     if not LEAST_EPSILON <= epsilon <= MOST_EPSILON:
         raise InvalidArgument(
-            f"epsilon must be a number from 1e-06 to {MOST_EPSILON} in the local model, not {shown(value)}: below "
-            "nothing is learned of a million people, and above nothing is hidden. Write for instance epsilon=1."
+            f"epsilon must be a number from 1e-06 to {MOST_EPSILON} in the local model, not {shown(value)}. "
+            "Write for instance epsilon=1."
         )
     return kept_number(value)
 

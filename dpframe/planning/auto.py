@@ -135,7 +135,7 @@ def _confidence(value: object) -> float:
 
 
 SHAPES = (1.0, 1.05, 1.1, 1.25, 1.5, 1.75, 2.5, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0)  # beside Laplace and Gaussian noise
-SHAPES_FROM = Fraction(1, 300)  # of delta / epsilon: below, no other shape gains 4% (docs/concepts/which-noise.md)
+SHAPES_FROM = Fraction(1, 300)  # of delta / epsilon: below, no other shape gains 4% (docs/assurance/noise.md)
 
 Noises = tuple[Mechanism, ...]
 Both = Sequence[tuple[Sensitivity, Part]]  # of each Total

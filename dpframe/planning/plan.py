@@ -369,13 +369,13 @@ def _weight_notes(unit: PrivacyUnit, query: Query) -> Sequence[str]:
     if query.keys.counted == "units":
         return (f"rows without {a_unit} are {missing}",)
     rows = (
-        f"of {a_unit} with more than {_bounds_words(unit, query)} each row counts for less; the error bars "
-        "do not contain this, and answers lean toward those with few rows"
+        f"each row of {a_unit} with more than {_bounds_words(unit, query)} has a lower weight; the margins of error "
+        "do not cover this, and results lean toward those with few rows"
     )
     groups = min(unit.contribution.max_groups, groups_in(query))
     units = (
-        f"{a_unit} in more than {groups:,} group{'' if groups == 1 else 's'} counts for less in each; the error "
-        "bars do not contain this"
+        f"{a_unit} in more than {groups:,} group{'' if groups == 1 else 's'} has a lower weight in each; the margins "
+        "of error do not cover this"
     )
     left_out = [rows] if uses_rows(query) else []
     left_out += [units] if uses_units(query) and groups < groups_in(query) else []

@@ -188,16 +188,16 @@ class StreamPlan:
             del notes[0]
         notes.append(
             "a row that appears only after its period was released counts in part in the running totals, and in later "
-            "periods; the error bars do not contain this"
+            "periods; the margins of error do not cover this"
         )
         if (column := self.unit.column) is None:
             return tuple(notes)
         a_unit = f"{'an' if column[:1].lower() in 'aeiou' else 'a'} {column}"
         most = self.unit.contribution.max_rows
-        of_all = "of all periods and groups together"
+        of_all = f"of {a_unit} in all periods and groups together"
         counting = f"{most:,} rows {of_all} count, and no others" if most > 1 else f"row {of_all} counts, and no other"
         missing = "left out" if self.unit.nulls == "drop" else "counted as one unit"
-        notes.append(f"of {a_unit} the earliest {counting}; the error bars do not contain this")
+        notes.append(f"the earliest {counting}; the margins of error do not cover this")
         return (*notes, f"rows without {a_unit} are {missing}")
 
     def rows(self) -> list[dict[str, Any]]:
@@ -349,7 +349,7 @@ def check_statistic(statistic: object) -> Statistic:
     plain = len(totals) == 1 and isinstance(totals[0], OfRows)
     if not plain or not statistic.adds_up or isinstance(statistic, Labelled):  # type: ignore[attr-defined]  # then it is a Statistic
         raise InvalidArgument(
-            f"statistic must be dpf.count(...) or dpf.sum(column, bounds=...) for a stream, not {shown(statistic)}: "
-            "only what adds up over rows has running totals. For a mean, use two streams: its sum and its count."
+            f"statistic must be dpf.count(...) or dpf.sum(column, bounds=...) for a stream, not {shown(statistic)}. "
+            "For a mean, use two streams: its sum and its count."
         )
     return statistic  # type: ignore[return-value]

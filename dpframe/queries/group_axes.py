@@ -10,7 +10,7 @@ from dpframe.errors import InvalidArgument, MissingArgument, shown
 from dpframe.errors.tracebacks import trimmed
 from dpframe.queries import limits
 from dpframe.queries.bins import BinAxis, bin_axis
-from dpframe.queries.keys import KEYS_EXAMPLE, key_axes
+from dpframe.queries.keys import key_axes
 from dpframe.queries.limits import Placed, check_column
 
 
@@ -98,9 +98,7 @@ def group_axes(by: tuple[str | Bins, ...], keys: object, combinations: Iterable[
     if len(columns) == len(by):
         return key_axes(columns, keys, combinations)
     if not columns and (keys is not None or combinations is not None):
-        raise InvalidArgument(
-            f"keys must be left out where group_by names bins alone, which are the groups. Drop them. {KEYS_EXAMPLE}"
-        )
+        raise InvalidArgument("keys must be left out where group_by names bins alone, which are the groups. Drop them.")
     declared = {axis.columns[0]: axis for axis in key_axes(columns, keys, combinations)} if columns else {}
     axes = []
     for column in by:

@@ -35,7 +35,7 @@ from dpframe.queries.sameness import are_naive, same_key
 
 MOST_BITS = 10_000  # of an integer key: Python does not print much longer ones
 OTHER = "Other"  # what `REST` is shown as
-KEYS_EXAMPLE = 'Write for instance keys=["A", "B"] or keys={"ward": ["A", "B"], "sex": ["f", "m"]}.'
+KEYS_EXAMPLE = 'Write keys=["A", "B"], or keys={"ward": ["A", "B"], "sex": ["f", "m"]}.'
 WHERE_EXAMPLE = 'Write for instance where={"ward": ["A", "B"], "age": (18, None)}.'
 EXAMPLES = {"keys": KEYS_EXAMPLE, "categories": 'Write for instance categories=["A", "B"].', "where": WHERE_EXAMPLE}
 KIND_WORDS = {
@@ -432,8 +432,8 @@ def value_axis(column: str, values: object, argument: str) -> KeyAxis:
     if not isinstance(values, (list, tuple, range)):
         example = DATES_EXAMPLE if argument == "keys" and _are_dates(values) else EXAMPLES[argument]
         raise InvalidType(
-            f"{argument} must be a list, tuple or range that you wrote down, not {named(values)}: {argument} that come "
-            f"from data reveal who is in it. {example}"
+            f"{argument} must be a list, tuple or range that you wrote down, not {named(values)}: values from data "
+            f"reveal people. {example}"
         )
     return KeyAxis((column,), tuple(zip(plain_keys(values, argument), strict=True)), argument)
 

@@ -85,8 +85,8 @@ def looked(look: Callable[[], Any], stands: str = "the charge stands") -> Any:
     result = _or_none(look)
     if result is None:
         raise ReleaseFailed(
-            "the dataframe engine failed while it read the rows. Its message is withheld, since it may hold private "
-            f"values; {stands}. Run the frame's own computation by itself to see the cause."
+            "the engine failed while it read the rows: its message may hold private values and is withheld; "
+            f"{stands}. Run the frame's computation by itself to see the cause."
         )
     return result
 
@@ -280,8 +280,8 @@ def entry_of(prepared: Prepared, words: Words, ledger: Ledger) -> Entry:
     plan, label, snapshot = prepared.plan, words.label, words.snapshot
     if snapshot is not None and not ledger.is_durable:
         raise LedgerError(
-            "snapshot must be left out with a ledger in memory, which stores no answers: each call is a new release. "
-            "Keep the ledger in a file to have answers replayed: dpf.Ledger(..., path='clinic.ledger')."
+            "snapshot must be left out with a ledger in memory, which stores no results. "
+            "Keep the ledger in a file to replay them: dpf.Ledger(..., path='clinic.ledger')."
         )
     is_named = snapshot is not None and label is not None
     return Entry(

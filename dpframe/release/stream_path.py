@@ -314,7 +314,7 @@ def _number_of(plan: StreamPlan, period: Any) -> int:
         way_out = "Name a period by its beginning. " if every is not None else ""
         raise InvalidArgument(
             f"period must be one of the {len(plan.periods)} declared ones, {first} to {last}, not {shown(period)}. "
-            f"{way_out}A stream that is longer is a new one, with a name and a cost of its own."
+            f"{way_out}A longer stream needs a name and a cost of its own."
         )
     return places[0]
 

@@ -19,7 +19,7 @@ from dpframe.testing.broken import ContractBroken, require
 
 
 def check_engine(make: Callable[[Any], Any], *, tables: int = 3, seed: int = 0, every: int = 1) -> None:
-    """Hold an engine against Polars in memory: every exact total is equal, bit for bit, or refused by its schema.
+    """Compare an engine with Polars in memory: each exact total is equal, or refused by its schema.
 
     Tried are counts, presences, sums, means, histograms, grids, groups and contributions, where each row is protected
     and where units are, in the norms of all noises; on values that are hard for engines: NaN, null, infinities, both

@@ -319,7 +319,7 @@ def test_19_where_both_went_on_nothing_that_is_known_is_lost(sound, tmp_path):
     for _ in range(4):
         PEOPLE.dp.count(epsilon=0.125, ledger=ledger)
     head_of(damaged).write_bytes(kept)
-    with pytest.raises(dpf.LedgerError, match=r"went on from an older copy: its entry 5 .* charges all that the head"):
+    with pytest.raises(dpf.LedgerError, match=r"continued from an older copy: its entry 5 .*recover"):
         dpf.Ledger.open(damaged)
     ledger = dpf.Ledger.recover(damaged, reason="the head turned up")
     assert ledger.spent.epsilon == 0.625 + 0.5  # of the copy, and all that the head tells

@@ -318,7 +318,7 @@ def test_refusals():
         dpf.covariance(["x", "z"], bounds=bounds, ddof=2)
     ledger = dpf.Ledger(epsilon=1.0)
     frame = people()
-    with pytest.raises(InvalidArgument, match=r"must be asked alone.*release_together"):
+    with pytest.raises(InvalidArgument, match=r"must be alone in its call.*release_together"):
         frame.dp.agg(dpf.covariance(["x", "z"], bounds=bounds), n=dpf.count(), epsilon=1.0, ledger=ledger)
     renamed = frame.rename({"g": "other"}).dp.group_by("other", keys=["A"])
     with pytest.raises(InvalidArgument, match="Rename it first"):

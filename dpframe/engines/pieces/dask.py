@@ -217,9 +217,8 @@ def check_cluster() -> None:
     scheduler, context = dask.config.get("scheduler", None), dask.config.get("multiprocessing.context", "spawn")
     if scheduler in ("processes", "multiprocessing") and context == "fork":
         raise InvalidArgument(
-            "multiprocessing.context must be 'spawn' or 'forkserver', not 'fork': Polars has started its threads here, "
-            "and in forked workers a query would never end. Nothing was charged. Write "
-            'dask.config.set({"multiprocessing.context": "spawn"}).'
+            "multiprocessing.context must be 'spawn' or 'forkserver', not 'fork': in forked workers Polars never ends. "
+            'Write dask.config.set({"multiprocessing.context": "spawn"}).'
         )
     distributed = sys.modules.get("distributed")
     if distributed is None:

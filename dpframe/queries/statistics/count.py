@@ -103,7 +103,7 @@ def count(
     weight: str | None = None,
     weight_bounds: tuple[float, float] | None = None,
 ) -> Count | WeightedCount:
-    """Ask for the number of rows, or of the values of a column that are present.
+    """A count of rows, or of the present values of a column, for `agg`.
 
     Parameters
     ----------

@@ -222,7 +222,7 @@ def covariance(
     ddof: int = 1,
     where: Mapping[str, Any] | None = None,
 ) -> Covariance:
-    """Ask for the covariance of each pair of columns, each value clipped to its bounds.
+    """The covariance of each pair of columns, for an `agg` of its own.
 
     Parameters
     ----------
@@ -271,7 +271,7 @@ def correlation(
     *,
     where: Mapping[str, Any] | None = None,
 ) -> Correlation:
-    """Ask for the correlation of each pair of columns, each value clipped to its bounds.
+    """The correlation of each pair of columns, for an `agg` of its own.
 
     Parameters
     ----------

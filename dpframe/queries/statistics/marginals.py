@@ -208,13 +208,13 @@ def marginals(
         )
     if not (denoise is None or (isinstance(denoise, str) and denoise in DONE)):
         raise InvalidArgument(
-            f"denoise must be 'auto', for tables that add up and have no negative cell, 'nonnegative' or None for "
-            f"marginals, not {shown(denoise)}: other denoisers would not keep the tables consistent. Leave it out."
+            f"denoise must be 'auto', 'nonnegative' or None for marginals, not {shown(denoise)}: others would make "
+            "the tables inconsistent. Leave it out."
         )
     if denoise == CONSISTENT and checked_degree > 2:
         raise InvalidArgument(
-            f"denoise must be 'nonnegative' or None for tables of {checked_degree} columns, not 'auto': such "
-            "tables that are consistent and have no negative cell may not exist. Leave it out."
+            f"denoise must be 'nonnegative' or None for tables of {checked_degree} columns, not 'auto', which makes "
+            "tables of two columns consistent. Leave it out."
         )
     check_tables([limits.length(keys[name]) if keys and name in keys else 1 for name in names], checked_degree, most)
     axes = key_axes(names, None if keys is None else dict(keys), None)

@@ -152,8 +152,8 @@ class Mean(Squaring):
         half = (self.bounds[1] - self.bounds[0]) / 2
         if target >= half:
             raise InvalidArgument(
-                f"within must be below half the range of a mean's bounds, here {half:g}, not {target:g}: the middle of "
-                f"the bounds is never off by more. Write a smaller error for {name}."
+                f"within must be below half the range of a mean's bounds, here {half:g}, not {target:g}: their middle "
+                f"is never off by more. Write a smaller error for {name}."
             )
 
     def _two_sided(self, values: Floats, noise: Noise, confidence: float) -> Reading:
@@ -183,7 +183,7 @@ def mean(
     weight: str | None = None,
     weight_bounds: tuple[float, float] | None = None,
 ) -> Mean | MeanByGroup | WeightedMean:
-    """Ask for the mean of a column, each value clipped to the bounds.
+    """A mean of a column for `agg`, each value clipped to `bounds`.
 
     Parameters
     ----------

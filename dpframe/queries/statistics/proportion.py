@@ -105,7 +105,7 @@ def proportion(
     weight: str | None = None,
     weight_bounds: tuple[float, float] | None = None,
 ) -> Proportion | WeightedProportion:
-    """Ask for the share of a column's values that are true, or that are one declared value.
+    """A share of values that are true, or one declared value, for `agg`.
 
     Parameters
     ----------

@@ -189,7 +189,7 @@ def quantile(
     candidates: Sequence[float] | None = None,
     where: Mapping[str, Any] | None = None,
 ) -> Quantile | Quantiles:
-    """Ask for quantiles of a column, each one of declared candidates.
+    """Quantiles of a column for `agg`, each one of declared candidates.
 
     Parameters
     ----------
@@ -259,7 +259,7 @@ def median(
     candidates: Sequence[float] | None = None,
     where: Mapping[str, Any] | None = None,
 ) -> Quantile:
-    """Ask for the median of a column, one of declared candidates: `quantile` with q = 0.5.
+    """A median of a column for `agg`: `quantile` with q = 0.5.
 
     Parameters
     ----------

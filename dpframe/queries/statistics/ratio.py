@@ -107,7 +107,7 @@ def ratio(
     bounds: Mapping[str, tuple[float, float]] | None = None,
     where: Mapping[str, Any] | None = None,
 ) -> Ratio:
-    """Ask for the sum of one column over the sum of another: cost per day, visits per person.
+    """A ratio of two sums for `agg`, such as cost per day.
 
     Parameters
     ----------

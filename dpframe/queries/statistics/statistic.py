@@ -140,8 +140,8 @@ def check_size(size: int | None, asked: str, *, of: str = "values", whose: str =
     """Refuse ``within=`` without the number of values or rows of a group, where the error depends on it."""
     if size is None:
         raise MissingArgument(
-            f"size must be given with within= for {asked}: {whose} error depends on how many {of} a group has. "
-            "Write for instance size=1_000, from what you know, never from the data."
+            f"size must be given with within= for {asked}: {whose} error depends on the number of {of} in a group. "
+            "Write for instance size=1_000, never taken from the data."
         )
 
 

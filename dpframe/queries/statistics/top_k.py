@@ -129,8 +129,8 @@ class TopK(Statistic, Choosing):
         """Refuse a target where no count is released: which way is taken, and so the error, may depend on the cost."""
         if not self.counts:
             raise InvalidArgument(
-                "within must come with counts=True, whose errors it names: without counts a top-k releases no number. "
-                "preview.top_k shows for each epsilon how far below the largest each chosen one may be."
+                "within must come with counts=True, whose errors it names. "
+                "Without counts, compare values of epsilon with preview.top_k(epsilon=[0.1, 1])."
             )
 
     def error_words(self, error: str) -> str:

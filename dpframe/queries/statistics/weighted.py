@@ -170,8 +170,8 @@ class WeightedMean(Weighted):
         half = (self.bounds[1] - self.bounds[0]) / 2
         if target >= half:
             raise InvalidArgument(
-                f"within must be below half the range of a mean's bounds, here {half:g}, not {target:g}: the middle of "
-                f"the bounds is never off by more, without a look. Write a smaller error for {name}."
+                f"within must be below half the range of a mean's bounds, here {half:g}, not {target:g}: their middle "
+                f"is never off by more. Write a smaller error for {name}."
             )
 
     def _read(self, above: Floats, below: Floats, noise: Noise, confidence: float) -> Reading:
