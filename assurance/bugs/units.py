@@ -164,8 +164,8 @@ UNITS = (
         "units",
         '"1" and 1 taken for one id',
         "_unit_codes",
-        "witness.setdefault(same(value), len(seen))",
-        "witness.setdefault(str(value), len(seen))",
+        "seen.setdefault(same(value), len(seen))",
+        "seen.setdefault(str(value), len(seen))",
         "test_totals.py::test_unit_ids_of_different_types_are_different_units",
     ),
 )
