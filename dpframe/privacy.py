@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from fractions import Fraction
 from typing import Any, Literal
 
-from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, checked_column_name, is_one_of, shown
+from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, checked_column_name, is_one_of, listed, shown
 from dpframe.exact import checked_whole, exact_delta, exact_epsilon, exact_share, exactly, up
 
 MOST_BOUND = 2**31
@@ -33,16 +33,18 @@ class Contribution:
 
 @dataclass(frozen=True)
 class PrivacyUnit:
-    """The unit that is protected: a row, or all the rows that share a value of one column.
+    """The unit that is protected: a row, or all the rows that share a value of one column, or of several.
 
     Parameters
     ----------
-    column : str, optional
-        The column that names the person (or household, device, ...). Without it each row is a unit.
+    column : str or list of str, optional
+        The column that names the person (or household, device, ...). Of several columns, such as ``["household",
+        "member"]``, each combination of their values is a unit. Without it each row is a unit.
     neighbors : {"add-remove", "replace"}
         Two data sets are neighboring when one unit is added or removed, or when one is replaced by another.
     nulls : {"drop", "one-unit"}
-        Rows whose unit is missing are left out, or belong to one unit together.
+        Rows whose unit is missing are left out, or belong to one unit together. Of several columns the unit is missing
+        where the value of any is.
     max_rows : int, optional
         How many rows of one unit may count within a group at full weight, where a call does not say it.
     max_groups : int, optional
@@ -52,7 +54,8 @@ class PrivacyUnit:
     Raises
     ------
     InvalidArgument, InvalidType
-        If a value breaks its rule, or `max_rows` or `max_groups` is given where there is no column.
+        If a value breaks its rule, or `max_rows` or `max_groups` is given where there is no column; if a list of
+        columns is empty, or names one twice.
 
     Notes
     -----
@@ -69,9 +72,11 @@ class PrivacyUnit:
     each value of 'patient' (at most 3 rows in each of 2 groups at full weight), add-remove neighbors
     >>> print(dpf.PrivacyUnit("patient"))
     each value of 'patient', add-remove neighbors
+    >>> print(dpf.PrivacyUnit(["household", "member"]))
+    each combination of 'household' and 'member', add-remove neighbors
     """
 
-    column: str | None = None
+    column: str | Sequence[str] | None = None
     _: KW_ONLY
     neighbors: Literal["add-remove", "replace"] = "add-remove"
     nulls: Literal["drop", "one-unit"] = "drop"
@@ -79,8 +84,7 @@ class PrivacyUnit:
     max_groups: int | None = None
 
     def __post_init__(self) -> None:
-        if self.column is not None and not isinstance(self.column, str):
-            raise InvalidType(f"column must be the name of the unit's column, not {shown(self.column)}.")
+        object.__setattr__(self, "column", _checked_columns("column", self.column))
         for name in ("max_rows", "max_groups"):
             object.__setattr__(self, name, checked_bound(name, getattr(self, name)))
         for name, allowed in (("neighbors", ("add-remove", "replace")), ("nulls", ("drop", "one-unit"))):
@@ -92,6 +96,23 @@ class PrivacyUnit:
             raise InvalidArgument(NO_COLUMN)
 
     @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that name the unit together: none where each row is one."""
+        return () if self.column is None else (self.column,) if isinstance(self.column, str) else tuple(self.column)
+
+    @property
+    def one(self) -> str:
+        """The noun for one unit: a row, the name of its column, or a combination of several."""
+        return noun_of(self.column)
+
+    @property
+    def without(self) -> str:
+        """The rows without a unit, as text."""
+        if len(self.columns) > 1:
+            return f"rows in which {listed(self.columns, 'or')} is missing"
+        return f"rows without {with_article(self.one)}"
+
+    @property
     def is_bounded(self) -> bool:
         """Tell whether the unit says how much one of it contributes."""
         return self.max_rows is not None or self.max_groups is not None
@@ -100,7 +121,7 @@ class PrivacyUnit:
     def contribution(self) -> Contribution:
         """The contribution bounds: one that is left out is 1 if the other is given; MissingArgument without both."""
         if self.column is not None and not self.is_bounded:
-            raise MissingArgument(NO_BOUNDS.format(column=self.column))
+            raise MissingArgument(NO_BOUNDS.format(column=self.one))
         return Contribution(self.max_rows or 1, self.max_groups or 1)
 
     @property
@@ -128,7 +149,7 @@ class PrivacyUnit:
         """As entries and records have it: with the bounds that are used, or null where a question has none."""
         bounds = self.contribution if self.column is None or self.is_bounded else None
         return {
-            "column": self.column,
+            "column": self.column if len(self.columns) < 2 else list(self.columns),
             "max_rows": bounds and bounds.max_rows,
             "max_groups": bounds and bounds.max_groups,
             "neighbors": self.neighbors,
@@ -144,13 +165,15 @@ class PrivacyUnit:
 
     def __dir__(self) -> list[str]:
         """The parameters: the rest is for plans and records."""
-        internal = {"bounded", "contribution", "facts", "is_bounded", "of_facts", "who", "whole"}
+        internal = {"bounded", "columns", "contribution", "facts", "is_bounded", "of_facts", "one", "who", "whole"}
+        internal |= {"without"}
         return [name for name in super().__dir__() if name not in internal]
 
     def __str__(self) -> str:
         if self.column is None:
             return f"each row, {self.neighbors} neighbors"
-        who = f"each value of {self.column!r}"
+        names = [repr(name) for name in self.columns]
+        who = f"each value of {names[0]}" if len(names) == 1 else f"each combination of {listed(names, 'and')}"
         if not self.is_bounded:
             return f"{who}, {self.neighbors} neighbors"
         bounds = self.contribution
@@ -245,15 +268,43 @@ def checked_bound(name: str, value: object) -> int | None:
     return None if value is None else checked_whole(name, value, 1, MOST_BOUND, "a whole number from 1 to 2**31")
 
 
+def noun_of(column: str | Sequence[str] | None) -> str:
+    """The noun for a unit of these columns, as facts have them."""
+    if column is None:
+        return "row"
+    return column if isinstance(column, str) else f"combination of {listed(column, 'and')}"
+
+
+def with_article(noun: str) -> str:
+    """A noun with its article."""
+    return f"{'an' if noun[:1].lower() in 'aeiou' else 'a'} {noun}"
+
+
+def _checked_columns(argument: str, column: Any) -> str | tuple[str, ...] | None:
+    """The name of the unit's column, or the names of several; a list of one is that one."""
+    if column is None or isinstance(column, str):
+        return column
+    if not isinstance(column, list | tuple) or not all(isinstance(name, str) for name in column):
+        raise InvalidType(f"{argument} must be the name of the unit's column, or a list of names, not {shown(column)}.")
+    if not column:
+        raise InvalidArgument(
+            f"{argument} must name at least one column, unlike {shown(column)}. Leave it out to protect each row."
+        )
+    if (twice := next((name for name in column if column.count(name) > 1), None)) is not None:
+        raise InvalidArgument(f"{argument} must name each column once, but {shown(twice)} stands twice. Drop one.")
+    return str(column[0]) if len(column) == 1 else tuple(map(str, column))
+
+
 def checked_unit(unit: object) -> PrivacyUnit | None:
-    """A PrivacyUnit; a string names its column."""
-    if isinstance(unit, str):
-        unit = PrivacyUnit(unit)
+    """A PrivacyUnit; a string names its column, and a list of strings its columns."""
+    if isinstance(unit, str | list | tuple):
+        unit = PrivacyUnit(_checked_columns("unit", unit))
     if unit is not None and not isinstance(unit, PrivacyUnit):
         raise InvalidType(
-            f"unit must be the name of a column or a dpf.PrivacyUnit, not {shown(unit)}. "
+            f"unit must be the name of a column, a list of names or a dpf.PrivacyUnit, not {shown(unit)}. "
             'Write unit="patient", or dpf.PrivacyUnit(column=...).'
         )
-    if unit is not None and unit.column is not None:  # here, since older ledgers are read whatever theirs is
-        checked_column_name("column", unit.column)
+    if unit is not None:  # here, since older ledgers are read whatever theirs is
+        for name in unit.columns:
+            checked_column_name("column", name)
     return unit

@@ -4,7 +4,56 @@ from __future__ import annotations
 
 from assurance.bugs.seeding import bug
 
+COLUMNS = "test_units_of_columns.py"
 IDENTITY = (
+    bug(
+        "identity",
+        "the texts of a combination joined without their lengths",
+        "identity.combination",
+        "parts += [value.str.len_bytes().cast(pl.String), space, value]",
+        "parts += [value, space]",
+        f"{COLUMNS}::test_what_a_join_of_texts_would_take_for_one_stays_apart",
+    ),
+    bug(
+        "identity",
+        "texts of a combination one right after the other",
+        "identity.combination",
+        "value.str.len_bytes().cast(pl.String), space, value]",
+        "pl.lit('0'), value]",
+        f"{COLUMNS}::test_no_neighbor_moves_totals_beyond_the_sensitivity",
+    ),
+    bug(
+        "identity",
+        "a combination of which a part is missing as a unit of its own",
+        "identity.combination",
+        "return pl.concat_str(parts)",
+        "return pl.concat_str(parts, ignore_nulls=True)",
+        f"{COLUMNS}::test_rows_with_any_value_missing_are_one_unit_in_all_pieces",
+    ),
+    bug(
+        "identity",
+        "floats of a combination in fewer digits than tell them apart",
+        "identity.combination",
+        "value.map_batches(_bits_of, return_dtype=pl.Int64, is_elementwise=True).cast(pl.String)",
+        "value.cast(pl.Float32).cast(pl.String)",
+        f"{COLUMNS}::test_a_combination_is_the_unit_of_a_column_made_by_hand",
+    ),
+    bug(
+        "identity",
+        "a unit of several columns told by the first alone",
+        "source.unit_requests",
+        "role, unit.columns[1:])",
+        "role, ())",
+        f"{COLUMNS}::test_a_combination_is_the_unit_of_a_column_made_by_hand",
+    ),
+    bug(
+        "identity",
+        "rows without a unit in many pieces of an engine from outside",
+        "schema.check",
+        'unit.nulls == "one-unit"',
+        'unit.nulls == "never"',
+        f"{COLUMNS}::test_an_engine_from_outside_brings_units_together_by_the_first_column",
+    ),
     bug(
         "identity",
         "dates as declared keys that wrap in nanoseconds",
@@ -16,7 +65,7 @@ IDENTITY = (
     bug(
         "identity",
         "units in seconds read as milliseconds, which clip",
-        "load",
+        "pandas_columns.load",
         'values.view(f"{values.dtype.kind}8[ms]") if is_name else _milliseconds(values)',
         "_milliseconds(values)",
         "test_identity.py::test_102_no_two_stored_times_are_one_unit",

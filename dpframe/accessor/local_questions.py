@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Generic, TypeVar
 
 from dpframe.errors.tracebacks import trimmed
@@ -26,7 +27,7 @@ class LocalQuestions(Generic[F]):
         *,
         method: randomizing.Method | None = None,
         ledger: Ledger | None = None,
-        unit: PrivacyUnit | str | None = None,
+        unit: PrivacyUnit | str | Sequence[str] | None = None,
         max_rows: int | None = None,
         label: str | None = None,
     ) -> F:
@@ -40,7 +41,7 @@ class LocalQuestions(Generic[F]):
             How, and at what epsilon for each report.
         ledger : Ledger, optional
             The ledger to charge; by default the ``with`` around the call. Its unit must have ``neighbors="replace"``.
-        unit : PrivacyUnit or str, optional
+        unit : PrivacyUnit, str or list of str, optional
             Who is protected, where the ledger does not say it.
         max_rows : int, optional
             Where the unit has a column: how many reports a unit may make, which add up. Each row after the first

@@ -51,7 +51,7 @@ class Asked(TypedDict, total=False):
     epsilon: Number | Sequence[Number] | None
     share: Number | None
     ledger: Ledger | None
-    unit: PrivacyUnit | str | None
+    unit: PrivacyUnit | str | Sequence[str] | None
     label: str | None
     snapshot: str | None
     max_cells: int
@@ -245,8 +245,9 @@ OPTIONS = {
     ),
     "unit": Option(
         None,
-        "PrivacyUnit or str, optional",
-        "The unit to protect, where the ledger does not say it; a string names the column of the unit.",
+        "PrivacyUnit, str or list of str, optional",
+        """The unit to protect, where the ledger does not say it; a string names the column of the unit, and a list
+        columns of which each combination of values is one.""",
     ),
     "max_rows": Option(
         None,

@@ -511,7 +511,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
             graph: Any = ...,
             population: bool = ...,
             ledger: Ledger | None = ...,
-            unit: PrivacyUnit | str | None = ...,
+            unit: PrivacyUnit | str | Sequence[str] | None = ...,
             max_rows: int | None = ...,
             max_groups: int | None = ...,
             label: str | None = ...,

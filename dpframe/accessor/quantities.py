@@ -155,7 +155,7 @@ class Quantities(Generic[F]):
         self,
         column: str,
         *,
-        bounds: tuple[float, float] | None = None,
+        bounds: tuple[float, float] | Mapping[Any, tuple[float, float]] | None = None,
         ddof: int = 1,
         where: Mapping[str, Any] | None = None,
         **options: Unpack[CallOptions],
@@ -166,7 +166,7 @@ class Quantities(Generic[F]):
         ----------
         column : str
             A column of numbers. Nulls and NaN are left out.
-        bounds : tuple of two numbers
+        bounds : tuple of two numbers, or dict of such by key
             As for `sum`; the noise grows with the square of their distance.
         ddof : {1, 0}
             What is taken off the number of values in the divisor.
@@ -194,7 +194,7 @@ class Quantities(Generic[F]):
         self,
         column: str,
         *,
-        bounds: tuple[float, float] | None = None,
+        bounds: tuple[float, float] | Mapping[Any, tuple[float, float]] | None = None,
         ddof: int = 1,
         where: Mapping[str, Any] | None = None,
         **options: Unpack[CallOptions],

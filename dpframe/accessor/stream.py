@@ -76,7 +76,7 @@ class Stream:
         Of the intervals that `within` speaks of; 0.95. The errors that are shown are always those of 95%.
     mechanism : {"laplace", "gaussian"}, optional
         The noise.
-    unit : PrivacyUnit or str, optional
+    unit : PrivacyUnit, str or list of str, optional
         Who is protected, where the ledger does not say it.
     ledger : Ledger, optional
         The ledger that is charged and keeps what was released; by default the ``with`` around a release. In a durable
@@ -131,7 +131,7 @@ class Stream:
     within: Any = None
     confidence: Any = None
     mechanism: str | None = None
-    unit: PrivacyUnit | str | None = None
+    unit: PrivacyUnit | str | Sequence[str] | None = None
     ledger: Ledger | None = None
     _request: StreamRequest = field(init=False, repr=False, compare=False)
 

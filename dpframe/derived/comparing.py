@@ -17,6 +17,7 @@ from dpframe.derived.traced import Source
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, is_one_of, shown
 from dpframe.errors.tracebacks import trimmed
 from dpframe.frames.kinds import is_frame
+from dpframe.privacy import noun_of
 from dpframe.queries.sameness import same_key
 from dpframe.queries.samples import POPULATION
 
@@ -166,8 +167,8 @@ def _of_groups(result: Any, first: Any, second: Any, by: Any) -> Prepared:
     unit = source.facts["unit"]
     if unit["column"] is not None and unit["max_groups"] != 1:
         raise InvalidArgument(
-            f"groups must be of different units, and one {unit['column']} may be in {unit['max_groups']} of them. "
-            "Release them with max_groups=1."
+            f"groups must be of different units, and one {noun_of(unit['column'])} may be in {unit['max_groups']} of "
+            "them. Release them with max_groups=1."
         )
     labels = [name for name in source.labels if name not in own]
     keys, others = source.tokens([own[0]]), source.tokens(labels)

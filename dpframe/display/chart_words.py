@@ -13,6 +13,7 @@ from dpframe.display.drawing import Panel
 from dpframe.display.layout import Asked
 from dpframe.display.statements import chosen_words, is_pairs, margin_words, one_of, subject
 from dpframe.errors import capital, listed, no_markup
+from dpframe.privacy import noun_of
 from dpframe.queries.query import NOISY
 
 Facts = Mapping[str, Any]
@@ -59,7 +60,7 @@ def described(name: str, facts: Facts) -> str:
         text = statistic["words"]
     elif statistic["column"] is None:
         unit = facts["unit"]["column"]
-        text = f"number of {counted}" if counted != "units" or unit is None else f"number of units ({unit})"
+        text = f"number of {counted}" if counted != "units" or unit is None else f"number of units ({noun_of(unit)})"
     elif "counts" in statistic:
         values = "present values" if counted == "values" else "units with a value"
         text = f"{values} of {statistic['column']}"

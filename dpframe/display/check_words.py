@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from dpframe.errors import listed, no_markup
+from dpframe.privacy import noun_of
 
 Facts = Mapping[str, Any]
 
@@ -34,7 +35,7 @@ def check_warning(facts: Facts) -> str | None:
 def _lines(facts: Facts) -> Iterator[tuple[str, bool]]:
     rows: Sequence[Facts] = [row for row in facts.get("checks", ()) if row["what"] in COUNTED]
     column = facts["unit"]["column"]
-    units = "rows" if column is None else f"units ({column})"
+    units = "rows" if column is None else f"units ({noun_of(column)})"
     clipped = iter(_clipped(facts))
     bounds: tuple[str, tuple[Any, Any], list[tuple[str, Facts]]] | None = None
     both = {row["of"] for row in rows if row["what"] == "below" and _found(row)}

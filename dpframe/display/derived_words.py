@@ -14,7 +14,7 @@ from dpframe.display.result_tables import Table, kinds_of, source
 from dpframe.display.statements import subject
 from dpframe.errors import harmless, listed
 from dpframe.frames import build
-from dpframe.privacy import PrivacyUnit
+from dpframe.privacy import PrivacyUnit, noun_of
 from dpframe.queries.query import ERROR
 from dpframe.queries.samples import POPULATION
 
@@ -23,7 +23,7 @@ EVERYTHING = "For {count} of {rows} rows of {name} the noise leaves nothing to b
 
 def statement_of(facts: Mapping[str, Any], frame: Any, unit: str | None = None) -> str:
     """Sentences on what was computed from which releases, how they are protected, and how far to trust each number."""
-    one = unit or facts["unit"]["column"] or "row"
+    one = unit or noun_of(facts["unit"]["column"])
     sentences = [f"{facts['warning']}."] if "warning" in facts else []
     sentences += [
         f"This is {_subject(facts)}, {facts['said']}.",
@@ -81,7 +81,7 @@ def section(facts: Mapping[str, Any], table: Table, frame: Any, chart: Any) -> S
         "",
         (),
         tuple(facts["notes"]),
-        "rows" if facts["unit"]["column"] is None else f"units ({facts['unit']['column']})",
+        "rows" if facts["unit"]["column"] is None else f"units ({noun_of(facts['unit']['column'])})",
         f"no cost: it is computed from releases; it protects {PrivacyUnit.of_facts(facts['unit'])}",
         facts_list(_protection(facts)),
         dict(facts),

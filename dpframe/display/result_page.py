@@ -14,7 +14,7 @@ from dpframe.display.report_page import caption_of, facts_list, figure, paragrap
 from dpframe.display.result_tables import PLUS_MINUS, Table, source, titled
 from dpframe.display.statements import dearer_words, method_words, subject
 from dpframe.errors import capital, harmless, listed
-from dpframe.privacy import PrivacyUnit
+from dpframe.privacy import PrivacyUnit, noun_of
 from dpframe.queries.samples import TABLE
 
 MOST_ROWS = 500  # of a table in a page
@@ -45,7 +45,7 @@ def section(
         method_words(facts) if facts["measures"] else "",
         tuple(map(_errors, errors)),
         tuple(dict.fromkeys([*_clipped(facts), *checks, *facts["notes"]])),
-        "rows" if facts["unit"]["column"] is None else f"units ({facts['unit']['column']})",
+        "rows" if facts["unit"]["column"] is None else f"units ({noun_of(facts['unit']['column'])})",
         cost_words(facts),
         (paragraph(statement) if statement else "") + facts_list(_protection(facts)),
         dict(record),

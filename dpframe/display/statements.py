@@ -11,6 +11,7 @@ from dpframe.display.check_words import check_lines
 from dpframe.display.denoised import denoised_words
 from dpframe.display.pages import number
 from dpframe.errors import capital, harmless, listed
+from dpframe.privacy import noun_of
 from dpframe.queries.samples import POPULATION
 
 NOTHING = "No group is shown: none reached the threshold."
@@ -131,7 +132,7 @@ def _promise(facts: Mapping[str, Any]) -> str:
 
 def one_of(facts: Mapping[str, Any]) -> str:
     """The noun for who is protected."""
-    return str(facts.get("word") or facts["unit"]["column"] or "row")
+    return str(facts.get("word") or noun_of(facts["unit"]["column"]))
 
 
 def _is_chosen(name: str, facts: Mapping[str, Any]) -> bool:

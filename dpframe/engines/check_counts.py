@@ -15,7 +15,7 @@ from typing import Any, Self
 import numpy as np
 import polars as pl
 
-from dpframe.engines.columns.source import ColumnRequest, ColumnType, Source, collected, types_of
+from dpframe.engines.columns.source import ColumnRequest, ColumnType, Source, collected, types_of, unit_requests
 from dpframe.engines.compiled.kernel_units import of_units
 from dpframe.engines.engine import Engine, Partial, RowTask
 from dpframe.engines.sums.addends import NUMBERS, Terms
@@ -73,8 +73,7 @@ class CheckTask(RowTask):
             requests.append((f"value{number}", between.column, "value" if between.kind == "number" else "bin", None))
         if self.checks.among is not None:
             requests.append(("among", self.checks.among, "present", None))
-        if self.by is not None:
-            requests.append((OWNER, self.by, "unit", None))
+        requests += unit_requests(self.unit)
         lazy = source.load(requests)
         if requests:  # of no columns there are rows all the same
             flags = [self._flags(number, between) for number, between in enumerate(self.checks.between)]

@@ -135,8 +135,12 @@ class RowTask:
 
     @property
     def by(self) -> str | None:
-        """The column of the unit, whose rows must be in one piece."""
-        return self.unit.column
+        """The column of the unit, whose rows must be in one piece; of several columns the first one.
+
+        Rows of one combination are equal in it. But rows without a unit are where any of the columns is missing, so
+        an engine that brings together the rows that are equal in one column must leave such rows out.
+        """
+        return next(iter(self.unit.columns), None)
 
     def _brought(self, frame: Any) -> Source:
         """A piece, whose dtypes must be those of the schema: keys and units are told apart by them."""

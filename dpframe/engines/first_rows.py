@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.engines.columns.source import ColumnRequest, collected, source_of
+from dpframe.engines.columns.source import ColumnRequest, collected, source_of, unit_requests
 from dpframe.engines.sums.addends import Terms
 from dpframe.engines.sums.cells import Cells, Integers, with_conditions
 from dpframe.engines.sums.row_totals import by_cell, coded_rows
@@ -36,7 +36,7 @@ def stream_totals(frame: Any, query: Query, unit: PrivacyUnit, until: int) -> In
     source = with_conditions(source_of(frame))
     cells, terms = Cells.of(source, query.keys), Terms.of(query.of_cells)
     groups = query.keys.cells // query.keys.axes[0].size
-    lazy = source.load([*cells.requests(), *terms.requests(), *_of_unit(unit)])
+    lazy = source.load([*cells.requests(), *terms.requests(), *unit_requests(unit)])
     table = coded_rows(lazy, cells, terms, source.rows, *_names(unit))
     table = table.filter(pl.col("cell") < until * groups)
     (total,) = query.of_cells
@@ -77,7 +77,7 @@ def categories_of_rows(frame: Any, keys: Keys, unit: PrivacyUnit, most: int) -> 
     source = source_of(frame)
     cells = Cells.of(source, keys)
     names = cells.names()
-    table = collected(source.load([*cells.requests(), *_of_unit(unit)]).select(*names, *_names(unit)), source.rows)
+    table = collected(source.load([*cells.requests(), *unit_requests(unit)]).select(*names, *_names(unit)), source.rows)
     codes = np.array(cells.codes(table), dtype=np.int64)
     codes[_beyond(table, unit, most)] = NOT_THERE
     return codes
@@ -87,14 +87,10 @@ def numbers_of_rows(frame: Any, column: str, unit: PrivacyUnit, most: int) -> ND
     """Each row's number, NaN where there is none, and beyond `most` rows a unit."""
     source = source_of(frame)
     value: ColumnRequest = ("value", column, "value", None)
-    table = collected(source.load([value, *_of_unit(unit)]).select("value", *_names(unit)), source.rows)
+    table = collected(source.load([value, *unit_requests(unit)]).select("value", *_names(unit)), source.rows)
     numbers = np.array(table["value"].fill_null(float("nan")).to_numpy(), dtype=np.float64)
     numbers[_beyond(table, unit, most)] = np.nan
     return numbers
-
-
-def _of_unit(unit: PrivacyUnit) -> list[ColumnRequest]:
-    return [] if unit.column is None else [("unit", unit.column, "unit", None)]
 
 
 def _names(unit: PrivacyUnit) -> list[str]:

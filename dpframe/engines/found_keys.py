@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dpframe.engines.columns.found_labels import codes_of_known, form_of, in_order, is_coded, labels
 from dpframe.engines.columns.identity import UNNAMED, without_bytes
-from dpframe.engines.columns.source import ColumnRequest, ColumnType, collected, source_of, types_of
+from dpframe.engines.columns.source import ColumnRequest, ColumnType, collected, source_of, types_of, unit_requests
 from dpframe.engines.engine import Engine, Partial, Reading, RowTask
 from dpframe.engines.sums.cells import Integers
 from dpframe.engines.sums.weights import unit_codes
@@ -67,7 +67,7 @@ class KeyedTask(RowTask):
     def of(cls, engine: Engine, axis: FoundAxis, unit: PrivacyUnit, weights: tuple[int, ...], secret: int) -> Self:
         """The task for a table of the engine's schema."""
         types = types_of(engine.schema())
-        names = [*axis.columns, *([] if unit.column is None else [unit.column])]
+        names = (*axis.columns, *unit.columns)
         return cls(axis, unit, weights, secret, {name: types[name] for name in names})
 
     def piece(self, frame: Any) -> KeyedPartial:
@@ -80,8 +80,7 @@ class KeyedTask(RowTask):
         columns = self.axis.columns
         requests: list[ColumnRequest] = [(f"key{number}", of, "found", None) for number, of in enumerate(columns)]
         names = [name for name, *_ in requests]
-        if self.by is not None:
-            requests.append((OWNER, self.by, "unit", None))
+        requests += unit_requests(self.unit)
         lazy = source.load(requests)
         assert self.axis.discovery is not None
         kept = [] if self.axis.discovery.nulls else names

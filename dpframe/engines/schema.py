@@ -71,8 +71,8 @@ LEVELS = " A Categorical's levels are data."
 
 def columns_of(query: Query, unit: PrivacyUnit) -> list[str]:
     """The columns that a question reads, and those of its conditions."""
-    columns = [*query.keys.columns, *(name for column in read_by(query) for name in reads_of(column)), unit.column]
-    return list(dict.fromkeys(name for name in columns if name is not None))
+    columns = [*query.keys.columns, *(name for column in read_by(query) for name in reads_of(column)), *unit.columns]
+    return list(dict.fromkeys(columns))
 
 
 def dtypes_of_all(frame: Any) -> Hashable:
@@ -177,8 +177,13 @@ def check(frame: Any, query: Query, unit: PrivacyUnit) -> Query:
                     f"column {name!r} must hold numbers, but its dtype is {column.dtype}. "
                     f"Count its rows, group by it, or ask for proportion({name!r}, value=...)."
                 )
-    if unit.column is not None:
-        _check_unit(unit.column, source.column(unit.column))
+    for name in unit.columns:
+        _check_unit(name, source.column(name))
+    if is_engine(frame) and len(unit.columns) > 1 and unit.nulls == "one-unit":  # its pieces are by one column
+        raise InvalidType(
+            f"frame must be of dpframe's own engines for a unit of several columns with nulls='one-unit', not "
+            f"{named(frame)}. Write nulls='drop', or make one column of them."
+        )
     return resolved
 
 

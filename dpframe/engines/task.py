@@ -8,7 +8,7 @@ from typing import Any, Self
 import polars as pl
 
 from dpframe.engines.check_counts import CheckTask
-from dpframe.engines.columns.source import ColumnType, Source, collected, types_of
+from dpframe.engines.columns.source import ColumnType, Source, collected, types_of, unit_requests
 from dpframe.engines.compiled import kernel_rows, kernel_units
 from dpframe.engines.engine import Engine, Partial, RowTask
 from dpframe.engines.schema import columns_of
@@ -121,7 +121,7 @@ class Task(RowTask):
 
     def _coded(self, source: Source, cells: Cells, terms: Terms) -> pl.DataFrame:
         assert self.by is not None
-        lazy = source.load([*cells.requests(), *terms.requests(), ("unit", self.by, "unit", None)])
+        lazy = source.load([*cells.requests(), *terms.requests(), *unit_requests(self.unit)])
         table = coded_rows(lazy, cells, terms, source.rows, "unit")
         if self.unit.nulls == "drop" and table["unit"].null_count():
             table = table.filter(pl.col("unit").is_not_null())

@@ -72,8 +72,9 @@ class FromOutside:
         return folded
 
     def push(self, task: Any) -> Partial | None:
-        """Its own totals; of conditions and of dpframe's other tasks it knows nothing."""
-        knows = isinstance(task, Task) and not task.conditional and hasattr(self.engine, "push")
+        """Its own totals; of conditions, units of several columns and dpframe's other tasks it knows nothing."""
+        plain = isinstance(task, Task) and not task.conditional and len(task.unit.columns) < 2
+        knows = plain and hasattr(self.engine, "push")
         pushed: Partial | None = self.engine.push(task) if knows else None
         return pushed
 

@@ -36,6 +36,7 @@ from dpframe.queries.statistics import (
     variance,
 )
 from dpframe.queries.statistics.by_group import MeanByGroup, SumByGroup
+from dpframe.queries.statistics.variance import VarianceByGroup
 
 ROWS = 2_000
 EDGES = [-3.0, 0.0, 0.1, 2.5, 10.0]
@@ -70,7 +71,10 @@ POOLS: dict[str, tuple[Any, list[Any]]] = {
     "amount": (pl.Decimal(12, 4), AMOUNTS),
 }
 WEEKS = dates("2024-02-26", "2024-03-04", every="1w")
-UNITS = ("name", "word", "day", "moment", "amount", "whole", "large", "x", "flag")
+UNITS: tuple[str | tuple[str, ...], ...] = (
+    *("name", "word", "day", "moment", "amount", "whole", "large", "x", "flag"),
+    *(("user", "word"), ("x", "whole"), ("word", "name", "narrow"), ("moment", "flag"), ("day", "amount", "large")),
+)
 
 
 def difference(make: Callable[[Any], Any], tables: int, seed: int, every: int = 1) -> str | None:
@@ -91,7 +95,7 @@ def difference(make: Callable[[Any], Any], tables: int, seed: int, every: int = 
                     continue
                 answered += 1
                 if {total: cells.tolist() for total, cells in expected.items()} != actual:
-                    words = f"one of {unit.column}" if unit.column else "a row"
+                    words = f"one {unit.one}" if unit.column else "a row"
                     return f"the totals of {name!r} with {words} protected (p = {p:g}) differ on the table {table!r}"
     return None if answered else "every question is refused"
 
@@ -240,6 +244,7 @@ def _scaled(words: Keys) -> dict[str, Statistic]:
     return {
         "s by group": SumByGroup("x", bounds).of_keys(words),
         "m by group": MeanByGroup("byte", bounds).of_keys(words),
+        "v by group": VarianceByGroup("x", bounds).of_keys(words),
         "n": count(weight="narrow", weight_bounds=(0, 2)),
         "s": sum("x", (-3, 10), **by_byte),
         "m": mean("whole", (0, 7.3), where={"flag": True}, **by_byte),

@@ -534,7 +534,7 @@ STATISTIC = _object(
 )
 UNIT = _object(
     {
-        "column": _none_or(_text),
+        "column": lambda value: value is None or _text(value) or (_names(value) and len(value) > 1),
         "max_rows": _none_or(_some),
         "max_groups": _none_or(_some),
         "neighbors": _one_of("add-remove", "replace"),

@@ -105,12 +105,12 @@ def _checks(top: Table) -> Any:
 
 def _check_unit(job: Job) -> None:
     """Refuse ids that are read as floats: of 17 digits and more two people could have one."""
-    unit = job.ledger.unit.column
-    if unit is not None and job.scan.columns.get(unit) == "number":
-        raise InvalidArgument(
-            f"{job.source_where}: the type of column {shown(unit)} must keep each value of the unit apart, and "
-            "'number' rounds long ones. Write 'string', or 'integer' for at most 18 digits."
-        )
+    for name in job.ledger.unit.columns:
+        if job.scan.columns.get(name) == "number":
+            raise InvalidArgument(
+                f"{job.source_where}: the type of column {shown(name)} must keep each value of the unit apart, and "
+                "'number' rounds long ones. Write 'string', or 'integer' for at most 18 digits."
+            )
 
 
 def _check_written(job: Job, path: Path) -> None:
@@ -218,7 +218,9 @@ def _ledger(table: Table, folder: Path, variables: Variables) -> LedgerTerms:
             f"{table.where}: epsilon must be given: the most that may ever be spent on the people in the data. Write "
             "for instance epsilon = 4.0."
         )
-    each_row, column = table.values.get("each_row"), table.maybe_text("unit")
+    each_row, column = table.values.get("each_row"), table.values.get("unit")
+    if not isinstance(column, list):
+        column = table.maybe_text("unit")
     if each_row not in (None, True) or (each_row is None) == (column is None):
         raise MissingArgument(
             f"{table.where}: unit must be given: the column that identifies the person. Write for instance "

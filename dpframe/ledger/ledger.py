@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -70,9 +70,9 @@ class Ledger(ShownLedger):
         The most that may be spent on the people in the data, over all releases together.
     delta : float
         0 for pure differential privacy.
-    unit : PrivacyUnit or str, optional
-        Who is protected; a string is short for ``PrivacyUnit(column)``. Without it each row is a unit. Its `max_rows`
-        and `max_groups` are only defaults for calls that do not say them.
+    unit : PrivacyUnit, str or list of str, optional
+        Who is protected; a string is short for ``PrivacyUnit(column)``, and a list for each combination of its columns.
+        Without it each row is a unit. Its `max_rows` and `max_groups` are only defaults for calls that do not say them.
     accounting : {"basic", "gdp", "rdp"} or Accounting, optional
         How losses add up. Default: ``"basic"`` for delta = 0, else ``"gdp"``. One from outside dpframe is for a ledger
         in memory (``docs/reference/extending.md``).
@@ -127,7 +127,7 @@ class Ledger(ShownLedger):
         epsilon: float | Fraction | None = None,
         delta: float | Fraction = 0,
         *,
-        unit: PrivacyUnit | str | None = None,
+        unit: PrivacyUnit | str | Sequence[str] | None = None,
         accounting: Literal["basic", "gdp", "rdp"] | Accounting | None = None,
         path: str | PathLike[str] | None = None,
         dataset: str | None = None,
@@ -500,7 +500,7 @@ class Ledger(ShownLedger):
     def _receipt(self, mark: Mark) -> dict[str, Any]:
         return {"dataset": self.dataset, "entry": mark.entry, "head": mark.head}
 
-    def unit_for(self, unit: PrivacyUnit | str | None) -> PrivacyUnit:
+    def unit_for(self, unit: PrivacyUnit | str | Sequence[str] | None) -> PrivacyUnit:
         """The unit that a call protects: the ledger's own, or on the default ledger the call's.
 
         Contribution bounds belong to a question: those of the call's unit go before the ledger's, one by one.
@@ -644,7 +644,7 @@ def warn_weak(ledger: Ledger, unit: PrivacyUnit, cost: PrivacyLoss) -> None:
     _warned_of.add(ledger)
     warnings.warn(
         f"weak privacy: epsilon {cost.epsilon:.4g} is above {WEAK_EPSILON}, so the result may reveal almost all "
-        f"about one {unit.column or 'row'}. Use 0.1 to 1 for a call.",
+        f"about one {unit.one}. Use 0.1 to 1 for a call.",
         WeakPrivacyWarning,
         stacklevel=depth_outside(),
     )

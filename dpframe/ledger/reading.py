@@ -117,7 +117,8 @@ def unit(facts: object) -> PrivacyUnit:
     if not isinstance(facts, dict) or facts.keys() != {"column", "max_rows", "max_groups", "neighbors", "nulls"}:
         raise ValueError("no unit")
     try:
-        return _unit(**facts)
+        column = facts["column"]
+        return _unit(**{**facts, "column": tuple(column) if isinstance(column, list) else column})
     except TypeError:  # a list for a name
         raise ValueError("no unit") from None
 

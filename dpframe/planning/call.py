@@ -6,7 +6,7 @@ that a plan that is kept for the next caller cannot hold those of the last one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -63,7 +63,7 @@ class Noising:
     """The unit that is protected, its contribution bounds, and the noise that protects it."""
 
     mechanism: str | Calibration | None = None
-    unit: PrivacyUnit | str | None = None
+    unit: PrivacyUnit | str | Sequence[str] | None = None
     max_rows: int | None = None
     max_groups: int | None = None
 

@@ -105,7 +105,7 @@ class PlannedChecks:
     def expected(self, size: int | None) -> tuple[float, str]:
         """The half-width to expect of a share of one half, in percentage points, and of how many units."""
         units = self.units_of(size)
-        of = "rows" if self.checks.unit.column is None else f"units ({self.checks.unit.column})"
+        of = "rows" if self.checks.unit.column is None else f"units ({self.checks.unit.one})"
         return 50.0 * self.width(units), f"{units:,} {of}"
 
 

@@ -17,7 +17,7 @@ from dpframe.planning.auto import Accuracy, Choice
 from dpframe.planning.call import Call, Question
 from dpframe.planning.check_pricing import PlannedChecks, line_of_checks, line_of_none
 from dpframe.planning.sensitivity import Sensitivity, groups_in, one_group, uses_rows, uses_units
-from dpframe.privacy import Price, PrivacyLoss, PrivacyUnit
+from dpframe.privacy import Price, PrivacyLoss, PrivacyUnit, with_article
 from dpframe.queries.discovery import found_axis
 from dpframe.queries.query import Query, by_choice, choices_of, chooses
 from dpframe.queries.statistics import CONFIDENCE, Statistic
@@ -365,9 +365,9 @@ def _weight_notes(unit: PrivacyUnit, query: Query) -> Sequence[str]:
     if unit.column is None:
         return ()
     missing = "left out" if unit.nulls == "drop" else "counted as one unit"
-    a_unit = f"{'an' if unit.column[:1].lower() in 'aeiou' else 'a'} {unit.column}"
+    a_unit = with_article(unit.one)
     if query.keys.counted == "units":
-        return (f"rows without {a_unit} are {missing}",)
+        return (f"{unit.without} are {missing}",)
     rows = (
         f"each row of {a_unit} with more than {_bounds_words(unit, query)} has a lower weight; the margins of error "
         "do not cover this, and results lean toward those with few rows"
@@ -379,7 +379,7 @@ def _weight_notes(unit: PrivacyUnit, query: Query) -> Sequence[str]:
     )
     left_out = [rows] if uses_rows(query) else []
     left_out += [units] if uses_units(query) and groups < groups_in(query) else []
-    return (*left_out, *_implied_notes(unit, query), f"rows without {a_unit} are {missing}")
+    return (*left_out, *_implied_notes(unit, query), f"{unit.without} are {missing}")
 
 
 def _bounds_words(unit: PrivacyUnit, query: Query) -> str:

@@ -19,7 +19,7 @@ from dpframe.mechanisms.gaussian import Gaussian
 from dpframe.mechanisms.laplace import Laplace
 from dpframe.planning.auto import Accuracy, smallest_epsilon
 from dpframe.planning.price import is_pure
-from dpframe.privacy import Price, PrivacyLoss, PrivacyUnit, checked_bound
+from dpframe.privacy import Price, PrivacyLoss, PrivacyUnit, checked_bound, with_article
 from dpframe.queries.prefix_sums import BITS, PrefixSums
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import CONFIDENCE, Statistic
@@ -190,15 +190,14 @@ class StreamPlan:
             "a row that appears only after its period was released counts in part in the running totals, and in later "
             "periods; the margins of error do not cover this"
         )
-        if (column := self.unit.column) is None:
+        if self.unit.column is None:
             return tuple(notes)
-        a_unit = f"{'an' if column[:1].lower() in 'aeiou' else 'a'} {column}"
         most = self.unit.contribution.max_rows
-        of_all = f"of {a_unit} in all periods and groups together"
+        of_all = f"of {with_article(self.unit.one)} in all periods and groups together"
         counting = f"{most:,} rows {of_all} count, and no others" if most > 1 else f"row {of_all} counts, and no other"
         missing = "left out" if self.unit.nulls == "drop" else "counted as one unit"
         notes.append(f"the earliest {counting}; the margins of error do not cover this")
-        return (*notes, f"rows without {a_unit} are {missing}")
+        return (*notes, f"{self.unit.without} are {missing}")
 
     def rows(self) -> list[dict[str, Any]]:
         """One row per period: its label, and the expected errors."""
@@ -286,7 +285,7 @@ class StreamRequest:
     epsilon: Any
     delta: Any
     mechanism: str | None
-    unit: PrivacyUnit | str | None
+    unit: PrivacyUnit | str | Sequence[str] | None
     max_rows: int | None
     max_groups: int | None
     ledger: Any

@@ -139,7 +139,7 @@ def _problem(best: Mapping[str, Any], cut: CutUnits, reach: float, unit: Privacy
     if high <= MOST_CUT or times <= 1.0:  # else a cell is too wide to tell, which no price changes
         return None
     return (
-        f"the contributions are too noisy to tell: the best bounds may cut {low:.0%} to {high:.0%} of {unit.column}. "
+        f"the contributions are too noisy to tell: the best bounds may cut {low:.0%} to {high:.0%} of {unit.one}. "
         f"Take none of them, and ask for contributions again: {would_do(times, paid)}."
     )
 

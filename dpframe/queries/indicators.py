@@ -88,10 +88,9 @@ class Checks:
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that it reads, each once."""
-        of_unit = () if self.unit.column is None else (self.unit.column,)
         among = () if self.among is None else (self.among,)
         clipped = (name for each in self.between for name in reads_of(each.column))
-        return tuple(dict.fromkeys([*self.keys.columns, *among, *clipped, *of_unit]))
+        return tuple(dict.fromkeys([*self.keys.columns, *among, *clipped, *self.unit.columns]))
 
     @property
     def is_plain(self) -> bool:

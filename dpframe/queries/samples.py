@@ -68,6 +68,6 @@ def check_sample(name: str, said: Mapping[str, Any], unit: PrivacyUnit, asked: s
         return
     rows = f"up to {unit.max_rows:,} rows" if unit.max_rows else "several rows"
     raise InvalidArgument(
-        f"{name} must be of independent units for {asked}, and one {unit.column} has {rows} in it. "
+        f"{name} must be of independent units for {asked}, and one {unit.one} has {rows} in it. "
         "Ask for n_units, for a sum with unit_bounds=, or write max_rows=1."
     )

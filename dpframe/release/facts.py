@@ -90,6 +90,11 @@ def _variance(statistic: statistics.Variance) -> dict[str, Any]:
     return {**_clipped(statistic), "ddof": statistic.ddof, "pure": statistic.pure}
 
 
+def _variance_by_group(statistic: statistics.VarianceByGroup) -> dict[str, Any]:
+    said = {"column": statistic.column, "bounds_of": statistic.bounds_of}
+    return {**said, "ddof": statistic.ddof, "pure": statistic.pure}
+
+
 def _pairs(statistic: statistics.Covariance) -> dict[str, Any]:
     said = {"columns": statistic.columns, "bounds_of": statistic.bounds_of}
     return {**said, "ddof": statistic.ddof, "pure": statistic.pure}
@@ -186,6 +191,8 @@ FORMS: Mapping[type[Any], Form] = {
     statistics.Proportion: _form("Proportion", lambda it: {"column": it.column, "value": it.value}, value=None),
     statistics.SumByGroup: _form("SumByGroup", lambda it: {"column": it.column, "bounds_of": it.bounds_of}),
     statistics.MeanByGroup: _form("MeanByGroup", lambda it: {"column": it.column, "bounds_of": it.bounds_of}),
+    statistics.VarianceByGroup: _form("VarianceByGroup", _variance_by_group, ddof=1, pure=False),
+    statistics.StdByGroup: _form("StdByGroup", _variance_by_group, ddof=1, pure=False),
     statistics.WeightedCount: _form("WeightedCount", _with_weight),
     statistics.WeightedSum: _form("WeightedSum", lambda it: {**_clipped(it), **_with_weight(it)}),
     statistics.WeightedMean: _form("WeightedMean", lambda it: {**_clipped(it), **_with_weight(it)}),

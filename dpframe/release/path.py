@@ -363,7 +363,7 @@ def _check_bounds(query: Query, unit: PrivacyUnit) -> None:
     """Refuse a question that has no contribution bounds, and needs some."""
     if unit.column is not None and not unit.is_bounded and not uses_rows(query):
         raise MissingArgument(
-            f"max_groups must be given, because the ledger protects each {unit.column}. "
+            f"max_groups must be given, because the ledger protects each {unit.one}. "
             "Write max_groups=2, or estimate it with df.dp.contributions(by=..., epsilon=0.05)."
         )
     _ = unit.contribution

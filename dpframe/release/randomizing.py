@@ -197,7 +197,7 @@ def _notes(unit: PrivacyUnit, most: int, column: str) -> list[str]:
         f"a {column} that is missing or not declared makes the report of a random one",
     ]
     if unit.column is not None:
-        notes.append(f"so does each row of a {unit.column} after {most:,}")
+        notes.append(f"so does each row of a {unit.one} after {most:,}")
     return notes
 
 

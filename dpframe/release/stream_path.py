@@ -92,7 +92,7 @@ def _axis(axis: Any) -> Any:
 
 
 def _unit(unit: PrivacyUnit) -> Any:
-    facts = {"column": unit.column, "neighbors": unit.neighbors, "nulls": unit.nulls}
+    facts = {"column": unit.facts()["column"], "neighbors": unit.neighbors, "nulls": unit.nulls}
     return _written("PrivacyUnit", facts, {"column": None, "neighbors": "add-remove", "nulls": "drop"})
 
 

@@ -562,3 +562,19 @@ def test_rows_and_pairs_of_one_unit_are_weighed_together(many, memory, monkeypat
     assert {total: cells.tolist() for total, cells in found.totals.items()} == {
         total: cells.tolist() for total, cells in task.piece(frame).totals.items()
     }
+
+
+def test_a_combination_of_columns_is_one_unit(spark_frame):
+    pairs = [
+        ("a", "bc", 0.0),
+        ("ab", "c", 1.0),
+        ("ab", "c", 2.0),
+        ("a", "bc", -0.0),
+        ("a", None, 4.0),
+        (None, "c", 5.0),
+    ]
+    frame = pl.DataFrame(pairs, schema=["a", "b", "x"], orient="row")
+    for columns, nulls, people in ((["a", "b"], "drop", 2), (["a", "b"], "one-unit", 3), (["a", "x"], "drop", 4)):
+        who = dpf.PrivacyUnit(columns, nulls=nulls, max_rows=1, max_groups=1)
+        ledger = dpf.Ledger(epsilon=MANY, unit=who)
+        assert round(dpf.of(spark_frame(frame)).count(epsilon=MANY, ledger=ledger)["count"][0]) == people

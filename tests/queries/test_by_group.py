@@ -76,7 +76,8 @@ def test_each_group_has_its_own_bounds(name, library):
         assert found == exact
 
 
-FAR = {"sum": ASKED["sum"](), "mean": ASKED["mean"](where={"x": (-3, 4)}), "above": dpf.sum("x", bounds={
+FAR = {"sum": ASKED["sum"](), "mean": ASKED["mean"](where={"x": (-3, 4)}), "variance": dpf.variance("x", bounds=BOUNDS),
+    "above": dpf.sum("x", bounds={
     "A": (1, 2), "B": (0, 300), "C": (2, 3)})}  # fmt: skip
 
 
@@ -101,6 +102,23 @@ def test_the_sensitivity_is_attained_in_every_group(group, neighbors):
         query = query_of(bound(asked), BY_GROUP, pure=True)
         (found,) = ratios(query, unit, [mine], [instead if neighbors == "replace" else []], 1).values()
         assert found == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("pure", [True, False], ids=["pure", "Gaussian"])
+@pytest.mark.parametrize("where", [None, {"ward": ["A", "B", None]}])
+def test_a_variance_is_measured_of_places_between_the_bounds_of_each_group(where, pure):
+    """The integers of a variance with bounds (0, 1), of the places that this test computes itself."""
+    ends = {group: BOUNDS[group] for group in "ABC"}
+    lower, length = (
+        pl.col("g").replace_strict({group: float(number) for group, number in numbers.items()}, default=None)
+        for numbers in ({g: low for g, (low, _) in ends.items()}, {g: up - low for g, (low, up) in ends.items()})
+    )
+    placed = ROWS.with_columns(((pl.col("x") - lower) / length).alias("x"))
+    for unit in (NOBODY, PrivacyUnit("u", max_rows=2, max_groups=2)):
+        p = 1.0 if pure else 2.0
+        own = integers(ROWS, dpf.variance("x", bounds=BOUNDS, where=where), unit, p)
+        query = query_of(dpf.variance("x", bounds=(0, 1), where=where), BY_GROUP, pure)
+        assert own == [cells.tolist() for cells in totals(placed, check(placed, query, unit), unit, p).values()]
 
 
 @pytest.mark.parametrize("engine", [name for name in EVERY_ENGINE if name != "spark"])
@@ -144,6 +162,43 @@ def test_intervals_cover(pure, strength, size):
         assert (binom.sf(missed - 1, repeats, 0.05) > 1e-6 / 108).all()
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("ask", [dpf.variance, dpf.std], ids=["variance", "std"])
+@pytest.mark.parametrize("strength", [0.3, 1.0, 5.0])
+@pytest.mark.parametrize("pure", [True, False], ids=["pure", "Gaussian"])
+def test_intervals_of_variances_cover(pure, strength, ask):
+    """In each of three groups of 400 values: over 5,000 releases, a false alarm below 1e-6 / 36.
+
+    So many that the noise is a small part of their number: the intervals are by the delta method.
+    """
+    repeats, size, ends = 5_000, 400, np.array([BOUNDS[group] for group in "ABC"], dtype=np.float64)
+    t = np.linspace(0, 1, size)[:, None] * np.ones(3)
+    values = ends[:, 0] + t * (ends[:, 1] - ends[:, 0])
+    truth = values.var(axis=0, ddof=1) if ask is dpf.variance else values.std(axis=0, ddof=1)
+    statistic = bound(ask("x", bounds=BOUNDS)).under(pure)
+    noises, noisy = {}, {}
+    for total, exact in zip(statistic.totals(), _exact(t, pure), strict=True):
+        if pure:
+            noise = dpf.Laplace.calibrate(sensitivity=1.0, epsilon=strength, grid=2.0**-30)
+        else:
+            noise = dpf.Gaussian.calibrate(sensitivity=1.0, epsilon=strength, delta=1e-6, grid=2.0**-30)
+        steps = np.tile(np.round(exact * 2**30).astype(np.int64).ravel(), repeats)
+        noises[total], noisy[total] = noise, noise.add_noise(steps).reshape(repeats, -1) * 2.0**-30
+    missed = np.zeros(3, dtype=np.int64)
+    for turn in range(repeats):
+        measured = {total: Measured(values[turn], noises[total]) for total, values in noisy.items()}
+        found, errors = statistic.answer(measured)
+        missed += np.abs(found - truth) > errors + 1e-6
+    assert (binom.sf(missed - 1, repeats, 0.05) > 1e-6 / 36).all()
+
+
+def _exact(t, pure):
+    """What is measured of places: Bernstein's polynomials, or a count, a centred sum and centred squares over 1/4."""
+    if pure:
+        return [np.stack([((1 - t) ** 2).sum(axis=0), (2 * t * (1 - t)).sum(axis=0), (t**2).sum(axis=0)], axis=1)]
+    return [np.full(3, len(t)), (t - 0.5).sum(axis=0), (4 * (t - 0.5) ** 2 - 0.5).sum(axis=0)]
+
+
 def stays(rows=3_000):
     generator = np.random.default_rng(9)
     ward = generator.choice(["A", "B", "C"], rows, p=[0.6, 0.3, 0.1])
@@ -163,6 +218,8 @@ def test_against_exact_numbers(library, delta):
     found = wards.agg(
         s=dpf.sum("cost", bounds=OF_WARDS),
         m=dpf.mean("cost", bounds=OF_WARDS),
+        v=dpf.variance("cost", bounds=OF_WARDS),
+        d=dpf.std("cost", bounds=OF_WARDS, ddof=0),
         n=dpf.count("cost"),
         epsilon=1e8,
         delta=delta,
@@ -172,6 +229,8 @@ def test_against_exact_numbers(library, delta):
         clipped = frame.filter(ward=ward)["cost"].drop_nulls().clip(*OF_WARDS[ward])
         assert found["s"].to_list()[place] == pytest.approx(clipped.sum(), abs=0.5)
         assert found["m"].to_list()[place] == pytest.approx(clipped.mean(), abs=1e-2)
+        assert found["v"].to_list()[place] == pytest.approx(clipped.var(), rel=1e-3)
+        assert found["d"].to_list()[place] == pytest.approx(clipped.std(ddof=0), rel=1e-3)
 
 
 def test_the_noise_of_a_group_is_in_proportion_to_its_own_bounds():
@@ -186,14 +245,36 @@ def test_the_noise_of_a_group_is_in_proportion_to_its_own_bounds():
     assert nonnegative["cost_sum_error"][1] == pytest.approx(one["cost_sum_error"][1], rel=1e-6)
 
 
+@pytest.mark.parametrize("delta", [None, 1e-6], ids=["pure", "Gaussian"])
+def test_the_error_of_a_spread_is_in_proportion_to_its_bounds(delta):
+    """Three groups of one shape at three scales: errors are as their scales, of a variance as their squares."""
+    x = np.tile(np.linspace(0, 1, 2_000), 3)
+    frame = pl.DataFrame({"g": np.repeat(["A", "B", "C"], 2_000), "x": x * np.repeat([1.0, 10.0, 100.0], 2_000)})
+    bounds = {"A": (0, 1), "B": (0, 10), "C": (0, 100)}
+    found = frame.dp.group_by("g", keys=["A", "B", "C"]).agg(
+        v=dpf.variance("x", bounds=bounds),
+        s=dpf.std("x", bounds=bounds),
+        epsilon=1e6,
+        delta=delta,
+        ledger=dpf.Ledger(epsilon=1e7, delta=delta or 0.0),
+        checks=False,
+    )
+    for name, power in (("v", 2), ("s", 1)):
+        errors = found[f"{name}_error"].to_numpy() / np.array([1.0, 10.0, 100.0]) ** power
+        assert errors == pytest.approx(errors[0], rel=1e-2)
+
+
 def test_the_verbs_and_their_records(tmp_path):
     wards = stays().dp.group_by("ward", keys=["A", "B", "C"])
     asked = {"epsilon": 1e6, "ledger": dpf.Ledger(epsilon=1e9), "where": {"u": (0, 1_000)}}
     for name, result in {
         "sum": wards.sum("cost", bounds=OF_WARDS, **asked),
         "mean": wards.mean("cost", bounds=OF_WARDS, **asked),
+        "variance": wards.variance("cost", bounds=OF_WARDS, **asked),
+        "std": wards.std("cost", bounds=OF_WARDS, ddof=0, **asked),
     }.items():
-        assert result.columns == ["ward", f"cost_{name}", f"cost_{name}_error"]
+        ending = "var" if name == "variance" else name
+        assert result.columns == ["ward", f"cost_{ending}", f"cost_{ending}_error"]
         (measure,) = result.dp.provenance["measures"].values()
         assert measure["bounds_of_groups"] == [[0.0, 10.0], [0.0, 100.0], [20.0, 90.0]]
         assert (measure["column"], measure["where"]) == ("cost", "0 <= u < 1000")
@@ -202,9 +283,9 @@ def test_the_verbs_and_their_records(tmp_path):
         assert json.loads(json.dumps(again.dp.provenance)) == result.dp.provenance
         said = result.dp.statement()
         assert "have cost in its ward where 0 <= u < 1000 above its bounds, clipped" in said
-        with pytest.raises(InvalidArgument, match="with bounds of their own"):
+        with pytest.raises(InvalidArgument, match="with bounds of their own" if name in ("sum", "mean") else name):
             result.dp.total()
-        with pytest.raises(InvalidArgument, match="each group has its own"):
+        with pytest.raises(InvalidArgument, match="each group has its own" if name in ("sum", "mean") else name):
             dpf.compare(result, "A", "B")
     with pytest.raises(InvalidArgument, match="each group has its own"):
         wards.mean("cost", bounds=OF_WARDS, population=True, **asked)
@@ -250,6 +331,10 @@ def test_an_error_that_is_asked_for():
         wards.mean("cost", bounds=OF_WARDS, within=2.0)
     with pytest.raises(InvalidArgument, match="widest bounds"):
         wards.mean("cost", bounds=OF_WARDS, within=60.0, size=10)
+    plan = wards.std("cost", bounds=OF_WARDS, within=2.0, size=1_000)
+    assert plan.error["cost_std"] == pytest.approx(2.0, rel=1e-3)
+    with pytest.raises(MissingArgument, match="size must be given"):
+        wards.variance("cost", bounds=OF_WARDS, within=2.0)
 
 
 def test_a_column_on_a_scale_is_told_apart():
@@ -283,6 +368,11 @@ def test_bad_bounds_are_refused():
         dpf.mean("cost", bounds={"A": (1, 0)})
     with pytest.raises(InvalidType, match="bounds must be a pair"):
         dpf.mean("cost", bounds={"A": 3})
+    with pytest.raises(InvalidArgument, match="ddof must be 0 or 1, not 3"):
+        dpf.variance("cost", bounds=OF_WARDS, ddof=3)
+    for ask in (dpf.median, lambda column, bounds: dpf.quantile(column, q=0.3, bounds=bounds)):
+        with pytest.raises(InvalidArgument, match="bounds must be one pair for quantiles"):
+            ask("cost", bounds=OF_WARDS)
     for more in ({"weight": "w"}, {"missing": "midpoint"}):
         with pytest.raises(InvalidArgument, match="must be left out with bounds by group"):
             dpf.mean("cost", bounds=OF_WARDS, **more)

@@ -109,6 +109,8 @@ NO_FACTS = {  # what other facts tell, and how the interval of the same numbers 
     statistics.NUnits: {"or_rows"},
     statistics.SumByGroup: {"axis"},  # the keys of the call
     statistics.MeanByGroup: {"axis"},
+    statistics.VarianceByGroup: {"axis"},
+    statistics.StdByGroup: {"axis"},
     bins.DateAxis: {"shown"},  # which the edges and the zone tell
     RangeAxis: {"words", "outside", "closed"},  # words for a refusal, and two that are the same in all ranges
 }

@@ -19,7 +19,7 @@ import numpy as np
 import polars as pl
 
 from dpframe.engines.columns import dask_partitions, pandas_columns
-from dpframe.engines.columns.identity import Identity, identity_of, of_rows
+from dpframe.engines.columns.identity import Identity, combination, identity_of, of_rows
 from dpframe.errors import InvalidArgument, InvalidType, UnknownColumn, WrongDtype, closest, shown
 from dpframe.frames.kinds import (
     checked_frame,
@@ -31,6 +31,7 @@ from dpframe.frames.kinds import (
     is_relation,
     is_spark,
 )
+from dpframe.privacy import PrivacyUnit
 from dpframe.queries.where import Conditional
 
 Kind = Literal[
@@ -38,6 +39,7 @@ Kind = Literal[
 ]
 Role = Literal["value", "raw", "present", "key", "bin", "unit", "found"]
 ColumnRequest = tuple[str, str, Role, Any]  # name in the engine, the caller's column, its role, what is declared of it
+OF_UNITS = ("unit", "found")  # roles in which further columns may be declared, which name the unit together
 TICKS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**6}  # nanoseconds; seconds are brought over as milliseconds
 FEW_ROWS = 50_000  # below, the streaming engine takes longer to start than to run
 DAY = 86_400 * 10**9
@@ -106,12 +108,29 @@ ROWS_THAT_HOLD = ColumnType("number", "Boolean", pl.Boolean())  # of no column: 
 
 @dataclass(frozen=True)
 class Source:
-    """A caller's frame: its schema, and how to bring over columns for their roles."""
+    """A caller's frame: its schema, and how to bring over columns for their roles, one by one."""
 
     schema: dict[str, ColumnType]
-    load: Callable[[Sequence[ColumnRequest]], pl.LazyFrame]
+    bring: Callable[[Sequence[ColumnRequest]], pl.LazyFrame]
     rows: int | None = None  # of a frame in memory; decides on nothing but speed
     index: Sequence[Any] = ()  # the names of what pandas keeps beside its columns
+
+    def load(self, requests: Sequence[ColumnRequest]) -> pl.LazyFrame:
+        """The columns for their roles; of a unit of several columns their combination, under one name."""
+        joint = {name: (column, *more) for name, column, role, more in requests if role in OF_UNITS and more}
+        if not joint:
+            return self.bring(requests)
+        each: list[ColumnRequest] = []
+        for name, column, role, of in requests:
+            several = [(f"{name} {number}", one, role, None) for number, one in enumerate(joint.get(name, ()))]
+            each += several or [(name, column, role, of)]
+        brought = self.bring(each)
+        dtypes = brought.collect_schema()
+        places = {name: [f"{name} {number}" for number in range(len(columns))] for name, columns in joint.items()}
+        return brought.select(
+            combination([(place, dtypes[place]) for place in places[name]]).alias(name) if name in joint else name
+            for name, *_ in requests
+        )
 
     def column(self, name: str) -> ColumnType:
         """The type of a column, or UnknownColumn with the nearest name; under conditions it is that of the column."""
@@ -276,6 +295,11 @@ def _collates(relation: Any, name: str) -> bool:
     pairs = [(letter, other) for letter, other in itertools.combinations(ALIKE, 2)]
     alike = ", ".join(f"coalesce(x, '{letter}') = '{other}'" for letter, other in pairs)
     return any(nothing.project(alike).fetchall()[0])
+
+
+def unit_requests(unit: PrivacyUnit, name: str = "unit", role: Role = "unit") -> list[ColumnRequest]:
+    """The request for the unit of each row; none where each row is one."""
+    return [(name, unit.columns[0], role, unit.columns[1:])] if unit.columns else []
 
 
 def _polars_source(frame: pl.DataFrame | pl.LazyFrame, schema: pl.Schema, rows: int | None = None) -> Source:

@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.engines.columns.source import ColumnRequest, Source
+from dpframe.engines.columns.source import ColumnRequest, Source, unit_requests
 from dpframe.engines.compiled.kernels import (
     STRIP,
     block_ends,
@@ -226,7 +226,7 @@ def narrow_rows(source: Source, cells: Cells, terms: Terms, unit: PrivacyUnit) -
     assert unit.column is not None
     slots = Slots.of(terms)
     assert slots is not None
-    table = loaded(source, cells, terms, ("unit", unit.column, "unit", None))
+    table = loaded(source, cells, terms, *unit_requests(unit))
     kernels = kernels_for(table.height)
     if kernels is None:
         return None

@@ -23,7 +23,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpframe import noise
-from dpframe.engines.columns.source import Source
+from dpframe.engines.columns.source import Source, unit_requests
 from dpframe.engines.compiled.kernel_rows import PLACE, Slots, Tables, loaded, widened
 from dpframe.engines.compiled.kernels import (
     STRIP,
@@ -261,7 +261,7 @@ def _of_units(
     slots = _slots(Slots.of(terms), p, cells.keys.cells)
     if slots is None:
         return None
-    table = loaded(source, cells, terms, ("unit", unit.column, "unit", None))
+    table = loaded(source, cells, terms, *unit_requests(unit))
     kernels = kernels_for(table.height)
     if kernels is None:
         return None

@@ -451,14 +451,14 @@ Holds = NDArray[np.bool_]
 
 def with_conditions(source: Source) -> Source:
     """The same frame, whose columns can be asked for under conditions too."""
-    return replace(source, load=partial(_loaded, source))
+    return replace(source, bring=partial(_loaded, source))
 
 
 def _loaded(source: Source, requests: Sequence[ColumnRequest]) -> pl.LazyFrame:
     """The columns for their roles; the columns of conditions are brought over too, and left behind."""
     asked = [column for _, column, _, _ in requests if isinstance(column, Conditional)]
     if not asked:
-        return source.load(requests)
+        return source.bring(requests)
     every = dict.fromkeys(condition for column in asked for condition in column.conditions)
     values = dict.fromkeys(Condition(axis) for column in asked for axis in column.compared)
     cells = {
@@ -468,7 +468,7 @@ def _loaded(source: Source, requests: Sequence[ColumnRequest]) -> pl.LazyFrame:
     plain = [(name, _read(column), _role(column, role), of) for name, column, role, of in requests]
     own: list[ColumnRequest] = [(name, column, role, of) for name, column, role, of in plain if column is not None]
     more = [request for each in cells.values() for request in each.requests()]
-    table = collected(source.load([*own, *more]), source.rows)
+    table = collected(source.bring([*own, *more]), source.rows)
     places = {condition: each.codes(table) for condition, each in cells.items()}
     holds = {condition: _holds(condition, places[condition]) for condition in every}
     everywhere = np.ones(table.height, dtype=np.bool_)

@@ -16,7 +16,7 @@ from typing import Any, Self
 import numpy as np
 import polars as pl
 
-from dpframe.engines.columns.source import ColumnRequest, Role, Source, collected
+from dpframe.engines.columns.source import ColumnRequest, Role, Source, collected, unit_requests
 from dpframe.engines.compiled.kernel_units import of_units, weighed_rows
 from dpframe.engines.sums.addends import NUMBERS, ROWS, Terms
 from dpframe.engines.sums.cells import Cells, HalfOpenBins, Integers, added, come_as_positions, declared_keys, positions
@@ -42,8 +42,7 @@ THERE = " there"  # ends the names of columns that say whether a value is presen
 def units_by_cell(source: Source, query: Query, unit: PrivacyUnit) -> Integers:
     """The number of units in each cell, row-major. A unit is in one cell, or, without a row in a group, in none."""
     grouping = grouping_of(query.keys)
-    assert unit.column is not None
-    units, group = _rows(source, grouping, unit.column)
+    units, group = _rows(source, grouping, unit)
     if unit.nulls == "drop" and units.null_count():
         present = units.is_not_null().to_numpy()
         units, group = units.filter(pl.Series(present)), group[present]
@@ -59,12 +58,11 @@ def units_by_cell(source: Source, query: Query, unit: PrivacyUnit) -> Integers:
 def coded_units(source: Source, keys: Keys, unit: PrivacyUnit) -> pl.DataFrame:
     """Rows with their unit and, in other columns, what tells groups apart: the same for every part of a table."""
     grouping = grouping_of(keys)
-    assert unit.column is not None
     if grouping.keys is not None:
-        units, group = _rows(source, grouping, unit.column)
+        units, group = _rows(source, grouping, unit)
         table = pl.DataFrame([units.alias("unit"), pl.Series("cell", group)])
     else:
-        table = _grouped(source, grouping, unit.column)
+        table = _grouped(source, grouping, unit)
     return table.filter(pl.col("unit").is_not_null()) if unit.nulls == "drop" else table
 
 
@@ -81,17 +79,17 @@ def _in_grid(rows: Integers, groups: Integers, query: Query) -> Integers:
     return np.bincount(cell, minlength=query.keys.cells).astype(np.int64)
 
 
-def _rows(source: Source, grouping: Grouping, column: str) -> tuple[pl.Series, Integers]:
+def _rows(source: Source, grouping: Grouping, unit: PrivacyUnit) -> tuple[pl.Series, Integers]:
     """The unit of each row that is in a group, and a number for its group."""
     if grouping.keys is not None:
         cells = Cells.of(source, grouping.keys)
         table = collected(
-            source.load([*cells.requests(), ("unit", column, "unit", None)]).select(*cells.names(), "unit"), source.rows
+            source.load([*cells.requests(), *unit_requests(unit)]).select(*cells.names(), "unit"), source.rows
         )
         code = cells.codes(table)
         inside = code >= 0
         return table["unit"].filter(pl.Series(inside, dtype=pl.Boolean)), code[inside]
-    table = _grouped(source, grouping, column)
+    table = _grouped(source, grouping, unit)
     group = np.zeros(table.height, dtype=np.int64)
     for name in table.columns[1:]:
         code, size = unit_codes(table[name])
@@ -99,10 +97,10 @@ def _rows(source: Source, grouping: Grouping, column: str) -> tuple[pl.Series, I
     return table["unit"], group
 
 
-def _grouped(source: Source, grouping: Grouping, column: str) -> pl.DataFrame:
+def _grouped(source: Source, grouping: Grouping, unit: PrivacyUnit) -> pl.DataFrame:
     """The unit of each row and, in other columns, what tells its group."""
     names = {f"group{number}": name for number, name in enumerate(grouping.columns)}
-    requests: list[ColumnRequest] = [("unit", column, "unit", None)]
+    requests = unit_requests(unit)
     requests += [(name, of, "unit", None) for name, of in names.items()]
     return collected(source.load(requests).select("unit", *names), source.rows)
 
@@ -122,7 +120,7 @@ def contrasts_in(query: Query) -> TableContrasts | None:
 def declared_rows(source: Source, vector: TableContrasts, unit: PrivacyUnit) -> pl.DataFrame:
     """The rows of declared values in every column: their numbers, a column for each attribute, and the unit."""
     attributes = [_cells(source, axis, number) for number, axis in enumerate(vector.axes)]
-    owner: list[ColumnRequest] = [] if unit.column is None else [("unit", unit.column, "unit", None)]
+    owner = unit_requests(unit)
     units = [name for name, *_ in owner]
     lazy = source.load([*(request for cells in attributes for request in cells.requests()), *owner])
     names = [name for cells in attributes for name in cells.names()]
@@ -250,9 +248,9 @@ def compound_rows(source: Source, query: Query, unit: PrivacyUnit) -> pl.DataFra
 
 def prepared_rows(source: Source, cells: Cells, parts: Parts, query: Query, unit: PrivacyUnit) -> pl.DataFrame:
     """As `compound_rows`, where no Total is of contrasts, by cells and parts that are known already."""
-    owner: list[ColumnRequest] = [] if unit.column is None else [("unit", unit.column, "unit", None)]
+    owner = unit_requests(unit)
     if owner and drops_groups(query, unit):
-        owner.append((ORDERED, owner[0][1], "found", None))
+        owner += unit_requests(unit, ORDERED, "found")
     lazy = source.load([*cells.requests(), *parts.requests(source), *owner])
     units = [name for name, *_ in owner]
     compared = parts.vectors(Matches)

@@ -23,7 +23,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpframe.engines.columns.short_strings import Scratch
-from dpframe.engines.columns.source import Source
+from dpframe.engines.columns.source import Source, unit_requests
 from dpframe.engines.compiled.kernel_rows import MISSING, Slots, Tables, loaded, together
 from dpframe.engines.compiled.kernels import in_threads, threads
 from dpframe.engines.sums.addends import Integers, Terms
@@ -364,7 +364,7 @@ def of_units(
     slots, size = Slots.of(terms), cells.keys.cells
     if slots is None or (size + 1) * (1 + 2 * len(slots.slots) + len(slots.lines)) > MOST_NUMBERS:
         return None
-    table = loaded(source, cells, terms, ("unit", unit.column, "unit", None))
+    table = loaded(source, cells, terms, *unit_requests(unit))
     few = table.height < FEW_ROWS
     workers = 1 if few else threads(1, 1)
     layout, flags = Layout.of(slots, size, pl.Schema(), terms.watched), RowFlags.of(terms, size)  # none by value

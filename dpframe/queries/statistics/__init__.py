@@ -18,7 +18,7 @@ from dpframe.queries.statistics.statistic import CONFIDENCE, Clipped, Statistic
 from dpframe.queries.statistics.suggested_bounds import SuggestedBounds, suggested_bounds
 from dpframe.queries.statistics.sum import Sum, UnitSum, sum
 from dpframe.queries.statistics.top_k import Mode, TopK
-from dpframe.queries.statistics.variance import Std, Variance, std, variance
+from dpframe.queries.statistics.variance import Std, StdByGroup, Variance, VarianceByGroup, std, variance
 from dpframe.queries.statistics.weighted import WeightedCount, WeightedMean, WeightedProportion, WeightedSum
 from dpframe.queries.total import Measured, Total
 
@@ -47,6 +47,7 @@ __all__ = [
     "StagedRanges",
     "Statistic",
     "Std",
+    "StdByGroup",
     "SuggestedBounds",
     "Sum",
     "SumByGroup",
@@ -54,6 +55,7 @@ __all__ = [
     "Total",
     "UnitSum",
     "Variance",
+    "VarianceByGroup",
     "WeightedCount",
     "WeightedMean",
     "WeightedProportion",

@@ -1,4 +1,4 @@
-"""Sums and means whose values are clipped to bounds of their own group: what ``bounds={"A": (0, 10), ...}`` asks.
+"""Statistics whose values are clipped to bounds of their own group: what ``bounds={"A": (0, 10), ...}`` asks.
 
 Each group has its own scale. A value becomes its place between the bounds of its group, or its part of the larger one,
 and what is measured are such numbers, which all have the same bounds. Their sensitivity is that of any sum or mean with
@@ -32,7 +32,7 @@ EXAMPLE = 'Write for instance group_by("ward", keys=["A", "B"]) and bounds={"A":
 
 @dataclass(frozen=True)
 class ByGroup(Statistic):
-    """The parts that both share: a column, and the bounds of its values by key, in the order of the declared keys."""
+    """The parts that all share: a column, and the bounds of its values by key, in the order of the declared keys."""
 
     denoisable: ClassVar[bool] = False  # denoisers know the noise of one law in all groups
     adds_up: ClassVar[bool] = False
@@ -67,6 +67,11 @@ class ByGroup(Statistic):
     def ends(self) -> Floats:
         """The lower and the upper bound of each group."""
         return np.array([pair for _, pair in self.bounds_of], dtype=np.float64)
+
+    @property
+    def lengths(self) -> Floats:
+        """The distance between the bounds of each group."""
+        return np.asarray(self.ends[:, 1] - self.ends[:, 0])
 
     def scaled(self, places: bool) -> str:
         """The column on the scale of each group: places between its bounds, or parts of the larger one."""
@@ -139,11 +144,6 @@ class MeanByGroup(ByGroup):
 
     verb: ClassVar[str] = "mean"
     sized: ClassVar[bool] = True
-
-    @property
-    def lengths(self) -> Floats:
-        """The distance between the bounds of each group."""
-        return np.asarray(self.ends[:, 1] - self.ends[:, 0])
 
     def totals(self) -> tuple[Total, ...]:
         """The Totals to measure for it: of each place the ways from 0 and to 1, one vector for any noise."""

@@ -52,7 +52,7 @@ class NDistinct(Statistic):
             return self.by_rows()
         if self.max_values is None:
             raise MissingArgument(
-                f"max_values must be given for n_distinct of {self.column!r}: how many values each {unit.column} may "
+                f"max_values must be given for n_distinct of {self.column!r}: how many values each {unit.one} may "
                 f"support. Write for instance n_distinct({self.column!r}, max_values=3), never taken from the data."
             )
         return self
@@ -68,7 +68,7 @@ class NDistinct(Statistic):
         most = self.max_values or 1
         values = "1 value" if most == 1 else f"{most:,} values"
         bound = (
-            f"each {unit.column} supports at most {values} of {self.column}{'' if groups == 1 else ' in each group'}"
+            f"each {unit.one} supports at most {values} of {self.column}{'' if groups == 1 else ' in each group'}"
             f": the count is at most the true number of distinct values of {self.column}; the margins of error do not "
             "cover what is left out"
         )
@@ -76,7 +76,7 @@ class NDistinct(Statistic):
         if kept == groups:
             return (bound,)
         of = f"{kept:,} group{'' if kept == 1 else 's'}"
-        return bound, f"values of each {unit.column} count in at most {of}, drawn at random for a unit in more"
+        return bound, f"values of each {unit.one} count in at most {of}, drawn at random for a unit in more"
 
     def facts(self) -> dict[str, Any]:
         """The facts that a record states of it."""

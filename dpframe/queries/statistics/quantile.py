@@ -18,6 +18,7 @@ from dpframe.queries.limits import check_column, checked_bounds, checked_place
 from dpframe.queries.prefix_sums import PrefixSums
 from dpframe.queries.quantiles import distribution, half_widths, places
 from dpframe.queries.row_functions import Floats
+from dpframe.queries.statistics.by_group import are_by_group
 from dpframe.queries.statistics.statistic import CONFIDENCE, Deciding, Statistic, check_size
 from dpframe.queries.total import Measured, Noise, Total, VectorTotal
 from dpframe.queries.trees import Tree
@@ -297,6 +298,11 @@ def _checked_q(q: object) -> float:
 
 def _candidates(bounds: Any, step: Any, candidates: Any) -> tuple[float, ...]:
     if candidates is None:
+        if are_by_group(bounds):
+            raise InvalidArgument(
+                "bounds must be one pair for quantiles, whose candidates all groups share, and not of each group. "
+                "Write bounds=(lower, upper), wide enough for all."
+            )
         return _spaced(checked_bounds(bounds), step)
     if bounds is not None or step is not None:
         raise InvalidArgument("candidates must come without bounds and step, which they replace. Keep one of both.")

@@ -13,6 +13,7 @@ from dpframe.errors.tracebacks import trimmed
 from dpframe.queries.moments import Reading, bernstein_variance, centred_variance, standard_deviation
 from dpframe.queries.products import bernstein
 from dpframe.queries.row_functions import Floats, centred_squares
+from dpframe.queries.statistics.by_group import PLACES, ByGroup, are_by_group, checked_groups
 from dpframe.queries.statistics.statistic import CONFIDENCE, Clipped, check_size
 from dpframe.queries.total import FunctionTotal, Measured, Noise, RowsTotal, SumTotal, Total, VectorTotal
 from dpframe.queries.where import plain_name, under
@@ -128,23 +129,108 @@ class Std(Variance):
         return standard_deviation(super()._read(values, noises, confidence))
 
 
+@dataclass(frozen=True)
+class VarianceByGroup(ByGroup):
+    """The variances of clipped values, each group with its own bounds. Made by `dpframe.variance` with bounds by key.
+
+    What is measured are the numbers of a variance of places between the bounds of their group. The answer of each group
+    is theirs times the square of the distance of its bounds, which is public: its interval covers as often as theirs.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> print(dpf.variance("cost", bounds={"A": (0, 10), "B": (0, 100)}))
+    variance(cost) in the bounds of each group
+    """
+
+    verb: ClassVar[str] = "variance"
+    sized: ClassVar[bool] = True
+    fewest: ClassVar[int] = 2
+    kind: ClassVar[type[Variance]] = Variance
+    power: ClassVar[int] = 2  # of the distance of the bounds, in which the answer is
+
+    ddof: int = 1
+    pure: bool = field(default=False, repr=False)  # the form that it has for pure noise; its answer means the same
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.kind(self.column, PLACES, self.ddof)  # which refuses another ddof
+
+    @property
+    def default_name(self) -> str:
+        """The name of its output column where `agg` is given none."""
+        return f"{plain_name(self.column)}_{self.kind.ending}"
+
+    @property
+    def of_places(self) -> Variance:
+        """The same of places between the bounds of their group."""
+        return self.kind(self.scaled(places=True), PLACES, self.ddof, self.pure)
+
+    @property
+    def scale(self) -> Floats:
+        """The public factor of each group."""
+        return np.asarray(self.lengths**self.power)
+
+    def under(self, pure: bool) -> Self:
+        """The form that suits pure noise or, else, Gaussian noise."""
+        return replace(self, pure=pure)
+
+    def totals(self) -> tuple[Total, ...]:
+        """The Totals to measure for it: those of places, which all have one pair of bounds."""
+        return self.of_places.totals()
+
+    def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
+        """The numbers in the units of the column, and the half-widths of their intervals, group by group."""
+        values, errors = self.of_places.answer(measured)
+        return values * self.scale, errors * self.scale
+
+    def expected_error(self, noises: Sequence[Noise], size: float, confidence: float = CONFIDENCE) -> float:
+        """The error to expect for `size` values spread evenly, in the group whose bounds are farthest apart."""
+        return self.of_places.expected_error(noises, size, confidence) * float(self.scale.max())
+
+    def check_target(self, name: str, target: float, size: int | None) -> None:
+        """Its error depends on how many values a group has."""
+        check_size(size, f"a {self.verb} ({name})")
+
+    def facts(self) -> dict[str, Any]:
+        """The facts that a record states of it."""
+        return {**super().facts(), "ddof": self.ddof}
+
+
+@dataclass(frozen=True)
+class StdByGroup(VarianceByGroup):
+    """The standard deviations of clipped values, each group with its own bounds: the roots of `VarianceByGroup`.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> print(dpf.std("cost", bounds={"A": (0, 10), "B": (0, 100)}))
+    std(cost) in the bounds of each group
+    """
+
+    verb: ClassVar[str] = "std"
+    kind: ClassVar[type[Variance]] = Std
+    power: ClassVar[int] = 1
+
+
 @trimmed
 def variance(
     column: str,
-    bounds: tuple[float, float] | None = None,
+    bounds: tuple[float, float] | Mapping[Any, tuple[float, float]] | None = None,
     *,
     ddof: int = 1,
     where: Mapping[str, Any] | None = None,
-) -> Variance:
+) -> Variance | VarianceByGroup:
     """A variance of a column for `agg`, each value clipped to `bounds`.
 
     Parameters
     ----------
     column : str
         A column of numbers. Nulls and NaN are left out.
-    bounds : tuple of two numbers
+    bounds : tuple of two numbers, or dict of such by key
         The lower and the upper bound, in the units of the column; within +-2**53. Tight ones help more than for a
-        mean: the noise grows with the square of their distance.
+        mean: the noise grows with the square of their distance. After ``group_by`` of one column of declared keys also
+        bounds for each of them, ``{"A": (0, 10), "B": (0, 100)}``: each group has noise in proportion to its own.
     ddof : {1, 0}
         What is taken off the number of values in the divisor: 1 for the variance of a sample, 0 for that of these
         values.
@@ -154,7 +240,7 @@ def variance(
 
     Returns
     -------
-    Variance
+    Variance or VarianceByGroup
         A statistic for ``.dp.group_by(...).agg(...)``. Where the noisy number of values is below 2 the answer is the
         largest variance that the bounds allow, and so is its error.
 
@@ -171,17 +257,19 @@ def variance(
     >>> print(dpf.variance("age", bounds=(0, 120)))
     variance(age) in [0, 120]
     """
+    if are_by_group(bounds):
+        return VarianceByGroup(*checked_groups(column, bounds, where), ddof=ddof)
     return Variance(under(column, where), bounds, ddof)  # type: ignore[arg-type]  # None is refused there, in words
 
 
 @trimmed
 def std(
     column: str,
-    bounds: tuple[float, float] | None = None,
+    bounds: tuple[float, float] | Mapping[Any, tuple[float, float]] | None = None,
     *,
     ddof: int = 1,
     where: Mapping[str, Any] | None = None,
-) -> Std:
+) -> Std | StdByGroup:
     """A standard deviation of a column for `agg`: the square root of `variance`.
 
     Parameters
@@ -191,7 +279,7 @@ def std(
 
     Returns
     -------
-    Std
+    Std or StdByGroup
         A statistic for ``.dp.group_by(...).agg(...)``.
 
     Raises
@@ -205,4 +293,6 @@ def std(
     >>> print(dpf.std("age", bounds=(0, 120)))
     std(age) in [0, 120]
     """
+    if are_by_group(bounds):
+        return StdByGroup(*checked_groups(column, bounds, where), ddof=ddof)
     return Std(under(column, where), bounds, ddof)  # type: ignore[arg-type]  # None is refused there, in words
