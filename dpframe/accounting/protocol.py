@@ -125,7 +125,7 @@ class Accounting:
         return None
 
     def hint(self, amount: Amount, limit: Amount) -> str:
-        """What a refused call takes of the limit, where its epsilon does not tell; else empty."""
+        """The share of the limit that a refused call takes, where its epsilon does not show it; else empty."""
         return ""
 
     @property
