@@ -8,8 +8,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 from fractions import Fraction
 from typing import Any, Literal
 
-from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, checked_column_name, is_one_of, shown
-from dpframe.errors.words import listed
+from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, checked_column_name, is_one_of, listed, shown
 from dpframe.exact import checked_whole, exact_delta, exact_epsilon, exact_share, exactly, up
 
 MOST_BOUND = 2**31

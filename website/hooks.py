@@ -1,7 +1,8 @@
 """What the site needs beyond its pages: files of the repository's root as pages, links among them, and formulas.
 
 Pages keep the links that a reader of the repository can follow. Here a link out of ``docs/`` becomes a link to the
-page of that file, or plain words where it has none; a picture gets its dark version beside it. Formulas become MathML, which browsers draw without a script.
+page of that file, or plain words where it has none; a picture gets its dark version next to it. Formulas become
+MathML, which browsers draw without a script.
 """
 
 from __future__ import annotations

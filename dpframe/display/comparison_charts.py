@@ -17,7 +17,7 @@ from dpframe.display.charts import WIDTH
 from dpframe.display.dimensions import Dimension
 from dpframe.display.drawing import Cell, Panel
 from dpframe.display.layout import Asked
-from dpframe.errors.words import no_markup
+from dpframe.errors import no_markup
 from dpframe.frames import build
 from dpframe.frames.changes import view_of
 from dpframe.frames.prints import Places

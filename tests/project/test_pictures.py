@@ -87,4 +87,4 @@ def test_the_readme_and_the_front_page_print_the_release_that_they_draw():
     assert (call["label"], call["cost"]["epsilon"], len(first)) == ("People by age", 0.2, 9)
     for page in (ROOT / "README.md", ROOT / "docs" / "index.md"):
         asked = " ".join(page.read_text(encoding="utf-8").split())
-        assert 'histogram( "age", bins=range(10, 101, 10), epsilon=0.2, label="People by age", )' in asked
+        assert 'histogram( "age", bins=range(10, 101, 10), epsilon=0.2, label="People by age",' in asked
