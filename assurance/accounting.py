@@ -15,8 +15,8 @@ from fractions import Fraction
 from typing import Any
 
 from dpframe import Gaussian, GeneralizedGaussian, Laplace
+from dpframe.accounting.by_curves import conversion
 from dpframe.accounting.comparison import composed_epsilon
-from dpframe.accounting.renyi_dp import conversion
 from dpframe.mechanisms import gaussian_curve
 
 STEP = 2e-4  # the grid of the peer's loss distributions, whose discrete Laplace is rounded up on it

@@ -28,8 +28,7 @@ import dpframe as dpf
 from dpframe.noise import insecure_bits
 from dpframe.planning.bounds_suggestion import suggested
 from dpframe.planning.plan import Plan
-from dpframe.release.measuring import measured
-from dpframe.release.results import noisy_of
+from dpframe.release.results import measured, noisy_of
 
 Floats = NDArray[np.float64]
 

@@ -18,14 +18,7 @@ ACROSS = {
     "statistics": "sums of different columns in one call, of a million rows by 24 keys",
     "entries": "entries in the ledger, a file: one charge more",
 }
-COLORS = {
-    "dpframe": "#2f4b6e",
-    "dpframe, fast": "#b3478c",
-    "Polars": "#8fb3d9",
-    "OpenDP": "#e0a458",
-    "diffprivlib": "#7a9e57",
-    "PipelineDP": "#b0604f",
-}
+NAMES = ["dpframe", "dpframe, fast", "Polars", "OpenDP", "diffprivlib", "PipelineDP"]  # a color each, on all charts
 
 
 def chart(axis: str, figures: list[dict[str, Any]]) -> Any:
@@ -33,8 +26,8 @@ def chart(axis: str, figures: list[dict[str, Any]]) -> Any:
     import altair
 
     mine = [figure for figure in figures if figure["axis"] == axis]
-    names = [name for name in COLORS if any(figure["of"] == name for figure in mine)]
-    color = altair.Color("of:N", title=None, scale=altair.Scale(domain=names, range=[COLORS[name] for name in names]))
+    legend = altair.Legend(values=[name for name in NAMES if any(figure["of"] == name for figure in mine)])
+    color = altair.Color("of:N", title=None, scale=altair.Scale(domain=NAMES), legend=legend)
     size = altair.X(
         "size:Q", title=ACROSS[axis], scale=altair.Scale(type="log"), axis=altair.Axis(format="~s", tickCount=6)
     )

@@ -15,6 +15,7 @@ from typing import Any
 import polars as pl
 
 import dpframe as dpf
+from papers.reporting import ON_BOTH_PAGES
 
 STEPS = 2**20  # grid steps of a sensitivity: so fine that only the shape of the noise counts
 CELLS = tuple(round(2 ** (step / 2)) for step in range(17))
@@ -122,11 +123,11 @@ def charts(rows: list[dict[str, Any]]) -> Any:
                 "variance:Q", scale=altair.Scale(type="log"), title="variance, Laplace of delta 0 = 1", axis=axis
             ),
             color=altair.Color(
-                "noise:N", title="shape", scale=altair.Scale(scheme="viridis"), sort=[f"p = {p:g}" for p in SHAPES]
+                "noise:N", title="shape", scale=altair.Scale(scheme=ON_BOTH_PAGES), sort=[f"p = {p:g}" for p in SHAPES]
             ),
         )
     )
-    rule = altair.Chart(altair.Data(values=[{"x": 0.1573}])).mark_rule(strokeDash=[4, 3]).encode(x="x:Q")
+    rule = altair.Chart(altair.Data(values=[{"x": 0.1573}])).mark_rule(style="limits").encode(x="x:Q")
     right = (
         altair.Chart(altair.Data(values=many))
         .mark_line()

@@ -30,8 +30,7 @@ from dpframe.errors import (
     WrongDtype,
 )
 from dpframe.frames.build import public, read_parquet
-from dpframe.ledger.ambient import default_ledger, set_default_ledger
-from dpframe.ledger.ledger import Ledger
+from dpframe.ledger.ledger import Ledger, default_ledger, set_default_ledger
 from dpframe.mechanisms.baselines import (
     classical_gaussian,
     classical_gaussian_sigma,
@@ -51,8 +50,7 @@ from dpframe.mechanisms.truncated import (
     truncated_generalized_gaussian_scale,
 )
 from dpframe.planning.joint import JointPlan
-from dpframe.planning.plan import Plan
-from dpframe.planning.plan_table import PlanTable
+from dpframe.planning.plan import Plan, PlanTable
 from dpframe.planning.sensitivity import Sensitivity
 from dpframe.planning.stream_plan import StreamPlan
 from dpframe.privacy import PrivacyLoss, PrivacyUnit

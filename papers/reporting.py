@@ -15,6 +15,7 @@ import dpframe as dpf
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 CONDITION = 0.5  # an epsilon within the classical formula's condition
+ON_BOTH_PAGES = {"name": "viridis", "extent": [0.3, 0.85]}  # its ends are lost on dark and on light pages
 WIDTH, HEIGHT = 240, 180
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -134,5 +135,5 @@ def color(field: str, title: str | None = None) -> Any:
     import altair
 
     if title in ("delta", "epsilon"):  # numbers in an order
-        return altair.Color(f"{field}:O", sort=None, title=title, scale=altair.Scale(scheme="viridis"))
+        return altair.Color(f"{field}:O", sort=None, title=title, scale=altair.Scale(scheme=ON_BOTH_PAGES))
     return altair.Color(f"{field}:N", sort=None, title=title)

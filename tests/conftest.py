@@ -18,7 +18,6 @@ from hypothesis import HealthCheck, settings
 
 from assurance import postgres
 from dpframe.engines.compiled import kernels
-from dpframe.ledger import ambient
 from dpframe.ledger import ledger as ledgers
 from dpframe.release import path
 
@@ -106,10 +105,10 @@ def spark() -> Iterator[Any]:
 @pytest.fixture(autouse=True)
 def fresh_ledgers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No ledger was made, none is ambient or default, nothing was recorded, and nobody was warned."""
-    monkeypatch.setattr(ambient, "_recording", ledgers.Ledger._unlimited())
-    monkeypatch.setattr(ambient, "_chosen", [])
+    monkeypatch.setattr(ledgers, "_recording", ledgers.Ledger._unlimited())
+    monkeypatch.setattr(ledgers, "_chosen", [])
     ledgers.made_any.clear()
-    monkeypatch.setattr(ambient, "_warned", threading.Event())
+    monkeypatch.setattr(ledgers, "_warned", threading.Event())
     token = ledgers.ambient.set(())
     yield
     ledgers.ambient.reset(token)

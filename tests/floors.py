@@ -47,7 +47,7 @@ DATAFRAMES = {"narwhals", "pandas", "polars", "pyarrow"}
 KNOW_DATAFRAMES = {"engines", "frames"}
 REACH_ROWS = {"release", "testing"}  # the rooms that may import engines
 WITHOUT_FRAMES = {"ledger"}  # rooms above frames that do not import it all the same
-ENGINES_KNOW = {"frames.kinds", "frames.forked"}  # of frames, for engines: nothing that builds or keeps a result
+ENGINES_KNOW = {"frames.kinds"}  # of frames, for engines: nothing that builds or keeps a result
 
 # Files whose bare errors never reach a caller: what reads or tries is made of small functions, and turns them into one.
 PARSERS = {"exact", "frames.foreign", "ledger.reading", "ledger.terms", "release.facts", "release.path"}

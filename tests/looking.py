@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from dpframe.release import measuring
+from dpframe.release import results
 
 
 def of_rows(read: Callable[..., Any]) -> Callable[..., Any]:
     """A stand-in for `measuring.totals`: of no rows it gives what that gives, and else what `read` does."""
-    of_none = measuring.totals
+    of_none = results.totals
 
     def totals(frame: Any, *more: Any) -> Any:
         tried = hasattr(frame, "__len__") and len(frame) == 0

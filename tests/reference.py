@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from dpframe.queries.clipping import grid_steps
 from dpframe.queries.keys import KeyAxis
+from dpframe.queries.limits import grid_steps
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import Total
 from dpframe.queries.total import RowsTotal

@@ -19,8 +19,7 @@ from hypothesis import strategies as st
 import dpframe as dpf
 from dpframe import exact
 from dpframe.ledger import reading
-from dpframe.ledger.entries import Entry
-from dpframe.ledger.memory import MemoryStore
+from dpframe.ledger.entries import Entry, MemoryStore
 
 PEOPLE = pl.DataFrame({"age": [31, 45, 62]})
 NUMPY = (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64)

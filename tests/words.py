@@ -5,6 +5,7 @@
     python -m tests.words --write          # write the ceilings anew: look at the difference before you commit
 
 A page is README.md or a page of ``docs/``; a room is a folder of ``dpframe/``, of which docstrings and messages count.
+A message is the text of an error, or an entry of ``tests/refusals.toml``: a value in it counts as one word.
 ``tests/words.toml`` holds a ceiling for each page and room that is not at 0 yet. A page that it does not name has 0, so
 a new page starts clean. Whoever lowers a figure lowers its ceiling. A page of Assurance may be of any length.
 """
@@ -22,8 +23,17 @@ from pathlib import Path
 from tests.floors import ROOT
 
 DOCS, PACKAGE, CEILINGS = ROOT / "docs", ROOT / "dpframe", ROOT / "tests" / "words.toml"
-COUNTED = ("words", "sentences", "headings", "code")  # private words, long sentences, long headings, wide lines of code
-LONGEST = {"sentences": 30, "headings": 6, "code": 84}  # words, words, characters
+REFUSALS = ROOT / "tests" / "refusals.toml"
+# private words, long sentences, long headings, wide lines of code, long messages
+COUNTED = ("words", "sentences", "headings", "code", "messages")
+LONGEST = {"sentences": 30, "headings": 6, "code": 84, "messages": 30}  # words, but of code characters
+
+# The classes of dpframe's errors and warnings, read without importing it.
+ERRORS = {
+    node.name
+    for node in ast.walk(ast.parse((PACKAGE / "errors" / "__init__.py").read_text(encoding="utf-8")))
+    if isinstance(node, ast.ClassDef)
+}
 
 # A word or phrase of this project alone, or an idiom: what to write instead.
 INSTEAD = {
@@ -131,15 +141,46 @@ def sentences(paragraph: str) -> list[str]:
 
 
 def found_in_source(text: str) -> list[Finding]:
-    """Private words in the docstrings and messages of a file of the package."""
-    strings = [
-        node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Constant) and isinstance(node.value, str)
-    ]
-    return [
+    """Private words in the docstrings and messages of a file of the package, and long messages."""
+    tree = ast.parse(text)
+    strings = [node for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    found = [
         Finding("words", node.lineno, match[0])
         for node in strings
         if " " in node.value
         for match in PRIVATE.finditer(re.sub(r"`[^`]*`", "X", node.value))
+    ]
+    errors = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and named(node.func) in ERRORS]
+    return found + [
+        Finding("messages", error.lineno, message)
+        for error in errors
+        for message in map(message_of, error.args[:1])
+        if len(message.split()) > LONGEST["messages"]
+    ]
+
+
+def named(function: ast.expr) -> str:
+    """The last name of what is called."""
+    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+
+
+def message_of(node: ast.expr) -> str:
+    """A message as it is written, with X for each value in it; empty where it is made elsewhere."""
+    if isinstance(node, ast.JoinedStr):
+        return "".join(map(message_of, node.values))
+    if isinstance(node, ast.FormattedValue):
+        return "X"
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+
+
+def found_in_refusals(text: str) -> list[Finding]:
+    """Refusals that say more than they should, as the table has them; of a list, its parts."""
+    return [
+        Finding("messages", 0, f"{part}.{name}: {words}")
+        for part, cases in tomllib.loads(text).items()
+        for name, case in cases.items()
+        for words in [case["words"] if isinstance(case["words"], str) else " X ".join(case["words"])]
+        if len(words.split()) > LONGEST["messages"]
     ]
 
 
@@ -148,6 +189,7 @@ def findings() -> dict[str, list[Finding]]:
     found = {name: found_in_page(page.read_text(encoding="utf-8")) for name, page in pages().items()}
     for room, files in rooms().items():
         found[room] = [one for file in files for one in found_in_source(file.read_text(encoding="utf-8"))]
+    found["tests/refusals.toml"] = found_in_refusals(REFUSALS.read_text(encoding="utf-8"))
     return found
 
 

@@ -1,7 +1,8 @@
 """What the site needs beyond its pages: files of the repository's root as pages, links among them, and formulas.
 
 Pages keep the links that a reader of the repository can follow. Here a link out of ``docs/`` becomes a link to the
-page of that file, or plain words where it has none. Formulas become MathML, which browsers draw without a script.
+page of that file, or plain words where it has none; a picture gets its dark version next to it. Formulas become
+MathML, which browsers draw without a script.
 """
 
 from __future__ import annotations
@@ -56,7 +57,11 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
     def redrawn(match: re.Match[str]) -> str:
         file = (folder / match[2]).resolve()
-        return f"{match[1]}{_relative(file.relative_to(DOCS).as_posix(), page_name)})"
+        dark = file.with_stem(f"{file.stem}-dark")
+        light, dark_one = (_relative(one.relative_to(DOCS).as_posix(), page_name) for one in (file, dark))
+        if not dark.exists():
+            return f"{match[1]}{light})"
+        return f"{match[1]}{light}#only-light){match[1]}{dark_one}#only-dark)"
 
     return IMAGE.sub(redrawn, LINK.sub(relinked, markdown))
 

@@ -184,14 +184,14 @@ BEFORE = (
         (
             ("schema.check", "    check_threads(frame)\n", ""),
             ("path.prepared", "    check_threads(call.frame)\n", ""),
-            ("measuring.measure", "    return looked(", "    check_threads(call.frame)\n    return looked("),
+            ("results.measure", "    return looked(", "    check_threads(call.frame)\n    return looked("),
         ),
         f"{FORKED}::test_147_a_refusal_is_before_the_charge_and_a_preview_is_refused_too",
     ),
     bug(
         "before the charge",
         "every forked child refused, also where the parent only imported Polars",
-        "forked.polars_works",
+        "kinds.polars_works",
         "not _is_forked() or _ends(_ask_polars, _patience())",
         "not _is_forked()",
         f"{FORKED}::test_a_fork_in_which_polars_works_is_asked_once",
@@ -200,7 +200,7 @@ BEFORE = (
     bug(
         "before the charge",
         "a child of a child that worked, taken to work as well",
-        "forked._forget",
+        "kinds._forget",
         "    polars_works.cache_clear()\n",
         "",
         f"{FORKED}::test_147_a_worker_is_refused_whoever_worked_and_imported_before_the_fork",

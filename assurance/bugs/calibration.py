@@ -55,7 +55,7 @@ CALIBRATION = (
     ),
     bug(
         "calibration",
-        "every statistic of a call at the price of the whole call",
+        "every statistic of a call at the cost of the whole call",
         "Basic.parts",
         "                epsilon * share,\n                None if whole",
         "                epsilon,\n                None if whole",
@@ -95,7 +95,7 @@ CALIBRATION = (
     ),
     bug(
         "accounting",
-        "a share that buys a choice of four times its epsilon",
+        "a share that is enough for a choice of four times its epsilon",
         "own_of_mu",
         "return 2 * Fraction(gaussian_curve.mu_to_pure(most))",
         "return 8 * Fraction(gaussian_curve.mu_to_pure(most))",

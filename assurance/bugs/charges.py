@@ -12,7 +12,7 @@ CHARGES = (
     bug(
         "charges",
         "a verb that is charged half",
-        "replay.entry_of",
+        "results.entry_of",
         "        plan.amount,\n",
         f"        {HALF.format('plan.amount')},\n",
         ONE,
@@ -60,7 +60,7 @@ CHARGES = (
     bug(
         "charges",
         "a stream that is charged half",
-        "stream_record.entry_of",
+        "stream_path.entry_of",
         "        plan.amount,\n",
         f"        {HALF.format('plan.amount')},\n",
         ONE,

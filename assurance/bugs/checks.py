@@ -61,7 +61,7 @@ CHECKS = (
     ),
     bug(
         "checks",
-        "checks that nobody pays",
+        "checks that are not charged",
         "priced",
         "    amount = accounting.charge(price, limit, every)\n",
         "    amount = accounting.charge(price, limit, noises)\n",
@@ -69,7 +69,7 @@ CHECKS = (
     ),
     bug(
         "checks",
-        "answers that take the whole price beside their checks",
+        "answers that take the whole cost in addition to their checks",
         "priced",
         "shares, reach = shares_of(query, weights, rest), reaches(query, unit)",
         "shares, reach = shares_of(query, weights), reaches(query, unit)",

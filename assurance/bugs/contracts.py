@@ -50,7 +50,7 @@ CONTRACTS = (
     ),
     bug(
         "contracts",
-        "an accounting from outside that gives each statistic the whole price",
+        "an accounting from outside that gives each statistic the whole cost",
         "Accounting.parts",
         "root_down(whole * share)",
         "root_down(whole)",

@@ -90,7 +90,7 @@ DERIVED = (
     ),
     bug(
         "derived",
-        "p-values of one side beside intervals of two",
+        "p-values of one side with intervals of two",
         "comparing._p_values",
         "np.maximum(2.0 * ndtr(-score), LEAST_P)",
         "np.maximum(ndtr(-score), LEAST_P)",

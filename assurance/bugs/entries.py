@@ -163,7 +163,7 @@ ENTRIES = (
     bug(
         "ledger",
         "a charge of other noise that is taken for one of a bounded range",
-        "renyi_dp._range_of",
+        "by_curves._range_of",
         "if not low <= charged <= high + Fraction(1, GRID):",
         "if False:",
         "test_declared.py::test_a_charge_of_other_noise_is_none_of_a_range",

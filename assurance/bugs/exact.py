@@ -64,7 +64,7 @@ EXACT = (
     ),
     bug(
         "exact",
-        "a price of any number of digits",
+        "a cost of any number of digits",
         "exact._read",
         "        too_long = abs(numerator) > MOST or abs(denominator) > MOST",
         "        too_long = False",

@@ -141,7 +141,7 @@ GRIDS = (
     bug(
         "grids",
         "rows of a cube made before they are counted",
-        "plans.make_plan",
+        "path.make_plan",
         '    if checked.subtotals == "cube":',
         "    if False:",
         WORDS,

@@ -79,7 +79,7 @@ IDENTITY = (
     ),
     bug(
         "identity",
-        "bytes beside text",
+        "bytes next to text",
         "_TOKENS",
         '(bytes, lambda value: ("bytes", bytes.decode(value, "latin-1"))),',
         "(bytes, bytes),",

@@ -28,7 +28,7 @@ KERNELS = (
     ),
     bug(
         "engines",
-        "kernels: a value beside an edge in the bin beyond",
+        "kernels: a value next to an edge in the bin beyond",
         "loops.by_bin",
         "inner -= np.uint32(inner > 0 and value < edges[inner])",
         "inner -= np.uint32(0)",
@@ -124,7 +124,7 @@ KERNELS = (
     ),
     bug(
         "engines",
-        "kernels: strings told apart but for zeros at their end",
+        "kernels: strings told apart except for zeros at their end",
         "loops.alike",
         "if length != other_length:",
         "if (length == NO_NAME) != (other_length == NO_NAME):",

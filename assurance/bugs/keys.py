@@ -151,7 +151,7 @@ KEYS = (
     ),
     bug(
         "keys",
-        "noise is read at the whole delta beside the reserve",
+        "noise is read at the whole delta in addition to the reserve",
         "with_reserve",
         "accounting = accounting_of(name, epsilon, delta - reserve)",
         "accounting = accounting_of(name, epsilon, delta)",
@@ -216,7 +216,7 @@ KEYS = (
     bug(
         "keys",
         "stored keys read as those of another dtype",
-        "shown_labels.labels_again",
+        "results.labels_again",
         "if before != form:",
         "if False:",
         "test_found_keys.py::test_answers_are_not_replayed_for_columns_of_another_dtype",

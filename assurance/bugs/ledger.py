@@ -227,7 +227,7 @@ LEDGER = (
     ),
     bug(
         "ledger",
-        "no head beside the file",
+        "no head next to the file",
         "SqlStore.charge",
         "            mark = rows.append(connection, last, correction or entry)\n        self._keep_head(mark)",
         "            mark = rows.append(connection, last, correction or entry)",
@@ -252,7 +252,7 @@ LEDGER = (
     ),
     bug(
         "ledger",
-        "the default ledger open beside one with a limit",
+        "the default ledger open next to one with a limit",
         "ledger_for",
         "if _chosen or not made_any.is_set():",
         "if True:",

@@ -102,7 +102,7 @@ LOCAL = (
     ),
     bug(
         "local",
-        "a ledger of add-remove neighbors that pays for reports",
+        "a ledger of add-remove neighbors that is charged for reports",
         "randomized",
         '    if whose.neighbors != "replace":\n',
         "    if False:\n",

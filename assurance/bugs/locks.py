@@ -49,7 +49,7 @@ LOCKS = (
     bug(
         "ledger",
         "a process that forgets the newest entry it saw",
-        "seen.note",
+        "witness.note",
         "if known is None or known.entry < mark.entry:",
         "if True:",
         "test_locks.py::test_96_what_was_seen_only_grows",
@@ -145,7 +145,7 @@ LOCKS = (
     bug(
         "ledger",
         "a head, a lock, a record that waits for a pipe",
-        "plain_files.plain",
+        "errors.plain",
         'getattr(os, "O_NONBLOCK", 0)',
         "0",
         "test_locks.py::test_159_a_pipe_or_a_folder_in_place_of_a_file_is_a_typed_error_at_once",

@@ -27,7 +27,7 @@ MARGINALS = (
     ),
     bug(
         "marginals",
-        "the price of each table divided by its cells, as if rows were in one contrast only",
+        "the cost of each table divided by its cells, as if rows were in one contrast only",
         "ContrastDesign.weight",
         "Fraction(self.sizes[i] - 1, self.sizes[i])",
         "Fraction(1, self.sizes[i])",

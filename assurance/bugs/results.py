@@ -71,7 +71,7 @@ RESULTS = (
     bug(
         "results",
         "the error of the engine told to the caller",
-        "measuring._or_none",
+        "results._or_none",
         "        return withheld(look)\n    except",
         "        return look()\n"
         "    except Exception as error:\n"
@@ -123,7 +123,7 @@ RESULTS = (
     ),
     bug(
         "results",
-        "a plan for any price",
+        "a plan for any cost",
         "path._key",
         "dump((question, ",
         "dump((question.query, question.library, question.noising, question.denoising, ",
@@ -171,7 +171,7 @@ RESULTS = (
     ),
     bug(
         "results",
-        "large integers beside a missing key as floats",
+        "large integers next to a missing key as floats",
         "build._pandas_column",
         'return pandas.array(values, dtype="UInt64")',
         "return values",
@@ -179,7 +179,7 @@ RESULTS = (
     ),
     bug(
         "results",
-        "large integers beside floats as floats",
+        "large integers next to floats as floats",
         "build._pandas_column",
         "if all(abs(value) <= 2**53 for value in whole) else",
         "if whole else",

@@ -116,7 +116,7 @@ ROWS = (
     bug(
         "rows",
         "the whole frame refused for one infinite value",
-        "measuring.measure",
+        "results.measure",
         "    return looked(lambda: measured(plan, call.frame, reading, secret))",
         "    exact = looked(lambda: measured(plan, call.frame, reading, secret))\n"
         "    if exact and max(abs(int(n)) for t in exact.values() for n in t) >= 2**29:\n"
@@ -127,7 +127,7 @@ ROWS = (
     bug(
         "rows",
         "a warning where a cell is empty",
-        "measuring.measure",
+        "results.measure",
         "    return looked(lambda: measured(plan, call.frame, reading, secret))",
         "    exact = looked(lambda: measured(plan, call.frame, reading, secret))\n"
         "    if exact and any((t == 0).any() for t in exact.values()):\n"

@@ -67,7 +67,7 @@ STATED = (
     ),
     bug(
         "stated",
-        "full blocks that pay for the noise of empty ones",
+        "full blocks that take the noise of empty ones",
         "with_sums",
         "    sparing = HALVINGS if nonnegative and total is None else 0",
         "    sparing = 0",
@@ -133,7 +133,7 @@ STATED = (
     ),
     bug(
         "stated",
-        "errors of cells beside other rows",
+        "errors of cells next to other rows",
         "cell_errors",
         "        errors[places] = released if view is None",
         "        errors[:] = released if view is None",
@@ -213,7 +213,7 @@ STATED = (
     ),
     bug(
         "stated",
-        "a joined frame that vouches for changed parts",
+        "a joined frame that is verified with changed parts",
         "concat",
         "            provenance.checked(part, facts)\n",
         "",

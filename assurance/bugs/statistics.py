@@ -56,7 +56,7 @@ STATISTICS = (
     bug(
         "statistics",
         "a stream gone on with other keys and everything else",
-        "stream_record._axis",
+        "stream_path._axis",
         '{"declared": _axis(axis.declared)}',
         "{}",
         f"{REST}::test_with_bins_marginals_contributions_and_streams",
@@ -64,7 +64,7 @@ STATISTICS = (
     bug(
         "statistics",
         "rows counted in which one of two conditions holds",
-        "conditions._loaded",
+        "cells._loaded",
         "np.logical_and.reduce(",
         "np.logical_or.reduce(",
         f"{FILTERED}::test_a_condition_leaves_the_rows_in_which_it_holds",
@@ -72,7 +72,7 @@ STATISTICS = (
     bug(
         "statistics",
         "the upper end of a condition forgotten",
-        "conditions._holds",
+        "cells._holds",
         "places == axis.inside if",
         "places >= axis.inside if",
         f"{FILTERED}::test_a_condition_leaves_the_rows_in_which_it_holds",
@@ -80,7 +80,7 @@ STATISTICS = (
     bug(
         "statistics",
         "values counted as present where a condition does not hold",
-        "conditions._column",
+        "cells._column",
         "return table[name] & inside",
         "return table[name]",
         f"{FILTERED}::test_a_condition_leaves_the_rows_in_which_it_holds",
@@ -138,7 +138,7 @@ STATISTICS = (
     bug(
         "statistics",
         "missing values counted among the others of a weighted share",
-        "conditions._column",
+        "cells._column",
         "inside, values = inside & values, pl.Series(",
         "inside, values = inside, pl.Series(",
         f"{WEIGHTED}::test_every_row_adds_its_own_clipped_weight_and_value",
@@ -154,7 +154,7 @@ STATISTICS = (
     bug(
         "statistics",
         "a stream of weighted sums gone on without weights",
-        "stream_record._statistic",
+        "stream_path._statistic",
         ' or "weight" in facts:',
         ":",
         f"{WEIGHTED}::test_on_streams_and_subtotals",
@@ -178,7 +178,7 @@ STATISTICS = (
     bug(
         "statistics",
         "a sum of a group clipped to the bounds of all groups",
-        "conditions._on_scale",
+        "cells._on_scale",
         "np.clip(numbers, lower, upper) / np.maximum",
         "numbers / np.maximum",
         f"{GROUPED}::test_each_group_has_its_own_bounds",
@@ -242,7 +242,7 @@ STATISTICS = (
     ),
     bug(
         "statistics",
-        "one value more of a unit than it may vouch for",
+        "one value more of a unit than it may support",
         "Holdings.numbers",
         "owners.size, nodes.size, most)",
         "owners.size, nodes.size, most + 1)",
@@ -268,7 +268,7 @@ STATISTICS = (
     bug(
         "statistics",
         "the groups of a unit the same in every release",
-        "measuring.measure",
+        "results.measure",
         "noise.fresh_key() if gathers(plan.query) or plan.query.keys.unknown else 0",
         "0",
         f"{DISTINCT}::test_each_release_draws_its_groups_anew",
@@ -424,7 +424,7 @@ STATISTICS = (
     bug(
         "statistics",
         "an exact answer for within=",
-        "plans._priced_within",
+        "path._priced_within",
         "if target == 0.0 or (target < step / 2 and left[name] == 0.0):",
         "if target < 0.0:",
         "test_weak_privacy.py::test_an_answer_that_would_be_exact_is_refused",
@@ -432,7 +432,7 @@ STATISTICS = (
     bug(
         "statistics",
         "nobody is warned of a large epsilon",
-        "ambient.warn_weak",
+        "ledger.warn_weak",
         "if cost.epsilon <= WEAK_EPSILON or ledger in _warned_of:",
         "if cost.epsilon >= WEAK_EPSILON or ledger in _warned_of:",
         "test_weak_privacy.py::test_a_large_epsilon_is_warned_of_once_a_ledger_at_the_call",
@@ -440,7 +440,7 @@ STATISTICS = (
     bug(
         "statistics",
         "bounds from the data pass in silence",
-        "clipping.checked_bounds",
+        "limits.checked_bounds",
         "isinstance(bound, np.generic)",
         "isinstance(bound, np.ndarray)",
         "test_weak_privacy.py::test_bounds_that_look_taken_from_the_data",
@@ -455,7 +455,7 @@ STATISTICS = (
     ),
     bug(
         "statistics",
-        "a quantile's interval without the rank beside it",
+        "a quantile's interval without the rank next to it",
         "quantiles.places",
         "+ rows + SLACK",
         "+ SLACK",
@@ -540,7 +540,7 @@ STATISTICS = (
     ),
     bug(
         "statistics",
-        "bins that weigh in full beside their blocks",
+        "bins that weigh in full together with their blocks",
         "Blocks.weights",
         "return beside, WEIGHT - beside",
         "return WEIGHT, WEIGHT - beside",
@@ -574,7 +574,7 @@ STATISTICS = (
     bug(
         "statistics",
         "intervals of bins that are drawn around counts by all looks",
-        "staged_ranges.StagedRanges.facts",
+        "ranges.StagedRanges.facts",
         'return {"verb": self.verb, "column": None, "looks": len(self.totals())}',
         'return {"verb": self.verb, "column": None}',
         f"{LOOKS}::test_intervals_are_drawn_around_the_noisy_counts",
@@ -589,7 +589,7 @@ STATISTICS = (
     ),
     bug(
         "statistics",
-        "looks whose parts of the price add up to more than the price",
+        "looks whose parts of the cost add up to more than the cost",
         "price._scaled",
         "Fraction(weight) / sum(weights)",
         "Fraction(weight) / max(weights)",
@@ -632,7 +632,7 @@ STATISTICS = (
     bug(
         "statistics",
         "no interval for sums of draws that are nearly always 0",
-        "fieller.sum_interval",
+        "quotients.sum_interval",
         "if of_one_draw <= 0.0:",
         "if of_one_draw < 0.0:",
         f"{SUMS_OF_BINS}::test_sums_of_many_small_whole_draws_have_an_interval",
@@ -640,7 +640,7 @@ STATISTICS = (
     bug(
         "statistics",
         "a grid fitted whatever that does to its sums",
-        "rectangles.fitted_grid",
+        "grids.fitted_grid",
         "return cells + moved if gain < 0.0 else None",
         "return cells + moved",
         f"{SUMS_OF_BINS}::test_a_grid_is_fitted_where_that_brings_its_sums_nearer",
@@ -772,7 +772,7 @@ STATISTICS = (
     ),
     bug(
         "statistics",
-        "every place of a top-k at the price of all",
+        "every place of a top-k at the cost of all",
         "own_of_place",
         "return epsilon / places",
         "return epsilon",
@@ -812,7 +812,7 @@ STATISTICS = (
     ),
     bug(
         "statistics",
-        "counts of a top-k beside a choice that does not pay for them",
+        "counts of a top-k with a choice that is not charged for them",
         "TopK.forms",
         "if self.counts:",
         "if False:",

@@ -141,8 +141,8 @@ STREAMS = (
     ),
     bug(
         "streams",
-        "a stream named without its price",
-        "stream_record.identity_of",
+        "a stream named without its cost",
+        "stream_path.identity_of",
         '"price": _price(plan.price)',
         '"price": None',
         f"{FILES}::test_the_facts_that_name_a_stream_are_frozen",
@@ -150,7 +150,7 @@ STREAMS = (
     bug(
         "streams",
         "a record in the words of another version",
-        "stream_record.facts_said",
+        "stream_path.facts_said",
         "if not earlier:",
         "if earlier or not earlier:",
         f"{FILES}::test_a_stored_stream_goes_on",

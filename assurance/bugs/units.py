@@ -88,7 +88,7 @@ UNITS = (
     bug(
         "units",
         "weights with other bounds than those that were charged for",
-        "measuring.measured",
+        "results.measured",
         "totals(frame, plan.query, plan.unit, norm, reading, secret, checks)",
         "totals(frame, plan.query, plan.unit.bounded(9, 9), norm, reading, secret, checks)",
         "test_contributions.py::test_one_ledger_answers_by_year_and_over_all_within_the_errors",
@@ -164,8 +164,8 @@ UNITS = (
         "units",
         '"1" and 1 taken for one id',
         "_unit_codes",
-        "seen.setdefault(same(value), len(seen))",
-        "seen.setdefault(str(value), len(seen))",
+        "witness.setdefault(same(value), len(seen))",
+        "witness.setdefault(str(value), len(seen))",
         "test_totals.py::test_unit_ids_of_different_types_are_different_units",
     ),
 )

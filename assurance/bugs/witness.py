@@ -53,7 +53,7 @@ WITNESSES = (
     bug(
         "ledger",
         "a process that forgets what was at an address",
-        "seen.hold_address",
+        "witness.hold_address",
         "        if at != beginning:\n",
         "        if False:\n",
         f"{WITNESS}::test_155_a_database_that_is_made_anew_is_refused",
@@ -116,7 +116,7 @@ WITNESSES = (
     ),
     bug(
         "ledger",
-        "a head in a file that SQLite keeps beside a ledger",
+        "a head in a file that SQLite keeps next to a ledger",
         "address.BESIDE",
         ', "-wal", "-shm"',
         "",

@@ -3,6 +3,7 @@
     python docs/images/draw.py                # all pictures, and what they are made of: specifications.json
     python docs/images/draw.py age wages      # these
 
+Each is drawn for light pages (``age.png``) and for dark ones (``age-dark.png``), which differ in colors alone.
 A ``.parquet`` file is a released result with its record, or counts of public data; a ``.csv`` file holds figures that
 a script of papers/ or benchmarks/ printed. Nothing is drawn from random bits here, so that a test can compare what the
 charts are made of (``tests/project/test_pictures.py``). A result is released anew by the calls that its record tells.
@@ -227,6 +228,7 @@ def specification(chart: Any) -> Row:
     """The Vega-Lite of a chart without the number of its version, each table of data as its length and its hash."""
     plain = json.loads(json.dumps(chart.to_dict()))
     plain.pop("$schema")
+    plain.pop("usermeta", None)  # the name of a theme, for what shows the chart
     plain["config"] = {"sha256": _hash(plain["config"])}
     return dict(_hashed(plain))
 
@@ -247,15 +249,23 @@ def _hash(part: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
+def in_the_dark(name: str) -> Any:
+    """The chart for a dark page."""
+    import altair
+
+    with altair.theme.enable("dark"):
+        return PICTURES[name]()
+
+
 def main() -> None:
     """Draw all pictures, or those that are named."""
     names = sys.argv[1:] or list(PICTURES)
     known = json.loads(SPECIFICATIONS.read_text(encoding="utf-8")) if SPECIFICATIONS.exists() else {}
     for name in names:
         chart = PICTURES[name]()
-        picture = HERE / f"{name}.png"
-        chart.save(str(picture), scale_factor=SCALE)
-        picture.write_bytes(smaller(picture.read_bytes()))
+        for picture, drawn in ((HERE / f"{name}.png", chart), (HERE / f"{name}-dark.png", in_the_dark(name))):
+            drawn.save(str(picture), scale_factor=SCALE)
+            picture.write_bytes(smaller(picture.read_bytes()))
         known[name] = specification(chart)
         print(f"{name}.png")
     kept = {name: known[name] for name in sorted(known) if name in PICTURES}

@@ -100,6 +100,8 @@ class DerivedFrame(ReleasedFrame):
         frame, facts, places = self._labeled(labels, "plot")._placed()
         if not (asked.lays_out or value) and (sides := comparison_charts.sides_of(facts, places)):
             return comparison_charts.of_comparison(frame, facts, sides, asked)
+        if comparison_charts.statistics_of(frame, facts) > 1:
+            return comparison_charts.of_effects(frame, facts, asked)
         return result_charts.of_result(frame, facts, {}, asked.renamed((labels or {}).get("columns") or {}))
 
     def _table(self, labels: Labels | None, look: result_tables.Look) -> result_tables.Table:

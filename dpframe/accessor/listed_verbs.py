@@ -79,9 +79,9 @@ def in_notebook(first: str, kind: type, groups: Mapping[str, Sequence[str]]) -> 
 
 
 def protected(ledger: Any) -> str:
-    """Words on who is protected by a ledger; None is no ledger in sight."""
+    """Words on who is protected by a ledger; None is no ledger."""
     if ledger is None:
-        return 'no ledger in sight: write with dpf.Ledger(epsilon=1, unit="user_id"): ...'
+        return 'no ledger yet: write with dpf.Ledger(epsilon=1, unit="user_id"): ...'
     try:
         unit = ledger.unit
     except DpframeError:  # a name in a notebook's last line must not raise

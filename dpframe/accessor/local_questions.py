@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 from dpframe.errors.tracebacks import trimmed
 from dpframe.ledger.ledger import Ledger
 from dpframe.privacy import PrivacyUnit
-from dpframe.queries.clipping import check_column
+from dpframe.queries.limits import check_column
 from dpframe.release import randomizing
 
 F = TypeVar("F")  # the frame of the results

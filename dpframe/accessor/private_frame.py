@@ -7,20 +7,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Never, TypeVar, Unpack
 
 from dpframe.accessor import listed_verbs
-from dpframe.accessor.calls import (
-    VERBS_ELSEWHERE,
-    asks,
-    is_fixed,
-    nearest_of,
-    no_item,
-    no_verb,
-    sorted_out,
-    summed,
-    undenoised,
-)
-from dpframe.accessor.groupings import declared_axes, flat_columns
 from dpframe.accessor.local_questions import LocalQuestions
 from dpframe.accessor.options import (
+    VERBS_ELSEWHERE,
     CallOptions,
     ContributionsOptions,
     Denoise,
@@ -30,27 +19,36 @@ from dpframe.accessor.options import (
     SampledOptions,
     SuggestOptions,
     Within,
+    asks,
+    is_fixed,
+    nearest_of,
+    no_item,
+    no_verb,
+    sorted_out,
+    summed,
+    undenoised,
 )
-from dpframe.accessor.pairs_of_columns import PairsOfColumns
 from dpframe.accessor.quantities import Quantities, axes_of
 from dpframe.accessor.released_frame import OF_RESULTS
-from dpframe.accessor.tables_of_columns import TablesOfColumns
+from dpframe.accessor.several_columns import PairsOfColumns, TablesOfColumns
 from dpframe.errors import InvalidArgument, InvalidType, NoProvenance
 from dpframe.errors.tracebacks import trimmed
-from dpframe.frames.kinds import Library
-from dpframe.ledger.ambient import ledger_for
+from dpframe.frames.columns import height_of, key_rows, names_of
+from dpframe.frames.kinds import Library, is_frame
+from dpframe.ledger.ledger import ledger_for
 from dpframe.planning.call import Call, checked_flag
 from dpframe.planning.plan import Plan
-from dpframe.queries import counts, statistics
+from dpframe.queries import limits, statistics
 from dpframe.queries.contributions import Grouping, UnitGrid, grid_of
-from dpframe.queries.discovery import Discovery
-from dpframe.queries.group_axes import Bins
-from dpframe.queries.keys import Keys, bin_axes
+from dpframe.queries.discovery import Discovery, found_axes
+from dpframe.queries.group_axes import Bins, group_axes, named, size_of
+from dpframe.queries.keys import Keys, bin_axes, check_once, key_columns
+from dpframe.queries.limits import check_column
 from dpframe.queries.query import Query, option_of
 from dpframe.queries.samples import of_population
 from dpframe.queries.statistics import Contributors, Count, Mode, Ranges, StagedRanges, Statistic, share
 from dpframe.queries.statistics import ranges as sums_of_bins
-from dpframe.queries.statistics.by_group import for_keys
+from dpframe.queries.statistics.by_group import ByGroup
 from dpframe.queries.statistics.statistic import columns_of
 from dpframe.release.path import preview, release
 
@@ -58,11 +56,39 @@ if TYPE_CHECKING:
     from dpframe.ledger.ledger import Ledger
     from dpframe.privacy import PrivacyUnit
 
+
+def flat_columns(by: tuple[Any, ...], *, binned: bool = False) -> tuple[Any, ...]:
+    """The columns to group by, given one by one or as one list; `binned` where bins may stand among them."""
+    flat: tuple[Any, ...] = tuple(by[0]) if len(by) == 1 and isinstance(by[0], (list, tuple)) else by
+    for column in flat:
+        if not (binned and isinstance(column, Bins)):
+            check_column(column)
+    check_once(named(flat))
+    return flat
+
+
+def declared_axes(by: tuple[Any, ...], keys: Any) -> tuple[Any, ...]:
+    """The axes of declared keys and bins, of which many are made later; or of keys that are to be found."""
+    within = keys.values() if isinstance(keys, dict) else [keys] if any(isinstance(item, Bins) for item in by) else []
+    if any(isinstance(values, Discovery) for values in within):
+        raise InvalidArgument(
+            "keys=dpf.discover(...) must stand alone, without bins or declared values of another column: it finds the "
+            "combinations of all columns. Write group_by(*columns, keys=dpf.discover(...))."
+        )
+    if isinstance(keys, Discovery):
+        return found_axes(key_columns(by), keys)
+    framed = is_frame(keys)
+    if framed:
+        names_of(keys, "keys")
+    size = size_of(by, height_of(keys) if framed else limits.of_keys(keys))
+    return limits.axes_or_later(size, lambda: group_axes(by, keys, key_rows(keys, named(by)) if framed else None))
+
+
 F = TypeVar("F")  # the frame of the results
 
 
 class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
-    """The questions that a private frame answers: what ``df.dp`` is.
+    """The verbs of a private frame: what ``df.dp`` is.
 
     Every verb takes the column first and everything else by keyword. Its own help explains each option that it takes:
     ``help(df.dp.count)``.
@@ -119,7 +145,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         InvalidArgument, MissingArgument
             If an argument breaks its rule, or the cost is left out.
         UnknownColumn, WrongDtype
-            If the schema does not suit the question. Nothing was charged.
+            If the schema does not suit the query. Nothing was charged.
         BudgetExceeded, NoLedger
             If the ledger has too little left, or none is in sight. No row was read.
 
@@ -279,8 +305,8 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         [0.0, 20.0, 40.0, 60.0, 80.0]
         """
         columns = len(column) if isinstance(column, (list, tuple)) else 1
-        size = counts.of_bins(columns, bins, categories)
-        axes = counts.axes_or_later(size, lambda: bin_axes(column, bins, range, categories, outside))
+        size = limits.of_bins(columns, bins, categories)
+        axes = limits.axes_or_later(size, lambda: bin_axes(column, bins, range, categories, outside))
         shares, sums = checked_flag("normalize", normalize), checked_flag("ranges", ranges)
         if sums:
             sum_options, shape = summed(options, normalize=shares), sums_of_bins.shape_of(axes)
@@ -331,8 +357,8 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         """
         if self._axes:
             raise InvalidArgument(
-                "mode must be asked of the whole frame, not per group: one unit may change the choice of many groups, "
-                "and each costs. Ask for group_by(...).histogram(column, categories=[...]) and take the largest count."
+                "mode must be called on the whole frame, not per group: one unit may change many groups. "
+                "Use group_by(...).histogram(column, categories=[...]) and take the largest count."
             )
         return self._inside(axes_of(column, categories))._asked(
             "mode", {f"{column}_shortfall": Mode()}, {"denoise": None, **options}
@@ -382,8 +408,8 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         """
         if self._axes:
             raise InvalidArgument(
-                "contributions must be asked of the whole frame, not per group: it counts in how many groups each unit "
-                'is. Name them as by=, as in contributions(by="ward", epsilon=0.1).'
+                "contributions must be called on the whole frame, not per group: it counts the groups of each unit. "
+                'Name their columns as by=, as in contributions(by="ward", epsilon=0.1).'
             )
         if isinstance(keys, Discovery):
             raise InvalidArgument(
@@ -393,7 +419,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         if by is None and keys is not None:
             raise InvalidArgument('keys must come with by=, the columns that they are of, as in by="ward".')
         columns = flat_columns(() if by is None else (by,))
-        declared = None if keys is None else Keys(counts.made(declared_axes(columns, keys), _most(options)))
+        declared = None if keys is None else Keys(limits.made(declared_axes(columns, keys), _most(options)))
         grouping = Grouping(columns, declared)
         return self._inside(grid_of(grouping))._asked("contributions", {"count": Contributors()}, options, grouping)
 
@@ -458,7 +484,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         """
         if self._axes:
             raise InvalidArgument(
-                "suggest_bounds must be asked of the whole frame, not per group: one pair of bounds serves all groups. "
+                "suggest_bounds must be called on the whole frame, not per group: all groups share one pair of bounds. "
                 'Write df.dp.suggest_bounds("income", epsilon=0.05).'
             )
         asked = statistics.suggested_bounds(columns, statistic, planned, whole)
@@ -587,13 +613,14 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         return LocalQuestions(self._frame)
 
     def _asked(self, verb: str, statistics: dict[str, Statistic], options: Any, grouping: Grouping | None = None) -> F:
-        axes = counts.made(self._axes, _most(options))
+        axes = limits.made(self._axes, _most(options))
         keys = Keys(axes) if grouping is None else UnitGrid(axes, grouping)
         rollup = checked_flag("rollup", options.get("rollup", False))
         cube = checked_flag("cube", options.get("cube", False))
         if checked_flag("population", options.get("population", False)):
             statistics = {name: of_population(name, statistic) for name, statistic in statistics.items()}
-        query = Query(verb, keys, tuple(for_keys(statistics, keys).items()), option_of(rollup, cube))
+        each = {name: one.of_keys(keys) if isinstance(one, ByGroup) else one for name, one in statistics.items()}
+        query = Query(verb, keys, tuple(each.items()), option_of(rollup, cube))
         with_default = {"denoise": "auto" if self._axes else None, **options}
         return self._finish(Call.of(self._frame, query, with_default, like=self._like))
 
@@ -628,13 +655,12 @@ for _chained in (PrivateFrame.group_by, vars(PrivateFrame)["preview"].fget):
 
 def _most(options: Any) -> int:
     """The number of cells that the call allows."""
-    return counts.checked_most(options.get("max_cells", counts.MOST_CELLS))
+    return limits.checked_most(options.get("max_cells", limits.MOST_CELLS))
 
 
 def without_provenance() -> NoProvenance:
     """The refusal of a frame that is asked for the record of a result."""
     return NoProvenance(
-        "this frame carries no provenance: it is not a result of dpframe, or an operation dropped it. Ask the result "
-        "itself: its .dp.filter, .dp.sort, .dp.head, .dp.select, .dp.relabel and .dp.wide keep the provenance, as "
-        "dpf.concat and .dp.write_parquet do."
+        "this frame carries no provenance: it is not a result of dpframe, or an operation dropped it. Use methods that "
+        "keep it: .dp.filter, .dp.sort, .dp.head, .dp.select, .dp.relabel, .dp.wide or dpf.concat."
     )

@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Generic, Self, TypeVar, Unpack
 
-from dpframe.accessor.calls import asks
-from dpframe.accessor.options import CallOptions, EcdfOptions, SampledOptions, TopKOptions
+from dpframe.accessor.options import CallOptions, EcdfOptions, SampledOptions, TopKOptions, asks
 from dpframe.errors import InvalidArgument, MissingArgument
 from dpframe.exact import checked_whole
 from dpframe.planning.call import checked_flag
-from dpframe.queries import counts, statistics
+from dpframe.queries import limits, statistics
 from dpframe.queries.contributions import Grouping
 from dpframe.queries.discovery import Discovery, found_axes
 from dpframe.queries.keys import Keys, category_axis, key_columns, running_axes
@@ -346,8 +345,8 @@ class Quantities(Generic[F]):
         >>> people.dp.ecdf("age", bins=range(0, 101, 20), epsilon=0.5, ledger=dpf.Ledger(epsilon=1)).columns
         ['age_left', 'age_right', 'ecdf', 'ecdf_noisy', 'ecdf_error']
         """
-        size = counts.of_bins(1, bins, None)
-        axes = counts.axes_or_later(size, lambda: running_axes(column, bins, range))
+        size = limits.of_bins(1, bins, None)
+        axes = limits.axes_or_later(size, lambda: running_axes(column, bins, range))
         with_default = {"denoise": None, **options}
         return self._inside(axes)._asked("ecdf", {"ecdf": Ecdf(column, Keys(axes).shown.cells)}, with_default)
 
@@ -406,8 +405,8 @@ class Quantities(Generic[F]):
         """
         if self._axes:
             raise InvalidArgument(
-                "top_k must be asked of the whole frame, not per group: one unit may change the choices of many "
-                "groups, and each costs. Ask for group_by(...).histogram(column, categories=[...]) and sort its counts."
+                "top_k must be called on the whole frame, not per group: one unit may change many groups. "
+                "Use group_by(...).histogram(column, categories=[...]) and sort its counts."
             )
         if k is None:
             raise MissingArgument('k must be given: how many values, as in top_k("ward", k=10, categories=[...]).')
@@ -429,4 +428,4 @@ class Quantities(Generic[F]):
 
 def axes_of(column: str, categories: Any) -> Any:
     """The axis of the declared options of a choice; many of them are made later."""
-    return counts.axes_or_later(counts.of_bins(1, None, categories), lambda: (category_axis(column, categories),))
+    return limits.axes_or_later(limits.of_bins(1, None, categories), lambda: (category_axis(column, categories),))

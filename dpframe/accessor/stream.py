@@ -7,8 +7,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 from dpframe.accessor.entry import PublicFrame, accessor
-from dpframe.accessor.groupings import declared_axes, flat_columns
-from dpframe.accessor.private_frame import PrivateFrame
+from dpframe.accessor.private_frame import PrivateFrame, declared_axes, flat_columns
 from dpframe.display import stream_charts
 from dpframe.display.charts import Words
 from dpframe.errors import (
@@ -17,26 +16,25 @@ from dpframe.errors import (
     InvalidType,
     MissingArgument,
     checked_name,
+    harmless,
     shown,
 )
 from dpframe.errors.tracebacks import trimmed
-from dpframe.errors.words import harmless
 from dpframe.frames.kinds import checked_frame, library_of
 from dpframe.ledger.ledger import Ledger
-from dpframe.planning.stream_plan import StreamPlan
-from dpframe.planning.stream_request import StreamRequest, check_statistic
+from dpframe.planning.stream_plan import StreamPlan, StreamRequest, check_statistic
 from dpframe.privacy import PrivacyUnit
-from dpframe.queries import counts
+from dpframe.queries import limits
 from dpframe.queries.bins import date_axis
-from dpframe.queries.clipping import check_column
 from dpframe.queries.date_grid import Dates
 from dpframe.queries.discovery import Discovery
 from dpframe.queries.keys import Keys, value_axis
+from dpframe.queries.limits import check_column
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import Statistic
 from dpframe.queries.stream_design import MOST_PERIODS
 from dpframe.release import stream_path
-from dpframe.release.stream_record import COLUMNS
+from dpframe.release.stream_path import COLUMNS
 
 PERIODS_EXAMPLE = 'Write periods=dpf.dates("2026-01-05", "2026-12-28", every="1w"), or a list of labels in their order.'
 STATISTIC_EXAMPLE = "Write for instance statistic=dpf.count()."
@@ -147,9 +145,9 @@ class Stream:
         if self.time is None:
             raise MissingArgument("time must be given: the column that says in which period a row entered the table.")
         keys = Keys((_period_axis(self.time, self.periods), *_group_axes(self.by, self.keys)))
-        if keys.cells > counts.MOST_CELLS:
+        if keys.cells > limits.MOST_CELLS:
             raise InvalidArgument(
-                f"periods and keys must make at most {counts.MOST_CELLS:,} cells together, not {keys.cells:,}. "
+                f"periods and keys must make at most {limits.MOST_CELLS:,} cells together, not {keys.cells:,}. "
                 "Declare fewer keys, or take longer periods."
             )
         for column in keys.names[1:]:
@@ -313,7 +311,7 @@ def _period_axis(time: str, periods: Any) -> Any:
     check_column(time)
     if periods is None:
         raise MissingArgument(f"periods must be given: all of them, since they are charged together. {PERIODS_EXAMPLE}")
-    size = counts.length(periods)
+    size = limits.length(periods)
     if size > MOST_PERIODS:
         raise InvalidArgument(f"periods must be at most {MOST_PERIODS:,}, not {size:,}. Take longer ones.")
     if isinstance(periods, Dates):
@@ -341,7 +339,7 @@ def _group_axes(by: Any, keys: Any) -> tuple[Any, ...]:
             "Discover them in one release with dpf.discover, and declare these."
         )
     columns = flat_columns(tuple(by) if isinstance(by, (list, tuple)) else (by,))
-    axes = counts.made(declared_axes(columns, keys), counts.MOST_CELLS)
+    axes = limits.made(declared_axes(columns, keys), limits.MOST_CELLS)
     for axis in axes:
         if axis.coding == "dtype":
             raise MissingArgument(

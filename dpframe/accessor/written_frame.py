@@ -8,7 +8,7 @@ from dpframe.accessor.changed_frame import ChangedFrame, Labels
 from dpframe.accessor.joined import parts_of
 from dpframe.accessor.result_sections import table_of
 from dpframe.derived import population
-from dpframe.display import possible, result_tables, rounding, statements, table_formats, workbooks
+from dpframe.display import possible, result_tables, rounding, statements, table_formats
 from dpframe.display.rounding import Digits
 from dpframe.errors import checked_name
 from dpframe.errors.tracebacks import trimmed
@@ -111,7 +111,7 @@ class WrittenFrame(ChangedFrame):
         look = result_tables.Look(None if digits is None else rounding.checked_digits(digits), locale)
         if kind == "excel" and "parts" in self._facts:
             tables = [type(self)(*part)._table(labels, look) for part in parts_of(self._frame)]
-            return workbooks.excel(tables, self._facts.get("names", ()))
+            return table_formats.excel(tables, self._facts.get("names", ()))
         self._alone("table")
         return table_formats.formatted(self._table(labels, look), kind)
 

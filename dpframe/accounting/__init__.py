@@ -1,9 +1,8 @@
 """Addition of losses: each accounting has one additive, exact quantity."""
 
-from dpframe.accounting.gaussian_dp import GaussianDP
+from dpframe.accounting.by_curves import GaussianDP, RenyiDP
 from dpframe.accounting.protocol import Accounting, Basic, Part
 from dpframe.accounting.registry import accounting_of, with_reserve
-from dpframe.accounting.renyi_dp import RenyiDP
 from dpframe.mechanisms.declared import BoundedRange, Curve, PureLoss
 
 __all__ = [

@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
+from dpframe.accounting.by_curves import conversion
 from dpframe.accounting.compositions import advanced_composition, optimal_composition
-from dpframe.accounting.renyi_dp import conversion
 from dpframe.display import charts, listing, pages
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown
 from dpframe.exact import down, exact_delta, shown_up, typed_down, up

@@ -125,7 +125,7 @@ class Accounting:
         return None
 
     def hint(self, amount: Amount, limit: Amount) -> str:
-        """Advice on this accounting for a caller whose call is refused; empty where all is plain."""
+        """What a refused call takes of the limit, where its epsilon does not tell; else empty."""
         return ""
 
     @property

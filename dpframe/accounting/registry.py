@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from dpframe.accounting.gaussian_dp import GaussianDP
+from dpframe.accounting.by_curves import GaussianDP, RenyiDP
 from dpframe.accounting.protocol import Accounting, Basic, Part, Shares
-from dpframe.accounting.renyi_dp import RenyiDP
 from dpframe.errors import InvalidArgument, InvalidType, checked_name, is_one_of, named, shown
 from dpframe.exact import Amount, is_exact, shown_down, shown_up
 from dpframe.mechanisms.declared import Curve
@@ -85,7 +84,7 @@ class KeysReserve(Accounting):
     def hint(self, amount: Amount, limit: Amount) -> str:
         said = self.inside.hint(amount[:-1], limit[:-1])
         return (
-            f"{said} Its keys take {float(amount[-1]):g} of the keys_delta {float(limit[-1]):g}."
+            ", ".join([*filter(None, [said]), f"{float(amount[-1]):g} of keys_delta {float(limit[-1]):g}"])
             if amount[-1]
             else said
         )

@@ -10,9 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.audit import events
-from dpframe.audit.events import Bound, epsilon_bound, mu_bound
-from dpframe.audit.outcomes import Outcome, apart, observe
+from dpframe.audit.outcomes import Bound, Outcome, apart, epsilon_bound, mu_bound, observe
 from dpframe.errors import InvalidArgument, InvalidType, shown
 from dpframe.exact import between, checked_float, checked_whole
 
@@ -158,14 +156,16 @@ def _audited(
     codes = {text: code for code, text in enumerate(dict.fromkeys(first + second))}
     findings = [(0.0, "none")]
     if calls >= FEWEST:
-        findings.append(events.strongest(_coded(first, codes), _coded(second, codes), events.of_texts, bound, alpha))
+        findings.append(
+            outcomes.strongest(_coded(first, codes), _coded(second, codes), outcomes.of_texts, bound, alpha)
+        )
     first_numbers, second_numbers = (_stacked(side, per_call) for side in seen)
     if first_numbers.shape[1] and second_numbers.shape[1]:
         width = max(first_numbers.shape[1], second_numbers.shape[1])
         first_numbers, second_numbers = (
-            events.finite(_widened(side, width)) for side in (first_numbers, second_numbers)
+            outcomes.finite(_widened(side, width)) for side in (first_numbers, second_numbers)
         )
-        findings.append(events.strongest(first_numbers, second_numbers, events.of_numbers, bound, alpha))
+        findings.append(outcomes.strongest(first_numbers, second_numbers, outcomes.of_numbers, bound, alpha))
     proved, event = max(findings)
     return Finding(quantity, proved, claimed, delta, confidence, calls * per_call, event, apart(first, second))
 

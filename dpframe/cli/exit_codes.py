@@ -25,7 +25,7 @@ WORDS = {  # docs/reference/command-line.md says more
     UNREADABLE: "the data cannot be read",
     UNWRITTEN: "a file cannot be written",
     NOT_INSTALLED: "something is not installed",
-    UNAVAILABLE: "the ledger cannot be used just now",
+    UNAVAILABLE: "the ledger is temporarily unavailable",
     STOPPED: "stopped",
 }
 

@@ -12,8 +12,7 @@ import typer
 from dpframe.accessor import released
 from dpframe.cli.exit_codes import TOO_LITTLE
 from dpframe.cli.screen import Screen
-from dpframe.errors import InvalidArgument
-from dpframe.errors.words import spreadsheet
+from dpframe.errors import InvalidArgument, spreadsheet
 from dpframe.exact import exact_epsilon
 from dpframe.frames import build
 from dpframe.frames.build import read_parquet

@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dpframe.cli.exit_codes import EXPECTED, NOT_INSTALLED, NOT_UNDERSTOOD, STOPPED, code_of
-from dpframe.errors import BoundsWarning
-from dpframe.errors.words import harmless
+from dpframe.errors import BoundsWarning, harmless
 
 MISSING = 'dpframe: the command line needs typer and rich. Install them: pip install "dpframe[cli]"'
 

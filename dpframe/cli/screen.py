@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.text import Text
 
-from dpframe.errors.words import harmless
+from dpframe.errors import harmless
 
 
 @dataclass(frozen=True)

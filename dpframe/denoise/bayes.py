@@ -9,7 +9,7 @@ from typing import Self
 
 import numpy as np
 
-from dpframe.denoise.noise_law import Floats, Integers, NoiseLaw, shares
+from dpframe.denoise.estimators import Floats, Integers, NoiseLaw, shares
 
 FINENESS = 8  # bins in a standard deviation of the noise, where the grid is finer than that
 WIDEST = 768  # bins that are fitted; the values outside of them stay as they are

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from dpframe.denoise.noise_law import Floats, Integers, NoiseLaw
+from dpframe.denoise.estimators import Floats, Integers, NoiseLaw
 from dpframe.denoise.sums import adding_up
 
 # by depth: how many of its own standard deviations a noisy sum may be off before it is believed in full

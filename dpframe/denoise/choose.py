@@ -16,19 +16,24 @@ from dpframe.denoise.context import MANY, Context, contexts
 from dpframe.denoise.estimators import (
     MARGIN,
     Centre,
+    Floats,
+    Integers,
+    Law,
+    NoiseLaw,
+    Order,
     best_threshold,
     centred,
     fitted,
     james_stein,
+    ordered_axes,
     shrinkage,
     soft_threshold,
 )
 from dpframe.denoise.estimators import nonnegative as projected
 from dpframe.denoise.graphs import NO_EDGES, edges_of
-from dpframe.denoise.noise_law import Floats, Integers, Law, NoiseLaw
 from dpframe.denoise.published.spanning_trees import tree_order, tree_shrunk
 from dpframe.denoise.published.trend_filter import Penalty, filtered, is_fine
-from dpframe.denoise.wavelets import Order, blocks_among, ordered_axes, shrunk
+from dpframe.denoise.wavelets import blocks_among, shrunk
 from dpframe.errors import InvalidArgument
 
 FEWEST = 3  # cells below which nothing can be learned from the others

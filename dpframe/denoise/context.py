@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from dpframe.denoise.bayes import FOLDS, Mixture, folds_of, mixed_places
-from dpframe.denoise.noise_law import Floats, Integers, NoiseLaw
+from dpframe.denoise.estimators import Floats, Integers, NoiseLaw
 
 FEWEST = 64  # cells below which nothing can be learned from neighbors
 PILOT = 4  # radius of the window whose mean is the first guess

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from dpframe.denoise.noise_law import Floats, Integers
+from dpframe.denoise.estimators import Floats, Integers
 from dpframe.errors import InvalidArgument
 
 Sparse = Any  # of scipy.sparse, which has no types

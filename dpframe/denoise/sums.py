@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpframe.denoise.noise_law import Floats, Integers, NoiseLaw
+from dpframe.denoise.estimators import Floats, Integers, NoiseLaw
 from dpframe.errors import InvalidArgument
 
 FINER = 2.0**-10  # of the smallest standard deviation: the step of results that need not be whole numbers

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpframe.denoise.noise_law import Floats, NoiseLaw
+from dpframe.denoise.estimators import Floats, NoiseLaw
 
 ROUNDS = 20  # of projections in turn; two-way tables take about six
 CLOSE = 0.01  # standard deviations by which margins may still differ then

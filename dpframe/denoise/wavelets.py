@@ -11,8 +11,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpframe.denoise.bayes import mixed_places
-from dpframe.denoise.estimators import Denoiser, best_thresholds, moved_to_zero, shrinkage
-from dpframe.denoise.noise_law import Floats, NoiseLaw
+from dpframe.denoise.estimators import (
+    Denoiser,
+    Floats,
+    NoiseLaw,
+    Order,
+    best_thresholds,
+    moved_to_zero,
+    ordered_axes,
+    shrinkage,
+)
 from dpframe.errors import InvalidArgument
 
 FEWEST = 8  # coefficients of a level from which its threshold can be learned; smaller levels stay as they are
@@ -20,7 +28,6 @@ BLOCK, BLOCKS = 1_024, 32  # cells of a block, and blocks, from which it is lear
 SPINS = 4  # shifted transforms whose results are averaged
 SMALL = 2**15  # cells up to which these are worked out side by side
 
-Order = bool | tuple[int, ...] | None
 
 LEAST = 4  # coefficients below which there is next to nothing to gain
 
@@ -81,16 +88,6 @@ def haar(values: Floats, noise: NoiseLaw, *, order: Order = None, shrink: Denois
         raise InvalidArgument("haar needs cells in an order that means something. Write order=True, or give a grid.")
     way = _by_threshold if shrink is None else functools.partial(_by_function, shrink)
     return shrunk(values, noise, axes, way).values + 0.0  # no -0.0
-
-
-def ordered_axes(values: Floats, order: Order) -> tuple[int, ...]:
-    """The axes whose neighbors mean something: of a line only where that is said, of a grid all unless denied."""
-    if isinstance(order, tuple):
-        if not set(order) <= set(range(values.ndim)):
-            raise InvalidArgument(f"order must name axes of the values, from 0 to {values.ndim - 1}, not {order!r}.")
-        return tuple(sorted(set(order)))
-    said = bool(order) if values.ndim < 2 else order is not False
-    return tuple(range(values.ndim)) if said else ()
 
 
 @dataclass(frozen=True)

@@ -232,8 +232,8 @@ def _check_alike(source: Source, levels: Sequence[Facts], stops: Rows) -> None:
         others = math.prod(axis["size"] for axis in axes if {*axis["columns"]} <= {*level["columns"]})
         if len(keys) * others != level["rows"] or keys != (keys if first is None else first):
             raise InvalidArgument(
-                "the result must have the same keys in all of its tables, and they were filtered to different ones. "
-                'Filter by keys, such as result.dp.filter({"ward": ["A", "B"]}), or to one table.'
+                "the result must have the same keys in all of its tables, and some differ. "
+                'Filter all by keys: result.dp.filter({"ward": ["A", "B"]}).'
             )
         first = keys
 

@@ -22,8 +22,8 @@ from dpframe.frames import build, foreign
 from dpframe.frames.changes import view_of
 from dpframe.frames.kinds import is_frame, is_missing, library_of
 from dpframe.frames.prints import Places
-from dpframe.queries.clipping import grid_steps, step_length
 from dpframe.queries.contrasts import ContrastDesign, Subset
+from dpframe.queries.limits import grid_steps, step_length
 from dpframe.queries.query import ERROR, NOISY
 from dpframe.queries.sameness import same_key
 from dpframe.queries.statistics.ranges import Ranges

@@ -12,7 +12,7 @@ from dpframe.display.denoised import DROWNED, denoised_words
 from dpframe.display.drawing import Panel
 from dpframe.display.layout import Asked
 from dpframe.display.statements import chosen_words, is_pairs, margin_words, one_of, subject
-from dpframe.errors.words import capital, listed, no_markup
+from dpframe.errors import capital, listed, no_markup
 from dpframe.queries.query import NOISY
 
 Facts = Mapping[str, Any]

@@ -11,10 +11,9 @@ from typing import Any, Literal
 import numpy as np
 
 from dpframe.display import pages, theme
-from dpframe.display.numbers import writer
-from dpframe.display.rounding import rounded
+from dpframe.display.rounding import rounded, writer
 from dpframe.display.still import LONGEST_LINE, Look, still
-from dpframe.errors.words import no_markup
+from dpframe.errors import no_markup
 from dpframe.queries.query import ERROR
 
 MOST_CHARGES = 12  # ticks of a chart of charges

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from dpframe.errors.words import listed, no_markup
+from dpframe.errors import listed, no_markup
 
 Facts = Mapping[str, Any]
 
@@ -51,7 +51,7 @@ def _lines(facts: Facts) -> Iterator[tuple[str, bool]]:
         else:
             said = f"of {units} have {row['of']}"
             found = (
-                f"{said}, and count for less: counts and sums are too low, and their margins of error do not cover "
+                f"{said}, and are down-weighted: counts and sums are too low, and their margins of error do not cover "
                 "that. Raise max_rows= or max_groups="
             )
             yield _said(row, said, found, facts), _found(row)
@@ -114,7 +114,7 @@ def _said(row: Facts, said: str, found: str, facts: Facts) -> str:
     if high < SEEN:
         return f"fewer than 1% {said}"
     between = _percents(low, high).replace(" to ", " and ")
-    return f"between {between} {said}: too noisy to tell; {_enough(low, high, facts)} would"
+    return f"between {between} {said}: too noisy to tell; {_enough(low, high, facts)} would be enough"
 
 
 def _percents(low: float, high: float) -> str:

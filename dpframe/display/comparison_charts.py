@@ -7,16 +7,17 @@ both, each with the interval of its own, which holds noise and sample as that of
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from dpframe.display import chart_words, charts, dimensions, pages
+from dpframe.display import chart_words, charts, dimensions, drawing, pages, result_charts
 from dpframe.display.charts import WIDTH
 from dpframe.display.dimensions import Dimension
 from dpframe.display.drawing import Cell, Panel
 from dpframe.display.layout import Asked
-from dpframe.errors.words import no_markup
+from dpframe.errors import no_markup
 from dpframe.frames import build
 from dpframe.frames.changes import view_of
 from dpframe.frames.prints import Places
@@ -64,6 +65,29 @@ def of_comparison(frame: Any, facts: Facts, sides: Mapping[str, Any], asked: Ask
     return (
         charts.titled(drawn[0], words) if len(drawn) == 1 else charts.beside(drawn, words, columns=1, colors="shared")
     )
+
+
+def of_effects(frame: Any, facts: Facts, asked: Asked) -> Any:
+    """The differences alone: a panel for each statistic, whose units are its own, and so its scale."""
+    *axes, last = facts["cells"]
+    column, (measure,) = last["columns"][-1], facts["measures"]
+    by_statistic: dict[str, list[dict[str, Any]]] = {}
+    for row in build.rows(frame):
+        by_statistic.setdefault(str(row[column]), []).append(row)
+    facts = {**facts, "cells": axes}
+    made = [result_charts.panels_of([measure], rows, facts, asked) for rows in by_statistic.values()]
+    panels = [replace(panel, value=no_markup(name)) for name, ((panel,), _) in zip(by_statistic, made, strict=True)]
+    words = chart_words.words(
+        [measure], facts, panels, asked, list(dict.fromkeys(note for _, left in made for note in left))
+    )
+    return charts.beside([drawing.chart_of(panel) for panel in panels], words, columns=1, colors="shared")
+
+
+def statistics_of(frame: Any, facts: Facts) -> int:
+    """The number of statistics in the rows of a comparison."""
+    if facts["verb"] != "compare" or len(facts["measures"]) > 1 or not facts["cells"]:
+        return 1
+    return len({row[facts["cells"][-1]["columns"][-1]] for row in build.rows(frame)})
 
 
 def _side(name: str, number: int, side: int, sides: Mapping[str, Any]) -> Cell:

@@ -12,7 +12,7 @@ from dpframe.display.report_page import facts_list, paragraph
 from dpframe.display.result_page import shown, title_of
 from dpframe.display.result_tables import Table, kinds_of, source
 from dpframe.display.statements import subject
-from dpframe.errors.words import harmless, listed
+from dpframe.errors import harmless, listed
 from dpframe.frames import build
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.query import ERROR

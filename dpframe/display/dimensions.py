@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dpframe.errors.words import no_markup
+from dpframe.errors import no_markup
 from dpframe.queries.date_grid import EPOCH, EVERY, MINUTES, MONDAY, WORDS, number_of, starts_of
 
 SCALES = {"number": "number", "date": "time", "datetime": "time"}  # how the kinds of bins are laid out

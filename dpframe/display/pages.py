@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from itertools import zip_longest
 from textwrap import wrap
 
-from dpframe.errors.words import harmless
+from dpframe.errors import harmless
 
 Row = Sequence[object]
 

@@ -21,7 +21,7 @@ from dpframe.display.report_page import (
     scrolling,
     text,
 )
-from dpframe.errors.words import capital
+from dpframe.errors import capital
 from dpframe.queries.samples import POPULATION, TABLE
 
 POLICY = (

@@ -11,7 +11,7 @@ from typing import Any
 from dpframe.display import theme
 from dpframe.display.still import Look, drawn, without_captions
 from dpframe.display.table_formats import TABLE_RULES, variables
-from dpframe.errors.words import capital, harmless, no_markup
+from dpframe.errors import capital, harmless, no_markup
 
 NEEDS_DRAWING = (
     "charts in a page need Altair and vl-convert: pip install 'dpframe[plot]'. Or leave them out: charts=False"

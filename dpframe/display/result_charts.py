@@ -62,7 +62,7 @@ def of_result(frame: Any, facts: Facts, errors: Mapping[str, NDArray[np.float64]
         rows = rows[: facts["levels"][0]["rows"]]
     if not asked.lays_out and _is_summed(facts, rows, names):
         return _summed(names[0], rows, facts, asked)
-    panels, left_out = _panels(names, rows, facts, asked)
+    panels, left_out = panels_of(names, rows, facts, asked)
     shown_ends = {name: possible.of_frame(frame, facts, name) for name in names if name in facts["measures"]}
     seen = "crossed out" if any(panel.kind == "heatmap" for panel in panels) else "hollow"
     left_out += [
@@ -84,7 +84,7 @@ def _headings(names: Sequence[str], facts: Facts) -> list[str]:
     return [part[0] if len(part) == 1 else chart_words.axis_title(part, facts) for part in _parts(names, facts)]
 
 
-def _panels(names: Sequence[str], rows: Sequence[Row], facts: Facts, asked: Asked) -> tuple[list[Panel], list[str]]:
+def panels_of(names: Sequence[str], rows: Sequence[Row], facts: Facts, asked: Asked) -> tuple[list[Panel], list[str]]:
     """A panel for each kind of number, and notes of what was left out."""
     parts = _parts(names, facts)
     made, left_out = [], []

@@ -13,7 +13,7 @@ from dpframe.display.report import Section
 from dpframe.display.report_page import caption_of, facts_list, figure, paragraph, scrolling
 from dpframe.display.result_tables import PLUS_MINUS, Table, source, titled
 from dpframe.display.statements import dearer_words, method_words, subject
-from dpframe.errors.words import capital, harmless, listed
+from dpframe.errors import capital, harmless, listed
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.samples import TABLE
 

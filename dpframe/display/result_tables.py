@@ -13,12 +13,11 @@ from dpframe.display import possible
 from dpframe.display.check_words import check_lines
 from dpframe.display.denoised import denoised_words
 from dpframe.display.dimensions import to_the_minute
-from dpframe.display.numbers import Write, writer
 from dpframe.display.pages import number
 from dpframe.display.possible import HIGH, LOW, Shown
-from dpframe.display.rounding import Digits, Rounded, rounded, step_words
+from dpframe.display.rounding import Digits, Rounded, Write, rounded, step_words, writer
 from dpframe.display.statements import ends_words, margin_words
-from dpframe.errors.words import harmless
+from dpframe.errors import harmless
 from dpframe.frames import build, changes, foreign
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.query import ERROR, NOISY

@@ -10,7 +10,7 @@ from dpframe.display import possible
 from dpframe.display.check_words import check_lines
 from dpframe.display.denoised import denoised_words
 from dpframe.display.pages import number
-from dpframe.errors.words import capital, harmless, listed
+from dpframe.errors import capital, harmless, listed
 from dpframe.queries.samples import POPULATION
 
 NOTHING = "No group is shown: none reached the threshold."
@@ -162,7 +162,7 @@ def _accuracy(facts: Mapping[str, Any], errors: Mapping[str, Sequence[float]]) -
         least, most = min(all_of_them), max(all_of_them)
         if not math.isfinite(most):
             said.append(f"For some rows the noise hides {name} entirely.")
-        elif math.isclose(least, most):
+        elif math.isclose(least, most) or number(least) == number(most):
             said.append(f"The margin of error (95%) of {name} is {number(most)}.")
         else:
             said.append(

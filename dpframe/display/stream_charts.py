@@ -7,7 +7,7 @@ from typing import Any
 
 from dpframe.display import charts, pages
 from dpframe.display.charts import Words
-from dpframe.errors.words import no_markup
+from dpframe.errors import no_markup
 
 MOST_LINES = 12
 HALF_WIDTH = 300

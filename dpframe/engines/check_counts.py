@@ -23,8 +23,8 @@ from dpframe.engines.sums.cells import Cells
 from dpframe.engines.sums.compound import wider_steps
 from dpframe.engines.sums.row_totals import of_rows_alone
 from dpframe.privacy import PrivacyUnit
-from dpframe.queries.clipping import grid_steps
 from dpframe.queries.indicators import Between, Checks, Rule
+from dpframe.queries.limits import grid_steps
 
 OWNER, GROUP, ROWS = "unit", "group", "rows"
 NOWHERE = -1  # the group of a row that is in no cell

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.engines.columns.source import ColumnType, Source, source_of
-from dpframe.engines.sums.conditions import with_conditions
+from dpframe.engines.sums.cells import with_conditions
 from dpframe.errors import InvalidArgument, InvalidType
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.total import Total
@@ -85,7 +85,7 @@ class Partial:
 
 @runtime_checkable
 class Engine(Protocol):
-    """A table that dpframe can ask. `dpframe.testing.check_engine` tries whether one keeps to this.
+    """A table that dpframe can read. `dpframe.testing.check_engine` tests whether one follows this protocol.
 
     An engine from outside is used as ``dpf.of(engine)``; its answers are Polars frames.
     """

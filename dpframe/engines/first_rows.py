@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from dpframe.engines.columns.source import ColumnRequest, collected, source_of
 from dpframe.engines.sums.addends import Terms
-from dpframe.engines.sums.cells import Cells, Integers
-from dpframe.engines.sums.conditions import with_conditions
+from dpframe.engines.sums.cells import Cells, Integers, with_conditions
 from dpframe.engines.sums.row_totals import by_cell, coded_rows
 from dpframe.engines.sums.weights import unit_codes, values_of
 from dpframe.privacy import PrivacyUnit

@@ -15,13 +15,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.engines.choice import answered, engine_of
 from dpframe.engines.columns.found_labels import codes_of_known, form_of, in_order, is_coded, labels
 from dpframe.engines.columns.identity import UNNAMED, without_bytes
 from dpframe.engines.columns.source import ColumnRequest, ColumnType, collected, source_of, types_of
 from dpframe.engines.engine import Engine, Partial, Reading, RowTask
 from dpframe.engines.sums.cells import Integers
 from dpframe.engines.sums.weights import unit_codes
+from dpframe.engines.totals import answered, engine_of
 from dpframe.errors import InvalidType
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.discovery import FoundAxis

@@ -22,8 +22,7 @@ from dpframe.engines.columns.identity import Declared, declared, twice
 from dpframe.engines.columns.source import ColumnType, Source, source_of
 from dpframe.engines.columns.zones import on_the_clock
 from dpframe.errors import AlreadyReleased, InvalidArgument, InvalidType, MissingArgument, WrongDtype, named, shown
-from dpframe.frames.forked import check_threads
-from dpframe.frames.kinds import is_dask, is_dataset, is_engine, is_pandas, is_relation, is_spark
+from dpframe.frames.kinds import check_threads, is_dask, is_dataset, is_engine, is_pandas, is_relation, is_spark
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.bins import BinAxis, Coding, DateAxis
 from dpframe.queries.contributions import UnitGrid, grouping_of
@@ -31,7 +30,7 @@ from dpframe.queries.discovery import found_axis
 from dpframe.queries.keys import KIND_WORDS, Axis, DtypeAxis, KeyAxis, Keys, Kind, RestAxis
 from dpframe.queries.public_grids import GridAxis
 from dpframe.queries.query import ERROR, NOISY, Query, gathers, read_by
-from dpframe.queries.statistics.capabilities import OfUnits, Resolving
+from dpframe.queries.statistics.statistic import OfUnits, Resolving
 from dpframe.queries.total import DistinctTotal, VectorTotal
 from dpframe.queries.vectors import Matches
 from dpframe.queries.where import Conditional, is_compared, plain_name, reads_of
@@ -67,7 +66,7 @@ FITTING = {  # the kinds of column in which keys or bins of a kind are looked fo
     "period": {"period"},
 }
 OF_DAYS = re.compile(r"period\[\d*[DWMQYA]")  # Periods of days and longer
-LEVELS = " The levels of a pandas Categorical come from the data too."
+LEVELS = " A Categorical's levels are data."
 
 
 def columns_of(query: Query, unit: PrivacyUnit) -> list[str]:
@@ -226,9 +225,8 @@ def _refuse_results(names: list[str], asked: set[str]) -> None:
     if is_result or asked & {*values}:
         value = next(iter(sorted(asked & {*values})), values[0])
         raise AlreadyReleased(
-            f"the frame must hold private rows, but its columns {value!r}, {value + NOISY!r} and {value + ERROR!r} are "
-            "those of a released result, which is public. Use it directly, or join results with dpf.concat; if these "
-            "rows are private, rename a column."
+            f"the frame must hold private rows, but columns {value!r}, {value + NOISY!r} and {value + ERROR!r} are "
+            "those of a result. Use it directly, or rename a column if its rows are private."
         )
 
 

@@ -18,7 +18,6 @@ from dpframe.engines.sums.cells import Cells
 from dpframe.engines.sums.compound import (
     Parts,
     coded_units,
-    compound,
     compound_rows,
     contrasts_in,
     of_coded,
@@ -31,7 +30,7 @@ from dpframe.engines.sums.distinct import gathered
 from dpframe.engines.sums.row_totals import coded_rows, of_rows_alone
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.indicators import Checks
-from dpframe.queries.query import Query, gathers, read_by
+from dpframe.queries.query import Query, compound, gathers, read_by
 from dpframe.queries.total import DistinctTotal
 from dpframe.queries.where import Conditional
 

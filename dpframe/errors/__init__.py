@@ -7,10 +7,10 @@
     │   ├── MissingArgument (TypeError)   a privacy-relevant argument has no default and was left out
     │   └── InvalidType (TypeError)       a value is of the wrong kind
     ├── UnknownColumn (ValueError)        the frame has no such column
-    ├── WrongDtype (TypeError)            the column's dtype does not suit the question
+    ├── WrongDtype (TypeError)            the column's dtype does not suit the query
     ├── LedgerError (RuntimeError)
     │   ├── BudgetExceeded                the ledger has too little left
-    │   ├── LedgerUnavailable             the ledger cannot be used just now: ask again later
+    │   ├── LedgerUnavailable             the ledger is temporarily unavailable: try again later
     │   └── NoLedger                      no ledger is in sight
     ├── AlreadyReleased (TypeError)       the frame is a result, not private data
     ├── NoProvenance (LookupError)        the frame is not, or no longer, a result
@@ -28,16 +28,18 @@ from __future__ import annotations
 import difflib
 import inspect
 import numbers
+import os
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
+import stat
+import unicodedata
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date, time, timedelta
 from decimal import Decimal
+from errno import EINVAL
 from typing import Any, Literal
 
 import numpy as np
-
-from dpframe.errors import words
 
 PLAIN = (str, bytes, numbers.Number, Decimal, date, time, timedelta, range)
 
@@ -117,7 +119,7 @@ class UnknownColumn(DpframeError, ValueError):
 
 
 class WrongDtype(DpframeError, TypeError):
-    """The dtype of a column does not suit the question. Nothing was charged.
+    """The dtype of a column does not suit the query. Nothing was charged.
 
     Examples
     --------
@@ -132,7 +134,7 @@ proportion('name', value=...).
 
 
 class LedgerError(DpframeError, RuntimeError):
-    """The ledger refuses: it is of another process, of another unit, or cannot be used so.
+    """The ledger cannot be used: it was changed, is an older copy, or does not match the call.
 
     Examples
     --------
@@ -146,7 +148,7 @@ class LedgerError(DpframeError, RuntimeError):
 
 
 class BudgetExceeded(LedgerError):
-    """The ledger has less left than the call costs. No row was read and nothing was charged.
+    """The call costs more than the ledger has left. No row was read and nothing was charged.
 
     Examples
     --------
@@ -162,7 +164,7 @@ class BudgetExceeded(LedgerError):
 
 
 class LedgerUnavailable(LedgerError):
-    """The ledger cannot be used just now, for a cause that passes: ask again later. No row was read.
+    """The ledger is temporarily unavailable: try again later. No row was read.
 
     A server that cannot be reached, has no connection left or is stopped; a lock that another process holds. What does
     not pass by itself (a wrong password, a missing right, a changed ledger) is a plain `LedgerError`.
@@ -187,7 +189,7 @@ class LedgerUnavailable(LedgerError):
 
 
 class NoLedger(LedgerError):
-    """A ledger was made in this process, but the call names none and stands in no ``with``.
+    """The call names no ledger and is in no ``with`` block, although this process created one.
 
     Examples
     --------
@@ -203,7 +205,7 @@ class NoLedger(LedgerError):
 
 
 class AlreadyReleased(DpframeError, TypeError):
-    """The frame is a private result already; asking it again would charge for nothing.
+    """The frame is a released result: it is public, and a verb would charge for nothing.
 
     Examples
     --------
@@ -218,7 +220,7 @@ class AlreadyReleased(DpframeError, TypeError):
 
 
 class NoProvenance(DpframeError, LookupError):
-    """The frame carries no provenance: it is no result, or an operation dropped the record.
+    """The frame has no provenance: it is not a result, or an operation dropped it.
 
     Examples
     --------
@@ -341,16 +343,19 @@ def named(value: object) -> str:
     return f"{'an' if name[0] in 'aeiouAEIOU' or name == 'ndarray' else 'a'} {name}"
 
 
-def checked_name(argument: str, value: str, longest: int = words.LONGEST_NAME) -> str:
+LONGEST_NAME = 200  # characters of a label, a snapshot, a data set, the name of a plan
+
+
+def checked_name(argument: str, value: str, longest: int = LONGEST_NAME) -> str:
     """A name that people give, as it is; refused where a record that holds it could not be written or read."""
-    if (fault := words.fault_of_name(value, longest)) is not None:
+    if (fault := fault_of_name(value, longest)) is not None:
         raise InvalidArgument(f"{argument} must {fault}, unlike {shown(value)}. Write plain words.")
     return value
 
 
 def checked_column_name(argument: str, value: str) -> str:
     """The name of a column, as it is; refused where no file could hold it."""
-    if (fault := words.fault_of_column(value)) is not None:
+    if (fault := fault_of_column(value)) is not None:
         raise InvalidArgument(f"{argument} must {fault}, unlike {shown(value)}. Rename the column.")
     return value
 
@@ -383,3 +388,131 @@ def _is_plain(value: object) -> bool:
         return all(map(_is_plain, value))
     is_period = type(value).__name__ == "Period" and type(value).__module__.partition(".")[0] == "pandas"
     return value is None or isinstance(value, PLAIN) or is_period
+
+
+LONGEST_REASON = 2_000
+LONGEST_COLUMN = 1_000  # no database and no file format that is in use has longer ones
+COMMANDS = {"Cc", "Zl", "Zp"}  # control characters, and the two separators that break a line
+HIDDEN = {*COMMANDS, "Cf", "Cs"}  # what is not shown as it is: also what formats, and surrogates
+JOINERS = "\u200c\u200d"  # words of Persian and many emoji are spelled with them
+TAG = re.compile("<(?=[A-Za-z/!?])")
+WIDE = "\uff1d\uff0b\uff0d\uff20"  # = + - @ as wide as the letters of Chinese and Japanese
+FORMULA_STARTS = ("=", "+", "-", "@", *WIDE)  # a spreadsheet reads such a cell as a formula, blanks before it or not
+PART = rf"(?=[=+@{WIDE}-])(?![+-][0-9.]+(?:[,;)\]]|$))"  # the start of a formula that is no number by itself
+IN_CELL, IN_LINE = (re.compile(rf'([{signs}]["\s]*){PART}') for signs in (";", ",;"))
+
+
+def fault_of_name(text: str, longest: int) -> str | None:
+    """The fault of a new name; None where it has none."""
+    if len(text) > longest:
+        return f"have at most {longest:,} characters, not {len(text):,}"
+    if text.isprintable():
+        return None
+    if (fault := fault_of_column(text, longest)) is not None:
+        return fault
+    if any(unicodedata.category(letter) in COMMANDS for letter in text):
+        return "hold no control characters, such as tabs, line breaks or escapes"
+    return None
+
+
+def fault_of_column(text: str, longest: int = LONGEST_COLUMN) -> str | None:
+    """As `fault_of_name`, for a column that a frame has already: only what no file and no screen can hold."""
+    if len(text) > longest:
+        return f"have at most {longest:,} characters, not {len(text):,}"
+    if "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
+        return "be text that UTF-8 can write, without the character 0"
+    return None
+
+
+def harmless(text: str) -> str:
+    r"""The text with control characters, marks of direction and the like as escapes (``\u202e``), all else as it is.
+
+    The escapes are those of JSON, so that printed JSON still says the same.
+    """
+    if text.isprintable():
+        return text
+    return "".join(_escaped(letter) if _is_hidden(letter) else letter for letter in text)
+
+
+def writable(text: str) -> str:
+    """The text with surrogates as escapes: what any file and any frame can hold."""
+    if text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text):
+        return text
+    return "".join(_escaped(letter) if "\ud800" <= letter <= "\udfff" else letter for letter in text)
+
+
+def capital(text: str) -> str:
+    """The text with a capital letter at its beginning."""
+    return text[:1].upper() + text[1:]
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names as a sentence lists them: a, b and c."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def no_formula(text: str) -> str:
+    """The text as a cell of a spreadsheet that stays text, also where it is cut at semicolons, as in much of Europe."""
+    plain = IN_CELL.sub(r"\1'", text)
+    return f"'{plain}" if plain.startswith("\t") or plain.lstrip().startswith(FORMULA_STARTS) else plain
+
+
+def no_formulas(line: str) -> str:
+    """A line of words, which a spreadsheet may cut into cells, of which none becomes a formula."""
+    return IN_LINE.sub(r"\1'", line)
+
+
+def spreadsheet(value: Any) -> Any:
+    """A value for a cell of a spreadsheet: text that would be a formula there stays text, and breaks no line."""
+    return no_formula(harmless(value)) if isinstance(value, str) else value
+
+
+def no_markup(text: str) -> str:
+    """The text without tags and backslashes, for a chart.
+
+    Pages write the words of a chart into a script as they are, and a tag would end it. Vega makes expressions of titles
+    and reads what follows a backslash there: an escape would become the character again, in a label that is read aloud.
+    """
+    return TAG.sub("\u2039", harmless(text)).replace("\\", "\u29f5")
+
+
+def _is_hidden(letter: str) -> bool:
+    return unicodedata.category(letter) in HIDDEN and letter not in JOINERS
+
+
+def _escaped(letter: str) -> str:
+    units = letter.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[start : start + 2].hex()}" for start in range(0, len(units), 2))
+
+
+NOT_PLAIN = "is no plain file, but a folder, a pipe, a socket or a device"
+
+
+class NoPlainFile(OSError):
+    """A pipe, a socket, a device or a folder stands where a file belongs."""
+
+
+def plain(path: str | bytes | os.PathLike[str], flags: int) -> int:
+    """Open a plain file at once, or refuse what is none: the `opener` of ``open``."""
+    more = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)  # which changes nothing for a plain file
+    opened = os.open(path, flags | more, 0o666)
+    try:
+        if stat.S_ISREG(os.fstat(opened).st_mode):
+            return opened
+        raise NoPlainFile(EINVAL, f"it {NOT_PLAIN}", os.fspath(path))
+    except BaseException:
+        os.close(opened)
+        raise
+
+
+def stands_in_the_way(path: str | os.PathLike[str]) -> bool:
+    """Tell whether something else than a plain file is there, without opening it."""
+    try:
+        return not stat.S_ISREG(os.stat(path).st_mode)
+    except OSError:  # nothing is there, or whoever opens it says why not
+        return False
+
+
+def said(error: OSError) -> str:
+    """The words of the system for what went wrong, without the path."""
+    return error.strerror or " ".join(str(error).split()) or type(error).__name__

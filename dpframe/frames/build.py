@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 
 from dpframe.errors import DpframeError, InvalidArgument, InvalidType, is_one_of, named, shown
 from dpframe.frames import foreign
-from dpframe.frames.forked import check_threads
-from dpframe.frames.kinds import Library, is_missing, is_pandas
+from dpframe.frames.kinds import Library, check_threads, is_missing, is_pandas
 
 if TYPE_CHECKING:
     from dpframe.frames.kinds import PandasFrame

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, closest, shown
 from dpframe.frames import build, foreign, prints
-from dpframe.frames.forked import check_threads
-from dpframe.frames.kinds import is_missing, is_pandas
+from dpframe.frames.kinds import check_threads, is_missing, is_pandas
 from dpframe.frames.prints import Places
 
 Facts = Mapping[str, Any]

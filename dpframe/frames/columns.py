@@ -10,8 +10,8 @@ import polars as pl
 
 from dpframe.errors import InvalidArgument, InvalidType, named, shown
 from dpframe.frames import build
-from dpframe.frames.forked import check_threads
 from dpframe.frames.kinds import (
+    check_threads,
     checked_frame,
     is_arrow,
     is_dataset,

@@ -16,8 +16,7 @@ from itertools import repeat
 from os import PathLike
 from typing import Any, BinaryIO
 
-from dpframe.errors import DpframeError, NoProvenance, shown
-from dpframe.errors.plain_files import NoPlainFile, plain
+from dpframe.errors import DpframeError, NoPlainFile, NoProvenance, plain, shown
 from dpframe.privacy import PrivacyUnit
 
 DERIVED = "dpframe.derived/1"  # the schema of what was computed from releases

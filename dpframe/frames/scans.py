@@ -20,9 +20,8 @@ from typing import Any
 
 import polars as pl
 
-from dpframe.errors import InvalidArgument, shown
-from dpframe.errors.plain_files import NOT_PLAIN, stands_in_the_way
-from dpframe.frames.forked import check_threads
+from dpframe.errors import NOT_PLAIN, InvalidArgument, shown, stands_in_the_way
+from dpframe.frames.kinds import check_threads
 
 INTEGER = r"^-?[0-9]{1,18}\z"  # the very end: for Java "$" may stand before a line break, and it reads "6\n" as 6
 NUMBER = r"^-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?\z"

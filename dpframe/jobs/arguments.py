@@ -41,8 +41,8 @@ def question_of(table: Table, snapshot: str | None) -> Question:
     snapshot = named.maybe_text("snapshot") or snapshot
     if snapshot is None:
         raise MissingArgument(
-            f"{named.where}: snapshot must be given, here or above all tables: the name of the state of the data, by "
-            'which a job that is run again costs nothing. Write for instance snapshot = "2026-W47".'
+            f"{named.where}: snapshot must be given, here or above all tables: the name of the state of the data. "
+            'Write for instance snapshot = "2026-W47".'
         )
     keys = None if "keys" not in named.values else _keys(named, named.values["keys"])
     by = _group_by(named)

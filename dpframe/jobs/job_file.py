@@ -10,9 +10,17 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from dpframe.errors import DpframeError, InvalidArgument, InvalidType, MissingArgument, closest, reworded, shown
-from dpframe.errors.plain_files import plain
-from dpframe.errors.words import harmless
+from dpframe.errors import (
+    DpframeError,
+    InvalidArgument,
+    InvalidType,
+    MissingArgument,
+    closest,
+    harmless,
+    plain,
+    reworded,
+    shown,
+)
 from dpframe.frames.scans import ENGINES, SETTINGS, TYPES, Scan
 from dpframe.jobs.arguments import question_of
 from dpframe.jobs.job import Job, LedgerTerms, Output, Question, Report
@@ -163,8 +171,7 @@ def _scan(table: Table, engine: str, folder: Path, variables: Variables) -> Scan
         if name not in SETTINGS:
             raise InvalidArgument(
                 f"{table.where}: settings must be sizes, the place of the cluster or keys of a store, not "
-                f"{shown(name)}: others may name code that Spark runs. Write it into the spark-defaults.conf of this "
-                "machine."
+                f"{shown(name)}. Write others, which may name code, into this machine's spark-defaults.conf."
             )
     return Scan(
         None if path is None else _placed_path(path, folder, variables),

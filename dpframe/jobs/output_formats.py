@@ -22,8 +22,7 @@ from typing import Any
 from dpframe.accessor import released
 from dpframe.display.pages import number
 from dpframe.display.table_formats import marked
-from dpframe.errors import OutputFailed
-from dpframe.errors.words import spreadsheet
+from dpframe.errors import OutputFailed, spreadsheet
 from dpframe.frames import build
 from dpframe.ledger import heads
 

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 from weakref import WeakMethod, WeakSet, finalize
 
-from dpframe.errors import DpframeError, LedgerError
-from dpframe.errors.plain_files import NOT_PLAIN, stands_in_the_way
+from dpframe.errors import NOT_PLAIN, DpframeError, LedgerError, stands_in_the_way
 from dpframe.ledger import locks
 from dpframe.ledger.address import Address
 from dpframe.ledger.database_errors import UNREADABLE, locked, refusal, spoiled

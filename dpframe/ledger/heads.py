@@ -13,8 +13,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from dpframe.errors import STAYS, LedgerError
-from dpframe.errors.plain_files import plain, said
+from dpframe.errors import STAYS, LedgerError, plain, said
 from dpframe.ledger import reading
 from dpframe.ledger.canonical import canonical, digest
 from dpframe.ledger.entries import Mark
@@ -79,8 +78,8 @@ def read_at(path: str, ways: str = WAYS) -> Head | None:
         ) from None
     if head is None:
         raise LedgerError(
-            f"the file {path!r} cannot be read as the head of a ledger. Put its newest intact copy back; "
-            f"or, if there is none, keep it under another name and call {ways}."
+            f"the file {path!r} cannot be read as the head of a ledger. Restore its newest intact copy; "
+            f"if there is none, rename it and call {ways}."
         )
     return head
 
@@ -204,7 +203,7 @@ def hold(head: Head | None, terms: Terms, at: Mark, known: str | None, shown: st
             moved = "" if elsewhere else " and must be moved with it"
             raise LedgerError(
                 f"the head of the ledger at {shown} is missing: it is {kept}{moved}. "
-                f"Put it back; or, if it is lost, call {ways_of(elsewhere)}."
+                f"Restore it; if it is lost, call {ways_of(elsewhere)}."
             )
         return
     if head.ledger != Mark.first(terms).head:
@@ -214,9 +213,8 @@ def hold(head: Head | None, terms: Terms, at: Mark, known: str | None, shown: st
         )
     if known != head.mark.head and known is not None:
         raise LedgerError(
-            f"the ledger at {shown} went on from an older copy: its entry {head.mark.entry} is not the one that was "
-            f"written. Put the newest copy back; or, if it is lost, call {ways_of(elsewhere)}, which "
-            "charges all that the head knows."
+            f"the ledger at {shown} continued from an older copy: its entry {head.mark.entry} is not the one that was "
+            f"written. Restore the newest copy; if it is lost, call {ways_of(elsewhere)}."
         )
     if known != head.mark.head:
         raise older_copy(at, head.mark, shown, elsewhere)
@@ -226,8 +224,7 @@ def older_copy(at: Mark, newest: Mark, shown: str, elsewhere: str = "") -> Ledge
     """The refusal of a ledger that does not contain the newest place that is known."""
     return LedgerError(
         f"the ledger at {shown} is an older copy: it holds {at.entry} entries, and entry {newest.entry} was "
-        f"written. Put the newest copy back; or, if it is lost, call {ways_of(elsewhere)}, which "
-        "charges what the copy does not know."
+        f"written. Restore the newest copy; if it is lost, call {ways_of(elsewhere)}."
     )
 
 

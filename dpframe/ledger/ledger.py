@@ -1,4 +1,4 @@
-"""The ledger: who is protected, how much may be spent on them, and every charge so far. The one mutable thing."""
+"""The ledger: who is protected, how much may be spent, every charge so far; and which ledger a call is charged to."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, Self
+from weakref import WeakSet
 
 from dpframe.accounting import Accounting, Basic
 from dpframe.errors import (
@@ -17,6 +18,7 @@ from dpframe.errors import (
     InvalidArgument,
     InvalidType,
     LedgerError,
+    UnlimitedBudgetWarning,
     WeakPrivacyWarning,
     after_the_charge,
     checked_name,
@@ -25,14 +27,13 @@ from dpframe.errors import (
 from dpframe.errors.tracebacks import depth_outside, trimmed
 from dpframe.exact import Amount, checked_amount, plus
 from dpframe.ledger.canonical import now
-from dpframe.ledger.entries import Allowed, Answer, Entry, Mark, Store
-from dpframe.ledger.memory import MemoryStore
+from dpframe.ledger.entries import Allowed, Answer, Entry, Mark, MemoryStore, Store
 from dpframe.ledger.shown_ledger import ShownLedger
-from dpframe.ledger.statement import left_of, refusal, spent_of, times, weak_delta
+from dpframe.ledger.statement import left_of, refusal, spent_of, times, unlimited, weak_delta
 from dpframe.ledger.terms import Limit, Terms, accounting_of_terms, checked_reason, new_terms, raising, refuse_other
 from dpframe.ledger.vouching import vouched
 from dpframe.noise import trial_of
-from dpframe.privacy import WEAK_DELTA, PrivacyLoss, PrivacyUnit, checked_unit
+from dpframe.privacy import WEAK_DELTA, WEAK_EPSILON, PrivacyLoss, PrivacyUnit, checked_unit
 from dpframe.queries.indicators import checked_checks
 
 if TYPE_CHECKING:
@@ -171,7 +172,7 @@ class Ledger(ShownLedger):
     @classmethod
     @trimmed
     def open(cls, path: str | PathLike[str], *, head: HeadOption | None = None) -> Self:
-        """Open a durable ledger: its unit, limit, accounting and data set are the store's. Its chain is verified.
+        """Open an existing ledger in a file or database, with its own terms. Its chain is verified.
 
         Parameters
         ----------
@@ -197,7 +198,7 @@ class Ledger(ShownLedger):
     @classmethod
     @trimmed
     def recover(cls, path: str | PathLike[str], *, reason: str, head: HeadOption | None = None) -> Self:
-        """Go on with an older copy of a ledger, or without its head, where the newest is lost.
+        """Recover a ledger from an older copy, or without its head, if the newest copy is lost.
 
         Parameters
         ----------
@@ -285,7 +286,7 @@ class Ledger(ShownLedger):
     def charge(
         self, amount: Amount, *, cost: PrivacyLoss, query: str, unit: PrivacyUnit, label: str | None = None
     ) -> dict[str, Any] | None:
-        """Take `amount`, all or nothing. Every release does this by itself; nothing is ever refunded.
+        """Charge `amount`, all or nothing. Releases do this themselves; nothing is ever refunded.
 
         Parameters
         ----------
@@ -357,7 +358,7 @@ class Ledger(ShownLedger):
 
     @trimmed
     def affords(self, plan: Plan | StreamPlan) -> int:
-        """Count how many more times a call that costs what a plan says fits into this ledger; nothing is charged.
+        """Count how many more times a plan fits into this ledger. Nothing is charged.
 
         Parameters
         ----------
@@ -409,7 +410,7 @@ class Ledger(ShownLedger):
 
     @trimmed
     def raise_limit(self, *, epsilon: Any = None, delta: Any = None, reason: str | None = None) -> None:
-        """Raise the most that may be spent. An entry records it; every process that uses the ledger goes by it.
+        """Raise the limit. An entry records it, and every process that uses the ledger follows it.
 
         Parameters
         ----------
@@ -446,7 +447,7 @@ class Ledger(ShownLedger):
 
     @trimmed
     def verify(self, *releases: Any) -> dict[str, Any]:
-        """Follow the chain of a durable ledger; LedgerError if it was changed, or did not charge for a release.
+        """Verify the chain of a durable ledger, and that it was charged for releases.
 
         Parameters
         ----------
@@ -511,8 +512,8 @@ class Ledger(ShownLedger):
             return ledger_unit
         if call_unit.who != ledger_unit.who:
             raise InvalidArgument(
-                f"unit must be left out or equal the ledger's ({_who(ledger_unit, call_unit)}). This call's is "
-                f"{_who(call_unit, ledger_unit)}. A ledger protects one unit: make another ledger for another unit."
+                f"unit must be left out or equal the ledger's ({_who(ledger_unit, call_unit)}), not "
+                f"{_who(call_unit, ledger_unit)}. Create another ledger for another unit."
             )
         return ledger_unit.bounded(call_unit.max_rows, call_unit.max_groups)
 
@@ -566,4 +567,93 @@ def of_terms(
     refuse_other(terms, store.terms, store.last().limit, store.shown)
     ledger = Ledger._of(store)
     ledger._checks = checks
+    return ledger
+
+
+_warned = threading.Event()
+_warned_of: WeakSet[Ledger] = WeakSet()  # ledgers of which a call was warned of
+_recording = Ledger._unlimited()
+_chosen: list[Ledger] = []
+
+
+def default_ledger() -> Ledger:
+    """The process-wide ledger that records every release and limits nothing, or the one set in its place.
+
+    Returns
+    -------
+    Ledger
+        In memory, ``basic``, without a limit. Once any other ledger has been made it must be passed by name.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> dpf.default_ledger().remaining.epsilon
+    inf
+    """
+    return _chosen[0] if _chosen else _recording
+
+
+def set_default_ledger(ledger: Ledger | None) -> None:
+    """Set the ledger of calls that name none; None restores the default.
+
+    Parameters
+    ----------
+    ledger : Ledger or None
+        The ledger for the whole process.
+
+    Raises
+    ------
+    InvalidType
+        If it is not a Ledger.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> ledger = dpf.Ledger(epsilon=1.0)
+    >>> dpf.set_default_ledger(ledger)
+    >>> dpf.default_ledger() is ledger
+    True
+    >>> dpf.set_default_ledger(None)
+    """
+    _chosen[:] = [] if ledger is None else [checked_ledger(ledger)]
+
+
+def ledger_for(ledger: Ledger | None) -> Ledger | None:
+    """The ledger that a call is charged to: named, ambient, or default; None where none is in sight."""
+    if ledger is not None:
+        return checked_ledger(ledger)
+    if ambient.get():
+        return ambient.get()[-1]
+    if _chosen or not made_any.is_set():
+        return default_ledger()
+    return None
+
+
+def warn_unlimited(ledger: Ledger, unit: PrivacyUnit, *, depth: int) -> None:
+    """Once a process: the recording ledger limits nothing, and rows may not be people; `depth` tells whose call."""
+    if ledger is not _recording or _warned.is_set():
+        return
+    _warned.set()
+    warnings.warn(unlimited(unit), UnlimitedBudgetWarning, stacklevel=depth + 1)
+
+
+def warn_weak(ledger: Ledger, unit: PrivacyUnit, cost: PrivacyLoss) -> None:
+    """Once a ledger: the epsilon of a call promises little."""
+    if cost.epsilon <= WEAK_EPSILON or ledger in _warned_of:
+        return
+    _warned_of.add(ledger)
+    warnings.warn(
+        f"weak privacy: epsilon {cost.epsilon:.4g} is above {WEAK_EPSILON}, so the result may reveal almost all "
+        f"about one {unit.column or 'row'}. Use 0.1 to 1 for a call.",
+        WeakPrivacyWarning,
+        stacklevel=depth_outside(),
+    )
+
+
+def checked_ledger(ledger: object) -> Ledger:
+    """Refuse what is not a Ledger."""
+    if not isinstance(ledger, Ledger):
+        raise InvalidType(
+            f"ledger must be a dpf.Ledger, not {shown(ledger)}. Write for instance dpf.Ledger(epsilon=1.0)."
+        )
     return ledger

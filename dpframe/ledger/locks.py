@@ -15,8 +15,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from dpframe.errors import LedgerError, LedgerUnavailable
-from dpframe.errors.plain_files import plain, said
+from dpframe.errors import LedgerError, LedgerUnavailable, plain, said
 from dpframe.ledger.unbroken import go_on
 
 FIRST, LONGEST = 0.0005, 0.004  # seconds between two looks at a lock that somebody else holds

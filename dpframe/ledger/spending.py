@@ -10,8 +10,7 @@ from typing import Any
 from dpframe.display import report, report_page
 from dpframe.display.layout import check_labels
 from dpframe.display.report import Budget, Section
-from dpframe.errors import InvalidArgument, InvalidType, NoProvenance, closest, shown
-from dpframe.errors.words import capital
+from dpframe.errors import InvalidArgument, InvalidType, NoProvenance, capital, closest, shown
 from dpframe.ledger.canonical import now
 from dpframe.ledger.entries import Entry
 from dpframe.ledger.statement import BETWEEN, Statement, answers_of, rows_of

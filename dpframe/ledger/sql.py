@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 from dpframe.accounting import Accounting
 from dpframe.errors import STAYS, LedgerError, LedgerUnavailable, reworded, stands
 from dpframe.exact import Amount, plus
-from dpframe.ledger import corrections, heads, migration, rows, seen
+from dpframe.ledger import corrections, heads, rows, witness
 from dpframe.ledger.address import Address
 from dpframe.ledger.canonical import digest, now
 from dpframe.ledger.chain import chain, entries_of, follow
@@ -97,7 +97,7 @@ class SqlStore:
             names = making.names(connection)
             if "dpframe_ledger" not in names:
                 _refuse_vanished(known, address)
-                seen.hold_address(address, None)
+                witness.hold_address(address, None)
                 if names and address.file is not None:
                     raise LedgerError(
                         f"path must be a new file or a ledger: {address.shown} is a database of something else. "
@@ -131,15 +131,15 @@ class SqlStore:
             if witness is not None:
                 witness.check_elsewhere(address, connection)
             if not database.names(connection) >= {"dpframe_ledger", "dpframe_entries", "dpframe_answers"}:
-                seen.hold_address(address, None)
+                witness.hold_address(address, None)
                 what = "database" if address.file is None else "file"
                 raise LedgerError(
                     f"the {what} at {address.shown} is not a ledger. Make one at another path: "
                     "dpf.Ledger(epsilon=..., path=...)."
                 )
             terms = Terms.of_text(rows.terms_text(connection, address.shown), address.shown)
-        seen.hold_address(address, Mark.first(terms).head)
-        store = cls(database, migration.taken_over(database, terms, check=check), witness)
+        witness.hold_address(address, Mark.first(terms).head)
+        store = cls(database, rows.taken_over(database, terms, check=check), witness)
         if not check:
             return store
         if witness is not None and not store.terms.has_head:
@@ -198,7 +198,7 @@ class SqlStore:
         return None if self.witness is None else self.witness.given
 
     @property
-    def _seen_as(self) -> seen.Identity:
+    def _seen_as(self) -> witness.Identity:
         return self.database.address.place, Mark.first(self.terms).head
 
     @_alone
@@ -250,9 +250,8 @@ class SqlStore:
         """A step of a stream: committed, and in the head, when this returns."""
         if self.witness is None and self.database.address.file is None:
             raise LedgerError(
-                f"a stream must never draw a period twice, and nothing tells when the database at {self.shown} was put "
-                "back: nothing was charged. Keep its head elsewhere: dpf.Ledger.open(path, head=...); once there are "
-                f"entries, {heads.ways_of(self.shown)}."
+                f"a stream needs a ledger whose head is kept elsewhere, not one in a database at {self.shown} alone. "
+                f"Call dpf.Ledger.open(path, head=...), or {heads.ways_of(self.shown)} once there are entries."
             )
         with self._writing() as (connection, last):
             stream = self._stream(connection, entry)
@@ -428,7 +427,7 @@ class SqlStore:
             mark = rows.append(connection, last, replace(entry, limit=limit))
             if begins:
                 connection.execute(tables().terms.update().values(terms=replace(self.terms, has_head=True).text()))
-        seen.go_back(self._seen_as, mark)
+        witness.go_back(self._seen_as, mark)
         self._keep_head(mark, anew=True)
         return mark
 
@@ -541,8 +540,8 @@ class SqlStore:
             if rows.head_at(connection, self.terms, newest.entry) != newest.head:
                 if not self._has_charged(connection, newest):
                     raise heads.older_copy(last, newest, self.shown, _place_of(self.witness))
-                seen.go_back(self._seen_as, last)
-        seen.note(self._seen_as, last)
+                witness.go_back(self._seen_as, last)
+        witness.note(self._seen_as, last)
 
     def _has_charged(self, connection: Connection, mark: Mark) -> bool:
         """Tell whether a recovery has charged all that was spent up to a place that the ledger does not contain."""
@@ -568,7 +567,7 @@ class SqlStore:
     def _known(self) -> Known:
         file, witness = self.database.address.file, self.witness
         elsewhere = None if witness is None else witness.read()
-        return Known(None if file is None else heads.read(file), seen.newest(self._seen_as), elsewhere)
+        return Known(None if file is None else heads.read(file), witness.newest(self._seen_as), elsewhere)
 
     def _write_heads(self, mark: Mark) -> None:
         self._write_head(mark)
@@ -585,7 +584,7 @@ class SqlStore:
 
     def _keep_head(self, mine: Mark, *, anew: bool = False) -> None:
         """Write the newest head wherever it is kept: after the commit, which stands whatever happens here."""
-        seen.note(self._seen_as, mine)
+        witness.note(self._seen_as, mine)
         if self.database.address.file is None and self.witness is None:
             return
         try:

@@ -11,8 +11,7 @@ from typing import Any
 
 from dpframe.accounting import Accounting
 from dpframe.display import charts, pages
-from dpframe.errors import NoLedger
-from dpframe.errors.words import harmless, writable
+from dpframe.errors import NoLedger, harmless, writable
 from dpframe.exact import Amount, plus, shown_up, up
 from dpframe.ledger.canonical import now
 from dpframe.ledger.entries import UNLISTED, Entry, Mark, Summary
@@ -328,12 +327,12 @@ def refusal(most: Limit, accounting: Accounting, entry: Entry, spent: Amount) ->
     costs, left = (str(cost), str(remaining)) if str(cost) != str(remaining) else (cost.digits, remaining.digits)
     words = f"the budget is exceeded: the call needs {costs}, and {left} of {limit} remains."
     if cost.delta and not limit.delta:
-        return f"{words} It has no delta: leave delta out, or make one with dpf.Ledger(epsilon=..., delta=...)."
+        return f"{words} The ledger has no delta: omit delta, or create one with delta."
     if not remaining.epsilon:
         return f"{words} Use what was released freely, or raise the limit: ledger.raise_limit(epsilon=..., reason=...)."
-    words = f"{words} Lower epsilon, or call ledger.raise_limit(...)."
-    hint = accounting.hint(entry.amount, most.amount)
-    return f"{words} ({hint})" if hint else words
+    if hint := accounting.hint(entry.amount, most.amount):
+        words = f"the budget is exceeded: the call needs {costs} ({hint}); {left} of {limit} remains."
+    return f"{words} Lower epsilon, or call ledger.raise_limit(...)."
 
 
 def _seconds(first: str, last: str) -> float:
@@ -356,16 +355,16 @@ def no_ledger() -> NoLedger:
 def weak_delta(terms: Terms) -> str:
     """Say that the delta of a ledger promises little."""
     return (
-        f"weak privacy: delta {float(terms.limit.delta):.4g} is above {WEAK_DELTA}, so the promise "
-        f"is weak. Take far less than one over the number of each {terms.unit.column or 'row'}, such as 1e-6."
+        f"weak privacy: delta {float(terms.limit.delta):.4g} is above {WEAK_DELTA}. "
+        "Use a delta far below 1 / the number of units, such as 1e-6."
     )
 
 
 def unlimited(unit: PrivacyUnit) -> str:
     """The warning of a release that no ledger limits: the total grows, and rows may not be people."""
-    words = "this release is recorded, but nothing limits the total: make a dpf.Ledger(epsilon=...) to set a budget."
+    words = "this release is recorded, but nothing limits the total: create a dpf.Ledger(epsilon=...) to set a budget."
     if unit.column is None:
         words += (
-            " Each row was counted as one person; if people have several rows, say unit=dpf.PrivacyUnit(column=...)."
+            " Each row was counted as one person; if people have several rows, pass unit=dpf.PrivacyUnit(column=...)."
         )
     return words

@@ -10,8 +10,15 @@ from typing import Any
 from dpframe import noise
 from dpframe.accounting import Accounting, with_reserve
 from dpframe.accounting.registry import checked_limit, is_shipped
-from dpframe.errors import InvalidArgument, InvalidType, LedgerError, MissingArgument, checked_name, shown
-from dpframe.errors.words import LONGEST_REASON
+from dpframe.errors import (
+    LONGEST_REASON,
+    InvalidArgument,
+    InvalidType,
+    LedgerError,
+    MissingArgument,
+    checked_name,
+    shown,
+)
 from dpframe.exact import (
     SMALLEST_NORMAL,
     Amount,

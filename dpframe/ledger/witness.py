@@ -7,6 +7,8 @@ writer that was slow does not take it back: what is there is looked at first, an
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from os import PathLike
@@ -171,7 +173,55 @@ def _whole(text: str, shown: str) -> Head:
     head = heads.of_slots(text.encode("utf-8", "replace"))
     if head is None:
         raise LedgerError(
-            f"what is kept at {shown} cannot be read as the head of a ledger. Put its newest intact copy back; or, if "
-            f"there is none, keep it elsewhere, remove it here, and call {heads.ways_of(shown)}."
+            f"the text at {shown} cannot be read as the head of a ledger. Restore its newest intact copy; if there is "
+            f"none, move it away and call {heads.ways_of(shown)}."
         )
     return head
+
+
+Identity = tuple[str, str]  # the place of the address, and the hash of the terms
+
+_newest: dict[Identity, Mark] = {}
+_turn = threading.Lock()
+
+
+def newest(identity: Identity) -> Mark | None:
+    """The newest mark that was seen. Ask *before* reading the ledger, which may only have grown since."""
+    return _newest.get(identity)
+
+
+def note(identity: Identity, mark: Mark) -> None:
+    """Remember a place that is committed, unless a later one is known."""
+    with _turn:
+        known = _newest.get(identity)
+        if known is None or known.entry < mark.entry:
+            _newest[identity] = mark
+
+
+def go_back(identity: Identity, mark: Mark) -> None:
+    """Forget what came after: a recovery has charged it."""
+    with _turn:
+        _newest[identity] = mark
+
+
+def hold_address(address: Address, beginning: str | None) -> None:
+    """Refuse another ledger, or none, where this process saw one on a server. A file is known by its head."""
+    if address.url is None:
+        return
+    with _turn:
+        before = [(at, mark.entry) for (place, at), mark in _newest.items() if place == address.place and mark.entry]
+    for at, entries in before:
+        if at != beginning:
+            raise LedgerError(
+                f"another ledger was at {address.shown} before, with {entries} entries, and its database was dropped "
+                "or replaced. Put that one back; for other people's data take another database."
+            )
+
+
+def _renew() -> None:
+    global _turn
+    _turn = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew)

@@ -18,8 +18,8 @@ from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown
 from dpframe.errors.tracebacks import trimmed
 from dpframe.exact import exact_epsilon, exactly
 from dpframe.local import estimating
-from dpframe.queries.counts import length
 from dpframe.queries.keys import value_axis
+from dpframe.queries.limits import length
 from dpframe.release import randomizing
 
 MOST_CATEGORIES = 2**16
@@ -162,8 +162,8 @@ def checked_epsilon(value: object) -> Any:
     epsilon = exact_epsilon(value)
     if not LEAST_EPSILON <= epsilon <= MOST_EPSILON:
         raise InvalidArgument(
-            f"epsilon must be a number from 1e-06 to {MOST_EPSILON} in the local model, not {shown(value)}: below "
-            "nothing is learned of a million people, and above nothing is hidden. Write for instance epsilon=1."
+            f"epsilon must be a number from 1e-06 to {MOST_EPSILON} in the local model, not {shown(value)}. "
+            "Write for instance epsilon=1."
         )
     return kept_number(value)
 

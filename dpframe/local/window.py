@@ -18,8 +18,8 @@ from dpframe.frames.kinds import is_missing
 from dpframe.local import report_text
 from dpframe.local.method import LocalMethod, checked_epsilon
 from dpframe.noise import coins
-from dpframe.queries.clipping import checked_bounds
 from dpframe.queries.keys import Keys
+from dpframe.queries.limits import checked_bounds
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import mean
 

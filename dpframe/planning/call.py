@@ -14,12 +14,12 @@ from dpframe.denoise.by_name import DENOISERS, can_be_called
 from dpframe.errors import InvalidArgument, InvalidType, checked_name, is_one_of, shown
 from dpframe.frames.kinds import Library, library_of
 from dpframe.mechanisms.contract import Mechanism
-from dpframe.planning.accuracy import checked_size
+from dpframe.planning.auto import checked_size
 from dpframe.planning.graph import pairs_of
 from dpframe.planning.sensitivity import Sensitivity
 from dpframe.privacy import PrivacyLoss, PrivacyUnit, checked_bound
-from dpframe.queries.counts import MOST_CELLS, checked_memory, checked_most
 from dpframe.queries.indicators import checked_checks
+from dpframe.queries.limits import MOST_CELLS, checked_memory, checked_most
 from dpframe.queries.query import Query
 
 Calibration = Callable[[Sensitivity, PrivacyLoss], Mechanism]
@@ -83,7 +83,8 @@ class Denoising:
     most: int = field(default=MOST_CELLS, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "graph", pairs_of(self.graph, self.most))
+        if self.graph is not None:
+            object.__setattr__(self, "graph", pairs_of(self.graph, self.most))
         checked_flag("keep_noisy", self.keep_noisy)
         if isinstance(self.denoise, list):
             object.__setattr__(self, "denoise", tuple(self.denoise))  # what is done with the list later changes nothing

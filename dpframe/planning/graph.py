@@ -13,8 +13,8 @@ from dpframe.denoise.graphs import edges_of
 from dpframe.errors import InvalidArgument, InvalidType, named, shown
 from dpframe.frames.columns import height_of, names_of, rows_of
 from dpframe.frames.kinds import is_frame
-from dpframe.queries.counts import length, refuse_many
 from dpframe.queries.keys import Keys, plain_key
+from dpframe.queries.limits import length, refuse_many
 from dpframe.queries.query import Query
 from dpframe.queries.sameness import same_key
 
@@ -24,10 +24,8 @@ USES = tuple(sorted(name for name in DENOISERS if takes(name, "graph")))
 End = tuple[Any, ...]  # a key for each column
 
 
-def pairs_of(graph: Any, most: int) -> tuple[tuple[End, End], ...] | None:
+def pairs_of(graph: Any, most: int) -> tuple[tuple[End, End], ...]:
     """The edges as plain keys, at most so many; typed errors for what is no list of pairs and no frame of them."""
-    if graph is None:
-        return None
     if is_frame(graph):
         names_of(graph, "graph")
     refuse_many("graph must have", "edges", height_of(graph) if is_frame(graph) else length(graph), most)

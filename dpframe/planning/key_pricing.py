@@ -141,10 +141,8 @@ def _shares(query: Query, weights: Any) -> Shares:
     return tuple(shares.values())
 
 
-def check_asked(query: Query, **options: Any) -> None:
-    """Refuse options that speak of cells which are known beforehand."""
-    if not query.keys.unknown:
-        return
+def check_asked(**options: Any) -> None:
+    """Refuse options that speak of cells which are known beforehand, where keys are to be found."""
     for name, value in options.items():
         if value is not None:
             raise InvalidArgument(

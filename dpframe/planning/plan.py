@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -13,8 +13,7 @@ from dpframe.display.statements import dearer_words
 from dpframe.exact import Amount
 from dpframe.mechanisms.contract import Mechanism
 from dpframe.mechanisms.thresholded import Thresholded
-from dpframe.planning.accuracy import Accuracy
-from dpframe.planning.auto import Choice
+from dpframe.planning.auto import Accuracy, Choice
 from dpframe.planning.call import Call, Question
 from dpframe.planning.check_pricing import PlannedChecks, line_of_checks, line_of_none
 from dpframe.planning.sensitivity import Sensitivity, groups_in, one_group, uses_rows, uses_units
@@ -22,7 +21,7 @@ from dpframe.privacy import Price, PrivacyLoss, PrivacyUnit
 from dpframe.queries.discovery import found_axis
 from dpframe.queries.query import Query, by_choice, choices_of, chooses
 from dpframe.queries.statistics import CONFIDENCE, Statistic
-from dpframe.queries.statistics.capabilities import Choosing, InWords, Noting, PlanRow, Tables
+from dpframe.queries.statistics.statistic import Choosing, InWords, Noting, PlanRow, Tables, choosing
 from dpframe.queries.total import Total, over
 
 MOST_LINES = 20  # of the table of a plan in words
@@ -370,13 +369,13 @@ def _weight_notes(unit: PrivacyUnit, query: Query) -> Sequence[str]:
     if query.keys.counted == "units":
         return (f"rows without {a_unit} are {missing}",)
     rows = (
-        f"of {a_unit} with more than {_bounds_words(unit, query)} each row counts for less; the error bars "
-        "do not contain this, and answers lean toward those with few rows"
+        f"each row of {a_unit} with more than {_bounds_words(unit, query)} has a lower weight; the margins of error "
+        "do not cover this, and results lean toward those with few rows"
     )
     groups = min(unit.contribution.max_groups, groups_in(query))
     units = (
-        f"{a_unit} in more than {groups:,} group{'' if groups == 1 else 's'} counts for less in each; the error "
-        "bars do not contain this"
+        f"{a_unit} in more than {groups:,} group{'' if groups == 1 else 's'} has a lower weight in each; the margins "
+        "of error do not cover this"
     )
     left_out = [rows] if uses_rows(query) else []
     left_out += [units] if uses_units(query) and groups < groups_in(query) else []
@@ -425,3 +424,123 @@ def _found_notes(query: Query, law: Mechanism) -> list[str]:
     if not axis.discovery.nulls:
         said.append(f"rows without a value of {' or '.join(axis.columns)} are in no group")
     return said
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class PlanTable:
+    """The same query at several costs: what a preview without a cost returns.
+
+    Examples
+    --------
+    >>> import dpframe as dpf, polars as pl
+    >>> pl.DataFrame({"age": [31]}).dp.preview.count(epsilon=[0.1, 1])
+    Plans: count()
+      protects    each row, add-remove neighbors
+      reads       nothing, spends nothing
+    <BLANKLINE>
+      epsilon  error of count
+      -------  --------------
+      0.1      +-30
+      1        +-3
+    """
+
+    prices: tuple[Callable[[], Plan], ...]  # a plan is made where it is looked at, but for the first
+
+    @cached_property
+    def first(self) -> Plan:
+        """The plan at the first cost: what all of them have in common can be read from it."""
+        return self.prices[0]()
+
+    @cached_property
+    def plans(self) -> tuple[Plan, ...]:
+        """A plan for each cost."""
+        return (self.first, *(price() for price in self.prices[1:]))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PlanTable) and self.plans == other.plans
+
+    def __hash__(self) -> int:
+        return hash(self.plans)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"prices": (), "first": self.first, "plans": self.plans}  # what makes plans holds the frame
+
+    @property
+    def cost(self) -> tuple[PrivacyLoss, ...]:
+        """The cost of the call, by epsilon."""
+        return tuple(plan.cost for plan in self.plans)
+
+    @property
+    def mechanisms(self) -> dict[float, dict[str, Mechanism]]:
+        """The noise by epsilon and Total."""
+        return {plan.cost.epsilon: plan.mechanisms for plan in self.plans}
+
+    @property
+    def error(self) -> dict[float, dict[str, float]]:
+        """The expected 95% half-widths by epsilon and output column; a mean's for the plans' `assumed_size` values."""
+        return {plan.cost.epsilon: plan.error for plan in self.plans}
+
+    def to_frame(self, like: str = "polars") -> Any:
+        """One row per cost, one column per expected error; with a mean among them, `size` says for how many values."""
+        size = {"size": self.first.assumed_size} if self._has_means else {}
+        rows = [
+            {"epsilon": plan.cost.epsilon, "delta": plan.cost.delta}
+            | {f"{name}_error": error for name, error in plan.error.items()}
+            | size
+            for plan in self.plans
+        ]
+        return listing.as_frame(rows, like, whole=tuple(size))
+
+    @property
+    def _has_means(self) -> bool:
+        return any(statistic.sized for _, statistic in self.first.query.statistics)
+
+    def plot(self) -> Any:
+        """Expected 95% error against epsilon (an Altair chart; needs ``dpframe[plot]``)."""
+        points = [
+            (plan.cost.epsilon, plan.named(name), error) for plan in self.plans for name, error in plan.error.items()
+        ]
+        who, *notes = (f"{key} {value}" for key, value in self._facts())
+        return charts.errors_by_price(points, charts.Words(f"Plans: {self.first.query}", tuple(notes), who))
+
+    def _table(self) -> tuple[list[str], list[list[str]]]:
+        words, sign = ("most below the largest, 95%", "") if not _numbered(self.first) else ("error of {}", "+-")
+        header = ["epsilon", *(words.format(self.first.named(name)) for name in self.first.error)]
+        rows = [
+            [pages.number(plan.cost.epsilon), *(f"{sign}{pages.number(error)}" for error in plan.error.values())]
+            for plan in self.plans
+        ]
+        return header, rows
+
+    def _facts(self) -> list[tuple[str, str]]:
+        first = self.first
+        facts = [("protects", str(first.unit)), ("reads", "nothing, spends nothing")]
+        shared = [note for note in first.notes if all(note in plan.notes for plan in self.plans)]
+        facts += [
+            ("note", f"at epsilon {pages.number(plan.cost.epsilon)} {note}")
+            for plan in self.plans
+            for note in plan.notes
+            if note not in shared
+        ]
+        facts += [("note", note) for note in shared]
+        if checks := [plan.checks for plan in self.plans if plan.checks is not None]:
+            facts.append(("checks", line_of_checks(checks, first.size)))
+        facts += [
+            ("checks", f"at epsilon {pages.number(plan.cost.epsilon)} {line_of_none(plan.unseen, plan.size)}")
+            for plan in self.plans
+            if plan.unseen is not None
+        ]
+        if self._has_means:
+            facts.append(("note", f"a mean's error is shown for a group of {first.assumed_size:,} values"))
+        return facts
+
+    def __repr__(self) -> str:
+        return pages.text_page(f"Plans: {self.first.query}", self._facts(), *self._table())
+
+    def _repr_html_(self) -> str:
+        return pages.html_page_of_facts(f"Plans: {self.first.query}", self._facts(), *self._table())
+
+
+def _numbered(plan: Plan) -> bool:
+    """Tell whether its errors are of numbers, and not how far below the largest a choice may be."""
+    return any((choice := choosing(statistic)) is None or choice.numbered for _, statistic in plan.query.statistics)

@@ -28,7 +28,7 @@ from dpframe.planning.sensitivity import Sensitivity, reaches
 from dpframe.privacy import Price, PrivacyLoss, PrivacyUnit
 from dpframe.queries.query import Query, by_choice, choices_of, chooses
 from dpframe.queries.statistics import CONFIDENCE, Statistic
-from dpframe.queries.statistics.capabilities import Choosing, Deciding, Weighing
+from dpframe.queries.statistics.statistic import Choosing, Deciding, Weighing
 from dpframe.queries.total import Total, over
 
 
@@ -330,8 +330,8 @@ def _calibrated_all(
     )
     if len(noises) > 1 and not all(noise.additive for noise in noises):
         raise InvalidArgument(
-            f"mechanism must be additive noise for a mean and for several statistics, which {noises[0].name} is not: "
-            "its bounds are those of one count or sum. Ask for that alone."
+            f"mechanism must be additive noise for a mean and for several statistics, not {noises[0].name}. "
+            "Use that for one count or sum."
         )
     if len({noise.norm for noise in noises}) > 1:
         raise InvalidArgument("mechanism must have one shape p for all statistics of a call: units have one weight.")
@@ -419,13 +419,13 @@ def _check_gaussian(query: Query, mechanism: str | Calibration | None, has_delta
     verb = query.statistics[0][1].verb
     if not is_one_of(mechanism, (None, "gaussian")):
         raise InvalidArgument(
-            f"mechanism must be Gaussian noise for {verb}, not {shown(mechanism)}: the contrasts that it measures are "
-            "made for the l_2 norm. Leave mechanism out and give a delta, such as delta=1e-6."
+            f"mechanism must be Gaussian noise for {verb}, not {shown(mechanism)}. "
+            "Leave mechanism out and give a delta, such as delta=1e-6."
         )
     if not has_delta:
         raise MissingArgument(
-            f"delta must be given for {verb}, which takes Gaussian noise alone. Write for instance delta=1e-6; for "
-            "pure noise ask for each table by itself: group_by(...).count(epsilon=...)."
+            f"delta must be given for {verb}, which uses Gaussian noise. Write for instance delta=1e-6, or "
+            "release each table by itself: group_by(...).count(epsilon=...)."
         )
 
 

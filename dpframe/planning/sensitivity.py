@@ -82,8 +82,8 @@ class Sensitivity:
         """The l_p norm in grid steps, rounded up."""
         if self.weighted and p not in (1, 2, math.inf):
             raise InvalidArgument(
-                f"mechanism must have shape p = 1 or 2 for a unit with several rows, not p = {p:g}: "
-                "the weights of units bound the privacy loss in no other norm."
+                f"mechanism must have shape p = 1 or 2 for a unit with several rows, not p = {p:g}. "
+                "Use Laplace or Gaussian noise."
             )
         if self.vector is not None:
             return self._of_vectors(p)
@@ -107,8 +107,8 @@ class Sensitivity:
             )
         if p not in (1, 2):
             raise InvalidArgument(
-                f"mechanism must have shape p = 1 or 2 where a row adds to several numbers, not p = {p:g}: its norm is "
-                "known in no other. Use Laplace or Gaussian noise."
+                f"mechanism must have shape p = 1 or 2 where a row adds to several numbers, not p = {p:g}. "
+                "Use Laplace or Gaussian noise."
             )
         doubled = 2 if self.replace else 1
         if p == 1:

@@ -12,17 +12,90 @@ from typing import Any
 from dpframe.accounting import Accounting
 from dpframe.display import charts, listing, pages, stream_charts
 from dpframe.display.statements import dearer_words
-from dpframe.exact import Amount
+from dpframe.errors import InvalidArgument, is_one_of, shown
+from dpframe.exact import Amount, exact_delta, root_up, up
 from dpframe.mechanisms.contract import Mechanism
 from dpframe.mechanisms.gaussian import Gaussian
 from dpframe.mechanisms.laplace import Laplace
+from dpframe.planning.auto import Accuracy, smallest_epsilon
 from dpframe.planning.price import is_pure
-from dpframe.planning.stream_reach import StreamReach
-from dpframe.privacy import Price, PrivacyLoss, PrivacyUnit
+from dpframe.privacy import Price, PrivacyLoss, PrivacyUnit, checked_bound
+from dpframe.queries.prefix_sums import BITS, PrefixSums
 from dpframe.queries.query import Query
-from dpframe.queries.statistics import CONFIDENCE
+from dpframe.queries.statistics import CONFIDENCE, Statistic
+from dpframe.queries.statistics.statistic import Labelled, choosing
 from dpframe.queries.stream_design import half_width, half_widths, weights_of_period, weights_of_total
-from dpframe.queries.total import Total
+from dpframe.queries.total import OfRows, RowsTotal, Total
+
+FINE = 2**BITS  # steps of the coefficients
+
+
+@dataclass(frozen=True)
+class StreamReach:
+    """The largest move of the numbers of a stream by one unit, kept in integers.
+
+    Notes
+    -----
+    A row that adds between -L and U, M = max(L, U), to period j moves y_t by c_(t-j) times that, and a unit has at most
+    `rows` rows in the whole stream, the earliest ones. However they enter the table, late ones too, what the unit adds
+    to y_t has an l_1 norm over the groups of at most M times the sum of c_(t - t_i), t_i being the first release that
+    held i of its rows (``docs/assurance/privacy.md``). So over all periods the l_p norm is at most rows M ||c||_p.
+
+    **Replace.** Two such vectors are subtracted: 2 rows M ||c||_1, and by the bounds of single numbers (see
+    `Sensitivity`) sqrt(2 (U^2 + L^2)) rows ||c||_2; of counts sqrt(2) times that of add-remove.
+
+    **Rounding.** Counts are measured in steps of 2**-12, exactly. Any other total is rounded down to its own grid,
+    which moves each number that differs by less than one step more; there are at most `entries` of them.
+
+    Examples
+    --------
+    >>> from dpframe.queries.total import Total
+    >>> reach = StreamReach.of(Total(), PrivacyUnit(), periods=52, groups=1)
+    >>> round(reach.steps(2) * reach.grid, 6)
+    1.523988
+    """
+
+    reach: tuple[int, int]  # the least and the greatest that a row may add, in the steps of its total
+    whole: bool  # whether rows are counted, so that nothing is rounded
+    column_sum: int  # the l_1 norm of c, in steps of 2**-12
+    column_square: int  # its squared l_2 norm
+    rows: int
+    entries: int
+    replace: bool
+    grid: float
+
+    @classmethod
+    def of(cls, total: Total, unit: PrivacyUnit, *, periods: int, groups: int) -> StreamReach:
+        """The sensitivity of the stream of one Total."""
+        design, rows = PrefixSums(periods), 1 if unit.column is None else unit.contribution.max_rows
+        norm, replace, whole = total.norm(weighted=False), unit.neighbors == "replace", isinstance(total, RowsTotal)
+        return cls(
+            reach=norm.reach,
+            whole=whole,
+            column_sum=design.column_sum,
+            column_square=design.column_square,
+            rows=rows,
+            entries=periods * min(groups, rows * (2 if replace else 1)),
+            replace=replace,
+            grid=design.grid if whole else norm.grid,
+        )
+
+    def steps(self, p: float) -> float:
+        """The l_1 or l_2 norm in grid steps, rounded up."""
+        least, greatest = -self.reach[0], self.reach[1]
+        largest, fine = max(least, greatest), 1 if self.whole else FINE
+        if p == 1.0:
+            moved = Fraction(self.rows * largest * self.column_sum * (2 if self.replace else 1), fine)
+            return up(moved if self.whole else moved + self.entries)
+        squares = 2 * (least**2 + greatest**2) if self.replace else largest**2
+        moved = Fraction(_root_up(self.rows**2 * squares * self.column_square)) / fine
+        return up(moved if self.whole else moved + Fraction(_root_up(self.entries)))
+
+
+def _root_up(square: int) -> float:
+    """The square root, never below."""
+    return root_up(Fraction(square), math.sqrt(square))
+
 
 ROWS = 8  # of the printed table
 
@@ -115,16 +188,16 @@ class StreamPlan:
             del notes[0]
         notes.append(
             "a row that appears only after its period was released counts in part in the running totals, and in later "
-            "periods; the error bars do not contain this"
+            "periods; the margins of error do not cover this"
         )
         if (column := self.unit.column) is None:
             return tuple(notes)
         a_unit = f"{'an' if column[:1].lower() in 'aeiou' else 'a'} {column}"
         most = self.unit.contribution.max_rows
-        of_all = "of all periods and groups together"
+        of_all = f"of {a_unit} in all periods and groups together"
         counting = f"{most:,} rows {of_all} count, and no others" if most > 1 else f"row {of_all} counts, and no other"
         missing = "left out" if self.unit.nulls == "drop" else "counted as one unit"
-        notes.append(f"of {a_unit} the earliest {counting}; the error bars do not contain this")
+        notes.append(f"the earliest {counting}; the margins of error do not cover this")
         return (*notes, f"rows without {a_unit} are {missing}")
 
     def rows(self) -> list[dict[str, Any]]:
@@ -198,3 +271,85 @@ def planned(
     amount = accounting.charge(price, limit, (noise,))
     cost = accounting.cost(price, amount, pure=pure)
     return StreamPlan(name, query, unit, price, accounting, amount, reach, noise, cost)
+
+
+COLUMNS = ("total", "period")  # that have an error
+MECHANISMS = (None, "laplace", "gaussian")
+
+
+@dataclass(frozen=True)
+class StreamRequest:
+    """The parameters of a stream; all are public, and none says anything of a frame."""
+
+    name: str
+    query: Query  # whose first axis are the periods
+    epsilon: Any
+    delta: Any
+    mechanism: str | None
+    unit: PrivacyUnit | str | None
+    max_rows: int | None
+    max_groups: int | None
+    ledger: Any
+    within: Any = None
+    confidence: Any = None
+
+    def __post_init__(self) -> None:
+        if not is_one_of(self.mechanism, MECHANISMS):
+            raise InvalidArgument(
+                f"mechanism must be 'laplace', 'gaussian' or None for a stream, not {shown(self.mechanism)}: a unit "
+                "moves the numbers of many periods, which no other noise covers. Leave it out."
+            )
+        self._check_price()  # what is wrong with it is told now
+        for argument in ("max_rows", "max_groups"):
+            checked_bound(argument, getattr(self, argument))
+
+    def _check_price(self) -> None:
+        if self.within is None:
+            Price.of(self.epsilon, self.delta, None)
+            if self.confidence is not None:
+                raise InvalidArgument("confidence must come with within=: it is that of the error. Leave it out.")
+            return
+        if self.epsilon is not None:
+            raise InvalidArgument(
+                "within and epsilon must not both be given: each says what the stream costs. Keep one."
+            )
+        Accuracy.of(self.within, self.confidence).targets(COLUMNS)
+
+    def plan(self, unit: PrivacyUnit, accounting: Accounting, limit: Amount | None) -> StreamPlan:
+        """The plan for a ledger that protects this unit."""
+        bounded = unit.bounded(self.max_rows, self.max_groups)
+        # rows count over all groups together: however many groups are allowed, it is the same stream
+        whole = bounded if unit.column is None else unit.who.bounded(bounded.contribution.max_rows, 1)
+
+        def planned_at(price: Price) -> StreamPlan:
+            return planned(
+                self.name,
+                self.query,
+                unit=whole,
+                price=price,
+                mechanism=self.mechanism,
+                accounting=accounting,
+                limit=limit,
+            )
+
+        if self.within is None:
+            return planned_at(Price.of(self.epsilon, self.delta, None))
+        accuracy = Accuracy.of(self.within, self.confidence)
+        delta = None if self.delta is None else exact_delta(self.delta)
+
+        def errors_at(epsilon: Fraction) -> dict[str, float]:
+            return planned_at(Price(epsilon, delta)).largest_errors(accuracy.confidence)
+
+        return planned_at(Price(smallest_epsilon(accuracy.targets(COLUMNS), errors_at), delta))
+
+
+def check_statistic(statistic: object) -> Statistic:
+    """One clipped sum over rows is what a stream adds up; anything else is refused."""
+    totals = statistic.totals() if isinstance(statistic, Statistic) and choosing(statistic) is None else ()
+    plain = len(totals) == 1 and isinstance(totals[0], OfRows)
+    if not plain or not statistic.adds_up or isinstance(statistic, Labelled):  # type: ignore[attr-defined]  # then it is a Statistic
+        raise InvalidArgument(
+            f"statistic must be dpf.count(...) or dpf.sum(column, bounds=...) for a stream, not {shown(statistic)}. "
+            "For a mean, use two streams: its sum and its count."
+        )
+    return statistic  # type: ignore[return-value]

@@ -13,15 +13,12 @@ from numpy.typing import NDArray
 
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, is_one_of, shown
 from dpframe.exact import checked_whole, is_number, is_whole
-from dpframe.queries.clipping import checked_place, refuse_misplaced
-from dpframe.queries.counts import MOST_CELLS
 from dpframe.queries.date_grid import EVERY, MINUTES, MONDAY, Dates, check_on_grid, time_of
+from dpframe.queries.limits import MOST_CELLS, checked_place, refuse_misplaced
 
 LARGEST_TICKS = 2**63 * 1000  # in nanoseconds: results show edges in microseconds
 BINS_EXAMPLE = "Write for instance bins=range(0, 101, 10), or bins=20, range=(0, 100)."
-BINS_MISSING = (
-    f"bins must be given (for strings: categories=[...]), since they are never taken from the data. {BINS_EXAMPLE}"
-)
+BINS_MISSING = f"bins must be given (for strings: categories=[...]): they are never taken from the data. {BINS_EXAMPLE}"
 PARTS = ("left", "right", "closed")  # of an interval of pandas, which is never imported here
 INTERVAL_EDGES = (
     'Write their edges, as in bins=[0, 18, 65], or pd.IntervalIndex.from_breaks([0, 18, 65], closed="left").'
@@ -225,8 +222,8 @@ def bin_axis(column: str, bins: object, value_range: object, outside: Any) -> Bi
         return BinAxis(column, edges, kind, aware, outside, closed=False)
     if isinstance(bins, str):
         raise InvalidType(
-            f"bins must be edges, a whole number of bins, or a step of time ({', '.join((*MINUTES, *EVERY))}), not "
-            f"{shown(bins)}. {BINS_EXAMPLE}"
+            f"bins must be edges, a number, or a time step ({', '.join((*MINUTES, *EVERY))}), not "
+            f"{shown(bins)}. Write for instance bins=range(0, 101, 10)."
         )
     is_fraction = is_number(bins) and not is_whole(bins)
     if is_fraction or isinstance(bins, (bool, bytes, np.bool_, np.timedelta64)):
@@ -392,8 +389,7 @@ def edges_of(intervals: Any) -> list[Any]:
         raise InvalidArgument(f"bins must be intervals alone, or edges alone. {INTERVAL_EDGES}")
     if any(interval.closed != "left" for interval in each):
         raise InvalidArgument(
-            "bins must be intervals that are closed on the left alone, since a value on an edge is in the bin that "
-            f"begins there. {INTERVAL_EDGES}"
+            f"bins must be intervals that include their left edge and exclude their right edge. {INTERVAL_EDGES}"
         )
     if any(interval.right != following.left for interval, following in pairwise(each)):
         raise InvalidArgument(f"bins must be intervals of which each begins where the last one ends. {INTERVAL_EDGES}")

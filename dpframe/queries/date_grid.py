@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dpframe.errors import InvalidArgument, MissingArgument, shown
 from dpframe.errors.tracebacks import trimmed
-from dpframe.queries.clipping import Placed, refuse_misplaced
+from dpframe.queries.limits import Placed, refuse_misplaced
 
 EVERY = {"1d": 1, "1w": 7, "1mo": 1, "1q": 3, "1y": 12}  # days of the first two, months of the others
 DAYS = ("1d", "1w")

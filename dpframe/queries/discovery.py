@@ -13,8 +13,8 @@ from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown
 from dpframe.errors.tracebacks import trimmed
 from dpframe.exact import checked_whole, exact_delta, shown_up
 from dpframe.queries.bins import Coding
-from dpframe.queries.counts import MOST_CELLS, length
 from dpframe.queries.keys import KeyAxis, Keys, plain_key
+from dpframe.queries.limits import MOST_CELLS, length
 from dpframe.queries.sameness import same_key
 from dpframe.queries.statistics import Statistic
 from dpframe.queries.total import RowsTotal, Total, UnitsTotal

@@ -8,10 +8,10 @@ from typing import Any, ClassVar, Literal
 
 from dpframe.errors import InvalidArgument, MissingArgument, shown
 from dpframe.errors.tracebacks import trimmed
-from dpframe.queries import counts
+from dpframe.queries import limits
 from dpframe.queries.bins import BinAxis, bin_axis
-from dpframe.queries.clipping import Placed, check_column
-from dpframe.queries.keys import KEYS_EXAMPLE, key_axes
+from dpframe.queries.keys import key_axes
+from dpframe.queries.limits import Placed, check_column
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Bins(Placed):
 
     def made(self) -> BinAxis:
         """The axis; of very many bins it is made only where a call says that it means them."""
-        (axis,) = counts.made(self.axes, counts.LARGEST_CELLS)
+        (axis,) = limits.made(self.axes, limits.LARGEST_CELLS)
         return axis  # type: ignore[no-any-return]
 
 
@@ -76,8 +76,8 @@ def bins(column: str, bins: Any = None, *, range: Any = None, outside: Literal["
             "bins must be given: the edges of the bins, from what you know and never from the data. "
             f"Write for instance dpf.bins({shown(column)}, [0, 18, 65, 120])."
         )
-    size = counts.of_bins(1, bins, None)
-    return Bins(column, size, counts.axes_or_later(size, lambda: (bin_axis(column, bins, range, outside),)))
+    size = limits.of_bins(1, bins, None)
+    return Bins(column, size, limits.axes_or_later(size, lambda: (bin_axis(column, bins, range, outside),)))
 
 
 def named(by: Sequence[str | Bins]) -> tuple[str, ...]:
@@ -98,9 +98,7 @@ def group_axes(by: tuple[str | Bins, ...], keys: object, combinations: Iterable[
     if len(columns) == len(by):
         return key_axes(columns, keys, combinations)
     if not columns and (keys is not None or combinations is not None):
-        raise InvalidArgument(
-            f"keys must be left out where group_by names bins alone, which are the groups. Drop them. {KEYS_EXAMPLE}"
-        )
+        raise InvalidArgument("keys must be left out where group_by names bins alone, which are the groups. Drop them.")
     declared = {axis.columns[0]: axis for axis in key_axes(columns, keys, combinations)} if columns else {}
     axes = []
     for column in by:

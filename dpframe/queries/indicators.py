@@ -19,7 +19,7 @@ from dpframe.privacy import PrivacyUnit
 from dpframe.queries.bins import EdgeKind
 from dpframe.queries.keys import Keys
 from dpframe.queries.query import Query
-from dpframe.queries.statistics.ecdf import Ecdf
+from dpframe.queries.statistics.quantile import Ecdf
 from dpframe.queries.where import reads_of
 
 AUTO = "auto"

@@ -29,14 +29,13 @@ from dpframe.queries.bins import (
     date_axis,
     running_axis,
 )
-from dpframe.queries.clipping import Placed, check_column, refuse_misplaced
-from dpframe.queries.counts import LARGEST_CELLS
 from dpframe.queries.date_grid import DATES_EXAMPLE, Dates, is_period, python_time
-from dpframe.queries.sameness import same_key
+from dpframe.queries.limits import LARGEST_CELLS, Placed, check_column, refuse_misplaced
+from dpframe.queries.sameness import are_naive, same_key
 
 MOST_BITS = 10_000  # of an integer key: Python does not print much longer ones
 OTHER = "Other"  # what `REST` is shown as
-KEYS_EXAMPLE = 'Write for instance keys=["A", "B"] or keys={"ward": ["A", "B"], "sex": ["f", "m"]}.'
+KEYS_EXAMPLE = 'Write keys=["A", "B"], or keys={"ward": ["A", "B"], "sex": ["f", "m"]}.'
 WHERE_EXAMPLE = 'Write for instance where={"ward": ["A", "B"], "age": (18, None)}.'
 EXAMPLES = {"keys": KEYS_EXAMPLE, "categories": 'Write for instance categories=["A", "B"].', "where": WHERE_EXAMPLE}
 KIND_WORDS = {
@@ -433,8 +432,8 @@ def value_axis(column: str, values: object, argument: str) -> KeyAxis:
     if not isinstance(values, (list, tuple, range)):
         example = DATES_EXAMPLE if argument == "keys" and _are_dates(values) else EXAMPLES[argument]
         raise InvalidType(
-            f"{argument} must be a list, tuple or range that you wrote down, not {named(values)}: {argument} that come "
-            f"from data reveal who is in it. {example}"
+            f"{argument} must be a list, tuple or range that you wrote down, not {named(values)}: values from data "
+            f"reveal people. {example}"
         )
     return KeyAxis((column,), tuple(zip(plain_keys(values, argument), strict=True)), argument)
 
@@ -451,13 +450,13 @@ def plain_keys(values: Iterable[Any], argument: str = "keys") -> tuple[Any, ...]
 
 
 def are_plain(values: Sequence[Any]) -> bool:
-    """Tell whether all are integers, all dates, or all text, which are keys as they are: without a turn for each."""
+    """Tell whether all are integers, text, dates or datetimes, which are keys as they are: without a turn for each."""
     kinds = set(map(type, values))
     if kinds == {int}:
         return bool(max(map(abs, values)).bit_length() <= MOST_BITS)
     if kinds == {str}:
         return all(map(str.isascii, values)) or is_utf8("".join(values))
-    return kinds == {date}
+    return kinds == {date} or are_naive(kinds, values)
 
 
 def is_utf8(text: str) -> bool:

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from dpframe.errors import InvalidArgument, InvalidType, shown
 from dpframe.exact import is_whole
 from dpframe.queries.contrasts import Subset
-from dpframe.queries.counts import MOST_CELLS, refuse_many
 from dpframe.queries.keys import Keys
+from dpframe.queries.limits import MOST_CELLS, refuse_many
 
 MOST_ATTRIBUTES = 64
 MOST_PARTS = 2**20  # pairs of a table and a part of it: each is an addition of arrays

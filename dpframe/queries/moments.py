@@ -1,8 +1,13 @@
-"""Means and variances read off noisy sums, with their errors: arithmetic on noisy numbers, an array entry per group."""
+"""Means, variances, covariances and correlations read off noisy sums, with their errors: an array entry per group.
+
+Covariances are in the scale of y in [-1, 1]. The moments of a pair are n, sum y_i, sum y_j, sum y_i^2, sum y_j^2 and
+sum y_i y_j: an array of a row for each group, and one matrix, the covariance of their noise.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -116,3 +121,155 @@ def _corrected(variance: Floats, half: Floats, n: Floats, enough: NDArray[np.boo
     return Reading(
         np.where(enough, variance * factor, largest), np.where(enough, np.minimum(half * factor, largest), largest)
     )
+
+
+MOMENTS = 6
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The noisy moments of two columns in each group, the covariance of their noise, and the z of its interval."""
+
+    moments: Floats  # groups x 6
+    noise: Floats  # 6 x 6
+    z: float
+
+    @property
+    def enough(self) -> NDArray[np.bool_]:
+        """Tell which groups have two values, by their noisy number."""
+        return np.asarray(self.moments[:, 0] >= FEWEST)
+
+    @property
+    def n(self) -> Floats:
+        """The number of rows, at least two."""
+        return np.maximum(self.moments[:, 0], FEWEST)
+
+    @property
+    def means(self) -> Floats:
+        """Two columns, within [-1, 1]."""
+        return np.asarray(np.clip(self.moments[:, 1:3] / self.n[:, None], -1.0, 1.0))
+
+    def centred(self, i: int, j: int) -> Floats:
+        """The sum of (y_i - mean)(y_j - mean), i and j of 0 and 1, without the bias that noise gives the means."""
+        m, product_column = self.means, {(0, 0): 3, (1, 1): 4, (0, 1): 5}[i, j]
+        return np.asarray(self.moments[:, product_column] + self.n * (self._of_means(i, j) - m[:, i] * m[:, j]))
+
+    def slopes(self, i: int, j: int) -> Floats:
+        """The derivatives of `centred` by the six moments, a row for each group."""
+        m, derivatives = self.means, np.zeros((len(self.moments), MOMENTS))
+        derivatives[:, 0] = m[:, i] * m[:, j]
+        derivatives[:, 1 + i] -= m[:, j]
+        derivatives[:, 1 + j] -= m[:, i]
+        derivatives[:, {(0, 0): 3, (1, 1): 4, (0, 1): 5}[i, j]] = 1.0
+        return derivatives
+
+    def spread(self, first: Floats, second: Floats) -> Floats:
+        """z^2 times the covariance of the noise in two linear functions of the moments."""
+        return np.asarray(self.z**2 * ((first @ self.noise) * second).sum(axis=1))
+
+    def _of_means(self, i: int, j: int) -> Floats:
+        """The covariance of the noise of both means, to first order."""
+        slopes = []
+        for column in (i, j):
+            slope = np.zeros((len(self.moments), MOMENTS))
+            slope[:, 0], slope[:, 1 + column] = -self.means[:, column], 1.0
+            slopes.append(slope)
+        return np.asarray(((slopes[0] @ self.noise) * slopes[1]).sum(axis=1) / self.n**2)
+
+    def second_order(self, i: int, j: int) -> Floats:
+        """z^2 times the product of the standard deviations of both means: what slopes leave out of an error."""
+        return np.asarray(self.z**2 * np.sqrt(self._of_means(i, i) * self._of_means(j, j)))
+
+
+def covariances(pair: Pair, ddof: int) -> Floats:
+    """The noisy covariance of each group, unbiased to first order; 0 where there are fewer than two rows."""
+    return np.where(pair.enough, pair.centred(0, 1) / (pair.n - ddof), 0.0)
+
+
+def covariance_errors(pair: Pair, values: Floats, ddof: int) -> Floats:
+    """The distance of the rows' covariance from `values` at most: the reach of Fieller's set, centred sum / (n - ddof).
+
+    No covariance is beyond n / (n - ddof), which is at most 2 for two rows or more. Where the noisy number of rows does
+    not exclude 0 nothing else is known.
+    """
+    most = FEWEST / (FEWEST - ddof)
+    top, bottom = pair.slopes(0, 1), np.zeros((len(values), MOMENTS))
+    bottom[:, 0] = 1.0
+    squares = pair.spread(top, top), pair.spread(top, bottom), pair.spread(bottom, bottom)
+    farther = most + np.abs(values)
+    half = quotient_half_widths(values, pair.centred(0, 1), pair.n - ddof, squares, farther, (-most, most))
+    half = np.sqrt(half**2 + (pair.second_order(0, 1) * pair.n / (pair.n - ddof)) ** 2)
+    return np.where(pair.enough, np.minimum(half, farther), farther)
+
+
+def correlations(pair: Pair) -> Floats:
+    """The noisy correlation of each group, as it is; 0 where a variance is not positive, or there is no second row."""
+    both = pair.centred(0, 0) * pair.centred(1, 1)
+    known = _known(pair)
+    return np.where(known, pair.centred(0, 1) / np.sqrt(np.where(known, both, 1.0)), 0.0)
+
+
+def correlation_errors(pair: Pair, values: Floats) -> Floats:
+    """The distance that the correlation of the rows may have from `values`: the reach of Fieller's set, within [-1, 1].
+
+    The divisor, the root of the product of both centred squares a and b, is at most (a / a' + b / b') root(a' b') / 2
+    for any a', b' (arithmetic and geometric mean), and that where these are the noisy ones: a linear function of the
+    moments, as the dividend is.
+    """
+    known = _known(pair)
+    a, b = (np.where(known, pair.centred(column, column), 1.0) for column in (0, 1))
+    ratio = np.sqrt(b / a)[:, None]
+    top, bottom = pair.slopes(0, 1), (ratio * pair.slopes(0, 0) + pair.slopes(1, 1) / ratio) / 2.0
+    squares = pair.spread(top, top), pair.spread(top, bottom), pair.spread(bottom, bottom)
+    farther, divisor = 1.0 + np.abs(values), np.sqrt(a * b)
+    half = quotient_half_widths(values, pair.centred(0, 1), divisor, squares, farther, (-1.0, 1.0))
+    half = np.sqrt(half**2 + (pair.second_order(0, 1) * pair.n / divisor) ** 2)
+    return np.where(known, np.minimum(half, farther), farther)
+
+
+def _known(pair: Pair) -> NDArray[np.bool_]:
+    return pair.enough & (pair.centred(0, 0) > 0.0) & (pair.centred(1, 1) > 0.0)
+
+
+def nearest_covariances(matrices: Floats, most: Floats) -> Floats:
+    """The nearest matrix that is a covariance, in the sum of squares, in each group; its diagonal at most `most`.
+
+    Negative eigenvalues become 0 (Higham 1988); a variance above what the bounds allow is scaled down with its column.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> nearest_covariances(np.array([[[1.0, 2.0], [2.0, 1.0]]]), np.array([2.0])).round(6).tolist()
+    [[[1.5, 1.5], [1.5, 1.5]]]
+    """
+    values, vectors = np.linalg.eigh(matrices)
+    nonnegative = (vectors * np.maximum(values, 0.0)[:, None, :]) @ vectors.transpose(0, 2, 1)
+    sizes = np.diagonal(nonnegative, axis1=1, axis2=2)
+    scale = np.sqrt(np.minimum(1.0, most[:, None] / np.maximum(sizes, 1e-300)))
+    return np.asarray(nonnegative * scale[:, :, None] * scale[:, None, :])
+
+
+def nearest_correlations(matrices: Floats) -> Floats:
+    """A matrix of correlations near to that of each group: within [-1, 1], no negative eigenvalue, 1 on the diagonal.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> nearest_correlations(np.array([[[1.0, 1.5], [1.5, 1.0]]])).round(6).tolist()
+    [[[1.0, 1.0], [1.0, 1.0]]]
+    """
+    nearest = nearest_covariances(np.clip(matrices, -1.0, 1.0), np.full(len(matrices), np.inf))
+    scale = 1.0 / np.sqrt(np.maximum(np.diagonal(nearest, axis1=1, axis2=2), 1e-300))
+    return np.asarray(np.clip(nearest * scale[:, :, None] * scale[:, None, :], -1.0, 1.0))
+
+
+def of_cells(degree: int) -> Floats:
+    """The six moments of a pair as sums over its Bernstein cells: t = k / degree, and t^2 = k (k - 1) / 2 of degree 2.
+
+    With y = 2 t - 1. Of degree 1 squares are not known, and their rows are 0.
+    """
+    cells = np.array(list(product(range(degree + 1), repeat=2)), dtype=np.float64).T
+    t = cells / degree
+    y = 2.0 * t - 1.0
+    squares = np.zeros_like(t) if degree == 1 else 4.0 * (cells * (cells - 1.0) / 2.0) - 4.0 * t + 1.0
+    return np.vstack([np.ones(t.shape[1]), y, squares, y[0] * y[1]])

@@ -14,7 +14,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.queries.clipping import grid_steps, step_length
+from dpframe.queries.limits import grid_steps, step_length
 from dpframe.queries.row_functions import BITS, WHOLE, Bernstein, Bounds, RowFunction, Share, TwoSided, polynomials
 from dpframe.queries.total import WEIGHT_BITS
 from dpframe.queries.vectors import RowVector, Values

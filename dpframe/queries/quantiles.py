@@ -10,10 +10,8 @@ from typing import Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.denoise.estimators import isotonic
-from dpframe.denoise.noise_law import NoiseLaw
-from dpframe.queries.fieller import sum_interval
-from dpframe.queries.quotients import quotient_half_widths
+from dpframe.denoise.estimators import NoiseLaw, isotonic
+from dpframe.queries.quotients import quotient_half_widths, sum_interval
 from dpframe.queries.total import Noise
 
 Floats = NDArray[np.float64]

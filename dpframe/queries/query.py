@@ -15,13 +15,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.errors import InvalidArgument
-from dpframe.errors.words import harmless
+from dpframe.errors import InvalidArgument, harmless
 from dpframe.queries.discovery import found_axis
 from dpframe.queries.keys import Keys
 from dpframe.queries.sameness import same_key
 from dpframe.queries.statistics import Measured, Statistic, SuggestedBounds, Total
-from dpframe.queries.statistics.capabilities import (
+from dpframe.queries.statistics.statistic import (
     ONE_CELL,
     Adapting,
     Choosing,
@@ -31,7 +30,7 @@ from dpframe.queries.statistics.capabilities import (
     Sharing,
     Tables,
 )
-from dpframe.queries.total import DistinctTotal, OfRows, over
+from dpframe.queries.total import DistinctTotal, OfRows, UnitsTotal, by_whole_units, over
 
 Integers = NDArray[np.int64]
 By = tuple[str, ...]  # the columns that a level keeps apart
@@ -84,8 +83,8 @@ class Subtotals(Keys):
             return
         if any(len(axis.columns) > 1 for axis in self.axes):
             raise InvalidArgument(
-                "keys must be a dict of values by column with cube=True, not a frame of combinations, whose margins "
-                'lack some. Write keys={"ward": ["A", "B"], "sex": ["f", "m"]}, or rollup=True for columns that nest.'
+                "keys must be a dict of values by column with cube=True, not a frame of combinations. "
+                'Write keys={"ward": ["A", "B"], "sex": ["f", "m"]}, or rollup=True for columns that nest.'
             )
         if len(self.axes) > MOST_CUBED:
             raise InvalidArgument(
@@ -293,6 +292,11 @@ def gathers(query: Query) -> bool:
     return any(isinstance(total, DistinctTotal) for total in query.of_cells)
 
 
+def compound(query: Query) -> bool:
+    """Tell whether some Total is no plain sum over rows."""
+    return not all(isinstance(total, OfRows | UnitsTotal) and not by_whole_units(total) for total in query.of_cells)
+
+
 def choices_of(query: Query) -> tuple[Deciding, ...]:
     """The statistics that a mechanism for choices answers, or may answer."""
     return tuple(
@@ -350,12 +354,12 @@ def _check_subtotals(query: Query, option: Option) -> None:
         if not statistic.adds_up:
             raise InvalidArgument(
                 f"{option} must be left out of a {statistic.verb} ({name}), which is not the sum of its parts. "
-                "Ask for dpf.count and dpf.sum of the column, and divide."
+                "Release dpf.count and dpf.sum of the column, and divide."
             )
     if not all(isinstance(total, OfRows) for total in query.of_cells):
         raise InvalidArgument(  # of a statistic from outside: the weights of subtotals are those of sums of rows
-            f"{option} must be left out of statistics that measure units or vectors: the weights of units hold for "
-            "subtotals of plain sums over rows alone. Let such a statistic say adds_up = False."
+            f"{option} must be left out of statistics that measure units or vectors: only sums over rows have "
+            "subtotals. Let such a statistic say adds_up = False."
         )
     rows.check_cube()
 
@@ -368,9 +372,8 @@ def _check_labelled(query: Query) -> None:
         labels = [label for axis in statistic.axes for label in axis.names]
         if len(query.statistics) > 1:
             raise InvalidArgument(
-                f"{statistic.verb} ({name}) must be asked alone: its result has a row for each pair of columns, "
-                "and those of others have one for each group. Ask in a call of its own, and let "
-                "dpf.release_together release both at one cost."
+                f"{statistic.verb} ({name}) must be alone in its call, since its result has a row for each pair of "
+                "columns. Release it with others at one cost by dpf.release_together."
             )
         if set(labels) & {*query.keys.names, *query.keys.columns}:
             raise InvalidArgument(

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.errors import InvalidArgument, shown
-from dpframe.queries.clipping import grid_steps, step_length
+from dpframe.queries.limits import grid_steps, step_length
 
 Bounds = tuple[float, float]
 Floats = NDArray[np.float64]

@@ -7,7 +7,7 @@ are the same where they are one instant: Python leaves the repeated hour of a ti
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -62,6 +62,11 @@ def same_key(value: Any) -> Any:
     """The token of a key: that of the value, but a day is the same key as its midnight, as in columns of datetimes."""
     token = same(value)
     return (NAIVE, token[1] * DAY) if type(token) is tuple and token[0] == ON_DAY else token
+
+
+def are_naive(kinds: set[type], values: Sequence[Any]) -> bool:
+    """Tell whether values of these types are datetimes of Python without a time zone, told apart as Python does."""
+    return kinds == {datetime} and all(value.tzinfo is None for value in values)
 
 
 def _decimal(value: Decimal) -> Any:

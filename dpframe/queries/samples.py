@@ -10,7 +10,7 @@ from dpframe.privacy import PrivacyUnit
 from dpframe.queries.discovery import found_axis
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import Statistic
-from dpframe.queries.statistics.capabilities import Sampled
+from dpframe.queries.statistics.statistic import Sampled
 
 VERBS = (
     "count",

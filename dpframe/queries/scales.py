@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dpframe.denoise.block_sums import within_buckets
 from dpframe.denoise.context import in_context
-from dpframe.denoise.noise_law import Law, NoiseLaw
+from dpframe.denoise.estimators import Law, NoiseLaw
 from dpframe.queries.total import Measured, Noise
 
 Floats = NDArray[np.float64]

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.errors import InvalidArgument
-from dpframe.queries.clipping import grid_steps, step_length
 from dpframe.queries.contrasts import ContrastDesign
+from dpframe.queries.limits import grid_steps, step_length
 from dpframe.queries.row_functions import (
     Bounds,
     Floats,

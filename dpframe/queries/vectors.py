@@ -17,7 +17,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.errors.words import harmless
+from dpframe.errors import harmless
 from dpframe.queries.bins import BinAxis
 from dpframe.queries.contrasts import ContrastDesign
 from dpframe.queries.grids import Grid

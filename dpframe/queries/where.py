@@ -6,7 +6,7 @@ row, are neighbors again, with the rows of each unit where they were, and every 
 holds for all tables, those with more missing values among them (``docs/assurance/privacy.md``).
 
 A statistic with a condition reads a `Conditional` column in place of a column, and knows of nothing else. The engines
-give such a column its values in one place, `dpframe.engines.sums.conditions`.
+give such a column its values in one place, `dpframe.engines.sums.cells`.
 """
 
 from __future__ import annotations
@@ -16,12 +16,11 @@ from dataclasses import dataclass, replace
 from datetime import date, time, timedelta
 from typing import Any, ClassVar
 
-from dpframe.errors import InvalidArgument, InvalidType, shown
-from dpframe.errors.words import harmless
+from dpframe.errors import InvalidArgument, InvalidType, harmless, shown
 from dpframe.exact import is_number
 from dpframe.queries.bins import BinAxis, EdgeKind, check_zones, temporal_edge
-from dpframe.queries.clipping import check_column, checked_place, refuse_misplaced
 from dpframe.queries.keys import WHERE_EXAMPLE, KeyAxis, value_axis
+from dpframe.queries.limits import check_column, checked_place, refuse_misplaced
 
 MOST_SHOWN = 6  # values of a condition, in words
 BEYOND = 10**30  # nanoseconds: farther than any column reaches

@@ -26,7 +26,7 @@ from dpframe.planning.plan import Plan
 from dpframe.queries.keys import Keys
 from dpframe.queries.query import Query, Subtotals, parents_of
 from dpframe.queries.statistics import Statistic
-from dpframe.queries.statistics.capabilities import Fitting
+from dpframe.queries.statistics.statistic import Fitting
 from dpframe.queries.total import Measured, Total
 
 Floats = NDArray[np.float64]

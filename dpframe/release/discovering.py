@@ -25,10 +25,9 @@ from dpframe.queries.discovery import FoundAxis, Needed, found_axis
 from dpframe.queries.keys import Keys
 from dpframe.queries.query import Query
 from dpframe.queries.total import Measured, Total
-from dpframe.release import provenance, replay, results
-from dpframe.release.measuring import measure, measured
+from dpframe.release import provenance, results
 from dpframe.release.provenance import Prepared
-from dpframe.release.shown_labels import labels_of
+from dpframe.release.results import labels_of, measure, measured
 
 Integers = NDArray[np.int64]
 
@@ -63,7 +62,7 @@ def released(prepared: Prepared, table: Any, call: Call, entry: Entry, ledger: L
         drawn={"release": nonce()},
         totals=results.totals_behind(plan, measured),
     )
-    return replay.kept(plan, call.frame, build.attach(frame, facts), None, entry, ledger, written(keys))
+    return results.kept(plan, call.frame, build.attach(frame, facts), None, entry, ledger, written(keys))
 
 
 def _largest(order: NDArray[np.intp], noisy: Integers, axis: FoundAxis) -> NDArray[np.intp]:

@@ -327,8 +327,8 @@ def hash_of(name: str, value: Any) -> str:
         plain = _plain(value)
     except TypeError as error:
         raise InvalidArgument(
-            f"snapshot must be left out where {name} is {error}: what it does cannot be told from what another "
-            "one does, so the answer could not be known again. Use one of dpframe's by name, or leave snapshot out."
+            f"snapshot must be left out where {name} is {error}, which dpframe cannot recognize again. "
+            "Name one of dpframe's, or leave snapshot out."
         ) from None
     text = json.dumps(plain, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()

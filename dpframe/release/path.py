@@ -1,5 +1,7 @@
 """THE path: plan, charge, measure; everything after is noise and arithmetic on noisy numbers.
 
+A plan follows from a question, the names and dtypes of a frame, and the terms of a ledger; no row is read.
+
 Before the charge a question is made ready: planned, tried on no rows, its labels and its record at hand. All of that
 follows from public facts, so it is kept, and two calls share it where every one of these facts is the same and of the
 same type: the question, the columns and dtypes of the frame, who is protected, the accounting and the limit. What
@@ -15,7 +17,7 @@ import io
 import json
 import logging
 import pickle
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import fields, is_dataclass, replace
 from datetime import date, timedelta
 from decimal import Decimal
@@ -26,31 +28,41 @@ from typing import Any
 import numpy as np
 
 from dpframe import noise
-from dpframe.engines.choice import check_reading, check_workers
-from dpframe.engines.schema import check_quiet, columns_of, dtypes_of_all, emptied
-from dpframe.errors import InvalidArgument, ReleaseFailed, WrongDtype, shown
+from dpframe.accounting import Basic
+from dpframe.engines.schema import booleans, check, check_quiet, columns_of, dtypes_of_all, emptied
+from dpframe.engines.totals import check_reading, check_workers
+from dpframe.errors import InvalidArgument, MissingArgument, ReleaseFailed, WrongDtype, is_one_of, shown
 from dpframe.errors.tracebacks import OF_VALUES, said, tried
+from dpframe.exact import exact_delta
 from dpframe.frames import build, foreign
-from dpframe.frames.forked import check_threads
-from dpframe.ledger import ambient
+from dpframe.frames.kinds import check_threads
 from dpframe.ledger.entries import Answer
-from dpframe.ledger.ledger import Ledger
+from dpframe.ledger.ledger import ROWS, Ledger, ledger_for, warn_unlimited, warn_weak
 from dpframe.ledger.statement import no_ledger
 from dpframe.noise import nonce
-from dpframe.planning.call import Call, Pricing
-from dpframe.planning.plan import Plan
-from dpframe.planning.plan_table import PlanTable
-from dpframe.privacy import Price
-from dpframe.queries.clipping import grid_steps
-from dpframe.queries.query import ERROR, NOISY, chooses
+from dpframe.planning.auto import Accuracy, smallest_epsilon
+from dpframe.planning.bounds_suggestion import planned_noise
+from dpframe.planning.call import Call, Noising, Pricing, Question
+from dpframe.planning.check_pricing import AskedChecks, asked_checks
+from dpframe.planning.graph import check_graph
+from dpframe.planning.key_pricing import check_asked, priced_with_keys
+from dpframe.planning.plan import Plan, PlanTable, expected_errors
+from dpframe.planning.price import CHOICE, Priced, priced
+from dpframe.planning.sensitivity import one_group, uses_rows
+from dpframe.privacy import Price, PrivacyUnit, checked_unit
+from dpframe.queries.indicators import AUTO
+from dpframe.queries.limits import grid_steps, refuse_many
+from dpframe.queries.query import ERROR, NOISY, Query, chooses, suggestion_of
 from dpframe.queries.row_functions import RowFunction
-from dpframe.queries.statistics.capabilities import MoreColumns, choosing
+from dpframe.queries.samples import check_samples
+from dpframe.queries.statistics import CONFIDENCE
+from dpframe.queries.statistics.statistic import MoreColumns, Protecting, Targeted, choosing
+from dpframe.queries.total import FunctionTotal, VectorTotal
 from dpframe.queries.vectors import row_functions
-from dpframe.release import discovering, provenance, replay, results
-from dpframe.release.denoising import denoised, is_own
-from dpframe.release.measuring import measure, measured, noisy_checks
-from dpframe.release.plans import make_plan
+from dpframe.release import discovering, provenance, results
+from dpframe.release.denoising import check_denoising, denoised, is_own, ordered_axes
 from dpframe.release.provenance import Prepared
+from dpframe.release.results import measure, measured, noisy_checks
 
 MOST = 256  # questions that are kept
 FEW_ROWS = 2**10  # of a result, up to which its question is kept
@@ -128,8 +140,9 @@ def tried_on_no_rows(frame: Any, plan: Plan) -> Prepared:
     cannot fail; what a mechanism or a denoiser of the caller's says is tried.
     """
     check_workers(frame)
-    for row in [row for total in plan.query.of_cells for row in row_functions(total)]:
-        _try_function(row)
+    for total in plan.query.of_cells:
+        for row in row_functions(total) if isinstance(total, FunctionTotal | VectorTotal) else ():
+            _try_function(row)
     empty = emptied(frame, columns_of(plan.query, plan.unit))
     rule = "keys, bins and bounds must suit their columns, and the dataframe engine fails on them even without rows"
     with tried(WrongDtype, rule, "Write keys in the dtype of their column, or cast the column."):
@@ -213,32 +226,32 @@ def release(call: Call) -> Any:
     pricing, words = call.question.pricing, call.words
     if pricing.within is None:
         Price.of(pricing.epsilon, pricing.delta, pricing.share)  # report a missing price before a missing ledger
-    ledger = ambient.ledger_for(call.ledger)
+    ledger = ledger_for(call.ledger)
     if ledger is None:
         raise no_ledger()
     ready = prepared(call, ledger)
     plan = ready.plan
-    entry = replay.entry_of(ready, words, ledger)
-    ambient.warn_unlimited(ledger, plan.unit, depth=6)
-    ambient.warn_weak(ledger, plan.unit, plan.cost)
+    entry = results.entry_of(ready, words, ledger)
+    warn_unlimited(ledger, plan.unit, depth=6)
+    warn_weak(ledger, plan.unit, plan.cost)
     receipt = ledger.take(entry)
     if isinstance(receipt, Answer):
         log.info("replayed %s of snapshot %s", plan.query, words.snapshot)
-        return replay.replayed(plan, call.frame, receipt.content)
+        return results.replayed(plan, call.frame, receipt.content)
     exact = measure(plan, call)
     log.info("released %s for %s, protecting %s", plan.query, plan.cost, plan.unit)
     if plan.query.keys.unknown:
         return discovering.released(ready, exact, call, entry, ledger, receipt)
     drawn = {"release": nonce(), **noisy_checks(plan, exact)}
     frame, chosen = results.built(ready, exact, words.label, receipt, drawn)
-    kept = replay.kept(plan, call.frame, frame, chosen, entry, ledger)
+    kept = results.kept(plan, call.frame, frame, chosen, entry, ledger)
     results.warn_of_checks(kept, depth=6)
     return kept
 
 
 def preview(call: Call) -> Plan | PlanTable:
     """Plan a call. Reads no row, spends nothing."""
-    ledger = ambient.ledger_for(call.ledger)
+    ledger = ledger_for(call.ledger)
     several = _several(call.question.pricing)
     if several is None:
         return _previewed(call, ledger)
@@ -265,3 +278,122 @@ def _several(pricing: Pricing) -> list[Pricing] | None:
 def _previewed(call: Call, ledger: Ledger | None) -> Plan:
     check_reading(call.frame, memory=call.memory, progress=call.words.progress)
     return replace(make_plan(call.frame, call.question, ledger), call=call)
+
+
+def make_plan(frame: Any, question: Question, ledger: Ledger | None) -> Plan:
+    """The plan of a question: a function of public facts alone. Of the frame it reads names and dtypes."""
+    unit = _unit_of(question.query, question.noising, ledger)
+    query = question.query.each(lambda one: one.protecting(unit) if isinstance(one, Protecting) else one)
+    checked = check(frame, query, unit)
+    if checked.keys.counted == "rows":
+        _check_bounds(checked, unit)
+    if question.population:
+        check_samples(checked, unit)
+    most, denoising = question.max_cells, question.denoising
+    cells = checked.keys if checked.subtotals else checked.shown
+    refuse_many("keys and bins must make", "cells", cells.cells, most)  # those of a dtype as well
+    if checked.subtotals == "cube":
+        refuse_many("cube must make", "rows", checked.shown.cells, most)
+    if checked.keys.unknown:
+        check_asked(order=denoising.order, graph=denoising.graph)
+    ordered_axes(checked.keys, denoising.order)  # refused before anything is charged
+    if denoising.graph is not None or not is_one_of(denoising.denoise, (None, "auto")):  # which need none
+        check_graph(checked, denoising.graph, denoising.denoise)
+    accounting = ledger.accounting if ledger else Basic()
+    pricing = question.pricing
+    mechanism = question.noising.mechanism
+    by_choice = is_one_of(mechanism, (CHOICE,))
+    if by_choice and not is_one_of(pricing.checks, (None, AUTO, False)):
+        raise InvalidArgument(
+            "checks must be left out with mechanism='exponential', which adds no noise to a number. Drop checks."
+        )
+    usual = ledger.checks if ledger else None
+    asked = None if by_choice else asked_checks(checked, unit, pricing.checks, usual, booleans(frame, checked))
+
+    if (bounds := suggestion_of(checked)) is not None:
+        planned_noise(bounds, unit, accounting)  # what is wrong with it is told now
+
+    def priced_at(price: Price, checks: AskedChecks | None) -> Priced:
+        more: dict[str, Any] = {} if checks is None else {"checks": checks}
+        priced_query = (priced_with_keys if checked.keys.unknown else priced)(
+            checked,
+            unit=unit,
+            price=price,
+            mechanism=mechanism,
+            accounting=accounting,
+            limit=ledger.limit_amount if ledger else None,
+            weights=pricing.weights,
+            **more,
+        )
+        check_denoising(checked, priced_query.parts[0].mechanism, denoising.denoise)
+        return priced_query
+
+    def priced_with(checks: AskedChecks | None) -> tuple[Priced, Accuracy | None]:
+        if pricing.within is None:
+            return priced_at(Price.of(pricing.epsilon, pricing.delta, pricing.share), checks), None
+        return _priced_within(checked, pricing, lambda price: priced_at(price, checks))
+
+    priced_query, accuracy = priced_with(asked)
+    more: dict[str, Any] = {}
+    if priced_query.checks is not None and priced_query.checks.tell_nothing(pricing.size):  # at no smaller epsilon too
+        more["unseen"] = priced_query.checks
+        priced_query, accuracy = priced_with(None)
+    elif priced_query.checks is not None and callable(mechanism) and is_one_of(pricing.checks, (None, AUTO)):
+        more["known_by"] = priced_with(None)[0].noises
+    return priced_query.plan(question, unit, accounting, accuracy=accuracy, **more)
+
+
+def _unit_of(query: Query, noising: Noising, ledger: Ledger | None) -> PrivacyUnit:
+    """The unit with the bounds of this question; contributions of units are asked without any."""
+    unit = ledger.unit_for(noising.unit) if ledger else checked_unit(noising.unit) or ROWS
+    if query.keys.counted == "units":
+        if unit.column is None:
+            raise InvalidArgument(
+                "unit must have a column for contributions: where each row is a unit, each contributes one row. "
+                'Name the column that identifies the person: dpf.Ledger(epsilon=..., unit="patient").'
+            )
+        return unit.who
+    bounded = unit.bounded(noising.max_rows, noising.max_groups)
+    if unit.column is not None and one_group(query) and not uses_rows(query):
+        return bounded if bounded.is_bounded else unit.bounded(1, 1)  # neither is used: each unit counts once
+    return bounded
+
+
+def _check_bounds(query: Query, unit: PrivacyUnit) -> None:
+    """Refuse a question that has no contribution bounds, and needs some."""
+    if unit.column is not None and not unit.is_bounded and not uses_rows(query):
+        raise MissingArgument(
+            f"max_groups must be given, because the ledger protects each {unit.column}. "
+            "Write max_groups=2, or estimate it with df.dp.contributions(by=..., epsilon=0.05)."
+        )
+    _ = unit.contribution
+
+
+def _priced_within(query: Query, pricing: Pricing, priced_at: Callable[[Price], Priced]) -> tuple[Priced, Accuracy]:
+    """The smallest epsilon whose expected errors are within what was asked."""
+    for name, value in (("epsilon", pricing.epsilon), ("share", pricing.share)):
+        if value is not None:
+            raise InvalidArgument(f"within and {name} must not both be given: each says what the call costs. Keep one.")
+    accuracy = Accuracy.of(pricing.within, pricing.confidence)
+    targets = accuracy.targets(tuple(name for name, _ in query.statistics))
+    for name, statistic in query.statistics:
+        if isinstance(statistic, Targeted):
+            statistic.check_target(name, targets[name], pricing.size)
+    delta = None if pricing.delta is None else exact_delta(pricing.delta)
+
+    def errors_at(epsilon: Fraction) -> dict[str, float]:
+        priced_query = priced_at(Price(epsilon, delta))
+        return expected_errors(priced_query.query, priced_query.parts, pricing.size, accuracy.confidence)
+
+    priced_query = priced_at(Price(smallest_epsilon(targets, errors_at), delta))
+    left = expected_errors(priced_query.query, priced_query.parts, pricing.size, CONFIDENCE)
+    steps = {part.total: part.mechanism.grid for part in priced_query.parts}
+    for name, statistic in priced_query.query.statistics:
+        step = steps.get(statistic.totals()[0], 0.0) if statistic.denoisable else 0.0  # of others none is known
+        target = targets[name]
+        if target == 0.0 or (target < step / 2 and left[name] == 0.0):
+            raise InvalidArgument(
+                f"within must be larger than {target:g} for {name}, whose result would be exact in 95 of 100 cases. "
+                "Write a larger target error, such as within=10."
+            )
+    return priced_query, accuracy

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from dpframe._version import VERSION
@@ -24,7 +25,7 @@ from dpframe.planning.plan import Plan
 from dpframe.queries.contributions import grouping_of
 from dpframe.queries.query import ERROR, choices_of, chooses, suggestion_of
 from dpframe.queries.statistics import CONFIDENCE
-from dpframe.queries.statistics.capabilities import Choosing, answering_and_squares
+from dpframe.queries.statistics.statistic import Choosing, answering_and_squares
 from dpframe.queries.total import over
 from dpframe.queries.where import told
 
@@ -163,8 +164,8 @@ def checked(frame: Any, facts: Mapping[str, Any]) -> Places:
     places = prints.places_of(frame, facts)
     if places is None:
         raise InvalidArgument(
-            "the frame must hold the numbers and labels that were released, but some were changed. Ask the released "
-            "frame itself: .dp.relabel(...) and .dp.round() keep its record, and the order of rows may change."
+            "the frame must hold the numbers and labels that were released, but some were changed. "
+            "Change the released frame with .dp.relabel(...), .dp.round() or .dp.sort(...), which keep its record."
         )
     return places
 
@@ -230,8 +231,8 @@ def _check_columns(frame: Any, facts: Mapping[str, Any]) -> None:
     other = [name for name in columns if name not in needed]
     if other:
         raise InvalidArgument(
-            f"the frame must hold released columns alone, but {shown(other[0])} is covered by no release: what "
-            "was added may be private. Leave it out, or mark the frame with dpf.public if everybody may know it."
+            f"the frame must hold released columns alone, but {shown(other[0])} is covered by no release. "
+            "Leave it out, or mark the frame with dpf.public if everybody may know it."
         )
 
 
@@ -250,7 +251,7 @@ def _rows(prepared: Prepared, frame: Any, columns: Sequence[str], values: Any) -
         return None
     in_order = bool(np.all(np.diff(rows_print.places) > 0))
     # text, which pandas does not copy in depth
-    order = None if in_order else " ".join(map(str, rows_print.places.tolist()))
+    order = None if in_order else str(pl.Series(rows_print.places).cast(pl.String).str.join(" ").item())
     return {"labels": labels, "sha256": rows_print.sha256, "order": order}
 
 

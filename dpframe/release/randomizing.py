@@ -16,26 +16,25 @@ import numpy as np
 
 from dpframe import noise
 from dpframe._version import VERSION
-from dpframe.engines.choice import check_whole
 from dpframe.engines.first_rows import categories_of_rows, numbers_of_rows
 from dpframe.engines.schema import check, columns_of, emptied
+from dpframe.engines.totals import check_whole
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, WrongDtype, checked_name, shown
 from dpframe.errors.tracebacks import tried
 from dpframe.exact import exact_text, shown_up
 from dpframe.frames import build, foreign
 from dpframe.frames.columns import column_frame, taken, typed_frame
 from dpframe.frames.kinds import library_of
-from dpframe.ledger import ambient
 from dpframe.ledger.canonical import now, promised
 from dpframe.ledger.entries import PURE, Answer, Entry
-from dpframe.ledger.ledger import ROWS
+from dpframe.ledger.ledger import ROWS, ledger_for, warn_unlimited, warn_weak
 from dpframe.ledger.statement import no_ledger
 from dpframe.mechanisms.declared import PureLoss
 from dpframe.privacy import Price, PrivacyUnit
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import CONFIDENCE
-from dpframe.release.measuring import looked
 from dpframe.release.provenance import SCHEMA
+from dpframe.release.results import looked
 
 REPLACE = (
     "ledger must have a unit of neighbors='replace' for the local model: one person's value is replaced, and that the "
@@ -105,7 +104,7 @@ def randomized(
             "randomize must not be asked inside dpframe.testing.exact: a report is nothing but noise. Use seeded(0)."
         )
     check_whole(frame)
-    payer = ambient.ledger_for(ledger)
+    payer = ledger_for(ledger)
     if payer is None:
         raise no_ledger()
     whose = payer.unit_for(unit)
@@ -125,8 +124,8 @@ def randomized(
     words = f"reports of {column} by {method.name}"
     declared = {PURE: exact_text(curve.budget)}
     entry = Entry(now(), label, words, whose, amount, cost, asked=declared, promises=(promised(facts),))
-    ambient.warn_unlimited(payer, whose, depth=5)
-    ambient.warn_weak(payer, whose, cost)
+    warn_unlimited(payer, whose, depth=5)
+    warn_weak(payer, whose, cost)
     receipt = payer.take(entry)
     assert not isinstance(receipt, Answer)  # only an entry with a snapshot has one
     reports = looked(lambda: _frame_of(column, method, _rows(frame, query, whose, most), library_of(frame)))

@@ -1,33 +1,104 @@
-"""Results: exact totals become noisy, denoised, and a frame of the caller's library with its provenance.
+"""Results: the look at rows, whose exact totals become noisy, denoised, and a frame with its record.
 
-A result is a table of cells with their numbers, or, of a choice, the cells that were chosen, in order. A released frame
-that is rounded to its errors is the same release, with a record of the steps.
+The exact totals of a plan are measured by the same function before the charge, of no rows, and after it, of all. Of the
+look at rows nothing is told if it fails: an engine prints values in its errors. A result is a table of cells with their
+numbers, or, of a choice, the cells that were chosen, in order. A released frame that is rounded to its errors is the
+same release, with a record of the steps. Answers are stored under their label and snapshot, so that asking again costs
+nothing and answers the same.
 """
 
 from __future__ import annotations
 
+import json
 import logging
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframe import noise
 from dpframe.display.check_words import check_warning
 from dpframe.display.possible import HIGH, LOW
 from dpframe.display.rounding import Digits, rounded
-from dpframe.errors import BoundsWarning, InvalidArgument
+from dpframe.engines.engine import Reading
+from dpframe.engines.found_keys import forms, keyed, label_columns, read
+from dpframe.engines.schema import columns_of, emptied
+from dpframe.engines.sums.addends import NUMBERS
+from dpframe.engines.totals import totals
+from dpframe.errors import BoundsWarning, InvalidArgument, LedgerError, ReleaseFailed, shown
+from dpframe.errors.tracebacks import STOPS, withheld
 from dpframe.frames import build, changes, foreign, prints
 from dpframe.frames.prints import Places
+from dpframe.ledger.canonical import now
+from dpframe.ledger.entries import Entry
+from dpframe.ledger.ledger import Ledger
 from dpframe.planning.bounds_suggestion import suggested
+from dpframe.planning.call import Call, Words
+from dpframe.planning.key_pricing import weights_of_units
 from dpframe.planning.plan import Plan
-from dpframe.queries.query import ERROR, NOISY, chooses, suggestion_of
-from dpframe.queries.statistics.capabilities import MoreColumns, answering_and_squares, choosing
+from dpframe.queries.discovery import found_axis
+from dpframe.queries.query import ERROR, NOISY, chooses, gathers, suggestion_of
+from dpframe.queries.statistics.statistic import MoreColumns, answering_and_squares, choosing
 from dpframe.queries.total import Measured, Total, VectorTotal, over
 from dpframe.release import provenance
 from dpframe.release.denoising import denoised, silent
+from dpframe.release.facts import facts_of
 from dpframe.release.provenance import Prepared
+
+
+def measured(plan: Plan, frame: Any, reading: Reading | None = None, secret: int = 0) -> Any:
+    """The exact totals of a frame, or where keys are to be found a table of them with the weights of their units.
+
+    Among the totals are the numbers of the plan's checks, which come of the same rows.
+
+    `secret` decides which groups or keys count of a unit that has more than may count; whatever it is, what a unit adds
+    is bounded.
+    """
+    found, norm = found_axis(plan.query.keys) if plan.query.keys.unknown else None, plan.parts[0].mechanism.norm
+    if found is not None:
+        return keyed(frame, found, plan.unit, weights_of_units(found, plan.unit, norm), secret, reading)
+    checks = None if plan.checks is None else plan.checks.checks
+    return totals(frame, plan.query, plan.unit, norm, reading, secret, checks)
+
+
+def measure(plan: Plan, call: Call) -> Any:
+    """The only look at rows."""
+    reading = Reading(call.bytes, call.words.progress)
+    secret = noise.fresh_key() if gathers(plan.query) or plan.query.keys.unknown else 0
+    return looked(lambda: measured(plan, call.frame, reading, secret))
+
+
+def noisy_checks(plan: Plan, exact: Any) -> dict[str, Any]:
+    """The facts of a record on the checks of a plan, whose numbers get their noise; nothing without checks.
+
+    Their exact numbers are taken out of the totals.
+    """
+    if plan.checks is None:
+        return {}
+    return {"checks": plan.checks.rows(plan.checks.mechanism.add_noise(exact.pop(NUMBERS)))}
+
+
+def looked(look: Callable[[], Any], stands: str = "the charge stands") -> Any:
+    """The result of an engine that reads rows, after the charge; ReleaseFailed without its words where it fails."""
+    result = _or_none(look)
+    if result is None:
+        raise ReleaseFailed(
+            "the engine failed while it read the rows: its message may hold private values and is withheld; "
+            f"{stands}. Run the frame's computation by itself to see the cause."
+        )
+    return result
+
+
+def _or_none(look: Callable[[], Any]) -> Any:
+    """The result, or None where the engine failed; who stops it is told where that was."""
+    try:
+        return withheld(look)
+    except STOPS as stopped:
+        stopped.add_note("dpframe was reading rows: the charge stands, and nothing was released.")
+        raise
+
 
 Totals = dict[Total, NDArray[np.int64]]
 Receipt = Mapping[str, Any] | None
@@ -141,8 +212,8 @@ def totals_behind(plan: Plan, measured: Mapping[Total, Measured]) -> dict[str, d
     for name, statistic in plan.query.statistics:
         answering, squares = answering_and_squares(statistic)
         kinds = {"square_totals": squares, "totals": answering if getattr(statistic, "tells_totals", False) else ()}
-        for kind, totals in kinds.items():
-            values = [measured[over(total, by)].values for by in plan.query.shown.groupings for total in totals]
+        for kind, behind in kinds.items():
+            values = [measured[over(total, by)].values for by in plan.query.shown.groupings for total in behind]
             if values and sum(one.size for one in values) <= MOST_TOLD:
                 told.setdefault(name, {})[kind] = [one.ravel().tolist() for one in values]
     return told
@@ -199,3 +270,136 @@ def _record(
         assert printed is not None  # it had one before
         new["rows"] = {**rows, "sha256": printed.sha256}
     return new
+
+
+FORMAT = "dpframe.answer/1"
+
+
+def entry_of(prepared: Prepared, words: Words, ledger: Ledger) -> Entry:
+    """The entry that the ledger is asked for: with its public facts, if the call has a label and a snapshot."""
+    plan, label, snapshot = prepared.plan, words.label, words.snapshot
+    if snapshot is not None and not ledger.is_durable:
+        raise LedgerError(
+            "snapshot must be left out with a ledger in memory, which stores no results. "
+            "Keep the ledger in a file to replay them: dpf.Ledger(..., path='clinic.ledger')."
+        )
+    is_named = snapshot is not None and label is not None
+    return Entry(
+        now(),
+        label,
+        str(plan.query),
+        plan.unit,
+        plan.amount,
+        plan.cost,
+        snapshot=snapshot,
+        asked=facts_of(plan, ledger.unit or plan.unit) if is_named else None,
+        promises=(promise_of(prepared, label),),
+    )
+
+
+def promise_of(prepared: Prepared, label: str | None) -> str:
+    """The promise that the ledger's entry makes of the record, before a row is read."""
+    stamp = noise.stamp()
+    return prepared.promise if label is None and stamp is None else provenance.promise(prepared, label, stamp=stamp)
+
+
+def content_of(
+    frame: Any, chosen: list[int] | None, facts: dict[str, Any], found: dict[str, Any] | None = None
+) -> bytes:
+    """The bytes to store of a released frame: its provenance and its exact numbers. The keys are the caller's.
+
+    Of a selection the places of the chosen cells are stored, since two may look alike once they are written down. Keys
+    that were found are stored as they are told apart, column by column, with how they are written down.
+    """
+    if chosen is not None:
+        labels = [name for axis in facts["cells"] for name in axis["columns"]]
+        released = {name: frame[name].to_list() for name in facts["columns"] if name not in labels}
+        more = {"numbers": released} if released else {}
+        places = chosen[0] if len(chosen) == 1 else chosen
+        return json.dumps({"format": FORMAT, "chosen": places, **more, "provenance": facts}).encode() + b"\n"
+    columns: dict[str, Any] = {}
+    numbers = []
+    for name in facts["columns"]:
+        values = frame[name].to_numpy()
+        is_float = values.dtype == np.float64
+        columns[name] = None if is_float else _told(values)
+        numbers += [values.astype("<f8").tobytes()] if is_float else []
+    header = {"format": FORMAT, "rows": len(frame), "columns": columns, **(found or {}), "provenance": facts}
+    return json.dumps(header).encode() + b"\n" + b"".join(numbers)
+
+
+def _told(values: NDArray[Any]) -> list[Any]:
+    """Values that are no floats, as JSON has them: of dates their text."""
+    told: list[Any] = (np.datetime_as_string(values, unit="D") if values.dtype.kind == "M" else values).tolist()
+    return told
+
+
+def replayed(plan: Plan, asked: Any, content: bytes) -> Any:
+    """The released frame again, in the library of the answer; `asked` is the frame of the call, read by its schema."""
+    text, numbers = content.split(b"\n", 1)
+    header = json.loads(text)
+    if chooses(plan.query):
+        places = np.atleast_1d(header["chosen"]).tolist()
+        frame = cells_at(plan, places, plan.query.shown.labels(), header.get("numbers", {}))
+        return build.attach(frame, header["provenance"])
+    has_keys = "found" in header
+    columns = dict(
+        labels_again(plan, asked, header["found"], header["forms"]) if has_keys else plan.query.shown.labels()
+    )
+    size = 8 * header["rows"]
+    for name, values in header["columns"].items():
+        if values is None:
+            columns[name] = np.frombuffer(numbers[:size], "<f8").astype(np.float64)
+        else:  # bounds of a column of dates are texts
+            are_dates = name in ("lower", "upper") and suggestion_of(plan.query) is not None
+            columns[name] = np.array(values, dtype="datetime64[D]") if are_dates else values
+        numbers = numbers[size:] if values is None else numbers
+    return build.attach(build.frame_of(columns, plan.asked.library), header["provenance"])
+
+
+def kept(
+    plan: Plan,
+    asked: Any,
+    frame: Any,
+    chosen: list[int] | None,
+    entry: Entry,
+    ledger: Ledger,
+    found: list[list[Any]] | None = None,
+) -> Any:
+    """Store the answer of a named release. If another call was faster, its answer is the answer of both."""
+    if entry.name is None:
+        return frame
+    keys = None if found is None else {"found": found, "forms": stored_forms(plan, asked)}
+    content = content_of(frame, chosen, build.record_of(frame) or {}, keys)
+    stored = ledger.keep(entry, content)
+    return frame if stored == content else replayed(plan, asked, stored)
+
+
+def labels_of(plan: Plan, frame: Any, keys: Any) -> dict[str, Any]:
+    """The columns that name the keys that are shown."""
+    axis, library = found_axis(plan.query.keys), plan.asked.library
+    assert axis is not None
+    nulls = axis.discovery is not None and axis.discovery.nulls
+    columns = label_columns(frame, axis, keys)
+    return {name: build.label_column(name, values, library, nulls=nulls) for name, values in columns.items()}
+
+
+def stored_forms(plan: Plan, frame: Any) -> list[str]:
+    """The form in which each column of keys is written down: a stored answer can be read with these alone."""
+    axis = found_axis(plan.query.keys)
+    assert axis is not None
+    return forms(frame, axis)
+
+
+def labels_again(plan: Plan, frame: Any, stored: list[list[Any]], kept: list[str]) -> dict[str, Any]:
+    """The same of keys as an answer has stored them; refused where the columns have got another dtype since."""
+    now, axis = stored_forms(plan, frame), found_axis(plan.query.keys)
+    assert axis is not None
+    for column, before, form in zip(axis.columns, kept, now, strict=True):
+        if before != form:
+            raise LedgerError(
+                f"column {column!r} must have the dtype that it had when this answer was stored, whose keys were "
+                f"{shown(before)}, not {shown(form)}. Nothing was charged. Cast it back, or take another snapshot."
+            )
+    nothing = measured(plan, emptied(frame, columns_of(plan.query, plan.unit)))  # for its dtypes
+    return labels_of(plan, frame, read(stored, nothing))

@@ -9,34 +9,226 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from dpframe import noise
+from dpframe._version import VERSION
 from dpframe.accounting import Basic
-from dpframe.engines.choice import check_whole
 from dpframe.engines.first_rows import stream_totals
 from dpframe.engines.schema import check, columns_of, emptied
+from dpframe.engines.totals import check_whole
 from dpframe.errors import InvalidArgument, LedgerError, ReleaseFailed, WrongDtype, after_the_charge, shown
 from dpframe.errors.tracebacks import OF_VALUES, tried
-from dpframe.frames import build
+from dpframe.frames import build, prints
 from dpframe.frames.build import public
-from dpframe.ledger import ambient, streams
+from dpframe.ledger import streams
+from dpframe.ledger.canonical import LATER, now, promised
 from dpframe.ledger.entries import Entry, StreamState
-from dpframe.ledger.ledger import ROWS, Ledger
+from dpframe.ledger.ledger import ROWS, Ledger, ledger_for, warn_unlimited, warn_weak
 from dpframe.ledger.statement import no_ledger
 from dpframe.ledger.unbroken import to_the_end, unbroken, until_it_goes_through
+from dpframe.mechanisms.contract import Mechanism
 from dpframe.noise import nonce
-from dpframe.planning.stream_plan import StreamPlan
-from dpframe.planning.stream_request import StreamRequest
-from dpframe.privacy import checked_unit
+from dpframe.planning.plan import Planned
+from dpframe.planning.stream_plan import StreamPlan, StreamRequest
+from dpframe.privacy import Price, PrivacyUnit, checked_unit
 from dpframe.queries.date_grid import time_of
 from dpframe.queries.keys import Keys, plain_key
+from dpframe.queries.prefix_sums import BITS
 from dpframe.queries.sameness import same_key
-from dpframe.queries.stream_design import measured
-from dpframe.release.measuring import looked
-from dpframe.release.stream_record import COLUMNS, Stored, entry_of, facts_said, frame_of, read_off, record_of
+from dpframe.queries.statistics import CONFIDENCE, Statistic
+from dpframe.queries.stream_design import half_width, measured, weights_of_period, weights_of_total
+from dpframe.queries.where import told
+from dpframe.release.facts import Written, hash_of
+from dpframe.release.provenance import SCHEMA, noise_facts
+from dpframe.release.results import looked
+
+STATISTICS = {"count": "Count", "sum": "Sum"}
+NOISES = {"discrete Laplace": "Laplace", "rounded Gaussian": "Gaussian"}
+
+
+def identity_of(plan: StreamPlan) -> dict[str, str]:
+    """The hashes by the words in which a refusal says what differs."""
+    time, *groups = plan.query.keys.axes
+    facts = {
+        "statistic": _statistic(plan.query.statistics[0][1]),
+        "time or periods": _axis(time),
+        "by or keys": _written("Keys", {"axes": [_axis(axis) for axis in groups]}, {"axes": []}),
+        "max_rows": plan.reach.rows,
+        "unit": _unit(plan.unit),  # which a ledger without terms does not fix
+        "price": _price(plan.price),
+        "noise": _noise(plan.mechanism),
+        "random bits": noise.is_secure(),  # totals are read off all periods, so none may be of seeded bits
+    }
+    return {name: hash_of(name, fact) for name, fact in facts.items()}
+
+
+def _written(kind: str, facts: Mapping[str, Any], defaults: Mapping[str, Any]) -> Any:
+    return Written(kind, {name: fact for name, fact in facts.items() if name not in defaults or fact != defaults[name]})
+
+
+def _statistic(statistic: Statistic) -> Any:
+    """The statistic by its record; one of another's by its own class and fields."""
+    facts = statistic.facts()
+    if facts is None or facts["verb"] not in STATISTICS or "weight" in facts:
+        return statistic
+    said = {name: facts.get(name) for name in ("column", "bounds")}
+    return _written(STATISTICS[facts["verb"]], said, {"column": None, "bounds": None})
+
+
+def _axis(axis: Any) -> Any:
+    if axis.coding == "keys":
+        facts = {"columns": list(axis.columns), "rows": [list(row) for row in axis.rows]}
+        return _written("KeyAxis", facts, {})
+    if axis.coding == "rest":
+        return _written("RestAxis", {"declared": _axis(axis.declared)}, {})
+    facts = {"column": axis.column, "edges": list(axis.edges), "kind": axis.kind, "closed": axis.closed}
+    return _written("DateAxis", {**facts, "every": axis.every}, {"every": "1d"})
+
+
+def _unit(unit: PrivacyUnit) -> Any:
+    facts = {"column": unit.column, "neighbors": unit.neighbors, "nulls": unit.nulls}
+    return _written("PrivacyUnit", facts, {"column": None, "neighbors": "add-remove", "nulls": "drop"})
+
+
+def _price(price: Price) -> Any:
+    facts = {"epsilon": price.epsilon, "delta": price.delta}
+    return _written("Price", facts, {"epsilon": None, "delta": None})
+
+
+def _noise(mechanism: Mechanism) -> Any:
+    facts = {name: getattr(mechanism, name) for name in ("step_sensitivity", "step_scale", "grid")}
+    return _written(NOISES[mechanism.name], facts, {"grid": 1.0})
+
+
+FORMAT = "dpframe.stream/1"
+COLUMNS = ("total", "total_error", "period", "period_error")
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Stored:
+    """The content that a ledger has of a period: its record, the noisy number of each group, and what was released."""
+
+    record: dict[str, Any]
+    noisy: Integers
+    released: dict[str, Floats]
+
+    def content(self) -> bytes:
+        """As bytes."""
+        header = json.dumps({"format": FORMAT, "rows": self.noisy.size, "provenance": self.record}).encode()
+        columns = [self.released[name].astype("<f8").tobytes() for name in COLUMNS]
+        return b"".join([header, b"\n", self.noisy.astype("<i8").tobytes(), *columns])
+
+    @classmethod
+    def of(cls, content: bytes) -> Stored:
+        """Read what `content` wrote."""
+        text, numbers = content.split(b"\n", 1)
+        header = json.loads(text)
+        size = 8 * header["rows"]
+        parts = [numbers[start : start + size] for start in range(0, size * (len(COLUMNS) + 1), size)]
+        released = {
+            name: np.frombuffer(part, "<f8").astype(np.float64) for name, part in zip(COLUMNS, parts[1:], strict=True)
+        }
+        return cls(header["provenance"], np.frombuffer(parts[0], "<i8").astype(np.int64), released)
+
+
+def entry_of(plan: StreamPlan) -> Entry:
+    """The charge of a stream, with a hash for each of its parameters."""
+    return Entry(
+        now(),
+        plan.name,
+        plan.words,
+        plan.unit,
+        plan.amount,
+        plan.cost,
+        asked=identity_of(plan),
+        promises=(promised(known_facts(plan)),),
+        stream=plan.name,
+    )
+
+
+def known_facts(plan: StreamPlan) -> dict[str, Any]:
+    """The record except for what only a period tells."""
+    statistic = told(plan.query.statistics[0][1].facts())
+    assert statistic is not None
+    measure = {**statistic, "statistics": [0], "one_total": False, "denoise": None}
+    part = Planned(plan.total, plan.reach, plan.mechanism, 1.0)  # type: ignore[arg-type]  # which is not looked at
+    facts: dict[str, Any] = {
+        "schema": SCHEMA,
+        "dpframe": VERSION,
+        "label": plan.name,
+        "verb": "stream",
+        "unit": plan.unit.facts(),
+        "cost": {"epsilon": plan.cost.epsilon, "delta": plan.cost.delta, "accounting": plan.accounting.name},
+        "cells": [axis.facts() for axis in plan.query.keys.axes[1:]],
+        "measures": {"total": measure, "period": dict(measure)},
+        "statistics": [noise_facts(part)],
+        "notes": list(plan.notes),
+        "confidence": CONFIDENCE,
+        "stream": {"time": plan.time, "periods": len(plan.periods), "bits": BITS},
+    }
+    if (stamp := noise.stamp()) is not None:
+        facts["warning"] = stamp
+    return facts
+
+
+def facts_said(plan: StreamPlan, earlier: Sequence[Stored]) -> dict[str, Any]:
+    """The known facts as the first stored period has them: the entry promises these, in the words of its version."""
+    if not earlier:
+        return known_facts(plan)
+    kept = {"dpframe", "release"}
+    said = {name: fact for name, fact in earlier[0].record.items() if name not in LATER or name in kept}
+    return {**said, "dpframe": VERSION}
+
+
+def read_off(plan: StreamPlan, noisy: Sequence[Integers], kept: Sequence[int]) -> dict[str, Floats]:
+    """The columns of the last period, from the noisy numbers of it and of those before: linear, and so unbiased."""
+    values = np.array(noisy, dtype=np.float64) * plan.mechanism.grid
+    columns = {}
+    for name, weights in (("total", weights_of_total(kept)), ("period", weights_of_period(kept))):
+        columns[name] = weights @ values
+        columns[f"{name}_error"] = np.full(values.shape[1], half_width(plan.mechanism, weights, CONFIDENCE))
+    return columns
+
+
+def frame_of(stored: Stored, labels: Mapping[str, Any], library: str) -> Any:
+    """The released frame of a period, with its record."""
+    return build.attach(build.frame_of({**labels, **stored.released}, library), stored.record)
+
+
+def record_of(
+    plan: StreamPlan,
+    said: Mapping[str, Any],
+    columns: Mapping[str, Floats],
+    labels: Mapping[str, Any],
+    library: str,
+    kept: Sequence[int],
+    receipt: Mapping[str, Any] | None,
+) -> dict[str, Any]:
+    """The provenance of the last period that is kept."""
+    frame = build.frame_of({**labels, **columns}, library)
+    covered = prints.print_of(frame, list(labels), list(COLUMNS))
+    rows = None
+    if covered is not None:
+        in_order = bool(np.all(np.diff(covered.places) > 0))
+        order = None if in_order else " ".join(map(str, covered.places.tolist()))
+        rows = {"labels": list(labels), "sha256": covered.sha256, "order": order}
+    number, since = kept[-1], (kept[-2] + 1 if len(kept) > 1 else 1)
+    later: dict[str, Any] = {"columns": list(COLUMNS), "sha256": build.fingerprint(frame, COLUMNS), "rows": rows}
+    later["period"] = {"name": str(plan.periods[number - 1]), "number": number, "since": since}
+    if lost := sorted({*range(1, number)} - {*kept}):  # without them nobody can tell what a total is read off
+        later["period"]["lost"] = lost
+    facts = {**said, **later}
+    return facts if receipt is None else {**facts, "ledger": dict(receipt)}
+
 
 PATIENCE = 5.0  # seconds to wait for another call that draws the same period
 PAUSE = 0.02
@@ -47,7 +239,7 @@ log = logging.getLogger("dpframe")
 
 def previewed(request: StreamRequest, frame: Any = None) -> StreamPlan:
     """Plan a stream. Reads no row, spends nothing; with a frame its schema is checked."""
-    plan = _planned(request, ambient.ledger_for(request.ledger))
+    plan = _planned(request, ledger_for(request.ledger))
     if frame is not None:
         _check_frame(plan, frame)
     return plan
@@ -64,8 +256,8 @@ def released(request: StreamRequest, frame: Any, period: Any, library: str) -> A
     state = streams.known(ledger, entry)
     if state is None or number not in state.kept:
         _check_turn(plan, state, number, waits=True)
-        ambient.warn_unlimited(ledger, plan.unit, depth=4)
-        ambient.warn_weak(ledger, plan.unit, plan.cost)
+        warn_unlimited(ledger, plan.unit, depth=4)
+        warn_weak(ledger, plan.unit, plan.cost)
         streams.begun(ledger, entry)
         with after_the_charge():
             exact = _looked(plan, frame, number)
@@ -101,7 +293,7 @@ def frame_so_far(request: StreamRequest, like: str) -> Any:
 
 
 def _ledger_of(request: StreamRequest) -> Ledger:
-    ledger = ambient.ledger_for(request.ledger)
+    ledger = ledger_for(request.ledger)
     if ledger is None:
         raise no_ledger()
     return ledger
@@ -122,7 +314,7 @@ def _number_of(plan: StreamPlan, period: Any) -> int:
         way_out = "Name a period by its beginning. " if every is not None else ""
         raise InvalidArgument(
             f"period must be one of the {len(plan.periods)} declared ones, {first} to {last}, not {shown(period)}. "
-            f"{way_out}A stream that is longer is a new one, with a name and a cost of its own."
+            f"{way_out}A longer stream needs a name and a cost of its own."
         )
     return places[0]
 

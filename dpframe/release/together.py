@@ -12,22 +12,19 @@ from dpframe.accounting import Basic
 from dpframe.engines.schema import check
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, checked_name, shown
 from dpframe.errors.tracebacks import trimmed
-from dpframe.ledger import ambient
 from dpframe.ledger.canonical import now
 from dpframe.ledger.entries import Answer, Entry
-from dpframe.ledger.ledger import Foresight, Ledger
+from dpframe.ledger.ledger import Foresight, Ledger, ledger_for, warn_unlimited, warn_weak
 from dpframe.ledger.statement import no_ledger
 from dpframe.noise import nonce
 from dpframe.planning.call import Call
 from dpframe.planning.joint import JointPlan, joint_plan
-from dpframe.planning.plan import Plan
-from dpframe.planning.plan_table import PlanTable
+from dpframe.planning.plan import Plan, PlanTable
 from dpframe.privacy import Price
 from dpframe.release import results
 from dpframe.release.denoising import check_denoising
-from dpframe.release.measuring import measure, noisy_checks
 from dpframe.release.path import tried_on_no_rows
-from dpframe.release.replay import entry_of, promise_of
+from dpframe.release.results import entry_of, measure, noisy_checks, promise_of
 
 EXAMPLE = 'Write for instance {"ages": df.dp.preview.histogram(...), "wards": df.dp.preview.group_by(...).count()}.'
 
@@ -70,7 +67,7 @@ def plan_together(
     {'n': {'count': 12.0}, 'age': {'count': 12.0}}
     """
     price = _price(epsilon, delta, share)
-    return _planned(plans, price, weights, ambient.ledger_for(ledger))
+    return _planned(plans, price, weights, ledger_for(ledger))
 
 
 @trimmed
@@ -139,7 +136,7 @@ def release_together(
         raise InvalidType(f"label must be a string, not {shown(label)}. Write for instance label='week 47'.")
     if label is not None:
         checked_name("label", label)
-    payed = ambient.ledger_for(ledger)
+    payed = ledger_for(ledger)
     if payed is None:
         raise no_ledger()
     joint = _planned(plans, price, weights, payed)
@@ -147,8 +144,8 @@ def release_together(
     for name, plan in joint.plans.items():
         check(calls[name].frame, plan.query, plan.unit)  # once more: a frame of pandas may have got other columns since
     ready = {name: tried_on_no_rows(calls[name].frame, plan) for name, plan in joint.plans.items()}
-    ambient.warn_unlimited(payed, joint.unit, depth=3)
-    ambient.warn_weak(payed, joint.unit, joint.cost)
+    warn_unlimited(payed, joint.unit, depth=3)
+    warn_weak(payed, joint.unit, joint.cost)
     labels = {name: call.words.label or label for name, call in calls.items()}
     promises = tuple(promise_of(each, labels[name]) for name, each in ready.items())
     receipt = payed.take(Entry(now(), label, joint.question, joint.unit, joint.amount, joint.cost, promises=promises))

@@ -15,8 +15,7 @@ too small, and not noise that leaks in its last bits. ``docs/reference/extending
 from dpframe.engines.engine import Engine, Partial, added_up
 from dpframe.testing.accounting_rules import check_accounting
 from dpframe.testing.broken import ContractBroken
-from dpframe.testing.denoiser_rules import check_denoiser
-from dpframe.testing.engine_rules import check_engine
+from dpframe.testing.engine_and_denoiser_rules import check_denoiser, check_engine
 from dpframe.testing.mechanism_rules import check_mechanism
 from dpframe.testing.statistic_rules import check_statistic
 from dpframe.testing.trials import exact, seeded

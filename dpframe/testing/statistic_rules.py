@@ -22,12 +22,11 @@ from dpframe.mechanisms.gaussian import Gaussian
 from dpframe.mechanisms.laplace import Laplace
 from dpframe.planning import sensitivity
 from dpframe.privacy import PrivacyUnit
-from dpframe.queries.clipping import grid_steps, step_length
 from dpframe.queries.keys import Keys, key_axes
+from dpframe.queries.limits import grid_steps, step_length
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import CONFIDENCE, Measured, RowFunction, Statistic, Total
-from dpframe.queries.statistics.capabilities import choosing
-from dpframe.queries.statistics.statistic import default_name
+from dpframe.queries.statistics.statistic import choosing, default_name
 from dpframe.queries.vectors import Matches, row_functions, vector_of
 from dpframe.testing.broken import require
 

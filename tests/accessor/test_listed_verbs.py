@@ -82,7 +82,7 @@ def test_cards_say_who_is_protected_and_nothing_of_rows(library):
 
 
 def test_without_a_ledger_in_sight():
-    assert "no ledger in sight" in listed_verbs.protected(None)
+    assert "no ledger yet" in listed_verbs.protected(None)
 
 
 def test_help_of_the_package_is_short():

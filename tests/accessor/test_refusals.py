@@ -16,7 +16,7 @@ from refusals import REFUSALS, Refusal, private_frame
 
 import dpframe as dpf
 from dpframe import errors
-from dpframe.release import measuring
+from dpframe.release import results
 
 LONGEST = 330
 WARNINGS = (dpf.BoundsWarning, dpf.UnlimitedBudgetWarning, dpf.WeakPrivacyWarning)
@@ -62,7 +62,7 @@ def watched(frame: Any, reads: list[str], monkeypatch: pytest.MonkeyPatch) -> An
 
     if isinstance(frame, pl.LazyFrame):
         return frame.map_batches(read, schema=frame.collect_schema())
-    monkeypatch.setattr(measuring, "totals", of_rows(read))
+    monkeypatch.setattr(results, "totals", of_rows(read))
     return frame
 
 

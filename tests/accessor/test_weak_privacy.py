@@ -54,7 +54,7 @@ def test_it_comes_before_the_charge():
 
 def test_a_large_delta_of_a_ledger():
     (one,) = warned(lambda: dpf.Ledger(epsilon=1, delta=0.002, unit="who"))
-    assert "delta 0.002 is above 0.001, so the promise is weak" in str(one.message)
+    assert "delta 0.002 is above 0.001. Use a delta" in str(one.message)
     assert one.filename == __file__
     assert not warned(lambda: dpf.Ledger(epsilon=1, delta=0.001))
 

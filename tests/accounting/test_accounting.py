@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from dpframe import BudgetExceeded, Gaussian, InvalidArgument, Laplace, Ledger, MissingArgument, PrivacyLoss
 from dpframe import accounting as accountings
 from dpframe.accounting import Basic, GaussianDP, RenyiDP
-from dpframe.accounting.renyi_dp import WEIGHTS
+from dpframe.accounting.by_curves import WEIGHTS
 from dpframe.exact import down, keeps
 from dpframe.mechanisms import gaussian_curve
 from dpframe.privacy import Price

@@ -14,7 +14,7 @@ from published import check, inputs, published
 
 from dpframe import Gaussian, GeneralizedGaussian, InvalidArgument, Laplace, Ledger
 from dpframe.accounting import RenyiDP
-from dpframe.accounting.renyi_dp import GRID, MULTIPLES, WEIGHTS, conversion, orders_of
+from dpframe.accounting.by_curves import GRID, MULTIPLES, WEIGHTS, conversion, orders_of
 from dpframe.exact import keeps
 from dpframe.mechanisms import renyi
 

@@ -18,9 +18,9 @@ from looking import of_rows
 import dpframe as dpf
 from assurance import audit_cases, auditing
 from assurance.auditing import GAUSSIAN, GAUSSIAN_GDP, LAPLACE, SHAPE_3
-from dpframe.audit import events
+from dpframe.audit import outcomes
 from dpframe.engines.sums.addends import NUMBERS
-from dpframe.release import measuring
+from dpframe.release import results
 
 SAMPLES = 20_000
 SOUND = [
@@ -87,7 +87,7 @@ def test_the_bound_comes_near_the_truth():
 
 
 def test_missing_clipping_is_found(monkeypatch):
-    real = measuring.totals
+    real = results.totals
 
     def unclipped(frame, *more):
         found = real(frame, *more)
@@ -97,7 +97,7 @@ def test_missing_clipping_is_found(monkeypatch):
             found[total] = np.array([round(sum(group) * (steps[0] / inside)) for group in values])
         return found
 
-    monkeypatch.setattr(measuring, "totals", of_rows(unclipped))
+    monkeypatch.setattr(results, "totals", of_rows(unclipped))
     found = audited("rows: sum", "Polars", LAPLACE)
     assert not found.found.holds
 
@@ -310,6 +310,6 @@ def test_a_finding_prints_in_words():
 
 def test_confidence_limits_are_exact_at_the_ends():
     size, alpha = 50, 1e-3
-    assert events.at_least(size, size, alpha) == pytest.approx(alpha ** (1 / size), rel=1e-12)
-    assert events.at_most(0, size, alpha) == pytest.approx(1 - alpha ** (1 / size), rel=1e-12)
-    assert (events.at_least(0, size, alpha), events.at_most(size, size, alpha)) == (0.0, 1.0)
+    assert outcomes.at_least(size, size, alpha) == pytest.approx(alpha ** (1 / size), rel=1e-12)
+    assert outcomes.at_most(0, size, alpha) == pytest.approx(1 - alpha ** (1 / size), rel=1e-12)
+    assert (outcomes.at_least(0, size, alpha), outcomes.at_most(size, size, alpha)) == (0.0, 1.0)

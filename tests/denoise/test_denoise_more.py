@@ -10,7 +10,7 @@ import pytest
 
 import dpframe as dpf
 from dpframe import Gaussian, GeneralizedGaussian, Laplace, denoise, noise
-from dpframe.denoise import bayes, choose, estimators, noise_law, wavelets
+from dpframe.denoise import bayes, choose, estimators, wavelets
 from dpframe.denoise.by_name import DENOISERS
 
 LAWS = {"laplace": Laplace(1, 3.0), "gaussian": Gaussian(1.0, 4.0)}
@@ -190,7 +190,7 @@ def test_shares_are_the_law(width):
         Gaussian(1.0, 0.3),
         *(GeneralizedGaussian(1, 1.5, p=p) for p in (1.0, 2.0, 4.0)),
     ):
-        found = noise_law.shares(law, width, 400)
+        found = estimators.shares(law, width, 400)
         places = np.arange(-400, 401) * width
         assert found.sum() == pytest.approx(1.0)
         assert found @ places**2 == pytest.approx(law.variance, rel=0.01, abs=1.1 * width**2)

@@ -152,7 +152,11 @@ def test_comparisons_are_shown_and_written(clear, tmp_path):
     assert re.match(r"\| p \| -?0\.\d+ \|", by_kind["| p"])
     assert re.match(r"\| s \| -?[\d,]+ \|", by_kind["| s"])  # each rounded to its own error
     assert found.dp.plot().to_dict()["title"]["text"] == "B and A"
-    assert found.dp.plot(value="effect").to_dict()["title"]["text"] == "B minus A by statistic"
+    effects = found.dp.plot(value="effect").to_dict()
+    assert effects["title"]["text"] == "B minus A"
+    panels = [str(panel) for panel in effects["concat"]]
+    assert len(panels) == len(set(found["statistic"])) > 1, "their units differ: each has a scale of its own"
+    assert all(f"'title': '{name}'" in panel for name, panel in zip(found["statistic"], panels, strict=True))
     covered = "95% margin of error (noise and sample)"
     assert found.dp.plot().to_dict()["title"]["subtitle"].endswith(covered)
     assert clear.dp.plot(covers="population").to_dict()["title"]["subtitle"].endswith(covered)

@@ -294,7 +294,7 @@ def test_a_ledger_of_a_moment_is_drawn_by_the_number_of_its_charges(altair, monk
         ledger = dpf.Ledger(epsilon=1)
         for number in range(3):
             when = datetime.now(UTC) + timedelta(seconds=seconds * number)
-            monkeypatch.setattr("dpframe.release.replay.now", when.isoformat)
+            monkeypatch.setattr("dpframe.release.results.now", when.isoformat)
             people.dp.count(epsilon=0.25, ledger=ledger)
         chart = seen(ledger.plot())
         assert {layer["encoding"]["x"]["field"] for layer in chart["layer"]} == {axis}

@@ -13,12 +13,12 @@ import pytest
 import dpframe as dpf
 from assurance.engines import as_dask, in_pandas
 from dpframe import noise
-from dpframe.engines.choice import InMemory
 from dpframe.engines.columns.dask_partitions import column_of
 from dpframe.engines.columns.source import source_of, types_of_dask
 from dpframe.engines.pieces import dask as engine
 from dpframe.engines.pieces import unit_parts
 from dpframe.engines.task import Task
+from dpframe.engines.totals import InMemory
 from dpframe.testing import check_engine
 
 pandas = pytest.importorskip("pandas", reason="pandas is not installed, which Dask holds its partitions in")

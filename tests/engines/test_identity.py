@@ -298,8 +298,11 @@ def test_102_random_floats_of_numpy_stay_apart(bits, data):
 @pytest.mark.parametrize("dtype", [pl.Date(), *(pl.Datetime(unit) for unit in ("ms", "us", "ns")), pl.Duration("us")])
 def test_dates_are_stored_all_at_once_as_one_by_one(dtype):
     known = identity.identity_of(dtype)
-    near, far = [date(2025, 1, 1), date(1969, 12, 31), date(2025, 1, 1)], [date.min, date.max, date(1970, 1, 1)]
-    for keys in (near, far):
+    days, far = [date(2025, 1, 1), date(1969, 12, 31), date(2025, 1, 1)], [date.min, date.max, date(1970, 1, 1)]
+    hours = [datetime(2025, 1, 1, 5), datetime(1969, 12, 31, 23, 59, 59, 999_000), datetime(2025, 1, 1, 5, fold=1)]
+    between, midnight = [datetime(2025, 1, 1, 5, 0, 0, 1), datetime(1969, 12, 31)], [datetime(2025, 1, 1)]
+    ends, zoned = [datetime.min, datetime.max], [datetime(2025, 1, 1, tzinfo=UTC)]
+    for keys in (days, far, hours, between, midnight, ends, zoned, [*days, *hours], [*hours, *zoned]):
         assert known is not None
         each = identity.as_stored([identity.stored(key, known) for key in keys])
         found = identity.declared(keys, known)

@@ -14,7 +14,7 @@ from weekly_jobs import check_folders_on, check_job_on, lay_out
 
 import dpframe as dpf
 from assurance.engines import ROOT, spark_frames
-from dpframe.engines import choice, trial
+from dpframe.engines import totals, trial
 from dpframe.engines.columns.source import source_of, types_of
 from dpframe.engines.found_keys import keyed
 from dpframe.engines.pieces import spark as engine
@@ -159,7 +159,7 @@ def test_fold_brings_whole_units_together_too(spark_frame):
 
     frame = VISITS.with_columns(large=pl.lit(1.0))
     query = dpf.of(frame).preview.sum("cost", bounds=(0, 100), epsilon=1, unit=WHO)
-    task = Task.of(choice.InMemory(source_of(frame)), query.query, query.unit, 1.0)
+    task = Task.of(totals.InMemory(source_of(frame)), query.query, query.unit, 1.0)
     found = Folded(spark_frame(frame, 3)).fold(task.columns, task.piece, task.by)
     assert {total: cells.tolist() for total, cells in found.totals.items()} == {
         total: cells.tolist() for total, cells in task.piece(frame).totals.items()
@@ -259,7 +259,7 @@ def test_other_versions_on_executors_are_refused_before_the_charge(spark_frame, 
     with pytest.raises(dpf.InvalidArgument, match=r"executors have dpframe 0\.0\.0.*not 'dpframe"):
         dpf.of(spark_frame(VISITS)).count(epsilon=1, ledger=ledger)
     assert ledger.spent.epsilon == 0
-    monkeypatch.setattr(choice, "check_executors", lambda frame: None)  # one that came later
+    monkeypatch.setattr(totals, "check_executors", lambda frame: None)  # one that came later
     with pytest.raises(dpf.ReleaseFailed):
         dpf.of(spark_frame(VISITS)).histogram("cost", bins=[0, 50, 100], epsilon=1, ledger=ledger)
     assert ledger.spent.epsilon == 1
@@ -494,7 +494,7 @@ def test_sums_by_declared_keys_are_added_up_by_spark_bit_for_bit(spark_frame, mo
     query = dpf.of(frame).preview.group_by(*keys, keys=keys).agg(**statistics, epsilon=1).query
     task = Task.of(engine.SparkTable(spark_frame(frame)), query, dpf.PrivacyUnit(), 1.0)
     found = engine.SparkTable(spark_frame(frame)).push(task)
-    expected = Task.of(choice.InMemory(source_of(frame)), query, dpf.PrivacyUnit(), 1.0).piece(frame)
+    expected = Task.of(totals.InMemory(source_of(frame)), query, dpf.PrivacyUnit(), 1.0).piece(frame)
     assert {total: cells.tolist() for total, cells in found.totals.items()} == {
         total: cells.tolist() for total, cells in expected.totals.items()
     }
@@ -507,7 +507,7 @@ def test_what_spark_is_not_proven_to_add_goes_the_way_of_rows():
 
     def by_sql(ask, unit=None):
         query = ask(dpf.of(frame).preview).query
-        return spark_sql.by_sql(Task.of(choice.InMemory(source_of(frame)), query, unit or dpf.PrivacyUnit(), 1.0))
+        return spark_sql.by_sql(Task.of(totals.InMemory(source_of(frame)), query, unit or dpf.PrivacyUnit(), 1.0))
 
     assert by_sql(lambda asked: asked.count(epsilon=1))
     assert by_sql(lambda asked: asked.group_by("ward", keys=["A", "B"]).mean("cost", bounds=(0, 9), epsilon=1))
@@ -524,7 +524,7 @@ def test_expressions_of_sql_fail_on_no_value_and_group_declared_keys_alone():
     keys = {"ward": ["A", None, "x'\u00e9"], "patient": [1, -(2**63)]}
     asked = dpf.of(VISITS).preview.group_by(*keys, keys=keys)
     query = asked.agg(s=dpf.sum("cost", bounds=(0, 9)), epsilon=1).query
-    task = Task.of(choice.InMemory(source_of(VISITS)), query, dpf.PrivacyUnit(), 1.0)
+    task = Task.of(totals.InMemory(source_of(VISITS)), query, dpf.PrivacyUnit(), 1.0)
     declared = spark_sql.cells_of(task).declared
     assert spark_sql.among("c0", declared["ward"]) == "(c0 in (X'41', X'7827c3a9') or c0 is null)"
     assert spark_sql.among("c1", declared["patient"]) == "(c1 in (1L, -9223372036854775808L))"
@@ -557,7 +557,7 @@ def test_rows_and_pairs_of_one_unit_are_weighed_together(many, memory, monkeypat
         .preview.group_by("ward", keys=[0, 1])
         .agg(s=dpf.sum("cost", bounds=(0, 2)), n=dpf.count(), unit=WHO, epsilon=1)
     )
-    task = Task.of(choice.InMemory(source_of(frame)), query.query, query.unit, 1.0)
+    task = Task.of(totals.InMemory(source_of(frame)), query.query, query.unit, 1.0)
     found = WithoutSpark(frame).push(task)
     assert {total: cells.tolist() for total, cells in found.totals.items()} == {
         total: cells.tolist() for total, cells in task.piece(frame).totals.items()

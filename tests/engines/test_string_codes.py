@@ -15,7 +15,7 @@ from dpframe.privacy import PrivacyUnit
 from dpframe.queries.keys import Keys, key_axes
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import Count, mean, proportion, sum
-from dpframe.queries.statistics.capabilities import Protecting
+from dpframe.queries.statistics.statistic import Protecting
 
 pa = pytest.importorskip("pyarrow")
 pd = pytest.importorskip("pandas")

@@ -19,7 +19,7 @@ from dpframe.engines.sums import cells as cell_numbers
 from dpframe.engines.sums import unit_blocks, weights
 from dpframe.engines.totals import totals
 from dpframe.privacy import PrivacyUnit
-from dpframe.queries.statistics.capabilities import Protecting
+from dpframe.queries.statistics.statistic import Protecting
 from dpframe.queries.total import RowsTotal
 
 ROWS = PrivacyUnit()

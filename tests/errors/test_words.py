@@ -11,9 +11,9 @@ import polars as pl
 import pytest
 
 import dpframe as dpf
+from dpframe import errors
 from dpframe.cli.main import main
 from dpframe.display import pages as report
-from dpframe.errors import words
 from dpframe.ledger.entries import Entry
 from dpframe.ledger.ledger import Ledger
 from dpframe.privacy import PrivacyLoss, PrivacyUnit
@@ -181,7 +181,7 @@ def test_110_the_command_line_shows_older_ledgers_harmlessly(tmp_path, capsys):
         out = capsys.readouterr().out
         out.encode()
         assert is_harmless(out)
-    assert [row["label"] for row in json.loads(out)] == [words.writable(text) for text in texts]
+    assert [row["label"] for row in json.loads(out)] == [errors.writable(text) for text in texts]
     assert main(["ledger", "export", str(path)]) == 0
     labels = [row["label"] for row in csv.DictReader(io.StringIO(capsys.readouterr().out))]
     assert labels[3:] == ["'=1+1", "'@sum", "'+1", "'-1", "\\u0009x", "\\u000dx", "plain", "1-2"]
@@ -201,11 +201,11 @@ def test_110_numbers_in_a_csv_stay_numbers(tmp_path):
 
 def test_110_harmless_text_stays_as_it_is():
     for text in ("", "plain", "Krankenhaus Süd", "病院", "می\u200cشود", "👩\u200d⚕", "a < b", "5 €"):
-        assert words.harmless(text) == text
-        assert words.no_markup(text) == text
-        assert words.fault_of_name(text, 200) is None
-    assert words.harmless("a\u202eb\x00\U000e0041") == "a\\u202eb\\u0000\\udb40\\udc41"
-    assert json.loads(f'"{words.harmless(TURNED)}"') == TURNED
+        assert errors.harmless(text) == text
+        assert errors.no_markup(text) == text
+        assert errors.fault_of_name(text, 200) is None
+    assert errors.harmless("a\u202eb\x00\U000e0041") == "a\\u202eb\\u0000\\udb40\\udc41"
+    assert json.loads(f'"{errors.harmless(TURNED)}"') == TURNED
     assert report.text_table(("a\x1b",), [("b\nc",)]) == "  a\\u001b\n  --------\n  b\\u000ac"
 
 
@@ -242,5 +242,5 @@ def test_180_a_ledger_shows_the_name_of_its_data_set_harmlessly(name, capsys):
 
 
 def test_165_words_of_charts_hold_no_backslash():
-    assert words.no_markup("C:\\new\\u202e") == "C:\u29f5new\u29f5u202e"
-    assert "\\" not in words.no_markup(TURNED)
+    assert errors.no_markup("C:\\new\\u202e") == "C:\u29f5new\u29f5u202e"
+    assert "\\" not in errors.no_markup(TURNED)

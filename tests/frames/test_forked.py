@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import dpframe as dpf
-from dpframe.frames import forked
+from dpframe.frames import kinds
 from dpframe.release import path
 from tests import forks
 
@@ -111,7 +111,7 @@ def _released(said: dict[str, str]) -> bool:
 @pytest.fixture
 def dead(monkeypatch):
     """A process in which Polars would never end."""
-    monkeypatch.setattr(forked, "polars_works", lambda: False)
+    monkeypatch.setattr(kinds, "polars_works", lambda: False)
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
@@ -130,37 +130,37 @@ def test_147_a_question_that_was_asked_before_is_refused_too(monkeypatch):
     with dpf.Ledger(epsilon=10) as ledger:
         frame.dp.count(epsilon=1)
         monkeypatch.setattr(path, "make_plan", lambda *_: pytest.fail("it was planned anew"))
-        monkeypatch.setattr(forked, "polars_works", lambda: False)
+        monkeypatch.setattr(kinds, "polars_works", lambda: False)
         with pytest.raises(dpf.InvalidArgument, match="spawn"):
             frame.dp.count(epsilon=1)
     assert ledger.spent == dpf.PrivacyLoss(1)
 
 
 def test_a_process_that_was_not_forked_asks_nothing(monkeypatch):
-    monkeypatch.setattr(forked, "_is_forked", lambda: False)
-    monkeypatch.setattr(forked, "_ends", lambda *_: pytest.fail("it was asked"))
-    forked.polars_works.cache_clear()
-    forked.check_threads()
-    forked.polars_works.cache_clear()
+    monkeypatch.setattr(kinds, "_is_forked", lambda: False)
+    monkeypatch.setattr(kinds, "_ends", lambda *_: pytest.fail("it was asked"))
+    kinds.polars_works.cache_clear()
+    kinds.check_threads()
+    kinds.polars_works.cache_clear()
 
 
 def test_a_fork_in_which_polars_works_is_asked_once(monkeypatch):
-    monkeypatch.setattr(forked, "_is_forked", lambda: True)
+    monkeypatch.setattr(kinds, "_is_forked", lambda: True)
     asked = []
-    ends = forked._ends
-    monkeypatch.setattr(forked, "_ends", lambda *given: asked.append(given) or ends(*given))
-    forked.polars_works.cache_clear()
-    forked.check_threads()
-    forked.check_threads()
-    forked.polars_works.cache_clear()
+    ends = kinds._ends
+    monkeypatch.setattr(kinds, "_ends", lambda *given: asked.append(given) or ends(*given))
+    kinds.polars_works.cache_clear()
+    kinds.check_threads()
+    kinds.check_threads()
+    kinds.polars_works.cache_clear()
     assert len(asked) == 1
 
 
 def test_a_query_that_fails_has_ended_and_one_that_waits_has_not():
-    assert forked._ends(lambda: 1 / 0, 5)
-    assert not forked._ends(lambda: __import__("time").sleep(0.5), 0.01)
-    assert not forked._ends(lambda: 1 / 0, 5)  # what the first one asks is busy
-    forked._left.clear()
+    assert kinds._ends(lambda: 1 / 0, 5)
+    assert not kinds._ends(lambda: __import__("time").sleep(0.5), 0.01)
+    assert not kinds._ends(lambda: 1 / 0, 5)  # what the first one asks is busy
+    kinds._left.clear()
 
 
 @pytest.mark.slow

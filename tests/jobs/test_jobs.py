@@ -18,9 +18,9 @@ import dpframe as dpf
 from dpframe.frames import scans
 from dpframe.jobs import job_file, output_formats, running
 from dpframe.jobs.running import planned
-from dpframe.ledger import seen
+from dpframe.ledger import witness
 from dpframe.ledger.sql import is_there
-from dpframe.release import measuring
+from dpframe.release import results
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -147,7 +147,7 @@ def test_a_file_that_cannot_be_written_is_written_by_the_next_run(folder):
 
 
 def test_the_engine_failed_and_the_trail_holds_no_words_of_its(folder, monkeypatch):
-    monkeypatch.setattr("dpframe.release.path.measure", lambda *_: measuring.looked(lambda: None))
+    monkeypatch.setattr("dpframe.release.path.measure", lambda *_: results.looked(lambda: None))
     with pytest.raises(dpf.ReleaseFailed):
         run(job(folder))
     (line,) = lines(folder)
@@ -204,7 +204,7 @@ def put_back(folder, kept=None):
         return [file.read_bytes() for file in files]
     for file, content in zip(files, kept, strict=True):
         file.write_bytes(content)
-    seen._newest.clear()
+    witness._newest.clear()
     return None
 
 
@@ -251,7 +251,7 @@ def test_153_lines_of_another_job_or_ledger_are_not_held(folder):
         (folder / "audit.jsonl").write_text(trail.replace(old, new), encoding="utf-8")
         for end in ("", ".head"):
             (folder / f"clinic.ledger{end}").unlink(missing_ok=True)
-        seen._newest.clear()
+        witness._newest.clear()
         run(job(folder))
     before = json.loads(trail)
     del before["ledger"]  # as dpframe 0.2 wrote it

@@ -15,7 +15,7 @@ import pytest
 
 import dpframe as dpf
 from dpframe.cli.main import main
-from dpframe.ledger import heads, reading, seen
+from dpframe.ledger import heads, reading, witness
 
 PEOPLE = pl.DataFrame({"age": [31, 45, 62], "ward": ["A", "B", "A"]})
 NAMED = {"label": "wards", "snapshot": "2026-W47"}
@@ -319,7 +319,7 @@ def test_19_where_both_went_on_nothing_that_is_known_is_lost(sound, tmp_path):
     for _ in range(4):
         PEOPLE.dp.count(epsilon=0.125, ledger=ledger)
     head_of(damaged).write_bytes(kept)
-    with pytest.raises(dpf.LedgerError, match=r"went on from an older copy: its entry 5 .* charges all that the head"):
+    with pytest.raises(dpf.LedgerError, match=r"continued from an older copy: its entry 5 .*recover"):
         dpf.Ledger.open(damaged)
     ledger = dpf.Ledger.recover(damaged, reason="the head turned up")
     assert ledger.spent.epsilon == 0.625 + 0.5  # of the copy, and all that the head tells
@@ -336,7 +336,7 @@ def test_19_a_recovery_may_pass_the_limit_and_then_nothing_is_left(tmp_path):
     kept = head_of(path).read_bytes()
     shutil.copy(tmp_path / "older", path)
     head_of(path).unlink()
-    seen._newest.clear()  # from here on as in another process
+    witness._newest.clear()  # from here on as in another process
     PEOPLE.dp.count(epsilon=0.75, ledger=dpf.Ledger.open(path))
     head_of(path).write_bytes(kept)
     ledger = dpf.Ledger.recover(path, reason="two histories")

@@ -26,8 +26,8 @@ import pytest
 from looking import of_rows
 
 import dpframe as dpf
-from dpframe.ledger import database, entries, heads, seen, sql
-from dpframe.release import measuring
+from dpframe.ledger import database, entries, heads, sql, witness
+from dpframe.release import results
 
 PEOPLE = pl.DataFrame({"age": [31, 45, 62], "who": ["a", "b", "b"]})
 FORKS = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
@@ -165,10 +165,10 @@ def test_the_charge_is_committed_before_a_row_is_read(path, monkeypatch):
 
     def spy(*_):
         with closing(sqlite3.connect(path)) as other:
-            seen.append(other.execute("select count(*) from dpframe_entries").fetchone()[0])
+            witness.append(other.execute("select count(*) from dpframe_entries").fetchone()[0])
         raise ValueError("a secret")
 
-    monkeypatch.setattr(measuring, "totals", of_rows(spy))
+    monkeypatch.setattr(results, "totals", of_rows(spy))
     ledger = dpf.Ledger(epsilon=1, path=path)
     with pytest.raises(dpf.ReleaseFailed):
         PEOPLE.dp.count(epsilon=0.25, ledger=ledger)
@@ -355,7 +355,7 @@ def test_a_file_that_is_replaced_amid_a_charge_is_no_free_release(path, tmp_path
         keep_head(*arguments)
 
     monkeypatch.setattr(sql.SqlStore, "_keep_head", replaced)
-    monkeypatch.setattr(measuring, "totals", of_rows(lambda *_: pytest.fail("a row was read")))
+    monkeypatch.setattr(results, "totals", of_rows(lambda *_: pytest.fail("a row was read")))
     with pytest.raises(dpf.LedgerError, match="was replaced while it was charged"):
         PEOPLE.dp.count(epsilon=0.25, ledger=ledger)
 
@@ -404,7 +404,7 @@ def test_an_older_copy_is_refused(path, restored):
         ledger.to_frame,
         ledger.verify,
     ):
-        seen._newest.clear()  # as in a process that saw none of it: the head alone tells
+        witness._newest.clear()  # as in a process that saw none of it: the head alone tells
         with pytest.raises(dpf.LedgerError, match=r"older copy: it holds 1 entries, and entry 3 .*Ledger\.recover"):
             use()
     assert "older copy" in repr(ledger)
@@ -436,7 +436,7 @@ def test_a_chain_that_forked_from_an_older_copy_is_refused(path, restored):
     ledger, _ = restored
     kept = head_of(path).read_bytes()
     head_of(path).unlink()
-    seen._newest.clear()  # as in another process, which never saw the newest entry
+    witness._newest.clear()  # as in another process, which never saw the newest entry
     dpf.Ledger.recover(path, reason="a second history")
     for _ in range(4):
         take(ledger, "1/8")
@@ -694,7 +694,7 @@ def test_a_release_tells_of_an_older_copy_and_its_head(path, tmp_path):
     result = PEOPLE.dp.count(epsilon=0.25, ledger=ledger)
     shutil.copy(kept[0], path)
     shutil.copy(kept[1], head_of(path))
-    seen._newest.clear()  # as in another process: this one would remember
+    witness._newest.clear()  # as in another process: this one would remember
     assert ledger.verify()["entry"] == 0
     with pytest.raises(dpf.LedgerError, match="does not know the release that is its entry 1"):
         ledger.verify(result.dp.provenance)

@@ -20,7 +20,7 @@ import pytest
 
 import dpframe as dpf
 from dpframe.cli.main import main
-from dpframe.ledger import heads, migration
+from dpframe.ledger import heads, rows
 from dpframe.ledger.database import tables
 from dpframe.ledger.ledger import _unpickled
 from dpframe.ledger.sql import SqlStore
@@ -216,7 +216,7 @@ def test_20_a_crash_amid_it_leaves_the_ledger_of_0_1(path):
 def test_20_an_error_amid_it_leaves_the_ledger_of_0_1(path, monkeypatch):
     old = terms_of(path)
     with monkeypatch.context() as patch:
-        patch.setattr(migration, "Before", lambda *_: sys.exit("the process ends here"))
+        patch.setattr(rows, "Before", lambda *_: sys.exit("the process ends here"))
         with pytest.raises(SystemExit):
             dpf.Ledger.open(path)
     assert terms_of(path) == old

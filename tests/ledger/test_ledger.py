@@ -18,7 +18,7 @@ from looking import of_rows
 
 import dpframe as dpf
 from dpframe.errors import LedgerError
-from dpframe.release import measuring
+from dpframe.release import results
 
 PEOPLE = pl.DataFrame({"age": [31, 45, 62], "who": ["a", "b", "b"]})
 BINS = [0, 50, 100]
@@ -33,19 +33,19 @@ def charges(ledger):
 
 def test_the_charge_stands_before_any_row_is_read(monkeypatch):
     ledger, seen = dpf.Ledger(epsilon=1), []
-    original = measuring.totals
+    original = results.totals
 
     def spy(*arguments):
         seen.append(ledger.spent.epsilon)
         return original(*arguments)
 
-    monkeypatch.setattr(measuring, "totals", of_rows(spy))
+    monkeypatch.setattr(results, "totals", of_rows(spy))
     PEOPLE.dp.histogram("age", bins=BINS, epsilon=0.25, ledger=ledger)
     assert seen == [0.25]
 
 
 def test_nothing_is_read_when_the_budget_is_exceeded(monkeypatch):
-    monkeypatch.setattr(measuring, "totals", of_rows(lambda *_: pytest.fail("a row was read")))
+    monkeypatch.setattr(results, "totals", of_rows(lambda *_: pytest.fail("a row was read")))
     ledger = dpf.Ledger(epsilon=0.1)
     with pytest.raises(dpf.BudgetExceeded, match=r"0\.2.*0\.1"):
         PEOPLE.dp.count(epsilon=0.2, ledger=ledger)
@@ -61,7 +61,7 @@ def test_a_failing_engine_keeps_the_charge_and_says_nothing(monkeypatch, kind):
     def fail(*_):
         raise kind("conversion of 'a secret diagnosis' failed")
 
-    monkeypatch.setattr(measuring, "totals", of_rows(fail))
+    monkeypatch.setattr(results, "totals", of_rows(fail))
     ledger = dpf.Ledger(epsilon=1)
     for times in (1, 2):
         with pytest.raises(dpf.ReleaseFailed) as caught:
@@ -76,7 +76,7 @@ def test_an_interrupt_keeps_the_charge(monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(measuring, "totals", of_rows(interrupt))
+    monkeypatch.setattr(results, "totals", of_rows(interrupt))
     ledger = dpf.Ledger(epsilon=1)
     with pytest.raises(KeyboardInterrupt):
         PEOPLE.dp.count(epsilon=0.25, ledger=ledger)

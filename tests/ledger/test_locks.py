@@ -25,8 +25,8 @@ import polars as pl
 import pytest
 
 import dpframe as dpf
-from dpframe.errors import plain_files
-from dpframe.ledger import database, database_errors, entries, heads, locks, rows, seen, sql, unbroken
+from dpframe import errors
+from dpframe.ledger import database, database_errors, entries, heads, locks, rows, sql, unbroken, witness
 from dpframe.ledger.address import Address
 
 fcntl = pytest.importorskip("fcntl")
@@ -344,11 +344,11 @@ def test_96_a_forked_child_remembers(rolled_back):
 
 def test_96_a_recovery_charges_what_the_process_saw(path, rolled_back):
     identity = rolled_back._store.identity
-    mark = seen.newest(identity)
+    mark = witness.newest(identity)
     ledger = dpf.Ledger.recover(path, reason="the disk broke")
     assert ledger.spent.epsilon == 0.75
     take(rolled_back, "1/8")
-    seen._newest[identity] = mark  # as in another process, which saw the file before, and not the recovery
+    witness._newest[identity] = mark  # as in another process, which saw the file before, and not the recovery
     take(rolled_back, "1/8")
     with pytest.raises(dpf.BudgetExceeded):
         take(ledger)
@@ -358,11 +358,11 @@ def test_96_a_recovery_charges_what_the_process_saw(path, rolled_back):
 
 def test_96_a_recovery_of_another_process_that_knew_less_is_refused(path, rolled_back):
     identity = rolled_back._store.identity
-    mark = seen.newest(identity)
-    seen._newest.clear()
+    mark = witness.newest(identity)
+    witness._newest.clear()
     beside(path, "head").unlink()
     dpf.Ledger.recover(path, reason="moved without its head")
-    seen._newest[identity] = mark
+    witness._newest[identity] = mark
     with pytest.raises(dpf.LedgerError, match="older copy: it holds 2 entries, and entry 3"):
         take(rolled_back)
     assert dpf.Ledger.recover(path, reason="it was older, too").spent.epsilon == 0.75
@@ -394,8 +394,8 @@ def test_96_what_was_seen_only_grows(path):
     early = ledger._store.last()
     take(ledger)
     late = ledger._store.last()
-    seen.note(ledger._store.identity, early)  # by a thread that read before, and is slow
-    assert seen.newest(ledger._store.identity) == late
+    witness.note(ledger._store.identity, early)  # by a thread that read before, and is slow
+    assert witness.newest(ledger._store.identity) == late
 
 
 # Readers
@@ -523,7 +523,7 @@ class Faulty:
 
     def __init__(self, monkeypatch):
         self.left, self.name, self.made = -1, None, 0
-        for module in (heads, locks, plain_files):
+        for module in (heads, locks, errors):
             monkeypatch.setattr(module, "os", self._os())
         for module in (heads, locks):
             monkeypatch.setattr(module, "open", self._open, raising=False)

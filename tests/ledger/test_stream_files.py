@@ -12,8 +12,8 @@ import pytest
 
 import dpframe as dpf
 from dpframe.planning.stream_plan import StreamPlan
-from dpframe.release import stream_record
-from dpframe.release.stream_record import identity_of
+from dpframe.release import stream_path
+from dpframe.release.stream_path import identity_of
 
 DATA = Path(__file__).parents[1] / "data" / "0.2"
 KNOWN = json.loads((DATA / "streams.json").read_text(encoding="utf-8"))
@@ -92,7 +92,7 @@ def words(request, monkeypatch):
     if request.param == "other words":
         monkeypatch.setattr(StreamPlan, "notes", ("rows that come late count in part",))
         monkeypatch.setattr(StreamPlan, "words", "a series of totals")
-        monkeypatch.setattr(stream_record, "VERSION", "0.9.0")
+        monkeypatch.setattr(stream_path, "VERSION", "0.9.0")
 
 
 @pytest.mark.usefixtures("words")

@@ -18,10 +18,10 @@ from contextlib import closing
 import pytest
 
 import dpframe as dpf
-from dpframe.ledger import heads, locks, rows, seen, sql, streams, unbroken
+from dpframe.ledger import heads, locks, rows, sql, streams, unbroken, witness
 from dpframe.mechanisms.laplace import Laplace
-from dpframe.release import measuring, stream_path
-from dpframe.release.stream_record import entry_of
+from dpframe.release import results, stream_path
+from dpframe.release.stream_path import entry_of
 from tests import killed_streams
 from tests.killed_streams import STEPS, stays, stream_of, told
 
@@ -112,7 +112,7 @@ def test_a_failing_engine_loses_no_period(ledger, monkeypatch):
     stream = stream_of(ledger)
     stream.release(STAYS, 1)
     with monkeypatch.context() as broken:
-        broken.setattr(measuring, "_or_none", lambda *_: None)
+        broken.setattr(results, "_or_none", lambda *_: None)
         with pytest.raises(dpf.ReleaseFailed, match="can be asked for again"):
             stream.release(STAYS, 2)
     stream.release(STAYS, 2)
@@ -367,7 +367,7 @@ def test_a_recovered_ledger_draws_no_other_period(path, tmp_path):
     shutil.copy(tmp_path / "older", path)
     with pytest.raises(dpf.LedgerError, match="older copy"):
         stream_of(dpf.Ledger.open(path)).release(STAYS, 2)
-    seen._newest.clear()
+    witness._newest.clear()
     recovered = dpf.Ledger.recover(path, reason="the disk was replaced")
     again = stream_of(recovered)
     assert told(again.release(STAYS, 1)) == first

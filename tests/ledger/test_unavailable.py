@@ -18,7 +18,7 @@ from dpframe.errors import reworded
 from dpframe.ledger import database, rows, sql
 from dpframe.ledger.address import Address
 from dpframe.ledger.database_errors import refusal
-from dpframe.release import measuring
+from dpframe.release import results
 from tests.killed_streams import stays, stream_of
 
 PEOPLE = pl.DataFrame({"age": [31, 45, 62]})
@@ -242,7 +242,7 @@ def test_158_a_database_without_a_ledger_is_called_one(place):
 @pytest.mark.parametrize("at_commit", [False, True])
 def test_158_a_connection_that_is_ended_before_or_at_the_commit(place, monkeypatch, at_commit):
     ledger = dpf.Ledger(epsilon=1, path=place.url)
-    monkeypatch.setattr(measuring, "totals", of_rows(lambda *_: pytest.fail("a row was read")))
+    monkeypatch.setattr(results, "totals", of_rows(lambda *_: pytest.fail("a row was read")))
     if at_commit:
         check = database.Database._check_lock
         monkeypatch.setattr(

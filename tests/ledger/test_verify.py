@@ -14,7 +14,7 @@ from dpframe import noise
 from dpframe.cli.main import main
 from dpframe.ledger import ledger as ledgers
 from dpframe.ledger.entries import Row
-from dpframe.release import replay, together
+from dpframe.release import results, together
 
 COLUMNS = {"age": [31, 45, 62, 7], "ward": ["A", "B", "A", "B"]}
 NAMED = {"label": "wards", "snapshot": "2026-W47"}
@@ -39,7 +39,7 @@ def ledger(tmp_path):
 @pytest.fixture
 def same_second(monkeypatch):
     """Every entry and ledger is of one second."""
-    for module in (ledgers, replay, together, __import__("dpframe.ledger.terms", fromlist=["now"])):
+    for module in (ledgers, results, together, __import__("dpframe.ledger.terms", fromlist=["now"])):
         monkeypatch.setattr(module, "now", lambda: "2026-11-22T10:00:00+00:00")
 
 
@@ -222,7 +222,7 @@ def test_95_a_charge_whose_answer_was_never_stored_released_nothing(ledger, monk
     people = pl.DataFrame(COLUMNS)
     told = []
     with monkeypatch.context() as patch:
-        patch.setattr(replay, "kept", lambda plan, asked, frame, *_: told.append(frame.dp.provenance) or 1 / 0)
+        patch.setattr(results, "kept", lambda plan, asked, frame, *_: told.append(frame.dp.provenance) or 1 / 0)
         with pytest.raises(ZeroDivisionError):
             people.dp.count(epsilon=1, ledger=ledger, **NAMED)
     with pytest.raises(dpf.LedgerError, match="its answer was never stored, so it was never released"):

@@ -563,7 +563,7 @@ def test_another_value_is_told():
         (dpf.WrongDtype, "categories of column", lambda dp: dp.mode("patient", categories=["A"], epsilon=1)),
         (
             dpf.InvalidArgument,
-            "mode must be asked of the whole frame",
+            "mode must be called on the whole frame",
             lambda dp: dp.group_by("ward", keys=["A"]).mode("patient", categories=[1], epsilon=1),
         ),
     ],

@@ -10,7 +10,7 @@ import pytest
 
 import dpframe as dpf
 from dpframe.engines.first_rows import stream_totals
-from dpframe.planning.stream_reach import StreamReach
+from dpframe.planning.stream_plan import StreamReach
 from dpframe.queries.keys import KeyAxis, Keys
 from dpframe.queries.query import Query
 from dpframe.queries.stream_design import measured

@@ -115,10 +115,10 @@ def test_a_server_that_crashes_amid_charges(server):
 def test_a_server_that_is_gone_is_told_and_nothing_is_read(server, monkeypatch):
     from looking import of_rows
 
-    from dpframe.release import measuring
+    from dpframe.release import results
 
     ledger = dpf.Ledger(epsilon=1, path=server.url("gone"))
-    monkeypatch.setattr(measuring, "totals", of_rows(lambda *_: pytest.fail("a row was read")))
+    monkeypatch.setattr(results, "totals", of_rows(lambda *_: pytest.fail("a row was read")))
     server.stop("immediate")
     try:
         with pytest.raises(dpf.LedgerError, match="cannot be reached") as caught:

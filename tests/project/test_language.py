@@ -64,3 +64,13 @@ def test_each_figure_counts_what_it_says(text, figures):
 def test_messages_and_docstrings_are_counted_and_names_are_not():
     source = 'def price(pay):\n    """Pay `price`."""\n    raise E(f"the price of {pay}", "price")'
     assert [one.text for one in words.found_in_source(source)] == ["Pay", "price"]
+
+
+def test_a_message_of_over_thirty_words_is_counted_and_its_values_are_one_word_each():
+    source = 'def refuse(x):\n    raise {}(f"{{x + 1}} {}")'
+    assert words.found_in_source(source.format("InvalidArgument", "word " * 29)) == []
+    assert [one.figure for one in words.found_in_source(source.format("InvalidArgument", "word " * 30))] == ["messages"]
+    assert words.found_in_source(source.format("ValueError", "word " * 30)) == []  # no error of dpframe
+    table = "[part.{}]\nwords = {}\n"
+    said = table.format("short", '"word"') + table.format("long", "[" + '"word", ' * 16 + "]")
+    assert [one.text[:9] for one in words.found_in_refusals(said)] == ["part.long"]

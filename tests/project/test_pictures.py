@@ -14,7 +14,7 @@ import dpframe as dpf
 
 ROOT = Path(__file__).resolve().parents[2]
 IMAGES = ROOT / "docs" / "images"
-SHOWN = re.compile(r"!\[([^\]]*)\]\(([^)]*images/[^)]*)\)")
+SHOWN = re.compile(r"!\[([^\]]*)\]\(([^)]*images/[^)]*)\)|<img alt=\"([^\"]+)\" src=\"([^\"]*images/[^\"]*)\"")
 PALETTE = 3  # a kind of PNG, of few colors
 
 altair = pytest.importorskip("altair")
@@ -43,10 +43,16 @@ def test_a_picture_is_made_of_what_it_was_drawn_from(drawing, name):
     """Where a difference is meant, run ``python docs/images/draw.py`` and look at what it drew."""
     made = json.loads(json.dumps(drawing["specification"](drawing["PICTURES"][name]())))
     assert made == KEPT[name]
+    if name not in LARGE:
+        dark = drawing["specification"](drawing["in_the_dark"](name))
+        assert dark.pop("config") != made.pop("config"), "a dark page has colors of its own"
+        assert dark == made, "and nothing else"
 
 
 def test_every_picture_is_drawn_by_the_script_and_shown_with_words(drawing):
-    shown = [(page, *found) for page in pages() for found in SHOWN.findall(page.read_text(encoding="utf-8"))]
+    shown = [
+        (page, *filter(None, found)) for page in pages() for found in SHOWN.findall(page.read_text(encoding="utf-8"))
+    ]
     assert len(shown) >= 20
     for page, words, path in shown:
         file = (page.parent / path).resolve()
@@ -54,7 +60,7 @@ def test_every_picture_is_drawn_by_the_script_and_shown_with_words(drawing):
         assert file.stem in drawing["PICTURES"], (page, path)
         assert len(words) > 10, (page, path)
     assert set(drawing["PICTURES"]) == set(KEPT) == {Path(path).stem for *_, path in shown}
-    assert {file.stem for file in IMAGES.glob("*.png")} == set(KEPT)
+    assert {file.stem for file in IMAGES.glob("*.png")} == {f"{name}{page}" for name in KEPT for page in ("", "-dark")}
 
 
 def test_no_picture_is_quantised():
@@ -81,4 +87,4 @@ def test_the_readme_and_the_front_page_print_the_release_that_they_draw():
     assert (call["label"], call["cost"]["epsilon"], len(first)) == ("People by age", 0.2, 9)
     for page in (ROOT / "README.md", ROOT / "docs" / "index.md"):
         asked = " ".join(page.read_text(encoding="utf-8").split())
-        assert 'histogram( "age", bins=range(10, 101, 10), epsilon=0.2, label="People by age", )' in asked
+        assert 'histogram( "age", bins=range(10, 101, 10), epsilon=0.2, label="People by age",' in asked

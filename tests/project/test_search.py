@@ -45,6 +45,14 @@ SEARCHES = {
     "OpenDP": "compare/opendp",
     "citation": "help/citation",
     "GitHub Actions": "cookbook/pipelines",
+    "privacy budget": "guide/budgets",
+    "composition": "concepts/composition",
+    "margin of error": "guide/errors",
+    "survey weights": "guide/statistics",
+    "year over year": "cookbook/time",
+    "Excel": "cookbook/publish",
+    "GDPR": "operate/data-protection-officer",
+    "migrate": "compare/index",
 }
 ENDING = re.compile(r"(?:ing|ment|ed|es|s|e|ies|y)$")  # what a stemmer takes off, in short
 

@@ -17,7 +17,7 @@ import pytest
 import dpframe as dpf
 from dpframe import noise
 from dpframe.accounting import Accounting
-from dpframe.queries.clipping import grid_steps, step_length
+from dpframe.queries.limits import grid_steps, step_length
 from dpframe.queries.statistics import CONFIDENCE, Clipped, RowFunction, Total, fieller
 from dpframe.testing import check_accounting, check_denoiser, check_engine, check_mechanism, check_statistic
 

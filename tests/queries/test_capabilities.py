@@ -11,7 +11,7 @@ import pytest
 
 import dpframe as dpf
 from dpframe.queries.statistics import Mode, Statistic, TopK, Total
-from dpframe.queries.statistics.capabilities import Deciding, choosing
+from dpframe.queries.statistics.statistic import Deciding, choosing
 
 FRAME = pl.DataFrame({"ward": ["A"] * 900 + ["B"] * 10, "age": [30] * 910})
 

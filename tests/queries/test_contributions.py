@@ -102,9 +102,9 @@ def test_charts_notes_and_tables_say_what_the_bounds_leave_out():
         years = PANEL.dp.group_by("year", keys=YEARS).count(epsilon=1, max_rows=5, max_groups=2, checks=False)
         one = PREVIEW.count(epsilon=1, max_rows=5)
         choice = PREVIEW.mode("year", categories=YEARS, epsilon=1, max_rows=5)
-    words = "of a person with more than 5 rows in 2 groups each row counts for less; the error bars do not contain this"
+    words = "each row of a person with more than 5 rows in 2 groups has a lower weight"
     assert any(note.startswith(words) for note in years.dp.provenance["notes"])
-    assert "with more than 5 rows each row counts for less" in repr(one)
+    assert "with more than 5 rows has a lower weight" in repr(one)
     assert "with more than 5 rows in one of the options" in repr(choice)
     pytest.importorskip("great_tables")
     assert words in years.dp.table().as_raw_html()

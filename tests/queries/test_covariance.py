@@ -14,9 +14,9 @@ from seen import seen
 
 import dpframe as dpf
 from dpframe import InvalidArgument, InvalidType, MissingArgument, PrivacyUnit
-from dpframe.queries import comoments
-from dpframe.queries.clipping import grid_steps
-from dpframe.queries.comoments import Pair
+from dpframe.queries import moments
+from dpframe.queries.limits import grid_steps
+from dpframe.queries.moments import Pair
 from dpframe.queries.products import centred_products, pair_cells
 from dpframe.queries.total import Measured
 
@@ -111,8 +111,8 @@ def test_the_sensitivity_is_attained(name, neighbors, p):
 @pytest.mark.parametrize(("n", "x", "y", "xx", "yy", "xy", "covariance", "correlation"), PUBLISHED)
 def test_published_readings(n, x, y, xx, yy, xy, covariance, correlation):
     pair = Pair(np.array([[n, x, y, xx + n / 2, yy + n / 2, xy]], dtype=float), np.zeros((6, 6)), 1.96)
-    assert comoments.covariances(pair, 1)[0] == pytest.approx(covariance)
-    assert comoments.correlations(pair)[0] == pytest.approx(correlation)
+    assert moments.covariances(pair, 1)[0] == pytest.approx(covariance)
+    assert moments.correlations(pair)[0] == pytest.approx(correlation)
 
 
 @pytest.mark.parametrize("degree", [1, 2])
@@ -123,7 +123,7 @@ def test_moments_of_cells(degree):
     cells = np.array([(a * b).sum() for a in of(t[0]) for b in of(t[1])])
     y = 2 * t - 1
     squares = (y**2).sum(axis=1) if degree == 2 else np.zeros(2)
-    assert comoments.of_cells(degree) @ cells == pytest.approx([50, *y.sum(axis=1), *squares, (y[0] * y[1]).sum()])
+    assert moments.of_cells(degree) @ cells == pytest.approx([50, *y.sum(axis=1), *squares, (y[0] * y[1]).sum()])
 
 
 def test_the_nearest_matrices():
@@ -131,13 +131,13 @@ def test_the_nearest_matrices():
     generator = np.random.default_rng(1)
     noisy = generator.normal(size=(200, 4, 4))
     noisy = noisy + noisy.transpose(0, 2, 1)
-    for found in (comoments.nearest_covariances(noisy, np.full(200, 1.5)), comoments.nearest_correlations(noisy)):
+    for found in (moments.nearest_covariances(noisy, np.full(200, 1.5)), moments.nearest_correlations(noisy)):
         assert np.linalg.eigvalsh(found).min() > -1e-9
         assert np.diagonal(found, axis1=1, axis2=2).max() <= 1.5 + 1e-9
-    assert np.diagonal(comoments.nearest_correlations(noisy), axis1=1, axis2=2) == pytest.approx(np.ones((200, 4)))
+    assert np.diagonal(moments.nearest_correlations(noisy), axis1=1, axis2=2) == pytest.approx(np.ones((200, 4)))
     real = np.corrcoef(generator.normal(size=(4, 90)))[None]
-    assert comoments.nearest_correlations(real) == pytest.approx(real)
-    assert comoments.nearest_covariances(real, np.ones(1)) == pytest.approx(real)
+    assert moments.nearest_correlations(real) == pytest.approx(real)
+    assert moments.nearest_covariances(real, np.ones(1)) == pytest.approx(real)
 
 
 def people(rows=30_000):
@@ -318,7 +318,7 @@ def test_refusals():
         dpf.covariance(["x", "z"], bounds=bounds, ddof=2)
     ledger = dpf.Ledger(epsilon=1.0)
     frame = people()
-    with pytest.raises(InvalidArgument, match=r"must be asked alone.*release_together"):
+    with pytest.raises(InvalidArgument, match=r"must be alone in its call.*release_together"):
         frame.dp.agg(dpf.covariance(["x", "z"], bounds=bounds), n=dpf.count(), epsilon=1.0, ledger=ledger)
     renamed = frame.rename({"g": "other"}).dp.group_by("other", keys=["A"])
     with pytest.raises(InvalidArgument, match="Rename it first"):

@@ -15,11 +15,10 @@ from hypothesis import strategies as st
 from seen import seen
 
 import dpframe as dpf
-from dpframe.engines.choice import engine_of
 from dpframe.engines.compiled import kernel_units
 from dpframe.engines.engine import Reading
 from dpframe.engines.task import Task
-from dpframe.engines.totals import totals
+from dpframe.engines.totals import engine_of, totals
 from dpframe.errors import InvalidArgument
 from dpframe.planning import sensitivity
 from dpframe.queries.keys import KeyAxis, Keys

@@ -236,7 +236,7 @@ def test_everything_says_that_it_is_a_lower_bound():
         dpf.n_distinct.__doc__.replace("**", ""),
     ):
         assert "at most the true number" in " ".join(said.split())
-    assert "values count in at most 2 groups, drawn at random" in found.dp.statement()
+    assert "count in at most 2 groups, drawn at random" in found.dp.statement()
     assert found.dp.provenance["measures"]["v_n_distinct"]["max_values"] == 2
     assert "at most 2 per unit" in repr(ledger)
     rows = table(["ab"]).dp.preview.n_distinct("v", max_values=2, epsilon=1.0)

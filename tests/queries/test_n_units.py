@@ -105,8 +105,8 @@ def test_plans_say_what_the_bounds_leave_out():
         .dp.preview.group_by("g", keys=list("ABCDE"))
         .n_units(epsilon=1.0, max_groups=2, ledger=dpf.Ledger(epsilon=1.0, unit="u"))
     )
-    assert any("in more than 2 groups counts for less" in note for note in plan.notes)
-    assert not any("each row counts for less" in note for note in plan.notes)
+    assert any("in more than 2 groups has a lower weight" in note for note in plan.notes)
+    assert not any("each row of" in note for note in plan.notes)
     assert plan.parts[0].sensitivity.norm(1) == 2.0
 
 

@@ -13,7 +13,7 @@ from scipy.stats import binom
 
 import dpframe as dpf
 from dpframe import InvalidType, MissingArgument, PrivacyUnit, WrongDtype
-from dpframe.queries.clipping import grid_steps
+from dpframe.queries.limits import grid_steps
 from dpframe.queries.products import two_sided
 
 NOISES = [{"mechanism": "laplace"}, {"mechanism": "gaussian", "delta": 1e-6}]

@@ -10,11 +10,10 @@ from scipy.stats import binom
 
 import dpframe as dpf
 from dpframe import InvalidArgument, InvalidType, MissingArgument, PrivacyUnit
-from dpframe.queries.fieller import sum_interval
-from dpframe.queries.grids import Grid
+from dpframe.queries.grids import Grid, _of_rectangles, fitted_grid, from_the_whole_down
 from dpframe.queries.keys import Keys, bin_axes
 from dpframe.queries.prefix_sums import PrefixSums
-from dpframe.queries.rectangles import _of_rectangles, fitted_grid, from_the_whole_down
+from dpframe.queries.quotients import sum_interval
 from dpframe.queries.statistics import Ranges
 from dpframe.queries.total import Measured
 from dpframe.queries.trees import Tree

@@ -13,7 +13,7 @@ from scipy.stats import binom
 import dpframe as dpf
 from dpframe.mechanisms.gaussian import Gaussian
 from dpframe.mechanisms.laplace import Laplace
-from dpframe.planning.stream_reach import StreamReach
+from dpframe.planning.stream_plan import StreamReach
 from dpframe.queries.prefix_sums import coefficients
 from dpframe.queries.stream_design import (
     half_width,

@@ -21,8 +21,7 @@ from dpframe.planning.bounds_suggestion import NoisyGrid, suggested
 from dpframe.queries.public_grids import cuts_of, month_starts, sizes
 from dpframe.queries.simultaneous import margin_of_tails
 from dpframe.queries.statistics import suggested_bounds
-from dpframe.release.measuring import measured
-from dpframe.release.results import noisy_of
+from dpframe.release.results import measured, noisy_of
 from dpframe.testing import exact, seeded
 
 NEEDS = {"pandas": "pandas", "dataset": "pyarrow", "duckdb": "duckdb", "dask": "dask"}

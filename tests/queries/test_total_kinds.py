@@ -14,8 +14,8 @@ import pytest
 import dpframe as dpf
 from dpframe.engines.totals import totals
 from dpframe.privacy import PrivacyUnit
-from dpframe.queries.clipping import grid_steps
 from dpframe.queries.keys import Keys
+from dpframe.queries.limits import grid_steps
 from dpframe.queries.products import bernstein, centred_products, pair_cells, two_sided
 from dpframe.queries.query import Query
 from dpframe.queries.row_functions import LARGEST_REACH, RowFunction, centred_squares

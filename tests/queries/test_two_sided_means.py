@@ -12,9 +12,9 @@ from scipy.stats import binom
 
 import dpframe as dpf
 from dpframe import PrivacyUnit
-from dpframe.queries.fieller import interval_of_sum
 from dpframe.queries.products import bernstein, two_sided
 from dpframe.queries.query import Query
+from dpframe.queries.quotients import interval_of_sum
 from dpframe.queries.total import Measured, Total
 
 BOUNDS = (-20.0, 100.0)

@@ -13,7 +13,7 @@ from scipy.stats import binom
 
 import dpframe as dpf
 from dpframe import InvalidArgument, MissingArgument, PrivacyUnit
-from dpframe.queries.clipping import grid_steps
+from dpframe.queries.limits import grid_steps
 from dpframe.queries.products import bernstein
 from dpframe.queries.row_functions import centred_squares
 

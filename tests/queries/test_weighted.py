@@ -20,7 +20,7 @@ from assurance.engines import ENGINES as EVERY_ENGINE
 from dpframe import InvalidArgument, InvalidType, MissingArgument, PrivacyUnit, WrongDtype
 from dpframe.engines.schema import check
 from dpframe.engines.totals import totals
-from dpframe.queries.clipping import grid_steps, step_length
+from dpframe.queries.limits import grid_steps, step_length
 from dpframe.queries.total import Measured
 from dpframe.testing import check_statistic
 from tests.engines.test_random_tables import NEEDS

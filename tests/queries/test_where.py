@@ -310,7 +310,7 @@ def test_a_count_of_a_mean_under_the_same_condition_costs_nothing_more():
         ({"ward": ["A", "A"]}, InvalidArgument, "distinct"),
         ({"ward": ["A", 1]}, InvalidType, "one kind"),
         ({"ward": {"A"}}, InvalidType, "a list, tuple or range"),
-        ({"ward": pl.Series(["A"])}, InvalidType, "that come from data"),
+        ({"ward": pl.Series(["A"])}, InvalidType, "values from data reveal"),
         ({"x": (1, 2, 3)}, InvalidArgument, "two ends"),
         ({"x": (None, None)}, InvalidArgument, "not two open ones"),
         ({"x": (2, 1)}, InvalidArgument, "lower end first"),

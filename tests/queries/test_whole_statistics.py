@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 import dpframe as dpf
-from dpframe.queries.statistics.capabilities import Adapting
+from dpframe.queries.statistics.statistic import Adapting
 from dpframe.testing import check_statistic
 
 SCHEMA = json.loads((Path(__file__).resolve().parents[2] / "docs" / "provenance.schema.json").read_text())

@@ -24,7 +24,7 @@ import dpframe as dpf
 from dpframe.engines import schema
 from dpframe.errors import ReleaseFailed
 from dpframe.frames import register
-from dpframe.release import measuring, path, results
+from dpframe.release import path, results
 
 SECRET = 123456789
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -104,7 +104,7 @@ def test_97_an_engine_that_fails_on_no_rows_is_refused_with_its_words(engine, mo
         raise RuntimeError("no such thing")
 
     frame = engine({"x": [SECRET]})
-    monkeypatch.setattr(measuring, "totals", failing)
+    monkeypatch.setattr(results, "totals", failing)
     error = refused(lambda ledger: frame.dp.count("x", epsilon=1, ledger=ledger), dpf.WrongDtype)
     assert "RuntimeError: no such thing" in str(error)
     assert "Nothing was charged" in str(error)
@@ -119,7 +119,7 @@ def test_97_a_panic_of_the_engine_is_refused_too(engine, monkeypatch):
     def failing(*_):
         raise Panic("not implemented")
 
-    monkeypatch.setattr(measuring, "totals", failing)
+    monkeypatch.setattr(results, "totals", failing)
     refused(lambda ledger: engine({"x": [1]}).dp.count("x", epsilon=1, ledger=ledger), dpf.WrongDtype)
 
 
@@ -173,7 +173,7 @@ def test_161_a_failure_of_the_callers_code_is_not_called_a_fault_of_dpframe(engi
     def failing(*_):
         raise AttributeError("of an engine of one's own")
 
-    monkeypatch.setattr(measuring, "totals", failing)
+    monkeypatch.setattr(results, "totals", failing)
     refused(lambda ledger: engine({"x": [1]}).dp.count("x", epsilon=1, ledger=ledger), dpf.WrongDtype)
 
 
@@ -396,9 +396,9 @@ def test_114_max_cells_allows_and_refuses_by_name(engine):
 
 
 def test_114_more_are_made_once_they_are_meant(monkeypatch):
-    from dpframe.queries import counts
+    from dpframe.queries import limits
 
-    monkeypatch.setattr(counts, "MOST_CELLS", 10)
+    monkeypatch.setattr(limits, "MOST_CELLS", 10)
     asker = pl.DataFrame({"k": [1, 2]}).dp.group_by("k", keys=range(20))
     assert len(asker.count(epsilon=1, ledger=dpf.Ledger(epsilon=1), max_cells=20)) == 20
     refused(lambda ledger: asker.count(epsilon=1, ledger=ledger, max_cells=19), dpf.InvalidArgument)

@@ -58,7 +58,7 @@ def test_the_whole_call_costs_what_was_offered(accounting, delta, checks):
 
 
 def test_every_noise_that_is_drawn_is_charged():
-    from dpframe.accounting.gaussian_dp import GaussianDP
+    from dpframe.accounting.by_curves import GaussianDP
 
     plan = incomes().dp.preview.mean("income", bounds=(0, 2), checks=0.2, epsilon=0.5, ledger=dpf.Ledger(1, 1e-6))
     noises = [*plan.noises, plan.checks.mechanism]

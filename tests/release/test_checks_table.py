@@ -19,13 +19,12 @@ import dpframe as dpf
 from assurance.engines import ENGINES, spark_frames
 from dpframe.accessor.released_frame import VERBS
 from dpframe.engines.check_counts import CheckTask
-from dpframe.engines.choice import InMemory
 from dpframe.engines.columns.source import source_of
 from dpframe.engines.compiled import kernel_units, kernels
 from dpframe.engines.schema import check
 from dpframe.engines.sums import places, row_totals, unit_blocks
 from dpframe.engines.sums.addends import NUMBERS
-from dpframe.engines.totals import check_counts, totals
+from dpframe.engines.totals import InMemory, check_counts, totals
 from dpframe.planning.check_pricing import checks_of
 from dpframe.privacy import PrivacyUnit
 from tests.engines.test_random_tables import NEEDS

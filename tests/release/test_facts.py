@@ -22,7 +22,7 @@ from dpframe.queries import bins, discovery, keys, statistics
 from dpframe.queries.statistics import Statistic, marginals
 from dpframe.queries.total import UnitsTotal
 from dpframe.queries.where import Conditional, RangeAxis
-from dpframe.release import facts, replay
+from dpframe.release import facts, results
 from tests.data import answers
 
 DATA = Path(__file__).parents[1] / "data" / "0.2"
@@ -80,7 +80,7 @@ def test_a_stored_answer_is_known_where_every_class_and_field_is_renamed(said, l
             told.append(facts.facts_of(plan, unit))
         return told[0]
 
-    monkeypatch.setattr(replay, "facts_of", facts_of)
+    monkeypatch.setattr(results, "facts_of", facts_of)
     assert answers.answered(said["call"], EMPTY, ledgers[said["ledger"]])["columns"] == said["columns"]
     assert told[0] == hashes_of(said["ledger"])[said["label"]]
 

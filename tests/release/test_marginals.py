@@ -120,7 +120,7 @@ def test_units_with_few_rows_count_in_full():
     frame = people()
     with_units = frame.dp.marginals(COLUMNS, keys=KEYS, max_rows=2, ledger=ledger(unit="who"), epsilon=1e6, delta=1e-6)
     assert with_units["count"].to_numpy() == pytest.approx([row[-1] for row in expected(frame)], abs=0.01)
-    assert any("with more than 2 rows each row counts for less" in note for note in with_units.dp.provenance["notes"])
+    assert any("with more than 2 rows has a lower weight" in note for note in with_units.dp.provenance["notes"])
     with pytest.raises(dpf.MissingArgument, match="max_rows"):
         frame.dp.marginals(COLUMNS, keys=KEYS, ledger=ledger(unit="who"), **PRICE)
 
@@ -280,7 +280,7 @@ REFUSED = {
     "degree True": ({"degree": True}, dpf.InvalidType, "degree"),
     "degree 2.5": ({"degree": 2.5}, dpf.InvalidType, "degree"),
     "an objective": ({"objective": "fair"}, dpf.InvalidArgument, "objective"),
-    "a denoiser": ({"denoise": "haar"}, dpf.InvalidArgument, "add up"),
+    "a denoiser": ({"denoise": "haar"}, dpf.InvalidArgument, "inconsistent"),
     "triples that add up": ({"denoise": "auto", "degree": 3}, dpf.InvalidArgument, "nonnegative"),
     "a large table": ({"keys": {**KEYS, "age": range(4_000_000)}}, dpf.InvalidArgument, "10,000,000 cells"),
     "many cells": ({"max_cells": 35}, dpf.InvalidArgument, "max_cells=35"),

@@ -21,7 +21,7 @@ from looking import of_rows
 
 import dpframe as dpf
 from dpframe.ledger import sql
-from dpframe.release import measuring
+from dpframe.release import results
 from dpframe.release.facts import _plain
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -123,7 +123,7 @@ def test_the_way_in_which_a_number_was_typed_does_not_matter(ledger):
 
 def test_no_row_is_read_and_none_matters(ledger, monkeypatch):
     first = wards(ledger=ledger)
-    monkeypatch.setattr(measuring, "totals", of_rows(lambda *_: pytest.fail("a row was read")))
+    monkeypatch.setattr(results, "totals", of_rows(lambda *_: pytest.fail("a row was read")))
     assert wards(PEOPLE.head(1), ledger=ledger).equals(first)  # as the documents say: the version is all that counts
 
 
@@ -194,7 +194,7 @@ def test_the_first_question_of_a_name_is_its_question_also_where_it_failed(ledge
         raise ValueError("a secret")
 
     with monkeypatch.context() as patch:
-        patch.setattr(measuring, "totals", of_rows(fail))
+        patch.setattr(results, "totals", of_rows(fail))
         with pytest.raises(dpf.ReleaseFailed):
             wards(ledger=ledger)
     with pytest.raises(dpf.LedgerError, match="name another release"):
@@ -313,7 +313,7 @@ def test_threads_that_ask_at_once_get_one_answer(ledger):
 def test_whoever_is_second_gets_what_was_stored_meanwhile(ledger, monkeypatch):
     """Between a charge and its answer another process stores one: it is the answer of both, and both were charged."""
     stored = []
-    original = measuring.totals
+    original = results.totals
 
     def slow(*arguments):
         if not stored:
@@ -321,7 +321,7 @@ def test_whoever_is_second_gets_what_was_stored_meanwhile(ledger, monkeypatch):
             stored[0] = wards(ledger=dpf.Ledger.open(ledger._store.identity[0]))
         return original(*arguments)
 
-    monkeypatch.setattr(measuring, "totals", of_rows(slow))
+    monkeypatch.setattr(results, "totals", of_rows(slow))
     assert wards(ledger=ledger).equals(stored[0])
     assert charges(ledger) == 2
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from assurance import stream_audit
-from dpframe.planning.stream_reach import StreamReach
+from dpframe.planning.stream_plan import StreamReach
 
 
 @pytest.mark.slow

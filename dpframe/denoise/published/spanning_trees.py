@@ -8,9 +8,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from dpframe.denoise.estimators import LEVELS, kept_slope, universal_threshold
+from dpframe.denoise.estimators import LEVELS, Floats, Integers, NoiseLaw, kept_slope, universal_threshold
 from dpframe.denoise.graphs import Forest, edges_of, far_roots
-from dpframe.denoise.noise_law import Floats, Integers, NoiseLaw
 from dpframe.denoise.wavelets import FEWEST, Shrunk
 
 BALANCES = (0.5, 0.55, 0.6, 0.65)  # for each tree the largest part that a cut may leave; below 2/3

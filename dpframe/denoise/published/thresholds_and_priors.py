@@ -7,8 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dpframe.denoise.estimators import best_threshold, soft_threshold, universal_threshold
-from dpframe.denoise.noise_law import Floats, NoiseLaw, shares
+from dpframe.denoise.estimators import Floats, NoiseLaw, best_threshold, shares, soft_threshold, universal_threshold
 from dpframe.errors import InvalidArgument
 
 FINENESS = 16  # points in a standard deviation of the noise at which a density is read, where the grid is finer

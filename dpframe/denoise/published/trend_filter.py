@@ -10,9 +10,8 @@ from typing import Any, Self
 
 import numpy as np
 
+from dpframe.denoise.estimators import Floats, Integers, NoiseLaw, Order, laplace_rate, ordered_axes
 from dpframe.denoise.graphs import Sparse, averaged, differences, edges_of, lattice, pieces
-from dpframe.denoise.noise_law import Floats, Integers, NoiseLaw, laplace_rate
-from dpframe.denoise.wavelets import Order, ordered_axes
 from dpframe.errors import InvalidArgument
 
 STRENGTHS = {0: (0.1, 1.6, 12), 1: (0.125, 2.0, 12), 2: (0.0625, 2.5, 12)}  # first, ratio, number; in deviations

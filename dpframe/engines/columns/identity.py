@@ -31,7 +31,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.queries.sameness import AWARE, CLOCK, NAIVE, PERIOD, SPAN, same_key
+from dpframe.queries.sameness import AWARE, CLOCK, NAIVE, PERIOD, SPAN, are_naive, same_key
 
 Integers = NDArray[np.int64]
 Form = Literal["integer", "float", "decimal", "text", "ticks", "periods", "objects", "nothing"]
@@ -275,13 +275,22 @@ def declared(values: Sequence[Any], identity: Identity) -> Declared:
 
 
 def _dates_stored(values: Sequence[Any], identity: Identity) -> list[int] | None:
-    """The integers that dates are stored as, all at once; None where some are no dates, or a column may not reach."""
-    if identity.form != "ticks" or identity.token != NAIVE or DAY % identity.tick or set(map(type, values)) != {date}:
+    """The integers that dates or datetimes are stored as, all at once.
+
+    None where some are neither or have a time zone, where one lies between the ticks, or a column may not reach it.
+    """
+    kinds = set(map(type, values))
+    if identity.form != "ticks" or identity.token != NAIVE or not (kinds == {date} or are_naive(kinds, values)):
         return None
-    days = np.fromiter(map(date.toordinal, values), np.int64, len(values)) - EPOCHS[NAIVE].toordinal()
-    steps = DAY // identity.tick
-    reach = max(abs(int(days.min())), abs(int(days.max()))) * steps
-    return (days * steps).tolist() if reach < identity.high else None
+    if kinds == {date}:
+        size, counts = DAY, np.fromiter(map(date.toordinal, values), np.int64, len(values)) - EPOCHS[NAIVE].toordinal()
+    else:
+        size, counts = 1_000, pl.Series(values, dtype=pl.Datetime("us")).to_physical().to_numpy()
+    per, ticks_each = max(identity.tick // size, 1), max(size // identity.tick, 1)
+    if per * size != ticks_each * identity.tick or (counts % per).any():
+        return None
+    reach = max(-int(counts.min()), int(counts.max())) * ticks_each // per + 1
+    return (counts * ticks_each // per).tolist() if reach < identity.high else None
 
 
 def _are_stored(values: Sequence[Any], identity: Identity) -> bool:

@@ -49,8 +49,8 @@ def on_the_clock(axis: DateAxis, column: ColumnType) -> DateAxis:
     known = _known(zone)
     if known is None:
         raise WrongDtype(
-            f"column {axis.column!r} must have a time zone of the tz database to be cut by its wall clock, unlike "
-            f"{shown(zone)}. Convert it to UTC, or to a zone such as Europe/Berlin."
+            f"column {axis.column!r} must have a time zone of the tz database to be cut by its wall clock, not "
+            f"{shown(zone)}. Convert it to UTC or, for instance, Europe/Berlin."
         )
     wall = np.array([edge // 1000 for edge in axis.edges], dtype=np.int64)
     first, last = (int(np.datetime64(year, "us").astype(np.int64)) for year in YEARS)
@@ -74,10 +74,10 @@ def on_the_clock(axis: DateAxis, column: ColumnType) -> DateAxis:
 def _check_declared(axis: DateAxis, declared: str, column: ColumnType) -> None:
     """Refuse keys whose time zone is not that of the column."""
     if column.zone is None or (_known(column.zone) or column.zone) != (_known(declared) or declared):
-        has = "none" if column.zone is None else f"that of {zone_name(column.zone)}"
+        has = "none" if column.zone is None else zone_name(column.zone)
         raise WrongDtype(
-            f"keys of column {axis.column!r} must have the time zone of the column, or none, but the dtype "
-            f"{column.dtype} has {has}, and they have that of {declared}. Leave the zone out of dpf.dates."
+            f"keys of column {axis.column!r} must have the column's time zone, or none, not {declared}: the dtype "
+            f"{column.dtype} has {has}. Leave the zone out of dpf.dates."
         )
 
 

@@ -22,7 +22,6 @@ from dpframe.engines.compiled.kernels import (
     in_threads,
     kernels_for,
     read_only,
-    ready,
     strips,
     threads,
 )
@@ -30,7 +29,7 @@ from dpframe.engines.sums.addends import Integers, Line, Terms
 from dpframe.engines.sums.cells import Cells
 from dpframe.engines.sums.places import Places, Placing
 from dpframe.privacy import PrivacyUnit
-from dpframe.queries.clipping import grid_steps, step_length
+from dpframe.queries.limits import grid_steps, step_length
 from dpframe.queries.row_functions import OnGrid, RowFunction, plain_share
 from dpframe.queries.total import Total
 
@@ -155,9 +154,7 @@ def _of_cells(tables: Integers, lanes: int) -> Integers:
 
 
 def of_rows(source: Source, cells: Cells, terms: Terms) -> dict[Total, Integers] | None:
-    """Totals of rows each of which counts by itself, in one pass; None where kernels are not used."""
-    if not ready() or (source.rows is not None and kernels_for(source.rows) is None):
-        return None
+    """Totals of rows each of which counts by itself, in one pass; None where kernels have no way to them."""
     slots = Slots.of(terms)
     if slots is None:
         return None

@@ -23,7 +23,7 @@ from dpframe.engines.pieces.unit_parts import FAILED, in_parts, received, togeth
 from dpframe.engines.task import Task
 from dpframe.errors import InvalidArgument, ReleaseFailed, shown
 from dpframe.errors.tracebacks import withheld
-from dpframe.frames.forked import polars_works
+from dpframe.frames.kinds import polars_works
 
 MOST_PARTS = 2**10
 PARTS = 4  # of units, for each partition
@@ -217,9 +217,8 @@ def check_cluster() -> None:
     scheduler, context = dask.config.get("scheduler", None), dask.config.get("multiprocessing.context", "spawn")
     if scheduler in ("processes", "multiprocessing") and context == "fork":
         raise InvalidArgument(
-            "multiprocessing.context must be 'spawn' or 'forkserver', not 'fork': Polars has started its threads here, "
-            "and in forked workers a query would never end. Nothing was charged. Write "
-            'dask.config.set({"multiprocessing.context": "spawn"}).'
+            "multiprocessing.context must be 'spawn' or 'forkserver', not 'fork': in forked workers Polars never ends. "
+            'Write dask.config.set({"multiprocessing.context": "spawn"}).'
         )
     distributed = sys.modules.get("distributed")
     if distributed is None:
@@ -235,7 +234,7 @@ def check_cluster() -> None:
             import polars
 
             from dpframe import _version
-            from dpframe.frames.forked import check_threads
+            from dpframe.frames.kinds import check_threads
 
             check_threads()
             return f"dpframe {_version.VERSION}, Polars {polars.__version__}, pandas {pandas.__version__}"

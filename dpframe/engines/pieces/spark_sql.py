@@ -31,7 +31,7 @@ from dpframe.engines.sums.cells import Cells
 from dpframe.engines.sums.compound import Parts
 from dpframe.engines.sums.row_totals import of_groups
 from dpframe.engines.task import Task
-from dpframe.queries.clipping import grid_steps, step_length
+from dpframe.queries.limits import grid_steps, step_length
 from dpframe.queries.query import gathers
 from dpframe.queries.row_functions import OnGrid, Present, RowFunction, plain_share
 

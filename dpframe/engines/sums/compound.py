@@ -24,13 +24,13 @@ from dpframe.engines.sums.distinct import ORDERED, drops_groups
 from dpframe.engines.sums.row_totals import by_cell, of_rows_alone, with_cells
 from dpframe.engines.sums.weights import pair_weights, unit_codes
 from dpframe.privacy import PrivacyUnit
-from dpframe.queries.clipping import grid_steps
 from dpframe.queries.contrasts import Subset
 from dpframe.queries.contributions import Grouping, grouping_of
 from dpframe.queries.indicators import Checks
 from dpframe.queries.keys import Axis, Keys
+from dpframe.queries.limits import grid_steps
 from dpframe.queries.query import Query, gathers
-from dpframe.queries.total import DistinctTotal, OfRows, Total, UnitsTotal, by_whole_units
+from dpframe.queries.total import DistinctTotal, OfRows, Total, UnitsTotal
 from dpframe.queries.unit_weights import WHOLE_BITS, counts_whole, groups_of, unit_steps
 from dpframe.queries.vectors import INNER_BITS, BinCounts, InnerCounts, Matches, TableContrasts, V, summed, vector_of
 
@@ -224,11 +224,6 @@ class Parts:
 
     def _named(self) -> tuple[list[Total], list[str]]:
         return list(self.others), list(self.others.values())
-
-
-def compound(query: Query) -> bool:
-    """Tell whether some Total is no plain sum over rows."""
-    return not all(isinstance(total, OfRows | UnitsTotal) and not by_whole_units(total) for total in query.of_cells)
 
 
 def totals_at_once(

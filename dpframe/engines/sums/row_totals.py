@@ -24,11 +24,11 @@ from dpframe.engines.columns.short_strings import Scratch
 from dpframe.engines.columns.source import Source, collected
 from dpframe.engines.compiled import kernel_rows
 from dpframe.engines.compiled.kernel_rows import Slots, Tables, loaded, together
-from dpframe.engines.compiled.kernels import in_threads, threads
+from dpframe.engines.compiled.kernels import in_threads, kernels_for, ready, threads
 from dpframe.engines.sums.addends import ROWS, Integers, Terms, Watched
 from dpframe.engines.sums.cells import Cells, placed
 from dpframe.engines.sums.places import BLOCK, may_be_placed, places_of
-from dpframe.queries.clipping import step_length
+from dpframe.queries.limits import step_length
 from dpframe.queries.row_functions import Bounds, Floats, on_grid
 from dpframe.queries.total import RowsTotal, Total
 
@@ -254,7 +254,8 @@ def to_steps(column: pl.Series, bounds: Bounds | None, scratch: Scratch) -> Floa
 
 def of_rows_alone(source: Source, cells: Cells, terms: Terms) -> Totals:
     """Totals that protect each row."""
-    if (found := kernel_rows.of_rows(source, cells, terms)) is not None:
+    compiled = ready() if source.rows is None else kernels_for(source.rows) is not None
+    if compiled and (found := kernel_rows.of_rows(source, cells, terms)) is not None:
         return found
     if len(cells.bins) == len(cells.keys.axes) == 1 and [*terms.lines] == [RowsTotal()]:
         return {RowsTotal(): _histogram(source.load(cells.requests()), cells, source.rows)}

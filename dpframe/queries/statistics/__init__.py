@@ -1,26 +1,23 @@
 """The statistics that an analyst may ask of a group, a file for each kind; and what they are made from."""
 
-from dpframe.queries.fieller import fieller
+from dpframe.queries.quotients import fieller
 from dpframe.queries.row_functions import RowFunction
 from dpframe.queries.statistics.by_group import MeanByGroup, SumByGroup
 from dpframe.queries.statistics.count import Contributors, Count, count
 from dpframe.queries.statistics.covariance import Correlation, Covariance, correlation, covariance
-from dpframe.queries.statistics.ecdf import Ecdf
 from dpframe.queries.statistics.marginals import Marginals, marginals
 from dpframe.queries.statistics.mean import Mean, mean
-from dpframe.queries.statistics.mode import Mode
 from dpframe.queries.statistics.n_distinct import NDistinct, n_distinct
 from dpframe.queries.statistics.n_units import NUnits, n_units
 from dpframe.queries.statistics.proportion import Proportion, proportion
-from dpframe.queries.statistics.quantile import Quantile, Quantiles, median, quantile
-from dpframe.queries.statistics.ranges import Ranges
+from dpframe.queries.statistics.quantile import Ecdf, Quantile, Quantiles, median, quantile
+from dpframe.queries.statistics.ranges import Ranges, StagedRanges
 from dpframe.queries.statistics.ratio import Ratio, ratio
 from dpframe.queries.statistics.share import Share
-from dpframe.queries.statistics.staged_ranges import StagedRanges
 from dpframe.queries.statistics.statistic import CONFIDENCE, Clipped, Statistic
 from dpframe.queries.statistics.suggested_bounds import SuggestedBounds, suggested_bounds
 from dpframe.queries.statistics.sum import Sum, UnitSum, sum
-from dpframe.queries.statistics.top_k import TopK
+from dpframe.queries.statistics.top_k import Mode, TopK
 from dpframe.queries.statistics.variance import Std, Variance, std, variance
 from dpframe.queries.statistics.weighted import WeightedCount, WeightedMean, WeightedProportion, WeightedSum
 from dpframe.queries.total import Measured, Total

@@ -16,8 +16,8 @@ import numpy as np
 
 from dpframe.errors import InvalidArgument, shown
 from dpframe.exact import is_number
-from dpframe.queries.clipping import check_column, checked_bounds
 from dpframe.queries.keys import KeyAxis, Keys
+from dpframe.queries.limits import check_column, checked_bounds
 from dpframe.queries.moments import two_sided_mean
 from dpframe.queries.products import two_sided
 from dpframe.queries.row_functions import Bounds, Floats
@@ -90,11 +90,6 @@ class ByGroup(Statistic):
 def are_by_group(bounds: object) -> TypeGuard[Mapping[Any, Any]]:
     """Tell whether bounds are those of groups: a dict, if not of numbers alone, which is refused as a pair is."""
     return isinstance(bounds, Mapping) and not (bounds and all(map(is_number, bounds.values())))
-
-
-def for_keys(statistics: Mapping[str, Statistic], keys: Keys) -> dict[str, Statistic]:
-    """The statistics of a call, each with the bounds of the keys that the call declares."""
-    return {name: one.of_keys(keys) if isinstance(one, ByGroup) else one for name, one in statistics.items()}
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import numpy as np
 
 from dpframe.errors import InvalidArgument, shown
 from dpframe.errors.tracebacks import trimmed
-from dpframe.queries.fieller import interval_of_sum
+from dpframe.queries.quotients import interval_of_sum
 from dpframe.queries.row_functions import Floats
 from dpframe.queries.statistics.statistic import CONFIDENCE, Counted, Statistic
 from dpframe.queries.statistics.weighted import WeightedCount, checked_weight
@@ -103,7 +103,7 @@ def count(
     weight: str | None = None,
     weight_bounds: tuple[float, float] | None = None,
 ) -> Count | WeightedCount:
-    """Ask for the number of rows, or of the values of a column that are present.
+    """A count of rows, or of the present values of a column, for `agg`.
 
     Parameters
     ----------

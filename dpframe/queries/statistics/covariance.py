@@ -10,10 +10,10 @@ import numpy as np
 
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, is_one_of, shown
 from dpframe.errors.tracebacks import trimmed
-from dpframe.queries import comoments
-from dpframe.queries.clipping import checked_bounds, checked_columns, grid_steps, step_length
-from dpframe.queries.comoments import Pair
+from dpframe.queries import moments
 from dpframe.queries.keys import KeyAxis
+from dpframe.queries.limits import checked_bounds, checked_columns, grid_steps, step_length
+from dpframe.queries.moments import Pair
 from dpframe.queries.products import centred_products, pair_cells, pairs
 from dpframe.queries.row_functions import Floats
 from dpframe.queries.statistics.statistic import CONFIDENCE, Statistic, check_size
@@ -90,9 +90,10 @@ class Covariance(Statistic):
 
     def expected_error(self, noises: Sequence[Noise], size: float, confidence: float = CONFIDENCE) -> float:
         """The largest error to expect for a group of `size` rows whose values are even and independent."""
-        moments = np.array([[size, 0.0, 0.0, size / 3.0, size / 3.0, 0.0]])
+        of_sizes = np.array([[size, 0.0, 0.0, size / 3.0, size / 3.0, 0.0]])
         expected_pairs = [
-            replace(pair, moments=moments) for pair in self._pairs([np.zeros((1, 0))] * len(noises), noises, confidence)
+            replace(pair, moments=of_sizes)
+            for pair in self._pairs([np.zeros((1, 0))] * len(noises), noises, confidence)
         ]
         return float(self._read(expected_pairs)[1].max())
 
@@ -125,16 +126,16 @@ class Covariance(Statistic):
         known_pairs = []
         for number, (i, j) in enumerate(pairs(size)):
             if self.pure:
-                mixing = comoments.of_cells(self.degree)
+                mixing = moments.of_cells(self.degree)
                 cells, noise = values[number].reshape(-1, mixing.shape[1]), noises[number].variance * mixing @ mixing.T
                 known_pairs.append(Pair(cells @ mixing.T, noise, z))
                 continue
             indices = [0, 1 + i, 1 + j, 1 + size + i, 1 + size + j, 1 + 2 * size + number]
-            mixing = np.eye(comoments.MOMENTS)
+            mixing = np.eye(moments.MOMENTS)
             mixing[3, 0] = mixing[4, 0] = 0.5  # of y^2 - 1/2
-            moments = np.stack([values[index].ravel() for index in indices], axis=1) @ mixing.T
+            read = np.stack([values[index].ravel() for index in indices], axis=1) @ mixing.T
             variances = np.array([noises[index].variance for index in indices])
-            known_pairs.append(Pair(moments, mixing * variances @ mixing.T, z))
+            known_pairs.append(Pair(read, mixing * variances @ mixing.T, z))
         return known_pairs
 
     def _units(self) -> Floats:
@@ -144,11 +145,11 @@ class Covariance(Statistic):
         return np.array([half[i] * half[j] for i, j in pairs(len(half))])
 
     def _noisy(self, pair: Pair) -> Floats:
-        return comoments.covariances(pair, self.ddof)
+        return moments.covariances(pair, self.ddof)
 
     def _read(self, measured_pairs: Sequence[Pair]) -> tuple[Floats, Floats]:
         values = self._nearest(measured_pairs)
-        errors = [comoments.covariance_errors(pair, values[:, k], self.ddof) for k, pair in enumerate(measured_pairs)]
+        errors = [moments.covariance_errors(pair, values[:, k], self.ddof) for k, pair in enumerate(measured_pairs)]
         return (values * self._units()).ravel(), (np.stack(errors, axis=1) * self._units()).ravel()
 
     def _nearest(self, measured_pairs: Sequence[Pair]) -> Floats:
@@ -165,7 +166,7 @@ class Covariance(Statistic):
         for (i, j), pair in zip(pairs(len(self.columns)), measured_pairs, strict=True):
             for side, column in enumerate((i, j)):
                 matrices[:, column, column] = pair.centred(side, side) / (pair.n - self.ddof)
-        return self._of_matrices(comoments.nearest_covariances(matrices, factor[:, 0]))
+        return self._of_matrices(moments.nearest_covariances(matrices, factor[:, 0]))
 
     def _matrices(self, values: Floats) -> Floats:
         """A symmetric matrix for each group, with 1 on its diagonal."""
@@ -201,15 +202,15 @@ class Correlation(Covariance):
         return np.ones(len(pairs(len(self.columns))))
 
     def _noisy(self, pair: Pair) -> Floats:
-        return comoments.correlations(pair)
+        return moments.correlations(pair)
 
     def _nearest(self, measured_pairs: Sequence[Pair]) -> Floats:
         noisy = np.stack([self._noisy(pair) for pair in measured_pairs], axis=1)
-        return self._of_matrices(comoments.nearest_correlations(self._matrices(noisy)))
+        return self._of_matrices(moments.nearest_correlations(self._matrices(noisy)))
 
     def _read(self, measured_pairs: Sequence[Pair]) -> tuple[Floats, Floats]:
         values = self._nearest(measured_pairs)
-        errors = [comoments.correlation_errors(pair, values[:, k]) for k, pair in enumerate(measured_pairs)]
+        errors = [moments.correlation_errors(pair, values[:, k]) for k, pair in enumerate(measured_pairs)]
         return values.ravel(), np.stack(errors, axis=1).ravel()
 
 
@@ -221,7 +222,7 @@ def covariance(
     ddof: int = 1,
     where: Mapping[str, Any] | None = None,
 ) -> Covariance:
-    """Ask for the covariance of each pair of columns, each value clipped to its bounds.
+    """The covariance of each pair of columns, for an `agg` of its own.
 
     Parameters
     ----------
@@ -270,7 +271,7 @@ def correlation(
     *,
     where: Mapping[str, Any] | None = None,
 ) -> Correlation:
-    """Ask for the correlation of each pair of columns, each value clipped to its bounds.
+    """The correlation of each pair of columns, for an `agg` of its own.
 
     Parameters
     ----------

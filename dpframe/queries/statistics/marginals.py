@@ -12,14 +12,13 @@ import numpy as np
 
 from dpframe.denoise.tables import without_negatives
 from dpframe.errors import InvalidArgument, InvalidType, is_one_of, shown
-from dpframe.queries import counts
-from dpframe.queries.clipping import checked_columns
+from dpframe.queries import limits
 from dpframe.queries.contrasts import ContrastDesign, Objective, Subset
 from dpframe.queries.keys import key_axes
+from dpframe.queries.limits import checked_columns
 from dpframe.queries.marginal_tables import MOST_ATTRIBUTES, MarginalTables, check_degree, check_tables
 from dpframe.queries.row_functions import Floats
-from dpframe.queries.statistics.capabilities import PlanRow
-from dpframe.queries.statistics.statistic import CONFIDENCE, Statistic
+from dpframe.queries.statistics.statistic import CONFIDENCE, PlanRow, Statistic
 from dpframe.queries.total import Measured, Noise, Total, VectorTotal
 from dpframe.queries.vectors import TableContrasts
 
@@ -174,7 +173,7 @@ def marginals(
     degree: Any = 2,
     objective: Any = "equal",
     denoise: Any = None,
-    most: int = counts.MOST_CELLS,
+    most: int = limits.MOST_CELLS,
 ) -> Marginals:
     """Ask for all tables of up to `degree` of the columns.
 
@@ -209,14 +208,14 @@ def marginals(
         )
     if not (denoise is None or (isinstance(denoise, str) and denoise in DONE)):
         raise InvalidArgument(
-            f"denoise must be 'auto', for tables that add up and have no negative cell, 'nonnegative' or None for "
-            f"marginals, not {shown(denoise)}: other denoisers would not keep the tables consistent. Leave it out."
+            f"denoise must be 'auto', 'nonnegative' or None for marginals, not {shown(denoise)}: others would make "
+            "the tables inconsistent. Leave it out."
         )
     if denoise == CONSISTENT and checked_degree > 2:
         raise InvalidArgument(
-            f"denoise must be 'nonnegative' or None for tables of {checked_degree} columns, not 'auto': such "
-            "tables that are consistent and have no negative cell may not exist. Leave it out."
+            f"denoise must be 'nonnegative' or None for tables of {checked_degree} columns, not 'auto', which makes "
+            "tables of two columns consistent. Leave it out."
         )
-    check_tables([counts.length(keys[name]) if keys and name in keys else 1 for name in names], checked_degree, most)
+    check_tables([limits.length(keys[name]) if keys and name in keys else 1 for name in names], checked_degree, most)
     axes = key_axes(names, None if keys is None else dict(keys), None)
     return Marginals(axes, checked_degree, objective, denoise)

@@ -10,11 +10,10 @@ import numpy as np
 
 from dpframe.errors import InvalidArgument, is_one_of, shown
 from dpframe.errors.tracebacks import trimmed
-from dpframe.queries.clipping import grid_steps, step_length
-from dpframe.queries.fieller import fieller
+from dpframe.queries.limits import grid_steps, step_length
 from dpframe.queries.moments import Reading, two_sided_mean
 from dpframe.queries.products import bernstein, two_sided
-from dpframe.queries.quotients import quotient_half_widths
+from dpframe.queries.quotients import fieller, quotient_half_widths
 from dpframe.queries.row_functions import Floats, centred_squares
 from dpframe.queries.statistics.by_group import MeanByGroup, are_by_group, checked_groups
 from dpframe.queries.statistics.statistic import CONFIDENCE, Squaring, Statistic, check_size
@@ -153,8 +152,8 @@ class Mean(Squaring):
         half = (self.bounds[1] - self.bounds[0]) / 2
         if target >= half:
             raise InvalidArgument(
-                f"within must be below half the range of a mean's bounds, here {half:g}, not {target:g}: the middle of "
-                f"the bounds is never off by more. Write a smaller error for {name}."
+                f"within must be below half the range of a mean's bounds, here {half:g}, not {target:g}: their middle "
+                f"is never off by more. Write a smaller error for {name}."
             )
 
     def _two_sided(self, values: Floats, noise: Noise, confidence: float) -> Reading:
@@ -184,7 +183,7 @@ def mean(
     weight: str | None = None,
     weight_bounds: tuple[float, float] | None = None,
 ) -> Mean | MeanByGroup | WeightedMean:
-    """Ask for the mean of a column, each value clipped to the bounds.
+    """A mean of a column for `agg`, each value clipped to `bounds`.
 
     Parameters
     ----------

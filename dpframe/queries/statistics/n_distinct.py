@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from dpframe.errors import MissingArgument
 from dpframe.exact import checked_whole
 from dpframe.privacy import PrivacyUnit
-from dpframe.queries.clipping import check_column
+from dpframe.queries.limits import check_column
 from dpframe.queries.statistics.statistic import Statistic
 from dpframe.queries.total import DistinctTotal, Total
 from dpframe.queries.where import under
@@ -52,9 +52,8 @@ class NDistinct(Statistic):
             return self.by_rows()
         if self.max_values is None:
             raise MissingArgument(
-                f"max_values must be given for n_distinct of {self.column!r} where rows of one {unit.column} are "
-                "protected together: how many values each may support. Write for instance "
-                f"n_distinct({self.column!r}, max_values=3), from what you know and never from the data."
+                f"max_values must be given for n_distinct of {self.column!r}: how many values each {unit.column} may "
+                f"support. Write for instance n_distinct({self.column!r}, max_values=3), never taken from the data."
             )
         return self
 
@@ -70,14 +69,14 @@ class NDistinct(Statistic):
         values = "1 value" if most == 1 else f"{most:,} values"
         bound = (
             f"each {unit.column} supports at most {values} of {self.column}{'' if groups == 1 else ' in each group'}"
-            f": what is counted is at most the true number of distinct values of {self.column}; the error bars do not "
-            "contain what is left out"
+            f": the count is at most the true number of distinct values of {self.column}; the margins of error do not "
+            "cover what is left out"
         )
         kept = min(unit.contribution.max_groups, groups)
         if kept == groups:
             return (bound,)
         of = f"{kept:,} group{'' if kept == 1 else 's'}"
-        return bound, f"of each {unit.column} values count in at most {of}, drawn at random where it is in more"
+        return bound, f"values of each {unit.column} count in at most {of}, drawn at random for a unit in more"
 
     def facts(self) -> dict[str, Any]:
         """The facts that a record states of it."""
@@ -90,7 +89,7 @@ class NDistinct(Statistic):
 
 
 def n_distinct(column: str, *, max_values: int | None = None, where: Mapping[str, Any] | None = None) -> NDistinct:
-    """Ask for the number of distinct values of a column, at most `max_values` of which are due to any one unit.
+    """A number of distinct values of a column for `agg`, at most the true number.
 
     Parameters
     ----------

@@ -55,7 +55,7 @@ class NUnits(Counted):
 
 @trimmed
 def n_units(column: str | None = None, *, where: Mapping[str, Any] | None = None) -> NUnits:
-    """Ask for the number of units, such as people, that have a row in a group.
+    """A number of units, such as people, with a row in a group, for `agg`.
 
     Parameters
     ----------

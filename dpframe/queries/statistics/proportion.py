@@ -8,11 +8,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpframe.errors import InvalidArgument, shown
+from dpframe.errors import InvalidArgument, harmless, shown
 from dpframe.errors.tracebacks import trimmed
-from dpframe.errors.words import harmless
-from dpframe.queries.clipping import check_column
 from dpframe.queries.keys import KeyAxis, plain_key
+from dpframe.queries.limits import check_column
 from dpframe.queries.moments import two_sided_mean
 from dpframe.queries.products import two_sided
 from dpframe.queries.row_functions import Floats
@@ -106,7 +105,7 @@ def proportion(
     weight: str | None = None,
     weight_bounds: tuple[float, float] | None = None,
 ) -> Proportion | WeightedProportion:
-    """Ask for the share of a column's values that are true, or that are one declared value.
+    """A share of values that are true, or one declared value, for `agg`.
 
     Parameters
     ----------

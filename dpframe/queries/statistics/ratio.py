@@ -10,7 +10,7 @@ import numpy as np
 
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown
 from dpframe.errors.tracebacks import trimmed
-from dpframe.queries.clipping import check_column, checked_bounds
+from dpframe.queries.limits import check_column, checked_bounds
 from dpframe.queries.quotients import quotient_ends, within_limits
 from dpframe.queries.row_functions import Floats
 from dpframe.queries.statistics.statistic import CONFIDENCE, Statistic, check_size
@@ -107,7 +107,7 @@ def ratio(
     bounds: Mapping[str, tuple[float, float]] | None = None,
     where: Mapping[str, Any] | None = None,
 ) -> Ratio:
-    """Ask for the sum of one column over the sum of another: cost per day, visits per person.
+    """A ratio of two sums for `agg`, such as cost per day.
 
     Parameters
     ----------

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, Self
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, is_one_of, shown
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.bins import BinAxis
-from dpframe.queries.clipping import check_column
+from dpframe.queries.limits import check_column
 from dpframe.queries.public_grids import GridAxis
 from dpframe.queries.statistics.statistic import CONFIDENCE, Statistic
 from dpframe.queries.total import Noise, Total, VectorTotal

@@ -80,7 +80,7 @@ def sum(
     weight: str | None = None,
     weight_bounds: tuple[float, float] | None = None,
 ) -> Sum | SumByGroup | UnitSum | WeightedSum:
-    """Ask for the sum of a column, each value clipped to the bounds; or what each unit adds in all.
+    """A sum of a column for `agg`, clipped by value or by unit.
 
     Parameters
     ----------

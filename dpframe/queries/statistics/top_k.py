@@ -1,4 +1,4 @@
-"""The k most common of declared values, in order."""
+"""The most common of declared values, and the k most common in order."""
 
 from __future__ import annotations
 
@@ -10,9 +10,36 @@ import numpy as np
 
 from dpframe.errors import InvalidArgument
 from dpframe.queries.row_functions import Floats
-from dpframe.queries.statistics.capabilities import Choosing
-from dpframe.queries.statistics.statistic import CONFIDENCE, Statistic
+from dpframe.queries.statistics.statistic import CONFIDENCE, Choosing, Statistic
 from dpframe.queries.total import Measured, Noise, RowsTotal, Total
+
+
+@dataclass(frozen=True)
+class Mode(Statistic, Choosing):
+    """The declared value with the largest count, chosen privately. Asked by ``df.dp.mode``.
+
+    Examples
+    --------
+    >>> Mode().error_words("3")
+    'at most 3 below the largest'
+    """
+
+    verb: ClassVar[str] = "mode"
+    denoisable: ClassVar[bool] = False
+    adds_up: ClassVar[bool] = False
+
+    def totals(self) -> tuple[Total, ...]:
+        """The Totals to measure for it: the count of each value, of which none is released."""
+        return (RowsTotal(),)
+
+    def error_words(self, error: str) -> str:
+        """An error in a plan: how far the count of the chosen value may be below the largest."""
+        return f"at most {error} below the largest"
+
+    def facts(self) -> dict[str, Any] | None:
+        """Nothing: no number is released."""
+        return None
+
 
 PEELING, NOISY_COUNTS = "peeling", "noisy counts"
 
@@ -102,8 +129,8 @@ class TopK(Statistic, Choosing):
         """Refuse a target where no count is released: which way is taken, and so the error, may depend on the cost."""
         if not self.counts:
             raise InvalidArgument(
-                "within must come with counts=True, whose errors it names: without counts a top-k releases no number. "
-                "preview.top_k shows for each epsilon how far below the largest each chosen one may be."
+                "within must come with counts=True, whose errors it names. "
+                "Without counts, compare values of epsilon with preview.top_k(epsilon=[0.1, 1])."
             )
 
     def error_words(self, error: str) -> str:

@@ -136,7 +136,7 @@ def variance(
     ddof: int = 1,
     where: Mapping[str, Any] | None = None,
 ) -> Variance:
-    """Ask for the variance of a column, each value clipped to the bounds.
+    """A variance of a column for `agg`, each value clipped to `bounds`.
 
     Parameters
     ----------
@@ -182,7 +182,7 @@ def std(
     ddof: int = 1,
     where: Mapping[str, Any] | None = None,
 ) -> Std:
-    """Ask for the standard deviation of a column, each value clipped to the bounds: the root of `variance`.
+    """A standard deviation of a column for `agg`: the square root of `variance`.
 
     Parameters
     ----------

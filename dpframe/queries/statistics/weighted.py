@@ -14,10 +14,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpframe.errors import InvalidArgument, MissingArgument, shown
-from dpframe.errors.words import harmless
-from dpframe.queries.clipping import SMALLEST_BOUND, check_column, checked_bounds, grid_steps, step_length
+from dpframe.errors import InvalidArgument, MissingArgument, harmless, shown
 from dpframe.queries.keys import KeyAxis
+from dpframe.queries.limits import SMALLEST_BOUND, check_column, checked_bounds, grid_steps, step_length
 from dpframe.queries.moments import Reading, two_sided_mean
 from dpframe.queries.products import weighed_values, weighed_ways
 from dpframe.queries.row_functions import Bounds, Floats
@@ -171,8 +170,8 @@ class WeightedMean(Weighted):
         half = (self.bounds[1] - self.bounds[0]) / 2
         if target >= half:
             raise InvalidArgument(
-                f"within must be below half the range of a mean's bounds, here {half:g}, not {target:g}: the middle of "
-                f"the bounds is never off by more, without a look. Write a smaller error for {name}."
+                f"within must be below half the range of a mean's bounds, here {half:g}, not {target:g}: their middle "
+                f"is never off by more. Write a smaller error for {name}."
             )
 
     def _read(self, above: Floats, below: Floats, noise: Noise, confidence: float) -> Reading:

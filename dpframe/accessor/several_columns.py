@@ -1,0 +1,176 @@
+"""The verbs of several columns: covariances and correlations of pairs, and all tables of columns at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Generic, Literal, TypeVar, Unpack
+
+from dpframe.accessor.options import MarginalsOptions, PairOptions, asks
+from dpframe.errors import InvalidArgument
+from dpframe.queries import limits, statistics
+from dpframe.queries.contributions import Grouping
+from dpframe.queries.statistics import Statistic
+
+F = TypeVar("F")  # the frame of the results
+
+
+class PairsOfColumns(Generic[F]):
+    """Verbs of a private frame; their options are those of `PrivateFrame`."""
+
+    @asks
+    def covariance(
+        self,
+        columns: Sequence[str],
+        *,
+        bounds: Mapping[str, tuple[float, float]] | None = None,
+        ddof: int = 1,
+        where: Mapping[str, Any] | None = None,
+        **options: Unpack[PairOptions],
+    ) -> F:
+        """Release the covariance of each pair of columns, clipped to bounds.
+
+        Parameters
+        ----------
+        columns : list of str
+            Two columns of numbers or more. A row in which one of them is null or NaN is left out.
+        bounds : dict of pairs of numbers by column
+            The lower and the upper bound of the values of each, from what you know and never from the data.
+        ddof : {1, 0}
+            What is taken off the number of rows in the divisor.
+        where : dict, optional
+            Only rows that hold these values count, as for `dpframe.count`: ``{"age": (18, None), "ward": ["A", "B"]}``.
+
+        Returns
+        -------
+        DataFrame
+            One row per pair (of each group): ``column``, ``other``, ``covariance``, ``covariance_noisy`` (what the
+            noisy numbers say of this pair alone) and ``covariance_error`` (half-width of the 95% interval around
+            ``covariance``, which ``docs/concepts/errors.md`` explains). It raises what `count` raises.
+
+        Notes
+        -----
+        See `dpframe.covariance`: under Gaussian noise the covariances are those of a matrix that has no negative
+        eigenvalue.
+
+        Examples
+        --------
+        >>> import dpframe as dpf, polars as pl
+        >>> people = pl.DataFrame({"age": [31, 45, 62], "cost": [100.0, 150.0, 120.0]})
+        >>> bounds = {"age": (0, 120), "cost": (0, 5_000)}
+        >>> people.dp.covariance(["age", "cost"], bounds=bounds, epsilon=0.5, ledger=dpf.Ledger(epsilon=1)).columns
+        ['column', 'other', 'covariance', 'covariance_noisy', 'covariance_error']
+        """
+        asked = statistics.covariance(columns, bounds, ddof=ddof, where=where)
+        return self._asked("covariance", {"covariance": asked}, options)
+
+    @asks
+    def correlation(
+        self,
+        columns: Sequence[str],
+        *,
+        bounds: Mapping[str, tuple[float, float]] | None = None,
+        where: Mapping[str, Any] | None = None,
+        **options: Unpack[PairOptions],
+    ) -> F:
+        """Release the correlation of each pair of columns, clipped to bounds.
+
+        Parameters
+        ----------
+        columns, bounds, where
+            As for `covariance`.
+
+        Returns
+        -------
+        DataFrame
+            As for `covariance`, with ``correlation`` (within [-1, 1]; 0 where a noisy variance is not positive),
+            ``correlation_noisy`` and ``correlation_error``.
+
+        Examples
+        --------
+        >>> import dpframe as dpf, polars as pl
+        >>> people = pl.DataFrame({"age": [31, 45, 62], "cost": [100.0, 150.0, 120.0]})
+        >>> bounds = {"age": (0, 120), "cost": (0, 5_000)}
+        >>> people.dp.correlation(["age", "cost"], bounds=bounds, epsilon=0.5, ledger=dpf.Ledger(epsilon=1)).columns
+        ['column', 'other', 'correlation', 'correlation_noisy', 'correlation_error']
+        """
+        asked = statistics.correlation(columns, bounds, where=where)
+        return self._asked("correlation", {"correlation": asked}, options)
+
+    def _asked(self, verb: str, statistics: dict[str, Statistic], options: Any, grouping: Grouping | None = None) -> F:
+        raise NotImplementedError
+
+
+class TablesOfColumns(Generic[F]):
+    """Verbs of a private frame; their options are those of `PrivateFrame`."""
+
+    _axes: tuple[Any, ...]
+
+    @asks
+    def marginals(
+        self,
+        columns: Sequence[str],
+        *,
+        keys: Mapping[str, Any] | None = None,
+        degree: int = 2,
+        objective: Literal["equal", "cells"] = "equal",
+        **options: Unpack[MarginalsOptions],
+    ) -> F:
+        """Release all tables of up to `degree` columns (marginals), consistently.
+
+        Parameters
+        ----------
+        columns : list of str
+            The columns, at most 64. A row with a missing or undeclared value in one of them is in no table.
+        keys : dict of lists by column
+            The values of each, from what you know and never from the data. None must not be among them. A Polars Enum
+            declares its own. Cut numbers into bins of your own choice before.
+        degree : int
+            The number of columns of the largest tables: 2 for all two-way tables, with their margins and the total.
+        objective : {"equal", "cells"}
+            The sum that the noise makes least: of the variances of a cell of each table, or of all cells. With
+            ``"cells"`` large tables have less noise, and small ones more.
+
+        Returns
+        -------
+        DataFrame
+            One long frame: a column for each of `columns`, null for "all" where a table has not that column; then
+            ``count``, ``count_noisy`` (the unbiased value) and ``count_error`` (half-width of its 95% interval, the
+            same for all cells of a table; see ``docs/concepts/errors.md``). The total comes first, then tables of one
+            column, of two, and so on, in the order of `columns` and of their keys. Counts are no whole numbers, and
+            some are below 0, unless `denoise` says otherwise: ``"auto"`` moves tables of up to two columns to ones that
+            still add up and have no negative cell, ``"nonnegative"`` cuts each cell by itself, so that tables no longer
+            add up. It raises what `count` raises.
+
+        Notes
+        -----
+        ResidualPlanner (Xiao, He, Zhang and Kifer 2023) in integers: what is measured is what each table says beyond
+        smaller ones. The noise is Gaussian, so a delta is needed. Of a unit with more than `max_rows` rows (of declared
+        values in all columns) each row counts for less in every table; `max_groups` plays no part.
+
+        Examples
+        --------
+        >>> import dpframe as dpf, polars as pl
+        >>> people = pl.DataFrame({"sex": ["f", "m", "f"], "ward": ["A", "B", "B"]})
+        >>> keys = {"sex": ["f", "m"], "ward": ["A", "B"]}
+        >>> ledger = dpf.Ledger(epsilon=1, delta=1e-6)
+        >>> tables = people.dp.marginals(["sex", "ward"], keys=keys, epsilon=1.0, delta=1e-6, ledger=ledger)
+        >>> tables.select("sex", "ward").rows()[:4], tables.height
+        ([(None, None), ('f', None), ('m', None), (None, 'A')], 9)
+        """
+        if self._axes:
+            raise InvalidArgument(
+                "marginals must be called on the whole frame, not per group: its tables are groups themselves. "
+                "Name the columns of group_by among its columns."
+            )
+        asked = statistics.marginals(
+            columns,
+            keys,
+            degree=degree,
+            objective=objective,
+            denoise=options.get("denoise"),
+            most=limits.checked_most(options.get("max_cells", limits.MOST_CELLS)),
+        )
+        return self._asked("marginals", {asked.default_name: asked}, options)
+
+    def _asked(self, verb: str, statistics: dict[str, Statistic], options: Any, grouping: Grouping | None = None) -> F:
+        raise NotImplementedError

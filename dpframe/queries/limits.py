@@ -1,0 +1,212 @@
+"""Limits of what a call may name: columns, bounds of values, and the number of cells, counted before any is made."""
+
+from __future__ import annotations
+
+import math
+import numbers
+import re
+import warnings
+from collections.abc import Callable, Sequence, Sized
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dpframe.errors import (
+    InvalidArgument,
+    InvalidType,
+    MissingArgument,
+    WeakPrivacyWarning,
+    checked_column_name,
+    shown,
+)
+from dpframe.errors.tracebacks import depth_outside
+from dpframe.exact import exactly, is_number, is_whole, nearest
+
+LARGEST_EXACT = 2.0**53  # every integer up to here is a float of its own
+SMALLEST_BOUND = 2.0**-900  # below, grid steps would be subnormal
+STEP_BITS = 30  # a bound is between 2**29 and 2**30 grid steps long
+BOUNDS_EXAMPLE = "Write for instance bounds=(0, 100)."
+OF_DATA = (
+    "{0} look taken from the data, because they are NumPy scalars, such as df.age.min(): such bounds reveal values. "
+    "Write numbers that you know, such as {0}=(0, 100)."
+)
+
+
+class Placed:
+    """A public value that stands in one place; `where` says which, and how to write it there."""
+
+    where: ClassVar[str]
+
+
+def refuse_misplaced(value: object) -> None:
+    """Refuse a value that stands somewhere else."""
+    if isinstance(value, Placed):
+        raise InvalidType(value.where)
+
+
+def step_length(bounds: tuple[float, float]) -> float:
+    """The length of a step: the power of two that makes the larger bound 2**29 to 2**30 steps long."""
+    fraction, exponent = math.frexp(max(abs(bound) for bound in bounds))
+    return math.ldexp(1.0, exponent - STEP_BITS - (fraction == 0.5))
+
+
+def grid_steps(bounds: tuple[float, float]) -> tuple[int, int]:
+    """The bounds, rounded to whole steps: everything else is taken from these."""
+    grid = step_length(bounds)
+    return round(bounds[0] / grid), round(bounds[1] / grid)
+
+
+def check_column(column: object) -> None:
+    """Refuse what is not the name of a column."""
+    refuse_misplaced(column)
+    if not isinstance(column, str):
+        raise InvalidType(f"column must be the name of a column (a string), not {shown(column)}. {_name_words(column)}")
+    checked_column_name("column", column)
+
+
+def _name_words(column: object) -> str:
+    """The way out for anyone who gives something else than a name."""
+    if isinstance(column, float):
+        return f"Everything but the column is given by its name, as in epsilon={shown(column)}."
+    if isinstance(column, (int, tuple)):
+        return "Columns named otherwise can be renamed: df.rename(columns=str)."
+    return 'Write its name, as in "age".'
+
+
+def checked_columns(columns: Any, least: int, most: int, example: str) -> tuple[str, ...]:
+    """The names of several columns, all different."""
+    if not isinstance(columns, (list, tuple)):
+        raise InvalidType(f"columns must be a list of names, not {shown(columns)}. {example}")
+    for column in columns:
+        check_column(column)
+    if not least <= len(columns) <= most or len(set(columns)) < len(columns):
+        raise InvalidArgument(
+            f"columns must be {least} to {most} different ones, not {shown(list(columns))}. {example}"
+        )
+    return tuple(columns)
+
+
+def checked_bounds(bounds: object, argument: str = "bounds", example: str = BOUNDS_EXAMPLE) -> tuple[float, float]:
+    """Two finite numbers with lower < upper, within +-2**53, that the grid can tell apart."""
+    if bounds is None:
+        raise MissingArgument(f"{argument} must be given: they are never taken from the data. {example}")
+    if not isinstance(bounds, (tuple, list)) or len(bounds) != 2:
+        raise InvalidType(f"{argument} must be a pair (lower, upper), not {shown(bounds)}. {example}")
+    lower, upper = (_bound(bound, argument, example) for bound in bounds)
+    if any(isinstance(bound, np.generic) for bound in bounds):
+        warnings.warn(OF_DATA.format(argument), WeakPrivacyWarning, stacklevel=depth_outside())
+    if not lower < upper:
+        raise InvalidArgument(f"{argument} must be two numbers with lower < upper, not {shown(bounds)}. {example}")
+    if max(abs(lower), abs(upper)) < SMALLEST_BOUND:
+        raise InvalidArgument(
+            f"{argument} must reach beyond 2**-900, unlike {shown(bounds)}. Multiply the column first."
+        )
+    steps = grid_steps((lower, upper))
+    if steps[0] == steps[1]:
+        raise InvalidArgument(
+            f"{argument} must differ by more than 2**-30 of their size, unlike {shown(bounds)}. "
+            "Subtract a constant first."
+        )
+    return lower, upper
+
+
+def checked_place(argument: str, value: object, way_out: str) -> float:
+    """A finite number within +-2**53, where integers and floats compare alike, as the float nearest to it."""
+    if type(value) in (int, float) and -LARGEST_EXACT <= value <= LARGEST_EXACT:  # type: ignore[operator]
+        return float(value) + 0.0  # type: ignore[arg-type]  # which it is exactly, and 0.0 for -0.0: no Fraction is needed
+    rule = "finite and within +-2**53"
+    number = exactly(argument, value, rule, f" {way_out}", typed=False)
+    if abs(number) > LARGEST_EXACT:  # exactly: 2**53 + 1 rounds to 2**53
+        raise InvalidArgument(f"{argument} must be {rule}, not {shown(value)}. {way_out}")
+    return nearest(number)
+
+
+def _bound(bound: Any, argument: str, example: str) -> float:
+    if not is_number(bound):
+        raise InvalidType(f"{argument} must be two numbers, not {shown(bound, kind=True)}. {example}")
+    return checked_place(argument, bound, example)
+
+
+MOST_CELLS = 10**7  # more are rarely meant, take minutes and fill the memory
+LARGEST_CELLS = 2**30  # unit * cells + cell must fit 64 bits
+LEAST_MEMORY = 2**24
+MEMORY = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) ?(MB|MiB|GB|GiB|TB|TiB)", re.IGNORECASE)
+UNITS_OF_MEMORY = {"mb": 10**6, "mib": 2**20, "gb": 10**9, "gib": 2**30, "tb": 10**12, "tib": 2**40}
+
+
+@dataclass(frozen=True)
+class Later:
+    """Axes that are so large that they are made only once the call says that it means them."""
+
+    size: int
+    make: Callable[[], tuple[Any, ...]]
+
+
+def axes_or_later(size: int, make: Callable[[], tuple[Any, ...]]) -> tuple[Any, ...]:
+    """The axes, or the promise of them where there are many."""
+    return make() if size <= MOST_CELLS else (Later(size, make),)
+
+
+def made(axes: Sequence[Any], most: int) -> tuple[Any, ...]:
+    """All axes, made; refused before that where their product has more cells than the call allows."""
+    refuse_many("keys and bins must make", "cells", math.prod(axis.size for axis in axes), most)
+    return tuple(finished for axis in axes for finished in (axis.make() if isinstance(axis, Later) else (axis,)))
+
+
+def checked_most(most: object) -> int:
+    """The number of cells that a call allows."""
+    if not isinstance(most, numbers.Integral) or isinstance(most, bool):
+        raise InvalidType(f"max_cells must be a whole number of cells, not {shown(most)}. Write max_cells=20_000_000.")
+    if not 1 <= int(most) <= LARGEST_CELLS:
+        raise InvalidArgument(f"max_cells must be from 1 to 2**30, not {shown(most)}. Declare fewer keys or bins.")
+    return int(most)
+
+
+def refuse_many(what: str, parts: str, count: int, most: int) -> None:
+    """Refuse more than the call allows by name."""
+    if count > most:
+        meant = f", or say that you mean it: max_cells={count:_}" if count <= LARGEST_CELLS else ""
+        raise InvalidArgument(f"{what} at most max_cells={most:_} {parts}, not {shown(count)}. Declare fewer{meant}.")
+
+
+def of_keys(keys: object) -> int:
+    """The number of cells of declared keys: the length of a list, the product of a dict's; 1 for anything else."""
+    if isinstance(keys, dict):
+        return math.prod(map(length, keys.values()))
+    return length(keys)
+
+
+def of_bins(columns: int, bins: Any, categories: Any) -> int:
+    """The number of cells of the bins or categories of so many columns; 1 for what is refused later."""
+    if categories is not None:
+        return length(categories)
+    listed = columns > 1 and isinstance(bins, (list, tuple)) and len(bins) == columns
+    each = bins if listed else [bins] * columns
+    return math.prod(max(1, int(one) if is_whole(one) else length(one) - 1) for one in each)
+
+
+def length(values: object) -> int:
+    """The number of values, told without making any; 1 where nobody knows."""
+    if isinstance(values, range):  # of which len fails beyond 2**63
+        return max(0, -((values.start - values.stop) // values.step))
+    try:
+        return len(values) if isinstance(values, Sized) and not isinstance(values, (str, bytes)) else 1
+    except TypeError:  # an array of no dimension
+        return 1
+
+
+def checked_memory(memory: object) -> int | None:
+    """Bytes, given as a number or as a text such as "2GiB"."""
+    size = memory
+    if isinstance(memory, str) and (match := MEMORY.fullmatch(memory.strip())):
+        size = int(Fraction(match[1]) * UNITS_OF_MEMORY[match[2].lower()])
+    if size is None:
+        return None
+    if isinstance(size, bool) or not isinstance(size, int) or size < LEAST_MEMORY:
+        raise InvalidArgument(
+            f'memory must be at least 16 MiB, in bytes or as "2GiB", not {shown(memory)}. '
+            "Leave it out for a quarter of what is free, at most 1 GiB."
+        )
+    return size
