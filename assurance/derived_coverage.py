@@ -190,6 +190,32 @@ def covered(
         yield Covered(f"{law}, {design}, {form}", form, len(answer), int(missed.sum())), unbounded
 
 
+def of_views(releases: int, seed: int = 0) -> Iterator[Covered]:
+    """Of totals, shares and differences of some rows of marginals how many intervals miss.
+
+    The rows of one release share noise: so one row of each is taken, another one from release to release.
+    """
+    generator = np.random.default_rng(seed)
+    rows = pl.DataFrame({"p": generator.integers(0, 6, 3_000), "q": generator.integers(0, 5, 3_000)})
+    keys = {"p": range(6), "q": range(5)}
+    price = {key: value for key, value in _price("Gaussian").items() if key != "mechanism"}
+    found: dict[str, list[bool]] = {"total": [], "share": [], "difference": []}
+    for _ in range(releases):
+        kept = sorted(generator.choice(6, 3, replace=False).tolist())
+        tables, q = rows.dp.marginals(["p", "q"], keys=keys, **price), int(generator.integers(1, 5))
+        mine = rows.filter(pl.col("p").is_in(kept))
+        counts = np.bincount(mine["q"].to_numpy(), minlength=5)
+        total = tables.dp.filter({"p": kept}).dp.total(by="q").row(q, named=True)
+        found["total"].append(abs(total["count"] - counts[q]) > total["count_error"])
+        one, other = (tables.dp.filter(pl.col("q").is_not_null() & (pl.col("p") == key)) for key in kept[:2])
+        counts, fewer = (np.bincount(rows.filter(pl.col("p") == key)["q"].to_numpy(), minlength=5) for key in kept[:2])
+        share = one.dp.share().row(q, named=True)
+        found["share"].append(not share["count_low"] <= counts[q] / counts.sum() <= share["count_high"])
+        apart = dpf.combine("a.count_noisy - b.count_noisy", {"a": one, "b": other}, on="q").row(q, named=True)
+        found["difference"].append(abs(apart["value"] - (counts[q] - fewer[q])) > apart["value_error"])
+    return (Covered(f"some rows of marginals, {name}", name, releases, sum(missed)) for name, missed in found.items())
+
+
 def cases() -> list[tuple[str, str]]:
     """The laws and designs that there are."""
     return [
@@ -216,6 +242,9 @@ def main() -> None:
                 misses[found.column] += found.misses
         rates = "  ".join(f"{form} {1 - misses[form] / samples[form]:.4f}" for form in FORMS)
         print(f"{law:9} {design:13} {samples['sum']:6}  {rates}", flush=True)
+    if options.only in "some rows of marginals":
+        for found in of_views(options.draws):
+            print(f"{found.case:35} {found.samples:6}  {found.rate:.4f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -69,8 +69,8 @@ BEFORE = (
         "before the charge",
         "a label that no report can print",
         "checked_name",
-        "    if (fault := words.fault_of_name(value, longest)) is not None:",
-        "    if False and (fault := words.fault_of_name(value, longest)) is not None:",
+        "    if (fault := fault_of_name(value, longest)) is not None:",
+        "    if False and (fault := fault_of_name(value, longest)) is not None:",
         f"{WORDS}::test_110_new_names_that_break_reports_are_refused_before_the_charge",
     ),
     bug(

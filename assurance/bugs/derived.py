@@ -6,6 +6,7 @@ from assurance.bugs.seeding import bug
 
 COMBINE = "test_combine.py"
 COMPARE = "test_comparing.py"
+CHANGES = "test_derived_changes.py"
 DERIVED = (
     bug(
         "derived",
@@ -134,5 +135,25 @@ DERIVED = (
         "beside = any(verb in VERBS for verb in verbs.values())",
         "beside = len(verbs) > 1",
         f"{COMPARE}::test_two_spreads_alone_tell_of_no_population",
+    ),
+    bug(
+        "derived",
+        "the rows of a filtered result taken as the first ones of its release",
+        "Source.form",
+        "return self.whole.form(self.whole.unbiased(of)).at(rows)",
+        "first = self.whole.form(self.whole.unbiased(of))\n"
+        "            values = first.at(rows).values if isinstance(first, Linear) else None\n"
+        "            moved = first.at(np.arange(len(rows)))\n"
+        "            return moved if values is None else Linear(values, moved.noise)",
+        f"{CHANGES}::test_totals_of_filtered_marginals_have_the_variance_of_the_dense_matrix",
+        f"{CHANGES}::test_some_rows_are_those_cells_in_any_order",
+    ),
+    bug(
+        "derived",
+        "a total of one of several tables that were filtered to different keys",
+        "along._level_of",
+        "    _check_alike(source, levels, stops)\n",
+        "",
+        f"{CHANGES}::test_tables_of_which_different_keys_were_filtered_are_refused",
     ),
 )

@@ -18,8 +18,8 @@ IDENTITY = (
         "identity",
         "texts of a combination one right after the other",
         "identity.combination",
-        "value.str.len_bytes().cast(pl.String), space, value]",
-        "pl.lit('0'), value]",
+        "parts += [value.str.len_bytes().cast(pl.String), space, value]",
+        "parts += [value]",
         f"{COLUMNS}::test_no_neighbor_moves_totals_beyond_the_sensitivity",
     ),
     bug(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -13,7 +14,6 @@ from dpframe.derived.record import columns_of, facts_of, frame_of
 from dpframe.derived.traced import Source
 from dpframe.errors import InvalidArgument, InvalidType, shown
 from dpframe.exact import is_whole
-from dpframe.frames import foreign
 from dpframe.queries.statistics import CONFIDENCE
 
 NAME = "result"  # of the one release, in errors
@@ -22,6 +22,7 @@ PERCENT = 100.0
 MOST_ENTRIES = 2**25  # terms of all sums together
 
 Rows = NDArray[np.int64]
+Facts = Mapping[str, Any]
 
 
 def totals_by(frame: Any, by: Any) -> Any:
@@ -38,11 +39,11 @@ def totals_by(frame: Any, by: Any) -> Any:
 def shares_by(frame: Any, by: Any) -> Any:
     """Each number over the sum of those that agree in `by`."""
     source = _of_cells(frame, "share")
-    labels, every = _checked_by(source, by), np.arange(source.rows)
-    group, _ = _grouped(source, labels, every)
+    labels, rows = _checked_by(source, by), np.argsort(source.places)  # as they stand in the frame
+    group, _ = _grouped(source, labels, rows)
     sums = _sums(group)
-    forms = {name: _share(form, group, sums) for name, form in _forms(source, "share").items()}
-    return _built(source, source.labels, every, forms, "share", f"share(by={shown(labels)})" if labels else "share()")
+    forms = {name: _share(form.at(rows), group, sums) for name, form in _forms(source, "share").items()}
+    return _built(source, source.labels, rows, forms, "share", f"share(by={shown(labels)})" if labels else "share()")
 
 
 def _share(form: Linear, group: Rows, sums: Sparse) -> Form:
@@ -101,24 +102,38 @@ class Lines:
     """The rows of a result as lines along its ordered key, one for each group of the other keys."""
 
     def __init__(self, source: Source) -> None:
-        axes = source.facts["cells"]
+        levels = source.facts.get("levels")
+        axes = [
+            axis for axis in source.facts["cells"] if levels is None or {*axis["columns"]} <= {*levels[0]["columns"]}
+        ]
+        mine = [source.keys[axis.get("released", axis["columns"])[0]] for axis in axes]
         ordered = [place for place, axis in enumerate(axes) if "every" in axis or "bins" in axis]
-        place = ordered[0] if ordered else len(axes) - 1
-        if not axes or len(ordered) > 1 or (len(axes) > 1 and not ordered):
+        if not ordered:  # then the one that has several keys here, as declared
+            ordered = [place for place, codes in enumerate(mine) if np.unique(codes).size > 1] or [*range(len(axes))][
+                :1
+            ]
+        if len(ordered) != 1:
             raise InvalidArgument(
                 f"the result must have one key in order, such as dates or bins, and it has {shown(source.labels)}. "
                 "Write group_by with one of them, or result.dp.total(by=...) first."
             )
-        shape = foreign.shape({"cells": axes})
-        cells = np.arange(source.rows).reshape(shape)
-        self.rows: Rows = np.moveaxis(cells, place, -1).reshape(-1, shape[place])
-        self.size = shape[place]
+        self.name = axes[ordered[0]]["columns"][0]
+        along = mine.pop(ordered[0])
+        line = np.unique(np.stack(mine), axis=1, return_inverse=True)[1].ravel() if mine else np.zeros_like(along)
+        self.order: Rows = np.lexsort((along, line))
+        goes_on = np.diff(line[self.order], prepend=-1) == 0
+        starts = np.flatnonzero(~goes_on)
+        every = np.arange(self.order.size)
+        self.within: Rows = every - starts[np.cumsum(~goes_on) - 1]  # its line
+        self.size = int(self.within.max(initial=-1)) + 1
+        self.steps = np.unique(np.diff(along[self.order], prepend=0)[goes_on])  # between keys that follow each other
 
     def pairs(self, n: int) -> tuple[Rows, Rows]:
         """The rows that have one `n` places before them, in the order of the result, and those."""
-        now, before = self.rows[:, n:].ravel(), self.rows[:, :-n].ravel()
-        order = np.argsort(now)
-        return now[order], before[order]
+        now = np.flatnonzero(self.within >= n)
+        after, before = self.order[now], self.order[now - n]
+        order = np.argsort(after)
+        return after[order], before[order]
 
 
 def _along(
@@ -136,7 +151,12 @@ def _along(
             f"n must be at most {lines.size - (verb != 'rolling')}, for there are {lines.size} keys in order. "
             "Write a smaller n."
         )
-    kept = np.sort(lines.rows[:, gone:].ravel())
+    if verb != "cumulative" and lines.steps.size > 1:
+        raise InvalidArgument(
+            f"{verb} must be of keys at even steps, and of {lines.name} some between others were left out. "
+            "Filter to keys that follow each other, or write dpf.combine."
+        )
+    kept = np.sort(lines.order[lines.within >= gone])
     numbers = {name: made(form, lines) for name, form in _forms(source, verb).items()}
     return _built(source, source.labels, kept, numbers, verb, words)
 
@@ -145,16 +165,13 @@ def _window(form: Linear, lines: Lines, size: int | None) -> Linear:
     """Sums of all numbers up to each, or the means of the last `size`: rows in the order of the result."""
     from scipy.sparse import csr_array
 
-    length = lines.size
-    first = 0 if size is None else size - 1
-    ends = np.arange(first, length)
-    counts = ends + 1 if size is None else np.full(ends.size, size)
-    _check_entries(int(counts.sum()) * len(lines.rows))
-    starts = ends + 1 - counts
-    inside = np.concatenate([np.arange(start, end + 1) for start, end in zip(starts, ends, strict=True)])
-    targets = lines.rows[:, np.repeat(ends, counts)].ravel()
-    members = lines.rows[:, inside].ravel()
-    kept = np.sort(lines.rows[:, first:].ravel())
+    ends = np.flatnonzero(lines.within >= (0 if size is None else size - 1))
+    counts = lines.within[ends] + 1 if size is None else np.full(ends.size, size)
+    _check_entries(int(counts.sum()))
+    firsts = np.cumsum(counts) - counts  # of each sum among all terms
+    inside = np.repeat(ends + 1 - counts - firsts, counts) + np.arange(int(counts.sum()))
+    targets, members = lines.order[np.repeat(ends, counts)], lines.order[inside]
+    kept = np.sort(lines.order[ends])
     rows = np.searchsorted(kept, targets)
     weight = 1.0 if size is None else 1.0 / size
     sums = csr_array((np.full(rows.size, weight), (rows, members)), shape=(kept.size, form.values.size))
@@ -164,9 +181,9 @@ def _window(form: Linear, lines: Lines, size: int | None) -> Linear:
 def _of_cells(frame: Any, verb: str) -> Source:
     """A release of one table."""
     source = Source.of(NAME, frame)
-    if "levels" in source.facts:
+    if len(levels := source.facts.get("levels", ())) > 1:
         raise InvalidArgument(
-            f"{verb} must be of the cells of one table, and this result has {len(source.facts['levels'])} of them. "
+            f"{verb} must be of the cells of one table, and this result has {len(levels)} of them. "
             "Write dpf.combine, or release the cells without subtotals."
         )
     return source
@@ -188,7 +205,8 @@ def _forms(source: Source, verb: str, quotients: Sequence[str] = ()) -> dict[str
 def _level_of(source: Source, labels: Sequence[str]) -> Rows:
     """The rows that are added up: all, or those of one level of subtotals or one table, which is what was asked.
 
-    Where no level is, they are the cells; of tables the first that has these columns.
+    Where no level is, they are the cells; of tables the first that has these columns. What was filtered must have left
+    the same keys in all of them, or it would matter which one is taken.
     """
     levels, every = source.facts.get("levels"), np.arange(source.rows)
     if levels is None:
@@ -200,7 +218,24 @@ def _level_of(source: Source, labels: Sequence[str]) -> Rows:
         raise InvalidArgument(
             f"by must name columns of one table, and none has {shown(list(labels))} together. Name fewer."
         )
+    _check_alike(source, levels, stops)
     return every[stops[places[0]] - levels[places[0]]["rows"] : stops[places[0]]]
+
+
+def _check_alike(source: Source, levels: Sequence[Facts], stops: Rows) -> None:
+    """Refuse tables of which different keys were filtered: each must be all of its cells at the keys that all share."""
+    shared = [name for name in levels[0]["columns"] if all(name in level["columns"] for level in levels)]
+    axes = [axis for axis in source.facts["cells"] if not {*axis["columns"]} <= {*shared}]
+    tokens, first = source.tokens(shared), None
+    for level, stop in zip(levels, stops.tolist(), strict=True):
+        keys = {*tokens[stop - level["rows"] : stop]}
+        others = math.prod(axis["size"] for axis in axes if {*axis["columns"]} <= {*level["columns"]})
+        if len(keys) * others != level["rows"] or keys != (keys if first is None else first):
+            raise InvalidArgument(
+                "the result must have the same keys in all of its tables, and some differ. "
+                'Filter all by keys: result.dp.filter({"ward": ["A", "B"]}).'
+            )
+        first = keys
 
 
 def _pooled(form: Form, rows: Rows, sums: Sparse) -> Form:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.derived.linear import Form, Linear, Quotient, add, divide, multiply
+from dpframe.derived.linear import Form, Linear, add, divide, multiply
 from dpframe.derived.record import columns_of, facts_of, frame_of
 from dpframe.derived.sums_of_noise import checked_confidence
 from dpframe.derived.traced import Source, constant
@@ -233,5 +233,4 @@ def _evaluated(
         assert isinstance(tree.value, ast.Name)
         source = sources[tree.value.id]
         form = source.form(tree.attr)
-    mine = places[source.name]
-    return Quotient(form.top.at(mine), form.bottom.at(mine)) if isinstance(form, Quotient) else form.at(mine)  # type: ignore[union-attr]
+    return form.at(places[source.name])

@@ -35,11 +35,10 @@ def tested(frame: Any) -> Any:
     same release, so that it always has the same p-value; nothing private depends on them.
     """
     source = Source.of("result", frame)
-    name, rows = _counts_of(source)
+    name, rows, shape = _counts_of(source)
     form = source.form(source.unbiased(name))
     assert isinstance(form, Linear)
     table = form.at(rows)
-    shape = tuple(axis["size"] for axis in source.facts["cells"])
     degrees = (shape[0] - 1) * (shape[1] - 1)
     seed = int(source.facts["sha256"][:15], 16)
     statistic, p_value = _test(table, shape, seed)
@@ -51,8 +50,8 @@ def tested(frame: Any) -> Any:
     return frame_of(source, [], place, columns, facts, POPULATION, measures=measures, covered=False)
 
 
-def _counts_of(source: Source) -> tuple[str, NDArray[np.int64]]:
-    """The counts of a two-way table, and the rows of its cells; refused where they are none of independent units."""
+def _counts_of(source: Source) -> tuple[str, NDArray[np.int64], tuple[int, int]]:
+    """The counts of a two-way table, the rows of its cells, and its shape; refused where units are not independent."""
     axes, unit = source.facts["cells"], source.facts["unit"]
     if len(axes) != TWO or any(len(axis["columns"]) > 1 for axis in axes) or min(axis["size"] for axis in axes) < TWO:
         raise InvalidArgument(
@@ -69,13 +68,26 @@ def _counts_of(source: Source) -> tuple[str, NDArray[np.int64]]:
         )
         raise InvalidArgument(f"chi2 must be asked of counts in which each unit is in one cell. {way}")
     check_asked(source, names[0], ASKED)
-    levels = source.facts.get("levels") or [{"columns": [column for axis in axes for column in axis["columns"]]}]
+    both = [column for axis in axes for column in axis["columns"]]
     start = 0
-    for level in levels:
+    for level in source.facts.get("levels") or [{"columns": both, "rows": source.rows}]:
         if len(level["columns"]) == TWO:
-            return names[0], start + np.arange(axes[0]["size"] * axes[1]["size"])
+            rows = start + np.arange(level["rows"])
+            return names[0], rows, _checked_shape(source, rows)
         start += level["rows"]
     raise InvalidArgument("chi2 must be asked of a table of two columns together. Write marginals(..., degree=2).")
+
+
+def _checked_shape(source: Source, rows: NDArray[np.int64]) -> tuple[int, int]:
+    """The shape of a table, of which whole rows and columns may have been left out."""
+    tokens = [source.tokens([label]) for label in (source.labels[0], source.labels[-1])]
+    first, second = (len({column[row] for row in rows.tolist()}) for column in tokens)
+    if first * second != rows.size or min(first, second) < TWO:
+        raise InvalidArgument(
+            "chi2 must be asked of a table with every pair of at least two keys each, and some were left out. "
+            'Filter by keys: result.dp.filter({"ward": ["A", "B"]}).'
+        )
+    return first, second
 
 
 def _test(table: Linear, shape: tuple[int, ...], seed: int) -> tuple[float, float]:
@@ -112,16 +124,25 @@ def _multinomial(size: int, shares: Floats, seed: int) -> Floats:
 
 
 def _binomial(sizes: Floats, chance: float, uniform: Floats) -> Floats:
-    """Binomial draws by the inverse of their distribution."""
-    from scipy.special import bdtrik, betaincc
+    """Binomial draws by the inverse of their distribution: a normal guess with its skewness, then steps of one."""
+    from scipy.special import bdtr, ndtri
 
     if chance in (0.0, 1.0):
         return sizes * chance
-    with np.errstate(all="ignore"):
-        above = np.clip(np.nan_to_num(np.ceil(bdtrik(uniform, sizes, chance))), 0.0, sizes)
-        below = np.maximum(above - 1.0, 0.0)
-        at_most = betaincc(below + 1.0, sizes - below, chance)  # the chance of so many or fewer
-        return np.asarray(np.where(at_most >= uniform, below, above))
+    score = ndtri(uniform)
+    spread = np.sqrt(sizes * chance * (1.0 - chance))
+    guess = sizes * chance + score * spread + (1.0 - 2.0 * chance) * (score**2 - 1.0) / 6.0
+    drawn: Floats = np.clip(np.floor(guess), 0.0, sizes)
+    for step in (1.0, -1.0):  # up to the first number that the chance of so many or fewer reaches, or down to it
+        moving = np.arange(drawn.size)
+        while moving.size:
+            n = sizes[moving].astype(np.int64)
+            lower = drawn[moving] if step > 0.0 else drawn[moving] - 1.0
+            at_most = np.where(lower < 0.0, 0.0, bdtr(np.maximum(lower, 0.0), n, chance))
+            reached = at_most >= uniform[moving]
+            moving = moving[~reached if step > 0.0 else reached]
+            drawn[moving] += step
+    return drawn
 
 
 def _noise(table: Linear, seed: int) -> Floats:
@@ -146,13 +167,13 @@ def _drawn(block: Block, weights: Any, seed: int, place: int) -> Floats:
 
 def _steps(law: Law, uniform: Floats) -> Floats:
     """Draws of a law by the inverse of its distribution, in the user's units."""
-    from scipy.special import gammainccinv
+    from scipy.special import gammainccinv, ndtri
 
     tail, scale = np.minimum(uniform, 1.0 - uniform), law.scale / law.grid
     if law.p == 1.0:
         size = np.maximum(np.floor(-scale * np.log(tail * (1.0 + np.exp(-1.0 / scale)))), 0.0)
     elif law.p == 2.0:
-        size = np.rint(np.sqrt(2.0) * scale * np.sqrt(gammainccinv(0.5, 2.0 * tail)))
+        size = np.rint(-scale * ndtri(tail))
     else:
         size = np.rint(scale * gammainccinv(1.0 / law.p, 2.0 * tail) ** (1.0 / law.p))
     return np.asarray(np.where(uniform < 0.5, -size, size) * law.grid)

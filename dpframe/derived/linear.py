@@ -75,7 +75,7 @@ class Linear:
             weights.eliminate_zeros()
         return Linear(self.values * factors, noise)
 
-    def at(self, rows: NDArray[np.int64]) -> Linear:
+    def at(self, rows: NDArray[np.int64] | slice) -> Linear:
         """Some rows, in this order."""
         return Linear(self.values[rows], {key: (block, weights[rows]) for key, (block, weights) in self.noise.items()})
 
@@ -108,6 +108,10 @@ class Quotient:
     top: Linear
     bottom: Linear
     rows: tuple[Floats, Floats, NDArray[np.int64]] | None = None
+
+    def at(self, rows: NDArray[np.int64] | slice) -> Quotient:
+        """Some rows of both, in this order."""
+        return Quotient(self.top.at(rows), self.bottom.at(rows))
 
     @property
     def expanded(self) -> tuple[Floats, Floats, NDArray[np.int64]]:

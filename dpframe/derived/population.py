@@ -77,7 +77,7 @@ class Estimate:
         low, high = np.clip(self.middles - lower, self.least, self.most), self.middles + upper
         return np.minimum(low, self.values), np.maximum(np.clip(high, self.least, self.most), self.values)
 
-    def at(self, rows: NDArray[np.int64]) -> Estimate:
+    def at(self, rows: NDArray[np.int64] | slice) -> Estimate:
         """Some rows, in this order."""
 
         def chosen(reach: Callable[[float], Reach]) -> Callable[[float], Reach]:
@@ -98,6 +98,9 @@ def estimate_of(source: Source, name: str, asked: str, *, exact: bool = True) ->
     what differences need: of two that cover too often they are far too wide.
     """
     check_asked(source, name, asked)
+    if source.whole is not source:
+        of, rows = source.released(name)
+        return estimate_of(source.whole, of, asked, exact=exact).at(rows)
     form, said = source.form(source.unbiased(name)), source.measures[name]
     if said["verb"] == "sum" and not {"bounds", "unit_bounds"} & said.keys():  # a file may say anything
         raise InvalidArgument(f"{name} must have bounds in its record, and has none. Ask its author for another file.")
@@ -231,6 +234,7 @@ def variance_of(source: Source, name: str) -> Floats:
 
 def is_bounded_only(source: Source, name: str) -> bool:
     """Tell whether nothing is known of how far the values of a mean or a sum differ, except their bounds."""
+    (name, _), source = source.released(name), source.whole
     said = source.measures[name]
     if said["verb"] == "mean":
         return all(_read_variance(source, one) is None for one in (said, *_spreads_beside(source, said)))

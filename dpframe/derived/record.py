@@ -15,6 +15,7 @@ from dpframe.derived.traced import Source
 from dpframe.display.check_words import warned_lines
 from dpframe.errors import InvalidArgument
 from dpframe.frames import build, foreign, prints
+from dpframe.frames.changes import is_whole
 from dpframe.queries.query import ERROR
 from dpframe.queries.samples import TABLE
 
@@ -177,6 +178,8 @@ def _origin(source: Source) -> dict[str, Any]:
     facts = source.facts
     known = {name: facts[name] for name in ("release", "part", "period", "ledger") if name in facts}
     kept = {name: facts[name] for name in ("label", "sha256", "unit", "cost")}
+    if "shown" in source.record:  # what was renamed, and which rows were left out
+        known["shown"] = source.record["shown"]["steps"]
     return {"name": source.name, **kept, **known}
 
 
@@ -196,9 +199,10 @@ def _cells(
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]] | None]:
     """The axes of the rows: those of the result that they are of; one of combinations where no others fit."""
     facts, whole = like.facts, np.array_equal(places, np.arange(like.rows))
-    if whole and set(labels) == set(like.labels):
-        return list(facts["cells"]), facts.get("levels")
-    kept = [axis for axis in facts["cells"] if {*_labels(axis)} <= {*labels}]
+    axes = [{name: fact for name, fact in axis.items() if name != "released"} for axis in facts["cells"]]
+    if whole and set(labels) == set(like.labels) and is_whole(facts):
+        return axes, facts.get("levels")
+    kept = [axis for axis in axes if {*_labels(axis)} <= {*labels}]
     sizes = [axis["size"] for axis in kept]
     if len(kept) == 1 and sizes == [len(places)]:
         return kept, None

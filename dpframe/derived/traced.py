@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.derived.linear import Block, Form, Linear, Quotient, Sparse
+from dpframe.derived.linear import Block, Linear, Quotient, Sparse
 from dpframe.derived.sums_of_noise import Law, law_of
 from dpframe.errors import InvalidArgument, InvalidType, NoProvenance, closest, shown
 from dpframe.frames import build, foreign
+from dpframe.frames.changes import view_of
 from dpframe.frames.kinds import is_frame, is_missing, library_of
 from dpframe.frames.prints import Places
 from dpframe.queries.contrasts import ContrastDesign, Subset
@@ -50,30 +51,74 @@ WAYS = {  # by verb: what to ask for in place of a number whose noise has no kno
 class Source:
     """A released result under the name that an expression gives it: its rows in the order of the declared cells.
 
-    `places` are the rows of the caller's frame that they stand in.
+    `places` are the rows of the caller's frame that they stand in, `record` is what that frame carries, and `facts`
+    are the record of the rows and columns that it shows.
     """
 
     name: str
     frame: Any
     facts: Facts
     places: Places
+    record: Facts
 
     @classmethod
     def of(cls, name: str, frame: Any) -> Source:
-        """A result that nobody changed; refused where its numbers cannot be traced to their noise."""
+        """A released result or some rows of it; refused where its numbers cannot be traced to their noise."""
         if not is_frame(frame):
             raise InvalidType(
                 f"{name} must be a released frame, not {shown(frame, kind=True)}. Pass the result itself."
             )
-        facts = build.record_of(frame)
-        if facts is None:
+        record = build.record_of(frame)
+        if record is None:
             raise NoProvenance(
                 f"{name} must carry its provenance, and this frame has none. Pass the result itself, before it is "
-                "reshaped."
+                "reshaped; its .dp.filter(...), .dp.sort(...) and .dp.relabel(...) keep the record."
             )
+        _check_one_release(name, record)
+        facts = provenance.counted(record)
         _check_traceable(name, facts)
         places = provenance.checked_numbers(frame, facts)
-        return cls(name, build.reordered(frame, places), facts, places)
+        return cls(name, build.reordered(frame, places), facts, places, record)
+
+    @cached_property
+    def whole(self) -> Source:
+        """The release that it shows: all of its rows, of which the numbers that are not shown are missing."""
+        view = view_of(self.facts)
+        if view is None:
+            return self
+        base = provenance.counted({name: fact for name, fact in self.record.items() if name != "shown"})
+        columns: dict[str, Floats] = {}
+        for name, (of, at) in view.measures.items():
+            for end in ("", NOISY):
+                if name + end in self.facts["columns"]:
+                    column = columns.setdefault(of + end, np.full(view.released, np.nan))
+                    column[view.cells[at]] = build.numbers(self.frame, name + end)
+        known = {of: said for of, said in base["measures"].items() if of in columns or "totals" in said}
+        facts, frame = {**base, "measures": known}, build.frame_of(columns, "polars")
+        return Source(self.name, frame, facts, np.arange(view.released, dtype=np.int64), facts)
+
+    def released(self, measure: str) -> tuple[str, Any]:
+        """The name of a statistic in the whole release, and which rows of that it shows."""
+        view = view_of(self.facts)
+        if view is None:
+            return measure, slice(None)
+        of, at = view.measures[measure]
+        return of, view.cells[at]
+
+    @cached_property
+    def keys(self) -> dict[str, NDArray[np.int64]]:
+        """The declared key that each row has, by the first released column of each axis; the rows are one table."""
+        view, facts = view_of(self.facts), self.whole.facts
+        cells = np.arange(self.rows) if view is None else view.cells[0]
+        axes = facts["cells"]
+        if "levels" in facts:
+            stops = np.cumsum([level["rows"] for level in facts["levels"]])
+            place = int(np.searchsorted(stops, cells[0], side="right"))
+            level = facts["levels"][place]
+            axes = [axis for axis in axes if {*axis["columns"]} <= {*level["columns"]}]
+            cells = cells - (stops[place] - level["rows"])
+        codes = np.unravel_index(cells, [axis["size"] for axis in axes]) if axes else ()
+        return {axis["columns"][0]: code.astype(np.int64) for axis, code in zip(axes, codes, strict=True)}
 
     @cached_property
     def labels(self) -> list[str]:
@@ -129,9 +174,12 @@ class Source:
             )
         return str(measures[0])
 
-    def form(self, column: str) -> Form:
+    def form(self, column: str) -> Linear | Quotient:
         """A released column as a form of the noise."""
         measure = self.checked_column(column)
+        if self.whole is not self:
+            of, rows = self.released(measure)
+            return self.whole.form(self.whole.unbiased(of)).at(rows)
         said, way_out = self.facts["measures"][measure], "Ask its author for another file."
         if said["verb"] == "mean" and "totals" in said and "bounds" not in said:
             raise _unknown(self, measure, "a mean of a record without its bounds", way_out)
@@ -159,8 +207,8 @@ class Source:
         return measure
 
 
-def _check_traceable(name: str, facts: Facts) -> None:
-    """Refuse what has no table of noisy numbers."""
+def _check_one_release(name: str, facts: Facts) -> None:
+    """Refuse what is not one release."""
     if "parts" in facts:
         raise InvalidArgument(
             f"{name} must be one release, and this frame joins {len(facts['parts'])}. "
@@ -170,13 +218,22 @@ def _check_traceable(name: str, facts: Facts) -> None:
         raise InvalidArgument(
             f"{name} must be a release, and this is computed from some already. Write one expression of the releases."
         )
+    if "top" in facts:
+        raise InvalidArgument(
+            f"{name} must have a number for every declared cell, and a top-k has some of them. Release counts of all."
+        )
+
+
+def _check_traceable(name: str, facts: Facts) -> None:
+    """Refuse what has no table of noisy numbers, as they were released; rows may be some, but not by their noise."""
     if "rounded" in facts:
         raise InvalidArgument(
             f"{name} must have its numbers as they were released, and these were rounded. Pass the released frame."
         )
-    if "shown" in facts:
+    if (view := view_of(facts)) is not None and view.is_chosen:
         raise InvalidArgument(
-            f"{name} must be as it was released, and it was filtered or relabelled. Pass the released frame."
+            f"{name} must have rows that keys choose, and some were chosen by their noisy numbers, which no interval "
+            'covers. Compute first and choose after, or write result.dp.filter({"ward": ["A", "B"]}).'
         )
     if "model" in facts:
         raise InvalidArgument(
@@ -184,7 +241,7 @@ def _check_traceable(name: str, facts: Facts) -> None:
         )
 
 
-def form_of(source: Source, measure: str) -> Form:
+def form_of(source: Source, measure: str) -> Linear | Quotient:
     """The form of a statistic, row by row."""
     facts, said = source.facts, source.facts["measures"][measure]
     if "stream" in facts:
@@ -248,7 +305,7 @@ def _placed(rows: int, start: int, size: int) -> Sparse:
     return csr_array((np.ones(size), (start + places, places)), shape=(rows, size))
 
 
-def _of_totals(source: Source, said: Facts, laws: list[Law]) -> Form:
+def _of_totals(source: Source, said: Facts, laws: list[Law]) -> Linear | Quotient:
     """The quotient that a mean, a proportion or a ratio is of the noisy totals in its record."""
     rows, wide = source.rows, []
     for number, law, values in zip(said["statistics"], laws, said["totals"], strict=True):

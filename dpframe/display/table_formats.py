@@ -31,8 +31,6 @@ def checked_format(name: object) -> str:
 def formatted(table: Table, name: str) -> Any:
     """The table in that format: text, or the bytes of a workbook, or an object of great-tables."""
     if name == "excel":
-        from dpframe.display.table_formats import excel
-
         return excel([table])
     writers = {"great_tables": great, "markdown": markdown, "html": html_block, "latex": latex, "csv": comma_separated}
     return writers[name](table)

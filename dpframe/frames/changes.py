@@ -33,6 +33,7 @@ class View:
     released: int  # rows of the release
     measures: Mapping[str, tuple[str, int]]  # by its name here the released statistic, and which of `cells` it shows
     is_sorted: bool
+    is_chosen: bool  # whether some rows were chosen by their noisy numbers, or may have been
 
     @property
     def is_whole(self) -> bool:
@@ -94,7 +95,8 @@ def viewed(record: Facts) -> Facts:
     steps |= {name: step for name, step in said.get("rounded", {}).items() if name in measures}
     if steps := {name: step for name, step in steps.items() if step is not None}:
         facts["rounded"] = {**base.get("rounded", {}), "steps": steps}
-    view = View(rows, shape, cells, total, measures, any(step["verb"] == "sort" for step in said["steps"]))
+    verbs, chosen = [step["verb"] for step in said["steps"]], any(step.get("by_numbers") for step in said["steps"])
+    view = View(rows, shape, cells, total, measures, "sort" in verbs, chosen)
     facts["notes"] = [*base["notes"], *_notes(said, view)]
     return {**facts, "view": view}
 
@@ -209,7 +211,7 @@ def _notes(said: Facts, view: View) -> list[str]:
     if shown_rows == view.released:
         return []
     words = [f"{shown_rows:,} of {view.released:,} released rows are shown, so a total of them is no total of all"]
-    return [*words, CHOSEN] if any(step.get("by_numbers") for step in said["steps"]) else words
+    return [*words, CHOSEN] if view.is_chosen else words
 
 
 @dataclass(frozen=True)
@@ -408,7 +410,9 @@ def filtered(release: Release, given: Any) -> Any:
         step: dict[str, Any] = {"verb": "filter", "where": where}
     else:
         labels = foreign.labels_of(release.facts)
-        by_keys = isinstance(given, pl.Expr) and set(given.meta.root_names()) <= set(labels)
+        # pandas calls a mask after its column where it is made of one alone; Polars after the first of many
+        alone = [getattr(given, "name", None) if is_pandas(release.frame) else None]
+        by_keys = {*(given.meta.root_names() if isinstance(given, pl.Expr) else alone)} <= {*labels}
         mask = _mask_of(release.frame, given)
         step = {"verb": "filter", **({} if by_keys else {"by_numbers": True})}
     kept = np.flatnonzero(mask)

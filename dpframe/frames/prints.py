@@ -124,6 +124,11 @@ def places_of(frame: Any, facts: Mapping[str, Any]) -> Places | None:
     return places
 
 
+def order_text(places: Places) -> str:
+    """Places as numbers in a text, which `places_of` reads."""
+    return str(pl.Series(places).cast(pl.String).str.join(" ").item())
+
+
 def _order(text: str, rows: int) -> Places | None:
     """The order of rows that a record tells; None where it has not every place once."""
     try:

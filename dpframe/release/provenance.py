@@ -10,7 +10,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from dpframe._version import VERSION
@@ -251,7 +250,7 @@ def _rows(prepared: Prepared, frame: Any, columns: Sequence[str], values: Any) -
         return None
     in_order = bool(np.all(np.diff(rows_print.places) > 0))
     # text, which pandas does not copy in depth
-    order = None if in_order else str(pl.Series(rows_print.places).cast(pl.String).str.join(" ").item())
+    order = None if in_order else prints.order_text(rows_print.places)
     return {"labels": labels, "sha256": rows_print.sha256, "order": order}
 
 

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import date
+
+import numpy as np
 import polars as pl
 import pytest
 
 import dpframe as dpf
+from dpframe.derived.linear import half_widths
+from dpframe.derived.traced import Source
+from dpframe.queries.contrasts import ContrastDesign
 
 ROWS = {"ward": ["A", "B", "A", "C"] * 100, "sex": [0, 1, 1, 0] * 100}
 KEYS = {"ward": ["A", "B", "C"], "sex": [0, 1]}
@@ -78,3 +84,199 @@ def test_labels_are_taken(made, tmp_path):
     assert "Cardiology" in (tmp_path / "page.html").read_text(encoding="utf-8")
     with pytest.raises(dpf.InvalidArgument, match=r"labels"):
         derived.dp.table("markdown", labels={"ward": "Station"})
+
+
+# Some rows of a release ---------------------------------------------------------------------------------------------
+
+MONTHS = [1, 2, 3, 4, 5]
+VISITS = {"ward": ["A", "B", "A", "C"] * 100, "sex": [0, 1, 1, 0] * 100, "month": [1, 2, 3, 4, 5] * 80}
+ALL_KEYS = {**KEYS, "month": MONTHS}
+DAYS = [date(2026, month, 3) for month in VISITS["month"]]
+
+
+def _tables(frame, **more):
+    ledger = dpf.Ledger(epsilon=10, delta=1e-4)
+    return frame.dp.marginals(list(ALL_KEYS), keys=ALL_KEYS, epsilon=1, delta=1e-6, ledger=ledger, **more)
+
+
+def _series(frame):
+    months = dpf.dates("2026-01-01", "2026-05-31", every="1mo")
+    frame = frame.assign(day=DAYS) if hasattr(frame, "assign") else frame.with_columns(day=pl.Series(DAYS))
+    by = frame.dp.group_by("ward", "day", keys={"ward": KEYS["ward"], "day": months})
+    return by.count(epsilon=1, ledger=dpf.Ledger(epsilon=1), denoise=None)
+
+
+def _numbers(frame, name):
+    return np.asarray(frame[name], dtype=np.float64)
+
+
+def _dense(tables):
+    """The covariance of all cells of marginals, by their design alone."""
+    facts = tables.dp.provenance
+    said = facts["measures"]["count"]
+    design = ContrastDesign(tuple(axis["size"] for axis in facts["cells"]), said["degree"], said["objective"])
+    moved = [np.concatenate([t.ravel() for t in design.reconstructed(one)]) for one in np.eye(design.width)]
+    return np.stack(moved).T @ np.diag((design.scales * facts["statistics"][0]["scale"]) ** 2) @ np.stack(moved)
+
+
+@pytest.mark.parametrize(
+    ("where", "by", "members"),
+    [
+        ({"ward": ["A", "C"]}, None, {"ward": ["A", "C"], "sex": [None], "month": [None]}),
+        ({"ward": ["A", "C"]}, "month", {"ward": ["A", "C"], "sex": [None]}),
+        ({"ward": "B", "month": [2, 5]}, None, {"ward": ["B"], "sex": [None], "month": [2, 5]}),
+        ({"month": [1, 2, 3]}, ["sex"], {"ward": [None], "month": [1, 2, 3]}),
+    ],
+)
+def test_totals_of_filtered_marginals_have_the_variance_of_the_dense_matrix(where, by, members):
+    from scipy.sparse import csr_array
+
+    tables = _tables(pl.DataFrame(VISITS), denoise=None)
+    some = tables.dp.filter(where)
+    total = some.dp.total(by)
+    labels = [by] if isinstance(by, str) else by or []
+    rows = tables.with_row_index().with_columns(pl.col("index").cast(pl.Int64))
+    kept = [
+        all(row[name] in keys for name, keys in members.items()) and all(row[name] is not None for name in labels)
+        for row in rows.to_dicts()
+    ]
+    mine = rows.filter(kept)
+    groups = (
+        mine.group_by(labels, maintain_order=True).agg("index", "count")
+        if labels
+        else mine.select(pl.col("index").implode(), pl.col("count").implode())
+    )
+    assert np.allclose(_numbers(total, "count"), [sum(group) for group in groups["count"].to_list()])
+    weights = np.zeros((len(groups), len(tables)))
+    for number, places in enumerate(groups["index"].to_list()):
+        weights[number, places] = 1.0
+    dense = np.einsum("ij,jk,ik->i", weights, _dense(tables), weights)
+    whole = Source.of("it", tables).form("count").summed(csr_array(weights))
+    assert np.allclose(whole.variances(), dense, rtol=1e-9)
+    assert np.allclose(_numbers(total, "count_error"), half_widths(whole, 0.95), rtol=1e-9)
+    form = Source.of("it", some).form("count")
+    places = [
+        place for place, row in enumerate(rows.to_dicts()) if all(row[n] in np.ravel(k) for n, k in where.items())
+    ]
+    assert np.allclose(form.variances(), np.diag(_dense(tables))[places], rtol=1e-9)
+
+
+@pytest.mark.parametrize("library", ["polars", "pandas"])
+def test_some_rows_are_those_cells_in_any_order(library):
+    """What a mapping, a mask, a sort, a new name and a wide table leave has the numbers and the noise of its cells."""
+    if library == "pandas":
+        pytest.importorskip("pandas")
+    frame = pl.DataFrame(VISITS) if library == "polars" else pl.DataFrame(VISITS).to_pandas()
+    counts = _series(frame)
+    whole = counts.dp.difference()
+    kept = [row for row in zip(whole["ward"], whole["day"], whole["count"], strict=True) if row[0] != "B"]
+    mask = counts["ward"] != "B" if library == "pandas" else pl.col("ward") != "B"
+    renamed = counts.dp.relabel({"ward": {"A": "One"}}, columns={"count": "n", "day": "when"})
+    views = {
+        "mapping": (counts.dp.filter({"ward": ["A", "C"]}), "count"),
+        "mask": (counts.dp.filter(mask), "count"),
+        "sorted": (counts.dp.filter(mask).dp.sort("count", descending=True), "count"),
+        "names": (renamed.dp.filter({"ward": ["One", "C"]}), "n"),
+    }
+    for view, name in views.values():
+        found = view.dp.difference()
+        assert _numbers(found, name).tolist() == [row[2] for row in kept]
+        assert set(_numbers(found, f"{name}_error")) == set(_numbers(whole, "count_error"))
+        assert _numbers(view.dp.total(), name)[0] == sum(
+            n for w, n in zip(counts["ward"], counts["count"], strict=True) if w != "B"
+        )
+    wide = counts.dp.wide("ward")
+    assert _numbers(wide.dp.total(), "B").tolist() == [_numbers(counts.dp.total("ward"), "count")[1]]
+    apart = dpf.combine("w.A - w.C", {"w": wide})
+    assert set(_numbers(apart, "value_error")) == {4.0}
+    assert (_numbers(dpf.combine("a - b", {"a": counts, "b": counts.dp.filter(mask)}), "value_error") == 0.0).all()
+    record = views["mapping"][0].dp.total().dp.provenance
+    assert record["of"][0]["shown"][0]["where"] == {"ward": ["A", "C"]}
+    assert "10 of 15 released rows are shown, so a total of them is no total of all" in record["notes"]
+
+
+def test_shares_stand_as_the_rows_of_their_frame():
+    counts = _series(pl.DataFrame(VISITS)).dp.sort("count", descending=True)
+    share = counts.dp.share()
+    assert share.select("ward", "day").equals(counts.select("ward", "day"))
+    assert np.allclose(share["count"], counts["count"] / counts["count"].sum())
+
+
+def test_a_step_between_keys_that_were_left_out_is_refused():
+    counts = _series(pl.DataFrame(VISITS))
+    gap = counts.dp.filter(pl.col("day").dt.month().is_in([1, 2, 4]))
+    for verb in ("difference", "change", "rolling"):
+        with pytest.raises(dpf.InvalidArgument, match=r"even steps, and of day some between others were left out"):
+            getattr(gap.dp, verb)(2)
+    assert gap.dp.cumulative()["day"].dt.month().to_list() == [1, 2, 4] * 3
+    odd = counts.dp.filter(pl.col("day").dt.month().is_in([1, 3, 5])).dp.filter({"ward": "A"})
+    assert odd.dp.difference()["day"].dt.month().to_list() == [3, 5]
+    with pytest.raises(dpf.InvalidArgument, match=r"n must be at most 2"):
+        odd.dp.difference(3)
+
+
+def test_what_was_chosen_by_its_noise_is_refused():
+    counts = _series(pl.DataFrame(VISITS))
+    asked = {
+        "expression": counts.dp.filter(pl.col("count") > 20),
+        "mask": counts.dp.filter(counts["count"] > 20),
+        "both": counts.dp.filter((counts["ward"] == "A") & (counts["count"] > 0)),
+        "head": counts.dp.sort("count", descending=True).dp.head(3),
+    }
+    for chosen in asked.values():
+        with pytest.raises(dpf.InvalidArgument, match=r"chosen by their noisy numbers.*Compute first"):
+            chosen.dp.total()
+        with pytest.raises(dpf.InvalidArgument, match=r"chosen by their noisy numbers"):
+            dpf.combine("a + 1", {"a": chosen})
+    first = counts.dp.share().dp.sort("count", descending=True).dp.head(3)
+    assert len(first) == 3
+    assert counts.dp.head(5).dp.total()["count"][0] == counts["count"][:5].sum()
+
+
+def test_other_changes_of_a_frame_are_refused_with_the_way_out():
+    pandas = pytest.importorskip("pandas")
+    counts = _series(pandas.DataFrame(VISITS))
+    for changed in (counts[counts["ward"] == "A"], counts.loc[2:4], counts.head(3), counts.nlargest(2, "count")):
+        with pytest.raises(dpf.InvalidArgument, match=r"15 rows that were released.*\.dp\.filter"):
+            changed.dp.total()
+    for order in (counts.sort_values("count"), counts[::-1], counts.sample(frac=1.0, random_state=0)):
+        assert order.dp.total(by="ward").equals(counts.dp.total(by="ward"))
+    polars = _series(pl.DataFrame(VISITS)).filter(pl.col("ward") == "A")
+    with pytest.raises(dpf.NoProvenance, match=r"\.dp\.filter"):
+        dpf.combine("a", {"a": polars})
+
+
+def test_tables_of_which_different_keys_were_filtered_are_refused():
+    tables = _tables(pl.DataFrame(VISITS))
+    for uneven in (
+        tables.dp.head(3),
+        tables.dp.filter((pl.col("ward") == "A") | (pl.col("sex") == 1)),
+        tables.dp.filter({"ward": ["A", None]}),
+    ):
+        with pytest.raises(dpf.InvalidArgument, match=r"the same keys in all of its tables"):
+            uneven.dp.total()
+    one = tables.dp.filter(pl.col("month").is_not_null() & pl.col("ward").is_null() & pl.col("sex").is_null())
+    assert one.dp.difference()["month"].to_list() == [2, 3, 4, 5]
+    assert one.dp.share()["count"].sum() == pytest.approx(1.0)
+    with pytest.raises(dpf.InvalidArgument, match=r"the cells of one table"):
+        tables.dp.filter({"ward": "A"}).dp.difference()
+
+
+def test_populations_and_tests_of_some_rows_are_those_of_the_whole():
+    frame = pl.DataFrame({**VISITS, "cost": [1.0, 5.0, 9.0, 2.0] * 100})
+    asked = {"n": dpf.count(), "cost": dpf.mean("cost", bounds=(0, 10)), "all": dpf.sum("cost", bounds=(0, 10))}
+    wards = frame.dp.group_by("ward", keys=KEYS["ward"]).agg(
+        asked, epsilon=3, population=True, ledger=dpf.Ledger(epsilon=3)
+    )
+    some = wards.dp.filter({"ward": ["C", "A"]})
+    whole = wards.dp.errors(cells=True, covers="population")
+    assert some.dp.errors(cells=True, covers="population").equals(whole.filter(pl.col("ward") != "B"))
+    assert dpf.compare(some, "C", "A").equals(dpf.compare(wards, "C", "A"))
+    only = some.dp.select("cost").dp.errors(cells=True, covers="population")
+    assert only["cost_interval"].to_list() == whole.filter(pl.col("ward") != "B")["cost_interval"].to_list()
+    assert "margin of error of cost (noise and sampling)" in some.dp.statement()
+    cross = _counts("polars")
+    test = cross.dp.filter({"ward": ["A", "C"]}).dp.chi2()
+    assert test["degrees"].to_list() == [1]
+    with pytest.raises(dpf.InvalidArgument, match=r"every pair of at least two keys"):
+        cross.dp.head(5).dp.chi2()

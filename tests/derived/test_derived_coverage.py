@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assurance.derived_coverage import DESIGNS, FORMS, cases, covered
+from assurance.derived_coverage import DESIGNS, FORMS, cases, covered, of_views
 from tests.covering import too_many
 
 GROUPS = 400
@@ -22,6 +22,12 @@ def test_quotients_cover():
     for found, unbounded in covered("Laplace", "two releases", 1_000, ("ratio", "share")):
         assert not too_many(found, ALARM), found
         assert unbounded < 0.5
+
+
+@pytest.mark.slow
+def test_some_rows_of_marginals_cover():
+    for found in of_views(150):
+        assert not too_many(found, 1e-6 / 3.0), found
 
 
 @pytest.mark.slow

@@ -285,6 +285,14 @@ def test_a_column_that_is_missing_or_has_no_identity_is_refused_before_the_charg
         assert ledger.spent.epsilon == 0
 
 
+def test_a_ledger_protects_the_columns_that_it_was_made_with():
+    ledger = dpf.Ledger(epsilon=1, unit=["text", "int"])
+    for unit in ("text", ["text", "day"], ["int", "text"], PrivacyUnit(["text", "int"], nulls="one-unit")):
+        with pytest.raises(InvalidArgument, match="unit must be left out or equal the ledger's"):
+            table(1).dp.n_units(unit=unit, epsilon=0.5, ledger=ledger)
+    assert ledger.spent.epsilon == 0
+
+
 def test_a_list_of_one_column_is_the_column():
     assert PrivacyUnit(["patient"]) == PrivacyUnit("patient")
     assert PrivacyUnit(("patient",)).facts() == PrivacyUnit("patient").facts()

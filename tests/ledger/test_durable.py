@@ -165,7 +165,7 @@ def test_the_charge_is_committed_before_a_row_is_read(path, monkeypatch):
 
     def spy(*_):
         with closing(sqlite3.connect(path)) as other:
-            witness.append(other.execute("select count(*) from dpframe_entries").fetchone()[0])
+            seen.append(other.execute("select count(*) from dpframe_entries").fetchone()[0])
         raise ValueError("a secret")
 
     monkeypatch.setattr(results, "totals", of_rows(spy))
