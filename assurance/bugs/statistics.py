@@ -195,7 +195,7 @@ STATISTICS = (
     bug(
         "statistics",
         "a variance of groups in proportion to their bounds, and not to the squares",
-        "VarianceByGroup.power",
+        "variance.VarianceByGroup",
         "power: ClassVar[int] = 2",
         "power: ClassVar[int] = 1",
         f"{GROUPED}::test_against_exact_numbers",
@@ -203,7 +203,7 @@ STATISTICS = (
     bug(
         "statistics",
         "the error of the variance of a group as on the scale of places",
-        "VarianceByGroup.answer",
+        "variance.VarianceByGroup.answer",
         "return values * self.scale, errors * self.scale",
         "return values * self.scale, errors",
         f"{GROUPED}::test_the_error_of_a_spread_is_in_proportion_to_its_bounds",
@@ -212,7 +212,7 @@ STATISTICS = (
     bug(
         "statistics",
         "a variance of groups by parts of the larger bound, which may lie below 0",
-        "VarianceByGroup.of_places",
+        "variance.VarianceByGroup.of_places",
         "self.scaled(places=True)",
         "self.scaled(places=False)",
         f"{GROUPED}::test_a_variance_is_measured_of_places_between_the_bounds_of_each_group",
