@@ -1,6 +1,6 @@
 """Coverage of intervals of a population, and sizes of tests of groups that do not differ: by public calls.
 
-    python -m assurance.population_coverage [--groups 1000] [--calls 2] [--tables 400] [--only TEXT]
+    python -m assurance.population_coverage [--groups 1000] [--calls 2] [--tables 2000] [--only TEXT]
 
 Each call releases many equal groups, whose rows are samples of one population: so one call is as many samples as there
 are groups. `tests/derived/test_population_coverage.py` runs a small share of the same code. Of each statistic two rates
@@ -101,7 +101,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--groups", type=int, default=1_000)
     parser.add_argument("--calls", type=int, default=2)
-    parser.add_argument("--tables", type=int, default=400)
+    parser.add_argument("--tables", type=int, default=2_000)
     parser.add_argument("--only", default="")
     options = parser.parse_args()
     for law in LAWS:
