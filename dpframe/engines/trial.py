@@ -290,7 +290,7 @@ def _cells() -> dict[str, Keys]:
         "weeks": Keys(key_axes(("day",), WEEKS, None)),
         "months": Keys(key_axes(("moment",), dates("2023-12-01", "2024-03-01", every="1mo"), None)),
         "hours of instants": Keys(
-            key_axes(("instant",), dates("2024-01-01T00:00", "2024-01-02T23:00", every="1h"), None)
+            key_axes(("instant",), dates(*aware, every="1h"), None)  # of UTC, where that is the column's zone
         ),
         "words, the rest and bins": Keys(
             (*key_axes(("word",), ["B", REST], None), *bin_axes("x", EDGES, None, None, "drop"))

@@ -422,7 +422,7 @@ def test_hours_go_with_keys_subtotals_people_and_arithmetic(engine):
     assert len(found) == 24 * 3
     people = ledger(unit="who")
     units = dpf.of(frame).group_by("at", keys=SPRING).n_units(max_groups=1, denoise=None, epsilon=EXACT, ledger=people)
-    assert units["n_units"].to_list() == [1.0] * 23
+    assert units["n_units"].to_list() == pytest.approx([1.0] * 23, abs=1e-4)  # in steps of 2**-20: one may be off
     by_hour = counted(frame, SPRING)
     assert len(by_hour.dp.difference()) == 22
     assert by_hour.dp.filter({"at": by_hour["at"].to_list()[:2]})["count"].to_list() == [2.0, 2.0]
