@@ -108,7 +108,7 @@ class Statement:
             facts.append(("warning", f"weak privacy: a limit above epsilon {WEAK_EPSILON} or delta {WEAK_DELTA}"))
         if self.terms is not None and self.terms.dataset is not None:
             facts.append(("data set", repr(self.terms.dataset)))
-        return facts if self.kept is None or not kept else [*facts, ("kept at", repr(self.kept))]
+        return facts if self.kept is None or not kept else [*facts, ("kept at", self.kept)]
 
     def _budget(self) -> list[tuple[str, str]]:
         """The budget in one unit: what is spent, what remains; and how often the last call fits once more."""

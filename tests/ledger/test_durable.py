@@ -708,7 +708,13 @@ def test_there_is_nothing_to_verify_in_memory():
 def test_it_says_where_it_is_kept(path):
     ledger = dpf.Ledger(epsilon=1, path=path, dataset="clinic")
     PEOPLE.dp.count(epsilon=0.25, ledger=ledger, label="<first>")
-    for part in ("spent epsilon 0.25 of epsilon 1", "[#####-", "25% of the limit", "data set 'clinic'", str(path)):
+    for part in (
+        "spent epsilon 0.25 of epsilon 1",
+        "[#####-",
+        "25% of the limit",
+        "data set 'clinic'",
+        f"kept at '{path}'",
+    ):
         assert part in repr(ledger)
     page = ledger._repr_html_()
     assert "&lt;first&gt;" in page
