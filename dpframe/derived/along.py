@@ -195,10 +195,9 @@ def _forms(source: Source, verb: str, quotients: Sequence[str] = ()) -> dict[str
     for name, form in forms.items():
         of = source.measures[name]["verb"]
         if not isinstance(form, Linear) and of not in quotients:
-            raise InvalidArgument(
-                f"{verb} must be of counts and sums, and {name} is a {of}. Release it in a call of its own, or write "
-                "dpf.combine."
-            )
+            linear = next((shown(one) for one, other in forms.items() if isinstance(other, Linear)), None)
+            way = f"Write for instance .dp.select({linear}).dp.{verb}(...)" if linear else "Write dpf.combine"
+            raise InvalidArgument(f"{verb} must be of counts and sums, and {name} is a {of}. {way}.")
     return forms
 
 

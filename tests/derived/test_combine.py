@@ -384,6 +384,14 @@ def test_means_are_pooled_exactly(engine, ledger):
         assert values(whole, "m_low")[0] < values(whole, "m")[0] < values(whole, "m_high")[0]
 
 
+def test_a_mean_beside_a_count_is_refused_with_the_count_to_select(engine, ledger):
+    wards = engine(STAYS).dp.group_by("ward", keys=WARDS)
+    result = wards.agg(n=dpf.count(), m=dpf.mean("cost", bounds=(0, 10)), epsilon=1, ledger=ledger)
+    refused(r"m is a mean\. Write for instance \.dp\.select\('n'\)\.dp\.share\(\.\.\.\)", result.dp.share)
+    assert len(result.dp.select("n").dp.share()) == 3
+    refused("m is a mean. Write dpf.combine", result.dp.select("m").dp.change)
+
+
 def test_sum_of_a_result_names_total(engine, ledger):
     result = engine(STAYS).dp.group_by("ward", keys=WARDS).count(epsilon=1, ledger=ledger)
     refused(r"write \.dp\.total\(\)", lambda: result.dp.sum("count"), dpf.AlreadyReleased)
