@@ -29,8 +29,8 @@ SMALLEST_BOUND = 2.0**-900  # below, grid steps would be subnormal
 STEP_BITS = 30  # a bound is between 2**29 and 2**30 grid steps long
 BOUNDS_EXAMPLE = "Write for instance bounds=(0, 100)."
 OF_DATA = (
-    "{0} look taken from the data, because they are NumPy scalars, such as df.age.min(): such bounds reveal values. "
-    "Write numbers that you know, such as {0}=(0, 100)."
+    "{0} look taken from the data: they are NumPy scalars, such as df.age.min(), which reveal values. "
+    "Write numbers that you know, such as {0}=(0, 100), or float(x) of a released x."
 )
 
 

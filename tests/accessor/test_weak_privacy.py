@@ -73,6 +73,7 @@ def test_bounds_that_look_taken_from_the_data():
     ages = PEOPLE["age"].to_numpy()
     (one,) = warned(lambda: PEOPLE.dp.mean("age", bounds=(0, ages.max()), epsilon=1, ledger=dpf.Ledger(epsilon=1)))
     assert "bounds look taken from the data" in str(one.message)
+    assert "or float(x) of a released x" in str(one.message)
     assert "62" not in str(one.message)
     assert one.filename == __file__
     assert len(warned(lambda: dpf.sum("age", bounds=(np.float64(0), np.int64(9))))) == 1
