@@ -115,7 +115,8 @@ def facts_of(
 ) -> dict[str, Any]:
     """The facts of a record on what was done, and to which releases."""
     facts = [source.facts for source in sources]
-    inherited = [note for one in facts for note in (*one["notes"], *warned_lines(one))]  # what clipping did stays
+    inherited = [line for one in facts for line in warned_lines(one)]  # what clipping did stays, and comes first
+    inherited += [note for one in facts for note in one["notes"]]
     every = list(dict.fromkeys([*notes, *inherited]))
     warnings = [one["warning"] for one in facts if "warning" in one]
     return {

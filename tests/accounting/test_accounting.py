@@ -312,7 +312,7 @@ def test_the_largest_laplace_release_of_a_gdp_ledger():
     """A (2, 1e-6) ledger holds one of epsilon 0.3585, far less than its 2: pure noise is dear in mu."""
     fits, too_much = (Ledger(epsilon=2, delta=1e-6) for _ in range(2))
     count(fits, epsilon=0.357, mechanism="laplace")
-    with pytest.raises(BudgetExceeded, match="gdp accounting"):
+    with pytest.raises(BudgetExceeded, match=r"the call needs epsilon 2\.00"):
         count(too_much, epsilon=0.359, mechanism="laplace")
     limit = GaussianDP(DELTA).limit(Fraction(2), DELTA)[0]
     assert gaussian_curve.mu_to_pure(math.sqrt(limit)) == pytest.approx(0.3585, abs=1e-4)

@@ -324,7 +324,8 @@ def test_a_ledger_protects_one_unit():
     with pytest.raises(dpf.InvalidArgument, match="unit must be"):
         PEOPLE.dp.count(epsilon=0.25, ledger=dpf.Ledger(epsilon=1), unit=unit)
     with pytest.raises(dpf.InvalidType, match="unit must be"):
-        dpf.Ledger(epsilon=1, unit=["who"])
+        dpf.Ledger(epsilon=1, unit=1)
+    assert dpf.Ledger(epsilon=1, unit=["who"]).unit == dpf.Ledger(epsilon=1, unit="who").unit
 
 
 # Races
