@@ -38,6 +38,7 @@ SHORT = [
     for row in ROWS
     if row.path.name in QUICK and row.unit == "rows" and (row.path.locally or row.neighbors == "add-remove")
 ]
+LONGEST = "together, mixed; gaussian; rows; basic; add-remove"
 SAMPLED = random.Random(3).sample(ROWS, 60)
 NOT_ASKED = {"preview", "local"}  # doors, and no questions
 WRONG = "what is charged is not what is needed"
@@ -78,7 +79,9 @@ def test_every_sampler_mechanism_and_method_has_a_path():
 # Charges
 
 
-@pytest.mark.parametrize("row", SHORT, ids=str)
+@pytest.mark.parametrize(
+    "row", [pytest.param(row, marks=[pytest.mark.slow] * (str(row) == LONGEST)) for row in SHORT], ids=str
+)
 def test_one_entry_costs_what_it_was_charged(row):
     assert not measured(row, full=False).wrong, WRONG
 

@@ -18,9 +18,12 @@ from assurance import record
 from assurance.record_calls import CALLS
 
 KNOWN = record.stored()
+LONG = ("preview of mean; checks, a function", "preview of means in groups; checks, a function")  # at seven prices each
 
 
-@pytest.mark.parametrize("call", CALLS, ids=lambda call: call.name)
+@pytest.mark.parametrize(
+    "call", [pytest.param(call, id=call.name, marks=[pytest.mark.slow] * (call.name in LONG)) for call in CALLS]
+)
 def test_a_call_is_as_recorded(call):
     if not call.can_be_made:
         pytest.skip("pandas or dp-accounting is not installed")
