@@ -8,7 +8,16 @@ from dataclasses import KW_ONLY, dataclass, replace
 from fractions import Fraction
 from typing import Any, Literal
 
-from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, checked_column_name, is_one_of, listed, shown
+from dpframe.errors import (
+    InvalidArgument,
+    InvalidType,
+    MissingArgument,
+    checked_column_name,
+    is_one_of,
+    listed,
+    shown,
+    with_article,
+)
 from dpframe.exact import checked_whole, exact_delta, exact_epsilon, exact_share, exactly, up
 
 MOST_BOUND = 2**31
@@ -273,11 +282,6 @@ def noun_of(column: str | Sequence[str] | None) -> str:
     if column is None:
         return "row"
     return column if isinstance(column, str) else f"combination of {listed(column, 'and')}"
-
-
-def with_article(noun: str) -> str:
-    """A noun with its article."""
-    return f"{'an' if noun[:1].lower() in 'aeiou' else 'a'} {noun}"
 
 
 def _checked_columns(argument: str, column: Any) -> str | tuple[str, ...] | None:

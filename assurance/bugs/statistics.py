@@ -171,7 +171,7 @@ STATISTICS = (
         "statistics",
         "bounds by group taken in the order of the dict, not of the keys",
         "by_group.ByGroup.of_keys",
-        "ordered = tuple((value, given[same_key(value)]) for value in values)",
+        "ordered = tuple((value, given[token]) for value, token in zip(values, tokens, strict=True))",
         "ordered = self.bounds_of",
         f"{GROUPED}::test_each_group_has_its_own_bounds",
     ),

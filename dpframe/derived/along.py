@@ -109,9 +109,8 @@ class Lines:
         mine = [source.keys[axis.get("released", axis["columns"])[0]] for axis in axes]
         ordered = [place for place, axis in enumerate(axes) if "every" in axis or "bins" in axis]
         if not ordered:  # then the one that has several keys here, as declared
-            ordered = [place for place, codes in enumerate(mine) if np.unique(codes).size > 1] or [*range(len(axes))][
-                :1
-            ]
+            several = [place for place, codes in enumerate(mine) if np.unique(codes).size > 1]
+            ordered = several or list(range(len(axes)))[:1]
         if len(ordered) != 1:
             raise InvalidArgument(
                 f"the result must have one key in order, such as dates or bins, and it has {shown(source.labels)}. "

@@ -339,8 +339,12 @@ def named(value: object) -> str:
         return "None"
     if isinstance(value, type):
         return f"the class {value.__name__}"
-    name = type(value).__name__
-    return f"{'an' if name[0] in 'aeiouAEIOU' or name == 'ndarray' else 'a'} {name}"
+    return with_article(type(value).__name__)
+
+
+def with_article(noun: str) -> str:
+    """A noun with its article."""
+    return f"{'an' if noun[:1].lower() in 'aeiou' or noun == 'ndarray' else 'a'} {noun}"
 
 
 LONGEST_NAME = 200  # characters of a label, a snapshot, a data set, the name of a plan

@@ -10,6 +10,7 @@ from typing import Any
 from dpframe.accounting import Accounting
 from dpframe.display import charts, listing, pages
 from dpframe.display.statements import dearer_words
+from dpframe.errors import with_article
 from dpframe.exact import Amount
 from dpframe.mechanisms.contract import Mechanism
 from dpframe.mechanisms.thresholded import Thresholded
@@ -17,7 +18,7 @@ from dpframe.planning.auto import Accuracy, Choice
 from dpframe.planning.call import Call, Question
 from dpframe.planning.check_pricing import PlannedChecks, line_of_checks, line_of_none
 from dpframe.planning.sensitivity import Sensitivity, groups_in, one_group, uses_rows, uses_units
-from dpframe.privacy import Price, PrivacyLoss, PrivacyUnit, with_article
+from dpframe.privacy import Price, PrivacyLoss, PrivacyUnit
 from dpframe.queries.discovery import found_axis
 from dpframe.queries.query import Query, by_choice, choices_of, chooses
 from dpframe.queries.statistics import CONFIDENCE, Statistic

@@ -12,14 +12,14 @@ from typing import Any
 from dpframe.accounting import Accounting
 from dpframe.display import charts, listing, pages, stream_charts
 from dpframe.display.statements import dearer_words
-from dpframe.errors import InvalidArgument, is_one_of, shown
+from dpframe.errors import InvalidArgument, is_one_of, shown, with_article
 from dpframe.exact import Amount, exact_delta, root_up, up
 from dpframe.mechanisms.contract import Mechanism
 from dpframe.mechanisms.gaussian import Gaussian
 from dpframe.mechanisms.laplace import Laplace
 from dpframe.planning.auto import Accuracy, smallest_epsilon
 from dpframe.planning.price import is_pure
-from dpframe.privacy import Price, PrivacyLoss, PrivacyUnit, checked_bound, with_article
+from dpframe.privacy import Price, PrivacyLoss, PrivacyUnit, checked_bound
 from dpframe.queries.prefix_sums import BITS, PrefixSums
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import CONFIDENCE, Statistic

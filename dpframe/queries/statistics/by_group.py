@@ -54,13 +54,15 @@ class ByGroup(Statistic):
             raise InvalidArgument(f"bounds by group must follow group_by of one column of declared keys. {EXAMPLE}")
         given = {same_key(key): pair for key, pair in self.bounds_of}
         values = axis.values(0)
-        without = [value for value in values if same_key(value) not in given]
+        tokens = list(map(same_key, values))
+        without = [value for value, token in zip(values, tokens, strict=True) if token not in given]
         if without:
             raise InvalidArgument(f"bounds must name every declared key, and {shown(without[0])} has none. Add it.")
-        others = [key for key, _ in self.bounds_of if same_key(key) not in set(map(same_key, values))]
+        declared = set(tokens)
+        others = [key for key, _ in self.bounds_of if same_key(key) not in declared]
         if others:
             raise InvalidArgument(f"bounds must name declared keys alone, and {shown(others[0])} is none. Drop it.")
-        ordered = tuple((value, given[same_key(value)]) for value in values)
+        ordered = tuple((value, given[token]) for value, token in zip(values, tokens, strict=True))
         return replace(self, axis=axis, bounds_of=ordered)
 
     @property
