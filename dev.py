@@ -391,8 +391,12 @@ def check(name: str, python: str, *module: str) -> Check:
 
 
 def run(command: list[str]) -> tuple[int, str]:
-    """Run a command in the root of the repository; its output is shown as it comes, and returned."""
+    """Run a command in the root of the repository; its output is shown as it comes, and returned.
+
+    Bytecode is kept beside the environments, whatever the machine says: hundreds of processes import the same modules.
+    """
     environ = os.environ | {"PYTHONUNBUFFERED": "1", "NO_MKDOCS_2_WARNING": "1", "EXECUTE_NOTEBOOKS": "true"}
+    environ |= {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(VENVS / "bytecode")}
     seen = bytearray()
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environ) as process:
         assert process.stdout is not None
