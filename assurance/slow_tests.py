@@ -3,7 +3,8 @@
     python -m assurance.slow_tests --share 0/7
     python -m assurance.slow_tests --spark          # those that ask Spark, in one session
 
-Continuous integration runs one of seven shares each day (``--turn`` of pytest); this runs the others as well.
+Continuous integration runs one of seven shares each day (``--turn`` of pytest), on noise that repeats; this runs all of
+them, on noise of the operating system.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def main() -> int:
     options = parser.parse_args()
     asked = "spark" if options.spark else "slow and not spark"
     counting = Counting()
-    words = ["-q", "-p", "no:cacheprovider", "-m", asked, "--turn", options.share, *options.tests]
+    words = ["-q", "-p", "no:cacheprovider", "--fresh-bits", "-m", asked, "--turn", options.share, *options.tests]
     code = int(pytest.main(words, plugins=[counting]))
     failed, passed, skipped = (counting.seen[name] for name in ("failed", "passed", "skipped"))
     return verdict(failed or code, tests=passed + failed, skipped=skipped)
