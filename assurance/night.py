@@ -158,7 +158,7 @@ def _missing(need: str) -> str | None:
 def _run(part: Part, commit: str) -> Row:
     """Run a part in a process of its own, whose children end with it."""
     LOGS.mkdir(parents=True, exist_ok=True)
-    log, started, late = LOGS / f"{part}.txt".replace(" ", "-"), time.monotonic(), False
+    log, started, late = LOGS / f"{part.size} {part}.txt".replace(",", "").replace(" ", "-"), time.monotonic(), False
     command = [sys.executable, "-m", *shlex.split(f"assurance.{part.command}")]
     with log.open("wb") as file:
         process = subprocess.Popen(command, cwd=ROOT, stdout=file, stderr=subprocess.STDOUT, start_new_session=True)
@@ -182,17 +182,25 @@ def _run(part: Part, commit: str) -> Row:
 
 def rows(results: Path) -> list[Row]:
     """All rows, in the order in which they were made."""
+    return [Row(**json.loads(line)) for line in _whole_lines(results).splitlines()]
+
+
+def _whole_lines(results: Path) -> str:
+    """The text of the file, without a last line that was broken off."""
     text = results.read_text(encoding="utf-8") if results.exists() else ""
-    return [Row(**json.loads(line)) for line in text.splitlines()]
+    return text[: text.rfind("\n") + 1]
 
 
 def _kept(results: Path, row: Row) -> None:
-    """Add a row; the file is there as a whole, with it or without it, whenever the machine stops."""
-    text = results.read_text(encoding="utf-8") if results.exists() else ""
+    """Add a row at the end, so that two nights may run different drills at once."""
     facts = {name: value for name, value in asdict(row).items() if value not in ("", {})}
-    beside = results.with_suffix(".new")
-    beside.write_text(f"{text}{json.dumps(facts)}\n", encoding="utf-8")
-    os.replace(beside, results)
+    size = len(_whole_lines(results).encode())
+    with results.open("ab") as file:
+        if file.tell() > size:
+            file.truncate(size)
+        file.write(f"{json.dumps(facts)}\n".encode())
+        file.flush()
+        os.fsync(file.fileno())
 
 
 # The table

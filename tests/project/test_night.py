@@ -123,7 +123,7 @@ def test_a_drill_that_fails_stops_no_other(ran, capsys):
 def test_a_drill_that_takes_too_long_is_ended_with_its_children(ran, root):
     code, rows = ran([named("long", hours=3 / 3_600)])
     assert (code, rows[0].outcome) == (1, "out of time")
-    child = int((root / "logs" / "long.txt").read_text())
+    child = int((root / "logs" / "full-long.txt").read_text())
     if os.path.isdir("/proc/self"):
         until = time.monotonic() + 10
         while os.path.exists(f"/proc/{child}/stat") and time.monotonic() < until:
@@ -173,6 +173,13 @@ def test_another_commit_and_another_size_begin_anew(ran, monkeypatch, capsys):
     rows = ran([named("good", parts=2)])[1]
     assert [row.commit for row in rows[5:]] == ["ghi"]
     assert "the code has changed" in capsys.readouterr().out
+
+
+def test_a_row_that_was_broken_off_is_lost_alone(ran, root):
+    assert len(ran([named("good")])[1]) == 1
+    with (root / "results.jsonl").open("a") as file:
+        file.write('{"commit": "abc", "dr')
+    assert [row.drill for row in ran([named("good"), named("bad")])[1]] == ["good", "bad"]
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
