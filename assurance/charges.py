@@ -41,12 +41,12 @@ from assurance import drawn, share_of, verdict
 from assurance.drawn import Curve, Key, Record, largest_loss, recorded
 from assurance.release_paths import PATHS, Path, frame_of, noises_of, unit_of
 from dpframe.accounting.registry import SHIPPED
-from dpframe.ledger import streams
 from dpframe.ledger.ledger import Ledger
 from dpframe.mechanisms.laplace import TruncatedLaplace
 from dpframe.mechanisms.quantile_choice import QuantileChoice
 from dpframe.mechanisms.selection import ExponentialMechanism, Peeling, PermuteAndFlip
 from dpframe.mechanisms.thresholded import Thresholded
+from dpframe.streams import stream_steps
 
 ACCOUNTINGS = tuple(kind.name for kind in SHIPPED)
 NEIGHBORS = ("add-remove", "replace")
@@ -158,7 +158,7 @@ def charged() -> Iterator[Spent]:
 
     with ExitStack() as stack:
         stack.enter_context(patch.object(Ledger, "take", spied(Ledger.take, False)))
-        stack.enter_context(patch.object(streams, "begun", spied(streams.begun, True)))
+        stack.enter_context(patch.object(stream_steps, "begun", spied(stream_steps.begun, True)))
         yield spent
 
 

@@ -75,12 +75,12 @@ class ByGroup(Statistic):
         """The distance between the bounds of each group."""
         return np.asarray(self.ends[:, 1] - self.ends[:, 0])
 
-    def scaled(self, places: bool) -> str:
-        """The column on the scale of each group: places between its bounds, or parts of the larger one."""
+    def scaled(self, places: bool, candidates: tuple[tuple[float, ...], ...] = ()) -> str:
+        """The column on the scale of each group: places between bounds or among candidates, or parts of the larger."""
         if self.axis is None:
             raise InvalidArgument(f"bounds by group must follow group_by of one column of declared keys. {EXAMPLE}")
         pairs = tuple(pair for _, pair in self.bounds_of)
-        return by_group(self.column, GroupBounds(self.axis, pairs, places))
+        return by_group(self.column, GroupBounds(self.axis, pairs, places, candidates))
 
     def facts(self) -> dict[str, Any]:
         """The facts that a record states of it: the bounds in the order of the rows."""
@@ -97,11 +97,6 @@ class ByGroup(Statistic):
 def are_by_group(bounds: object) -> TypeGuard[Mapping[Any, Any]]:
     """Tell whether bounds are those of groups: a dict, if not of numbers alone, which is refused as a pair is."""
     return isinstance(bounds, Mapping) and not (bounds and all(map(is_number, bounds.values())))
-
-
-def for_keys(statistics: Mapping[str, Statistic], keys: Keys) -> dict[str, Statistic]:
-    """The statistics of a call, each with the bounds of the keys that the call declares."""
-    return {name: one.of_keys(keys) if isinstance(one, ByGroup) else one for name, one in statistics.items()}
 
 
 @dataclass(frozen=True)
