@@ -34,7 +34,7 @@ PARTS = ("style", "types", "site", "newest", "spark", "oldest", "without-pandas"
 
 @dataclass(frozen=True)
 class Setup:
-    """How environments are made: anew though they are there, or with the locked versions; and if all slow tests run."""
+    """How environments are made: anew though they are there, or locked; and if all slow tests run, with fresh noise."""
 
     fresh: bool = False
     locked: bool = False
@@ -48,7 +48,9 @@ def main() -> int:
     demo = commands.add_parser("demo", help="release private statistics of a real survey and draw them")
     test = commands.add_parser("test", help="run everything that continuous integration runs")
     test.add_argument("--only", action="append", choices=PARTS, help="run this part alone (may be repeated)")
-    test.add_argument("--whole", action="store_true", help="run all slow tests, not those alone whose turn is today")
+    test.add_argument(
+        "--whole", action="store_true", help="run all slow tests, not only those of the day, with fresh noise"
+    )
     commands.add_parser("lock", help=f"write {LOCK.relative_to(ROOT).as_posix()} anew, with the newest versions")
     for command in (demo, test):
         command.add_argument("--fresh", action="store_true", help="make the virtual environments anew")
@@ -122,7 +124,9 @@ def site(setup: Setup) -> Iterator[Check]:
 def newest(setup: Setup) -> Iterator[Check]:
     """Pytest with the newest versions of everything; coverage of all but slow tests, which it would make slower."""
     python = newest_environment(setup)
-    yield check("pytest", python, "coverage", "run", "-m", "pytest", "-m", "not slow and not spark", *PARALLEL)
+    yield check(
+        "pytest", python, "coverage", "run", "-m", "pytest", "-m", "not slow and not spark", *anew(setup), *PARALLEL
+    )
     yield check("pytest", python, "pytest", "-m", "slow and not spark", *turn(setup), *PARALLEL)
     yield check("combined", python, "coverage", "combine", "--quiet")
     yield check("coverage", python, "coverage", "report")
@@ -136,14 +140,15 @@ def spark(setup: Setup) -> Iterator[Check]:
 def oldest(setup: Setup) -> Iterator[Check]:
     """Pytest with the oldest supported versions; of slow tests those that ask what versions decide."""
     python = environment("oldest", [*oldest_versions(), *group("little")], Setup(fresh=setup.fresh))
-    yield check("pytest", python, "pytest", "-m", "not slow", *but(OF_SOURCE), *PARALLEL)
+    yield check("pytest", python, "pytest", "-m", "not slow", *but(OF_SOURCE), *anew(setup), *PARALLEL)
     yield check("pytest", python, "pytest", "-m", "slow", *OF_VERSIONS, *turn(setup), *PARALLEL)
 
 
 def without_pandas(setup: Setup) -> Iterator[Check]:
     """Pytest where only the dependencies are installed: no pandas, no Altair; slow tests run in the other parts."""
     python = environment("without-pandas", group("little"), Setup(fresh=setup.fresh))
-    yield check("pytest", python, "pytest", "-m", "not slow", *but(OF_SOURCE + OF_NUMBERS), *PARALLEL)
+    places = but(OF_SOURCE + OF_NUMBERS)
+    yield check("pytest", python, "pytest", "-m", "not slow", *places, *anew(setup), *PARALLEL)
 
 
 def but(places: tuple[str, ...]) -> list[str]:
@@ -154,7 +159,12 @@ def but(places: tuple[str, ...]) -> list[str]:
 def turn(setup: Setup) -> list[str]:
     """Words for pytest: of the slow tests those whose turn is today, a seventh, so that each week all of them run."""
     day = int(time.time() // 86_400) % TURNS
-    return [] if setup.whole else ["--turn", f"{day}/{TURNS}"]
+    return anew(setup) if setup.whole else ["--turn", f"{day}/{TURNS}"]
+
+
+def anew(setup: Setup) -> list[str]:
+    """Words for pytest: chance is drawn anew in a whole run, and from the same bits in each other one."""
+    return ["--fresh-bits"] if setup.whole else []
 
 
 TURNS = 7  # days until every slow test ran
@@ -381,8 +391,12 @@ def check(name: str, python: str, *module: str) -> Check:
 
 
 def run(command: list[str]) -> tuple[int, str]:
-    """Run a command in the root of the repository; its output is shown as it comes, and returned."""
+    """Run a command in the root of the repository; its output is shown as it comes, and returned.
+
+    Bytecode is kept beside the environments, whatever the machine says: hundreds of processes import the same modules.
+    """
     environ = os.environ | {"PYTHONUNBUFFERED": "1", "NO_MKDOCS_2_WARNING": "1", "EXECUTE_NOTEBOOKS": "true"}
+    environ |= {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(VENVS / "bytecode")}
     seen = bytearray()
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environ) as process:
         assert process.stdout is not None

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import importlib.util
+import os
 import tempfile
 import threading
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import HealthCheck, settings
@@ -19,21 +23,25 @@ from hypothesis import HealthCheck, settings
 from assurance import postgres
 from dpframe.engines.compiled import kernels
 from dpframe.ledger import ledger as ledgers
+from dpframe.noise import random_bits
 from dpframe.release import path
 
 ENGINES = ("pandas", "polars", "lazy")
 # How fast a machine draws examples, and how many it throws away by chance, is no fault of what is tested.
-settings.register_profile("dpframe", suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
-settings.load_profile("dpframe")
+PATIENT = [HealthCheck.too_slow, HealthCheck.filter_too_much]
+settings.register_profile("fresh", suppress_health_check=PATIENT)
+settings.register_profile("repeated", suppress_health_check=PATIENT, derandomize=True)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Name a share of the slow tests."""
+    """Name a share of the slow tests, and where chance comes from."""
     parser.addoption("--turn", metavar="K/N", help="of the slow tests run only share K of N, with K from 0 to N - 1")
+    parser.addoption("--fresh-bits", action="store_true", help="draw noise and examples anew in this run")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Compile the kernels of the extra `fast`, where it is installed: once, and in no test's time."""
+    """Choose how examples are drawn; compile the kernels of the extra `fast`, once and in no test's time."""
+    settings.load_profile("fresh" if config.getoption("--fresh-bits") else "repeated")
     if not hasattr(config, "workerinput"):
         kernels.ready()
 
@@ -69,6 +77,29 @@ class Engine:
 
     def __str__(self) -> str:
         return self.name
+
+
+class RepeatedBits:
+    """Bits in place of the operating system's, the same in each run of a test; a forked process has its own."""
+
+    def __init__(self, name: str) -> None:
+        self.bits = np.random.Generator(np.random.Philox(int.from_bytes(hashlib.sha256(name.encode()).digest()[:16])))
+        self.process, self.fresh = os.getpid(), os.urandom
+
+    def __call__(self, size: int) -> bytes:
+        return self.bits.bytes(size) if os.getpid() == self.process else self.fresh(size)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Give each test bits of its name, so that what passed once is not refused by chance; not with ``--fresh-bits``."""
+    if item.config.getoption("--fresh-bits"):
+        return (yield)
+    bits = RepeatedBits(item.nodeid)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "urandom", bits)
+        patch.setattr(random_bits, "_source", ContextVar("repeated_bytes", default=bits))
+        return (yield)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -20,6 +20,7 @@ DATES = "test_dates.py"
 MEANS = "test_two_sided_means.py"
 WEIGHTED = "test_weighted.py"
 GROUPED = "test_by_group.py"
+RANKS_BY_GROUP = "test_quantile_by_group.py"
 STATISTICS = (
     bug(
         "statistics",
@@ -224,6 +225,66 @@ STATISTICS = (
         "return self.of, self.conditions, self.value, self.groups",
         "return self.of, self.conditions, self.value",
         f"{GROUPED}::test_a_column_on_a_scale_is_told_apart",
+    ),
+    bug(
+        "statistics",
+        "values between two candidates of a group counted at the lower one",
+        "quantiles.among_own",
+        'np.searchsorted(every, values, side="right")',
+        'np.searchsorted(every, values, side="left")',
+        f"{RANKS_BY_GROUP}::test_each_value_counts_at_the_nearest_candidate_of_its_own_group",
+        f"{RANKS_BY_GROUP}::test_places_among_random_candidates",
+    ),
+    bug(
+        "statistics",
+        "values of a group counted among the candidates of the first",
+        "quantiles.among_own",
+        "ranks = groups * behind + ",
+        "ranks = 0 * behind + ",
+        f"{RANKS_BY_GROUP}::test_each_value_counts_at_the_nearest_candidate_of_its_own_group",
+        f"{RANKS_BY_GROUP}::test_places_among_random_candidates",
+    ),
+    bug(
+        "statistics",
+        "the quantile of a group read off the candidates of the first",
+        "QuantileByGroup._read",
+        "flat[firsts + value]",
+        "flat[value]",
+        f"{RANKS_BY_GROUP}::test_each_group_is_answered_as_alone_with_its_bounds",
+    ),
+    bug(
+        "statistics",
+        "the end of an interval in the candidates of the next group",
+        "quantiles.places",
+        "np.where(some, np.minimum(high, most), most)",
+        "np.where(some, np.minimum(high, size - 1), most)",
+        f"{RANKS_BY_GROUP}::test_each_group_is_answered_as_alone_with_its_bounds",
+        f"{RANKS_BY_GROUP}::test_ends_of_an_interval_stay_within_the_bounds_of_their_group",
+    ),
+    bug(
+        "statistics",
+        "the rows of a unit forgotten in the intervals of groups with candidates of their own",
+        "QuantileByGroup.of_places",
+        ", most_rows=self.most_rows",
+        "",
+        f"{RANKS_BY_GROUP}::test_intervals_of_weighed_units_reach_as_many_rows_farther",
+    ),
+    bug(
+        "statistics",
+        "the intervals of groups with candidates of their own as if values lay on them",
+        "QuantileByGroup.of_places",
+        "said = self.step is not None",
+        "said = True",
+        f"{RANKS_BY_GROUP}::test_each_group_is_answered_as_alone_with_its_bounds",
+        f"{RANKS_BY_GROUP}::test_intervals_cover",
+    ),
+    bug(
+        "statistics",
+        "what bounds of groups leave out told on the scale of candidates",
+        "where.as_checked",
+        "places=True, candidates=()",
+        "places=True",
+        f"{RANKS_BY_GROUP}::test_checks_are_of_the_bounds_of_each_group",
     ),
     bug(
         "statistics",
@@ -473,9 +534,9 @@ STATISTICS = (
     bug(
         "statistics",
         "a quantile's interval as if values lay on candidates",
-        "Quantile._read",
-        "beside=0 if self.said else 1",
-        "beside=0",
+        "Quantile.places",
+        "0 if self.said else 1",
+        "0",
         f"{RANKS}::test_quantiles_without_much_noise",
     ),
     bug(
@@ -490,7 +551,7 @@ STATISTICS = (
     bug(
         "statistics",
         "the rows of a unit forgotten in a quantile's interval",
-        "Quantile._read",
+        "Quantile.places",
         "self.most_rows if sums.weighted else 0",
         "0",
         f"{RANKS}::test_intervals_of_weighed_units_reach_as_many_rows_farther",

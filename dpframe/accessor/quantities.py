@@ -228,7 +228,7 @@ class Quantities(Generic[F]):
         self,
         column: str,
         *,
-        bounds: tuple[float, float] | None = None,
+        bounds: tuple[float, float] | Mapping[Any, tuple[float, float]] | None = None,
         step: float | None = None,
         candidates: Sequence[float] | None = None,
         where: Mapping[str, Any] | None = None,
@@ -262,7 +262,7 @@ class Quantities(Generic[F]):
         column: str,
         *,
         q: float | Sequence[float] | None = None,
-        bounds: tuple[float, float] | None = None,
+        bounds: tuple[float, float] | Mapping[Any, tuple[float, float]] | None = None,
         step: float | None = None,
         candidates: Sequence[float] | None = None,
         where: Mapping[str, Any] | None = None,
@@ -276,8 +276,9 @@ class Quantities(Generic[F]):
             A column of numbers. Nulls and NaN are left out; other values are clipped and go to the nearest candidate.
         q : float or list of floats
             Between 0 and 1. All share one release, and are always in order.
-        bounds : tuple of two numbers
-            The first and the last candidate, from what you know and never from the data.
+        bounds : tuple of two numbers, or dict of such by key
+            The first and the last candidate, from what you know and never from the data. After `group_by` of one column
+            of declared keys also those of each, ``{"A": (0, 10), "B": (0, 100)}``: each group has its own candidates.
         step : float, optional
             From one candidate to the next. By default 1 if both bounds are whole and at most 4,096 apart, else a
             thousandth of their distance.

@@ -83,7 +83,9 @@ def _of_values(
         missed = [q for q in qs if row["share_low"] > (1.0 - q if above else q)]
         if missed:
             names = no_markup(listed([name for name, measure in measures if measure["q"] in missed]))
-            found = f"{said}: {names} lies beyond the bounds, and is shown as {bound}. Widen bounds="
+            of_groups = any("bounds_of_groups" in measure for _, measure in measures)
+            ends = ("those of some group", "that bound") if of_groups else ("the bounds", bound)
+            found = f"{said}: {names} lies beyond {ends[0]}, and is shown as {ends[1]}. Widen bounds="
             yield _said(row, said, found, facts), True
         return
     names = no_markup(listed([name for name, _ in measures]))

@@ -36,6 +36,7 @@ from dpframe.queries.statistics import (
     variance,
 )
 from dpframe.queries.statistics.by_group import MeanByGroup, SumByGroup
+from dpframe.queries.statistics.quantile import QuantileByGroup
 from dpframe.queries.statistics.variance import VarianceByGroup
 
 ROWS = 2_000
@@ -245,6 +246,7 @@ def _scaled(words: Keys) -> dict[str, Statistic]:
         "s by group": SumByGroup("x", bounds).of_keys(words),
         "m by group": MeanByGroup("byte", bounds).of_keys(words),
         "v by group": VarianceByGroup("x", bounds).of_keys(words),
+        "middle by group": QuantileByGroup("x", bounds).of_keys(words),
         "n": count(weight="narrow", weight_bounds=(0, 2)),
         "s": sum("x", (-3, 10), **by_byte),
         "m": mean("whole", (0, 7.3), where={"flag": True}, **by_byte),

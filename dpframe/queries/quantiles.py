@@ -1,10 +1,12 @@
 """Quantiles and the distribution function, read off noisy running counts, with intervals that cover.
 
-Arrays have one row per group and one column per candidate. All of it is arithmetic on noisy numbers.
+Arrays have one row per group and one column per candidate. All of it is arithmetic on noisy numbers, but for the cuts
+between candidates, by which rows are counted.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol, cast
 
 import numpy as np
@@ -29,8 +31,43 @@ class Spread(Protocol):
     def with_last(self) -> Floats: ...
 
 
+def cuts_between(candidates: Sequence[float]) -> Floats:
+    """The values halfway between neighboring candidates: a value belongs to as many candidates more as it reaches."""
+    numbers = np.array(candidates)
+    return np.asarray(numbers[:-1] + (numbers[1:] - numbers[:-1]) / 2.0)
+
+
+def among_own(values: Floats, groups: Integers, candidates: Sequence[Sequence[float]]) -> Integers:
+    """The number of the nearest candidate of each value, among those of its group; of NaN it is the last.
+
+    Values and cuts are told by their ranks among the cuts of all groups, and ranks are whole numbers: so one search in
+    the ranks of all groups, one group after the other, finds what a search in each would.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> among_own(np.array([0.4, 0.5, 7.0, 7.0]), np.array([0, 0, 0, 1]), [[0, 1, 2], [0, 10]])
+    array([0, 1, 2, 1])
+    """
+    each = [cuts_between(one) for one in candidates]
+    cuts, sizes = np.concatenate(each), np.array([one.size for one in each])
+    every, firsts = np.unique(cuts), np.cumsum(sizes) - sizes
+    behind = every.size + 1  # of one group all the ranks that the next may have
+    own = np.repeat(np.arange(sizes.size), sizes) * behind + np.searchsorted(every, cuts, side="right")
+    ranks = groups * behind + np.searchsorted(every, values, side="right")
+    return np.asarray(np.searchsorted(own, ranks, side="right") - firsts[groups])
+
+
 def places(
-    running: Floats, q: float, spread: Spread, noise: Noise, confidence: float, *, rows: float, beside: int
+    running: Floats,
+    q: float,
+    spread: Spread,
+    noise: Noise,
+    confidence: float,
+    *,
+    rows: float,
+    beside: int,
+    last_of: Integers | None = None,
 ) -> tuple[Integers, Integers, Integers]:
     """For each group the place of the q-quantile among the candidates, and the least and the greatest it may have.
 
@@ -40,11 +77,14 @@ def places(
     s_v = F_v - q N >= -`rows` and s_(v-1) <= `rows`, and each of the noisy numbers is beyond its limit, z standard
     deviations farther, with at most half of what is left. Then it takes so many neighbors more as `beside` says: a
     value is nearer to its own candidate than to the next. Below one value, by their noisy number, nothing is known.
+
+    Where groups have fewer candidates than columns, `last_of` is the place of the last one of each: no value is behind.
     """
     last = running[:, -1]
     size = running.shape[1]
+    most = np.full(last.size, size - 1) if last_of is None else last_of
     fitted = np.clip(_rising(running, noise), 0.0, np.maximum(last, 0.0)[:, None])
-    value = np.argmax(fitted >= (q * fitted[:, -1] - SLACK)[:, None], axis=1)
+    value = np.minimum(np.argmax(fitted >= (q * fitted[:, -1] - SLACK)[:, None], axis=1), most)
     margin = half_widths(q, spread, noise, confidence) + rows + SLACK
     signed = running - q * last[:, None]
     low = np.argmax(signed >= -margin, axis=1)
@@ -52,8 +92,8 @@ def places(
     high = size - 1 - np.argmax(before[:, ::-1], axis=1)
     low, high = np.minimum(low, value) - beside, np.maximum(high, value) + beside
     some = last >= 1.0
-    ends = np.where(some, np.maximum(low, 0), 0), np.where(some, np.minimum(high, size - 1), size - 1)
-    return np.where(some, value, size // 2), *ends
+    ends = np.where(some, np.maximum(low, 0), 0), np.where(some, np.minimum(high, most), most)
+    return np.where(some, value, (most + 1) // 2), *ends
 
 
 def half_widths(q: float | Floats, spread: Spread, noise: Noise, confidence: float) -> Floats:

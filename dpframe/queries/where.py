@@ -62,12 +62,14 @@ class Condition:
 class GroupBounds:
     """The bounds of a column's values in each of declared groups, by which values become numbers of one scale.
 
-    With `places` a value becomes its place between both bounds; else it is clipped, and divided by the larger one.
+    With `places` a value becomes its place between both bounds; else it is clipped, and divided by the larger one. With
+    `candidates` it becomes the number of the nearest one of its group, from 0 on.
     """
 
     axis: KeyAxis
     bounds: tuple[tuple[float, float], ...]  # of each key, in order
     places: bool
+    candidates: tuple[tuple[float, ...], ...] = ()  # of each key; the bounds are the first and the last
 
 
 class Conditional(str):
@@ -112,7 +114,8 @@ class Conditional(str):
         if value is not None:
             named = harmless(f"{of} = {shown(value.rows[0][0])}")
         if groups is not None:
-            named = f"{of} {'in' if groups.places else 'over the bound of'} its {groups.axis.columns[0]}"
+            among = "among the candidates of" if groups.candidates else "in" if groups.places else "over the bound of"
+            named = f"{of} {among} its {groups.axis.columns[0]}"
         made = super().__new__(cls, " ".join([*filter(None, [named]), *([f"where {words}"] if conditions else [])]))
         made.of, made.conditions, made.value, made.groups, made.words = of, conditions, value, groups, words
         return made
@@ -179,7 +182,7 @@ def as_checked(column: str, bounds: tuple[float, float]) -> tuple[str, tuple[flo
     """The column and the bounds that tell of clipped values: of groups with their own bounds places between these."""
     if not isinstance(column, Conditional) or column.groups is None:
         return column, bounds
-    return by_group(column, replace(column.groups, places=True)), (0.0, 1.0)
+    return by_group(column, replace(column.groups, places=True, candidates=())), (0.0, 1.0)
 
 
 def is_compared(column: str) -> bool:

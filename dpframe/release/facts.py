@@ -105,6 +105,11 @@ def _quantile(statistic: statistics.Quantile) -> dict[str, Any]:
     return {**said, "named": statistic.named, "pure": statistic.pure, "by": statistic.by, "why": statistic.why}
 
 
+def _quantile_by_group(statistic: statistics.QuantileByGroup) -> dict[str, Any]:
+    said = {"column": statistic.column, "bounds_of": statistic.bounds_of, "q": statistic.q, "step": statistic.step}
+    return {**said, "named": statistic.named, "pure": statistic.pure}
+
+
 def _top(statistic: statistics.TopK) -> dict[str, Any]:
     said = {"k": statistic.k, "counts": statistic.counts, "by": statistic.by}
     return {**said, "options": statistic.options, "why": statistic.why}
@@ -200,6 +205,7 @@ FORMS: Mapping[type[Any], Form] = {
         "WeightedProportion", lambda it: {**_clipped(it), **_with_weight(it), "value": it.value}, value=None
     ),
     statistics.Quantile: _form("Quantile", _quantile, named="", pure=False, by="", why=""),
+    statistics.QuantileByGroup: _form("QuantileByGroup", _quantile_by_group, step=None, named="", pure=False),
     statistics.Quantiles: _form("Quantiles", lambda it: {"parts": it.parts}),
     statistics.Ecdf: _form(
         "Ecdf", lambda it: {"column": it.column, "size": it.size, "pure": it.pure}, pure=False

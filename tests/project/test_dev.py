@@ -11,6 +11,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from dpframe import noise
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -205,7 +207,21 @@ def test_each_week_every_slow_test_runs(dev, monkeypatch):
         monkeypatch.setattr(dev.time, "time", lambda day=day: day * 86_400 + 86_399.0)
         words.append(dev.turn(dev.Setup()))
     assert sorted(words) == [["--turn", f"{share}/7"] for share in range(7)]
-    assert dev.turn(dev.Setup(whole=True)) == []
+    assert dev.turn(dev.Setup(whole=True)) == ["--fresh-bits"]
+
+
+def test_a_test_draws_the_same_noise_in_each_run_and_a_forked_process_its_own(pytestconfig, request):
+    """Bits of the test's name take the place of the operating system's, and noise counts as drawn securely."""
+    if pytestconfig.getoption("--fresh-bits"):
+        pytest.skip("this run draws fresh bits")
+    conftest = next(one for one in pytestconfig.pluginmanager.get_plugins() if hasattr(one, "RepeatedBits"))
+    first = noise.random_bits.word()
+    again, other = conftest.RepeatedBits(request.node.nodeid), conftest.RepeatedBits("another")
+    assert int.from_bytes(again(8), "little") == first != int.from_bytes(other(8), "little")
+    assert noise.is_secure()
+    forked = conftest.RepeatedBits(request.node.nodeid)
+    forked.process += 1
+    assert int.from_bytes(forked(8), "little") != first
 
 
 def test_a_share_of_the_slow_tests_leaves_out_no_other_test(pytestconfig):

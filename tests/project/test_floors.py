@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import floors
@@ -60,30 +61,38 @@ def imported(path):
                 yield f"{first}!"
 
 
-IMPORTS = {(file, name) for file, path in NAMED.items() for name in imported(path)}
-OWN = {pair for pair in IMPORTS if not pair[1].endswith("!")}
+@cache
+def imports():
+    """Every file and what it imports."""
+    return {(file, name) for file, path in NAMED.items() for name in imported(path)}
+
+
+@cache
+def own():
+    """Every file and what it imports of the package."""
+    return {pair for pair in imports() if not pair[1].endswith("!")}
 
 
 def climbs():
-    return {(file, name) for file, name in OWN if room(file) != room(name) and floor(name) >= floor(file)}
+    return {(file, name) for file, name in own() if room(file) != room(name) and floor(name) >= floor(file)}
 
 
 def reaches():
     rooms = {*floors.REACH_ROWS, "engines"}
-    return {(file, name) for file, name in OWN if room(name) == "engines" and room(file) not in rooms}
+    return {(file, name) for file, name in own() if room(name) == "engines" and room(file) not in rooms}
 
 
 def dataframes():
-    found = {(file, name[:-1]) for file, name in IMPORTS - OWN if room(file) not in floors.KNOW_DATAFRAMES}
+    found = {(file, name[:-1]) for file, name in imports() - own() if room(file) not in floors.KNOW_DATAFRAMES}
     return {(file, name) for file, name in found if name in floors.DATAFRAMES}
 
 
 def with_frames():
-    return {(file, name) for file, name in OWN if room(file) in floors.WITHOUT_FRAMES and room(name) == "frames"}
+    return {(file, name) for file, name in own() if room(file) in floors.WITHOUT_FRAMES and room(name) == "frames"}
 
 
 def builders():
-    found = {(file, name) for file, name in OWN if room(file) == "engines" and room(name) == "frames"}
+    found = {(file, name) for file, name in own() if room(file) == "engines" and room(name) == "frames"}
     return {(file, name) for file, name in found if name not in floors.ENGINES_KNOW}
 
 

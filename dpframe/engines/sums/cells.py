@@ -32,6 +32,7 @@ from dpframe.engines.columns.identity import NOWHERE, Declared, as_stored, combi
 from dpframe.engines.columns.source import FEW_ROWS, ColumnRequest, ColumnType, Role, Source, collected
 from dpframe.queries.bins import BinAxis, Coding, RunningAxis
 from dpframe.queries.keys import KeyAxis, Keys, RestAxis
+from dpframe.queries.quantiles import among_own
 from dpframe.queries.where import Condition, Conditional, GroupBounds, RangeAxis, is_compared
 
 Floats = NDArray[np.float64]
@@ -501,7 +502,10 @@ def _on_scale(values: pl.Series, groups: GroupBounds, places: Integers) -> pl.Se
     lower, upper = (np.take(ends, np.maximum(places, 0)) for ends in np.array(groups.bounds, dtype=np.float64).T)
     with np.errstate(all="ignore"):  # whatever a value is, nothing is said of it
         numbers = values.cast(pl.Float64).to_numpy()
-        if groups.places:
+        if groups.candidates:
+            found = among_own(numbers, np.maximum(places, 0), groups.candidates).astype(np.float64)
+            found[np.isnan(numbers)] = np.nan
+        elif groups.places:
             found = (numbers - lower) / (upper - lower)
         else:
             found = np.clip(numbers, lower, upper) / np.maximum(np.abs(lower), np.abs(upper))

@@ -10,7 +10,7 @@ from dpframe.queries.statistics.mean import Mean, mean
 from dpframe.queries.statistics.n_distinct import NDistinct, n_distinct
 from dpframe.queries.statistics.n_units import NUnits, n_units
 from dpframe.queries.statistics.proportion import Proportion, proportion
-from dpframe.queries.statistics.quantile import Ecdf, Quantile, Quantiles, median, quantile
+from dpframe.queries.statistics.quantile import Ecdf, Quantile, QuantileByGroup, Quantiles, median, quantile
 from dpframe.queries.statistics.ranges import Ranges, StagedRanges
 from dpframe.queries.statistics.ratio import Ratio, ratio
 from dpframe.queries.statistics.share import Share
@@ -39,6 +39,7 @@ __all__ = [
     "NUnits",
     "Proportion",
     "Quantile",
+    "QuantileByGroup",
     "Quantiles",
     "Ranges",
     "Ratio",

@@ -75,12 +75,12 @@ class ByGroup(Statistic):
         """The distance between the bounds of each group."""
         return np.asarray(self.ends[:, 1] - self.ends[:, 0])
 
-    def scaled(self, places: bool) -> str:
-        """The column on the scale of each group: places between its bounds, or parts of the larger one."""
+    def scaled(self, places: bool, candidates: tuple[tuple[float, ...], ...] = ()) -> str:
+        """The column on the scale of each group: places between bounds or among candidates, or parts of the larger."""
         if self.axis is None:
             raise InvalidArgument(f"bounds by group must follow group_by of one column of declared keys. {EXAMPLE}")
         pairs = tuple(pair for _, pair in self.bounds_of)
-        return by_group(self.column, GroupBounds(self.axis, pairs, places))
+        return by_group(self.column, GroupBounds(self.axis, pairs, places, candidates))
 
     def facts(self) -> dict[str, Any]:
         """The facts that a record states of it: the bounds in the order of the rows."""

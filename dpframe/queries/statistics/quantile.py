@@ -16,9 +16,9 @@ from dpframe.exact import between, is_number
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.limits import check_column, checked_bounds, checked_place
 from dpframe.queries.prefix_sums import PrefixSums
-from dpframe.queries.quantiles import distribution, half_widths, places
-from dpframe.queries.row_functions import Floats
-from dpframe.queries.statistics.by_group import are_by_group
+from dpframe.queries.quantiles import cuts_between, distribution, half_widths, places
+from dpframe.queries.row_functions import Floats, Integers
+from dpframe.queries.statistics.by_group import ByGroup, are_by_group
 from dpframe.queries.statistics.statistic import CONFIDENCE, Deciding, Statistic, check_size
 from dpframe.queries.total import Measured, Noise, Total, VectorTotal
 from dpframe.queries.trees import Tree
@@ -98,8 +98,7 @@ class Quantile(Statistic, Deciding):
 
     def totals(self) -> tuple[Total, ...]:
         """The Totals to measure for it; the same for all quantiles of a column among the same candidates."""
-        lower, upper = np.array(self.candidates[:-1]), np.array(self.candidates[1:])
-        cuts = tuple((lower + (upper - lower) / 2.0).tolist())
+        cuts = tuple(cuts_between(self.candidates).tolist())
         ends = (self.candidates[0], self.candidates[-1])
         if self.by_choice:
             flat = Tree(len(self.candidates), len(self.candidates))
@@ -137,21 +136,117 @@ class Quantile(Statistic, Deciding):
         """The facts on its choice; None where it is read off noisy numbers."""
         return {"by": self.by, "why": self.why} if self.by_choice else None
 
-    def _read(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats, Floats]:
+    def places(
+        self, measured: Mapping[Total, Measured], last_of: Integers | None = None
+    ) -> tuple[Integers, Integers, Integers]:
+        """The places of the quantile and of the ends of its interval, read off noisy running counts: see `places`."""
         design, sums = self.design, measured[self.totals()[0]]
+        running = design.running(sums.values.reshape(-1, design.width))
+        rows, beside = 1.0 + (self.most_rows if sums.weighted else 0), 0 if self.said else 1
+        return places(running, self.q, design, sums.noise, CONFIDENCE, rows=rows, beside=beside, last_of=last_of)
+
+    def _read(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats, Floats]:
         if self.by_choice:  # a choice tells nothing of distances in values: only all candidates are sure to hold it
+            sums = measured[self.totals()[0]]
             chosen = np.array(self.candidates)[np.argmax(sums.values.reshape(-1, len(self.candidates)), axis=1)]
             return chosen, np.full(chosen.shape, self.candidates[0]), np.full(chosen.shape, self.candidates[-1])
-        running = design.running(sums.values.reshape(-1, design.width))
         candidates = np.array(self.candidates)
-        rows = 1.0 + (self.most_rows if sums.weighted else 0)
-        found = places(running, self.q, design, sums.noise, CONFIDENCE, rows=rows, beside=0 if self.said else 1)
-        value, low, high = found
+        value, low, high = self.places(measured)
         return candidates[value], candidates[low], candidates[high]
 
     def __str__(self) -> str:
         ends = f"[{self.candidates[0]:g}, {self.candidates[-1]:g}]"
         return f"{self.named or f'quantile {self.q:g}'}({self.column}) in {ends}"
+
+
+@dataclass(frozen=True)
+class QuantileByGroup(ByGroup):
+    """Quantiles of the values of groups that have bounds, and so candidates, of their own. Made by `dpframe.quantile`.
+
+    What is measured are running counts of the numbers of candidates: that of a value is the place of the nearest one
+    among those of its group. Groups with fewer candidates than others have no values behind their last one.
+
+    Examples
+    --------
+    >>> import dpframe as dpf
+    >>> print(dpf.median("cost", bounds={"A": (0, 10), "B": (0, 100)}))
+    median(cost) in the bounds of each group
+    """
+
+    verb: ClassVar[str] = "quantile"
+    endings: ClassVar[tuple[str, ...]] = ("_low", "_high")
+
+    q: float = 0.5
+    step: float | None = None
+    named: str = field(default="", repr=False)  # the end of its default name
+    pure: bool = field(default=False, repr=False)  # the form that it has for pure noise; its answer means the same
+    most_rows: int = field(default=0, repr=False)  # of a unit that count in full, where units are protected
+    candidates: tuple[tuple[float, ...], ...] = field(init=False, default=(), repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "candidates", tuple(_spaced(pair, self.step) for _, pair in self.bounds_of))
+
+    @property
+    def default_name(self) -> str:
+        """The name of its output column where `agg` is given none."""
+        return f"{plain_name(self.column)}_{self.named or f'q{self.q:g}'}"
+
+    @property
+    def last_of(self) -> Integers:
+        """The place of the last candidate of each group."""
+        return np.array([len(one) - 1 for one in self.candidates])
+
+    @property
+    def of_places(self) -> Quantile:
+        """The same of the places of values among the candidates of their group, as many as the most of a group."""
+        column = self.scaled(places=True, candidates=self.candidates)
+        numbers = tuple(map(float, range(int(self.last_of.max()) + 1)))
+        said = self.step is not None
+        return Quantile(column, self.q, numbers, pure=self.pure, said=said, most_rows=self.most_rows)
+
+    def under(self, pure: bool) -> Self:
+        """The form that suits pure noise or, else, Gaussian noise."""
+        return replace(self, pure=pure)
+
+    def protecting(self, unit: PrivacyUnit) -> Self:
+        """The form for a unit, whose rows move the ranks of the interval."""
+        return self if unit.column is None or unit.max_rows is None else replace(self, most_rows=unit.max_rows)
+
+    def totals(self) -> tuple[Total, ...]:
+        """The Totals to measure for it; the same for all quantiles of a column among the same candidates."""
+        return self.of_places.totals()
+
+    def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
+        """The quantile of each group, one of its own candidates, and the larger side of its interval."""
+        value, low, high = self._read(measured)
+        return value, np.maximum(value - low, high - value)
+
+    def more(self, measured: Mapping[Total, Measured]) -> dict[str, Floats]:
+        """The ends of its interval."""
+        _, low, high = self._read(measured)
+        return {"_low": low, "_high": high}
+
+    def expected_error(self, noises: Sequence[Noise], size: float, confidence: float = CONFIDENCE) -> float:
+        """The half-width of its interval in ranks, the largest among the candidates: it depends on no value."""
+        return self.of_places.expected_error(noises, size, confidence)
+
+    def error_words(self, error: str) -> str:
+        """An error in a plan: how many values lie between the answer and the quantile."""
+        return f"+-{error} ranks"
+
+    def facts(self) -> dict[str, Any]:
+        """The facts that a record states of it; the size is that of the group with the most candidates."""
+        interval = "values" if self.step is None else "candidates"
+        return {**super().facts(), "q": self.q, "size": int(self.last_of.max()) + 1, "interval": interval}
+
+    def _read(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats, Floats]:
+        flat, firsts = np.concatenate(self.candidates), np.cumsum(self.last_of + 1) - (self.last_of + 1)
+        value, low, high = self.of_places.places(measured, self.last_of)
+        return flat[firsts + value], flat[firsts + low], flat[firsts + high]
+
+    def __str__(self) -> str:
+        return f"{self.named or f'quantile {self.q:g}'}({self.column}) in the bounds of each group"
 
 
 @dataclass(frozen=True)
@@ -168,7 +263,7 @@ class Quantiles(Statistic):
 
     verb: ClassVar[str] = "quantile"
 
-    parts: tuple[Quantile, ...]
+    parts: tuple[Quantile | QuantileByGroup, ...]
 
     def several(self, name: str | None) -> list[tuple[str, Statistic]]:
         """Each with the name of its output column."""
@@ -185,11 +280,11 @@ def quantile(
     column: str,
     *,
     q: float | Sequence[float] | None = None,
-    bounds: tuple[float, float] | None = None,
+    bounds: tuple[float, float] | Mapping[Any, tuple[float, float]] | None = None,
     step: float | None = None,
     candidates: Sequence[float] | None = None,
     where: Mapping[str, Any] | None = None,
-) -> Quantile | Quantiles:
+) -> Quantile | QuantileByGroup | Quantiles:
     """Quantiles of a column for `agg`, each one of declared candidates.
 
     Parameters
@@ -198,8 +293,9 @@ def quantile(
         A column of numbers. Nulls and NaN are left out; other values are clipped and go to the nearest candidate.
     q : float or list of floats
         Between 0 and 1. Those of one column share one release, and are always in order.
-    bounds : tuple of two numbers
-        The first and the last candidate, from what you know and never from the data.
+    bounds : tuple of two numbers, or dict of such by key
+        The first and the last candidate, from what you know and never from the data. After ``group_by`` of one column
+        of declared keys also those of each, ``{"A": (0, 10), "B": (0, 100)}``: each group has its own candidates.
     step : float, optional
         From one candidate to the next. By default 1 if both bounds are whole and at most 4,096 apart, else a thousandth
         of their distance. If you give it you say that values lie on candidates: else intervals reach one candidate
@@ -212,7 +308,7 @@ def quantile(
 
     Returns
     -------
-    Quantile or Quantiles
+    Quantile, QuantileByGroup or Quantiles
         For ``.dp.group_by(...).agg(...)``: of each q ``NAME``, ``NAME_error`` and the ends of its interval,
         ``NAME_low`` and ``NAME_high``. The interval holds the q-quantile of the group's values, clipped to the bounds,
         with at least 95%: the least value v with at least q of the values at most v, and what interpolates between two
@@ -239,27 +335,25 @@ def quantile(
     quantile 0.25(age) in [0, 120]
     """
     check_column(column)
-    column = under(column, where)
-    checked_candidates = _candidates(bounds, step, candidates)
+    one = _made(under(column, where), bounds, step, candidates)
     if q is None:
         raise MissingArgument("q must be given: which quantile, between 0 and 1. Write for instance q=0.5.")
-    said = step is not None or candidates is not None
     if not isinstance(q, (list, tuple)):
-        return Quantile(column, _checked_q(q), checked_candidates, said=said)
+        return replace(one, q=_checked_q(q))
     if not q:
         raise InvalidArgument("q must hold at least one number between 0 and 1. Write for instance q=[0.25, 0.5].")
-    return Quantiles(tuple(Quantile(column, _checked_q(level), checked_candidates, said=said) for level in q))
+    return Quantiles(tuple(replace(one, q=_checked_q(level)) for level in q))
 
 
 @trimmed
 def median(
     column: str,
     *,
-    bounds: tuple[float, float] | None = None,
+    bounds: tuple[float, float] | Mapping[Any, tuple[float, float]] | None = None,
     step: float | None = None,
     candidates: Sequence[float] | None = None,
     where: Mapping[str, Any] | None = None,
-) -> Quantile:
+) -> Quantile | QuantileByGroup:
     """A median of a column for `agg`: `quantile` with q = 0.5.
 
     Parameters
@@ -269,7 +363,7 @@ def median(
 
     Returns
     -------
-    Quantile
+    Quantile or QuantileByGroup
         For ``.dp.group_by(...).agg(...)``; named ``COL_median``.
 
     Raises
@@ -284,8 +378,7 @@ def median(
     median(age) in [0, 120]
     """
     check_column(column)
-    said = step is not None or candidates is not None
-    return Quantile(under(column, where), 0.5, _candidates(bounds, step, candidates), "median", said=said)
+    return replace(_made(under(column, where), bounds, step, candidates), named="median")
 
 
 def _checked_q(q: object) -> float:
@@ -296,13 +389,16 @@ def _checked_q(q: object) -> float:
     )
 
 
+def _made(column: str, bounds: Any, step: Any, candidates: Any) -> Quantile | QuantileByGroup:
+    """A median of a column, whose candidates all groups share, or each group has its own."""
+    if candidates is None and are_by_group(bounds):
+        return QuantileByGroup(column, tuple(bounds.items()), step=step)
+    said = step is not None or candidates is not None
+    return Quantile(column, 0.5, _candidates(bounds, step, candidates), said=said)
+
+
 def _candidates(bounds: Any, step: Any, candidates: Any) -> tuple[float, ...]:
     if candidates is None:
-        if are_by_group(bounds):
-            raise InvalidArgument(
-                "bounds must be one pair for quantiles, whose candidates all groups share, and not of each group. "
-                "Write bounds=(lower, upper), wide enough for all."
-            )
         return _spaced(checked_bounds(bounds), step)
     if bounds is not None or step is not None:
         raise InvalidArgument("candidates must come without bounds and step, which they replace. Keep one of both.")
