@@ -210,9 +210,9 @@ LEDGER = (
         "ledger",
         "threads that do not wait for each other",
         "MemoryStore.charge",
-        "        with self._lock:\n            allowed(self._last, plus(self._last.total, entry.amount))\n",
+        "        with self._lock:\n            total = plus(self._last.total, entry.amount)\n",
         "        if True:\n"
-        "            allowed(self._last, plus(self._last.total, entry.amount))\n"
+        "            total = plus(self._last.total, entry.amount)\n"
         '            __import__("time").sleep(1e-4)\n',
         "test_ledger.py::test_threads_at_a_barrier_never_exceed_the_limit",
         "test_ledger.py::test_releases_in_threads_never_exceed_the_limit",

@@ -518,7 +518,7 @@ STATISTICS = (
     bug(
         "statistics",
         "nobody is warned of a large epsilon",
-        "ledger.warn_weak",
+        "ledger.warn_of_cost",
         "if cost.epsilon <= WEAK_EPSILON or ledger in _warned_of:",
         "if cost.epsilon >= WEAK_EPSILON or ledger in _warned_of:",
         "test_weak_privacy.py::test_a_large_epsilon_is_warned_of_once_a_ledger_at_the_call",

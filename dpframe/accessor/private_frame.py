@@ -418,7 +418,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         if by is None and keys is not None:
             raise InvalidArgument('keys must come with by=, the columns that they are of, as in by="ward".')
         columns = flat_columns(() if by is None else (by,))
-        declared = None if keys is None else Keys(limits.made(declared_axes(columns, keys), _most(options)))
+        declared = None if keys is None else Keys(limits.made(declared_axes(columns, keys), options.get("max_cells")))
         grouping = Grouping(columns, declared)
         return self._inside(grid_of(grouping))._asked("contributions", {"count": Contributors()}, options, grouping)
 
@@ -612,7 +612,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         return LocalQuestions(self._frame)
 
     def _asked(self, verb: str, statistics: dict[str, Statistic], options: Any, grouping: Grouping | None = None) -> F:
-        axes = limits.made(self._axes, _most(options))
+        axes = limits.made(self._axes, options.get("max_cells"))
         keys = Keys(axes) if grouping is None else UnitGrid(axes, grouping)
         rollup = checked_flag("rollup", options.get("rollup", False))
         cube = checked_flag("cube", options.get("cube", False))
@@ -650,11 +650,6 @@ for _chained in (PrivateFrame.group_by, vars(PrivateFrame)["preview"].fget):
     _chained.__annotations__["return"] = (
         PrivateFrame  # Jedi reads it when Tab is pressed, and no class with a parameter
     )
-
-
-def _most(options: Any) -> int:
-    """The number of cells that the call allows."""
-    return limits.checked_most(options.get("max_cells", limits.MOST_CELLS))
 
 
 def without_provenance() -> NoProvenance:

@@ -166,15 +166,15 @@ def totals(
     totals of cells, modulo 2**64 as these. Of what is read in batches, `reading` says how. `secret` decides which
     groups a unit keeps that is in more of them than may count its values; the totals are bounded whatever it is.
     """
-    engine = engine_of(frame, reading or Reading())
+    engine, gathered = engine_of(frame, reading or Reading()), gathers(query)
     task = Task.of(engine, query, unit, p, secret)
-    partial = answered(engine, task, task if checks is None or gathers(query) else task.beside(checks))
+    partial = answered(engine, task, task if checks is None or gathered else task.beside(checks))
     numbers: Totals = {}
     if checks is not None and isinstance(partial, Partial):
         there = NUMBERS in partial.totals
         numbers = {NUMBERS: _numbers(partial, checks) if there else _asked_numbers(engine, checks)}
         partial = replace(partial, totals={total: one for total, one in partial.totals.items() if total != NUMBERS})
-    if gathers(query):
+    if gathered:
         partial = counted_values(partial, query.keys.cells)
     steps = _checked(partial, task)
     for level in query.shown.levels[1:]:

@@ -88,7 +88,7 @@ def ranked_of(frame: Any, labels: Sequence[str], layout: Layout) -> Ranked | Non
         if label is None:
             return None
         ranks = label.ranks if in_order else label.ranks[places]
-        _add(digest, label.kind.encode(), label.different, _raw(ranks, "<i8"))
+        _add(digest, label.kind.encode(), label.different, ranks)
     return Ranked(digest, places, in_order)
 
 
@@ -99,7 +99,7 @@ def with_numbers(ranked: Ranked, frame: Any, numbers: Sequence[str]) -> Print | 
         value = numbers_of(frame, name)
         if value is None:
             return None
-        _add(digest, _raw(value if ranked.in_order else value[ranked.places], "<f8"))
+        _add(digest, value if ranked.in_order else value[ranked.places])
     return Print(digest.hexdigest(), ranked.places)
 
 
@@ -138,15 +138,16 @@ def _order(text: str, rows: int) -> Places | None:
     return order if np.array_equal(np.sort(order), np.arange(rows)) else None
 
 
-def _add(digest: Any, *parts: bytes | memoryview) -> None:
+def _add(digest: Any, *parts: bytes | NDArray[Any]) -> None:
+    """Hash bytes, and arrays of numbers and of ranks, which are copied only where they lie otherwise."""
     for part in parts:  # its length first, so that no two different lists of parts are the same bytes
-        digest.update(len(part).to_bytes(8, "little"))
-        digest.update(part)
-
-
-def _raw(values: NDArray[Any], layout: str) -> memoryview:
-    """The bytes of an array, which are copied only where they lie otherwise."""
-    return np.ascontiguousarray(values, dtype=layout).view(np.uint8).data
+        raw: bytes | memoryview
+        if isinstance(part, bytes):
+            raw = part
+        else:
+            raw = np.ascontiguousarray(part, dtype=part.dtype.newbyteorder("<")).view(np.uint8).data
+        digest.update(len(raw).to_bytes(8, "little"))
+        digest.update(raw)
 
 
 def _canonical(labels: Sequence[Labels], rows: int, layout: Layout) -> Places:

@@ -354,8 +354,9 @@ class MemoryStore:
         """Append if it is allowed. A forked child would spend the same budget again, so it is refused."""
         self._check_process()
         with self._lock:
-            allowed(self._last, plus(self._last.total, entry.amount))
-            self._append(entry)
+            total = plus(self._last.total, entry.amount)
+            allowed(self._last, total)
+            self._append(entry, total)
 
     def answered(self, entries: Sequence[Entry]) -> tuple[Mark, list[bool]]:
         """The end; nothing is stored in memory."""
@@ -372,7 +373,7 @@ class MemoryStore:
         """Append an entry that raises the limit."""
         self._check_process()
         with self._lock:
-            self._append(replace(entry, limit=raised(self._last.limit)))
+            self._append(replace(entry, limit=raised(self._last.limit)), plus(self._last.total, entry.amount))
 
     def entries(self) -> list[tuple[int, Entry]]:
         """A copy of the list."""
@@ -407,7 +408,7 @@ class MemoryStore:
             if step is not None:
                 if step[1] is not None:  # first, for whoever sees the entry looks for it
                     self._contents[len(self._entries) + 1] = step[1]
-                self._append(step[0])
+                self._append(step[0], plus(self._last.total, step[0].amount))
             return self.stream(entry)
 
     def contents(self, entry: Entry) -> dict[int, bytes]:
@@ -428,9 +429,8 @@ class MemoryStore:
             "a ledger in memory cannot be pickled: the copy would be a second budget for the same people."
         )
 
-    def _append(self, entry: Entry) -> None:
+    def _append(self, entry: Entry, total: Amount) -> None:
         self._entries.append(entry)
-        total = plus(self._last.total, entry.amount)
         self._last = Mark(len(self._entries), "", total, entry.limit or self._last.limit)
 
     def _check_process(self) -> None:

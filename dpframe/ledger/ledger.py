@@ -642,16 +642,11 @@ def ledger_for(ledger: Ledger | None) -> Ledger | None:
     return None
 
 
-def warn_unlimited(ledger: Ledger, unit: PrivacyUnit, *, depth: int) -> None:
-    """Once a process: the recording ledger limits nothing, and rows may not be people; `depth` tells whose call."""
-    if ledger is not _recording or _warned.is_set():
-        return
-    _warned.set()
-    warnings.warn(unlimited(unit), UnlimitedBudgetWarning, stacklevel=depth + 1)
-
-
-def warn_weak(ledger: Ledger, unit: PrivacyUnit, cost: PrivacyLoss) -> None:
-    """Once a ledger: the epsilon of a call promises little."""
+def warn_of_cost(ledger: Ledger, unit: PrivacyUnit, cost: PrivacyLoss) -> None:
+    """Warn of a budget that limits nothing, once a process, and of an epsilon that promises little, once a ledger."""
+    if ledger is _recording and not _warned.is_set():
+        _warned.set()
+        warnings.warn(unlimited(unit), UnlimitedBudgetWarning, stacklevel=depth_outside())
     if cost.epsilon <= WEAK_EPSILON or ledger in _warned_of:
         return
     _warned_of.add(ledger)

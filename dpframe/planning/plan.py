@@ -57,7 +57,7 @@ def expected_errors(query: Query, parts: Sequence[Planned], size: int | None, co
 
 
 class Costing:
-    """What a ledger can be asked about before it is charged: a plan of one call, or of a stream."""
+    """A plan that a ledger can be asked about before it is charged: that of one call, or of a stream."""
 
     unit: PrivacyUnit
     accounting: Accounting

@@ -149,9 +149,10 @@ def axes_or_later(size: int, make: Callable[[], tuple[Any, ...]]) -> tuple[Any, 
     return make() if size <= MOST_CELLS else (Later(size, make),)
 
 
-def made(axes: Sequence[Any], most: int) -> tuple[Any, ...]:
-    """All axes, made; refused before that where their product has more cells than the call allows."""
-    refuse_many("keys and bins must make", "cells", math.prod(axis.size for axis in axes), most)
+def made(axes: Sequence[Any], most: object) -> tuple[Any, ...]:
+    """All axes, made; refused before that where their product has more cells than `most`, or than are usual."""
+    allowed = MOST_CELLS if most is None else checked_most(most)
+    refuse_many("keys and bins must make", "cells", math.prod(axis.size for axis in axes), allowed)
     return tuple(finished for axis in axes for finished in (axis.make() if isinstance(axis, Later) else (axis,)))
 
 

@@ -247,6 +247,9 @@ class RowsTotal(OfRows):
         return _counted("rows", "present values of", self.column) + self._over()
 
 
+COUNTED = RowsTotal()  # all rows
+
+
 @dataclass(frozen=True)
 class SumTotal(OfRows):
     """The sum of a column's values, clipped to bounds; `centred` with their middle taken off each."""

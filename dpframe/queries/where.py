@@ -200,19 +200,6 @@ def plain_name(column: str) -> str:
     return column if not isinstance(column, Conditional) or column.of is None else column.of
 
 
-def told(facts: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """The facts of a statistic for a record: its columns by their names, and its conditions."""
-    if facts is None:
-        return None
-    said = dict(facts)
-    for name in ("column", "denominator", "weight"):
-        if isinstance(column := said.get(name), Conditional):
-            said |= {name: column.of, "where": column.words}
-    if any(isinstance(column, Conditional) for column in said.get("columns", ())):
-        said |= {"columns": [*map(plain_name, said["columns"])], "where": said["columns"][0].words}
-    return said
-
-
 def _axis(column: str, value: Any) -> KeyAxis | RangeAxis:
     """The values of a column that are meant."""
     check_column(column)

@@ -36,7 +36,7 @@ from dpframe.exact import exact_delta
 from dpframe.frames import build, foreign
 from dpframe.frames.kinds import check_threads
 from dpframe.ledger.entries import Answer
-from dpframe.ledger.ledger import Ledger, PlanTerms, ledger_for, warn_unlimited, warn_weak
+from dpframe.ledger.ledger import Ledger, PlanTerms, ledger_for, warn_of_cost
 from dpframe.ledger.statement import no_ledger
 from dpframe.noise import nonce
 from dpframe.planning.auto import Accuracy, smallest_epsilon
@@ -189,16 +189,16 @@ def _is_own(plan: Plan) -> bool:
 
 def _record_of_zeros(ready: Prepared) -> dict[str, Any]:
     """The whole record, as of an answer of zeros."""
-    plan = ready.plan
-    endings = ("", NOISY, ERROR) if plan.asked.denoising.keep_noisy else ("", ERROR)
+    plan, asked, some = ready.plan, ready.plan.asked, chooses(ready.plan.query)
+    endings = ("", NOISY, ERROR) if asked.denoising.keep_noisy else ("", ERROR)
     names = [
         name + end
         for name, statistic in plan.query.statistics
         for end in dict.fromkeys((*endings, *(statistic.endings if isinstance(statistic, MoreColumns) else ())))
-        if not chooses(plan.query) or (choice := choosing(statistic)) is None or choice.numbered
+        if not some or (choice := choosing(statistic)) is None or choice.numbered
     ]
     zeros = dict.fromkeys(names, np.zeros(0 if plan.query.keys.unknown else plan.query.shown.cells))
-    frame = build.frame_of({**ready.labels, **zeros}, plan.asked.library)
+    frame = build.frame_of({**ready.labels, **zeros}, asked.library)
     return provenance.record(ready, frame, None, denoised={})
 
 
@@ -235,8 +235,7 @@ def release(call: Call) -> Any:
     ready = prepared(call, ledger)
     plan = ready.plan
     entry = results.entry_of(ready, words, ledger)
-    warn_unlimited(ledger, plan.unit, depth=6)
-    warn_weak(ledger, plan.unit, plan.cost)
+    warn_of_cost(ledger, plan.unit, plan.cost)
     receipt = ledger.take(entry)
     if isinstance(receipt, Answer):
         log.info("replayed %s of snapshot %s", plan.query, words.snapshot)

@@ -24,9 +24,8 @@ from dpframe.planning.plan import Plan
 from dpframe.queries.contributions import grouping_of
 from dpframe.queries.query import ERROR, choices_of, chooses, suggestion_of
 from dpframe.queries.statistics import CONFIDENCE, Statistic
-from dpframe.queries.statistics.statistic import Choosing, answering_and_squares
+from dpframe.queries.statistics.statistic import Choosing, answering_and_squares, told
 from dpframe.queries.total import over
-from dpframe.queries.where import told
 
 SCHEMA = "dpframe.provenance/2"  # records of dpframe 0.1 say /1, and are read as well
 KINDS = {  # of the edges of each kind of bins
@@ -79,7 +78,8 @@ def record(
     identity of the release, and `totals` the noisy totals behind its statistics.
     """
     plan = prepared.plan
-    columns = [name for name in frame.columns if chooses(plan.query) or name not in plan.query.shown.names]
+    labels = () if chooses(plan.query) else plan.query.shown.names
+    columns = [name for name in frame.columns if name not in labels]
     facts = _of_call(prepared, label, stamp=stamp())
     for name, statistic in facts["measures"].items():
         statistic["denoise"] = denoised.get(name)
@@ -109,6 +109,7 @@ def _of_call(prepared: Prepared, label: str | None, *, stamp: str | None) -> dic
 
 def facts_of_plan(plan: Plan) -> dict[str, Any]:
     """The record except for what a call, the released frame and the noise at work say of themselves."""
+    question = plan.asked
     facts: dict[str, Any] = {
         "schema": SCHEMA,
         "dpframe": VERSION,
@@ -121,7 +122,7 @@ def facts_of_plan(plan: Plan) -> dict[str, Any]:
         "statistics": [noise_facts(part) for part in plan.parts],
         "notes": list(plan.notes),
         "confidence": CONFIDENCE,
-        "keep_noisy": plan.asked.denoising.keep_noisy,
+        "keep_noisy": question.denoising.keep_noisy,
     }
     for choice in choices_of(plan.query):
         if isinstance(choice, Choosing) and (said := choice.choice_facts()) is not None:
@@ -133,7 +134,7 @@ def facts_of_plan(plan: Plan) -> dict[str, Any]:
         facts["groups"] = {"columns": list(grouping.columns), "size": grouping.most}
     if (levels := plan.query.shown.level_facts) is not None:
         facts["levels"] = levels
-    if plan.asked.population:
+    if question.population:
         facts["population"] = True
     if plan.accuracy is not None:
         facts["within"] = plan.accuracy.facts(plan.columns, plan.size)
@@ -354,7 +355,7 @@ def _key_columns(facts: Mapping[str, Any]) -> list[str]:
 
 
 def _measure(plan: Plan, statistic: Statistic) -> dict[str, Any] | None:
-    described = told(statistic.facts())
+    described = told(statistic)
     if described is None:
         return None
     indexes, squares = (

@@ -27,7 +27,7 @@ from dpframe.frames.columns import column_frame, taken, typed_frame
 from dpframe.frames.kinds import library_of
 from dpframe.ledger.canonical import now, promised
 from dpframe.ledger.entries import PURE, Answer, Entry
-from dpframe.ledger.ledger import ROWS, ledger_for, warn_unlimited, warn_weak
+from dpframe.ledger.ledger import ROWS, ledger_for, warn_of_cost
 from dpframe.ledger.statement import no_ledger
 from dpframe.mechanisms.declared import PureLoss
 from dpframe.privacy import Price, PrivacyUnit
@@ -124,8 +124,7 @@ def randomized(
     words = f"reports of {column} by {method.name}"
     declared = {PURE: exact_text(curve.budget)}
     entry = Entry(now(), label, words, whose, amount, cost, asked=declared, promises=(promised(facts),))
-    warn_unlimited(payer, whose, depth=5)
-    warn_weak(payer, whose, cost)
+    warn_of_cost(payer, whose, cost)
     receipt = payer.take(entry)
     assert not isinstance(receipt, Answer)  # only an entry with a snapshot has one
     reports = looked(lambda: _frame_of(column, method, _rows(frame, query, whose, most), library_of(frame)))

@@ -13,7 +13,7 @@ from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, checke
 from dpframe.errors.tracebacks import trimmed
 from dpframe.ledger.canonical import now
 from dpframe.ledger.entries import Answer, Entry
-from dpframe.ledger.ledger import Foresight, Ledger, PlanTerms, ledger_for, warn_unlimited, warn_weak
+from dpframe.ledger.ledger import Foresight, Ledger, PlanTerms, ledger_for, warn_of_cost
 from dpframe.ledger.statement import no_ledger
 from dpframe.noise import nonce
 from dpframe.planning.call import Call
@@ -143,8 +143,7 @@ def release_together(
     for name, plan in joint.plans.items():
         check(calls[name].frame, plan.query, plan.unit)  # once more: a frame of pandas may have got other columns since
     ready = {name: tried_on_no_rows(calls[name].frame, plan) for name, plan in joint.plans.items()}
-    warn_unlimited(payed, joint.unit, depth=3)
-    warn_weak(payed, joint.unit, joint.cost)
+    warn_of_cost(payed, joint.unit, joint.cost)
     labels = {name: call.words.label or label for name, call in calls.items()}
     promises = tuple(promise_of(each, labels[name]) for name, each in ready.items())
     receipt = payed.take(Entry(now(), label, joint.question, joint.unit, joint.amount, joint.cost, promises=promises))

@@ -27,7 +27,7 @@ from dpframe.frames import build, prints
 from dpframe.frames.build import public
 from dpframe.ledger.canonical import LATER, now, promised
 from dpframe.ledger.entries import Entry, StreamState
-from dpframe.ledger.ledger import Ledger, PlanTerms, ledger_for, warn_unlimited, warn_weak
+from dpframe.ledger.ledger import Ledger, PlanTerms, ledger_for, warn_of_cost
 from dpframe.ledger.statement import no_ledger
 from dpframe.ledger.unbroken import to_the_end, unbroken, until_it_goes_through
 from dpframe.mechanisms.contract import Mechanism
@@ -39,7 +39,7 @@ from dpframe.queries.keys import Keys, plain_key
 from dpframe.queries.prefix_sums import BITS, weights_of_period, weights_of_total
 from dpframe.queries.sameness import same_key
 from dpframe.queries.statistics import CONFIDENCE, Statistic
-from dpframe.queries.where import told
+from dpframe.queries.statistics.statistic import told
 from dpframe.release.facts import Written, hash_of
 from dpframe.release.provenance import SCHEMA, noise_facts
 from dpframe.release.results import looked
@@ -155,7 +155,7 @@ def entry_of(plan: StreamPlan) -> Entry:
 
 def known_facts(plan: StreamPlan) -> dict[str, Any]:
     """The record except for what only a period tells."""
-    statistic = told(plan.query.statistics[0][1].facts())
+    statistic = told(plan.query.statistics[0][1])
     assert statistic is not None
     measure = {**statistic, "statistics": [0], "one_total": False, "denoise": None}
     part = Planned(plan.total, plan.reach, plan.mechanism, 1.0)  # type: ignore[arg-type]  # which is not looked at
@@ -254,8 +254,7 @@ def released(request: StreamRequest, frame: Any, period: Any, library: str) -> A
     state = stream_steps.known(ledger, entry)
     if state is None or number not in state.kept:
         _check_turn(plan, state, number, waits=True)
-        warn_unlimited(ledger, plan.unit, depth=4)
-        warn_weak(ledger, plan.unit, plan.cost)
+        warn_of_cost(ledger, plan.unit, plan.cost)
         stream_steps.begun(ledger, entry)
         with after_the_charge():
             exact = _looked(plan, frame, number)

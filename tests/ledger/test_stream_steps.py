@@ -113,7 +113,7 @@ def test_a_failing_engine_loses_no_period(ledger, monkeypatch):
     stream = stream_of(ledger)
     stream.release(STAYS, 1)
     with monkeypatch.context() as broken:
-        broken.setattr(results, "_or_none", lambda *_: None)
+        broken.setattr(results, "withheld", lambda *_: None)
         with pytest.raises(dpf.ReleaseFailed, match="can be asked for again"):
             stream.release(STAYS, 2)
     stream.release(STAYS, 2)

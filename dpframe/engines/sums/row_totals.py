@@ -30,7 +30,7 @@ from dpframe.engines.sums.cells import Cells, placed
 from dpframe.engines.sums.places import BLOCK, may_be_placed, places_of
 from dpframe.queries.limits import step_length
 from dpframe.queries.row_functions import Bounds, Floats, on_grid
-from dpframe.queries.total import RowsTotal, Total
+from dpframe.queries.total import COUNTED, Total
 
 Totals = dict[Total, Integers]
 
@@ -257,8 +257,8 @@ def of_rows_alone(source: Source, cells: Cells, terms: Terms) -> Totals:
     compiled = ready() and (source.rows is None or source.rows >= kernels.FEW_ROWS)
     if compiled and (found := kernel_rows.of_rows(source, cells, terms)) is not None:
         return found
-    if len(cells.bins) == len(cells.keys.axes) == 1 and [*terms.lines] == [RowsTotal()]:
-        return {RowsTotal(): _histogram(source.load(cells.requests()), cells, source.rows)}
+    if len(cells.bins) == len(cells.keys.axes) == 1 and [*terms.lines] == [COUNTED]:
+        return {COUNTED: _histogram(source.load(cells.requests()), cells, source.rows)}
     if (found := of_blocks(source, cells, terms)) is not None:
         return found
     lazy = source.load([*cells.requests(), *terms.requests()])
@@ -282,8 +282,8 @@ def with_cells(table: pl.DataFrame, names: Iterable[str], code: Integers) -> pl.
 
 def by_cell(table: pl.DataFrame, terms: Terms, cells: int) -> Totals:
     """Totals of rows that carry their cell's number."""
-    if [*terms.lines] == [RowsTotal()]:
-        return {RowsTotal(): np.bincount(table["cell"].to_numpy(), minlength=cells).astype(np.int64)}
+    if [*terms.lines] == [COUNTED]:
+        return {COUNTED: np.bincount(table["cell"].to_numpy(), minlength=cells).astype(np.int64)}
     groups = collected(table.lazy().group_by("cell").agg(terms.aggregated()), table.height)
     return of_groups(groups, groups["cell"].to_numpy(), terms, cells)
 

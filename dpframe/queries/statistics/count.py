@@ -14,10 +14,8 @@ from dpframe.queries.quotients import interval_of_sum
 from dpframe.queries.row_functions import Floats
 from dpframe.queries.statistics.statistic import CONFIDENCE, Counted, Statistic
 from dpframe.queries.statistics.weighted import WeightedCount, checked_weight
-from dpframe.queries.total import Measured, Noise, RowsTotal, Total, UnitsTotal, VectorTotal
+from dpframe.queries.total import COUNTED, Measured, Noise, RowsTotal, Total, UnitsTotal, VectorTotal
 from dpframe.queries.where import under
-
-COUNTED = RowsTotal()
 
 
 @dataclass(frozen=True)
@@ -35,7 +33,7 @@ class Count(Counted):
 
     def totals(self) -> tuple[Total, ...]:
         """The Totals to measure for it."""
-        return (RowsTotal(self.column),)
+        return (COUNTED if self.column is None else RowsTotal(self.column),)
 
     def beside(self, totals: Sequence[Total]) -> Statistic:
         """Read off the numbers of another statistic that add up to it, such as those of a mean under pure noise."""

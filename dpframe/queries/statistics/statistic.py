@@ -174,6 +174,20 @@ class Counted(Statistic):
         return {"verb": self.verb, "column": self.column} | ({} if counts is None else {"counts": counts})
 
 
+def told(statistic: Statistic) -> dict[str, Any] | None:
+    """The facts of a statistic for a record: its columns by their names, and its conditions."""
+    facts = statistic.facts()
+    if facts is None:
+        return None
+    said = dict(facts)
+    for name in ("column", "denominator", "weight"):
+        if isinstance(column := said.get(name), Conditional):
+            said |= {name: column.of, "where": column.words}
+    if any(isinstance(column, Conditional) for column in said.get("columns", ())):
+        said |= {"columns": [*map(plain_name, said["columns"])], "where": said["columns"][0].words}
+    return said
+
+
 @dataclass(frozen=True)
 class Clipped(Statistic):
     """The part that statistics of clipped values share: a column, and the bounds of its values."""
