@@ -1,6 +1,6 @@
 """Quantiles and the distribution function, read off noisy running counts, with intervals that cover.
 
-Arrays have one row per group and one column per candidate. All of it is arithmetic on noisy numbers, but for the cuts
+Arrays have one row per group and one column per candidate. All of it is arithmetic on noisy numbers, except the cuts
 between candidates, by which rows are counted.
 """
 
