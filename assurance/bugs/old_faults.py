@@ -378,7 +378,7 @@ OLD_FAULTS = (
     bug(
         "streams",
         "166: counts of a stream weighed as floats",
-        "stream_design.measured",
+        "stream_plan.measured",
         "return np.asarray(weights @ totals)",
         "return np.asarray((weights.astype(np.float64) @ totals).astype(np.int64))",
         "test_stream_design.py::test_166_counts_wrap_as_one_and_sums_hold_below_the_wrap",
