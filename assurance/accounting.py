@@ -14,6 +14,7 @@ import random
 from fractions import Fraction
 from typing import Any
 
+from assurance import verdict
 from dpframe import Gaussian, GeneralizedGaussian, Laplace
 from dpframe.accounting.by_curves import conversion
 from dpframe.accounting.comparison import composed_epsilon
@@ -34,8 +35,8 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=20261121)
     options = parser.parse_args()
-    failed = 0
-    for name, differences in measured(options.count, random.Random(options.seed)).items():
+    failed, found = 0, measured(options.count, random.Random(options.seed))
+    for name, differences in found.items():
         low, high = BOUNDS[name]
         inside = low <= min(differences) and max(differences) <= high
         failed += not inside
@@ -43,7 +44,7 @@ def main() -> int:
             f"{name}: {len(differences):,} compared, relative difference {min(differences):.2g} ... "
             f"{max(differences):.2g} ({'within' if inside else 'OUT OF'} {low:g} ... {high:g})"
         )
-    return 1 if failed else 0
+    return verdict(failed, compared=sum(map(len, found.values())))
 
 
 def measured(count: int, draw: random.Random) -> dict[str, list[float]]:

@@ -16,6 +16,7 @@ import time
 from dataclasses import replace
 from typing import Any
 
+from assurance import share_of, verdict
 from assurance.audit_cases import ENGINES, PRICES, cases
 from assurance.auditing import GROUPS, Audit, Case, audit, scaled_noise
 
@@ -26,7 +27,7 @@ def main() -> int:
     options = _arguments()
     chosen = _mixed([case for case in cases(tuple(options.engines), _prices(options)) if options.only in case.name])
     broken = contextlib.nullcontext() if options.seed_bug is None else scaled_noise(options.seed_bug)
-    started = time.perf_counter()
+    chosen, started = share_of(chosen, options.share), time.perf_counter()
     heads = f"{'epsilon':>9}{'delta':>8}{'claimed':>9}{'at least':>10}  {'samples':>9}  event"
     print(f"{'':<34}{'frame':<11}{'noise':<15}{heads}")
     audits = []
@@ -42,7 +43,9 @@ def main() -> int:
     if options.json:
         with open(options.json, "w", encoding="utf-8") as file:
             json.dump([_facts(found) for found in audits], file, indent=1)
-    return int((flagged > 0) == (options.seed_bug is None))
+    wrong = flagged if options.seed_bug is None else int(not flagged)
+    used = max((found.found.lower_bound / found.found.claimed for found in audits), default=0.0)
+    return verdict(wrong, audits=len(audits), flagged=flagged, largest_bound=used)
 
 
 def _arguments() -> argparse.Namespace:
@@ -53,6 +56,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--engines", nargs="+", choices=ENGINES, default=ENGINES)
     parser.add_argument("--noises", nargs="+", choices=[price.name for price in PRICES])
     parser.add_argument("--only", default="", help="the combinations whose name contains this")
+    parser.add_argument("--share", default="0/1", metavar="K/N", help="of the combinations, with K from 0 to N - 1")
     parser.add_argument("--seed-bug", type=float, metavar="FACTOR", help="multiply the scale of all noise")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="start no further audit after this time")
     parser.add_argument("--markdown", action="store_true", help="print the table of assurance/README.md too")

@@ -20,6 +20,7 @@ import mpmath
 import numpy as np
 
 import dpframe as dpf
+from assurance import verdict
 
 DIGITS = 40
 FAR = 60.0  # of the exponent of a density: what lies beyond is below exp(-60)
@@ -188,7 +189,7 @@ FAMILIES: dict[str, Callable[[np.random.Generator, int], Iterator[Comparison]]] 
 }
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parameters", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
@@ -196,13 +197,17 @@ def main() -> None:
     given = parser.parse_args()
     print("| compared | parameters | below the exact value | largest difference to it | to dp-accounting |")
     print("|---|---|---|---|---|")
+    rows = []
     for name in given.only:
         for row in FAMILIES[name](np.random.default_rng(given.seed), given.parameters):
+            rows.append(row)
             peer = f"{row.peer:.1e}" if row.peer else ""
             print(f"| {row.name} | {row.compared} | {row.below} | {row.exact:.1e} | {peer} |", flush=True)
             for case in row.cases:
                 print(f"  below: {case}")
+    compared, largest = sum(row.compared for row in rows), max(row.exact for row in rows)
+    return verdict(sum(row.below for row in rows), compared=compared, largest_difference=largest)
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(main())

@@ -37,16 +37,16 @@ from scipy.optimize import minimize_scalar
 from scipy.special import log_ndtr, ndtr, ndtri
 
 import dpframe as dpf
-from assurance import drawn
+from assurance import drawn, share_of, verdict
 from assurance.drawn import Curve, Key, Record, largest_loss, recorded
 from assurance.release_paths import PATHS, Path, frame_of, noises_of, unit_of
 from dpframe.accounting.registry import SHIPPED
-from dpframe.ledger import streams
 from dpframe.ledger.ledger import Ledger
 from dpframe.mechanisms.laplace import TruncatedLaplace
 from dpframe.mechanisms.quantile_choice import QuantileChoice
 from dpframe.mechanisms.selection import ExponentialMechanism, Peeling, PermuteAndFlip
 from dpframe.mechanisms.thresholded import Thresholded
+from dpframe.streams import stream_steps
 
 ACCOUNTINGS = tuple(kind.name for kind in SHIPPED)
 NEIGHBORS = ("add-remove", "replace")
@@ -158,7 +158,7 @@ def charged() -> Iterator[Spent]:
 
     with ExitStack() as stack:
         stack.enter_context(patch.object(Ledger, "take", spied(Ledger.take, False)))
-        stack.enter_context(patch.object(streams, "begun", spied(streams.begun, True)))
+        stack.enter_context(patch.object(stream_steps, "begun", spied(stream_steps.begun, True)))
         yield spent
 
 
@@ -505,13 +505,14 @@ def main() -> int:
     parser.add_argument("--mixtures", type=int, default=200, help="of each accounting, kind of neighbors and unit")
     parser.add_argument("--part", choices=("rows", "mixtures"), help="one part alone: it takes hours on one core")
     parser.add_argument("--only", default="", help="rows and mixtures whose name contains this")
+    parser.add_argument("--share", default="0/1", metavar="K/N", help="of the rows, with K from 0 to N - 1")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    wrong, started = 0, time.perf_counter()
-    rows = [] if options.part == "mixtures" else table(options.only)
+    wrong, most, mixed, started = 0, 0.0, 0, time.perf_counter()
+    rows = [] if options.part == "mixtures" else share_of(table(options.only), options.share)
     for row in rows:
         found = measured(row)
-        wrong += bool(found.wrong)
+        wrong, most = wrong + bool(found.wrong), max(most, found.full.delta)
         least = "" if found.needed is None else f"{found.needed:.4f}"
         print(
             f"{row!s:<75}{found.used:>7.3f}{least:>8}{found.full.entries:>4}{found.full.delta:>11.2e}"
@@ -525,15 +526,15 @@ def main() -> int:
             continue
         full = list(mixtures(accounting, neighbors, unit, options.mixtures, options.seed))
         over = [one for one in full if not one.holds]
-        wrong += len(over)
         sizes, deltas = [one.entries for one in full], [one.delta for one in full]
+        wrong, mixed, most = wrong + len(over), mixed + len(full), max(most, *deltas)
         print(
             f"{len(full)} mixtures; {name}: {min(sizes)} to {max(sizes)} entries, "
             f"delta {np.median(deltas):.2e}, at most {max(deltas):.2e} of {DELTA:g}; {len(over)} above it",
             flush=True,
         )
     print(f"{time.perf_counter() - started:.0f} s, {wrong} wrong")
-    return int(wrong > 0)
+    return verdict(wrong, rows=len(rows), mixtures=mixed, largest_delta=float(most / DELTA))
 
 
 if __name__ == "__main__":

@@ -21,7 +21,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 import dpframe as dpf
-from tests.covering import Covered, cubic
+from assurance import verdict
+from tests.covering import Covered, cubic, too_many
 
 Floats = NDArray[np.float64]
 
@@ -38,6 +39,7 @@ FORMS: dict[str, tuple[str, Callable[[Floats, Floats], Floats]]] = {
     "percent": ("100 * ({a} / {b} - 1)", lambda a, b: 100.0 * (a / b - 1.0)),
     "product": ("{a} * {b}", lambda a, b: a * b),
 }
+ALARM = 1e-6  # chance that sound intervals meet with an objection, in all of a run
 BOUNDS, VALUE = (0, 100), 37.5
 FIRST, SECOND = 60, 40  # rows of each group
 REGIONS = 10
@@ -226,12 +228,13 @@ def cases() -> list[tuple[str, str]]:
     ]
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--draws", type=int, default=10_000)
     parser.add_argument("--groups", type=int, default=1_000)
     parser.add_argument("--only", default="")
     options = parser.parse_args()
+    every: list[Covered] = []
     for law, design in cases():
         if options.only not in f"{law}, {design}":
             continue
@@ -240,12 +243,19 @@ def main() -> None:
             for found, _ in covered(law, design, options.groups):
                 samples[found.column] += found.samples
                 misses[found.column] += found.misses
+        every += [Covered(f"{law}, {design}, {form}", form, samples[form], misses[form]) for form in FORMS]
         rates = "  ".join(f"{form} {1 - misses[form] / samples[form]:.4f}" for form in FORMS)
         print(f"{law:9} {design:13} {samples['sum']:6}  {rates}", flush=True)
     if options.only in "some rows of marginals":
         for found in of_views(options.draws):
+            every.append(found)
             print(f"{found.case:35} {found.samples:6}  {found.rate:.4f}", flush=True)
+    wrong = [one for one in every if too_many(one, ALARM / len(every))]
+    for one in wrong:
+        print(f"OBJECTION: {one}")
+    least = min((one.rate for one in every), default=1.0)
+    return verdict(len(wrong), cases=len(every), intervals=sum(one.samples for one in every), least_rate=least)
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(main())

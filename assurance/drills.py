@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 import dpframe as dpf
-from assurance import postgres
+from assurance import postgres, verdict
 from dpframe.ledger.entries import Answer, Entry
 
 TENTH = (Fraction(1, 10), Fraction(0))
@@ -72,7 +72,7 @@ def main() -> int:
         timed(place("timed"), options.charges, folder)
     if options.postgres or options.restarts:
         found += on_postgres(options.postgres, options.restarts, options.charges)
-    return 1 if any(drill.wrong for drill in found) else 0
+    return verdict(sum(drill.wrong for drill in found), rounds=sum(drill.rounds for drill in found))
 
 
 def told(drill: Drill) -> Drill:

@@ -24,6 +24,7 @@ from typing import Any
 
 import polars as pl
 
+from assurance import verdict
 from dpframe.engines import trial
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -45,7 +46,7 @@ SPARK_SETTINGS = {
 
 def main() -> int:
     options = _arguments()
-    failed = 0
+    failed = asked = 0
     print("| engine | tables | every | CPU s | wall s | found |\n|---|---:|---:|---:|---:|---|", flush=True)
     for name in options.only or ENGINES:
         with ENGINES[name]() as make:
@@ -54,8 +55,8 @@ def main() -> int:
             spent = f"{processor_time() - start:.0f} | {time.monotonic() - wall:.0f}"
         tables = f"{options.first} to {options.tables}" if options.first else options.tables
         print(f"| {name} | {tables} | {options.every} | {spent} | {found or 'equal'} |", flush=True)
-        failed += found is not None
-    return failed
+        failed, asked = failed + (found is not None), asked + options.tables - options.first
+    return verdict(failed, tables=asked)
 
 
 def _difference(name: str, make: Make, options: argparse.Namespace) -> str | None:

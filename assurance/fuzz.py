@@ -21,6 +21,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, seed, settings
 
 import dpframe as dpf
+from assurance import verdict
 from assurance.fuzz_frames import Pair, asks, exact, form_of, makers, pairs
 from dpframe.audit.outcomes import watched
 
@@ -142,7 +143,7 @@ def main() -> int:
         found = drill(check, many, options.seed) if many else Counter()
         asked_of = ", ".join(f"{name} {times:,}" for name, times in sorted(found.items()) if name != "pairs")
         print(f"{words}: {found['pairs']:,} pairs, {time.perf_counter() - started:.0f} s; {asked_of}", flush=True)
-    return 0
+    return verdict(0, pairs=options.pairs, seen=options.seen)
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from scipy.stats import beta
 
 import dpframe as dpf
+from assurance import verdict
 from dpframe.audit import Finding
 from dpframe.mechanisms import gaussian_curve
 
@@ -117,16 +118,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Audit keys that are found.")
     parser.add_argument("--people", type=int, default=1_000_000, help="people of each share")
     options = parser.parse_args()
-    wrong = 0
+    wrong, used = 0, 0.0
     for keys, exact in EXACT.items():
         low, high = share(keys, options.people).limits
         wrong += not low <= exact <= high
         print(f"{keys} keys: shown {low:.6f} to {high:.6f}, exactly {exact:.6f}", flush=True)
     for name in sides():
         one = audited(name, options.people)
-        wrong += not one.holds
+        wrong, used = wrong + (not one.holds), max(used, one.lower_bound / one.claimed)
         print(f"{name:<26}{one.claimed:>8.3g}{one.lower_bound:>8.3f}  {one.event}", flush=True)
-    return int(wrong > 0)
+    return verdict(wrong, audits=len(EXACT) + len(sides()), largest_bound=used)
 
 
 def plan() -> Any:

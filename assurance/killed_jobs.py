@@ -26,7 +26,7 @@ from pathlib import Path
 import polars as pl
 
 import dpframe as dpf
-from assurance import postgres
+from assurance import postgres, verdict
 from dpframe.jobs import job_file, running
 
 JOB = """engine = "polars"
@@ -79,7 +79,7 @@ def main() -> int:
         url = stack.enter_context(postgres.server(folder / "server")).url("jobs") if asked.postgresql else None
         wrong, seen = drilled(folder, rounds, url)
     print(f"{rounds} rounds, {wrong} wrong; {', '.join(f'{words}: {many}' for words, many in sorted(seen.items()))}")
-    return 1 if wrong else 0
+    return verdict(wrong, rounds=rounds)
 
 
 def drilled(folder: Path, rounds: int, url: str | None = None) -> tuple[int, Counter[str]]:

@@ -18,6 +18,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 import dpframe as dpf
+from assurance import verdict
 from dpframe.audit import Finding
 from dpframe.engines.totals import totals
 
@@ -75,7 +76,8 @@ def main() -> int:
     findings = {name: audited(name, options.samples) for name in PAIRS}
     for name, found in findings.items():
         print(f"{name}: {found}")
-    return int(any(not found.holds for found in findings.values()))
+    used = max(found.lower_bound / found.claimed for found in findings.values())
+    return verdict(sum(not found.holds for found in findings.values()), audits=len(findings), largest_bound=used)
 
 
 if __name__ == "__main__":

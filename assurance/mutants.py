@@ -22,7 +22,7 @@ from pathlib import Path
 
 import pytest
 
-from assurance import symbols
+from assurance import share_of, symbols, verdict
 from assurance.bugs import MUTANTS
 from assurance.bugs.seeding import Mutant
 
@@ -55,7 +55,8 @@ def main() -> int:
     for name in HEAVY:  # once, and not for every bug
         if importlib.util.find_spec(name.split(".")[0]) is not None:
             importlib.import_module(name)
-    chosen = [mutant for mutant in MUTANTS if options.only in f"{mutant.room}: {mutant.name}"]
+    named = [mutant for mutant in MUTANTS if options.only in f"{mutant.room}: {mutant.name}"]
+    chosen = share_of(named, options.share)
     with tempfile.TemporaryDirectory() as folder:
         root = copied(Path(folder))
         if not options.skip_sound:
@@ -65,12 +66,13 @@ def main() -> int:
     print(f"\n{len(outcomes) - len(survivors)} of {len(outcomes)} caught")
     if options.markdown:
         print("", *_markdown(outcomes), sep="\n")
-    return int(bool(survivors))
+    return verdict(len(survivors), bugs=len(outcomes))
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="the mutants whose room and name contain this")
+    parser.add_argument("--share", default="0/1", metavar="K/N", help="of these mutants, with K from 0 to N - 1")
     parser.add_argument("--skip-sound", action="store_true", help="do not run the tests without a bug first")
     parser.add_argument("--markdown", action="store_true", help="print the table of docs/assurance/security.md too")
     return parser.parse_args()

@@ -12,13 +12,16 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from scipy.stats import binom
 
 import dpframe as dpf
+from assurance import verdict
 from tests.covering import Covered
 
 Floats = NDArray[np.float64]
@@ -28,6 +31,8 @@ SIZES = (30, 300, 3_000)
 EPSILONS = (0.1, 1.0, 10.0)
 BOUNDS, MEAN, SHARE, RARE = (0.0, 500.0), 50.0, 0.1, 0.01
 STATISTICS = ("n", "share", "rare", "mean", "sum")
+ALARM = 1e-6 / 200  # chance of an objection to a sound rate; a run has fewer than 200 of them
+LEAST, SIZE = 0.93, 0.055  # of intervals, which are approximate; of tests at 5%, with what whole steps move
 PARTS = 5  # of the price: each statistic has about so much as if it were asked alone
 TRUE_MEAN = MEAN * (1.0 - float(np.exp(-BOUNDS[1] / MEAN)))  # of clipped values
 
@@ -97,13 +102,19 @@ def tables(epsilon: float, rows: int, draws: int, seed: int, *, contrasts: bool 
     return Covered(f"chi2, epsilon {epsilon:g}, {rows} rows{', contrasts' * contrasts}", "p_value", draws, rejected)
 
 
-def main() -> None:
+def too_often(found: Covered, rate: float) -> bool:
+    """Whether so many misses have a chance below `ALARM` where each has at most this rate."""
+    return bool(binom.sf(found.misses - 1, found.samples, rate) < ALARM)
+
+
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--groups", type=int, default=1_000)
     parser.add_argument("--calls", type=int, default=2)
     parser.add_argument("--tables", type=int, default=2_000)
     parser.add_argument("--only", default="")
     options = parser.parse_args()
+    every: list[tuple[Covered, float]] = []
     for law in LAWS:
         for rows in SIZES:
             for epsilon in EPSILONS:
@@ -112,17 +123,26 @@ def main() -> None:
                 calls = [list(covered(law, epsilon, rows, options.groups, seed)) for seed in range(options.calls)]
                 texts = []
                 for place, name in enumerate(STATISTICS):
-                    held, apart = ([call[place][kind] for call in calls] for kind in (0, 1))
-                    rates = (
-                        sum(one.misses for one in each) / sum(one.samples for one in each) for each in (held, apart)
-                    )
-                    texts.append("{} {:.3f} {:.3f}".format(name, *(1.0 - rate for rate in rates)))
+                    both = [summed([call[place][kind] for call in calls]) for kind in (0, 1)]
+                    every += [(one, 1.0 - LEAST) for one in both]
+                    texts.append("{} {:.3f} {:.3f}".format(name, *(one.rate for one in both)))
                 print(f"{law:9} {rows:6} rows, epsilon {epsilon:4g}:  {'   '.join(texts)}", flush=True)
     for rows, epsilon, contrasts in ((200, 1.0, False), (2_000, 1.0, False), (2_000, 10.0, False), (2_000, 1.0, True)):
         if options.only in "chi2":
             found = tables(epsilon, rows, options.tables, 1, contrasts=contrasts)
+            every.append((found, SIZE))
             print(f"{found.case}: size {found.misses / found.samples:.3f}", flush=True)
+    wrong = [one for one, rate in every if too_often(one, rate)]
+    for one in wrong:
+        print(f"OBJECTION: {one}")
+    least = min((one.rate for one, rate in every if rate != SIZE), default=1.0)
+    return verdict(len(wrong), rates=len(every), samples=sum(one.samples for one, _ in every), least_rate=least)
+
+
+def summed(found: list[Covered]) -> Covered:
+    """The misses of several calls of one case."""
+    return replace(found[0], samples=sum(one.samples for one in found), misses=sum(one.misses for one in found))
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(main())

@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 
 import dpframe as dpf
+from assurance import verdict
 from assurance.record_calls import CALLS, Call, frame_of
 
 FOLDER = Path(__file__).resolve().parents[1] / "tests" / "record"
@@ -63,7 +64,7 @@ def main() -> int:
     for name in differing:
         print(name, difference(known.get(name), taken.get(name)), sep="\n")
     print(f"{len(taken)} calls, {len(differing)} differ")
-    return int(bool(differing))
+    return verdict(len(differing), calls=len(taken))
 
 
 def _written(taken: Mapping[str, str]) -> int:

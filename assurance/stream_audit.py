@@ -17,6 +17,7 @@ import numpy as np
 import polars as pl
 
 import dpframe as dpf
+from assurance import verdict
 from dpframe.audit import Finding
 from dpframe.queries.prefix_sums import coefficients
 
@@ -103,16 +104,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Audit streams.")
     parser.add_argument("--samples", type=int, default=200_000, help="outcomes of each side")
     options = parser.parse_args()
-    flagged = 0
+    flagged = audits = 0
+    used = 0.0
     for person in PEOPLE:
         for price in PRICES:
             for statistic in SUMMED:
                 found = audited(person, price, statistic, options.samples)
-                flagged += not found.holds
-                verdict = "" if found.holds else "  OBJECTION"
+                flagged, audits = flagged + (not found.holds), audits + 1
+                used = max(used, found.lower_bound / found.claimed)
+                words = "" if found.holds else "  OBJECTION"
                 bound = f"{found.claimed:>8.3g}{found.lower_bound:>8.3f}"
-                print(f"{person:<30}{price:<10}{statistic:<7}{bound}{verdict}", flush=True)
-    return int(flagged > 0)
+                print(f"{person:<30}{price:<10}{statistic:<7}{bound}{words}", flush=True)
+    return verdict(flagged, audits=audits, largest_bound=used)
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 
 import dpframe as dpf
+from assurance import verdict
 from dpframe.noise import insecure_bits
 from dpframe.planning.bounds_suggestion import suggested
 from dpframe.planning.plan import Plan
@@ -158,11 +159,11 @@ def main() -> int:
     asked = parser.parse_args()
     chosen = {name: draw for name, draw in SHAPES.items() if asked.only in name}
     more: dict[str, Any] = {"sizes": (10**3, 10**5), "runs": 10} if asked.quick else {}
-    failed = 0
+    every = []
     for line in lines(shapes=chosen, **more):
         print(line, flush=True)
-        failed += line.fails
-    return 1 if failed else 0
+        every.append(line)
+    return verdict(sum(line.fails for line in every), cases=len(every), releases=sum(line.runs for line in every))
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import typing as _typing
 
 from dpframe import denoise
 from dpframe._version import VERSION as __version__  # noqa: N811
-from dpframe.accessor import PrivateFrame, ReleasedFrame, Stream, concat, of, released
+from dpframe.accessor import PrivateFrame, ReleasedFrame, concat, of, released
 from dpframe.accounting.comparison import Comparison, compare_accounting
 from dpframe.accounting.compositions import advanced_composition, optimal_composition
 from dpframe.derived.comparing import compare
@@ -52,7 +52,6 @@ from dpframe.mechanisms.truncated import (
 from dpframe.planning.joint import JointPlan
 from dpframe.planning.plan import Plan, PlanTable
 from dpframe.planning.sensitivity import Sensitivity
-from dpframe.planning.stream_plan import StreamPlan
 from dpframe.privacy import PrivacyLoss, PrivacyUnit
 from dpframe.queries.date_grid import dates
 from dpframe.queries.discovery import discover
@@ -88,6 +87,8 @@ from dpframe.queries.statistics import (
     variance,
 )
 from dpframe.release.together import plan_together, release_together
+from dpframe.streams.stream import Stream
+from dpframe.streams.stream_plan import StreamPlan
 
 __all__ = [
     "REST",

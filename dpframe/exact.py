@@ -212,18 +212,18 @@ def rounded_up(value: Any) -> float:
 
 def shown_up(value: Fraction) -> float:
     """As `up`, but the float that was typed where there is one: 0.3 is read as 3/10, and 3/10 is shown as 0.3."""
-    return _as_typed(value) or up(value)
+    return _typed(value) or up(value)
 
 
 def shown_down(value: Fraction) -> float:
     """As `down`, but the float that was typed where there is one; as a decimal it is not above either."""
-    return _as_typed(value) or typed_down(value)
+    return _typed(value) or typed_down(value)
 
 
 def typed_down(value: Fraction) -> float:
     """The largest float that is not above `value`, and whose shortest decimal is not: what a caller calibrates to."""
     number = down(value)
-    while Fraction(repr(number)) > value:
+    while _as_typed(number) > value:
         number = math.nextafter(number, 0.0)
     return number
 
@@ -278,10 +278,15 @@ def _within_floats(argument: str, value: object, rule: str, example: str, *, zer
 
 def _read(argument: str, value: object, way_out: str, *, typed: bool, longest: int | None = None) -> Fraction | float:
     """A caller's number; a float where it is infinite or NaN."""
+    if type(value) is float and math.isfinite(value):
+        return _as_typed(value) if typed else Fraction(value)
     if not is_number(value):
         raise InvalidType(f"{argument} must be a number, not {shown(value, kind=True)}.{way_out}")
     try:
-        ratio = _ratio(value, typed=typed)
+        if type(value) is int or is_exact(value):  # nothing of the caller's own speaks
+            ratio: tuple[int, int] | float = (value.numerator, value.denominator)  # type: ignore[attr-defined]
+        else:
+            ratio = _ratio(value, typed=typed)
         if isinstance(ratio, float):
             return ratio
         numerator, denominator = ratio  # their length is looked at first, for reducing takes the square of that
@@ -331,12 +336,13 @@ def _ratio_of_float(value: Any, *, typed: bool) -> tuple[int, int] | float:
             return tuple(map(int, np.longdouble.as_integer_ratio(value)))  # type: ignore[return-value]
     if not math.isfinite(plain):
         return plain
-    return _ratio_as_typed(plain) if typed else plain.as_integer_ratio()
+    return (_as_typed(plain) if typed else plain).as_integer_ratio()
 
 
 @lru_cache(maxsize=1_000)  # the same prices and bounds are read many times in one release
-def _ratio_as_typed(plain: float) -> tuple[int, int]:
-    return Fraction(repr(plain)).as_integer_ratio()
+def _as_typed(plain: float) -> Fraction:
+    """The decimal that a finite float prints."""
+    return Fraction(repr(plain))
 
 
 def _ratio_of_decimal(value: Decimal) -> tuple[int, int] | float:
@@ -349,6 +355,7 @@ def _ratio_of_decimal(value: Decimal) -> tuple[int, int] | float:
     return Decimal.as_integer_ratio(value)
 
 
-def _as_typed(value: Fraction) -> float | None:
+def _typed(value: Fraction) -> float | None:
+    """The float that is typed as this decimal; None where there is none."""
     number = nearest(value)
-    return number if math.isfinite(number) and Fraction(repr(number)) == value else None
+    return number if math.isfinite(number) and _as_typed(number) == value else None

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, Literal
 
 from dpframe.errors import (
@@ -104,7 +105,7 @@ class PrivacyUnit:
         if self.column is None and self.is_bounded:
             raise InvalidArgument(NO_COLUMN)
 
-    @property
+    @cached_property
     def columns(self) -> tuple[str, ...]:
         """The columns that name the unit together: none where each row is one."""
         return () if self.column is None else (self.column,) if isinstance(self.column, str) else tuple(self.column)
@@ -148,6 +149,8 @@ class PrivacyUnit:
         """The same with the bounds of a question over its own, one by one; refused where each row is a unit."""
         if self.column is None and (max_rows is not None or max_groups is not None):
             raise InvalidArgument(NO_COLUMN)
+        if max_rows is None and max_groups is None:
+            return self
         rows = self.max_rows if max_rows is None else max_rows
         return self._with(rows, self.max_groups if max_groups is None else max_groups)
 

@@ -23,6 +23,7 @@ from assurance.bugs.local import LOCAL
 from assurance.bugs.locks import LOCKS
 from assurance.bugs.marginals import MARGINALS
 from assurance.bugs.noise import NOISE
+from assurance.bugs.old_faults import OLD_FAULTS
 from assurance.bugs.reports import REPORTS
 from assurance.bugs.results import RESULTS
 from assurance.bugs.rows import ROWS
@@ -67,4 +68,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *WITNESSES,
     *DERIVED,
     *SUGGESTIONS,
+    *OLD_FAULTS,
 )

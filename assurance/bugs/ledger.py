@@ -76,9 +76,9 @@ LEDGER = (
     bug(
         "ledger",
         "budgets as binary floats",
-        "_ratio_of_float",
-        "return _ratio_as_typed(plain) if typed else plain.as_integer_ratio()",
-        "return plain.as_integer_ratio()",
+        "exact._read",
+        "return _as_typed(value) if typed else Fraction(value)",
+        "return Fraction(value)",
         "test_accounting.py::test_three_tenths_hold_exactly_three_times_one_tenth",
     ),
     bug(
@@ -261,8 +261,8 @@ LEDGER = (
     bug(
         "ledger",
         "a call that protects another unit than its ledger",
-        "Ledger.unit_for",
-        "if call_unit.who != ledger_unit.who:",
+        "PlanTerms.unit_for",
+        "if call_unit.who != self.unit.who:",
         "if False:",
         "test_ledger.py::test_a_ledger_protects_one_unit",
     ),

@@ -71,9 +71,9 @@ RESULTS = (
     bug(
         "results",
         "the error of the engine told to the caller",
-        "results._or_none",
-        "        return withheld(look)\n    except",
-        "        return look()\n"
+        "results.looked",
+        "        result = withheld(look)\n    except",
+        "        result = look()\n"
         "    except Exception as error:\n"
         '        raise ReleaseFailed(f"the engine failed: {error}") from error\n'
         "    except",
@@ -117,8 +117,8 @@ RESULTS = (
         "results",
         "a plan for any limit",
         "path._key",
-        "ledger.accounting, ledger.limit_amount, ledger.checks)",
-        "ledger.accounting, ledger.checks)",
+        "dump((question, terms))",
+        "dump((question, terms.unit, terms.accounting, terms.checks))",
         f"{PREPARED}::test_a_process_that_was_asked_much_answers_as_a_new_one",
     ),
     bug(
@@ -141,8 +141,8 @@ RESULTS = (
         "results",
         "a plan that is kept with its frame",
         "path.prepared",
-        "    plan = make_plan(call.frame, call.question, ledger)\n",
-        '    plan = make_plan(call.frame, call.question, ledger)\n    object.__setattr__(plan, "call", call)\n',
+        "    plan = make_plan(call.frame, call.question, terms)\n",
+        '    plan = make_plan(call.frame, call.question, terms)\n    object.__setattr__(plan, "call", call)\n',
         f"{PREPARED}::test_no_frame_is_kept",
     ),
     bug(

@@ -62,7 +62,7 @@ STREAMS = (
     bug(
         "streams",
         "a lost period drawn again",
-        "streams.intended",
+        "stream_steps.intended",
         "stream.drawn == period - 1",
         "period not in stream.kept",
         f"{STEPS}::test_a_killed_period_is_drawn_later_or_returned_or_lost",
@@ -70,7 +70,7 @@ STREAMS = (
     bug(
         "streams",
         "no intent before the noise",
-        "streams.intended",
+        "stream_steps.intended",
         '(_free(entry, "intent", period), None) if mine else None',
         "None",
         f"{STEPS}::test_a_killed_period_is_drawn_later_or_returned_or_lost",
@@ -78,7 +78,7 @@ STREAMS = (
     bug(
         "streams",
         "values that come too late",
-        "streams.keep",
+        "stream_steps.keep",
         "if stream is None or stream.is_closed or stream.drawn != period or not stream.is_open:",
         "if stream is None:",
         f"{STEPS}::test_whoever_was_passed_by_shows_nothing",
@@ -86,7 +86,7 @@ STREAMS = (
     bug(
         "streams",
         "a stream beyond the limit",
-        "streams.begun",
+        "stream_steps.begun",
         "        allowed(last, plus(last.total, entry.amount))\n",
         "",
         f"{STEPS}::test_a_stream_that_costs_too_much_is_refused",
@@ -94,7 +94,7 @@ STREAMS = (
     bug(
         "streams",
         "other parameters under an old name",
-        "streams._refuse_other",
+        "stream_steps._refuse_other",
         "    if differ := differing(entry, earlier):",
         '    if differ := "":',
         f"{STEPS}::test_other_parameters_are_refused",
@@ -110,7 +110,7 @@ STREAMS = (
     bug(
         "streams",
         "rows of a lost period counted for longer",
-        "stream_design.measured",
+        "stream_plan.measured",
         "np.asarray(kept)[np.searchsorted(kept, np.arange(1, now + 1))]",
         "np.arange(1, now + 1)",
         "test_stream_design.py::test_lost_periods_count_with_the_next_one",
@@ -118,7 +118,7 @@ STREAMS = (
     bug(
         "streams",
         "a sum rounded by parts",
-        "stream_design.measured",
+        "stream_plan.measured",
         "weights @ (totals >> BITS) + ((weights @ (totals & MASK)) >> BITS)",
         "weights @ (totals >> BITS)",
         "test_stream_design.py::test_sums_are_exact_integers_rounded_down",

@@ -4,6 +4,5 @@ from dpframe.accessor.entry import accessor, listing, of, released
 from dpframe.accessor.joined import concat
 from dpframe.accessor.private_frame import PrivateFrame
 from dpframe.accessor.released_frame import ReleasedFrame
-from dpframe.accessor.stream import Stream
 
-__all__ = ["PrivateFrame", "ReleasedFrame", "Stream", "accessor", "concat", "listing", "of", "released"]
+__all__ = ["PrivateFrame", "ReleasedFrame", "accessor", "concat", "listing", "of", "released"]

@@ -48,8 +48,7 @@ from dpframe.queries.query import Query, option_of
 from dpframe.queries.samples import of_population
 from dpframe.queries.statistics import Contributors, Count, Mode, Ranges, StagedRanges, Statistic, share
 from dpframe.queries.statistics import ranges as sums_of_bins
-from dpframe.queries.statistics.by_group import for_keys
-from dpframe.queries.statistics.statistic import columns_of
+from dpframe.queries.statistics.statistic import ByKeys, columns_of
 from dpframe.release.path import preview, release
 
 if TYPE_CHECKING:
@@ -619,7 +618,8 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         cube = checked_flag("cube", options.get("cube", False))
         if checked_flag("population", options.get("population", False)):
             statistics = {name: of_population(name, statistic) for name, statistic in statistics.items()}
-        query = Query(verb, keys, tuple(for_keys(statistics, keys).items()), option_of(rollup, cube))
+        each = ((name, one.of_keys(keys) if isinstance(one, ByKeys) else one) for name, one in statistics.items())
+        query = Query(verb, keys, tuple(each), option_of(rollup, cube))
         with_default = {"denoise": "auto" if self._axes else None, **options}
         return self._finish(Call.of(self._frame, query, with_default, like=self._like))
 

@@ -24,10 +24,10 @@ from dpframe.frames.kinds import is_frame, is_missing, library_of
 from dpframe.frames.prints import Places
 from dpframe.queries.contrasts import ContrastDesign, Subset
 from dpframe.queries.limits import grid_steps, step_length
+from dpframe.queries.prefix_sums import weights_of_period, weights_of_total
 from dpframe.queries.query import ERROR, NOISY
 from dpframe.queries.sameness import same_key
 from dpframe.queries.statistics.ranges import Ranges
-from dpframe.queries.stream_design import weights_of_period, weights_of_total
 from dpframe.release import provenance
 
 Floats = NDArray[np.float64]

@@ -6,7 +6,7 @@ import threading
 import warnings
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -38,8 +38,7 @@ from dpframe.queries.indicators import checked_checks
 
 if TYPE_CHECKING:
     from dpframe.ledger.witness import HeadOption
-    from dpframe.planning.plan import Plan
-    from dpframe.planning.stream_plan import StreamPlan
+    from dpframe.planning.plan import Costing
 
 ROWS = PrivacyUnit()
 _NO_LIMIT = "ledger must have a limit to raise, and the default one has none. Make one with dpf.Ledger(epsilon=...)."
@@ -59,6 +58,31 @@ class Foresight:
     last: int
     stored: Mapping[str, bool]
     left: PrivacyLoss
+
+
+@dataclass(frozen=True)
+class PlanTerms:
+    """The public facts of a ledger that plans follow from, read at once; without a ledger nothing is limited."""
+
+    unit: PrivacyUnit | None = None
+    accounting: Accounting = field(default_factory=Basic)
+    limit: Amount | None = None  # in the accounting's own exact quantity
+    checks: Any = None  # the default of calls
+
+    def unit_for(self, unit: PrivacyUnit | str | Sequence[str] | None) -> PrivacyUnit:
+        """The unit that a call protects: the ledger's own, or on the default ledger the call's.
+
+        Contribution bounds belong to a question: those of the call's unit go before the ledger's, one by one.
+        """
+        call_unit = checked_unit(unit)
+        if self.unit is None or call_unit is None:
+            return call_unit or self.unit or ROWS
+        if call_unit.who != self.unit.who:
+            raise InvalidArgument(
+                f"unit must be left out or equal the ledger's ({_who(self.unit, call_unit)}), not "
+                f"{_who(call_unit, self.unit)}. Create another ledger for another unit."
+            )
+        return self.unit.bounded(call_unit.max_rows, call_unit.max_groups)
 
 
 class Ledger(ShownLedger):
@@ -274,6 +298,13 @@ class Ledger(ShownLedger):
         return None if self._terms is None else self._store.last().limit.amount
 
     @property
+    def terms(self) -> PlanTerms:
+        """The public facts that plans follow from."""
+        if self._terms is None:
+            return PlanTerms(None, self._accounting, None, self._checks)
+        return PlanTerms(self._terms.unit, self._accounting, self._store.last().limit.amount, self._checks)
+
+    @property
     def spent(self) -> PrivacyLoss:
         """The sum of all charges so far, by every process, rounded up."""
         return spent_of(self._accounting, self._store.last().spent)
@@ -357,7 +388,7 @@ class Ledger(ShownLedger):
         return Foresight(last.entry, stored, left)
 
     @trimmed
-    def affords(self, plan: Plan | StreamPlan) -> int:
+    def affords(self, plan: Costing) -> int:
         """Count how many more times a plan fits into this ledger. Nothing is charged.
 
         Parameters
@@ -386,10 +417,9 @@ class Ledger(ShownLedger):
         >>> ledger.affords(plan)
         3
         """
-        from dpframe.planning.plan import Plan
-        from dpframe.planning.stream_plan import StreamPlan
+        from dpframe.planning.plan import Costing
 
-        if not isinstance(plan, (Plan, StreamPlan)):
+        if not isinstance(plan, Costing):
             raise InvalidType(
                 f"plan must be one plan, not {shown(plan, kind=True)}. Write df.dp.preview.count(epsilon=1)."
             )
@@ -500,26 +530,9 @@ class Ledger(ShownLedger):
     def _receipt(self, mark: Mark) -> dict[str, Any]:
         return {"dataset": self.dataset, "entry": mark.entry, "head": mark.head}
 
-    def unit_for(self, unit: PrivacyUnit | str | Sequence[str] | None) -> PrivacyUnit:
-        """The unit that a call protects: the ledger's own, or on the default ledger the call's.
-
-        Contribution bounds belong to a question: those of the call's unit go before the ledger's, one by one.
-        """
-        if self._terms is None:
-            return checked_unit(unit) or ROWS
-        ledger_unit, call_unit = self._terms.unit, checked_unit(unit)
-        if call_unit is None:
-            return ledger_unit
-        if call_unit.who != ledger_unit.who:
-            raise InvalidArgument(
-                f"unit must be left out or equal the ledger's ({_who(ledger_unit, call_unit)}), not "
-                f"{_who(call_unit, ledger_unit)}. Create another ledger for another unit."
-            )
-        return ledger_unit.bounded(call_unit.max_rows, call_unit.max_groups)
-
     def __dir__(self) -> list[str]:
         """The names that people call: releases charge and store by names that are not offered."""
-        internal = {"charge", "foresee", "has_place", "keep", "limit_amount", "take", "unit_for"}
+        internal = {"charge", "foresee", "has_place", "keep", "limit_amount", "take", "terms"}
         return [name for name in super().__dir__() if name not in internal]
 
     def __enter__(self) -> Self:

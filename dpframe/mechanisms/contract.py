@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeGuard, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeGuard, TypeVar
 
 import numpy as np
 
@@ -305,6 +305,8 @@ class Stepped(Mechanism):
     step_scale: float
     grid: float = 1.0
     calibration: str = field(default="", kw_only=True)  # in words, where it is not the exact one
+    additive: ClassVar[bool] = True
+    keys_delta: ClassVar[Fraction] = Fraction(0)
 
     def __post_init__(self) -> None:
         for argument in ("step_sensitivity", "step_scale", "grid"):

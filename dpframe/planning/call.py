@@ -81,6 +81,7 @@ class Denoising:
     order: bool | str | None = None
     graph: Any = None
     most: int = field(default=MOST_CELLS, compare=False)
+    steps: tuple[Any, ...] = field(init=False, repr=False, compare=False)  # the denoisers, one after the other
 
     def __post_init__(self) -> None:
         if self.graph is not None:
@@ -89,6 +90,7 @@ class Denoising:
         if isinstance(self.denoise, list):
             object.__setattr__(self, "denoise", tuple(self.denoise))  # what is done with the list later changes nothing
         several = isinstance(self.denoise, tuple)
+        object.__setattr__(self, "steps", self.denoise if several else (self.denoise,))
         for name in self.steps:
             if not ((name is None and not several) or callable(name) or (isinstance(name, str) and name in DENOISERS)):
                 raise InvalidArgument(
@@ -101,11 +103,6 @@ class Denoising:
                     f"denoise must be a function (values, noise) -> values, and {called} cannot be called with these "
                     f"two alone. Write lambda values, noise: {called}(values, noise, ...)."
                 )
-
-    @property
-    def steps(self) -> tuple[Any, ...]:
-        """The denoisers, one after the other."""
-        return tuple(self.denoise) if isinstance(self.denoise, (list, tuple)) else (self.denoise,)
 
 
 @dataclass(frozen=True)
@@ -161,15 +158,10 @@ class Call:
     question: Question
     words: Words = Words()
     ledger: Any = None  # the release finds it, and refuses what is no ledger
-    memory: int | str | None = None  # in which a large table is read; no answer depends on it
+    memory: Any = None  # in which a large table is read, in bytes; no answer depends on it
 
     def __post_init__(self) -> None:
-        _ = self.bytes  # refused now
-
-    @property
-    def bytes(self) -> int | None:
-        """The memory in bytes, where the call says it."""
-        return checked_memory(self.memory)
+        object.__setattr__(self, "memory", checked_memory(self.memory))
 
     @classmethod
     def of(cls, frame: Any, query: Query, options: Mapping[str, Any], *, like: Library | None = None) -> Call:

@@ -197,8 +197,11 @@ def asked_checks(
     asked = asked if own else usual
     if is_one_of(asked, (False,)):
         return None
-    checks = checks_of(query, unit, 1, boolean)
     by_default = is_one_of(asked, (None, AUTO))
+    if by_default and unit.column is None and not any(total.values for total in query.of_cells):
+        if distributed(query) is None:
+            return None  # no value is clipped, and no row counts for less
+    checks = checks_of(query, unit, 1, boolean)
     if by_default:
         return AskedChecks(USUAL, True, frozenset(boolean)) if checks is not None and checks.finds else None
     nothing = checks is None or not (checks.finds or checks.outside)

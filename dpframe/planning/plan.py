@@ -56,8 +56,16 @@ def expected_errors(query: Query, parts: Sequence[Planned], size: int | None, co
     }
 
 
+class Costing:
+    """What a ledger can be asked about before it is charged: a plan of one call, or of a stream."""
+
+    unit: PrivacyUnit
+    accounting: Accounting
+    amount: Amount  # in the accounting's own exact quantity
+
+
 @dataclass(frozen=True, repr=False)
-class Plan:
+class Plan(Costing):
     """A plan of a call: what it would measure, its cost and its error. It has read no row and spent nothing.
 
     Parameters

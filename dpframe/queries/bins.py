@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, is_one_of, shown
 from dpframe.exact import checked_whole, is_number, is_whole
 from dpframe.queries.date_grid import EVERY, MINUTES, MONDAY, Dates, check_on_grid, time_of
-from dpframe.queries.limits import MOST_CELLS, checked_place, refuse_misplaced
+from dpframe.queries.limits import LARGEST_EXACT, MOST_CELLS, checked_place, refuse_misplaced
 
 LARGEST_TICKS = 2**63 * 1000  # in nanoseconds: results show edges in microseconds
 BINS_EXAMPLE = "Write for instance bins=range(0, 101, 10), or bins=20, range=(0, 100)."
@@ -292,7 +292,11 @@ def _checked_edges(bins: object, argument: str = "bins") -> tuple[tuple[Any, ...
         raise InvalidArgument(f"{argument} must have a length if they are more than {MOST_CELLS:_}. Write a list.")
     if len(values) < 2:
         raise InvalidArgument(f"{argument} must hold at least 2 edges, not {len(values)}. {BINS_EXAMPLE}")
-    parsed = [_edge(value, argument) for value in values]
+    parsed: list[tuple[Any, EdgeKind, bool]]
+    if {*map(type, values)} <= {int, float} and all(-LARGEST_EXACT <= value <= LARGEST_EXACT for value in values):
+        parsed = [(float(value) + 0.0, "number", False) for value in values]  # as they are, and 0.0 for -0.0
+    else:
+        parsed = [_edge(value, argument) for value in values]
     if len({kind for _, kind, _ in parsed}) > 1:
         raise InvalidType(
             f"{argument} must be edges of one kind, not {shown(bins)}. Write only numbers, or only dates."

@@ -61,10 +61,10 @@ class UnitGrid(Keys):
 
     grouping: Grouping = Grouping()
 
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns whose values say in which group a row is."""
-        return self.grouping.columns
+    def check(self) -> None:
+        """Take the columns whose values say in which group a row is."""
+        object.__setattr__(self, "columns", self.grouping.columns)
+        super().check()
 
     def notes(self) -> tuple[str, ...]:
         """Notes for the reader of the result on what is counted."""

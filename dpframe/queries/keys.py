@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from functools import cached_property
 from operator import itemgetter
 from typing import Any, ClassVar, Literal, Protocol
 
@@ -263,32 +262,32 @@ class Keys:
     groupings: ClassVar[tuple[tuple[str, ...] | None, ...]] = (None,)  # the columns of each level of subtotals
     levels: ClassVar[tuple[Any, ...]] = ()  # of subtotals, in that order
 
+    level_facts: ClassVar[list[dict[str, Any]] | None] = None  # columns and rows of each table, where there are several
+
     axes: tuple[Axis, ...] = ()
+    columns: tuple[str, ...] = field(init=False, repr=False, compare=False)  # of the frame
+    names: tuple[str, ...] = field(init=False, repr=False, compare=False)  # the output columns that name the cells
+    shape: tuple[int, ...] = field(init=False, repr=False, compare=False)  # the number of places of each axis
+    unknown: bool = field(init=False, repr=False, compare=False)  # whether the cells are still to be found
 
     def __post_init__(self) -> None:
-        columns = self.columns
-        for column in columns:
-            if columns.count(column) > 1:
+        object.__setattr__(self, "columns", tuple(column for axis in self.axes for column in axis.columns))
+        object.__setattr__(self, "names", tuple(name for axis in self.axes for name in axis.names))
+        object.__setattr__(self, "shape", tuple(axis.size for axis in self.axes))
+        object.__setattr__(self, "unknown", any(axis.coding == "unknown" for axis in self.axes))
+        self.check()
+
+    def check(self) -> None:
+        """Refuse a column that is named twice, and more cells than can be told apart."""
+        for column in self.columns:
+            if self.columns.count(column) > 1:
                 raise InvalidArgument(f"column {column!r} must be named once in keys and bins. Drop the second.")
         if self.cells > LARGEST_CELLS:
             raise InvalidArgument(f"keys and bins must make at most 2**30 cells, not {self.cells}. Declare fewer.")
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        return tuple(column for axis in self.axes for column in axis.columns)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return tuple(axis.size for axis in self.axes)
-
-    @property
     def cells(self) -> int:
         return math.prod(self.shape)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The output columns that name the cells."""
-        return tuple(name for axis in self.axes for name in axis.names)
 
     def labels(self) -> dict[str, Sequence[Any] | NDArray[Any]]:
         """Those columns with a value a cell, row-major."""
@@ -299,21 +298,11 @@ class Keys:
                 columns[name] = values if outer * inner == 1 else _tiled(values, outer, inner)
         return columns
 
-    @cached_property
-    def unknown(self) -> bool:
-        """Tell whether the cells are still to be found."""
-        return any(axis.coding == "unknown" for axis in self.axes)
-
     @property
     def shown(self) -> Keys:
         """The cells that are rows of the result: all, but those beyond the edges of a distribution function."""
         axes = tuple(axis.shown if isinstance(axis, RunningAxis) else axis for axis in self.axes)
         return self if axes == self.axes else Keys(axes)
-
-    @property
-    def level_facts(self) -> list[dict[str, Any]] | None:
-        """The columns and the number of rows of each table, where there are several; None of one."""
-        return None
 
     def notes(self) -> tuple[str, ...]:
         """Notes for the reader of the result on values outside the bins."""

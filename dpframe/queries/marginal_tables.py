@@ -29,7 +29,8 @@ class MarginalTables(Keys):
     degree: int = 1
     tables: tuple[Subset, ...] = ()
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
+        """Refuse a column that is named twice."""
         for column in self.columns:
             if self.columns.count(column) > 1:
                 raise InvalidArgument(f"columns must be different ones, but {column!r} occurs twice. Drop the second.")
@@ -40,7 +41,7 @@ class MarginalTables(Keys):
         return sum(math.prod(self.axes[i].size for i in table) for table in self.tables)
 
     @property
-    def level_facts(self) -> list[dict[str, Any]] | None:
+    def level_facts(self) -> list[dict[str, Any]] | None:  # type: ignore[override]
         """The columns and the number of rows of each table, in order."""
         return [
             {"columns": [self.axes[i].names[0] for i in table], "rows": math.prod(self.axes[i].size for i in table)}

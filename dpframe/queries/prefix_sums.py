@@ -9,6 +9,7 @@ that C x is a whole number of steps: everything below is exact for the rounded m
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 
@@ -132,3 +133,26 @@ def _solved(size: int, bits: int, right: Floats) -> Floats:
     for row in range(size):
         solution[:, row] = right[:, row] - solution[:, :row] @ column[row:0:-1]
     return solution
+
+
+def weights_of_total(kept: Sequence[int]) -> Floats:
+    """The weight of each y in the running total up to the last period that is there."""
+    return _read_off(tuple(kept), total=True)
+
+
+def weights_of_period(kept: Sequence[int]) -> Floats:
+    """The weight of each y in the number of the last period alone, with the lost ones directly before it."""
+    return _read_off(tuple(kept), total=False)
+
+
+@cache
+def _read_off(kept: tuple[int, ...], *, total: bool) -> Floats:
+    """The weights z with z C = 1 (or 1 at the last place alone), from the last to the first."""
+    column, places = coefficients(kept[-1]) * 2.0**-BITS, np.asarray(kept)
+    weights = np.zeros(places.size)
+    for place in range(places.size - 1, -1, -1):
+        after = slice(place + 1, None)
+        wanted = 1.0 if total or place == places.size - 1 else 0.0
+        weights[place] = wanted - weights[after] @ column[places[after] - places[place]]
+    weights.flags.writeable = False
+    return weights

@@ -60,7 +60,8 @@ class Subtotals(Keys):
 
     option: Option = "rollup"
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
+        """Refuse what has no subtotals, or none that can be told apart from the cells."""
         if not self.axes:
             raise InvalidArgument(
                 f"{self.option} must be left out of a single number, which has no subtotals. "
@@ -112,7 +113,7 @@ class Subtotals(Keys):
         return sum(level.size for level in self.levels)
 
     @property
-    def level_facts(self) -> list[dict[str, Any]] | None:
+    def level_facts(self) -> list[dict[str, Any]] | None:  # type: ignore[override]
         return [{"columns": list(level.columns), "rows": level.size} for level in self.levels]
 
     def labels(self) -> dict[str, Sequence[Any] | NDArray[Any]]:

@@ -28,7 +28,6 @@ from typing import Any
 import numpy as np
 
 from dpframe import noise
-from dpframe.accounting import Basic
 from dpframe.engines.schema import booleans, check, check_quiet, columns_of, dtypes_of_all, emptied
 from dpframe.engines.totals import check_reading, check_workers
 from dpframe.errors import InvalidArgument, MissingArgument, ReleaseFailed, WrongDtype, is_one_of, shown
@@ -37,7 +36,7 @@ from dpframe.exact import exact_delta
 from dpframe.frames import build, foreign
 from dpframe.frames.kinds import check_threads
 from dpframe.ledger.entries import Answer
-from dpframe.ledger.ledger import ROWS, Ledger, ledger_for, warn_unlimited, warn_weak
+from dpframe.ledger.ledger import Ledger, PlanTerms, ledger_for, warn_unlimited, warn_weak
 from dpframe.ledger.statement import no_ledger
 from dpframe.noise import nonce
 from dpframe.planning.auto import Accuracy, smallest_epsilon
@@ -49,7 +48,7 @@ from dpframe.planning.key_pricing import check_asked, priced_with_keys
 from dpframe.planning.plan import Plan, PlanTable, expected_errors
 from dpframe.planning.price import CHOICE, Priced, priced
 from dpframe.planning.sensitivity import one_group, uses_rows
-from dpframe.privacy import Price, PrivacyUnit, checked_unit
+from dpframe.privacy import Price, PrivacyUnit
 from dpframe.queries.indicators import AUTO
 from dpframe.queries.limits import grid_steps, refuse_many
 from dpframe.queries.query import ERROR, NOISY, Query, chooses, suggestion_of
@@ -77,12 +76,13 @@ def prepared(call: Call, ledger: Ledger) -> Prepared:
     """The question of a call, made ready; as it was, where the same was asked before."""
     check_reading(call.frame, memory=call.memory, progress=call.words.progress)
     check_threads(call.frame)
-    key = _key(call, ledger)
+    terms = ledger.terms
+    key = _key(call, terms)
     known = _kept.get(key)  # looked up once: another thread may clear them at any time
     if known is not None:
         check_quiet()  # which no plan knows
         return known
-    plan = make_plan(call.frame, call.question, ledger)
+    plan = make_plan(call.frame, call.question, terms)
     ready = tried_on_no_rows(call.frame, plan)
     if key is not None and plan.query.shown.cells <= FEW_ROWS:
         if len(_kept) >= MOST:
@@ -91,7 +91,7 @@ def prepared(call: Call, ledger: Ledger) -> Prepared:
     return ready
 
 
-def _key(call: Call, ledger: Ledger) -> Hashable:
+def _key(call: Call, terms: PlanTerms) -> Hashable:
     """All public facts that a plan depends on; None where one of them is no plain value, or there are many cells."""
     question = call.question
     if question.query.keys.unknown or question.query.keys.cells > FEW_ROWS:
@@ -100,7 +100,7 @@ def _key(call: Call, ledger: Ledger) -> Hashable:
         return None
     text = io.BytesIO()
     try:
-        _Facts(text, protocol=5).dump((question, ledger.unit, ledger.accounting, ledger.limit_amount, ledger.checks))
+        _Facts(text, protocol=5).dump((question, terms))
         dtypes = dtypes_of_all(call.frame)
     except Exception:  # what is not plain may fail in any way, and so may the schema of a lazy frame
         return None
@@ -130,7 +130,7 @@ class _Facts(pickle.Pickler):
 def _names(kind: Any) -> tuple[str, ...] | None:
     """The fields of a dataclass of dpframe's; None of anything else, of which nothing is known."""
     own = isinstance(kind, type) and kind.__module__.startswith("dpframe.") and is_dataclass(kind)
-    return tuple(field.name for field in fields(kind)) if own else None
+    return tuple(field.name for field in fields(kind) if field.init) if own else None
 
 
 def tried_on_no_rows(frame: Any, plan: Plan) -> Prepared:
@@ -179,7 +179,11 @@ def _try_function(row: RowFunction) -> None:
 
 def _is_own(plan: Plan) -> bool:
     """Tell whether all that speaks in a record is dpframe's: statistics, noise and accounting."""
-    speakers = (*(statistic for _, statistic in plan.query.statistics), *plan.noises, plan.accounting)
+    speakers = (
+        *(statistic for _, statistic in plan.query.statistics),
+        *(part.mechanism for part in plan.parts),
+        plan.accounting,
+    )
     return all(is_own(type(speaker)) for speaker in speakers)
 
 
@@ -223,11 +227,10 @@ log = logging.getLogger("dpframe")
 
 def release(call: Call) -> Any:
     """Answer a call privately: plan, try it on no rows, charge, measure."""
-    pricing, words = call.question.pricing, call.words
-    if pricing.within is None:
-        Price.of(pricing.epsilon, pricing.delta, pricing.share)  # report a missing price before a missing ledger
-    ledger = ledger_for(call.ledger)
+    pricing, words, ledger = call.question.pricing, call.words, ledger_for(call.ledger)
     if ledger is None:
+        if pricing.within is None:
+            Price.of(pricing.epsilon, pricing.delta, pricing.share)  # a missing price is told before a missing ledger
         raise no_ledger()
     ready = prepared(call, ledger)
     plan = ready.plan
@@ -244,9 +247,11 @@ def release(call: Call) -> Any:
         return discovering.released(ready, exact, call, entry, ledger, receipt)
     drawn = {"release": nonce(), **noisy_checks(plan, exact)}
     frame, chosen = results.built(ready, exact, words.label, receipt, drawn)
-    kept = results.kept(plan, call.frame, frame, chosen, entry, ledger)
-    results.warn_of_checks(kept, depth=6)
-    return kept
+    if entry.asked is not None:  # it has a name, by which it is found again
+        frame = results.kept(plan, call.frame, frame, chosen, entry, ledger)
+    if plan.checks is not None or suggestion_of(plan.query) is not None:
+        results.warn_of_checks(frame, depth=6)
+    return frame
 
 
 def preview(call: Call) -> Plan | PlanTable:
@@ -277,12 +282,14 @@ def _several(pricing: Pricing) -> list[Pricing] | None:
 
 def _previewed(call: Call, ledger: Ledger | None) -> Plan:
     check_reading(call.frame, memory=call.memory, progress=call.words.progress)
-    return replace(make_plan(call.frame, call.question, ledger), call=call)
+    return replace(make_plan(call.frame, call.question, ledger.terms if ledger else PlanTerms()), call=call)
 
 
-def make_plan(frame: Any, question: Question, ledger: Ledger | None) -> Plan:
+def make_plan(frame: Any, question: Question, terms: PlanTerms) -> Plan:
     """The plan of a question: a function of public facts alone. Of the frame it reads names and dtypes."""
-    unit = _unit_of(question.query, question.noising, ledger)
+    pricing = question.pricing
+    price = Price.of(pricing.epsilon, pricing.delta, pricing.share) if pricing.within is None else None
+    unit = _unit_of(question.query, question.noising, terms)
     query = question.query.each(lambda one: one.protecting(unit) if isinstance(one, Protecting) else one)
     checked = check(frame, query, unit)
     if checked.keys.counted == "rows":
@@ -299,19 +306,16 @@ def make_plan(frame: Any, question: Question, ledger: Ledger | None) -> Plan:
     ordered_axes(checked.keys, denoising.order)  # refused before anything is charged
     if denoising.graph is not None or not is_one_of(denoising.denoise, (None, "auto")):  # which need none
         check_graph(checked, denoising.graph, denoising.denoise)
-    accounting = ledger.accounting if ledger else Basic()
-    pricing = question.pricing
     mechanism = question.noising.mechanism
     by_choice = is_one_of(mechanism, (CHOICE,))
     if by_choice and not is_one_of(pricing.checks, (None, AUTO, False)):
         raise InvalidArgument(
             "checks must be left out with mechanism='exponential', which adds no noise to a number. Drop checks."
         )
-    usual = ledger.checks if ledger else None
-    asked = None if by_choice else asked_checks(checked, unit, pricing.checks, usual, booleans(frame, checked))
+    asked = None if by_choice else asked_checks(checked, unit, pricing.checks, terms.checks, booleans(frame, checked))
 
     if (bounds := suggestion_of(checked)) is not None:
-        planned_noise(bounds, unit, accounting)  # what is wrong with it is told now
+        planned_noise(bounds, unit, terms.accounting)  # what is wrong with it is told now
 
     def priced_at(price: Price, checks: AskedChecks | None) -> Priced:
         more: dict[str, Any] = {} if checks is None else {"checks": checks}
@@ -320,8 +324,8 @@ def make_plan(frame: Any, question: Question, ledger: Ledger | None) -> Plan:
             unit=unit,
             price=price,
             mechanism=mechanism,
-            accounting=accounting,
-            limit=ledger.limit_amount if ledger else None,
+            accounting=terms.accounting,
+            limit=terms.limit,
             weights=pricing.weights,
             **more,
         )
@@ -329,8 +333,8 @@ def make_plan(frame: Any, question: Question, ledger: Ledger | None) -> Plan:
         return priced_query
 
     def priced_with(checks: AskedChecks | None) -> tuple[Priced, Accuracy | None]:
-        if pricing.within is None:
-            return priced_at(Price.of(pricing.epsilon, pricing.delta, pricing.share), checks), None
+        if price is not None:
+            return priced_at(price, checks), None
         return _priced_within(checked, pricing, lambda price: priced_at(price, checks))
 
     priced_query, accuracy = priced_with(asked)
@@ -340,12 +344,12 @@ def make_plan(frame: Any, question: Question, ledger: Ledger | None) -> Plan:
         priced_query, accuracy = priced_with(None)
     elif priced_query.checks is not None and callable(mechanism) and is_one_of(pricing.checks, (None, AUTO)):
         more["known_by"] = priced_with(None)[0].noises
-    return priced_query.plan(question, unit, accounting, accuracy=accuracy, **more)
+    return priced_query.plan(question, unit, terms.accounting, accuracy=accuracy, **more)
 
 
-def _unit_of(query: Query, noising: Noising, ledger: Ledger | None) -> PrivacyUnit:
+def _unit_of(query: Query, noising: Noising, terms: PlanTerms) -> PrivacyUnit:
     """The unit with the bounds of this question; contributions of units are asked without any."""
-    unit = ledger.unit_for(noising.unit) if ledger else checked_unit(noising.unit) or ROWS
+    unit = terms.unit_for(noising.unit)
     if query.keys.counted == "units":
         if unit.column is None:
             raise InvalidArgument(

@@ -23,7 +23,7 @@ from dpframe.noise import stamp
 from dpframe.planning.plan import Plan
 from dpframe.queries.contributions import grouping_of
 from dpframe.queries.query import ERROR, choices_of, chooses, suggestion_of
-from dpframe.queries.statistics import CONFIDENCE
+from dpframe.queries.statistics import CONFIDENCE, Statistic
 from dpframe.queries.statistics.statistic import Choosing, answering_and_squares
 from dpframe.queries.total import over
 from dpframe.queries.where import told
@@ -117,7 +117,7 @@ def facts_of_plan(plan: Plan) -> dict[str, Any]:
         "unit": plan.unit.facts(),
         "cost": {"epsilon": plan.cost.epsilon, "delta": plan.cost.delta, "accounting": plan.accounting.name},
         "cells": [axis.facts() for axis in plan.query.shown.axes],
-        "measures": {name: said for name in plan.columns if (said := _measure(plan, name)) is not None},
+        "measures": {name: said for name, each in plan.query.statistics if (said := _measure(plan, each)) is not None},
         "statistics": [noise_facts(part) for part in plan.parts],
         "notes": list(plan.notes),
         "confidence": CONFIDENCE,
@@ -353,8 +353,7 @@ def _key_columns(facts: Mapping[str, Any]) -> list[str]:
     return [column for axis in facts["cells"] for column in axis["columns"]]
 
 
-def _measure(plan: Plan, name: str) -> dict[str, Any] | None:
-    statistic = dict(plan.query.statistics)[name]
+def _measure(plan: Plan, statistic: Statistic) -> dict[str, Any] | None:
     described = told(statistic.facts())
     if described is None:
         return None

@@ -107,7 +107,7 @@ def randomized(
     payer = ledger_for(ledger)
     if payer is None:
         raise no_ledger()
-    whose = payer.unit_for(unit)
+    whose = payer.terms.unit_for(unit)
     if whose.neighbors != "replace":
         raise InvalidArgument(REPLACE)
     whose = whose.bounded(max_rows, None)

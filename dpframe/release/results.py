@@ -65,7 +65,7 @@ def measured(plan: Plan, frame: Any, reading: Reading | None = None, secret: int
 
 def measure(plan: Plan, call: Call) -> Any:
     """The only look at rows."""
-    reading = Reading(call.bytes, call.words.progress)
+    reading = Reading(call.memory, call.words.progress)
     secret = noise.fresh_key() if gathers(plan.query) or plan.query.keys.unknown else 0
     return looked(lambda: measured(plan, call.frame, reading, secret))
 
@@ -81,23 +81,21 @@ def noisy_checks(plan: Plan, exact: Any) -> dict[str, Any]:
 
 
 def looked(look: Callable[[], Any], stands: str = "the charge stands") -> Any:
-    """The result of an engine that reads rows, after the charge; ReleaseFailed without its words where it fails."""
-    result = _or_none(look)
+    """The result of an engine that reads rows, after the charge; ReleaseFailed without its words where it fails.
+
+    Who stops it is told where that was.
+    """
+    try:
+        result = withheld(look)
+    except STOPS as stopped:
+        stopped.add_note("dpframe was reading rows: the charge stands, and nothing was released.")
+        raise
     if result is None:
         raise ReleaseFailed(
             "the engine failed while it read the rows: its message may hold private values and is withheld; "
             f"{stands}. Run the frame's computation by itself to see the cause."
         )
     return result
-
-
-def _or_none(look: Callable[[], Any]) -> Any:
-    """The result, or None where the engine failed; who stops it is told where that was."""
-    try:
-        return withheld(look)
-    except STOPS as stopped:
-        stopped.add_note("dpframe was reading rows: the charge stands, and nothing was released.")
-        raise
 
 
 Totals = dict[Total, NDArray[np.int64]]

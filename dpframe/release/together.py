@@ -8,13 +8,12 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from dpframe.accounting import Basic
 from dpframe.engines.schema import check
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, checked_name, shown
 from dpframe.errors.tracebacks import trimmed
 from dpframe.ledger.canonical import now
 from dpframe.ledger.entries import Answer, Entry
-from dpframe.ledger.ledger import Foresight, Ledger, ledger_for, warn_unlimited, warn_weak
+from dpframe.ledger.ledger import Foresight, Ledger, PlanTerms, ledger_for, warn_unlimited, warn_weak
 from dpframe.ledger.statement import no_ledger
 from dpframe.noise import nonce
 from dpframe.planning.call import Call
@@ -176,13 +175,8 @@ def _price(epsilon: Any, delta: Any, share: Any) -> Price:
 def _planned(plans: Any, price: Price, weights: Any, ledger: Ledger | None) -> JointPlan:
     checked = _checked(plans)
     _check_units(checked, ledger)
-    joint = joint_plan(
-        checked,
-        price=price,
-        accounting=ledger.accounting if ledger else Basic(),
-        limit=ledger.limit_amount if ledger else None,
-        weights=weights,
-    )
+    terms = ledger.terms if ledger else PlanTerms()
+    joint = joint_plan(checked, price=price, accounting=terms.accounting, limit=terms.limit, weights=weights)
     for plan in joint.plans.values():
         check_denoising(plan.query, plan.parts[0].mechanism, plan.asked.denoising.denoise)
     return joint
@@ -236,7 +230,7 @@ def _check_units(plans: Mapping[str, Plan], ledger: Ledger | None) -> None:
                 f"({plan.unit.who}). Preview them with the ledger to charge."
             )
     if ledger is not None:
-        ledger.unit_for(first[1].unit.who)
+        ledger.terms.unit_for(first[1].unit.who)
 
 
 def foreseen(plans: Mapping[str, Plan], ledger: Ledger) -> Foresight:

@@ -11,9 +11,9 @@ import polars as pl
 import pytest
 
 import dpframe as dpf
-from dpframe.planning.stream_plan import StreamPlan
-from dpframe.release import stream_path
-from dpframe.release.stream_path import identity_of
+from dpframe.streams import stream_path
+from dpframe.streams.stream_path import identity_of
+from dpframe.streams.stream_plan import StreamPlan
 
 DATA = Path(__file__).parents[1] / "data" / "0.2"
 KNOWN = json.loads((DATA / "streams.json").read_text(encoding="utf-8"))

@@ -524,7 +524,7 @@ def test_the_largest_scale_works():
     assert np.abs(noise.rounded_generalized_gaussian(2.0, 2.0**52, 1000)).max() < 2**62
 
 
-@pytest.mark.parametrize("scale", [1e-300, 1e-6, 0.01])
+@pytest.mark.parametrize("scale", [5e-324, 1e-300, 1e-6, 0.01])
 def test_tiny_scales_are_zeros(scale):
     """P(any non-zero) is below 1e-40."""
     assert not noise.discrete_laplace(scale, 1000).any()

@@ -10,11 +10,10 @@ import pytest
 
 import dpframe as dpf
 from dpframe.engines.first_rows import stream_totals
-from dpframe.planning.stream_plan import StreamReach
 from dpframe.queries.keys import KeyAxis, Keys
 from dpframe.queries.query import Query
-from dpframe.queries.stream_design import measured
 from dpframe.queries.total import RowsTotal
+from dpframe.streams.stream_plan import StreamReach, measured
 
 PERIODS, GROUPS = 4, ("A", "B")
 KEYS = Keys((KeyAxis(("t",), tuple((t,) for t in range(1, PERIODS + 1))), KeyAxis(("g",), tuple((g,) for g in GROUPS))))

@@ -1,4 +1,4 @@
-"""A twentieth of ``assurance/drills.py``: races, kills and restores of a ledger in a file, and in a database."""
+"""A share of ``assurance/drills.py`` and ``killed_jobs.py``: races, kills and restores of a ledger; jobs killed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import polars as pl
 import pytest
 
 import dpframe as dpf
-from assurance import drills
+from assurance import drills, killed_jobs
 
 pytestmark = pytest.mark.slow
 
@@ -35,6 +35,12 @@ def folder():
 
 def test_races(folder):
     assert drills.races(lambda name: folder / name, 50).wrong == 0
+
+
+@pytest.mark.skipif(os.name != "posix", reason="this system has no SIGKILL")
+def test_jobs_that_are_killed(folder):
+    wrong, seen = killed_jobs.drilled(folder, 3)
+    assert (wrong, seen.total()) == (0, 6)
 
 
 def test_92_races_in_which_each_process_copies_the_file(folder):

@@ -26,6 +26,7 @@ import pytest
 from forked import drawn_in_a_child
 
 import dpframe as dpf
+from assurance.bugs import MUTANTS
 from assurance.fuzz_frames import asked, exact, public_parts
 from dpframe import noise
 from dpframe.engines.sums.cells import added
@@ -146,7 +147,7 @@ def test_06_denoised_numbers_are_a_function_of_the_released_ones(engine, denoise
     assert values(found, "count").tobytes() == np.asarray(again).tobytes()
 
 
-@pytest.mark.parametrize("epsilon", [1e300, 1e12])
+@pytest.mark.parametrize("epsilon", [1e308, 1e300, 1e12])
 def test_07_a_scale_that_underflows_costs_what_it_says(engine, epsilon):
     price = paid(epsilon=epsilon)
     found = engine({"x": [1, 2]}).dp.count(**price)
@@ -182,6 +183,9 @@ def test_10_both_zeros_are_one_number_and_none_comes_out(engine):
     )
     drawn = values(both[1].dp.histogram("x", bins=range(2_000), **paid(epsilon=1)), "count")
     assert not np.signbit(drawn[drawn == 0]).any()
+    moved = both[1].dp.histogram("x", bins=range(2_000), **paid(epsilon=1) | {"denoise": "soft-threshold"})
+    shrunk = values(moved, "count")
+    assert not np.signbit(shrunk[shrunk == 0]).any()
 
 
 def test_11_and_27_nothing_is_cut_at_zero_or_at_the_bounds(engine):
@@ -249,7 +253,7 @@ def test_18_values_are_read_in_double_precision(engine):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_18_to_20_sums_do_not_depend_on_order_and_round_each_row_once(engine, dtype):
     """A large value that hides small ones, in any order; 10,000 equal rows are 10,000 times one row."""
-    column = np.array([1e9, *[0.1] * 500, -1e9, *[0.3] * 500], dtype=dtype)
+    column = np.array([1e9, *[0.1] * 505, -1e9, *[0.3] * 500], dtype=dtype)  # half a step more than a whole number
 
     def ask(dp):
         return dp.sum("x", bounds=(-(10**9), 10**9))
@@ -263,8 +267,9 @@ def test_18_to_20_sums_do_not_depend_on_order_and_round_each_row_once(engine, dt
 
 
 def test_21_chunks_and_threads_do_not_matter(engine):
-    column = np.random.default_rng(0).normal(size=60_000)  # enough for the streaming engine
-    whole = engine({"x": column, "u": np.arange(60_000) % 7_000})
+    rows = 100_000  # enough for the streaming engine, and for two threads
+    column = np.random.default_rng(0).normal(size=rows)
+    whole = engine({"x": column, "u": np.arange(rows) % 7_000, "g": np.arange(rows) % 3})
     if engine.is_pandas:
         pandas = pytest.importorskip("pandas")
         cut = pandas.concat([whole[:17], whole[17:40_000], whole[40_000:]])
@@ -272,10 +277,17 @@ def test_21_chunks_and_threads_do_not_matter(engine):
         parts = [whole.lazy()[:17], whole.lazy()[17:40_000], whole.lazy()[40_000:]]
         cut = pl.concat([part.collect() for part in parts], rechunk=False)
         cut = cut.lazy() if engine.name == "lazy" else cut
+    summed = [*np.floor(np.clip(column, -1, 1) * 2**30 + 0.5).astype(np.int64)]
+    assert one(whole, lambda dp: dp.group_by("g", keys=range(3)).sum("x", bounds=(-1, 1))) == [
+        sum(map(int, summed[group::3])) for group in range(3)
+    ]
     for unit in (dpf.PrivacyUnit(), dpf.PrivacyUnit("u", max_rows=2)):
-        assert exact(cut, lambda dp: dp.mean("x", bounds=(-1, 1)), unit) == exact(
-            whole, lambda dp: dp.mean("x", bounds=(-1, 1)), unit
-        )
+        for ask in (
+            lambda dp: dp.mean("x", bounds=(-1, 1)),
+            lambda dp: dp.group_by("g", keys=range(3)).mean("x", bounds=(-1, 1)),
+            lambda dp: dp.histogram("x", bins=[-1, 0, 1]),
+        ):
+            assert exact(cut, ask, unit) == exact(whole, ask, unit)
 
 
 def test_22_integers_beyond_2_53_are_told_apart_and_clip(engine):
@@ -364,7 +376,9 @@ def test_29_parts_of_a_call_under_gdp_share_mu_squared(engine):
     assert ledger._store.last().total[0] <= Fraction(whole * (1 + 1e-12))
 
 
-@pytest.mark.parametrize("bounds", [(0, 0.1), (-0.1, 7.3), (1e-3, 1e3), (-5, -math.pi), (2.0**52, 2.0**53)])
+@pytest.mark.parametrize(
+    "bounds", [(0, 0.1), (0, 0.7), (-0.1, 7.3), (-0.7, 0.3), (1e-3, 1e3), (-5, -math.pi), (2.0**52, 2.0**53)]
+)
 def test_30_the_bounds_that_are_applied_are_those_that_are_charged_for(engine, bounds):
     query = asked(lambda dp: dp.sum("x", bounds=bounds))
     reach = sensitivity_of(query.totals[0], dpf.PrivacyUnit(), 1).steps(1)
@@ -419,8 +433,8 @@ def test_44_a_value_outside_the_declared_levels_is_in_no_cell(engine):
         pandas = pytest.importorskip("pandas")
         frame = engine({"x": pandas.Categorical(["A", "B", "Z"])})
     else:
-        frame = engine({"x": ["A", "B", None]}, x=pl.Enum(["A", "B", "C"]))
-        assert one(frame, lambda dp: dp.group_by("x").count()) == [1, 1, 0]
+        frame = engine({"x": ["A", "B", "C", None]}, x=pl.Enum(["A", "B", "C", "D"]))
+        assert one(frame, lambda dp: dp.group_by("x").count()) == [1, 1, 1, 0]
         with pytest.raises(dpf.InvalidArgument, match="must convert exactly"):
             frame.dp.group_by("x", keys=["Z"]).count(**paid())
     assert one(frame, lambda dp: dp.histogram("x", categories=["B", "A"])) == [1, 1]
@@ -556,7 +570,8 @@ def test_56_and_57_bounds_apply_to_what_is_counted(engine):
     assert one(frame, lambda dp: dp.histogram("x", bins=[0, 2, 4]), once) == [2**20, 0]
     crowded = engine({"u": [1] * 6, "g": ["A"] * 6, "x": [1.0] * 6})
     for ask in (lambda dp: dp.group_by("g", keys=["A", "B"]).count(), lambda dp: dp.histogram("x", bins=[0, 2, 4])):
-        assert sum(one(crowded, ask, once)) <= 2**20
+        for p in (1.0, 2.0):
+            assert sum(one(crowded, ask, once, p)) <= 2**20
 
 
 @pytest.mark.parametrize(("nulls", "people"), [("drop", 1), ("one-unit", 2)])
@@ -819,3 +834,17 @@ def test_the_register_is_whole():
             file, _, name = place.rpartition("::")
             text = files[file or "test_register.py"]
             assert re.search(rf"(def|class) {name}\b", text), place
+
+
+def test_every_attack_has_a_seeded_bug():
+    """For each row of docs/assurance/security.md, some bug of ``assurance/bugs`` must fail one of its tests."""
+    page = (Path(__file__).parents[2] / "docs" / "assurance" / "security.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\d+) \|.*\|(.*)\|$", page, flags=re.MULTILINE)
+    aimed_at = {"::".join(Path(test).name.split("::")[:2]) for mutant in MUTANTS for test in mutant.tests}
+    assert len(rows) > 180
+    without = []
+    for number, named in rows:
+        tests = {Path(place).name for place in re.findall(r"`([^`]+)`", named)}
+        if not aimed_at & {test if "::" in test else f"test_register.py::{test}" for test in tests}:
+            without.append(int(number))
+    assert without == []

@@ -13,16 +13,14 @@ from scipy.stats import binom
 import dpframe as dpf
 from dpframe.mechanisms.gaussian import Gaussian
 from dpframe.mechanisms.laplace import Laplace
-from dpframe.planning.stream_plan import StreamReach
-from dpframe.queries.prefix_sums import coefficients
-from dpframe.queries.stream_design import (
+from dpframe.queries.prefix_sums import coefficients, weights_of_period, weights_of_total
+from dpframe.queries.total import Total
+from dpframe.streams.stream_plan import (
+    StreamReach,
     half_width,
     half_widths,
     measured,
-    weights_of_period,
-    weights_of_total,
 )
-from dpframe.queries.total import Total
 
 ROWS = np.array([[3, 1, 4, 1, 5, 9, 2, 6]]).T
 REACH = StreamReach.of(Total(), dpf.PrivacyUnit(), periods=52, groups=1)

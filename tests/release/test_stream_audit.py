@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from assurance import stream_audit
-from dpframe.planning.stream_plan import StreamReach
+from dpframe.streams.stream_plan import StreamReach
 
 
 @pytest.mark.slow

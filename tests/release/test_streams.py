@@ -19,7 +19,7 @@ from dpframe.mechanisms.gaussian import Gaussian
 from dpframe.mechanisms.laplace import Laplace
 from dpframe.queries.keys import Keys
 from dpframe.queries.query import Query
-from dpframe.release import stream_path
+from dpframe.streams import stream_path
 from tests import covering
 
 START = date(2026, 1, 5)
@@ -126,7 +126,7 @@ def test_intervals_cover_as_often_as_they_say(price, monkeypatch):
     for number, week in enumerate(plan.periods, start=1):
         if number == 4:
             with monkeypatch.context() as broken:
-                broken.setattr(stream_path.streams, "keep", lambda *_: 1 / 0)
+                broken.setattr(stream_path.stream_steps, "keep", lambda *_: 1 / 0)
                 with pytest.raises(ZeroDivisionError):
                     stream.release(frame, week)
             continue

@@ -99,11 +99,6 @@ def are_by_group(bounds: object) -> TypeGuard[Mapping[Any, Any]]:
     return isinstance(bounds, Mapping) and not (bounds and all(map(is_number, bounds.values())))
 
 
-def for_keys(statistics: Mapping[str, Statistic], keys: Keys) -> dict[str, Statistic]:
-    """The statistics of a call, each with the bounds of the keys that the call declares."""
-    return {name: one.of_keys(keys) if isinstance(one, ByGroup) else one for name, one in statistics.items()}
-
-
 @dataclass(frozen=True)
 class SumByGroup(ByGroup):
     """The sums of clipped values, each group with its own bounds. Made by `dpframe.sum` with a dict of bounds.

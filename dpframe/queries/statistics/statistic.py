@@ -317,6 +317,14 @@ class Protecting(Capability):
         """The same in the form that suits the unit; refused where it lacks what such a unit needs."""
 
 
+class ByKeys(Capability):
+    """One with bounds for each of the declared keys."""
+
+    @abstractmethod
+    def of_keys(self, keys: Keys) -> Statistic:
+        """The same with the bounds of these keys."""
+
+
 class Noting(Capability):
     """One that leaves something out of a unit."""
 

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from dpframe import noise
 from dpframe._version import VERSION
-from dpframe.accounting import Basic
 from dpframe.engines.first_rows import stream_totals
 from dpframe.engines.schema import check, columns_of, emptied
 from dpframe.engines.totals import check_whole
@@ -26,27 +25,26 @@ from dpframe.errors import InvalidArgument, LedgerError, ReleaseFailed, WrongDty
 from dpframe.errors.tracebacks import OF_VALUES, tried
 from dpframe.frames import build, prints
 from dpframe.frames.build import public
-from dpframe.ledger import streams
 from dpframe.ledger.canonical import LATER, now, promised
 from dpframe.ledger.entries import Entry, StreamState
-from dpframe.ledger.ledger import ROWS, Ledger, ledger_for, warn_unlimited, warn_weak
+from dpframe.ledger.ledger import Ledger, PlanTerms, ledger_for, warn_unlimited, warn_weak
 from dpframe.ledger.statement import no_ledger
 from dpframe.ledger.unbroken import to_the_end, unbroken, until_it_goes_through
 from dpframe.mechanisms.contract import Mechanism
 from dpframe.noise import nonce
 from dpframe.planning.plan import Planned
-from dpframe.planning.stream_plan import StreamPlan, StreamRequest
-from dpframe.privacy import Price, PrivacyUnit, checked_unit
+from dpframe.privacy import Price, PrivacyUnit
 from dpframe.queries.date_grid import time_of
 from dpframe.queries.keys import Keys, plain_key
-from dpframe.queries.prefix_sums import BITS
+from dpframe.queries.prefix_sums import BITS, weights_of_period, weights_of_total
 from dpframe.queries.sameness import same_key
 from dpframe.queries.statistics import CONFIDENCE, Statistic
-from dpframe.queries.stream_design import half_width, measured, weights_of_period, weights_of_total
 from dpframe.queries.where import told
 from dpframe.release.facts import Written, hash_of
 from dpframe.release.provenance import SCHEMA, noise_facts
 from dpframe.release.results import looked
+from dpframe.streams import stream_steps
+from dpframe.streams.stream_plan import StreamPlan, StreamRequest, half_width, measured
 
 STATISTICS = {"count": "Count", "sum": "Sum"}
 NOISES = {"discrete Laplace": "Laplace", "rounded Gaussian": "Gaussian"}
@@ -253,18 +251,18 @@ def released(request: StreamRequest, frame: Any, period: Any, library: str) -> A
     _check_frame(plan, frame)
     labels = _rehearsed(plan, frame, library)
     entry = entry_of(plan)
-    state = streams.known(ledger, entry)
+    state = stream_steps.known(ledger, entry)
     if state is None or number not in state.kept:
         _check_turn(plan, state, number, waits=True)
         warn_unlimited(ledger, plan.unit, depth=4)
         warn_weak(ledger, plan.unit, plan.cost)
-        streams.begun(ledger, entry)
+        stream_steps.begun(ledger, entry)
         with after_the_charge():
             exact = _looked(plan, frame, number)
             if not _draw(plan, ledger, entry, number, exact, labels, library):
                 _wait(plan, ledger, entry, number)
         log.info("released period %s of %s for %s, protecting %s", number, plan.words, plan.cost, plan.unit)
-    return frame_of(Stored.of(streams.contents(ledger, entry)[number]), labels, library)
+    return frame_of(Stored.of(stream_steps.contents(ledger, entry)[number]), labels, library)
 
 
 def so_far(request: StreamRequest) -> tuple[StreamPlan, dict[int, Stored]]:
@@ -272,9 +270,9 @@ def so_far(request: StreamRequest) -> tuple[StreamPlan, dict[int, Stored]]:
     ledger = _ledger_of(request)
     plan = _planned(request, ledger)
     entry = entry_of(plan)
-    if streams.known(ledger, entry) is None:
+    if stream_steps.known(ledger, entry) is None:
         return plan, {}
-    contents = streams.contents(ledger, entry)
+    contents = stream_steps.contents(ledger, entry)
     return plan, {number: Stored.of(contents[number]) for number in sorted(contents)}
 
 
@@ -300,8 +298,8 @@ def _ledger_of(request: StreamRequest) -> Ledger:
 
 
 def _planned(request: StreamRequest, ledger: Ledger | None) -> StreamPlan:
-    unit = ledger.unit_for(request.unit) if ledger else checked_unit(request.unit) or ROWS
-    return request.plan(unit, ledger.accounting if ledger else Basic(), ledger.limit_amount if ledger else None)
+    terms = ledger.terms if ledger else PlanTerms()
+    return request.plan(terms.unit_for(request.unit), terms.accounting, terms.limit)
 
 
 def _number_of(plan: StreamPlan, period: Any) -> int:
@@ -393,11 +391,11 @@ def _draw(
     A signal waits until it is done. Once the intent is written no lock is given up for it, and what the database breaks
     off is done again: else the period would be lost.
     """
-    mine, state = streams.intended(ledger, entry, number)
+    mine, state = stream_steps.intended(ledger, entry, number)
     if not mine:
         return False
     to_the_end()
-    contents = until_it_goes_through(streams.contents, ledger, entry)
+    contents = until_it_goes_through(stream_steps.contents, ledger, entry)
     kept = (*sorted(state.kept), number)
     noisy = plan.mechanism.add_noise(measured(exact, kept, whole=plan.reach.whole))
     before = [Stored.of(contents[earlier]) for earlier in kept[:-1]]
@@ -406,7 +404,7 @@ def _draw(
     said = facts_said(plan, before)
     said = said if before else {**said, "release": nonce()}  # of the stream: all its periods have it
     record = record_of(plan, said, columns, labels, library, kept, receipt)
-    until_it_goes_through(streams.keep, ledger, entry, number, Stored(record, noisy, columns).content())
+    until_it_goes_through(stream_steps.keep, ledger, entry, number, Stored(record, noisy, columns).content())
     return True
 
 
@@ -414,7 +412,7 @@ def _wait(plan: StreamPlan, ledger: Ledger, entry: Entry, number: int) -> None:
     """Another call draws this period: what it stores is the answer of both."""
     end = time.monotonic() + PATIENCE
     while True:
-        state = streams.known(ledger, entry)
+        state = stream_steps.known(ledger, entry)
         assert state is not None
         if number in state.kept:
             return

@@ -8,7 +8,6 @@ from typing import Any
 
 from dpframe.accessor.entry import PublicFrame, accessor
 from dpframe.accessor.private_frame import PrivateFrame, declared_axes, flat_columns
-from dpframe.display import stream_charts
 from dpframe.display.charts import Words
 from dpframe.errors import (
     AlreadyReleased,
@@ -22,7 +21,6 @@ from dpframe.errors import (
 from dpframe.errors.tracebacks import trimmed
 from dpframe.frames.kinds import checked_frame, library_of
 from dpframe.ledger.ledger import Ledger
-from dpframe.planning.stream_plan import StreamPlan, StreamRequest, check_statistic
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries import limits
 from dpframe.queries.bins import date_axis
@@ -32,9 +30,9 @@ from dpframe.queries.keys import Keys, value_axis
 from dpframe.queries.limits import check_column
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import Statistic
-from dpframe.queries.stream_design import MOST_PERIODS
-from dpframe.release import stream_path
-from dpframe.release.stream_path import COLUMNS
+from dpframe.streams import stream_charts, stream_path
+from dpframe.streams.stream_path import COLUMNS
+from dpframe.streams.stream_plan import MOST_PERIODS, StreamPlan, StreamRequest, check_statistic
 
 PERIODS_EXAMPLE = 'Write periods=dpf.dates("2026-01-05", "2026-12-28", every="1w"), or a list of labels in their order.'
 STATISTIC_EXAMPLE = "Write for instance statistic=dpf.count()."

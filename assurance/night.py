@@ -1,0 +1,266 @@
+"""All drills, one after another: a night long, resumable, with a row for each part and a table of what was found.
+
+    python -m assurance.night                       # go on where the last night of this commit ended
+    python -m assurance.night --only audit          # the drills whose name contains this
+    python -m assurance.night --minutes 60          # start nothing after an hour
+    python -m assurance.night --small               # a small share of each drill, by the same code
+    python -m assurance.night --table               # write the table of docs/assurance/security.md anew
+
+The drills are those of `assurance.programs`. Each part is a process of its own with a limit of time, and what it prints
+is in ``build/night``. A part that objects stops no other. When it has ended, its row goes into
+``assurance/results.jsonl``: the commit that last changed the code, the date, the drill, the part, seconds, the outcome
+and the figures. What has a row of this commit and size is not run again, unless ``--again`` asks for it; so an
+interruption loses the running part and nothing else. The exit code is 1 if a part objected or ran out of time. Rows of
+code that is not committed end in ``+``: they are neither kept from running again nor shown in the table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from assurance.programs import DRILLS, SIZES, Drill, summed
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "assurance" / "results.jsonl"
+LOGS = ROOT / "build" / "night"
+PAGE = ROOT / "docs" / "assurance" / "security.md"
+BEGIN, END = "<!-- night: python -m assurance.night --table -->\n", "<!-- end of night -->\n"
+CODE = ("dpframe", "assurance", "tests", "pyproject.toml", f":(exclude){RESULTS.relative_to(ROOT).as_posix()}")
+VERDICT = '{"objections":'  # how the last line of a program begins
+PASSED, OBJECTED, LATE = "passed", "objected", "out of time"
+SAID = 200  # characters of the last words of a program that objected
+
+
+@dataclass(frozen=True)
+class Row:
+    """What became of one part of a drill."""
+
+    commit: str
+    date: str  # when it ended, UTC
+    drill: str
+    size: str
+    part: int
+    parts: int
+    seconds: int
+    outcome: str
+    figures: dict[str, float] = field(default_factory=dict)
+    said: str = ""  # the last line, where it did not pass
+
+
+@dataclass(frozen=True)
+class Part:
+    """One command of a drill, yet to be run."""
+
+    drill: Drill
+    size: str
+    place: int
+
+    @property
+    def of(self) -> int:
+        return len(self.drill.commands(self.size))
+
+    @property
+    def command(self) -> str:
+        return self.drill.commands(self.size)[self.place]
+
+    def __str__(self) -> str:
+        return self.drill.name if self.of == 1 else f"{self.drill.name}, part {self.place + 1} of {self.of}"
+
+
+def main() -> int:
+    options = _arguments()
+    if options.table:
+        PAGE.write_text(written(PAGE.read_text(encoding="utf-8"), table(rows(options.results))), encoding="utf-8")
+        return 0
+    size, commit, started = "small" if options.small else "full", code(), time.monotonic()
+    chosen = [drill for drill in DRILLS if not options.only or any(word in drill.name for word in options.only)]
+    if not chosen:
+        print(f"No drill has such a name. There are: {', '.join(drill.name for drill in DRILLS)}")
+        return 2
+    names = {drill.name for drill in chosen}
+    known = [row for row in rows(options.results) if (row.commit, row.size) == (commit, size) and row.drill in names]
+    if options.again or commit.endswith("+"):
+        known = []
+    left = list(_left(chosen, size, known))
+    print(f"{len(left)} parts to run at {commit}, {size}", flush=True)
+    found: list[Row] = []
+    try:
+        for number, part in enumerate(left, start=1):
+            if time.monotonic() - started > options.minutes * 60 or code() != commit:
+                print(f"Stopped before {part}: " + ("the code has changed" if code() != commit else "the time is over"))
+                break
+            print(f"[{number} of {len(left)}] {part}: python -m assurance.{part.command}", flush=True)
+            found.append(_run(part, commit))
+            _kept(options.results, found[-1])
+            print(f"    {found[-1].outcome} after {found[-1].seconds} s: {told([found[-1]])}", flush=True)
+    except KeyboardInterrupt:
+        print("Interrupted: the running part is lost. The same command goes on from there.")
+        return 130
+    wrong = [row for row in [*known, *found] if row.outcome != PASSED]
+    print(f"{len(found)} parts ran; of {len(found) + len(known)} with a row {len(wrong)} did not pass", flush=True)
+    return int(bool(wrong))
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", action="append", metavar="NAME", help="drills whose name contains this")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="start no further part after this time")
+    parser.add_argument("--small", action="store_true", help="a small share of each drill")
+    parser.add_argument("--again", action="store_true", help="run what has a row of this commit already, too")
+    parser.add_argument("--table", action="store_true", help="write the table of the page anew, and run nothing")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="the file of rows")
+    return parser.parse_args()
+
+
+def code() -> str:
+    """The commit that last changed the code; with a plus where there are changes that are not committed."""
+    try:
+        commit, changes = (
+            subprocess.run(["git", *words, "--", *CODE], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+            for words in (["log", "-1", "--format=%H"], ["status", "--porcelain"])
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown+"
+    return commit[:9] + "+" * bool(changes)
+
+
+def _left(chosen: Sequence[Drill], size: str, known: Sequence[Row]) -> Iterator[Part]:
+    """The parts that have no row yet, and for which everything is installed."""
+    done = {(row.drill, row.part) for row in known}
+    for drill in chosen:
+        if why_not := _missing(drill.needs):
+            print(f"{drill.name}: cannot run here, {why_not}")
+            continue
+        for place in range(len(drill.commands(size))):
+            if (drill.name, place) not in done:
+                yield Part(drill, size, place)
+
+
+def _missing(need: str) -> str | None:
+    """Why a drill cannot run here, or nothing."""
+    from assurance import engines, postgres
+
+    return {"postgres": postgres.missing, "spark": engines.why_no_spark}[need]() if need else None
+
+
+def _run(part: Part, commit: str) -> Row:
+    """Run a part in a process of its own, whose children end with it."""
+    LOGS.mkdir(parents=True, exist_ok=True)
+    log, started, late = LOGS / f"{part.size} {part}.txt".replace(",", "").replace(" ", "-"), time.monotonic(), False
+    command = [sys.executable, "-m", *shlex.split(f"assurance.{part.command}")]
+    with log.open("wb") as file:
+        process = subprocess.Popen(command, cwd=ROOT, stdout=file, stderr=subprocess.STDOUT, start_new_session=True)
+        try:
+            process.wait(part.drill.hours * 3_600)
+        except subprocess.TimeoutExpired:
+            late = True
+        finally:
+            with contextlib.suppress(OSError):
+                os.killpg(process.pid, signal.SIGKILL) if os.name == "posix" else process.kill()
+            process.wait()
+    lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines() or ["nothing was said"]
+    figures: dict[str, float] = next((json.loads(line) for line in reversed(lines) if line.startswith(VERDICT)), {})
+    passed = process.returncode == 0 and figures.pop("objections", 1) == 0 and not late
+    outcome = PASSED if passed else LATE if late else OBJECTED
+    figures = {name: float(f"{value:.4g}") if isinstance(value, float) else value for name, value in figures.items()}
+    said = "" if passed else lines[-1][:SAID]
+    date, seconds = f"{datetime.now(UTC):%Y-%m-%d %H:%M}", round(time.monotonic() - started)
+    return Row(commit, date, part.drill.name, part.size, part.place, part.of, seconds, outcome, figures, said)
+
+
+def rows(results: Path) -> list[Row]:
+    """All rows, in the order in which they were made."""
+    return [Row(**json.loads(line)) for line in _whole_lines(results).splitlines()]
+
+
+def _whole_lines(results: Path) -> str:
+    """The text of the file, without a last line that was broken off."""
+    text = results.read_text(encoding="utf-8") if results.exists() else ""
+    return text[: text.rfind("\n") + 1]
+
+
+def _kept(results: Path, row: Row) -> None:
+    """Add a row at the end, so that two nights may run different drills at once."""
+    facts = {name: value for name, value in asdict(row).items() if value not in ("", {})}
+    size = len(_whole_lines(results).encode())
+    with results.open("ab") as file:
+        if file.tell() > size:
+            file.truncate(size)
+        file.write(f"{json.dumps(facts)}\n".encode())
+        file.flush()
+        os.fsync(file.fileno())
+
+
+# The table
+
+
+def runs(every: Sequence[Row]) -> dict[tuple[str, str, str], list[Row]]:
+    """Rows by drill, size and commit, each part once with its last outcome; the run of the last row is the last."""
+    found: dict[tuple[str, str, str], dict[int, Row]] = {}
+    for row in every:
+        if not row.commit.endswith("+"):
+            key = (row.drill, row.size, row.commit)
+            found[key] = found.pop(key, {}) | {row.part: row}
+    return {key: [parts[place] for place in sorted(parts)] for key, parts in found.items()}
+
+
+def whole(run: Sequence[Row]) -> bool:
+    """Whether every part of a run at full size has ended."""
+    return run[0].size == SIZES[0] and len(run) == run[-1].parts
+
+
+def table(every: Sequence[Row]) -> str:
+    """Of each drill the newest whole run, and the newest of all if that is another one."""
+    lines = [
+        "| drill | what it looks for | run | commit | date | minutes | found |",
+        "|---|---|---|---|---|--:|---|",
+    ]
+    known = runs(every)
+    for drill in DRILLS:
+        mine = [run for (name, _, _), run in known.items() if name == drill.name]
+        full = [run for run in mine if whole(run)]
+        shown = [*full[-1:], *(run for run in mine[-1:] if run not in full[-1:])]
+        if not shown:
+            lines.append(f"| {drill.name} | {drill.finds} | not yet | | | | |")
+        for place, run in enumerate(shown):
+            last = max(run, key=lambda row: row.date)
+            size = run[0].size if len(run) == last.parts else f"{run[0].size}, {len(run)} of {last.parts} parts"
+            minutes = f"{sum(row.seconds for row in run) / 60:.1f}"
+            head = f"| {drill.name} | {drill.finds}" if place == 0 else "| |"
+            lines.append(f"{head} | {size} | `{last.commit}` | {last.date[:10]} | {minutes} | {told(run)} |")
+    return "\n".join(lines) + "\n"
+
+
+def told(run: Sequence[Row]) -> str:
+    """The figures of a run in words, and of what did not pass the last words."""
+    drill = next((drill for drill in DRILLS if drill.name == run[0].drill), None)
+    wrong = [f"**{row.outcome}**: {row.said}".replace("|", "/") for row in run if row.outcome != PASSED]
+    figures = summed(row.figures for row in run if row.outcome == PASSED)
+    words = drill.found.format(**figures) if drill is not None and figures else ""
+    return "; ".join([words, *wrong] if words else wrong)
+
+
+def written(page: str, text: str) -> str:
+    """The page with this table."""
+    before, begin, rest = page.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not (begin and end):
+        raise SystemExit(f"{PAGE.name} has no place for the table, which is between {BEGIN.strip()} and {END.strip()}")
+    return f"{before}{BEGIN}\n{text}\n{END}{after}"
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as by Ctrl-C: the running part ends too
+    sys.exit(main())
