@@ -205,7 +205,7 @@ FORMS: Mapping[type[Any], Form] = {
         "WeightedProportion", lambda it: {**_clipped(it), **_with_weight(it), "value": it.value}, value=None
     ),
     statistics.Quantile: _form("Quantile", _quantile, named="", pure=False, by="", why=""),
-    statistics.QuantileByGroup: _form("QuantileByGroup", _quantile_by_group, step=None, named="", pure=False),
+    statistics.QuantileByGroup: _form("QuantileByGroup", _quantile_by_group, q=0.5, step=None, named="", pure=False),
     statistics.Quantiles: _form("Quantiles", lambda it: {"parts": it.parts}),
     statistics.Ecdf: _form(
         "Ecdf", lambda it: {"column": it.column, "size": it.size, "pure": it.pure}, pure=False

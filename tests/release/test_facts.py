@@ -109,7 +109,7 @@ NO_FACTS = {  # what other facts tell, and how the interval of the same numbers 
     statistics.NUnits: {"or_rows"},
     statistics.SumByGroup: {"axis"},  # the keys of the call
     statistics.MeanByGroup: {"axis"},
-    statistics.QuantileByGroup: {"axis", "candidates", "most_rows"},
+    statistics.QuantileByGroup: {"axis", "most_rows"},
     statistics.VarianceByGroup: {"axis"},
     statistics.StdByGroup: {"axis"},
     bins.DateAxis: {"shown"},  # which the edges and the zone tell
