@@ -24,7 +24,7 @@ from dpframe.engines.columns.short_strings import Scratch
 from dpframe.engines.columns.source import Source, collected
 from dpframe.engines.compiled import kernel_rows, kernels
 from dpframe.engines.compiled.kernel_rows import Slots, Tables, loaded, together
-from dpframe.engines.compiled.kernels import in_threads, ready, threads
+from dpframe.engines.compiled.kernels import in_threads, threads
 from dpframe.engines.sums.addends import ROWS, Integers, Terms, Watched
 from dpframe.engines.sums.cells import Cells, placed
 from dpframe.engines.sums.places import BLOCK, may_be_placed, places_of
@@ -254,7 +254,7 @@ def to_steps(column: pl.Series, bounds: Bounds | None, scratch: Scratch) -> Floa
 
 def of_rows_alone(source: Source, cells: Cells, terms: Terms) -> Totals:
     """Totals that protect each row."""
-    compiled = ready() and (source.rows is None or source.rows >= kernels.FEW_ROWS)
+    compiled = kernels.ready() and (source.rows is None or source.rows >= kernels.FEW_ROWS)
     if compiled and (found := kernel_rows.of_rows(source, cells, terms)) is not None:
         return found
     if len(cells.bins) == len(cells.keys.axes) == 1 and [*terms.lines] == [COUNTED]:
