@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 PACKAGE = "dpframe"
@@ -31,14 +31,15 @@ class Definition:
         return ".".join([*(parts[:-1] if parts[-1] == "__init__" else parts), self.name])
 
 
-def definitions(file: Path) -> Iterator[Definition]:
+def definitions(file: Path) -> tuple[Definition, ...]:
     """List what a file defines, as it is now."""
-    yield from _within(ast.parse(file.read_text(encoding="utf-8")).body, file, ())
+    return _defined(file, file.read_text(encoding="utf-8"))
 
 
 def found(root: Path, symbol: str) -> Definition:
     """Find the one definition that a symbol names; LookupError where there is none, or more than one."""
-    named = {one.dotted(root): one for one in _names(root) if f".{one.dotted(root)}".endswith(f".{symbol}")}
+    alike = _names(root).get(symbol.rpartition(".")[2], {})
+    named = {dotted: one for dotted, one in alike.items() if f".{dotted}".endswith(f".{symbol}")}
     if len(named) != 1:
         listed = ", ".join(named)
         raise LookupError(f"{symbol!r} must name one definition of the package, not {len(named)}: {listed}")
@@ -60,9 +61,18 @@ def replaced(definition: Definition, old: str, new: str) -> str:
 
 
 @cache
-def _names(root: Path) -> tuple[Definition, ...]:
-    """List every definition of the package. Names and files are kept; lines are read again by `found`."""
-    return tuple(one for file in sorted((root / PACKAGE).rglob("*.py")) for one in definitions(file))
+def _names(root: Path) -> dict[str, dict[str, Definition]]:
+    """Every definition of the package by the last of its names, and by all. `found` reads its lines again."""
+    names: dict[str, dict[str, Definition]] = {}
+    for file in sorted((root / PACKAGE).rglob("*.py")):
+        for one in definitions(file):
+            names.setdefault(one.name.rpartition(".")[2], {})[one.dotted(root)] = one
+    return names
+
+
+@lru_cache(maxsize=1_000)
+def _defined(file: Path, text: str) -> tuple[Definition, ...]:
+    return tuple(_within(ast.parse(text).body, file, ()))
 
 
 def _within(body: list[ast.stmt], file: Path, outer: tuple[str, ...]) -> Iterator[Definition]:
