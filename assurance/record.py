@@ -36,6 +36,7 @@ from assurance.record_calls import CALLS, Call, frame_of
 FOLDER = Path(__file__).resolve().parents[1] / "tests" / "record"
 LONG = 40  # numbers; of more the record keeps a hash and the sum
 DIGITS = 12  # of values that are read off totals
+FRACTIONAL = re.compile(r"-?\d+\.\d+(?:e[-+]?\d+)?")
 UNRECORDED = {
     "time",
     "nonce",
@@ -92,6 +93,13 @@ def difference(known: str | None, taken: str | None) -> str:
     """Say in lines what differs between two entries of the record."""
     sides = [json.dumps(json.loads(one or "{}"), indent=1, sort_keys=True).splitlines() for one in (known, taken)]
     return "\n".join(difflib.unified_diff(*sides, "recorded", "now", lineterm="", n=2))
+
+
+def alike(known: str, taken: str) -> bool:
+    """Tell whether two entries say the same, but for the last digits of numbers that another SciPy finds otherwise."""
+    words, others = (FRACTIONAL.split(one) for one in (known, taken))
+    numbers = zip(FRACTIONAL.findall(known), FRACTIONAL.findall(taken), strict=True)
+    return words == others and all(math.isclose(float(one), float(other), rel_tol=1e-9) for one, other in numbers)
 
 
 def line_of(call: Call) -> str:

@@ -69,8 +69,8 @@ def _month_edges() -> tuple[int, ...]:
 
 def month_starts() -> NDArray[np.datetime64]:
     """The first days of all months, and of the one after them."""
-    first, last = np.datetime64(f"{FIRST_YEAR}-01", "M"), np.datetime64(f"{LAST_YEAR + 1}-01", "M")
-    return np.arange(first, last + 1).astype("datetime64[D]")
+    first, end = np.datetime64(f"{FIRST_YEAR}-01", "M"), np.datetime64(f"{LAST_YEAR + 1}-02", "M")
+    return np.arange(first, end).astype("datetime64[D]")
 
 
 @dataclass(frozen=True)

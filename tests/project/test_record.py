@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections import Counter
 
 import numpy as np
@@ -27,8 +28,19 @@ LONG = ("preview of mean; checks, a function", "preview of means in groups; chec
 def test_a_call_is_as_recorded(call):
     if not call.can_be_made:
         pytest.skip("pandas or dp-accounting is not installed")
-    taken = record.line_of(call)
-    assert taken == KNOWN.get(call.name), record.difference(KNOWN.get(call.name), taken)
+    known, taken = KNOWN.get(call.name, "{}"), record.line_of(call)
+    if sys.version_info[:2] == (3, 11):  # whose newest SciPy the record was taken with
+        assert taken == known, record.difference(known, taken)
+    else:
+        assert record.alike(known, taken), record.difference(known, taken)
+
+
+def test_other_digits_are_told_from_other_words():
+    known = '{"scale": "36.44391191668437", "totals": [10, 12]}'
+    assert record.alike(known, known.replace("1668437", "1658151"))
+    assert not record.alike(known, known.replace("36.44391", "36.44392"))
+    assert not record.alike(known, known.replace("12]", "13]"))
+    assert not record.alike(known, known.replace("scale", "scales"))
 
 
 def test_the_record_has_these_calls_and_no_others():
