@@ -288,6 +288,14 @@ STATISTICS = (
     ),
     bug(
         "statistics",
+        "one group beyond its bounds hidden by the others",
+        "check_words._of_values",
+        "(1.0 - q if above else q) / groups",
+        "(1.0 - q if above else q)",
+        f"{RANKS_BY_GROUP}::test_one_group_of_many_beyond_its_bounds_is_told",
+    ),
+    bug(
+        "statistics",
         "sums of groups with bounds of their own added up by one law",
         "traced.form_of",
         'if "bounds_of_groups" in said:',

@@ -80,13 +80,14 @@ def _of_values(
         return
     if verbs == {"quantile"}:
         qs = [measure["q"] for _, measure in measures]
-        missed = [q for q in qs if row["share_low"] > (1.0 - q if above else q)]
+        groups = max(len(measure.get("bounds_of_groups", [()])) for _, measure in measures)  # of which one may hold all
+        missed = [q for q in qs if row["share_low"] > (1.0 - q if above else q) / groups]
         if missed:
             names = no_markup(listed([name for name, measure in measures if measure["q"] in missed]))
-            of_groups = any("bounds_of_groups" in measure for _, measure in measures)
-            ends = ("those of some group", "that bound") if of_groups else ("the bounds", bound)
-            found = f"{said}: {names} lies beyond {ends[0]}, and is shown as {ends[1]}. Widen bounds="
-            yield _said(row, said, found, facts), True
+            where = f"lies beyond the bounds, and is shown as {bound}"
+            if groups > 1:
+                where = "of some group may lie beyond its bounds, and is then shown as that bound"
+            yield _said(row, said, f"{said}: {names} {where}. Widen bounds=", facts), True
         return
     names = no_markup(listed([name for name, _ in measures]))
     is_are = "is" if len(measures) == 1 else "are"

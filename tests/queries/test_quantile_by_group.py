@@ -269,13 +269,24 @@ def test_the_record_and_what_is_shown(tmp_path):
 def test_checks_are_of_the_bounds_of_each_group():
     rows = pl.DataFrame({"g": ["A"] * 4 + ["B"] * 4, "x": [5.0, 50.0, 50.0, 60.0, 50.0, -1.0, 90.0, None]})
     bounds = {"A": (0, 10), "B": (0, 100)}
-    with pytest.warns(dpf.BoundsWarning, match="lies beyond those of some group, and is shown as that bound"):
+    with pytest.warns(
+        dpf.BoundsWarning, match="x_q0.7 of some group may lie beyond its bounds, and is then shown as that bound"
+    ):
         found = rows.dp.group_by("g", keys=["A", "B"]).quantile(
             "x", q=[0.1, 0.7], bounds=bounds, epsilon=1e8, ledger=dpf.Ledger(epsilon=1e9), checks=0.5
         )
     counts = {(row["of"], row["what"]): round(row["count"]) for row in found.dp.checks().rows(named=True)}
     assert [counts["x in its g", what] for what in ("below", "above", "present")] == [1, 3, 7]
     assert found["x_q0.7"].to_list() == [10.0, 90.0]
+
+
+def test_one_group_of_many_beyond_its_bounds_is_told():
+    """A third of all values are above theirs, all of one group: less than half of all, and more than half of it."""
+    rows = pl.DataFrame({"g": ["A", "B", "C"] * 2_000, "x": [50.0, 5.0, 5.0] * 2_000})
+    bounds = dict.fromkeys("ABC", (0, 10))
+    asked = {"epsilon": 1, "ledger": dpf.Ledger(epsilon=9), "checks": 0.5}
+    with pytest.warns(dpf.BoundsWarning, match="x_median of some group may lie beyond its bounds"):
+        rows.dp.group_by("g", keys=["A", "B", "C"]).median("x", bounds=bounds, **asked)
 
 
 def test_a_ledger_knows_the_bounds_again(tmp_path):
