@@ -75,7 +75,7 @@ class MarginalTables(Keys):
 def _labels(values: Sequence[Any] | NDArray[Any], places: NDArray[np.int64]) -> Sequence[Any] | NDArray[Any]:
     """The values at their places; None, or NaT, where there is no place."""
     if isinstance(values, np.ndarray):
-        missing = np.full(1, np.datetime64("NaT")).astype(values.dtype)
+        missing = np.array([np.datetime64("NaT", "D")]).astype(values.dtype)
         return np.concatenate([values, missing])[places]
     known = [*values, None]
     return [known[place] for place in places.tolist()]

@@ -51,7 +51,7 @@ def test_every_day_is_in_the_step_that_polars_truncates_it_to(day, every):
 def test_weeks_from_sunday_begin_a_day_before_those_of_the_next_day(day):
     numbers = np.array([number_of(day, "1w", "sunday"), number_of(day, "1w", "sunday") + 1])
     start, following = starts_of(numbers, "1w", "sunday").astype("datetime64[D]")
-    assert start <= np.datetime64(day) < following == start + 7
+    assert start <= np.datetime64(day) < following == start + np.timedelta64(7, "D")
     assert (start.astype(np.int64) + 4) % 7 == 0  # 1970-01-01 was a Thursday, 4 days after a Sunday
 
 

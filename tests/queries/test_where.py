@@ -408,7 +408,7 @@ def test_nothing_a_row_holds_makes_a_condition_fail():
         {"a": 1},
         object(),
         date(2024, 1, 1),
-        np.datetime64("NaT"),
+        np.datetime64("NaT", "D"),
         True,
     ]
     frame = pandas.DataFrame({"o": pandas.Series(odd, dtype=object)})
