@@ -169,7 +169,10 @@ def _of_database(scan: Scan) -> Any:
             _check_select(connection, scan.sql)
             relation = connection.sql(scan.sql)
         _ = relation.columns
-    except duckdb.PermissionException:
+    except BaseException as error:
+        connection.close()  # the file is free at once, and not when the error is forgotten
+        if not isinstance(error, duckdb.PermissionException):
+            raise
         raise InvalidArgument(
             f"{'table' if scan.sql is None else 'sql'} must read database alone, and this one asks for another file or "
             "an extension. Write what it reads into a table of the database."
