@@ -302,6 +302,8 @@ def form_of(frame: Any, ask: Callable[..., Any], unit: dpf.PrivacyUnit, watch: A
         except Exception as error:
             seen["raised"], result = f"{type(error).__name__}: {error}", None
     seen["spent"] = str(ledger.spent)
+    # a warning of bounds follows the noisy numbers of the checks alone
+    seen["warnings"] = [words for words in seen.get("warnings", ()) if not words.startswith("BoundsWarning")]
     return repr((sorted(seen.items()), None if result is None else public_parts(result)))
 
 
