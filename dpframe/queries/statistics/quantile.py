@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -33,8 +34,48 @@ CHOICE = "choice"
 EXAMPLE = "Write for instance bounds=(0, 120), or candidates=[0, 10, 20]."
 
 
+class QuantileAnswers(ABC):
+    """The answers of quantiles, whether all groups share the candidates or each has its own."""
+
+    verb: ClassVar[str] = "quantile"
+    endings: ClassVar[tuple[str, ...]] = ("_low", "_high")
+
+    column: str
+    q: float
+    named: str  # the end of its default name
+    most_rows: int  # of a unit that count in full, where units are protected
+
+    @property
+    def default_name(self) -> str:
+        """The name of its output column where `agg` is given none."""
+        return f"{plain_name(self.column)}_{self.named or f'q{self.q:g}'}"
+
+    def protecting(self, unit: PrivacyUnit) -> Self:
+        """The form for a unit, whose rows move the ranks of the interval."""
+        known = unit.column is not None and unit.max_rows is not None
+        return replace(self, most_rows=unit.max_rows) if known else self  # type: ignore[type-var]
+
+    def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
+        """The quantile, and the larger side of its interval."""
+        value, low, high = self._read(measured)
+        return value, np.maximum(value - low, high - value)
+
+    def more(self, measured: Mapping[Total, Measured]) -> dict[str, Floats]:
+        """The ends of its interval."""
+        _, low, high = self._read(measured)
+        return {"_low": low, "_high": high}
+
+    def error_words(self, error: str) -> str:
+        """An error in a plan: how many values lie between the answer and the quantile."""
+        return f"+-{error} ranks"
+
+    @abstractmethod
+    def _read(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats, Floats]:
+        """The quantile of each group, and the ends of its interval."""
+
+
 @dataclass(frozen=True)
-class Quantile(Statistic, Deciding):
+class Quantile(QuantileAnswers, Statistic, Deciding):
     """A quantile of a column's values, one of the declared candidates. Made by `dpframe.quantile` and `dpframe.median`.
 
     Examples
@@ -44,10 +85,8 @@ class Quantile(Statistic, Deciding):
     'age_median'
     """
 
-    verb: ClassVar[str] = "quantile"
     denoisable: ClassVar[bool] = False
     adds_up: ClassVar[bool] = False
-    endings: ClassVar[tuple[str, ...]] = ("_low", "_high")
 
     column: str
     q: float
@@ -58,11 +97,6 @@ class Quantile(Statistic, Deciding):
     why: str = field(default="", repr=False, compare=False)
     said: bool = field(default=False, repr=False)  # whether the caller named the candidates: then values lie on them
     most_rows: int = field(default=0, repr=False)  # of a unit that count in full, where units are protected
-
-    @property
-    def default_name(self) -> str:
-        """The name of its output column where `agg` is given none."""
-        return f"{plain_name(self.column)}_{self.named or f'q{self.q:g}'}"
 
     @property
     def design(self) -> PrefixSums | Tree:
@@ -92,10 +126,6 @@ class Quantile(Statistic, Deciding):
         """The form that suits pure noise or, else, Gaussian noise."""
         return self if self.by_choice else replace(self, pure=pure)
 
-    def protecting(self, unit: PrivacyUnit) -> Quantile:
-        """The form for a unit, whose rows move the ranks of the interval."""
-        return self if unit.column is None or unit.max_rows is None else replace(self, most_rows=unit.max_rows)
-
     def totals(self) -> tuple[Total, ...]:
         """The Totals to measure for it; the same for all quantiles of a column among the same candidates."""
         cuts = tuple(cuts_between(self.candidates).tolist())
@@ -105,25 +135,11 @@ class Quantile(Statistic, Deciding):
             return (VectorTotal(InnerCounts(self.column, cuts, ends, flat, "counts")),)
         return (VectorTotal(InnerCounts(self.column, cuts, ends, self.design)),)
 
-    def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
-        """The quantile, and the larger side of its interval."""
-        value, low, high = self._read(measured)
-        return value, np.maximum(value - low, high - value)
-
-    def more(self, measured: Mapping[Total, Measured]) -> dict[str, Floats]:
-        """The ends of its interval."""
-        _, low, high = self._read(measured)
-        return {"_low": low, "_high": high}
-
     def expected_error(self, noises: Sequence[Noise], size: float, confidence: float = CONFIDENCE) -> float:
         """The half-width of its interval in ranks, the largest among the candidates: it depends on no value."""
         if self.by_choice:
             return noises[0].interval(confidence)
         return float(half_widths(self.q, self.design, noises[0], confidence).max())
-
-    def error_words(self, error: str) -> str:
-        """An error in a plan: how many values lie between the answer and the quantile."""
-        return f"+-{error} ranks"
 
     def facts(self) -> dict[str, Any] | None:
         """The facts that a record states of it."""
@@ -160,7 +176,7 @@ class Quantile(Statistic, Deciding):
 
 
 @dataclass(frozen=True)
-class QuantileByGroup(ByGroup):
+class QuantileByGroup(QuantileAnswers, ByGroup):
     """Quantiles of the values of groups that have bounds, and so candidates, of their own. Made by `dpframe.quantile`.
 
     What is measured are running counts of the numbers of candidates: that of a value is the place of the nearest one
@@ -173,9 +189,6 @@ class QuantileByGroup(ByGroup):
     median(cost) in the bounds of each group
     """
 
-    verb: ClassVar[str] = "quantile"
-    endings: ClassVar[tuple[str, ...]] = ("_low", "_high")
-
     q: float = 0.5
     step: float | None = None
     named: str = field(default="", repr=False)  # the end of its default name
@@ -186,11 +199,6 @@ class QuantileByGroup(ByGroup):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "candidates", tuple(_spaced(pair, self.step) for _, pair in self.bounds_of))
-
-    @property
-    def default_name(self) -> str:
-        """The name of its output column where `agg` is given none."""
-        return f"{plain_name(self.column)}_{self.named or f'q{self.q:g}'}"
 
     @property
     def last_of(self) -> Integers:
@@ -209,31 +217,13 @@ class QuantileByGroup(ByGroup):
         """The form that suits pure noise or, else, Gaussian noise."""
         return replace(self, pure=pure)
 
-    def protecting(self, unit: PrivacyUnit) -> Self:
-        """The form for a unit, whose rows move the ranks of the interval."""
-        return self if unit.column is None or unit.max_rows is None else replace(self, most_rows=unit.max_rows)
-
     def totals(self) -> tuple[Total, ...]:
         """The Totals to measure for it; the same for all quantiles of a column among the same candidates."""
         return self.of_places.totals()
 
-    def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
-        """The quantile of each group, one of its own candidates, and the larger side of its interval."""
-        value, low, high = self._read(measured)
-        return value, np.maximum(value - low, high - value)
-
-    def more(self, measured: Mapping[Total, Measured]) -> dict[str, Floats]:
-        """The ends of its interval."""
-        _, low, high = self._read(measured)
-        return {"_low": low, "_high": high}
-
     def expected_error(self, noises: Sequence[Noise], size: float, confidence: float = CONFIDENCE) -> float:
         """The half-width of its interval in ranks, the largest among the candidates: it depends on no value."""
         return self.of_places.expected_error(noises, size, confidence)
-
-    def error_words(self, error: str) -> str:
-        """An error in a plan: how many values lie between the answer and the quantile."""
-        return f"+-{error} ranks"
 
     def facts(self) -> dict[str, Any]:
         """The facts that a record states of it; the size is that of the group with the most candidates."""
