@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
+from contextlib import contextmanager
 
 import numpy as np
 import polars as pl
 import pytest
 
+from assurance.engines import ENGINES
 from dpframe import PrivacyUnit
 from dpframe.engines.totals import totals
 from dpframe.planning import sensitivity
 from dpframe.queries.bins import BinAxis
 from dpframe.queries.keys import KeyAxis, Keys, bin_axes
 from dpframe.queries.query import Query
+from tests.engines.test_random_tables import NEEDS
 
 GROUPS = ("A", "B", "C")
 BY_GROUP = Keys((KeyAxis(("g",), tuple((group,) for group in GROUPS)),))
@@ -26,6 +29,20 @@ SHAPES = (
     {"column": "u", "max_rows": 1, "max_groups": 9},
 )
 UNITS = [PrivacyUnit(neighbors=neighbors, **one) for neighbors in ("add-remove", "replace") for one in SHAPES]  # type: ignore[arg-type]
+
+EACH_ENGINE = pytest.mark.parametrize("engine", [name for name in ENGINES if name != "spark"])
+ROWS_AND_UNITS = pytest.mark.parametrize(
+    "unit", [PrivacyUnit(), PrivacyUnit("u", max_rows=2, max_groups=2)], ids=["rows", "units"]
+)
+
+
+@contextmanager
+def tables_on(engine):
+    """What makes tables of an engine of frames of Polars; skipped where the engine is not installed."""
+    if engine in NEEDS:
+        pytest.importorskip(NEEDS[engine])
+    with ENGINES[engine]() as given:
+        yield given
 
 
 def by_group_and(column, edges):

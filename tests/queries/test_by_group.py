@@ -13,16 +13,25 @@ import pickle
 import numpy as np
 import polars as pl
 import pytest
-from neighbors import BY_GROUP, EVERYTHING, UNITS, given_as, largest_by_chance, query_of, ratios
+from neighbors import (
+    BY_GROUP,
+    EACH_ENGINE,
+    EVERYTHING,
+    ROWS_AND_UNITS,
+    UNITS,
+    given_as,
+    largest_by_chance,
+    query_of,
+    ratios,
+    tables_on,
+)
 from scipy.stats import binom
 
 import dpframe as dpf
-from assurance.engines import ENGINES as EVERY_ENGINE
 from dpframe import InvalidArgument, InvalidType, MissingArgument, PrivacyUnit
 from dpframe.engines.schema import check
 from dpframe.engines.totals import totals
 from dpframe.queries.total import Measured
-from tests.engines.test_random_tables import NEEDS
 
 NOBODY = PrivacyUnit()
 ROWS = pl.DataFrame(
@@ -121,12 +130,10 @@ def test_a_variance_is_measured_of_places_between_the_bounds_of_each_group(where
         assert own == [cells.tolist() for cells in totals(placed, check(placed, query, unit), unit, p).values()]
 
 
-@pytest.mark.parametrize("engine", [name for name in EVERY_ENGINE if name != "spark"])
-@pytest.mark.parametrize("unit", [NOBODY, PrivacyUnit("u", max_rows=2, max_groups=2)], ids=["rows", "units"])
+@EACH_ENGINE
+@ROWS_AND_UNITS
 def test_every_engine_gives_the_same(engine, unit):
-    if engine in NEEDS:
-        pytest.importorskip(NEEDS[engine])
-    with EVERY_ENGINE[engine]() as given:
+    with tables_on(engine) as given:
         table = given(ROWS)
         for name, ask in ASKED.items():
             for asked in (ask(), ask(where={"ward": ["A", "B"]})):

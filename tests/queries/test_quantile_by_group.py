@@ -11,11 +11,20 @@ import math
 import numpy as np
 import polars as pl
 import pytest
-from neighbors import BY_GROUP, UNITS, given_as, largest_by_chance, query_of, ratios
+from neighbors import (
+    BY_GROUP,
+    EACH_ENGINE,
+    ROWS_AND_UNITS,
+    UNITS,
+    given_as,
+    largest_by_chance,
+    query_of,
+    ratios,
+    tables_on,
+)
 from scipy.stats import binom
 
 import dpframe as dpf
-from assurance.engines import ENGINES as EVERY_ENGINE
 from dpframe import InvalidArgument, PrivacyUnit
 from dpframe.engines.schema import check
 from dpframe.engines.totals import totals
@@ -23,7 +32,6 @@ from dpframe.jobs import arguments
 from dpframe.jobs.toml_tables import Table
 from dpframe.queries.quantiles import among_own
 from dpframe.queries.statistics.quantile import QuantileByGroup
-from tests.engines.test_random_tables import NEEDS
 
 NOBODY = PrivacyUnit()
 NOISES = [{"mechanism": "laplace"}, {"mechanism": "gaussian", "delta": 1e-6}]
@@ -123,12 +131,10 @@ def test_the_bounds_do_not_change_the_noise_of_as_many_candidates():
         assert own.error == one.error
 
 
-@pytest.mark.parametrize("engine", [name for name in EVERY_ENGINE if name != "spark"])
-@pytest.mark.parametrize("unit", [NOBODY, PrivacyUnit("u", max_rows=2, max_groups=2)], ids=["rows", "units"])
+@EACH_ENGINE
+@ROWS_AND_UNITS
 def test_every_engine_gives_the_same(engine, unit):
-    if engine in NEEDS:
-        pytest.importorskip(NEEDS[engine])
-    with EVERY_ENGINE[engine]() as given:
+    with tables_on(engine) as given:
         table = given(ROWS)
         for where in (None, {"ward": ["A", "B"]}):
             for p in (1.0, 2.0):

@@ -12,18 +12,27 @@ from fractions import Fraction
 import numpy as np
 import polars as pl
 import pytest
-from neighbors import BY_GROUP, EVERYTHING, UNITS, given_as, largest_by_chance, query_of, ratios
+from neighbors import (
+    BY_GROUP,
+    EACH_ENGINE,
+    EVERYTHING,
+    ROWS_AND_UNITS,
+    UNITS,
+    given_as,
+    largest_by_chance,
+    query_of,
+    ratios,
+    tables_on,
+)
 from scipy.stats import binom
 
 import dpframe as dpf
-from assurance.engines import ENGINES as EVERY_ENGINE
 from dpframe import InvalidArgument, InvalidType, MissingArgument, PrivacyUnit, WrongDtype
 from dpframe.engines.schema import check
 from dpframe.engines.totals import totals
 from dpframe.queries.limits import grid_steps, step_length
 from dpframe.queries.total import Measured
 from dpframe.testing import check_statistic, exact
-from tests.engines.test_random_tables import NEEDS
 
 NOBODY = PrivacyUnit()
 MIXED = [None, math.nan, math.inf, -math.inf, -0.0, 0.0, 0.3, 1.0, 2.0, 9.0, 1.7, 5.0]
@@ -172,12 +181,10 @@ def test_the_sensitivity_is_attained(name, neighbors):
     assert found == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("engine", [name for name in EVERY_ENGINE if name != "spark"])
-@pytest.mark.parametrize("unit", [NOBODY, PrivacyUnit("u", max_rows=2, max_groups=2)], ids=["rows", "units"])
+@EACH_ENGINE
+@ROWS_AND_UNITS
 def test_every_engine_gives_the_same(engine, unit):
-    if engine in NEEDS:
-        pytest.importorskip(NEEDS[engine])
-    with EVERY_ENGINE[engine]() as given:
+    with tables_on(engine) as given:
         table = given(ROWS)
         for name, ask in ASKED.items():
             for asked in (ask(), ask(where={"ward": ["A", "B"], "x": (0, None)})):

@@ -15,16 +15,25 @@ from decimal import Decimal
 import numpy as np
 import polars as pl
 import pytest
-from neighbors import BY_GROUP, EVERYTHING, UNITS, given_as, largest_by_chance, query_of, ratios
+from neighbors import (
+    BY_GROUP,
+    EACH_ENGINE,
+    EVERYTHING,
+    ROWS_AND_UNITS,
+    UNITS,
+    given_as,
+    largest_by_chance,
+    query_of,
+    ratios,
+    tables_on,
+)
 
 import dpframe as dpf
-from assurance.engines import ENGINES as EVERY_ENGINE
 from dpframe import InvalidArgument, InvalidType, PrivacyUnit, UnknownColumn, WrongDtype
 from dpframe.engines.schema import check
 from dpframe.engines.totals import totals
 from dpframe.planning import sensitivity
 from dpframe.queries.where import Conditional, under
-from tests.engines.test_random_tables import NEEDS
 
 NOBODY = PrivacyUnit()
 ROWS = pl.DataFrame(
@@ -110,12 +119,10 @@ def test_people_count_where_one_of_their_rows_holds(p):
     assert integers(half, dpf.count(where={"x": (1, None)}), EVERYTHING, True, few) == [[2**19 - 1]]  # rounded down
 
 
-@pytest.mark.parametrize("engine", [name for name in EVERY_ENGINE if name != "spark"])
-@pytest.mark.parametrize("unit", [NOBODY, PrivacyUnit("u", max_rows=2, max_groups=2)], ids=["rows", "units"])
+@EACH_ENGINE
+@ROWS_AND_UNITS
 def test_every_engine_gives_the_same(engine, unit):
-    if engine in NEEDS:
-        pytest.importorskip(NEEDS[engine])
-    with EVERY_ENGINE[engine]() as given:
+    with tables_on(engine) as given:
         table = given(ROWS.drop("day", "at"))
         for name, ask in STATISTICS.items():
             if name == "distinct values":
