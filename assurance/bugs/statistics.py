@@ -163,7 +163,7 @@ STATISTICS = (
     bug(
         "statistics",
         "clipped weights said of another column",
-        "check_words._lines",
+        "statements._lines",
         '(one for one in clipped if one[0] == row["of"])',
         "clipped",
         f"{WEIGHTED}::test_weights_outside_their_bounds_are_checked",
@@ -289,7 +289,7 @@ STATISTICS = (
     bug(
         "statistics",
         "one group beyond its bounds hidden by the others",
-        "check_words._of_values",
+        "statements._of_values",
         "(1.0 - q if above else q) / groups",
         "(1.0 - q if above else q)",
         f"{RANKS_BY_GROUP}::test_one_group_of_many_beyond_its_bounds_is_told",

@@ -8,7 +8,7 @@ from dpframe.accessor.changed_frame import ChangedFrame, Labels
 from dpframe.accessor.joined import parts_of
 from dpframe.accessor.result_sections import table_of
 from dpframe.derived import population
-from dpframe.display import possible, result_tables, rounding, statements, table_formats
+from dpframe.display import result_tables, rounding, statements, table_formats
 from dpframe.display.rounding import Digits
 from dpframe.errors import checked_name
 from dpframe.errors.tracebacks import trimmed
@@ -192,7 +192,7 @@ class WrittenFrame(ChangedFrame):
         values = {name: build.numbers(self._frame, name).tolist() for name in facts["measures"]}
         errors = {name: build.numbers(self._frame, name + ERROR).tolist() for name in facts["measures"]}
         named = facts if unit is None else {**facts, "word": checked_name("unit", unit)}
-        ends = {name: possible.of_frame(self._frame, facts, name) for name in facts["measures"]}
+        ends = {name: rounding.of_frame(self._frame, facts, name) for name in facts["measures"]}
         more = population.sentences(self._frame) if facts.get("population") and "shown" not in facts else []
         return " ".join([statements.statement_of(named, values, errors, ends), *more])
 

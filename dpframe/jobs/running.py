@@ -18,7 +18,7 @@ from typing import Any
 from dpframe._version import VERSION
 from dpframe.accessor import of, released
 from dpframe.display import layout
-from dpframe.display.check_words import check_lines
+from dpframe.display.statements import check_lines
 from dpframe.errors import (
     DpframeError,
     InvalidArgument,

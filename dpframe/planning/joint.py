@@ -10,7 +10,7 @@ from typing import Any
 
 from dpframe.accounting import Accounting, Part
 from dpframe.accounting.protocol import Shares
-from dpframe.display import listing, pages
+from dpframe.display import pages
 from dpframe.exact import Amount, down, root_down, typed_down
 from dpframe.mechanisms import gaussian_curve
 from dpframe.planning.auto import tightened
@@ -71,7 +71,7 @@ class JointPlan:
     def to_frame(self, like: str = "polars") -> Any:
         """One row per output column and Total, as a Polars (or ``"pandas"``) frame; the columns are a plan's."""
         rows = [{"name": name, **row} for name, plan in self.plans.items() for row in plan.rows()]
-        return listing.as_frame(rows, like, whole=("size",))
+        return pages.as_frame(rows, like, whole=("size",))
 
     @property
     def question(self) -> str:

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from dpframe.accounting import Accounting
-from dpframe.display import charts, listing, pages
+from dpframe.display import charts, pages
 from dpframe.display.statements import dearer_words
 from dpframe.errors import with_article
 from dpframe.exact import Amount
@@ -254,7 +254,7 @@ class Plan(Costing):
 
         ``error`` is the expected 95% half-width; of a mean it is for a group of ``size`` values, else ``size`` is null.
         """
-        return listing.as_frame(self.rows(), like, whole=("size",))
+        return pages.as_frame(self.rows(), like, whole=("size",))
 
     def plot(self) -> Any:
         """A point per output column: the expected 95% error (an Altair chart; needs ``dpframe[plot]``)."""
@@ -498,7 +498,7 @@ class PlanTable:
             | size
             for plan in self.plans
         ]
-        return listing.as_frame(rows, like, whole=tuple(size))
+        return pages.as_frame(rows, like, whole=tuple(size))
 
     @property
     def _has_means(self) -> bool:

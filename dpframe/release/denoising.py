@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from dpframe import denoise
 from dpframe.denoise import choose, estimators, sums, tables
 from dpframe.denoise.by_name import DENOISERS, named_facts, takes
-from dpframe.display.cell_errors import packed
-from dpframe.display.denoised import NOTHING
+from dpframe.display.statements import NOTHING, packed
 from dpframe.errors import InvalidArgument, InvalidType, ReleaseFailed, shown
 from dpframe.mechanisms.contract import Mechanism
 from dpframe.planning.graph import edges_among

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe._version import VERSION
-from dpframe.display import possible
-from dpframe.display.denoised import cell_rmse, estimated_rmse
+from dpframe.display import rounding
+from dpframe.display.statements import cell_rmse, estimated_rmse
 from dpframe.errors import InvalidArgument, shown
 from dpframe.frames import build, changes, foreign, prints
 from dpframe.frames.prints import Places
@@ -327,8 +327,8 @@ def errors_of_cells(frame: Any, facts: Mapping[str, Any], places: Places) -> dic
     for name, statistic in facts["measures"].items():
         noise, expected = _noise_of_rows(facts, statistic, places), known.get(name)
         columns[f"{name}_interval"] = build.numbers(frame, name + ERROR).tolist()
-        ends = possible.of_frame(frame, facts, name)
-        columns |= {name + possible.LOW: ends.low.tolist(), name + possible.HIGH: ends.high.tolist()}
+        ends = rounding.of_frame(frame, facts, name)
+        columns |= {name + rounding.LOW: ends.low.tolist(), name + rounding.HIGH: ends.high.tolist()}
         columns[f"{name}_noisy_rmse"] = [None] * len(places) if noise is None else noise.tolist()
         columns[f"{name}_denoised_rmse"] = [None] * len(places) if expected is None else expected.tolist()
     rows = build.rows(frame)

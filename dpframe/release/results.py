@@ -19,9 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe import noise
-from dpframe.display.check_words import check_warning
-from dpframe.display.possible import HIGH, LOW
-from dpframe.display.rounding import Digits, rounded
+from dpframe.display.rounding import HIGH, LOW, Digits, rounded
+from dpframe.display.statements import check_warning
 from dpframe.engines.engine import Reading
 from dpframe.engines.found_keys import forms, keyed, label_columns, read
 from dpframe.engines.schema import columns_of, emptied

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.accounting import Accounting
-from dpframe.display import charts, listing, pages
+from dpframe.display import charts, pages
 from dpframe.display.statements import dearer_words
 from dpframe.errors import InvalidArgument, is_one_of, shown, with_article
 from dpframe.exact import Amount, exact_delta, root_up, up
@@ -313,7 +313,7 @@ class StreamPlan(Costing):
 
         Columns: the label of the period, ``total_error`` of the running total up to it, ``period_error`` of it alone.
         """
-        return listing.as_frame(self.rows(), like)
+        return pages.as_frame(self.rows(), like)
 
     def plot(self) -> Any:
         """Draw the expected errors of the running totals and of the periods as lines (needs ``dpframe[plot]``)."""

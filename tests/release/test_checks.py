@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 
 import dpframe as dpf
-from dpframe.display.check_words import check_lines, check_warning
+from dpframe.display.statements import check_lines, check_warning
 from dpframe.jobs import job_file
 from dpframe.jobs.running import planned
 from dpframe.noise import insecure_bits
