@@ -204,7 +204,7 @@ RESULTS = (
     bug(
         "results",
         "a two-way table that takes rows as they stand",
-        "result_sections.table_of",
+        "written_frame.table_of",
         "if result_tables.is_two_way(facts):",
         "if False:",
         "display/test_result_tables.py::test_a_two_way_table_of_sorted_rows_is_that_of_the_released_frame",
