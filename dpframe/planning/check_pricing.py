@@ -24,7 +24,7 @@ from dpframe.privacy import PrivacyUnit
 from dpframe.queries.bins import BinAxis
 from dpframe.queries.indicators import AUTO, Between, Checks, Indicator, Rule, distributed
 from dpframe.queries.keys import Keys
-from dpframe.queries.query import Query, by_choice, choices_of, chooses
+from dpframe.queries.query import Query, by_choice, chooses
 from dpframe.queries.quotients import quotient_ends
 from dpframe.queries.statistics import CONFIDENCE
 from dpframe.queries.total import by_whole_units
@@ -138,7 +138,7 @@ def checks_of(query: Query, unit: PrivacyUnit, p: float, boolean: Collection[str
         return None
     if any(getattr(statistic, "unchecked", False) for _, statistic in query.statistics):
         return None
-    if chooses(query) and not all(choice.numbered for choice in choices_of(query)):  # type: ignore[attr-defined]
+    if chooses(query) and not all(choice.numbered for choice in query.choices):  # type: ignore[attr-defined]
         return None
     if any(total.norm(weighted=False).contrasts is not None for total in query.of_cells):
         return None

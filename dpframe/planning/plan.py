@@ -20,7 +20,7 @@ from dpframe.planning.check_pricing import PlannedChecks, line_of_checks, line_o
 from dpframe.planning.sensitivity import Sensitivity, groups_in, one_group, uses_rows, uses_units
 from dpframe.privacy import Price, PrivacyLoss, PrivacyUnit
 from dpframe.queries.discovery import found_axis
-from dpframe.queries.query import Query, by_choice, choices_of, chooses
+from dpframe.queries.query import Query, by_choice, chooses
 from dpframe.queries.statistics import CONFIDENCE, Statistic
 from dpframe.queries.statistics.statistic import Choosing, InWords, Noting, PlanRow, Tables, choosing
 from dpframe.queries.total import Total, over
@@ -295,7 +295,7 @@ class Plan(Costing):
         if self.query.keys.unknown:
             facts.insert(2, ("releases", "the groups that are found, and nothing of any other"))
         elif chooses(self.query):
-            most = max(choice.chosen for choice in choices_of(self.query) if isinstance(choice, Choosing))
+            most = max(choice.chosen for choice in self.query.choices if isinstance(choice, Choosing))
             facts.insert(2, ("releases", f"{'one' if most == 1 else f'{most:,} in order'} of {cells:,} options"))
         elif cells > 2:
             facts.insert(2, ("releases", f"{cells:,} cells at that one cost"))
@@ -306,9 +306,7 @@ class Plan(Costing):
             facts.insert(2, ("gives", f"{self.accuracy}: {self._smallest}"))
         if self.choice is not None:
             facts.append(("noise", self.choice.why))
-        facts += [
-            ("by", said["why"]) for choice in choices_of(self.query) if (said := choice.choice_facts()) is not None
-        ]
+        facts += [("by", said["why"]) for choice in self.query.choices if (said := choice.choice_facts()) is not None]
         if self.checks is not None:
             facts.append(("checks", line_of_checks([self.checks], self.size)))
         elif self.unseen is not None:

@@ -22,7 +22,7 @@ from dpframe.ledger.canonical import promised
 from dpframe.noise import stamp
 from dpframe.planning.plan import Plan
 from dpframe.queries.contributions import grouping_of
-from dpframe.queries.query import ERROR, choices_of, chooses, suggestion_of
+from dpframe.queries.query import ERROR, chooses, suggestion_of
 from dpframe.queries.statistics import CONFIDENCE, Statistic
 from dpframe.queries.statistics.statistic import Choosing, answering_and_squares, told
 from dpframe.queries.total import over
@@ -42,6 +42,8 @@ class Prepared:
 
     plan: Plan
     labels: Mapping[str, Any]  # the columns that name the cells
+    words: str  # of the question, which are printed and logged, and kept in ledgers
+    is_table: bool  # whether the answer is a number for each declared cell, as nearly always
 
     @cached_property
     def record(self) -> bytes:
@@ -78,7 +80,7 @@ def record(
     identity of the release, and `totals` the noisy totals behind its statistics.
     """
     plan = prepared.plan
-    labels = () if chooses(plan.query) else plan.query.shown.names
+    labels = () if not prepared.is_table and chooses(plan.query) else plan.query.shown.names
     columns = [name for name in frame.columns if name not in labels]
     facts = _of_call(prepared, label, stamp=stamp())
     for name, statistic in facts["measures"].items():
@@ -124,7 +126,7 @@ def facts_of_plan(plan: Plan) -> dict[str, Any]:
         "confidence": CONFIDENCE,
         "keep_noisy": question.denoising.keep_noisy,
     }
-    for choice in choices_of(plan.query):
+    for choice in plan.query.choices:
         if isinstance(choice, Choosing) and (said := choice.choice_facts()) is not None:
             facts["top"] = said
     if (asked := suggestion_of(plan.query)) is not None:
@@ -238,11 +240,11 @@ def _check_columns(frame: Any, facts: Mapping[str, Any]) -> None:
 
 def _rows(prepared: Prepared, frame: Any, columns: Sequence[str], values: Any) -> dict[str, Any] | None:
     """The print of the released rows by their labels: their hash in canonical order, and which of them stands where."""
-    plan = prepared.plan
-    asked = suggestion_of(plan.query)
-    labels = list(plan.query.shown.names) if asked is None else asked.candidate_facts()["columns"]
+    plan, labels = prepared.plan, list(prepared.plan.query.shown.names)
+    if not prepared.is_table and (asked := suggestion_of(plan.query)) is not None:
+        labels = asked.candidate_facts()["columns"]
     numbers = [column for column in columns if column not in labels]
-    if not plan.query.keys.unknown and not chooses(plan.query) and asked is None:
+    if prepared.is_table:
         ranked = prepared.ranked
         rows_print = None if ranked is None else prints.with_numbers(ranked, values, numbers)
     else:

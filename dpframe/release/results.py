@@ -115,18 +115,8 @@ def built(
     """
     plan, labels = prepared.plan, prepared.labels
     measured = noisy_of(plan, exact)
-    if chooses(plan.query):
-        chosen, numbers = _chosen(plan, measured)
-        frame = cells_at(plan, chosen, labels, numbers)
-        record = provenance.record(prepared, frame, label, denoised={}, receipt=receipt, drawn=drawn)
-        return build.attach(frame, record), chosen
-    if suggestion_of(plan.query) is not None:
-        columns, found = suggested(plan, measured)
-        frame = build.frame_of(columns, plan.asked.library)
-        record = provenance.record(
-            prepared, frame, label, denoised={}, receipt=receipt, drawn={**drawn, "found": found}
-        )
-        return build.attach(frame, record), None
+    if not prepared.is_table:
+        return _some(prepared, measured, label, receipt, drawn)
     columns, steps = numbers_of(plan, measured)
     frame = build.frame_of({**labels, **columns}, plan.asked.library)
     told = totals_behind(plan, measured)
@@ -134,6 +124,25 @@ def built(
         prepared, frame, label, denoised=steps, receipt=receipt, numbers=columns, drawn=drawn, totals=told
     )
     return build.attach(frame, record), None
+
+
+def _some(
+    prepared: Prepared,
+    measured: Mapping[Total, Measured],
+    label: str | None,
+    receipt: Receipt,
+    drawn: Mapping[str, Any],
+) -> tuple[Any, list[int] | None]:
+    """The same of a choice, whose answer is some of the cells, and of suggested bounds."""
+    plan, chosen = prepared.plan, None
+    if chooses(plan.query):
+        chosen, numbers = _chosen(plan, measured)
+        frame = cells_at(plan, chosen, prepared.labels, numbers)
+    else:
+        columns, found = suggested(plan, measured)
+        frame, drawn = build.frame_of(columns, plan.asked.library), {**drawn, "found": found}
+    record = provenance.record(prepared, frame, label, denoised={}, receipt=receipt, drawn=drawn)
+    return build.attach(frame, record), chosen
 
 
 def warn_of_checks(frame: Any, *, depth: int) -> None:
@@ -285,7 +294,7 @@ def entry_of(prepared: Prepared, words: Words, ledger: Ledger) -> Entry:
     return Entry(
         now(),
         label,
-        str(plan.query),
+        prepared.words,
         plan.unit,
         plan.amount,
         plan.cost,
