@@ -78,7 +78,7 @@ class Plan(Costing):
         The Totals to measure, each with `.total`, `.sensitivity`, `.mechanism` and `.share`.
     cost : PrivacyLoss
         What the call alone costs, rounded up.
-    question : Question, optional
+    question : Question
         The public facts that it follows from. A plan that comes out of a pickle has none.
     call : Call, optional
         Of a preview the call itself, with its frame, which it does not read, and its label: what `release_together`
@@ -122,7 +122,7 @@ class Plan(Costing):
     amount: Amount
     parts: tuple[Planned, ...]
     cost: PrivacyLoss
-    question: Question | None = field(default=None, compare=False)
+    question: Question = field(compare=False)
     choice: Choice | None = None
     accuracy: Accuracy | None = None
     size: int | None = None
@@ -138,7 +138,6 @@ class Plan(Costing):
             "accounting",
             "accuracy",
             "amount",
-            "asked",
             "assumed_size",
             "by_total",
             "call",
@@ -151,12 +150,6 @@ class Plan(Costing):
     def __getstate__(self) -> dict[str, Any]:
         # the call holds the frame, and may name a ledger; the question may hold functions: none of them can travel
         return {**self.__dict__, "question": None, "call": None}
-
-    @property
-    def asked(self) -> Question:
-        """The question of a plan that remembers it."""
-        assert self.question is not None, "a plan that was copied cannot be released"
-        return self.question
 
     @property
     def noises(self) -> tuple[Mechanism, ...]:
@@ -311,7 +304,7 @@ class Plan(Costing):
             facts.append(("checks", line_of_checks([self.checks], self.size)))
         elif self.unseen is not None:
             facts.append(("checks", line_of_none(self.unseen, self.size)))
-        of_sample = (OF_POPULATION,) if self.question is not None and self.question.population else ()
+        of_sample = (OF_POPULATION,) if self.question and self.question.population else ()  # a copy has none
         return facts + [("note", note) for note in (*self.notes, *of_sample)]
 
     @property

@@ -149,7 +149,7 @@ def tried_on_no_rows(frame: Any, plan: Plan) -> Prepared:
         exact = measured(plan, empty)
         if plan.query.keys.unknown:
             discovering.try_rest(plan, frame, empty, exact)
-    library, names = plan.asked.library, ", ".join(plan.query.shown.names)
+    library, names = plan.question.library, ", ".join(plan.query.shown.names)
     rule = f"keys and bins must be values that one column of a result can hold, and those of {names} are not"
     with tried(InvalidArgument, rule, "Write them as one type, and times in one time zone."):
         labels = {name: build.column_of(name, values, library) for name, values in plan.query.shown.labels().items()}
@@ -190,7 +190,7 @@ def _is_own(plan: Plan) -> bool:
 
 def _record_of_zeros(ready: Prepared) -> dict[str, Any]:
     """The whole record, as of an answer of zeros."""
-    plan, asked = ready.plan, ready.plan.asked
+    plan, asked = ready.plan, ready.plan.question
     endings = ("", NOISY, ERROR) if asked.denoising.keep_noisy else ("", ERROR)
     names = [
         name + end
@@ -205,7 +205,7 @@ def _record_of_zeros(ready: Prepared) -> dict[str, Any]:
 
 def _try_denoisers(plan: Plan) -> None:
     """Let functions of the caller's denoise made-up values: 1, 2, 3, ... of their shape. dpframe's own cannot fail."""
-    if not any(callable(denoiser) and not is_own(denoiser) for denoiser in plan.asked.denoising.steps):
+    if not any(callable(denoiser) and not is_own(denoiser) for denoiser in plan.question.denoising.steps):
         return
     values = np.arange(1.0, plan.query.shown.cells + 1.0)
     for _, statistic in plan.query.statistics:

@@ -54,7 +54,7 @@ class Prepared:
     def ranked(self) -> prints.Ranked | None:
         """The print of the labels, of a table with all declared rows."""
         columns = self.labels or {"": np.zeros(self.plan.query.shown.cells)}
-        frame = build.frame_of(dict(columns), self.plan.asked.library)
+        frame = build.frame_of(dict(columns), self.plan.question.library)
         return prints.ranked_of(frame, list(self.labels), prints.layout_of(self.plan.query.shown.level_facts))
 
     @cached_property
@@ -111,7 +111,7 @@ def _of_call(prepared: Prepared, label: str | None, *, stamp: str | None) -> dic
 
 def facts_of_plan(plan: Plan) -> dict[str, Any]:
     """The record except for what a call, the released frame and the noise at work say of themselves."""
-    question = plan.asked
+    question = plan.question
     facts: dict[str, Any] = {
         "schema": SCHEMA,
         "dpframe": VERSION,

@@ -118,7 +118,7 @@ def built(
     if not prepared.is_table:
         return _some(prepared, measured, label, receipt, drawn)
     columns, steps = numbers_of(plan, measured)
-    frame = build.frame_of({**labels, **columns}, plan.asked.library)
+    frame = build.frame_of({**labels, **columns}, plan.question.library)
     told = totals_behind(plan, measured)
     record = provenance.record(
         prepared, frame, label, denoised=steps, receipt=receipt, numbers=columns, drawn=drawn, totals=told
@@ -140,7 +140,7 @@ def _some(
         frame = cells_at(plan, chosen, prepared.labels, numbers)
     else:
         columns, found = suggested(plan, measured)
-        frame, drawn = build.frame_of(columns, plan.asked.library), {**drawn, "found": found}
+        frame, drawn = build.frame_of(columns, plan.question.library), {**drawn, "found": found}
     record = provenance.record(prepared, frame, label, denoised={}, receipt=receipt, drawn=drawn)
     return build.attach(frame, record), chosen
 
@@ -203,7 +203,7 @@ def numbers_of(plan: Plan, measured: Mapping[Total, Measured]) -> tuple[dict[str
             more = statistic.more({total: measured[total] for total in statistic.totals()})
         if steps[name] is not None:
             more = {NOISY: values, **more}
-        if NOISY in more and plan.asked.denoising.keep_noisy:
+        if NOISY in more and plan.question.denoising.keep_noisy:
             columns[name + NOISY] = more[NOISY]
         columns[name + ERROR] = errors
         columns |= {name + end: numbers for end, numbers in more.items() if end != NOISY}
@@ -231,7 +231,7 @@ def cells_at(plan: Plan, places: list[int], labels: Mapping[str, Any], numbers: 
     columns = {name: np.zeros(plan.query.keys.cells) for name in numbers}
     for name, values in numbers.items():
         columns[name][places] = values
-    return build.rows_at(build.frame_of({**labels, **columns}, plan.asked.library), places)
+    return build.rows_at(build.frame_of({**labels, **columns}, plan.question.library), places)
 
 
 ENDS = ("", NOISY, ERROR, LOW, HIGH)
@@ -361,7 +361,7 @@ def replayed(plan: Plan, asked: Any, content: bytes) -> Any:
             are_dates = name in ("lower", "upper") and suggestion_of(plan.query) is not None
             columns[name] = np.array(values, dtype="datetime64[D]") if are_dates else values
         numbers = numbers[size:] if values is None else numbers
-    return build.attach(build.frame_of(columns, plan.asked.library), header["provenance"])
+    return build.attach(build.frame_of(columns, plan.question.library), header["provenance"])
 
 
 def kept(
@@ -384,7 +384,7 @@ def kept(
 
 def labels_of(plan: Plan, frame: Any, keys: Any) -> dict[str, Any]:
     """The columns that name the keys that are shown."""
-    axis, library = found_axis(plan.query.keys), plan.asked.library
+    axis, library = found_axis(plan.query.keys), plan.question.library
     assert axis is not None
     nulls = axis.discovery is not None and axis.discovery.nulls
     columns = label_columns(frame, axis, keys)
