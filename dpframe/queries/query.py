@@ -105,7 +105,7 @@ class Subtotals(Keys):
     def levels(self) -> tuple[Level, ...]:  # type: ignore[override]
         return levels_of(self, self._by)
 
-    @property
+    @cached_property
     def cells(self) -> int:
         """The number of rows of all levels."""
         if self.option == "cube":
