@@ -115,6 +115,8 @@ def library_of(frame: Any) -> Library:
 
     Where pandas is not installed, they are of Polars for Spark too.
     """
+    if isinstance(frame, (pl.DataFrame, pl.LazyFrame)):
+        return "polars"
     if is_spark(frame):
         return "pandas" if importlib.util.find_spec("pandas") else "polars"
     return "pandas" if is_pandas(frame) or is_dask(frame) else "polars"
@@ -214,7 +216,7 @@ def check_threads(frame: Any = None) -> None:
     """Refuse a process in which Polars, or DuckDB for a relation of its own, would never end. No row is read."""
     if not polars_works():
         raise InvalidArgument(f"the process must not be forked after Polars had started its threads: {WAY_OUT}")
-    if is_relation(frame) and _is_forked() and not _ends(partial(_ask_duckdb, frame), PATIENCE):
+    if _is_forked() and is_relation(frame) and not _ends(partial(_ask_duckdb, frame), PATIENCE):
         raise InvalidArgument(
             "frame must be a relation of a connection that was opened in this process, not before it was forked: "
             f"{WAY_OUT}"
