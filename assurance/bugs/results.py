@@ -148,7 +148,7 @@ RESULTS = (
     bug(
         "results",
         "the words of one call in the record of the next",
-        "provenance._of_call",
+        "provenance.of_call",
         '    facts["label"] = label\n',
         '    facts["label"] = prepared.plan.__dict__.setdefault("label", label)\n',
         f"{PREPARED}::test_labels_and_records_are_those_of_the_call",

@@ -50,12 +50,14 @@ WAYS_OUT = {  # of the kinds that narwhals reads and dpframe refuses: what their
 
 def is_frame(value: object) -> bool:
     """Tell whether a value is a frame of any library that narwhals reads, or dpframe itself; public ones may be any."""
+    if type(value) in (list, tuple, range, dict, str, int, float, type(None)):
+        return False  # as most keys are: nobody needs to be asked
     if isinstance(value, (pl.DataFrame, pl.LazyFrame)) or is_pandas(value) or is_dataset(value) or is_engine(value):
         return True
     if is_spark(value) or is_dask(value):
         return True
-    if isinstance(value, (list, tuple, range, dict, str, int, float, type(None))):
-        return False  # as most keys are: narwhals takes a good part of the start of a process, and is not needed
+    if isinstance(value, (list, tuple, range, dict, str, int, float)):
+        return False  # of a class of its own: narwhals takes a good part of the start of a process, and is not needed
     import narwhals.stable.v2 as nw
 
     try:

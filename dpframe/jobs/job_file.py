@@ -29,7 +29,7 @@ from dpframe.jobs.toml_tables import Table, Variables, placed, said_of
 from dpframe.jobs.toml_tables import plain as plain_value
 from dpframe.ledger import spending
 from dpframe.privacy import PrivacyUnit
-from dpframe.queries.indicators import checked_checks
+from dpframe.queries.limits import checked_checks
 
 TOP = ("engine", "snapshot", "audit", "checks", "source", "ledger", "release", "output", "report")
 OF_SOURCE = ("path", "format", "columns", "database", "table", "sql", "settings")

@@ -183,14 +183,14 @@ class Plan(Costing):
         subtotals = (declared,) if self.query.subtotals else ()
         names = ", ".join(self.together)
         together = (f"{names} are released together, and cost this together",) if self.together else ()
-        of_keys = _found_notes(self.query, self.parts[0].mechanism)
+        of_keys = _found_notes(self.query, self.parts[0].mechanism) if self.query.keys.unknown else []
         of_values = tuple(
             note
             for _, statistic in self.query.statistics
             if isinstance(statistic, Noting)
             for note in statistic.notes(self.unit, groups_in(self.query))
         )
-        of_units = _weight_notes(self.unit, self.query)
+        of_units = () if self.unit.column is None else _weight_notes(self.unit, self.query)
         return (*self.query.shown.notes(), *of_keys, *subtotals, *dict.fromkeys(of_values), *of_units, *together)
 
     def noise_of(self, statistic: Statistic, by: tuple[str, ...] | None = None) -> tuple[Mechanism, ...]:
@@ -362,8 +362,6 @@ class Plan(Costing):
 
 def _weight_notes(unit: PrivacyUnit, query: Query) -> Sequence[str]:
     """Notes for the reader on how units are bounded, and on rows without a unit."""
-    if unit.column is None:
-        return ()
     missing = "left out" if unit.nulls == "drop" else "counted as one unit"
     a_unit = with_article(unit.one)
     if query.keys.counted == "units":
@@ -405,8 +403,8 @@ def _other(name: str) -> str:
 
 
 def _found_notes(query: Query, law: Mechanism) -> list[str]:
-    """Notes for the reader on keys that are found; none where all are declared."""
-    axis = found_axis(query.keys) if query.keys.unknown else None
+    """Notes for the reader on keys that are found."""
+    axis = found_axis(query.keys)
     if axis is None or axis.discovery is None:
         return []
     assert isinstance(law, Thresholded)

@@ -19,7 +19,7 @@ from dpframe.errors import InvalidArgument, harmless
 from dpframe.queries.discovery import found_axis
 from dpframe.queries.keys import Keys
 from dpframe.queries.sameness import same_key
-from dpframe.queries.statistics import Measured, Statistic, SuggestedBounds, Total
+from dpframe.queries.statistics import Ecdf, Measured, Statistic, SuggestedBounds, Total
 from dpframe.queries.statistics.statistic import (
     ONE_CELL,
     Adapting,
@@ -320,6 +320,11 @@ def suggestion_of(query: Query) -> SuggestedBounds | None:
     """The question for bounds of columns, whose answer is candidates; None where anything else is asked."""
     statistic = query.statistics[0][1]
     return statistic if isinstance(statistic, SuggestedBounds) else None
+
+
+def distributed(query: Query) -> str | None:
+    """The column whose distribution function is asked for, by bins that are the last axis of the cells; or None."""
+    return next((one.column for _, one in query.statistics if isinstance(one, Ecdf)), None)
 
 
 def _check_found(query: Query) -> None:

@@ -60,7 +60,7 @@ class Prepared:
     @cached_property
     def promise(self) -> str:
         """The promise of a record without a label, drawn from the system's bits."""
-        return promise(self, None, stamp=None)
+        return promised(of_call(self, None, stamp=None))
 
 
 def record(
@@ -82,7 +82,7 @@ def record(
     plan = prepared.plan
     labels = () if not prepared.is_table and chooses(plan.query) else plan.query.shown.names
     columns = [name for name in frame.columns if name not in labels]
-    facts = _of_call(prepared, label, stamp=stamp())
+    facts = of_call(prepared, label, stamp=stamp())
     for name, statistic in facts["measures"].items():
         statistic["denoise"] = denoised.get(name)
         statistic.update((totals or {}).get(name, {}))
@@ -95,12 +95,7 @@ def record(
     return facts | dict(drawn or {})
 
 
-def promise(prepared: Prepared, label: str | None, *, stamp: str | None) -> str:
-    """The hash of what the record will say that is known before a row is read: what the ledger's entry commits to."""
-    return promised(_of_call(prepared, label, stamp=stamp))
-
-
-def _of_call(prepared: Prepared, label: str | None, *, stamp: str | None) -> dict[str, Any]:
+def of_call(prepared: Prepared, label: str | None, *, stamp: str | None) -> dict[str, Any]:
     """The record of a call except for what only the released frame tells: a copy that is the caller's."""
     facts: dict[str, Any] = pickle.loads(prepared.record)
     facts["label"] = label

@@ -31,7 +31,7 @@ from dpframe.errors import BoundsWarning, InvalidArgument, LedgerError, ReleaseF
 from dpframe.errors.tracebacks import STOPS, withheld
 from dpframe.frames import build, changes, foreign, prints
 from dpframe.frames.prints import Places
-from dpframe.ledger.canonical import now
+from dpframe.ledger.canonical import now, promised
 from dpframe.ledger.entries import Entry
 from dpframe.ledger.ledger import Ledger
 from dpframe.planning.bounds_suggestion import suggested
@@ -305,9 +305,11 @@ def entry_of(prepared: Prepared, words: Words, ledger: Ledger) -> Entry:
 
 
 def promise_of(prepared: Prepared, label: str | None) -> str:
-    """The promise that the ledger's entry makes of the record, before a row is read."""
+    """The promise that the ledger's entry makes: the hash of what the record will say that no row has a part in."""
     stamp = noise.stamp()
-    return prepared.promise if label is None and stamp is None else provenance.promise(prepared, label, stamp=stamp)
+    if label is None and stamp is None:
+        return prepared.promise
+    return promised(provenance.of_call(prepared, label, stamp=stamp))
 
 
 def content_of(
