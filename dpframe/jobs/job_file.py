@@ -28,7 +28,7 @@ from dpframe.jobs.job import plain as plain_value
 from dpframe.jobs.output_formats import ENDINGS, FORMATS
 from dpframe.ledger import spending
 from dpframe.privacy import PrivacyUnit
-from dpframe.queries.indicators import checked_checks
+from dpframe.queries.limits import checked_checks
 
 TOP = ("engine", "snapshot", "audit", "checks", "source", "ledger", "release", "output", "report")
 OF_SOURCE = ("path", "format", "columns", "database", "table", "sql", "settings")

@@ -34,7 +34,7 @@ from dpframe.ledger.statement import left_of, refusal, spent_of, times, unlimite
 from dpframe.ledger.terms import Limit, Terms, accounting_of_terms, checked_reason, new_terms, raising, refuse_other
 from dpframe.noise import trial_of
 from dpframe.privacy import WEAK_DELTA, WEAK_EPSILON, PrivacyLoss, PrivacyUnit, checked_unit
-from dpframe.queries.indicators import checked_checks
+from dpframe.queries.limits import checked_checks
 
 if TYPE_CHECKING:
     from dpframe.ledger.witness import HeadOption
