@@ -305,7 +305,7 @@ STATISTICS = (
     bug(
         "statistics",
         "a unit in many groups counts in full in each",
-        "unit_weights.steps_of",
+        "contributions.steps_of",
         "if groups <= most or p == math.inf:",
         "if groups <= 2 * most or p == math.inf:",
         f"{UNITS}::test_no_neighbor_is_farther_than_the_sensitivity",
@@ -313,7 +313,7 @@ STATISTICS = (
     bug(
         "statistics",
         "units weighed as for Laplace noise by the root",
-        "unit_weights.steps_of",
+        "contributions.steps_of",
         "if p == 1:",
         "if p == 0:",
         "test_unit_weights.py::test_published_steps",

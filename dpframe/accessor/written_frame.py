@@ -18,7 +18,7 @@ from dpframe.errors.tracebacks import trimmed
 from dpframe.exact import checked_whole
 from dpframe.frames import build, foreign
 from dpframe.planning import suggestion
-from dpframe.planning.cut_units import Cells
+from dpframe.planning.suggestion import Cells
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.query import ERROR
 from dpframe.release import provenance

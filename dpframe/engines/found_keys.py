@@ -1,6 +1,6 @@
 """Totals by undeclared keys: the keyed fold, of whole units; and the labels of those that are shown.
 
-Every unit that holds t keys adds v(t) steps to each, for a norm of the noise as in `unit_weights`; of more than T keys
+Every unit that holds t keys adds v(t) steps to each, for a norm of the noise as in `contributions`; of more than T keys
 it keeps T, in an order of its own that a key drawn afresh for each release decides. Nothing here can fail on a value,
 and what a unit adds depends on its own rows alone. Candidates are the keys of a table together with what is known.
 """

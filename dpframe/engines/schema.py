@@ -28,9 +28,9 @@ from dpframe.queries.bins import BinAxis, Coding, DateAxis
 from dpframe.queries.contributions import UnitGrid, grouping_of
 from dpframe.queries.discovery import found_axis
 from dpframe.queries.keys import KIND_WORDS, Axis, DtypeAxis, KeyAxis, Keys, Kind, RestAxis
-from dpframe.queries.public_grids import GridAxis
 from dpframe.queries.query import ERROR, NOISY, Query, gathers, read_by
 from dpframe.queries.statistics.statistic import OfUnits, Resolving
+from dpframe.queries.statistics.suggested_bounds import GridAxis
 from dpframe.queries.total import DistinctTotal, VectorTotal
 from dpframe.queries.vectors import Matches
 from dpframe.queries.where import Conditional, is_compared, plain_name, reads_of

@@ -30,8 +30,8 @@ from dpframe.errors import (
     stands_in_the_way,
 )
 from dpframe.frames import scans
-from dpframe.jobs.arguments import asked
 from dpframe.jobs.job import Job, Output, Question, Report, placed
+from dpframe.jobs.job_file import asked
 from dpframe.jobs.output_formats import FORMATS, append_line, can_draw, write_whole
 from dpframe.ledger.address import Address
 from dpframe.ledger.canonical import now

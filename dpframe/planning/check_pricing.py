@@ -22,13 +22,13 @@ from dpframe.planning.auto import Noises
 from dpframe.planning.sensitivity import groups_in, uses_rows, uses_units
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.bins import BinAxis
+from dpframe.queries.contributions import groups_of
 from dpframe.queries.indicators import AUTO, Between, Checks, Indicator, Rule
 from dpframe.queries.keys import Keys
 from dpframe.queries.query import Query, by_choice, chooses, distributed
 from dpframe.queries.quotients import quotient_ends
 from dpframe.queries.statistics import CONFIDENCE
 from dpframe.queries.total import by_whole_units
-from dpframe.queries.unit_weights import groups_of
 from dpframe.queries.where import as_checked, is_compared
 
 Integers = NDArray[np.int64]

@@ -25,13 +25,12 @@ from dpframe.engines.sums.row_totals import by_cell, of_rows_alone, with_cells
 from dpframe.engines.sums.weights import pair_weights, unit_codes
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.contrasts import Subset
-from dpframe.queries.contributions import Grouping, grouping_of
+from dpframe.queries.contributions import WHOLE_BITS, Grouping, counts_whole, grouping_of, groups_of, unit_steps
 from dpframe.queries.indicators import Checks
 from dpframe.queries.keys import Axis, Keys
 from dpframe.queries.limits import grid_steps
 from dpframe.queries.query import Query, gathers
 from dpframe.queries.total import DistinctTotal, OfRows, Total, UnitsTotal
-from dpframe.queries.unit_weights import WHOLE_BITS, counts_whole, groups_of, unit_steps
 from dpframe.queries.vectors import INNER_BITS, BinCounts, InnerCounts, Matches, TableContrasts, V, summed, vector_of
 
 MOST_ROWS = 2**32  # of a frame, which numbers them by 32 bits: a larger bound takes nothing away
