@@ -312,8 +312,8 @@ def make_plan(frame: Any, question: Question, terms: PlanTerms) -> Plan:
         raise InvalidArgument(
             "checks must be left out with mechanism='exponential', which adds no noise to a number. Drop checks."
         )
-    asked = None if by_choice else asked_checks(checked, unit, pricing.checks, terms.checks, booleans(frame, checked))
-
+    of_dtypes = partial(booleans, frame, checked)
+    asked = None if by_choice else asked_checks(checked, unit, pricing.checks, terms.checks, of_dtypes)
     if (bounds := suggestion_of(checked)) is not None:
         planned_noise(bounds, unit, terms.accounting)  # what is wrong with it is told now
 
