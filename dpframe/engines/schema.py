@@ -175,7 +175,7 @@ def check(frame: Any, query: Query, unit: PrivacyUnit) -> Query:
             if total.values and not is_compared(name) and column.kind not in {"number", *ANYTHING}:
                 raise WrongDtype(
                     f"column {name!r} must hold numbers, but its dtype is {column.dtype}. "
-                    f"Count its rows, group by it, or ask for proportion({name!r}, value=...)."
+                    f"Convert it to numbers, count its rows, group by it, or ask for proportion({name!r}, value=...)."
                 )
     for name in unit.columns:
         _check_unit(name, source.column(name))
