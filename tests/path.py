@@ -48,16 +48,16 @@ HELD: dict[str, tuple[float, float]] = {
     "agg of three, cold: functions": (458, 290),
     "agg of three, checked, cold: files": (66, 46),
     "agg of three, checked, cold: functions": (498, 290),
-    "files": (279, 200),
-    "share of import lines, in percent": (6.4, 5.5),
+    "files": (259, 200),
+    "share of import lines, in percent": (6.2, 5.5),
     "members of Statistic": (10, 10),
     "members of Query": (13, 13),
     "members of Total": (7, 7),
     "members of Statistic that at most one class overrides": (0, 0),
-    "files of streams": (6, 6),
+    "files of streams": (4, 6),
     "rooms of streams": (1, 1),
 }
-AT_LEAST: dict[str, tuple[float, float]] = {"lines of the median file": (180, 180)}
+AT_LEAST: dict[str, tuple[float, float]] = {"lines of the median file": (220, 180)}
 
 
 def traced() -> dict[str, float]:

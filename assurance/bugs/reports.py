@@ -240,7 +240,7 @@ REPORTS: tuple[Mutant, ...] = (
         "reports",
         "own words in place of the words that a release is not private",
         "spending._warned",
-        'return report_page.paragraph(warning, "warning") if warning else ""',
+        'return report.paragraph(warning, "warning") if warning else ""',
         'return ""',
         f"{LETTERS}::test_a_release_that_is_not_private_says_so_above_own_words",
     ),

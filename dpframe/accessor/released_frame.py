@@ -12,9 +12,8 @@ import numpy as np
 from dpframe.accessor import listed_verbs
 from dpframe.accessor.changed_frame import Labels
 from dpframe.accessor.joined import parts_of
-from dpframe.accessor.result_sections import section_of, suggested
 from dpframe.accessor.summed_frame import Measurement, SummedFrame, measurements_of
-from dpframe.accessor.written_frame import WrittenFrame
+from dpframe.accessor.written_frame import WrittenFrame, section_of, suggested
 from dpframe.derived import population
 from dpframe.display import marginal_charts, report, result_charts
 from dpframe.display.layout import Asked

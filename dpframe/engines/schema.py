@@ -179,7 +179,7 @@ def check(frame: Any, query: Query, unit: PrivacyUnit) -> Query:
                 )
     for name in unit.columns:
         _check_unit(name, source.column(name))
-    if is_engine(frame) and len(unit.columns) > 1 and unit.nulls == "one-unit":  # its pieces are by one column
+    if len(unit.columns) > 1 and unit.nulls == "one-unit" and is_engine(frame):  # its pieces are by one column
         raise InvalidType(
             f"frame must be of dpframe's own engines for a unit of several columns with nulls='one-unit', not "
             f"{named(frame)}. Write nulls='drop', or make one column of them."

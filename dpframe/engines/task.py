@@ -8,7 +8,7 @@ from typing import Any, Self
 import polars as pl
 
 from dpframe.engines.check_counts import CheckTask
-from dpframe.engines.columns.source import ColumnType, Source, collected, types_of, unit_requests
+from dpframe.engines.columns.source import ColumnType, Source, collected, unit_requests
 from dpframe.engines.compiled import kernel_rows, kernel_units
 from dpframe.engines.engine import Engine, Partial, RowTask
 from dpframe.engines.schema import columns_of
@@ -54,7 +54,7 @@ class Task(RowTask):
     @classmethod
     def of(cls, engine: Engine, query: Query, unit: PrivacyUnit, p: float, secret: int = 0) -> Self:
         """The task for a table of the engine's schema."""
-        types = types_of(engine.schema())
+        types = engine.schema()
         read = {name: types[name] for name in columns_of(query, unit)}
         return cls(query, unit, p, read, secret)
 

@@ -130,6 +130,8 @@ def check_whole(frame: Any, what: str = "reports of single rows", way_out: str =
 
 def check_workers(frame: Any) -> None:
     """Refuse a table whose rows are elsewhere, where dpframe cannot run. No row is read."""
+    if isinstance(frame, (pl.DataFrame, pl.LazyFrame)):
+        return
     if is_spark(frame):
         check_executors(frame)
     if is_dask(frame):

@@ -10,8 +10,7 @@ from typing import Any
 from dpframe.accessor.private_frame import PrivateFrame
 from dpframe.accessor.released_frame import VERBS as OF_FRAMES
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown
-from dpframe.jobs.job import Question
-from dpframe.jobs.toml_tables import Table, placed, plain
+from dpframe.jobs.job import Question, Table, placed, plain
 from dpframe.queries import statistics
 from dpframe.queries.date_grid import dates
 from dpframe.queries.discovery import discover

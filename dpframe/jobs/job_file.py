@@ -23,13 +23,12 @@ from dpframe.errors import (
 )
 from dpframe.frames.scans import ENGINES, SETTINGS, TYPES, Scan
 from dpframe.jobs.arguments import question_of
-from dpframe.jobs.job import Job, LedgerTerms, Output, Question, Report
+from dpframe.jobs.job import Job, LedgerTerms, Output, Question, Report, Table, Variables, placed, said_of
+from dpframe.jobs.job import plain as plain_value
 from dpframe.jobs.output_formats import ENDINGS, FORMATS
-from dpframe.jobs.toml_tables import Table, Variables, placed, said_of
-from dpframe.jobs.toml_tables import plain as plain_value
 from dpframe.ledger import spending
 from dpframe.privacy import PrivacyUnit
-from dpframe.queries.indicators import checked_checks
+from dpframe.queries.limits import checked_checks
 
 TOP = ("engine", "snapshot", "audit", "checks", "source", "ledger", "release", "output", "report")
 OF_SOURCE = ("path", "format", "columns", "database", "table", "sql", "settings")

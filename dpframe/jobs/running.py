@@ -31,9 +31,8 @@ from dpframe.errors import (
 )
 from dpframe.frames import scans
 from dpframe.jobs.arguments import asked
-from dpframe.jobs.job import Job, Output, Question, Report
+from dpframe.jobs.job import Job, Output, Question, Report, placed
 from dpframe.jobs.output_formats import FORMATS, append_line, can_draw, write_whole
-from dpframe.jobs.toml_tables import placed
 from dpframe.ledger.address import Address
 from dpframe.ledger.canonical import now
 from dpframe.ledger.ledger import Foresight, Ledger, of_terms

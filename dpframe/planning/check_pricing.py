@@ -22,9 +22,9 @@ from dpframe.planning.auto import Noises
 from dpframe.planning.sensitivity import groups_in, uses_rows, uses_units
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.bins import BinAxis
-from dpframe.queries.indicators import AUTO, Between, Checks, Indicator, Rule, distributed
+from dpframe.queries.indicators import AUTO, Between, Checks, Indicator, Rule
 from dpframe.queries.keys import Keys
-from dpframe.queries.query import Query, by_choice, choices_of, chooses
+from dpframe.queries.query import Query, by_choice, chooses, distributed
 from dpframe.queries.quotients import quotient_ends
 from dpframe.queries.statistics import CONFIDENCE
 from dpframe.queries.total import by_whole_units
@@ -134,11 +134,11 @@ def checks_of(query: Query, unit: PrivacyUnit, p: float, boolean: Collection[str
 
     `boolean` are columns whose dtype says that no value is clipped to [0, 1].
     """
-    if query.keys.unknown or query.keys.counted == "units" or by_choice(query):
+    if query.keys.unknown or query.keys.counted == "units" or (query.choices and by_choice(query)):
         return None
     if any(getattr(statistic, "unchecked", False) for _, statistic in query.statistics):
         return None
-    if chooses(query) and not all(choice.numbered for choice in choices_of(query)):  # type: ignore[attr-defined]
+    if query.choices and chooses(query) and not all(choice.numbered for choice in query.choices):  # type: ignore[attr-defined]
         return None
     if any(total.norm(weighted=False).contrasts is not None for total in query.of_cells):
         return None

@@ -61,10 +61,10 @@ class UnitGrid(Keys):
 
     grouping: Grouping = Grouping()
 
-    def check(self) -> None:
-        """Take the columns whose values say in which group a row is."""
-        object.__setattr__(self, "columns", self.grouping.columns)
-        super().check()
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "columns", self.grouping.columns)  # whose values say in which group a row is
+        self.check()  # of these too none is named twice
 
     def notes(self) -> tuple[str, ...]:
         """Notes for the reader of the result on what is counted."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -35,7 +36,7 @@ class MarginalTables(Keys):
             if self.columns.count(column) > 1:
                 raise InvalidArgument(f"columns must be different ones, but {column!r} occurs twice. Drop the second.")
 
-    @property
+    @cached_property
     def cells(self) -> int:
         """The number of rows of all tables."""
         return sum(math.prod(self.axes[i].size for i in table) for table in self.tables)

@@ -124,7 +124,7 @@ def denoised(
     values: Floats, statistic: Statistic, plan: Plan, measured: Mapping[Total, Measured]
 ) -> tuple[Floats, Any]:
     """The denoised values in their cells' shape, and what the provenance says of them; or the values as they are."""
-    law, denoising = plan.noise_of(statistic)[0], plan.asked.denoising
+    law, denoising = plan.noise_of(statistic)[0], plan.question.denoising
     if denoising.denoise is not None and isinstance(statistic, Fitting):
         with silent():
             fitted = statistic.fitted(values, measured)

@@ -14,8 +14,8 @@ import pytest
 import dpframe as dpf
 from dpframe.accessor.private_frame import PrivateFrame
 from dpframe.jobs import arguments, job_file
+from dpframe.jobs.job import Table
 from dpframe.jobs.output_formats import FORMATS
-from dpframe.jobs.toml_tables import Table
 from dpframe.queries import statistics
 
 ROOT = Path(__file__).resolve().parents[2]

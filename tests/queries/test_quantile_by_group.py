@@ -29,7 +29,7 @@ from dpframe import InvalidArgument, PrivacyUnit
 from dpframe.engines.schema import check
 from dpframe.engines.totals import totals
 from dpframe.jobs import arguments
-from dpframe.jobs.toml_tables import Table
+from dpframe.jobs.job import Table
 from dpframe.queries.quantiles import among_own
 from dpframe.queries.statistics.quantile import QuantileByGroup
 

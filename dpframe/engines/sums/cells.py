@@ -54,6 +54,7 @@ class HalfOpenBins:
     """Bins in a column's own numbers: bin i is edges[i] <= value < edges[i + 1]."""
 
     edges: NDArray[Any]
+    size: int  # the number of bins
     closed: bool  # whether an infinite last edge also takes what equals it, but no NaN
     even: EvenBins | None
     guess: tuple[float, float] | None  # what `near_uniform` says of bins that are not even
@@ -67,12 +68,7 @@ class HalfOpenBins:
     def between(cls, edges: NDArray[Any], closed: bool) -> Self:
         """The bins between edges that are half open as they stand."""
         even = EvenBins.of(edges)
-        return cls(edges, closed, even, near_uniform(edges) if even is None else None)
-
-    @property
-    def size(self) -> int:
-        """The number of bins."""
-        return self.edges.size - 1
+        return cls(edges, edges.size - 1, closed, even, near_uniform(edges) if even is None else None)
 
     def counted(self, values: NDArray[Any]) -> Integers:
         """The number of values in each bin; of uneven ones by sorting blocks: faster than a search per value."""
@@ -172,6 +168,7 @@ class EvenBins:
     """Half-open bins of nearly even widths: bin i is edges[i] <= value < edges[i + 1]."""
 
     edges: Floats
+    size: int  # the number of bins
     scale: float  # fine steps in a unit of the values
     shift: float
 
@@ -185,12 +182,7 @@ class EvenBins:
             shift = 1.0 - float(edges[0]) * scale
             beside = np.abs(edges * scale + shift - (np.arange(edges.size) * float(FINE) + 1.0)).max()
             rounded = (np.abs(edges).max() * scale + abs(shift)) * 2.0**-50  # more than two roundings take
-        return cls(edges, scale, shift) if beside + rounded < 0.5 else None
-
-    @property
-    def size(self) -> int:
-        """The number of bins."""
-        return self.edges.size - 1
+        return cls(edges, edges.size - 1, scale, shift) if beside + rounded < 0.5 else None
 
     def places(self, values: Floats) -> Integers:
         """The bin of each value of a block; `size` for a value in none, NaN among them."""
@@ -232,6 +224,7 @@ class Cells:
     keys: Keys
     columns: dict[str, str]  # the caller's column -> the engine's
     declared: dict[str, Declared]  # the caller's column -> its keys, as the column compares them
+    bins: list[BinAxis]  # the axes that are bins
 
     @classmethod
     def of(cls, source: Source, keys: Keys, name: str = "key") -> Self:
@@ -240,13 +233,8 @@ class Cells:
         declared: dict[str, Declared] = {}
         for axis in keys.axes:
             declared |= WAYS[axis.coding].declared(source, axis)
-        return cls(source, keys, columns, declared)
-
-    @property
-    def bins(self) -> list[BinAxis]:
-        """The axes that are bins."""
-        axes: Sequence[Any] = self.keys.axes
-        return [axis for axis in axes if axis.coding == "bins"]
+        axes: Sequence[Any] = keys.axes
+        return cls(source, keys, columns, declared, [axis for axis in axes if axis.coding == "bins"])
 
     def requests(self) -> list[ColumnRequest]:
         """The columns to load."""
