@@ -13,7 +13,7 @@ from dpframe.derived import population
 from dpframe.display import result_page, result_tables, rounding, statements, table_formats
 from dpframe.display.report import Section
 from dpframe.display.rounding import Digits
-from dpframe.errors import checked_name
+from dpframe.errors import MissingArgument, checked_name
 from dpframe.errors.tracebacks import trimmed
 from dpframe.exact import checked_whole
 from dpframe.frames import build, foreign
@@ -258,6 +258,8 @@ def suggested(
 
     The words name the epsilon that would do.
     """
+    if epsilon is None:
+        raise MissingArgument("epsilon must be given: the cost of the planned count. Write for instance epsilon=0.5.")
     rule = "a whole number from 1 to 2**31"
     most = None if most_rows is None else checked_whole("most_rows", most_rows, 1, 2**31, rule)
     places = provenance.checked_numbers(frame, facts)

@@ -198,10 +198,20 @@ def verify(
     releases: Annotated[
         list[str] | None, typer.Argument(metavar="RELEASES", help="Parquet files of releases that it must know.")
     ] = None,
+    head: Annotated[
+        str | None, typer.Option("--head", metavar="HEAD", help="Where else its head is kept: a file or a URL.")
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing; the exit code says it.")] = False,
 ) -> None:
-    """Follow the chain; exit code 1 if the ledger was changed, is an older copy, or does not know a release."""
+    """Follow the chain; exit code 1 if the ledger was changed, is an older copy, or does not know a release.
+
+    A database that was put back is seen only with --head.
+    """
     ledger = Ledger.open(file)
+    if head is not None:
+        if ledger._terms is None or not ledger._terms.has_head:  # which opening it with a head would change
+            raise InvalidArgument("head must be left out: this ledger keeps its head nowhere else. Drop --head.")
+        ledger = Ledger.open(file, head=head)
     named = [(name, release) for name in releases or [] for release in _releases_in(name)]
     receipt = ledger.verify(*(release for _, release in named))
     if quiet:

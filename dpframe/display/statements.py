@@ -214,9 +214,13 @@ def _of_values(
     is_are = "is" if len(measures) == 1 else "are"
     error = "its margin of error does" if len(measures) == 1 else "their margins of error do"
     weighs = any(_under_conditions(one["weight"], one) == column for _, one in measures if "weight" in one)
-    widen = "unit_bounds=" if in_all else "weight_bounds=" if weighs else "bounds=, or ask for suggest_bounds"
+    widen = "Widen " + (
+        "unit_bounds=" if in_all else "weight_bounds=" if weighs else "bounds=, or ask for suggest_bounds"
+    )
+    if verbs == {"proportion"} and not weighs:  # of numbers that are not all 0 and 1
+        widen = "Say which values it counts: value="
     unsure = unsure or (weighs and verbs != {"count"})  # values that count for less may be low or high
-    wrong = f"{names} {is_are} {_direction(verbs, above, unsure)}, and {error} not cover that. Widen {widen}"
+    wrong = f"{names} {is_are} {_direction(verbs, above, unsure)}, and {error} not cover that. {widen}"
     yield _said(row, f"{said}, clipped", f"{said}, clipped: {wrong}", facts), _found(row)
 
 

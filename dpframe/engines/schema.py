@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
 from datetime import datetime
+from operator import is_
 from typing import Any
 
 import numpy as np
@@ -153,13 +154,14 @@ def check(frame: Any, query: Query, unit: PrivacyUnit) -> Query:
     if gathers(query):
         check_gathered(frame)
     source = source_of(frame)
-    _refuse_results(list(source.schema), set(map(plain_name, read_by(query))))
+    _refuse_results(list(source.schema), query)
     if query.keys.unknown:
         resolved = _checked_found(source, query, unit)
     elif query.keys.counted == "units":
         resolved = replace(query, keys=_checked_units(source, query.keys))
     else:
-        resolved = replace(query, keys=_checked(source, query.keys))
+        keys = _checked(source, query.keys)
+        resolved = query if keys is query.keys else replace(query, keys=keys)
     resolved = resolved.each(
         lambda one: one.resolved(lambda axis: CHECKS[axis.coding](source, axis)) if isinstance(one, Resolving) else one
     )
@@ -175,7 +177,7 @@ def check(frame: Any, query: Query, unit: PrivacyUnit) -> Query:
             if total.values and not is_compared(name) and column.kind not in {"number", *ANYTHING}:
                 raise WrongDtype(
                     f"column {name!r} must hold numbers, but its dtype is {column.dtype}. "
-                    f"Count its rows, group by it, or ask for proportion({name!r}, value=...)."
+                    f"Convert it to numbers, count its rows, group by it, or ask for proportion({name!r}, value=...)."
                 )
     for name in unit.columns:
         _check_unit(name, source.column(name))
@@ -212,7 +214,7 @@ def check_gathered(frame: Any) -> None:
     raise InvalidType(f"frame must be in memory, or a Polars LazyFrame, for n_distinct, not {named(frame)}. {way_out}")
 
 
-def _refuse_results(names: list[str], asked: set[str]) -> None:
+def _refuse_results(names: list[str], query: Query) -> None:
     """Refuse what reads as released results by its names: an operation of a library dropped their record.
 
     Results are public, and a charge would be for nothing. A frame is one where values with their errors come last, one
@@ -226,6 +228,7 @@ def _refuse_results(names: list[str], asked: set[str]) -> None:
     ends = {name for value in each for name in (value, *(value + end for end in (NOISY, ERROR, "_low", "_high")))}
     labels = [name for name in names if name not in ends]
     edges = [name for name in labels if name.endswith(ENDS)]
+    asked = set(map(plain_name, read_by(query)))
     is_result = names[: len(labels)] == labels and len(labels) - len(edges) <= MOST_KEYS
     if is_result or asked & {*values}:
         value = next(iter(sorted(asked & {*values})), values[0])
@@ -236,7 +239,9 @@ def _refuse_results(names: list[str], asked: set[str]) -> None:
 
 
 def _checked(source: Source, keys: Keys) -> Keys:
-    return replace(keys, axes=tuple(CHECKS[axis.coding](source, axis) for axis in keys.axes))
+    """The keys as the schema has them: most often as they are."""
+    axes = tuple(CHECKS[axis.coding](source, axis) for axis in keys.axes)
+    return keys if all(map(is_, axes, keys.axes)) else replace(keys, axes=axes)
 
 
 def _checked_found(source: Source, query: Query, unit: PrivacyUnit) -> Query:

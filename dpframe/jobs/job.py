@@ -134,8 +134,8 @@ class Variables:
         value = self.said.get(name) or self.environment.get(name)
         if not value:
             raise InvalidArgument(
-                f"{self.file}: ${{{name}}} must have a value, and has none. Say it as --set {name}=..., or set it in "
-                "the environment."
+                f"{self.file}: ${{{name}}} must have a value, and has none. Set it in the environment, or, unless it "
+                f"is secret, write --set {name}=..."
             )
         self.used[name] = value
         return value

@@ -158,10 +158,14 @@ def tried_on_no_rows(frame: Any, plan: Plan) -> Prepared:
     rule = "the call must have a provenance of plain JSON values, and it cannot be written"
     way_out, own = "Let keys and mechanism be numbers and strings of ordinary length.", _is_own(plan)
     with tried(InvalidArgument, rule, way_out, foreseen=OF_VALUES if own else (Exception,)):
-        facts = _record_of_zeros(ready)
-        json.dumps(facts)
-        if not own and (problem := foreign.problem_of(facts)):
-            raise ValueError(problem)  # then nobody could read it, and the result would not know itself
+        if own and ready.is_table:  # to which nothing is added but hashes
+            json.dumps(provenance.of_call(ready, None, stamp=None))
+            _ = ready.ranked
+        else:
+            facts = _record_of_zeros(ready)
+            json.dumps(facts)
+            if not own and (problem := foreign.problem_of(facts)):
+                raise ValueError(problem)  # then nobody could read it, and the result would not know itself
     _try_denoisers(plan)
     return ready
 
@@ -312,8 +316,8 @@ def make_plan(frame: Any, question: Question, terms: PlanTerms) -> Plan:
         raise InvalidArgument(
             "checks must be left out with mechanism='exponential', which adds no noise to a number. Drop checks."
         )
-    asked = None if by_choice else asked_checks(checked, unit, pricing.checks, terms.checks, booleans(frame, checked))
-
+    of_dtypes = partial(booleans, frame, checked)
+    asked = None if by_choice else asked_checks(checked, unit, pricing.checks, terms.checks, of_dtypes)
     if (bounds := suggestion_of(checked)) is not None:
         planned_noise(bounds, unit, terms.accounting)  # what is wrong with it is told now
 

@@ -453,6 +453,12 @@ def test_a_plan_says_what_to_expect():
     assert "of 5,000 rows" in repr(plan)
 
 
+def test_a_proportion_of_other_numbers_is_told_of_its_value():
+    frame, ledger = pl.DataFrame({"age": [20, 30, 40] * 1_000}), dpf.Ledger(epsilon=100)
+    with pytest.warns(dpf.BoundsWarning, match=r"have age above 1, clipped: .* Say which values it counts: value=$"):
+        frame.dp.proportion("age", epsilon=100, ledger=ledger)
+
+
 def test_a_boolean_column_of_polars_cannot_be_clipped():
     frame = pl.DataFrame({"smoker": [True, False, None], "g": ["A", "B", "A"]})
     plan = frame.dp.preview.group_by("g", keys=["A", "B"]).proportion("smoker", epsilon=1, checks=True)

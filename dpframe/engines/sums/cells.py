@@ -60,12 +60,7 @@ class HalfOpenBins:
     guess: tuple[float, float] | None  # what `near_uniform` says of bins that are not even
 
     @classmethod
-    def of(cls, axis: BinAxis, tick: int) -> Self:
-        """The bins of an axis; `tick` is as for `half_open_edges`."""
-        return cls.between(half_open_edges(axis, tick), axis.outside == "clip")
-
-    @classmethod
-    def between(cls, edges: NDArray[Any], closed: bool) -> Self:
+    def of(cls, edges: NDArray[Any], closed: bool) -> Self:
         """The bins between edges that are half open as they stand."""
         even = EvenBins.of(edges)
         return cls(edges, edges.size - 1, closed, even, near_uniform(edges) if even is None else None)
@@ -107,14 +102,14 @@ class HalfOpenBins:
         return np.where(inside, np.minimum(code, self.size - 1), NOWHERE)
 
 
-def half_open_edges(axis: BinAxis, tick: int) -> NDArray[Any]:
-    """The edges in the column's own numbers, such that bin i is edges[i] <= value < edges[i + 1] for every i.
+def half_open_bins(axis: BinAxis, tick: int) -> HalfOpenBins:
+    """The bins of an axis in the column's own numbers, such that bin i is edges[i] <= value < edges[i + 1] for every i.
 
     A last bin that is closed, as NumPy's is, has its edge moved up by one float or one tick. Edges between two ticks of
     a coarser column move up to the next tick, which changes no comparison.
     """
     if isinstance(axis, RunningAxis):
-        return _right_closed_edges(axis, tick)
+        return HalfOpenBins.of(_right_closed_edges(axis, tick), axis.outside == "clip")
     if axis.kind == "number":
         edges = np.array(axis.edges, dtype=np.float64)
         if axis.closed:
@@ -127,7 +122,7 @@ def half_open_edges(axis: BinAxis, tick: int) -> NDArray[Any]:
     if axis.outside == "clip":
         lowest, highest = (-math.inf, math.inf) if axis.kind == "number" else (-(2**63), 2**63 - 1)
         edges[0], edges[-1] = lowest, highest
-    return edges
+    return HalfOpenBins.of(edges, axis.outside == "clip")
 
 
 def _right_closed_edges(axis: RunningAxis, tick: int) -> NDArray[Any]:
@@ -247,7 +242,7 @@ class Cells:
     @cached_property
     def half_open(self) -> dict[str, HalfOpenBins]:
         """The bins of each column that has some: worked out once, however many blocks of rows there are."""
-        return {axis.column: HalfOpenBins.of(axis, self.source.column(axis.column).tick) for axis in self.bins}
+        return {axis.column: half_open_bins(axis, self.source.column(axis.column).tick) for axis in self.bins}
 
     def codes(self, table: pl.DataFrame) -> Integers:
         """The row-major number of each row's cell, OUTSIDE where it falls in none."""

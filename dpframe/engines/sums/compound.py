@@ -19,7 +19,15 @@ import polars as pl
 from dpframe.engines.columns.source import ColumnRequest, Role, Source, collected, unit_requests
 from dpframe.engines.compiled.kernel_units import of_units, weighed_rows
 from dpframe.engines.sums.addends import NUMBERS, ROWS, Terms
-from dpframe.engines.sums.cells import Cells, HalfOpenBins, Integers, added, come_as_positions, declared_keys, positions
+from dpframe.engines.sums.cells import (
+    Cells,
+    Integers,
+    added,
+    come_as_positions,
+    declared_keys,
+    half_open_bins,
+    positions,
+)
 from dpframe.engines.sums.distinct import ORDERED, drops_groups
 from dpframe.engines.sums.row_totals import by_cell, of_rows_alone, with_cells
 from dpframe.engines.sums.weights import pair_weights, unit_codes
@@ -374,7 +382,7 @@ def _matched(table: pl.DataFrame, name: str, matches: Matches, source: Source) -
 
 def _placed(values: pl.Series, binned: BinCounts, source: Source) -> pl.Series:
     """The bin of each value, as of a histogram; -1 where it is missing."""
-    bins = HalfOpenBins.of(binned.axis, source.column(binned.column).tick)
+    bins = half_open_bins(binned.axis, source.column(binned.column).tick)
     return pl.Series(values.name, bins.codes_of(values))
 
 
