@@ -60,31 +60,7 @@ CHECKS: dict[str, type] = {
     **dict.fromkeys(("of", "what"), str),
     **dict.fromkeys(("share", "share_low", "share_high", "count", "count_error"), float),
 }
-VERBS = (
-    "count",
-    "sum",
-    "mean",
-    "variance",
-    "std",
-    "proportion",
-    "median",
-    "quantile",
-    "ecdf",
-    "n_units",
-    "n_distinct",
-    "histogram",
-    "mode",
-    "top_k",
-    "covariance",
-    "correlation",
-    "marginals",
-    "contributions",
-    "suggest_bounds",
-    "agg",
-    "group_by",
-    "preview",
-    "local",
-)  # of private frames
+VERBS = tuple(name for names in listed_verbs.OF_FRAMES.values() for name in names)  # of private frames
 
 
 class ReleasedFrame(WrittenFrame, SummedFrame):

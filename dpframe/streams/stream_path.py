@@ -333,7 +333,7 @@ def released(request: StreamRequest, frame: Any, period: Any, library: str) -> A
     plan = _planned(request, ledger)
     number = _number_of(plan, period)
     _check_frame(plan, frame)
-    labels = _rehearsed(plan, frame, library)
+    labels = _tried_on_no_rows(plan, frame, library)
     entry = entry_of(plan)
     state = known(ledger, entry)
     if state is None or number not in state.kept:
@@ -504,7 +504,7 @@ def _wait(plan: StreamPlan, ledger: Ledger, entry: Entry, number: int) -> None:
         time.sleep(PAUSE)
 
 
-def _rehearsed(plan: StreamPlan, frame: Any, library: str) -> dict[str, Any]:
+def _tried_on_no_rows(plan: StreamPlan, frame: Any, library: str) -> dict[str, Any]:
     """The columns that name the groups, once the whole call was tried on no rows."""
     rule = "periods, keys and bounds must suit their columns, and the dataframe engine fails on them even without rows"
     with tried(WrongDtype, rule, "Write keys in the dtype of their column, or cast the column."):
