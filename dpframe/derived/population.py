@@ -21,7 +21,7 @@ from dpframe.derived.linear import Linear, Moments, Quotient, ends, half_widths
 from dpframe.derived.sums_of_noise import law_of, normal_quantile
 from dpframe.derived.traced import Source
 from dpframe.display.pages import number
-from dpframe.display.possible import HIGH, LOW
+from dpframe.display.rounding import HIGH, LOW
 from dpframe.errors import InvalidArgument, is_one_of, shown
 from dpframe.frames import build, foreign
 from dpframe.frames.prints import Places
