@@ -234,7 +234,7 @@ def run_of(pytestconfig, **options):
         item = SimpleNamespace(nodeid=f"{kind}[{number}]", get_closest_marker=lambda name, kind=kind: mark[kind])
         kept.append(item)
     left_out = []
-    hook = SimpleNamespace(pytest_deselected=lambda items: left_out.extend(items))
+    hook = SimpleNamespace(pytest_deselected=left_out.extend)
     config = SimpleNamespace(getoption=lambda name: options.get(name.lstrip("-")), hook=hook)
     conftest.pytest_collection_modifyitems(config, kept)
     assert len(kept) + len(left_out) == 80
