@@ -46,7 +46,7 @@ from dpframe.mechanisms.laplace import TruncatedLaplace
 from dpframe.mechanisms.quantile_choice import QuantileChoice
 from dpframe.mechanisms.selection import ExponentialMechanism, Peeling, PermuteAndFlip
 from dpframe.mechanisms.thresholded import Thresholded
-from dpframe.streams import stream_steps
+from dpframe.streams import stream_path
 
 ACCOUNTINGS = tuple(kind.name for kind in SHIPPED)
 NEIGHBORS = ("add-remove", "replace")
@@ -158,7 +158,7 @@ def charged() -> Iterator[Spent]:
 
     with ExitStack() as stack:
         stack.enter_context(patch.object(Ledger, "take", spied(Ledger.take, False)))
-        stack.enter_context(patch.object(stream_steps, "begun", spied(stream_steps.begun, True)))
+        stack.enter_context(patch.object(stream_path, "begun", spied(stream_path.begun, True)))
         yield spent
 
 

@@ -23,7 +23,7 @@ from hypothesis import HealthCheck, given, seed, settings
 import dpframe as dpf
 from assurance import verdict
 from assurance.fuzz_frames import Pair, asks, exact, form_of, makers, pairs
-from dpframe.audit.outcomes import watched
+from dpframe.audit import watched
 
 NORMS = (1.0, 2.0)
 ENGINES = 4  # libraries and dtypes of one pair, in turn

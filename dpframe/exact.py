@@ -95,10 +95,16 @@ def checked_whole(argument: str, value: object, least: int, most: int, rule: str
 def positive(argument: str, value: object) -> Fraction:
     """A length (a sensitivity, a scale, a step) above 0 that a float can say; a float is its exact value."""
     rule = "finite and above 0"
-    length = exactly(argument, value, rule, typed=False)
-    if length <= 0 or math.isinf(nearest(length)):
+    number = exactly(argument, value, rule, typed=False)
+    if number <= 0 or math.isinf(nearest(number)):
         raise InvalidArgument(f"{argument} must be {rule}, not {shown(value)}.")
-    return length
+    return number
+
+
+def length(argument: str, value: object) -> float:
+    """A length above 0: a Python int as it is, anything else as a float, rounded up: a claim is not understated."""
+    number = positive(argument, value)
+    return int(number) if is_whole(value) else up(number)
 
 
 def between(

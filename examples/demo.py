@@ -95,7 +95,7 @@ def show_histogram(survey: pd.DataFrame, ages: pd.DataFrame) -> None:
 
 def show_groups(survey: pd.DataFrame, groups: pd.DataFrame) -> None:
     """Three private statistics of each group beside the true ones."""
-    heading("5. A private group-by: a count, a sum and a mean for each group, at one price")
+    heading("5. A private group-by: a count, a sum and a mean for each group, at one cost")
     shown = ["religious", "n", "n_error", "children", "children_error", "had_affair", "had_affair_error"]
     print(groups[shown].round(3).to_string(index=False))
     print()

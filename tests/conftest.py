@@ -9,6 +9,7 @@ import os
 import tempfile
 import threading
 import zlib
+from collections import Counter
 from collections.abc import Generator, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ from dpframe.noise import random_bits
 from dpframe.release import path
 
 ENGINES = ("pandas", "polars", "lazy")
+FIRST = 3  # cases of a quick test that run with coverage, which makes them slow: nearly all lines are run by them
 # How fast a machine draws examples, and how many it throws away by chance, is no fault of what is tested.
 PATIENT = [HealthCheck.too_slow, HealthCheck.filter_too_much]
 settings.register_profile("fresh", suppress_health_check=PATIENT)
@@ -36,6 +38,11 @@ settings.register_profile("repeated", suppress_health_check=PATIENT, derandomize
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Name a share of the slow tests, and where chance comes from."""
     parser.addoption("--turn", metavar="K/N", help="of the slow tests run only share K of N, with K from 0 to N - 1")
+    parser.addoption(
+        "--cases",
+        choices=["first", "others"],
+        help=f"of each quick test run only the first {FIRST} cases, or all others and the slow tests",
+    )
     parser.addoption("--fresh-bits", action="store_true", help="draw noise and examples anew in this run")
 
 
@@ -107,14 +114,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker("spark")
-    if turn := config.getoption("--turn"):
-        share, shares = map(int, turn.split("/"))
-        kept: list[pytest.Item] = []
-        others: list[pytest.Item] = []
-        for item in items:
-            (others if item.get_closest_marker("slow") and turn_of(item, shares) != share else kept).append(item)
-        config.hook.pytest_deselected(items=others)
-        items[:] = kept
+    turn, cases = config.getoption("--turn"), config.getoption("--cases")
+    share, shares = map(int, turn.split("/")) if turn else (0, 1)
+    seen: Counter[str] = Counter()
+    kept: list[pytest.Item] = []
+    dropped: list[pytest.Item] = []
+    for item in items:
+        function = item.nodeid.partition("[")[0]
+        seen[function] += 1
+        is_slow, is_first = item.get_closest_marker("slow") is not None, seen[function] <= FIRST
+        is_asked = not cases or (cases == "first") == (is_first and not is_slow)
+        (kept if is_asked and (not is_slow or turn_of(item, shares) == share) else dropped).append(item)
+    config.hook.pytest_deselected(items=dropped)
+    items[:] = kept
 
 
 def turn_of(item: pytest.Item, shares: int) -> int:

@@ -42,7 +42,19 @@ ROOMS: dict[str, tuple[float, str]] = {
     "_version": (0, "the version"),
 }
 # Modules that are no folder.
-TOP = {"__init__", "__main__", "_names", "_version", "errors", "exact", "mypy", "privacy", "testing"}
+TOP = {
+    "__init__",
+    "__main__",
+    "_names",
+    "_version",
+    "audit",
+    "errors",
+    "exact",
+    "mypy",
+    "privacy",
+    "reports",
+    "testing",
+}
 
 DATAFRAMES = {"narwhals", "pandas", "polars", "pyarrow"}
 KNOW_DATAFRAMES = {"engines", "frames"}

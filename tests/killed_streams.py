@@ -23,7 +23,7 @@ import polars as pl
 import dpframe as dpf
 from dpframe.ledger import rows, sql
 from dpframe.mechanisms.laplace import Laplace
-from dpframe.streams import stream_path, stream_steps
+from dpframe.streams import stream_path
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -73,16 +73,16 @@ def _head_not_written() -> None:
 
 
 STEPS: dict[str, tuple[Callable[[], None], str]] = {  # where it is killed, and what then is of the period
-    "before the charge": (lambda: _killing(stream_steps, "begun"), "drawn"),
-    "after the charge": (lambda: _killing(stream_steps, "begun", after=True), "drawn"),
+    "before the charge": (lambda: _killing(stream_path, "begun"), "drawn"),
+    "after the charge": (lambda: _killing(stream_path, "begun", after=True), "drawn"),
     "after the rows were read": (lambda: _killing(stream_path, "_draw"), "drawn"),
-    "after the intent": (lambda: _killing(stream_steps, "intended", after=True), "lost"),
+    "after the intent": (lambda: _killing(stream_path, "intended", after=True), "lost"),
     "after the noise": (lambda: _killing(Laplace, "add_noise", after=True), "lost"),
-    "before the values are written": (lambda: _killing(stream_steps, "keep"), "lost"),
+    "before the values are written": (lambda: _killing(stream_path, "keep"), "lost"),
     "while the values are appended": (_values_not_appended, "lost"),
     "before the values are committed": (lambda: _killing(rows, "insert_answer"), "lost"),
     "before the head of the values": (_head_not_written, "stored"),
-    "after the values": (lambda: _killing(stream_steps, "keep", after=True), "stored"),
+    "after the values": (lambda: _killing(stream_path, "keep", after=True), "stored"),
 }
 
 

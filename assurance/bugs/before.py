@@ -209,7 +209,7 @@ BEFORE = (
         "before the charge",
         "a connection of DuckDB whose threads stayed behind in the parent",
         "check_threads",
-        "is_relation(frame) and _is_forked()",
+        "_is_forked() and is_relation(frame)",
         "False",
         f"{FORKED}::test_146_a_relation_of_a_connection_of_the_parent_is_refused_and_frames_are_answered",
     ),

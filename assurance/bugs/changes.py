@@ -66,7 +66,7 @@ CHANGES = (
     bug(
         "changes",
         "changed numbers called as stored",
-        "ledger.vouching._vouched",
+        "ledger.chain._vouched",
         'CHANGED if "shown" in record else ROUNDED if',
         "ROUNDED if",
         f"{CHANGED}::test_some_rows",

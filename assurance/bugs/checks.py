@@ -175,8 +175,8 @@ CHECKS = (
     bug(
         "checks",
         "the bins of a distribution are taken for its groups",
-        "Task._watched",
-        " and self.checks.keys == self.query.keys",
+        "Task.beside",
+        " and checks.keys == self.query.keys",
         "",
         ONE_READ,
     ),

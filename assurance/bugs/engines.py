@@ -254,7 +254,7 @@ ENGINES = (
     bug(
         "engines",
         "Spark: rows of undeclared keys are grouped too",
-        "spark_sql.among",
+        "spark.among",
         "{column} in ({values})",
         "true",
         f"{SPARK}::test_expressions_of_sql_fail_on_no_value_and_group_declared_keys_alone",
@@ -262,7 +262,7 @@ ENGINES = (
     bug(
         "engines",
         "Spark: values past their bounds are added up as they are",
-        "spark_sql._step",
+        "spark._step",
         "floor(least(greatest({scaled}, {lower!r}D), {upper!r}D) + 0.5D)",
         "floor({scaled} + 0.5D)",
         f"{SPARK}::test_expressions_of_sql_fail_on_no_value_and_group_declared_keys_alone",
@@ -270,7 +270,7 @@ ENGINES = (
     bug(
         "engines",
         "Spark: NaN is the greatest value",
-        "spark_sql._missing",
+        "spark._missing",
         "{column} is null or isnan({column})",
         "{column} is null",
         f"{SPARK}::test_expressions_of_sql_fail_on_no_value_and_group_declared_keys_alone",
@@ -278,7 +278,7 @@ ENGINES = (
     bug(
         "engines",
         "Spark: lower limbs of sums are left out",
-        "spark_sql.table",
+        "spark.table",
         "upper * LIMB + lower",
         "upper * LIMB",
         f"{SPARK}::test_expressions_of_sql_fail_on_no_value_and_group_declared_keys_alone",

@@ -97,7 +97,7 @@ EXACT = (
     bug(
         "exact",
         "a mechanism keeps the numbers that it was given",
-        "contract.length",
+        "exact.length",
         "    return int(number) if is_whole(value) else up(number)",
         "    return value",
         "test_exact.py::test_91_calibrations_of_any_number_are_those_of_the_plain_one",

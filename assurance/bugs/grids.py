@@ -10,7 +10,7 @@ GRIDS = (
     bug(
         "grids",
         "the Monday after the last week counted in it",
-        "half_open_edges",
+        "half_open_bins",
         "        if axis.closed:\n            ticks[-1]",
         "        if True:\n            ticks[-1]",
         f"{DATES}::test_a_histogram_of_weeks_has_whole_weeks",

@@ -146,7 +146,7 @@ JOBS = (
     bug(
         "jobs",
         "releases without their snapshot, charged at each run",
-        "arguments.question_of",
+        "job_file.question_of",
         'arguments |= {"label": label, "snapshot": snapshot}',
         'arguments |= {"label": label}',
         "jobs/test_jobs.py::test_a_job_that_is_run_again_costs_nothing_and_says_the_same",

@@ -213,7 +213,7 @@ NOISE = (
     bug(
         "noise",
         "seeded bits without a stamp",
-        "provenance._of_call",
+        "provenance.of_call",
         "if stamp is not None:",
         "if False:",
         "test_results.py::test_seeded_bits_are_stamped",

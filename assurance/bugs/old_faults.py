@@ -346,7 +346,7 @@ OLD_FAULTS = (
     bug(
         "ledger",
         "156: a server that is restarted taken for one that is lost for good",
-        "database_errors.LOST",
+        "database.LOST",
         '("08", "57P", "25P03")',
         '("08", "25P03")',
         f"{DOWN}::test_156_a_state_of_the_server_decides_what_passes",
@@ -354,7 +354,7 @@ OLD_FAULTS = (
     bug(
         "ledger",
         "156: an error of a server with the password in it",
-        "database_errors._said",
+        "database._said",
         "address.without_secrets(str(cause))",
         "str(cause)",
         f"{DOWN}::test_156_the_cause_is_whole_and_holds_no_password",

@@ -119,7 +119,7 @@ REPORTS: tuple[Mutant, ...] = (
     bug(
         "reports",
         "a name that ends the script of a page",
-        "report_page.data",
+        "report.data",
         """    return written.replace("<", "\\\\u003c").replace(">", "\\\\u003e").replace("&", "\\\\u0026")""",
         "    return written",
         PAGES,
@@ -127,7 +127,7 @@ REPORTS: tuple[Mutant, ...] = (
     bug(
         "reports",
         "a label as markup of a page",
-        "report_page.text",
+        "report.text",
         "    return html.escape(harmless(words))",
         "    return words",
         PAGES,
@@ -231,7 +231,7 @@ REPORTS: tuple[Mutant, ...] = (
     bug(
         "reports",
         "own words of a report as markup",
-        "report_page._spans",
+        "report._spans",
         'return "".join([*made, text(words[last:])])',
         'return "".join([*made, words[last:]])',
         f"{LETTERS}::test_own_words_are_text_whatever_they_hold",
@@ -240,7 +240,7 @@ REPORTS: tuple[Mutant, ...] = (
         "reports",
         "own words in place of the words that a release is not private",
         "spending._warned",
-        'return report_page.paragraph(warning, "warning") if warning else ""',
+        'return report.paragraph(warning, "warning") if warning else ""',
         'return ""',
         f"{LETTERS}::test_a_release_that_is_not_private_says_so_above_own_words",
     ),
@@ -267,7 +267,7 @@ REPORTS: tuple[Mutant, ...] = (
     bug(
         "reports",
         "a picture with the colors of a light page alone",
-        "report_page.picture",
+        "report.picture",
         "for side in (0, 1)]",
         "for side in (0, 0)]",
         "test_pages_in_a_browser.py::test_a_report_as_people_see_it",

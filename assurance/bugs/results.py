@@ -53,11 +53,11 @@ RESULTS = (
         "results",
         "cells without rows left out",
         "results.built",
-        "    frame = build.frame_of({**labels, **columns}, plan.asked.library)",
+        "    frame = build.frame_of({**labels, **columns}, plan.question.library)",
         "    kept = np.asarray(columns[plan.columns[0]]) > 0.5\n"
         "    both = [{n: [v for v, k in zip(c, kept) if k] for n, c in some.items()} for some in (labels, columns)]\n"
         "    labels, columns = both\n"
-        "    frame = build.frame_of({**labels, **columns}, plan.asked.library)",
+        "    frame = build.frame_of({**labels, **columns}, plan.question.library)",
         f"{REGISTER}::test_45_46_and_49_rows_are_the_declared_keys_in_their_order",
     ),
     bug(
@@ -148,7 +148,7 @@ RESULTS = (
     bug(
         "results",
         "the words of one call in the record of the next",
-        "provenance._of_call",
+        "provenance.of_call",
         '    facts["label"] = label\n',
         '    facts["label"] = prepared.plan.__dict__.setdefault("label", label)\n',
         f"{PREPARED}::test_labels_and_records_are_those_of_the_call",
@@ -204,7 +204,7 @@ RESULTS = (
     bug(
         "results",
         "a two-way table that takes rows as they stand",
-        "result_sections.table_of",
+        "written_frame.table_of",
         "if result_tables.is_two_way(facts):",
         "if False:",
         "display/test_result_tables.py::test_a_two_way_table_of_sorted_rows_is_that_of_the_released_frame",

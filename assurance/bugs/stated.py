@@ -238,7 +238,7 @@ STATED = (
     bug(
         "stated",
         "joined parts that verify never compares",
-        "vouching._parts_of",
+        "chain._parts_of",
         "[(release, has_numbers) for release in joined]",
         "[(part, has_numbers) for part in joined[:1]]",
         "test_joined.py::test_a_ledger_verifies_each_part",

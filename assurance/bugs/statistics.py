@@ -163,7 +163,7 @@ STATISTICS = (
     bug(
         "statistics",
         "clipped weights said of another column",
-        "check_words._lines",
+        "statements._lines",
         '(one for one in clipped if one[0] == row["of"])',
         "clipped",
         f"{WEIGHTED}::test_weights_outside_their_bounds_are_checked",
@@ -289,7 +289,7 @@ STATISTICS = (
     bug(
         "statistics",
         "one group beyond its bounds hidden by the others",
-        "check_words._of_values",
+        "statements._of_values",
         "(1.0 - q if above else q) / groups",
         "(1.0 - q if above else q)",
         f"{RANKS_BY_GROUP}::test_one_group_of_many_beyond_its_bounds_is_told",
@@ -305,7 +305,7 @@ STATISTICS = (
     bug(
         "statistics",
         "a unit in many groups counts in full in each",
-        "unit_weights.steps_of",
+        "contributions.steps_of",
         "if groups <= most or p == math.inf:",
         "if groups <= 2 * most or p == math.inf:",
         f"{UNITS}::test_no_neighbor_is_farther_than_the_sensitivity",
@@ -313,7 +313,7 @@ STATISTICS = (
     bug(
         "statistics",
         "units weighed as for Laplace noise by the root",
-        "unit_weights.steps_of",
+        "contributions.steps_of",
         "if p == 1:",
         "if p == 0:",
         "test_unit_weights.py::test_published_steps",

@@ -62,7 +62,7 @@ STREAMS = (
     bug(
         "streams",
         "a lost period drawn again",
-        "stream_steps.intended",
+        "stream_path.intended",
         "stream.drawn == period - 1",
         "period not in stream.kept",
         f"{STEPS}::test_a_killed_period_is_drawn_later_or_returned_or_lost",
@@ -70,7 +70,7 @@ STREAMS = (
     bug(
         "streams",
         "no intent before the noise",
-        "stream_steps.intended",
+        "stream_path.intended",
         '(_free(entry, "intent", period), None) if mine else None',
         "None",
         f"{STEPS}::test_a_killed_period_is_drawn_later_or_returned_or_lost",
@@ -78,7 +78,7 @@ STREAMS = (
     bug(
         "streams",
         "values that come too late",
-        "stream_steps.keep",
+        "stream_path.keep",
         "if stream is None or stream.is_closed or stream.drawn != period or not stream.is_open:",
         "if stream is None:",
         f"{STEPS}::test_whoever_was_passed_by_shows_nothing",
@@ -86,7 +86,7 @@ STREAMS = (
     bug(
         "streams",
         "a stream beyond the limit",
-        "stream_steps.begun",
+        "stream_path.begun",
         "        allowed(last, plus(last.total, entry.amount))\n",
         "",
         f"{STEPS}::test_a_stream_that_costs_too_much_is_refused",
@@ -94,7 +94,7 @@ STREAMS = (
     bug(
         "streams",
         "other parameters under an old name",
-        "stream_steps._refuse_other",
+        "stream_path._refuse_other",
         "    if differ := differing(entry, earlier):",
         '    if differ := "":',
         f"{STEPS}::test_other_parameters_are_refused",

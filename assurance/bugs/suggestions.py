@@ -72,7 +72,7 @@ SUGGESTIONS = (
     bug(
         "suggestions",
         "a seeded result without its stamp",
-        "_of_call",
+        "of_call",
         "if stamp is not None:",
         "if stamp is not None and 'exact' in stamp:",
         STAMPED,

@@ -114,8 +114,8 @@ UNITS = (
         "units",
         "plans released together with the bounds of the first",
         "joint.joint_plan",
-        "priced.plan(plan.asked, plan.unit, accounting",
-        "priced.plan(plan.asked, next(iter(calls.values())).unit, accounting",
+        "priced.plan(plan.question, plan.unit, accounting",
+        "priced.plan(plan.question, next(iter(calls.values())).unit, accounting",
         "test_contributions.py::test_plans_released_together_keep_their_own_bounds",
     ),
     bug(

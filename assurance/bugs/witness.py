@@ -77,7 +77,7 @@ WITNESSES = (
     bug(
         "ledger",
         "no charge may stand after a commit that was lost",
-        "database_errors.refusal",
+        "database.refusal",
         'charged="unknown"',
         'charged="no"',
         f"{ERRORS}::test_156_only_a_commit_that_was_lost_may_stand",

@@ -532,6 +532,7 @@ VERBS_ELSEWHERE = {  # verbs of other libraries, and what to write here
         ("filter", "query", "where", "loc", "iloc", "assign", "with_columns", "drop", "dropna", "drop_nulls", "fillna"),
         "it before .dp, as in df.filter(...).dp: what is done to each row by itself is done to the frame",
     ),
+    **dict.fromkeys(("discover", "unique"), 'group_by("column", keys=dpf.discover(delta=1e-7)).count(...)'),
     "dp": "the verb itself: this is .dp already",
 }
 

@@ -12,9 +12,8 @@ import numpy as np
 from dpframe.accessor import listed_verbs
 from dpframe.accessor.changed_frame import Labels
 from dpframe.accessor.joined import parts_of
-from dpframe.accessor.result_sections import section_of, suggested
 from dpframe.accessor.summed_frame import Measurement, SummedFrame, measurements_of
-from dpframe.accessor.written_frame import WrittenFrame
+from dpframe.accessor.written_frame import WrittenFrame, section_of, suggested
 from dpframe.derived import population
 from dpframe.display import marginal_charts, report, result_charts
 from dpframe.display.layout import Asked
@@ -61,31 +60,7 @@ CHECKS: dict[str, type] = {
     **dict.fromkeys(("of", "what"), str),
     **dict.fromkeys(("share", "share_low", "share_high", "count", "count_error"), float),
 }
-VERBS = (
-    "count",
-    "sum",
-    "mean",
-    "variance",
-    "std",
-    "proportion",
-    "median",
-    "quantile",
-    "ecdf",
-    "n_units",
-    "n_distinct",
-    "histogram",
-    "mode",
-    "top_k",
-    "covariance",
-    "correlation",
-    "marginals",
-    "contributions",
-    "suggest_bounds",
-    "agg",
-    "group_by",
-    "preview",
-    "local",
-)  # of private frames
+VERBS = tuple(name for names in listed_verbs.OF_FRAMES.values() for name in names)  # of private frames
 
 
 class ReleasedFrame(WrittenFrame, SummedFrame):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpframe.derived import along, independence
 from dpframe.errors.tracebacks import trimmed
-from dpframe.queries.marginal_tables import places_of_levels
+from dpframe.queries.statistics.marginals import places_of_levels
 
 
 class Measurement(NamedTuple):

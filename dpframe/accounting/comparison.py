@@ -22,7 +22,7 @@ import numpy as np
 
 from dpframe.accounting.by_curves import conversion
 from dpframe.accounting.compositions import advanced_composition, optimal_composition
-from dpframe.display import charts, listing, pages
+from dpframe.display import charts, pages
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown
 from dpframe.exact import down, exact_delta, shown_up, typed_down, up
 from dpframe.mechanisms import gaussian_curve
@@ -89,7 +89,7 @@ class Comparison:
             }
             for row in self.rows
         ]
-        return listing.as_frame(rows, like)
+        return pages.as_frame(rows, like)
 
     def plot(self) -> Any:
         """A point per accounting: its epsilon (an Altair chart; needs ``dpframe[plot]``)."""

@@ -48,8 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(MISSING, file=sys.stderr)
         return NOT_INSTALLED
     del rich
-    from dpframe.cli.app import application
-    from dpframe.cli.screen import complain
+    from dpframe.cli.commands import application, complain
     from dpframe.ledger.statement import DUE
 
     command: Any = typer.main.get_command(application())

@@ -21,7 +21,7 @@ from dpframe.derived.linear import Linear, Moments, Quotient, ends, half_widths
 from dpframe.derived.sums_of_noise import law_of, normal_quantile
 from dpframe.derived.traced import Source
 from dpframe.display.pages import number
-from dpframe.display.possible import HIGH, LOW
+from dpframe.display.rounding import HIGH, LOW
 from dpframe.errors import InvalidArgument, is_one_of, shown
 from dpframe.frames import build, foreign
 from dpframe.frames.prints import Places
@@ -36,6 +36,7 @@ Facts = Mapping[str, Any]
 Reach = tuple[Floats, Floats]  # the distances to the lower and to the upper end of intervals, row by row
 
 ASKED = "covers='population'"
+MANY = 2**31  # groups, where they were found and nobody declared their number
 BERNSTEIN = 3  # numbers of each group, of a mean and a variance of pure noise
 
 
@@ -125,7 +126,9 @@ def check_asked(source: Source, name: str, asked: str) -> None:
             f"{name} must be released by one call for {asked}, and this is a period of a stream. "
             "Release the period by a call of its own."
         )
-    check_sample(name, source.measures[name], PrivacyUnit.of_facts(source.facts["unit"]), asked)
+    axes = source.facts["cells"]
+    cells = MANY if any("discovered" in axis for axis in axes) else math.prod(axis["size"] for axis in axes)
+    check_sample(name, source.measures[name], PrivacyUnit.of_facts(source.facts["unit"]), cells, asked)
 
 
 # Noise ---------------------------------------------------------------------------------------------------------------

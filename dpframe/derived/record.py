@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dpframe._version import VERSION
 from dpframe.derived.linear import Form, Linear, ends, half_widths
 from dpframe.derived.traced import Source
-from dpframe.display.check_words import warned_lines
+from dpframe.display.statements import warned_lines
 from dpframe.errors import InvalidArgument
 from dpframe.frames import build, foreign, prints
 from dpframe.frames.changes import is_whole

@@ -7,11 +7,19 @@ from typing import Any
 
 from dpframe.display import pages
 from dpframe.display.charts import Words
-from dpframe.display.check_words import check_lines, warned_lines
-from dpframe.display.denoised import DROWNED, denoised_words
 from dpframe.display.drawing import Panel
 from dpframe.display.layout import Asked
-from dpframe.display.statements import chosen_words, is_pairs, margin_words, one_of, subject
+from dpframe.display.statements import (
+    DROWNED,
+    check_lines,
+    chosen_words,
+    denoised_words,
+    is_pairs,
+    margin_words,
+    one_of,
+    subject,
+    warned_lines,
+)
 from dpframe.errors import capital, listed, no_markup
 from dpframe.privacy import noun_of
 from dpframe.queries.query import NOISY

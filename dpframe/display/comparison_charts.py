@@ -12,11 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from dpframe.display import chart_words, charts, dimensions, drawing, pages, result_charts
+from dpframe.display import chart_words, charts, drawing, layout, pages, result_charts
 from dpframe.display.charts import WIDTH
-from dpframe.display.dimensions import Dimension
 from dpframe.display.drawing import Cell, Panel
-from dpframe.display.layout import Asked
+from dpframe.display.layout import Asked, Dimension
 from dpframe.errors import no_markup
 from dpframe.frames import build
 from dpframe.frames.changes import view_of
@@ -50,7 +49,7 @@ def of_comparison(frame: Any, facts: Facts, sides: Mapping[str, Any], asked: Ask
     """A panel for each statistic, on a scale of its own; a row for each cell of the other keys."""
     *axes, last = facts["cells"]
     column = last["columns"][-1]
-    others = dimensions.dimensions_of(axes, build.rows(frame))
+    others = layout.dimensions_of(axes, build.rows(frame))
     by_statistic: dict[str, list[Cell]] = {}
     for number, row in enumerate(build.rows(frame)):
         name = ", ".join(dimension.label(row) for dimension in others) or ALL
@@ -95,7 +94,7 @@ def _side(name: str, number: int, side: int, sides: Mapping[str, Any]) -> Cell:
     value, low, high = (sides[end][side][number] for end in ("values", "low", "high"))
     ends = " to ".join("open" if end is None else pages.number(end) for end in (low, high))
     says = f"{'-' if value is None else pages.number(value)} (95%: {ends})"
-    place = {"cell": dimensions.broken(name), "x_says": name, "color": str(sides["names"][side])}
+    place = {"cell": layout.broken(name), "x_says": name, "color": str(sides["names"][side])}
     return {**place, "side": side, "value": value, "low": low, "high": high, "says": says}
 
 

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dpframe.display.pages import number
-from dpframe.display.report import Section
-from dpframe.display.report_page import facts_list, paragraph
+from dpframe.display.report import Section, facts_list, paragraph
 from dpframe.display.result_page import shown, title_of
 from dpframe.display.result_tables import Table, kinds_of, source
 from dpframe.display.statements import subject

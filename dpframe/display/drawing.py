@@ -11,7 +11,7 @@ from typing import Any
 
 from dpframe.display import theme
 from dpframe.display.charts import WIDTH, imported, public_data
-from dpframe.display.dimensions import Dimension, broken
+from dpframe.display.layout import Dimension, broken
 from dpframe.errors import no_markup
 from dpframe.queries.date_grid import MINUTES
 

@@ -9,11 +9,11 @@ from typing import Any
 from dpframe.display import charts, drawing, pages
 from dpframe.display.chart_words import BETWEEN
 from dpframe.display.charts import Words
-from dpframe.display.dimensions import Dimension, label
 from dpframe.display.drawing import Panel
+from dpframe.display.layout import Dimension, label
 from dpframe.display.statements import margin_words
-from dpframe.queries.marginal_tables import places_of_levels
 from dpframe.queries.query import ERROR
+from dpframe.queries.statistics.marginals import places_of_levels
 
 MOST_MAPS = 24
 

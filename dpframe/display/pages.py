@@ -1,15 +1,17 @@
-"""Plain tables for people: text for a terminal, HTML for a notebook."""
+"""Plain tables for people: text for a terminal, HTML for a notebook, and the same rows as a frame."""
 
 from __future__ import annotations
 
 import html
 import shutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import zip_longest
 from textwrap import wrap
+from typing import Any
 
 from dpframe.errors import harmless
+from dpframe.frames import build
 
 Row = Sequence[object]
 
@@ -129,3 +131,17 @@ def html_page(
     """A titled block of paragraphs and a table, with what is to stand above it, for a notebook's cell."""
     words = "".join(f"<p>{escape(paragraph)}</p>" for paragraph in paragraphs)
     return f"<div><b>{escape(title)}</b>{words}{above}{html_table(header, rows)}</div>"
+
+
+def as_frame(
+    rows: Sequence[Mapping[str, Any]],
+    like: str,
+    *,
+    types: Mapping[str, type] | None = None,
+    whole: Sequence[str] = (),
+) -> Any:
+    """A frame with a row for each; of the columns in `types`, where there may be no rows, else of those of the rows.
+
+    Columns in `whole` are of integers or missing.
+    """
+    return build.of_rows(rows, like, types, whole)

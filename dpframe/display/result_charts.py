@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.display import chart_words, charts, dimensions, drawing, layout, marginal_charts, pages, possible
+from dpframe.display import chart_words, charts, drawing, layout, marginal_charts, pages, rounding
 from dpframe.display.charts import NARROW, WIDTH
-from dpframe.display.dimensions import SCALES, Dimension, Row
 from dpframe.display.drawing import Cell, Panel
-from dpframe.display.layout import Asked, Layout
+from dpframe.display.layout import SCALES, Asked, Dimension, Layout, Row
 from dpframe.display.result_tables import is_two_way
 from dpframe.display.statements import NOTHING, is_pairs
 from dpframe.errors import InvalidArgument, shown
@@ -63,11 +62,11 @@ def of_result(frame: Any, facts: Facts, errors: Mapping[str, NDArray[np.float64]
     if not asked.lays_out and _is_summed(facts, rows, names):
         return _summed(names[0], rows, facts, asked)
     panels, left_out = panels_of(names, rows, facts, asked)
-    shown_ends = {name: possible.of_frame(frame, facts, name) for name in names if name in facts["measures"]}
+    shown_ends = {name: rounding.of_frame(frame, facts, name) for name in names if name in facts["measures"]}
     seen = "crossed out" if any(panel.kind == "heatmap" for panel in panels) else "hollow"
     left_out += [
-        f"{seen}: {note}" if note.startswith(possible.TOO_NOISY) else note
-        for note in possible.notes_of(shown_ends, facts["measures"])
+        f"{seen}: {note}" if note.startswith(rounding.TOO_NOISY) else note
+        for note in rounding.notes_of(shown_ends, facts["measures"])
     ]
     words = chart_words.words(names, facts, panels, asked, left_out)
     if len(panels) == 1:
@@ -134,7 +133,7 @@ def _panel(
     axes = facts["cells"]
     if "groups" in facts:
         axes = [axis | {"whole": True} for axis in axes]  # rows and groups are counted
-    found = dimensions.dimensions_of(axes, rows)
+    found = layout.dimensions_of(axes, rows)
     if len(names) > 1:
         of = tuple(chart_words.quantile(facts["measures"][measure_of(name, facts)]) for name in names)
         found.append(Dimension(STATISTIC, {"columns": [STATISTIC]}, "name", of, beside=True))
@@ -147,7 +146,7 @@ def _panel(
     kept, more_left_out = _kept(rows, laid, len(names))
     left_out += more_left_out
     if left_out:
-        shown = {one.name: one for one in dimensions.dimensions_of(axes, kept)}
+        shown = {one.name: one for one in layout.dimensions_of(axes, kept)}
         laid = replace(
             laid,
             x=laid.x and replace(laid.x, labels=shown.get(laid.x.name, laid.x).labels),
@@ -162,7 +161,7 @@ def _panel(
     facet = ", ".join(dimension.name for dimension in laid.facets)
     described = chart_words.axis_title(names, facts)
     running = first["verb"] == "ecdf"
-    limits = possible.limits(first) if len(cells) == 1 else None
+    limits = rounding.limits(first) if len(cells) == 1 else None
     reach = (0.0, 1.0) if running else limits if limits and math.isfinite(limits[1]) else None
     panel = Panel(
         cells,
@@ -244,17 +243,17 @@ def _cell(row: Row, name: str, laid: Layout, facts: Facts, quantile: str) -> Cel
         says = "x_says" if word == "cell" else "up_says"
         cell[says] = said(dimension)
         if dimension.kind == "name":
-            cell[word] = dimensions.broken(cell[says])
+            cell[word] = layout.broken(cell[says])
         else:
-            cell |= dimensions.place(row, dimension.axis, stretch)
+            cell |= layout.place(row, dimension.axis, stretch)
     if laid.x is None:
         cell |= {"cell": "all rows", "x_says": "all rows"}
     elif laid.x.kind != "name":
-        cell["middle"] = dimensions.middle(row, laid.x.axis)
+        cell["middle"] = layout.middle(row, laid.x.axis)
     if laid.color is not None:
         cell["color"] = said(laid.color)
     if laid.facets:
-        cell["facet"] = dimensions.broken(", ".join(map(said, laid.facets)))
+        cell["facet"] = layout.broken(", ".join(map(said, laid.facets)))
     return cell
 
 
@@ -265,18 +264,18 @@ def _is_a_count(statistic: Mapping[str, Any]) -> bool:
 
 def interval(row: Row, name: str, measure: str, statistic: Mapping[str, Any]) -> Cell:
     """The released value and the ends of its interval: its own, or those around the unbiased value of one total."""
-    released = {column: np.array([float(row[column])]) for column in possible.columns_of(measure) if column in row}
-    made = possible.intervals(statistic, measure, released)
+    released = {column: np.array([float(row[column])]) for column in rounding.columns_of(measure) if column in row}
+    made = rounding.intervals(statistic, measure, released)
     ends = {"low": float(made.low[0]), "high": float(made.high[0])}
     band = {}
     if name == measure and measure + EXPECTED in row:
         reach = BAND * row[measure + EXPECTED]
         band = {"band_low": row[name] - reach, "band_high": row[name] + reach}
-    low = possible.forms(made, possible.LOW)[0].format(_end_words(ends["low"]))
-    high = possible.forms(made, possible.HIGH)[0].format(_end_words(ends["high"]))
-    value = possible.forms(made, "")[0].format(pages.number(row[name]))
+    low = rounding.forms(made, rounding.LOW)[0].format(_end_words(ends["low"]))
+    high = rounding.forms(made, rounding.HIGH)[0].format(_end_words(ends["high"]))
+    value = rounding.forms(made, "")[0].format(pages.number(row[name]))
     says = {"says": f"{value} (95%: {low} to {high})", "short": pages.number(row[name])}
-    own = f"{measure}_low" in row or possible.limits(statistic) is not None
+    own = f"{measure}_low" in row or rounding.limits(statistic) is not None
     symmetric = {} if own else {"symmetric": True}
     noisy = {"noisy": True} if made.noisy[0] else {}
     return {"value": row[name], **says, **band, **symmetric, **noisy, **_finite(**ends)}
@@ -326,7 +325,7 @@ def _with_margins(name: str, rows: Sequence[Row], facts: Facts, asked: Asked) ->
                 cell["short"] = pages.number(round(cell["value"]))
             for word, column in (("cell", across), ("up", up)):
                 inside = column in level["columns"]
-                cell[word] = dimensions.label(row, {"columns": [column]}, column) if inside else ALL
+                cell[word] = layout.label(row, {"columns": [column]}, column) if inside else ALL
                 cell["x_says" if word == "cell" else "up_says"] = cell[word]
             cells.append(cell | {"margin": len(level["columns"]) < 2})
         start += level["rows"]
@@ -358,7 +357,7 @@ def _pairs(name: str, rows: Sequence[Row], facts: Facts, asked: Asked) -> Any:
     left, right = axis["columns"]
     groups: dict[str, list[Row]] = {}
     for row in rows:
-        groups.setdefault(dimensions.cell(row, keys), []).append(row)
+        groups.setdefault(layout.cell(row, keys), []).append(row)
     each = list(groups.values())[: layout.MOST_PANELS]
     words = chart_words.words([name], facts, [], asked, [])
     whole = facts["measures"][measure_of(name, facts)]["verb"] == "correlation"
@@ -370,7 +369,7 @@ def _pairs(name: str, rows: Sequence[Row], facts: Facts, asked: Asked) -> Any:
         made.append((charts.pair_map(cells, left, right, name, words if not keys else None, most), mine[0]))
     if not keys:
         return made[0][0]
-    return charts.beside([charts.panel(chart, dimensions.cell(row, keys)) for chart, row in made], words)
+    return charts.beside([charts.panel(chart, layout.cell(row, keys)) for chart, row in made], words)
 
 
 def _is_summed(facts: Facts, rows: Sequence[Row], names: Sequence[str]) -> bool:
@@ -390,15 +389,15 @@ def _summed(name: str, rows: Sequence[Row], facts: Facts, asked: Asked) -> Any:
     released = accumulate(row[name] for row in rows)
     unbiased = accumulate(row.get(name + NOISY, row[name]) for row in rows)
     cells = [
-        dimensions.place(row, axis, ("left", "right"))
+        layout.place(row, axis, ("left", "right"))
         | _finite(value=value, low=centre - half, high=centre + half)
         | {
             "says": f"{pages.number(value)} (95%: {pages.number(centre - half)} to {pages.number(centre + half)})",
-            "x_says": dimensions.short(row[f"{axis['columns'][0]}_right"]),
+            "x_says": layout.short(row[f"{axis['columns'][0]}_right"]),
         }
         for row, value, centre in zip(rows, released, unbiased, strict=True)
     ]
-    temporal = dimensions.kind_of(axis) == "time"
+    temporal = layout.kind_of(axis) == "time"
     running = charts.band(cells, axis["columns"][0], f"{name}, all bins up to here", temporal=temporal)
     both = [charts.panel(chart, title) for chart, title in zip((drawing.chart_of(panel), running), SUMMED, strict=True)]
     return charts.beside(both, chart_words.words([name], facts, [replace(panel)], asked, []))

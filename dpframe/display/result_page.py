@@ -7,12 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dpframe.display import chart_words, table_formats
-from dpframe.display.check_words import check_lines, warned_lines
 from dpframe.display.pages import number
-from dpframe.display.report import Section
-from dpframe.display.report_page import caption_of, facts_list, figure, paragraph, scrolling
+from dpframe.display.report import Section, caption_of, facts_list, figure, paragraph, scrolling
 from dpframe.display.result_tables import PLUS_MINUS, Table, source, titled
-from dpframe.display.statements import dearer_words, method_words, subject
+from dpframe.display.statements import check_lines, dearer_words, method_words, subject, warned_lines
 from dpframe.errors import capital, harmless, listed
 from dpframe.privacy import PrivacyUnit, noun_of
 from dpframe.queries.samples import TABLE

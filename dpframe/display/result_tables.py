@@ -9,14 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.display import possible
-from dpframe.display.check_words import check_lines
-from dpframe.display.denoised import denoised_words
-from dpframe.display.dimensions import to_the_minute
+from dpframe.display import rounding
+from dpframe.display.layout import to_the_minute
 from dpframe.display.pages import number
-from dpframe.display.possible import HIGH, LOW, Shown
-from dpframe.display.rounding import Digits, Rounded, Write, rounded, step_words, writer
-from dpframe.display.statements import ends_words, margin_words
+from dpframe.display.rounding import HIGH, LOW, Digits, Rounded, Shown, Write, rounded, step_words, writer
+from dpframe.display.statements import check_lines, denoised_words, ends_words, margin_words
 from dpframe.errors import harmless
 from dpframe.frames import build, changes, foreign
 from dpframe.privacy import PrivacyUnit
@@ -82,7 +79,7 @@ def of_result(frame: Any, facts: Mapping[str, Any], errors: Errors, look: Look) 
     """
     write = writer(look.locale)
     rows, statistics = build.rows(frame), list(facts["measures"])
-    ends = {name: possible.of_frame(frame, facts, name) for name in statistics}
+    ends = {name: rounding.of_frame(frame, facts, name) for name in statistics}
     kinds = kinds_of(rows, facts)
     numbers = {name: _numbers(frame, facts, name, look.digits, ends[name], kinds) for name in statistics}
     extra: list[str] = []
@@ -92,7 +89,7 @@ def of_result(frame: Any, facts: Mapping[str, Any], errors: Errors, look: Look) 
         columns = _label_columns(rows, facts, write)
         for name in statistics:
             columns += _statistic_columns(name, numbers[name], errors.get(name), ends[name])
-    extra += possible.notes_of(ends, facts["measures"])
+    extra += rounding.notes_of(ends, facts["measures"])
     return Table(
         harmless(titled(facts, ", ".join(_named(name, facts) for name in statistics) or _of_a_choice(facts))),
         _subtitle(facts, ends),
@@ -172,7 +169,7 @@ def _numbers(
 
     Several kinds of numbers in one column are each rounded to their own errors.
     """
-    released = [column for column in possible.columns_of(name) if column in facts["columns"]]
+    released = [column for column in rounding.columns_of(name) if column in facts["columns"]]
     columns = {column: build.numbers(frame, column) for column in released}
     if ends.is_cut:
         columns |= {name + LOW: ends.low, name + HIGH: ends.high}
@@ -220,11 +217,11 @@ def _statistic_columns(name: str, numbers: Rounded, expected: Any, ends: Shown) 
     """The value of a statistic, its interval, and where it was denoised what it was before."""
     made, decimals = numbers.columns, numbers.decimals
     title = harmless(name)
-    parts = [("", made[name], possible.forms(ends, "") if ends.noisy.any() else None)]
+    parts = [("", made[name], rounding.forms(ends, "") if ends.noisy.any() else None)]
     if name + LOW in made:
         on_bounds = ends.on_bounds > 0
         for end, words in ENDS.items():
-            parts.append((words, made[name + end], possible.forms(ends, end) if on_bounds else None))
+            parts.append((words, made[name + end], rounding.forms(ends, end) if on_bounds else None))
     else:
         parts.append((PLUS_MINUS, made[name + ERROR], None))
     if name + NOISY in made and not np.array_equal(made[name + NOISY], made[name], equal_nan=True):

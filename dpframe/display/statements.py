@@ -1,18 +1,305 @@
-"""A released result in a paragraph for readers without mathematics, from its record alone."""
+"""Words on a released result, from its record alone: its denoising, what its bounds left out, a plain paragraph.
+
+The errors of denoised cells are a byte a cell in the record, packed into text.
+"""
 
 from __future__ import annotations
 
+import base64
+import binascii
 import math
-from collections.abc import Mapping, Sequence
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from dpframe.display import possible
-from dpframe.display.check_words import check_lines
-from dpframe.display.denoised import denoised_words
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframe.display import rounding
 from dpframe.display.pages import number
-from dpframe.errors import capital, harmless, listed
+from dpframe.display.rounding import step_words
+from dpframe.errors import InvalidArgument, capital, harmless, listed, no_markup
 from dpframe.privacy import noun_of
 from dpframe.queries.samples import POPULATION
+
+STEPS = 255  # from the least to the largest, each by the same factor: at most 4% where they span four powers of ten
+MANY = 2**16  # cells from which it is not worth the time to pack them a few percent smaller
+HARD, QUICK = 9, 2
+
+Floats = NDArray[np.float64]
+
+
+def packed(deviations: Floats) -> dict[str, Any]:
+    """Positive numbers as the least of them, the factor between steps, and the step of each, rounded up.
+
+    Text, since a list of a million numbers would be copied with every frame.
+    """
+    flat = deviations.ravel()
+    least, most = float(flat.min()), float(flat.max())
+    ratio = math.exp(math.log(most / least) / STEPS) if most > least else 1.0
+    steps = np.zeros(flat.size) if ratio == 1.0 else np.ceil(np.log(flat / least) / math.log(ratio) - 1e-9)
+    codes = np.clip(steps, 0, STEPS).astype(np.uint8)
+    text = zlib.compress(codes.tobytes(), HARD if flat.size < MANY else QUICK)
+    return {"least": least, "ratio": ratio, "codes": base64.b64encode(text).decode()}
+
+
+def unpacked(said: Mapping[str, Any], size: int) -> Floats:
+    """The numbers of `size` cells; refused is a text that does not hold so many, since a file may be of anybody."""
+    try:
+        opened = zlib.decompressobj().decompress(base64.b64decode(said["codes"], validate=True), size + 1)
+    except (binascii.Error, ValueError, zlib.error):
+        opened = b""
+    if len(opened) != size:
+        raise InvalidArgument(
+            f"the record must hold an error for each of the {size} cells, and it does not. Ask for another record."
+        )
+    codes = np.frombuffer(opened, dtype=np.uint8).astype(np.float64)
+    return np.asarray(np.minimum(float(said["least"]) * float(said["ratio"]) ** codes, np.finfo(np.float64).max))
+
+
+DROWNED = "the noise is larger than the differences between these groups"  # how the words on that begin
+NOTHING, CUT = "none", "none, non-negative"  # what denoise="auto" says of itself where it does no more
+CUT_WITH_SUMS = f"{CUT}, with its sums"
+PROJECTIONS = ("nonnegative", "isotonic")  # on sets that hold the truth, so never farther from it
+
+
+def estimated_rmse(statistic: Mapping[str, Any]) -> list[float | None]:
+    """The estimate for the denoised values, of each level of subtotals; None where there is none.
+
+    It is that of the first denoiser, and holds after others only where those cannot move values away from the truth.
+    """
+    first, *later = statistic["denoise"] or [{}]
+    if any(step["name"] not in PROJECTIONS for step in later):
+        return [None]
+    return list(first.get("estimated_rmse_of_levels") or [first.get("estimated_rmse")])
+
+
+def cell_rmse(statistic: Mapping[str, Any], size: int) -> Floats | None:
+    """The estimate for each denoised cell, in the order of the declared cells; None where there is none."""
+    first, *later = statistic["denoise"] or [{}]
+    if "cell_rmse" not in first or any(step["name"] not in PROJECTIONS for step in later):
+        return None
+    return unpacked(first["cell_rmse"], size)
+
+
+def denoised_words(facts: Mapping[str, Any], shown: Callable[[float], str]) -> list[str]:
+    """Notes for charts and tables: denoised values are biased, and how far off they are expected to be.
+
+    Where nothing was denoised nothing of it is said; where values below zero alone were moved, that is said.
+    """
+    parts: list[str] = []
+    unknown: list[str] = []
+    cut: list[str] = []
+    lowered: list[str] = []
+    drowned: list[str] = []
+    for name, statistic in facts["measures"].items():
+        if any(step.get("noise_dominates") for step in statistic["denoise"] or ()):
+            drowned.append(name)
+        if not statistic["denoise"] or all(_does(step) == NOTHING for step in statistic["denoise"]):
+            continue
+        if all(_does(step) in (NOTHING, CUT, CUT_WITH_SUMS) for step in statistic["denoise"]):
+            (lowered if any(_does(step) == CUT_WITH_SUMS for step in statistic["denoise"]) else cut).append(name)
+            continue
+        errors = dict.fromkeys(shown(error) for error in estimated_rmse(statistic) if error is not None)
+        (parts if errors else unknown).append(f"{name} {', '.join(errors)}".strip())
+    words = [f"denoised, so biased; estimated root mean squared error: {'; '.join(parts)}"] if parts else []
+    if unknown:
+        words.append(f"denoised, so biased, and how far is not estimated: {', '.join(unknown)}")
+    if cut:
+        words.append(f"not denoised; negative values shown as 0, so small values lean upward: {', '.join(cut)}")
+    if lowered:
+        words.append(
+            f"not denoised; negative values shown as 0, the others lowered so that sums stay: {', '.join(lowered)}"
+        )
+    if drowned:
+        words.append(f"{DROWNED}: {', '.join(drowned)}")
+    return words + rounded_words(facts)
+
+
+def rounded_words(facts: Mapping[str, Any]) -> list[str]:
+    """A note on what `round` did to the numbers; none where it was not asked."""
+    steps: dict[str, list[str]] = {}
+    for name, step in facts.get("rounded", {}).get("steps", {}).items():
+        steps.setdefault(step_words(step), []).append(name)
+    said = "; ".join(f"{', '.join(names)} to {step}" for step, names in steps.items())
+    return [f"rounded, and the errors contain it: {said}"] if said else []
+
+
+def _does(step: Mapping[str, Any]) -> str:
+    """The work of a denoiser as text; "auto" may have chosen to do nothing."""
+    return str(step.get("chose", {"nonnegative": CUT}.get(step["name"], step["name"])))
+
+
+Facts = Mapping[str, Any]
+
+SEEN = 0.01  # a share above which something was surely left out, and below which it is little
+CONTRACTED = ("variance", "std")  # which clipping makes smaller, wherever it clips
+UNKNOWN = ("covariance", "correlation")
+COUNTED = ("below", "above", "outside", "cut")  # present and units are what these are shares of
+
+
+def check_lines(facts: Facts) -> list[str]:
+    """A line for each share of units of which something was clipped or left out."""
+    return [words for words, _ in _lines(facts)]
+
+
+def warned_lines(facts: Facts) -> list[str]:
+    """The lines that a reader must not miss: surely more than 1% were clipped or count for less."""
+    return [words for words, warns in _lines(facts) if warns]
+
+
+def check_warning(facts: Facts) -> str | None:
+    """The same as one text; None without any."""
+    return " ".join(warned_lines(facts)) or None
+
+
+def _lines(facts: Facts) -> Iterator[tuple[str, bool]]:
+    rows: Sequence[Facts] = [row for row in facts.get("checks", ()) if row["what"] in COUNTED]
+    column = facts["unit"]["column"]
+    units = "rows" if column is None else f"units ({noun_of(column)})"
+    clipped = iter(_clipped(facts))
+    bounds: tuple[str, tuple[Any, Any], list[tuple[str, Facts]]] | None = None
+    both = {row["of"] for row in rows if row["what"] == "below" and _found(row)}
+    both &= {row["of"] for row in rows if row["what"] == "above" and _found(row)}
+    for row in rows:
+        if row["what"] == "below":  # of a Boolean column there are bounds, and no check
+            bounds = next((one for one in clipped if one[0] == row["of"]), None)
+        if row["what"] in ("below", "above"):
+            if bounds is not None:
+                yield from _of_values(row, units, *bounds, unsure=row["of"] in both, facts=facts)
+        elif row["what"] == "outside":
+            said = f"of {units} {'have rows' if column else 'are'} in no declared group or bin"
+            yield _said(row, said, f"{said}, and are left out", facts), False
+        else:
+            said = f"of {units} have {row['of']}"
+            found = (
+                f"{said}, and are down-weighted: counts and sums are too low, and their margins of error do not cover "
+                "that. Raise max_rows= or max_groups="
+            )
+            yield _said(row, said, found, facts), _found(row)
+
+
+def _of_values(
+    row: Facts,
+    units: str,
+    column: str,
+    bounds: tuple[Any, Any],
+    measures: list[tuple[str, Facts]],
+    *,
+    unsure: bool,
+    facts: Facts,
+) -> Iterator[tuple[str, bool]]:
+    """The line of values below or above the bounds."""
+    above = row["what"] == "above"
+    bound = bounds[above] if isinstance(bounds[above], str) else f"{bounds[above]:,g}"  # of dates, text
+    verbs = {measure["verb"] for _, measure in measures}
+    in_all = any("unit_bounds" in measure for _, measure in measures)
+    values = f"{column} {'in all ' if in_all else ''}{row['what']} {bound}"
+    said = no_markup(f"of {units} have {values}")
+    if verbs == {"ecdf"}:
+        yield _said(row, said, said, facts), False
+        return
+    if verbs == {"quantile"}:
+        qs = [measure["q"] for _, measure in measures]
+        groups = max(len(measure.get("bounds_of_groups", [()])) for _, measure in measures)  # of which one may hold all
+        missed = [q for q in qs if row["share_low"] > (1.0 - q if above else q) / groups]
+        if missed:
+            names = no_markup(listed([name for name, measure in measures if measure["q"] in missed]))
+            where = f"lies beyond the bounds, and is shown as {bound}"
+            if groups > 1:
+                where = "of some group may lie beyond its bounds, and is then shown as that bound"
+            yield _said(row, said, f"{said}: {names} {where}. Widen bounds=", facts), True
+        return
+    names = no_markup(listed([name for name, _ in measures]))
+    is_are = "is" if len(measures) == 1 else "are"
+    error = "its margin of error does" if len(measures) == 1 else "their margins of error do"
+    weighs = any(_under_conditions(one["weight"], one) == column for _, one in measures if "weight" in one)
+    widen = "Widen " + (
+        "unit_bounds=" if in_all else "weight_bounds=" if weighs else "bounds=, or ask for suggest_bounds"
+    )
+    if verbs == {"proportion"} and not weighs:  # of numbers that are not all 0 and 1
+        widen = "Say which values it counts: value="
+    unsure = unsure or (weighs and verbs != {"count"})  # values that count for less may be low or high
+    wrong = f"{names} {is_are} {_direction(verbs, above, unsure)}, and {error} not cover that. {widen}"
+    yield _said(row, f"{said}, clipped", f"{said}, clipped: {wrong}", facts), _found(row)
+
+
+def _direction(verbs: set[str], above: bool, unsure: bool) -> str:
+    if verbs <= set(CONTRACTED):
+        return "too low"
+    if unsure or "ratio" in verbs or verbs & {*CONTRACTED, *UNKNOWN}:
+        return "off in an unknown direction"
+    return "too low" if above else "too high"
+
+
+def _found(row: Facts) -> bool:
+    return bool(row["share_low"] > SEEN)
+
+
+def _said(row: Facts, said: str, found: str, facts: Facts) -> str:
+    low, high = row["share_low"], row["share_high"]
+    if low > SEEN:
+        return f"{_percents(low, high)} {found}"
+    if high < SEEN:
+        return f"fewer than 1% {said}"
+    between = _percents(low, high).replace(" to ", " and ")
+    return f"between {between} {said}: too noisy to tell; {_enough(low, high, facts)} would be enough"
+
+
+def _percents(low: float, high: float) -> str:
+    """An interval of shares in percent, its ends rounded outward."""
+    digits = 0 if high - low >= 0.02 else 1
+    scale = 10.0**digits
+    ends = math.floor(100.0 * low * scale) / scale, math.ceil(min(100.0 * high * scale, 100.0 * scale)) / scale
+    return f"{ends[0]:g}%" if ends[0] == ends[1] else f"{ends[0]:g}% to {ends[1]:g}%"
+
+
+def _enough(low: float, high: float, facts: Facts) -> str:
+    """The epsilon at which the interval would be about a percentage point wide: noise falls as epsilon grows."""
+    if high - low >= 1.0:
+        return "a larger epsilon"
+    needed = facts["cost"]["epsilon"] * (high - low) / SEEN
+    digits = 1 - math.floor(math.log10(needed)) if needed > 0.0 else 0
+    rounded = math.ceil(needed * 10.0**digits) / 10.0**digits
+    return f"an epsilon of {rounded:g}"
+
+
+def _clipped(facts: Facts) -> list[tuple[str, tuple[Any, Any], list[tuple[str, Facts]]]]:
+    """The columns that the statistics of a record clip, with bounds and users, in the order of its checks."""
+    found: dict[tuple[str, float, float], list[tuple[str, Facts]]] = {}
+    for name, measure in facts["measures"].items():
+        for column, (lower, upper) in _bounds_of(measure, facts):
+            of = _under_conditions(column, measure)
+            found.setdefault((of, lower, upper), []).append((name, measure))
+    return [(column, (lower, upper), users) for (column, lower, upper), users in found.items()]
+
+
+def _under_conditions(column: str, measure: Facts) -> str:
+    return f"{column} where {measure['where']}" if "where" in measure else column
+
+
+def _bounds_of(measure: Facts, facts: Facts) -> list[tuple[str, tuple[Any, Any]]]:
+    column = measure.get("column")
+    if "bounds_of_columns" in measure:
+        return [
+            (name, tuple(bounds)) for name, bounds in zip(measure["columns"], measure["bounds_of_columns"], strict=True)
+        ]
+    if "bounds_of_groups" in measure:
+        return [(f"{column} in its {facts['cells'][0]['columns'][0]}", ("its bounds", "its bounds"))]
+    if measure["verb"] == "ecdf":
+        return [
+            (str(column), (axis["first"], axis["last"]))
+            for axis in facts["cells"]
+            if axis["columns"] == [column] and "bins" in axis
+        ]
+    found = [(str(column), tuple(measure[name])) for name in ("bounds", "unit_bounds") if name in measure]
+    if measure["verb"] == "proportion" and "value" not in measure:
+        found.append((str(column), (0.0, 1.0)))
+    for more in ("denominator", "weight"):
+        if more in measure:
+            found.append((measure[more], tuple(measure[f"{more}_bounds"])))
+    return found
+
 
 NOTHING = "No group is shown: none reached the threshold."
 MOST_NAMED = 6  # columns of tables that a title lists
@@ -24,7 +311,7 @@ def statement_of(
     facts: Mapping[str, Any],
     values: Mapping[str, Sequence[float]],
     errors: Mapping[str, Sequence[float]],
-    ends: Mapping[str, possible.Shown],
+    ends: Mapping[str, rounding.Shown],
 ) -> str:
     """Sentences on what was published, how it is protected, and how far to trust each number.
 
@@ -34,7 +321,7 @@ def statement_of(
     sentences = [f"{facts['warning']}."] if "warning" in facts else []
     sentences += [_subject(facts), method_words(facts), _promise(facts)]
     if all(map(len, errors.values())):
-        told = possible.sentences(
+        told = rounding.sentences(
             {name: one for name, one in ends.items() if not _is_chosen(name, facts)}, facts["measures"]
         )
         sentences += [*_accuracy(facts, errors), *told, *_drowned(values, errors)]

@@ -15,7 +15,7 @@ from typing import Any, Self
 import numpy as np
 import polars as pl
 
-from dpframe.engines.columns.source import ColumnRequest, ColumnType, Source, collected, types_of, unit_requests
+from dpframe.engines.columns.source import ColumnRequest, ColumnType, Source, collected, unit_requests
 from dpframe.engines.compiled.kernel_units import of_units
 from dpframe.engines.engine import Engine, Partial, RowTask
 from dpframe.engines.sums.addends import NUMBERS, Terms
@@ -41,7 +41,7 @@ class CheckTask(RowTask):
     @classmethod
     def of(cls, engine: Engine, checks: Checks) -> Self:
         """The task for a table of the engine's schema."""
-        types = types_of(engine.schema())
+        types = engine.schema()
         return cls(checks, checks.unit, {name: types[name] for name in checks.columns})
 
     def piece(self, frame: Any) -> Partial:

@@ -127,6 +127,7 @@ class RowTask:
 
     unit: PrivacyUnit
     types: dict[str, ColumnType]  # of the columns that are read
+    conditional: bool = True  # whether some of them may be read under conditions
 
     @property
     def columns(self) -> list[str]:
@@ -148,4 +149,4 @@ class RowTask:
         for name, column in self.types.items():
             if source.column(name).polars != column.polars:
                 raise InvalidType("a piece must have the dtypes of the schema")
-        return with_conditions(source)
+        return with_conditions(source) if self.conditional else source

@@ -1,6 +1,6 @@
 """Totals by undeclared keys: the keyed fold, of whole units; and the labels of those that are shown.
 
-Every unit that holds t keys adds v(t) steps to each, for a norm of the noise as in `unit_weights`; of more than T keys
+Every unit that holds t keys adds v(t) steps to each, for a norm of the noise as in `contributions`; of more than T keys
 it keeps T, in an order of its own that a key drawn afresh for each release decides. Nothing here can fail on a value,
 and what a unit adds depends on its own rows alone. Candidates are the keys of a table together with what is known.
 """
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dpframe.engines.columns.found_labels import codes_of_known, form_of, in_order, is_coded, labels
 from dpframe.engines.columns.identity import UNNAMED, without_bytes
-from dpframe.engines.columns.source import ColumnRequest, ColumnType, collected, source_of, types_of, unit_requests
+from dpframe.engines.columns.source import ColumnRequest, ColumnType, collected, source_of, unit_requests
 from dpframe.engines.engine import Engine, Partial, Reading, RowTask
 from dpframe.engines.sums.cells import Integers
 from dpframe.engines.sums.weights import unit_codes
@@ -66,7 +66,7 @@ class KeyedTask(RowTask):
     @classmethod
     def of(cls, engine: Engine, axis: FoundAxis, unit: PrivacyUnit, weights: tuple[int, ...], secret: int) -> Self:
         """The task for a table of the engine's schema."""
-        types = types_of(engine.schema())
+        types = engine.schema()
         names = (*axis.columns, *unit.columns)
         return cls(axis, unit, weights, secret, {name: types[name] for name in names})
 

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
 from datetime import datetime
+from operator import is_
 from typing import Any
 
 import numpy as np
@@ -28,9 +29,9 @@ from dpframe.queries.bins import BinAxis, Coding, DateAxis
 from dpframe.queries.contributions import UnitGrid, grouping_of
 from dpframe.queries.discovery import found_axis
 from dpframe.queries.keys import KIND_WORDS, Axis, DtypeAxis, KeyAxis, Keys, Kind, RestAxis
-from dpframe.queries.public_grids import GridAxis
 from dpframe.queries.query import ERROR, NOISY, Query, gathers, read_by
 from dpframe.queries.statistics.statistic import OfUnits, Resolving
+from dpframe.queries.statistics.suggested_bounds import GridAxis
 from dpframe.queries.total import DistinctTotal, VectorTotal
 from dpframe.queries.vectors import Matches
 from dpframe.queries.where import Conditional, is_compared, plain_name, reads_of
@@ -153,13 +154,14 @@ def check(frame: Any, query: Query, unit: PrivacyUnit) -> Query:
     if gathers(query):
         check_gathered(frame)
     source = source_of(frame)
-    _refuse_results(list(source.schema), set(map(plain_name, read_by(query))))
+    _refuse_results(list(source.schema), query)
     if query.keys.unknown:
         resolved = _checked_found(source, query, unit)
     elif query.keys.counted == "units":
         resolved = replace(query, keys=_checked_units(source, query.keys))
     else:
-        resolved = replace(query, keys=_checked(source, query.keys))
+        keys = _checked(source, query.keys)
+        resolved = query if keys is query.keys else replace(query, keys=keys)
     resolved = resolved.each(
         lambda one: one.resolved(lambda axis: CHECKS[axis.coding](source, axis)) if isinstance(one, Resolving) else one
     )
@@ -175,11 +177,11 @@ def check(frame: Any, query: Query, unit: PrivacyUnit) -> Query:
             if total.values and not is_compared(name) and column.kind not in {"number", *ANYTHING}:
                 raise WrongDtype(
                     f"column {name!r} must hold numbers, but its dtype is {column.dtype}. "
-                    f"Count its rows, group by it, or ask for proportion({name!r}, value=...)."
+                    f"Convert it to numbers, count its rows, group by it, or ask for proportion({name!r}, value=...)."
                 )
     for name in unit.columns:
         _check_unit(name, source.column(name))
-    if is_engine(frame) and len(unit.columns) > 1 and unit.nulls == "one-unit":  # its pieces are by one column
+    if len(unit.columns) > 1 and unit.nulls == "one-unit" and is_engine(frame):  # its pieces are by one column
         raise InvalidType(
             f"frame must be of dpframe's own engines for a unit of several columns with nulls='one-unit', not "
             f"{named(frame)}. Write nulls='drop', or make one column of them."
@@ -212,7 +214,7 @@ def check_gathered(frame: Any) -> None:
     raise InvalidType(f"frame must be in memory, or a Polars LazyFrame, for n_distinct, not {named(frame)}. {way_out}")
 
 
-def _refuse_results(names: list[str], asked: set[str]) -> None:
+def _refuse_results(names: list[str], query: Query) -> None:
     """Refuse what reads as released results by its names: an operation of a library dropped their record.
 
     Results are public, and a charge would be for nothing. A frame is one where values with their errors come last, one
@@ -226,6 +228,7 @@ def _refuse_results(names: list[str], asked: set[str]) -> None:
     ends = {name for value in each for name in (value, *(value + end for end in (NOISY, ERROR, "_low", "_high")))}
     labels = [name for name in names if name not in ends]
     edges = [name for name in labels if name.endswith(ENDS)]
+    asked = set(map(plain_name, read_by(query)))
     is_result = names[: len(labels)] == labels and len(labels) - len(edges) <= MOST_KEYS
     if is_result or asked & {*values}:
         value = next(iter(sorted(asked & {*values})), values[0])
@@ -236,7 +239,9 @@ def _refuse_results(names: list[str], asked: set[str]) -> None:
 
 
 def _checked(source: Source, keys: Keys) -> Keys:
-    return replace(keys, axes=tuple(CHECKS[axis.coding](source, axis) for axis in keys.axes))
+    """The keys as the schema has them: most often as they are."""
+    axes = tuple(CHECKS[axis.coding](source, axis) for axis in keys.axes)
+    return keys if all(map(is_, axes, keys.axes)) else replace(keys, axes=axes)
 
 
 def _checked_found(source: Source, query: Query, unit: PrivacyUnit) -> Query:

@@ -8,7 +8,7 @@ from typing import Any, Self
 import polars as pl
 
 from dpframe.engines.check_counts import CheckTask
-from dpframe.engines.columns.source import ColumnType, Source, collected, types_of, unit_requests
+from dpframe.engines.columns.source import ColumnType, Source, collected, unit_requests
 from dpframe.engines.compiled import kernel_rows, kernel_units
 from dpframe.engines.engine import Engine, Partial, RowTask
 from dpframe.engines.schema import columns_of
@@ -50,28 +50,21 @@ class Task(RowTask):
     types: dict[str, ColumnType]  # of the columns that are read
     secret: int = 0  # of the order in which units keep groups for numbers of distinct values; it reaches no result
     checks: Checks | None = None  # whose numbers a piece has too
+    watched: Checks | None = None  # these, where flags of rows tell them, in the same cells
+    conditional: bool = True  # whether some columns are read under conditions
 
     @classmethod
     def of(cls, engine: Engine, query: Query, unit: PrivacyUnit, p: float, secret: int = 0) -> Self:
         """The task for a table of the engine's schema."""
-        types = types_of(engine.schema())
+        types = engine.schema()
         read = {name: types[name] for name in columns_of(query, unit)}
-        return cls(query, unit, p, read, secret)
+        conditional = any(isinstance(name, Conditional) for name in read_by(query))
+        return cls(query, unit, p, read, secret, conditional=conditional)
 
     def beside(self, checks: Checks) -> Self:
         """The same task, whose pieces have the numbers of checks too: of columns that the question reads."""
-        return replace(self, checks=checks)
-
-    @property
-    def _watched(self) -> Checks | None:
-        """The checks, where flags of rows tell them, in the same cells."""
-        own = self.checks is not None and self.checks.is_plain and self.checks.keys == self.query.keys
-        return self.checks if own else None
-
-    @property
-    def conditional(self) -> bool:
-        """Tell whether some columns are read under conditions."""
-        return any(isinstance(name, Conditional) for name in read_by(self.query))
+        alike = checks.is_plain and checks.keys == self.query.keys
+        return replace(self, checks=checks, watched=checks if alike else None)
 
     def piece(self, frame: Any) -> Partial:
         """The totals of some rows; where there is a unit, of all rows of some units. Numbers of checks are in them."""
@@ -88,7 +81,7 @@ class Task(RowTask):
             return Partial({self.query.of_cells[0]: units_by_cell(source, self.query, self.unit)})
         if compound(self.query):
             return self._compound(source)
-        cells, terms = Cells.of(source, self.query.keys), Terms.of(self.query.of_cells, self._watched)
+        cells, terms = Cells.of(source, self.query.keys), Terms.of(self.query.of_cells, self.watched)
         if self.by is not None:
             merged = self.query.subtotals is not None
             found = kernel_units.of_units(source, cells, terms, self.unit, self.p, merged=merged)
@@ -99,7 +92,7 @@ class Task(RowTask):
         """The totals of which some are compound: at once where that can be, else of coded rows."""
         if contrasts_in(self.query) is not None:
             return self._of_coded(compound_rows(source, self.query, self.unit))
-        cells, parts = Cells.of(source, self.query.keys), Parts.of(self.query, self.unit, self._watched)
+        cells, parts = Cells.of(source, self.query.keys), Parts.of(self.query, self.unit, self.watched)
         found = totals_at_once(source, cells, parts, self.query, self.unit, self.p)
         if found is not None:
             return Partial(found)

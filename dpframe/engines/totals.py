@@ -130,6 +130,8 @@ def check_whole(frame: Any, what: str = "reports of single rows", way_out: str =
 
 def check_workers(frame: Any) -> None:
     """Refuse a table whose rows are elsewhere, where dpframe cannot run. No row is read."""
+    if isinstance(frame, (pl.DataFrame, pl.LazyFrame)):
+        return
     if is_spark(frame):
         check_executors(frame)
     if is_dask(frame):
@@ -166,8 +168,8 @@ def totals(
     totals of cells, modulo 2**64 as these. Of what is read in batches, `reading` says how. `secret` decides which
     groups a unit keeps that is in more of them than may count its values; the totals are bounded whatever it is.
     """
-    engine, gathered = engine_of(frame, reading or Reading()), gathers(query)
-    task = Task.of(engine, query, unit, p, secret)
+    engine = engine_of(frame, reading or Reading())
+    task, gathered = Task.of(engine, query, unit, p, secret), gathers(query)
     partial = answered(engine, task, task if checks is None or gathered else task.beside(checks))
     numbers: Totals = {}
     if checks is not None and isinstance(partial, Partial):

@@ -128,8 +128,8 @@ class WrongDtype(DpframeError, TypeError):
     ...     pl.DataFrame({"name": ["Ann"]}).dp.sum("name", bounds=(0, 1), epsilon=1)
     ... except dpf.WrongDtype as error:
     ...     print(error)
-    column 'name' must hold numbers, but its dtype is String. Count its rows, group by it, or ask for \
-proportion('name', value=...).
+    column 'name' must hold numbers, but its dtype is String. Convert it to numbers, count its rows, group by it, or \
+ask for proportion('name', value=...).
     """
 
 

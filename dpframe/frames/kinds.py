@@ -50,12 +50,14 @@ WAYS_OUT = {  # of the kinds that narwhals reads and dpframe refuses: what their
 
 def is_frame(value: object) -> bool:
     """Tell whether a value is a frame of any library that narwhals reads, or dpframe itself; public ones may be any."""
+    if type(value) in (list, tuple, range, dict, str, int, float, type(None)):
+        return False  # as most keys are: nobody needs to be asked
     if isinstance(value, (pl.DataFrame, pl.LazyFrame)) or is_pandas(value) or is_dataset(value) or is_engine(value):
         return True
     if is_spark(value) or is_dask(value):
         return True
-    if isinstance(value, (list, tuple, range, dict, str, int, float, type(None))):
-        return False  # as most keys are: narwhals takes a good part of the start of a process, and is not needed
+    if isinstance(value, (list, tuple, range, dict, str, int, float)):
+        return False  # of a class of its own: narwhals takes a good part of the start of a process, and is not needed
     import narwhals.stable.v2 as nw
 
     try:
@@ -115,6 +117,8 @@ def library_of(frame: Any) -> Library:
 
     Where pandas is not installed, they are of Polars for Spark too.
     """
+    if isinstance(frame, (pl.DataFrame, pl.LazyFrame)):
+        return "polars"
     if is_spark(frame):
         return "pandas" if importlib.util.find_spec("pandas") else "polars"
     return "pandas" if is_pandas(frame) or is_dask(frame) else "polars"
@@ -214,7 +218,7 @@ def check_threads(frame: Any = None) -> None:
     """Refuse a process in which Polars, or DuckDB for a relation of its own, would never end. No row is read."""
     if not polars_works():
         raise InvalidArgument(f"the process must not be forked after Polars had started its threads: {WAY_OUT}")
-    if is_relation(frame) and _is_forked() and not _ends(partial(_ask_duckdb, frame), PATIENCE):
+    if _is_forked() and is_relation(frame) and not _ends(partial(_ask_duckdb, frame), PATIENCE):
         raise InvalidArgument(
             "frame must be a relation of a connection that was opened in this process, not before it was forked: "
             f"{WAY_OUT}"

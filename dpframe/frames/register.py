@@ -18,48 +18,48 @@ DOC = """Private counts, sums, means and histograms: see dpframe.
 df.dp of a private frame:
 
   count
-    count          The number of rows, or of the values of column that are present
-    n_units        The number of units, such as people, that have a row
-    n_distinct     The number of distinct values of column, each supported by some unit
-    proportion     The share of the values of column that are true, or that are value
+    count          Release the number of rows, or of the present values of a column
+    n_units        Release the number of units, such as people, with a row or a value
+    n_distinct     Release the number of distinct values, at most the true number
+    proportion     Release the share of values that are true, or that are value
 
   measure
-    sum            The sum of column, each value clipped to bounds
-    mean           The mean of column, each value clipped to bounds
-    median         The median of column, one of declared candidates
-    quantile       Quantiles of column, each one of declared candidates
-    variance       The variance of column, each value clipped to bounds
-    std            The standard deviation of column, each value clipped to bounds
+    sum            Release the sum of a column, clipped by value or by unit
+    mean           Release the mean of a column, each value clipped to bounds
+    median         Release the median of a column, one of declared candidates
+    quantile       Release quantiles of a column, each one of declared candidates
+    variance       Release the variance of a column, each value clipped to bounds
+    std            Release the standard deviation of a column, clipped to bounds
 
   spread
-    histogram      The number of rows in each bin of column, or in each pair of bins of two columns
-    ecdf           The distribution function of column
-    mode           The most common value of column among declared ones, chosen privately
-    top_k          The k most common values of column among declared ones, in order
+    histogram      Release the number of rows in each bin of one or two columns
+    ecdf           Release a distribution function
+    mode           Release the most common of declared values, without its count
+    top_k          Release the k most common of declared values, in order
 
   relate
-    covariance     The covariance of each pair of columns, each value clipped to its bounds
-    correlation    The correlation of each pair of columns, each value clipped to its bounds
-    marginals      The counts of all tables of up to degree of the columns, at one cost
+    covariance     Release the covariance of each pair of columns, clipped to bounds
+    correlation    Release the correlation of each pair of columns, clipped to bounds
+    marginals      Release all tables of up to degree columns (marginals), consistently
 
   group
-    group_by       The same questions per group
-    agg            Several statistics, charged and released as one call
+    group_by       Group by declared columns or bins, and release statistics per group
+    agg            Release several statistics in one call, at one cost
 
   plan
-    preview        The same questions, answered by a Plan
-    suggest_bounds Bounds for columns of which nobody knows any
-    contributions  The numbers of units by their rows and groups
-    local          The local model
+    preview        Preview the same verbs
+    suggest_bounds Release candidates for unknown bounds, with the share that each clips
+    contributions  Release how many units have how many rows, to choose contribution bounds
+    local          Randomize single values, row by row (local differential privacy)
 
 result.dp of a released result:
 
   show
-    plot           A chart of the released numbers with their 95% intervals
-    table          A table for a report
-    statement      A paragraph for readers without mathematics
-    errors         The errors of the released numbers
-    provenance     The record of the question, of its protection and of its cost
+    plot           Draw a chart of the released numbers with their 95% intervals
+    table          Make a table
+    statement      Describe the release in a paragraph
+    errors         Show the intervals of the noise, and the errors of adjusted values
+    provenance     The record of the query, its protection and its cost
 
   change
     relabel        Rename columns and translate keys
@@ -68,18 +68,28 @@ result.dp of a released result:
     head           Keep the first n rows
     select         Keep some statistics, each with its errors
     wide           Turn the keys of one column into columns
-    round          The frame with numbers rounded to their errors
+    round          Round numbers to their errors
 
   take
-    to_numpy       A released column as an array in the shape of the cells
+    to_numpy       Return a released column as an array in the shape of the cells
     matrix         The square table of a correlation or covariance
-    measurements   The unbiased tables of marginals, each with the variance of its cells
-    suggest        Contribution bounds for counts by the same groups, from a result of contributions
+    measurements   Iterate over the unbiased tables of marginals and their variances
+    suggest        Suggest contribution bounds from a result of contributions, at no cost
     parts          The releases that dpframe.concat joined, each a frame with its own record
 
   keep
-    write_html     Write a report
+    write_html     Write the result as one HTML file, with its errors and its record
     write_parquet  Write the frame with its provenance
+
+  more
+    change         Compute the growth over n places of the ordered key, in percent
+    checks         Show what the bounds left out, as measured with checks=
+    chi2           Test whether the two columns of a released table are independent
+    cumulative     Compute the running sum along the ordered key, within other groups
+    difference     Compute the difference over n places of the ordered key
+    rolling        Compute the moving average of n numbers along the ordered key
+    share          Compute the share of total, over all rows or those that agree in by
+    total          Compute the sum of the rows, or of those that agree in by
 """
 OF_A_COLUMN = (
     ".dp must be asked of a frame, not of one of its columns. Write the column's name in the verb, as in "

@@ -1,15 +1,182 @@
-"""A job: what its file says, as plain values."""
+"""A job: what its file says, as plain values; and tables of that file, whose errors say where in it.
+
+In a value ``${NAME}`` stands for what the command line says, or the environment, whose values are never shown.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from dpframe.errors import DpframeError, InvalidArgument, InvalidType, MissingArgument, closest, reworded, shown
 from dpframe.frames.scans import Scan
-from dpframe.jobs.toml_tables import Variables
 from dpframe.privacy import PrivacyUnit
+from dpframe.queries.keys import REST
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table: where it stands, for people to read, and its values."""
+
+    where: str
+    values: Mapping[str, Any]
+
+    def check_keys(self, known: Iterable[str]) -> None:
+        """Refuse a key that is none, with the one that was meant where it is clear."""
+        names = sorted(known)
+        for key in self.values:
+            if key not in names:
+                near = closest(key, names)
+                way_out = f"Did you mean {near!r}?" if near else f"Its keys are {', '.join(names)}."
+                raise InvalidArgument(f"{self.where}: {key!r} is not a key of this table. {way_out}")
+
+    def text(self, key: str, example: str) -> str:
+        """A string that must be there."""
+        value = self.maybe_text(key)
+        if value is None:
+            raise MissingArgument(f"{self.where}: {key} must be given. Write for instance {example}.")
+        return value
+
+    def maybe_text(self, key: str) -> str | None:
+        """A string, or None where there is none."""
+        value = self.values.get(key)
+        if value is not None and not (isinstance(value, str) and value):
+            raise InvalidType(f"{self.where}: {key} must be a string that is not empty, not {shown(value)}.")
+        return value
+
+    def choice(self, key: str, options: Iterable[str], value: str | None) -> str | None:
+        """The value of a key that must be one of a few words."""
+        names = list(options)
+        if value is None or value in names:
+            return value
+        near = closest(value, names)
+        way_out = f"Did you mean {near!r}?" if near else "Take one of them."
+        raise InvalidArgument(f"{self.where}: {key} must be one of {', '.join(names)}, not {shown(value)}. {way_out}")
+
+    def table(self, key: str) -> Table:
+        """A table inside this one; an empty one where there is none."""
+        value = self.values.get(key, {})
+        if not isinstance(value, dict):
+            raise InvalidType(f"{self.where}: {key} must be a table, not {shown(value)}. Write [{key}] above its keys.")
+        return Table(f"{self.where.partition(',')[0]}, [{key}]", value)
+
+    def tables(self, key: str) -> list[Table]:
+        """The tables of a list, each of which says its number."""
+        value = self.values.get(key, [])
+        if not (isinstance(value, list) and all(isinstance(one, dict) for one in value)):
+            raise InvalidType(f"{self.where}: {key} must be a list of tables. Write [[{key}]] above the keys of each.")
+        return [Table(f"{self.where}, [[{key}]] {number}", one) for number, one in enumerate(value, start=1)]
+
+
+def plain(value: Any) -> Any:
+    """A value of a file as Python has it: floats, None for ``{missing = true}`` and REST for ``{rest = true}``."""
+    if isinstance(value, Decimal):
+        return float(value)
+    if isinstance(value, list):
+        return [plain(one) for one in value]
+    if isinstance(value, dict):
+        if value == {"rest": True}:
+            return REST
+        return None if value == {"missing": True} else {name: plain(one) for name, one in value.items()}
+    return value
+
+
+@contextmanager
+def placed(where: str) -> Iterator[None]:
+    """Say of a refusal to which part of the file it belongs."""
+    try:
+        yield
+    except DpframeError as error:
+        words = str(error)
+        raise reworded(error, words if words.startswith(where) else f"{where}: {words}") from None
+
+
+VARIABLE = re.compile(r"\$\{([^}]*)\}")
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+SHORT = 4  # characters; a shorter secret is hidden only where it stands alone, or words could not be read
+
+
+@dataclass
+class Variables:
+    """The values for ``${NAME}``: said ones before those of the environment."""
+
+    said: Mapping[str, str]
+    environment: Mapping[str, str]
+    file: str = ""
+    used: dict[str, str] = field(default_factory=dict)  # the names that the file has, with their values
+    forms: dict[str, str] = field(default_factory=dict)  # texts that hold values of the environment, as they are shown
+
+    def filled(self, value: Any) -> Any:
+        """A value of a file with its variables filled in; only strings have any."""
+        if isinstance(value, str):
+            text = VARIABLE.sub(lambda found: self._value(found[1]), value)
+            written = VARIABLE.sub(lambda found: self.said.get(found[1]) or found[0], value)
+            if text != written:
+                self.forms[text] = written
+            return text
+        if isinstance(value, list):
+            return [self.filled(one) for one in value]
+        if isinstance(value, dict):
+            return {name: self.filled(one) for name, one in value.items()}
+        return value
+
+    def _value(self, name: str) -> str:
+        if not NAME.fullmatch(name):
+            raise InvalidArgument(
+                f"{self.file}: a variable must be written as ${{NAME}}, of letters, digits and _, not "
+                f"{shown('${' + name + '}')}."
+            )
+        value = self.said.get(name) or self.environment.get(name)
+        if not value:
+            raise InvalidArgument(
+                f"{self.file}: ${{{name}}} must have a value, and has none. Set it in the environment, or, unless it "
+                f"is secret, write --set {name}=..."
+            )
+        self.used[name] = value
+        return value
+
+    def written(self, text: str) -> str:
+        """A whole value of the file, for people to read: with names for what the environment filled in."""
+        return self.forms.get(text, text)
+
+    def made_of(self, given: str, *texts: str) -> None:
+        """Show texts that were made of a value of the file (its place on this machine) as that value is shown."""
+        if given in self.forms:
+            self.forms |= dict.fromkeys(texts, self.forms[given])
+
+    def check_used(self) -> None:
+        """Refuse a value that was said and that the file does not ask for."""
+        for name in self.said:
+            if name not in self.used:
+                raise InvalidArgument(f"{self.file}: --set {name}=... must name a variable of the file. Drop it.")
+
+    def hidden(self, words: str) -> str:
+        """The same words, with the names of variables for what the environment holds."""
+        secrets = {value: f"${{{name}}}" for name, value in self.used.items() if name not in self.said} | self.forms
+        secrets |= {shown(value): name for value, name in secrets.items()}  # which is cut, or has escapes
+        patterns = [
+            re.escape(value) if len(value) >= SHORT else rf"(?<!\w){re.escape(value)}(?!\w)"
+            for value in sorted(secrets, key=len, reverse=True)
+        ]
+        return re.sub("|".join(patterns), lambda found: secrets[found[0]], words) if patterns else words
+
+
+def said_of(pairs: Sequence[str]) -> dict[str, str]:
+    """The values of ``--set NAME=VALUE``."""
+    said = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not NAME.fullmatch(name) or not value:
+            raise InvalidArgument(
+                f"--set must be NAME=VALUE, not {shown(pair)}. Write for instance --set WEEK=2026-W47."
+            )
+        said[name] = value
+    return said
 
 
 @dataclass(frozen=True)

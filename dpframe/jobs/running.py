@@ -18,7 +18,7 @@ from typing import Any
 from dpframe._version import VERSION
 from dpframe.accessor import of, released
 from dpframe.display import layout
-from dpframe.display.check_words import check_lines
+from dpframe.display.statements import check_lines
 from dpframe.errors import (
     DpframeError,
     InvalidArgument,
@@ -30,10 +30,9 @@ from dpframe.errors import (
     stands_in_the_way,
 )
 from dpframe.frames import scans
-from dpframe.jobs.arguments import asked
-from dpframe.jobs.job import Job, Output, Question, Report
+from dpframe.jobs.job import Job, Output, Question, Report, placed
+from dpframe.jobs.job_file import asked
 from dpframe.jobs.output_formats import FORMATS, append_line, can_draw, write_whole
-from dpframe.jobs.toml_tables import placed
 from dpframe.ledger.address import Address
 from dpframe.ledger.canonical import now
 from dpframe.ledger.ledger import Foresight, Ledger, of_terms

@@ -27,14 +27,14 @@ from dpframe.errors import (
 from dpframe.errors.tracebacks import depth_outside, trimmed
 from dpframe.exact import Amount, checked_amount, plus
 from dpframe.ledger.canonical import now
+from dpframe.ledger.chain import vouched
 from dpframe.ledger.entries import Allowed, Answer, Entry, Mark, MemoryStore, Store
 from dpframe.ledger.shown_ledger import ShownLedger
 from dpframe.ledger.statement import left_of, refusal, spent_of, times, unlimited, weak_delta
 from dpframe.ledger.terms import Limit, Terms, accounting_of_terms, checked_reason, new_terms, raising, refuse_other
-from dpframe.ledger.vouching import vouched
 from dpframe.noise import trial_of
 from dpframe.privacy import WEAK_DELTA, WEAK_EPSILON, PrivacyLoss, PrivacyUnit, checked_unit
-from dpframe.queries.indicators import checked_checks
+from dpframe.queries.limits import checked_checks
 
 if TYPE_CHECKING:
     from dpframe.ledger.witness import HeadOption

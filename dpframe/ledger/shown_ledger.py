@@ -9,7 +9,7 @@ from os import PathLike
 from typing import Any
 
 from dpframe.accounting import Accounting
-from dpframe.display import listing
+from dpframe.display import pages
 from dpframe.errors import LedgerError
 from dpframe.errors.tracebacks import trimmed
 from dpframe.ledger.entries import Store
@@ -52,7 +52,7 @@ class ShownLedger:
         >>> dpf.Ledger(epsilon=1.0).to_frame().columns
         ['entry', 'time', 'kind', 'label', 'snapshot', 'query', 'unit', 'epsilon', 'delta', 'amount']
         """
-        return listing.as_frame(rows_of(self._store.entries()), like or "polars", types=COLUMNS)
+        return pages.as_frame(rows_of(self._store.entries()), like or "polars", types=COLUMNS)
 
     def answers(self, like: str | None = None) -> Any:
         """The answers that are stored: asked again with the same label and snapshot, they cost nothing.
@@ -78,7 +78,7 @@ class ShownLedger:
         >>> ledger.answers().select("label", "snapshot", "epsilon").rows()
         [('patients', '2026-05', 0.5)]
         """
-        return listing.as_frame(answers_of(self._store.entries()), like or "polars", types=ANSWERS)
+        return pages.as_frame(answers_of(self._store.entries()), like or "polars", types=ANSWERS)
 
     @trimmed
     def report(

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dpframe.display import report, report_page
+from dpframe.display import report
 from dpframe.display.layout import check_labels
 from dpframe.display.report import Budget, Section
 from dpframe.errors import InvalidArgument, InvalidType, NoProvenance, capital, closest, shown
@@ -46,7 +46,7 @@ def write(
     places = {label: place for place, label in enumerate(first)}
     sections = [section for release in releases for section in _sections_of(release, charts, named)]
     sections.sort(key=lambda section: places.get(section.label or "", len(places)))
-    words = {label: report_page.own_words(said) for label, said in own.items()}
+    words = {label: report.own_words(said) for label, said in own.items()}
     sections = [
         replace(one, said=_warned(one) + words[one.label]) if one.label is not None and one.label in words else one
         for one in sections
@@ -62,30 +62,30 @@ def write(
 def _warned(section: Section) -> str:
     """The warning of a release that is not private, which no words of anybody replace."""
     warning = section.record.get("warning")
-    return report_page.paragraph(warning, "warning") if warning else ""
+    return report.paragraph(warning, "warning") if warning else ""
 
 
 def budget_of(statement: Statement, entries: Entries, *, charts: bool) -> Budget:
     """The words on the ledger in a page. Where it is kept is left out: a report is for others."""
     last, facts = statement.summary.last, dict(statement.facts(kept=False))
     line = BETWEEN.join(f"{name} {facts[name]}" for name in IN_ONE_LINE if name in facts)
-    said = [report_page.paragraph(f"{capital(line)}.")]
-    said += [report_page.paragraph(facts[name], "warning") for name in WARNINGS if name in facts]
+    said = [report.paragraph(f"{capital(line)}.")]
+    said += [report.paragraph(facts[name], "warning") for name in WARNINGS if name in facts]
     if statement.filled is not None:
-        said.insert(0, report_page.bar(statement.filled, f"{statement.percent} is spent"))
+        said.insert(0, report.bar(statement.filled, f"{statement.percent} is spent"))
     named = [(name.capitalize(), words) for name, words in facts.items()]
     if last.head:
         named.append(("Head", f"{last.head} at entry {last.entry}"))
-    made = [report_page.facts_list(named)]
+    made = [report.facts_list(named)]
     if charts and statement.filled is not None:
-        made.append(report_page.figure(statement.chart([entry for _, entry in entries]), "budget-chart", CAPTION))
-    made += [report_page.heading("Charges"), *_charges(entries)]
+        made.append(report.figure(statement.chart([entry for _, entry in entries]), "budget-chart", CAPTION))
+    made += [report.heading("Charges"), *_charges(entries)]
     answers = answers_of(entries)
     if answers:
         names = ("entry", "time", "label", "snapshot", "query")
         rows = [[_text(name, row[name]) for name in names] for row in answers[-MOST_ROWS:]]
-        table = report_page.plain_table("Asked again as before they cost nothing", _header(names), rows, (0,))
-        made += [report_page.heading("Stored answers"), report_page.scrolling(table, "Table of stored answers")]
+        table = report.plain_table("Asked again as before they cost nothing", _header(names), rows, (0,))
+        made += [report.heading("Stored answers"), report.scrolling(table, "Table of stored answers")]
     record = {"facts": dict(named), "entry": last.entry, "head": last.head, "charges": rows_of(entries)[-MOST_ROWS:]}
     return Budget("\n".join(said), "\n".join(made), record)
 
@@ -93,13 +93,13 @@ def budget_of(statement: Statement, entries: Entries, *, charts: bool) -> Budget
 def _charges(entries: Entries) -> list[str]:
     rows = rows_of(entries)
     if not rows:
-        return [report_page.paragraph("Nothing was charged.")]
+        return [report.paragraph("Nothing was charged.")]
     names = ("entry", "time", "kind", "label", "query", "unit", "epsilon", "delta")
     cells = [[_text(name, row[name]) for name in names] for row in rows[-MOST_ROWS:]]
-    table = report_page.plain_table("", _header(names), cells, (0, 6, 7))
+    table = report.plain_table("", _header(names), cells, (0, 6, 7))
     words = f"The last {MOST_ROWS:,} of {len(rows):,}; ledger.to_frame() has all."
-    cut = [report_page.paragraph(words, "small")] if len(rows) > MOST_ROWS else []
-    return [report_page.scrolling(table, "Table of charges", broad=True), *cut]
+    cut = [report.paragraph(words, "small")] if len(rows) > MOST_ROWS else []
+    return [report.scrolling(table, "Table of charges", broad=True), *cut]
 
 
 def _header(names: Iterable[str]) -> list[str]:

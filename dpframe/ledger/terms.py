@@ -230,6 +230,10 @@ def new_terms(
 
 def checked_reason(reason: object) -> str:
     """Refuse what tells later readers nothing."""
+    if reason is None:
+        raise MissingArgument(
+            "reason must be given: a sentence for those who read the ledger later. Write reason='...'."
+        )
     if not isinstance(reason, str) or not reason.strip():
         raise InvalidType(f"reason must be a sentence for the record, not {shown(reason)}. Write why.")
     return checked_name("reason", reason, LONGEST_REASON)

@@ -12,7 +12,7 @@ import numpy as np
 
 from dpframe import noise
 from dpframe.errors import InvalidArgument, InvalidType, named
-from dpframe.exact import between, exactly, is_whole, positive, up
+from dpframe.exact import between, exactly, length, positive, up
 from dpframe.mechanisms import curves, declared, gaussian_curve, renyi
 from dpframe.mechanisms.curves import checked_outside, curve_point
 from dpframe.mechanisms.gaussian_curve import LARGEST_EPSILON
@@ -37,12 +37,6 @@ def checked_integers(totals: noise.Integers) -> noise.Integers:
         kind = f" of {totals.dtype}" if isinstance(totals, np.ndarray) else ""
         raise InvalidType(f"totals must be an int64 array of grid steps, not {named(totals)}{kind}.")
     return totals
-
-
-def length(argument: str, value: object) -> float:
-    """A length above 0: a Python int as it is, anything else as a float, rounded up: a claim is not understated."""
-    number = positive(argument, value)
-    return int(number) if is_whole(value) else up(number)
 
 
 def checked_confidence(confidence: object) -> float:

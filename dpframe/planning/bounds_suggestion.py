@@ -21,13 +21,12 @@ from dpframe.accounting import Accounting
 from dpframe.planning.check_pricing import asked_checks
 from dpframe.planning.plan import Plan, expected_errors
 from dpframe.planning.price import Priced, priced
-from dpframe.planning.suggestion import would_do
+from dpframe.planning.suggestion import enough, margin_of_tails, stands_out, would_do
 from dpframe.privacy import Price, PrivacyUnit
 from dpframe.queries.keys import Keys
-from dpframe.queries.public_grids import Cuts, cuts_of
 from dpframe.queries.query import Query, suggestion_of
-from dpframe.queries.simultaneous import enough, margin_of_tails, stands_out
 from dpframe.queries.statistics import CONFIDENCE, Mean, SuggestedBounds, Sum
+from dpframe.queries.statistics.suggested_bounds import Cuts, cuts_of
 from dpframe.queries.total import Measured, Total
 
 Floats = NDArray[np.float64]

@@ -18,8 +18,7 @@ from dpframe.planning.auto import checked_size
 from dpframe.planning.graph import pairs_of
 from dpframe.planning.sensitivity import Sensitivity
 from dpframe.privacy import PrivacyLoss, PrivacyUnit, checked_bound
-from dpframe.queries.indicators import checked_checks
-from dpframe.queries.limits import MOST_CELLS, checked_memory, checked_most
+from dpframe.queries.limits import MOST_CELLS, checked_checks, checked_memory, checked_most
 from dpframe.queries.query import Query
 
 Calibration = Callable[[Sensitivity, PrivacyLoss], Mechanism]
@@ -167,15 +166,15 @@ class Call:
     def of(cls, frame: Any, query: Query, options: Mapping[str, Any], *, like: Library | None = None) -> Call:
         """Sort the options of a call into their values, each of which checks its own."""
         most = checked_most(options.get("max_cells", MOST_CELLS))
-        pricing, noising, denoising, words = (_some(kind, {**options, "most": most}) for kind in KINDS)
+        given = {**options, "most": most}
+        pricing, noising, denoising, words = (
+            kind(**{name: given[name] for name in own if name in given}) for kind, own in KINDS.items()
+        )
         sampled = checked_flag("population", options.get("population", False))
         question = Question(query, like or library_of(frame), pricing, noising, denoising, most, sampled)
         return cls(frame, question, words, options.get("ledger"), options.get("memory"))
 
 
-KINDS = {kind: tuple(option.name for option in fields(kind)) for kind in (Pricing, Noising, Denoising, Words)}
-
-
-def _some(kind: type[Any], options: Mapping[str, Any]) -> Any:
-    """The value that is made of those options that are its own."""
-    return kind(**{name: options[name] for name in KINDS[kind] if name in options})
+KINDS: dict[type[Any], tuple[str, ...]] = {  # what the options of a call are sorted into, by their names
+    kind: tuple(option.name for option in fields(kind)) for kind in (Pricing, Noising, Denoising, Words)
+}

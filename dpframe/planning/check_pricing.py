@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpframe.accounting import Part
 from dpframe.display import pages
-from dpframe.errors import InvalidArgument, is_one_of
+from dpframe.errors import InvalidArgument
 from dpframe.exact import root_up
 from dpframe.mechanisms.contract import Mechanism
 from dpframe.mechanisms.gaussian import Gaussian
@@ -22,13 +22,13 @@ from dpframe.planning.auto import Noises
 from dpframe.planning.sensitivity import groups_in, uses_rows, uses_units
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.bins import BinAxis
-from dpframe.queries.indicators import AUTO, Between, Checks, Indicator, Rule, distributed
+from dpframe.queries.contributions import groups_of
+from dpframe.queries.indicators import AUTO, Between, Checks, Indicator, Rule
 from dpframe.queries.keys import Keys
-from dpframe.queries.query import Query, by_choice, choices_of, chooses
+from dpframe.queries.query import Query, by_choice, chooses, distributed
 from dpframe.queries.quotients import quotient_ends
 from dpframe.queries.statistics import CONFIDENCE
 from dpframe.queries.total import by_whole_units
-from dpframe.queries.unit_weights import groups_of
 from dpframe.queries.where import as_checked, is_compared
 
 Integers = NDArray[np.int64]
@@ -134,11 +134,11 @@ def checks_of(query: Query, unit: PrivacyUnit, p: float, boolean: Collection[str
 
     `boolean` are columns whose dtype says that no value is clipped to [0, 1].
     """
-    if query.keys.unknown or query.keys.counted == "units" or by_choice(query):
+    if query.keys.unknown or query.keys.counted == "units" or (query.choices and by_choice(query)):
         return None
     if any(getattr(statistic, "unchecked", False) for _, statistic in query.statistics):
         return None
-    if chooses(query) and not all(choice.numbered for choice in choices_of(query)):  # type: ignore[attr-defined]
+    if query.choices and chooses(query) and not all(choice.numbered for choice in query.choices):  # type: ignore[attr-defined]
         return None
     if any(total.norm(weighted=False).contrasts is not None for total in query.of_cells):
         return None
@@ -186,24 +186,26 @@ def _number(count: int, noun: str) -> str:
 
 
 def asked_checks(
-    query: Query, unit: PrivacyUnit, asked: Any, usual: Any = None, boolean: Collection[str] = ()
+    query: Query, unit: PrivacyUnit, asked: Any, usual: Any = None, booleans: Callable[[], Collection[str]] = tuple
 ) -> AskedChecks | None:
     """The checks that a call asks for; None where it has none.
 
     `usual` is what its ledger says: it holds where the call says nothing and there is something to check. Where nobody
-    says more, a twentieth goes to checks of whatever may be clipped, or count for less.
+    says more, a twentieth goes to checks of whatever may be clipped, or count for less. `booleans` tells the columns
+    whose dtype says that no value is clipped to [0, 1]; it is asked where values are clipped.
     """
     own = asked is not None
     asked = asked if own else usual
-    if is_one_of(asked, (False,)):
+    if asked is False:
         return None
-    by_default = is_one_of(asked, (None, AUTO))
+    by_default = asked is None or asked == AUTO
     if by_default and unit.column is None and not any(total.values for total in query.of_cells):
         if distributed(query) is None:
             return None  # no value is clipped, and no row counts for less
+    boolean = frozenset(booleans())
     checks = checks_of(query, unit, 1, boolean)
     if by_default:
-        return AskedChecks(USUAL, True, frozenset(boolean)) if checks is not None and checks.finds else None
+        return AskedChecks(USUAL, True, boolean) if checks is not None and checks.finds else None
     nothing = checks is None or not (checks.finds or checks.outside)
     if nothing and not own:
         return None
@@ -212,7 +214,7 @@ def asked_checks(
             f"checks must be left out of {query.verb} here, which clips no value, leaves out no row and bounds no "
             "unit, or adds no noise to a number. Drop checks."
         )
-    return AskedChecks(USUAL if asked is True else Fraction(asked), False, frozenset(boolean))
+    return AskedChecks(USUAL if asked is True else Fraction(asked), False, boolean)
 
 
 def planned_checks(

@@ -10,7 +10,7 @@ from typing import Any
 
 from dpframe.accounting import Accounting, Part
 from dpframe.accounting.protocol import Shares
-from dpframe.display import listing, pages
+from dpframe.display import pages
 from dpframe.exact import Amount, down, root_down, typed_down
 from dpframe.mechanisms import gaussian_curve
 from dpframe.planning.auto import tightened
@@ -71,7 +71,7 @@ class JointPlan:
     def to_frame(self, like: str = "polars") -> Any:
         """One row per output column and Total, as a Polars (or ``"pandas"``) frame; the columns are a plan's."""
         rows = [{"name": name, **row} for name, plan in self.plans.items() for row in plan.rows()]
-        return listing.as_frame(rows, like, whole=("size",))
+        return pages.as_frame(rows, like, whole=("size",))
 
     @property
     def question(self) -> str:
@@ -133,13 +133,13 @@ def joint_plan(
     Of the plans in `calls` the question and its options count, and not their costs. The checks of those that are
     `dropped` would tell nothing.
     """
-    by_noise = {name: plan.asked.noising.mechanism for name, plan in calls.items()}
+    by_noise = {name: plan.question.noising.mechanism for name, plan in calls.items()}
     of_name = weights_of({} if weights is None else weights, list(calls), "plan")
     pure = {name: _is_pure(plan.query, by_noise[name], price, accounting, limit) for name, plan in calls.items()}
     query = {name: plan.query.under(pure[name]) for name, plan in calls.items()}
     asked = _asked(calls, dropped)
     shares = {
-        name: _divided(of_name[name], query[name], plan.asked.pricing.weights, asked.get(name))
+        name: _divided(of_name[name], query[name], plan.question.pricing.weights, asked.get(name))
         for name, plan in calls.items()
     }
     reach = {name: reaches(query[name], plan.unit) for name, plan in calls.items()}
@@ -177,7 +177,7 @@ def joint_plan(
         of_bounds = replace(checks[name], mechanism=noises[name][own]) if name in checks else None
         priced = Priced(price, amount, each, cost, choices[name], query[name], of_bounds)
         more: dict[str, Any] = {"together": tuple(calls), "call": plan.call, "unseen": dropped.get(name)}
-        plans[name] = priced.plan(plan.asked, plan.unit, accounting, **more)
+        plans[name] = priced.plan(plan.question, plan.unit, accounting, **more)
     return JointPlan(plans, _unit_of_all([plan.unit for plan in calls.values()]), accounting, amount, cost)
 
 

@@ -20,10 +20,10 @@ from dpframe.planning.call import Calibration
 from dpframe.planning.price import Priced, calibrated, equal, is_pure, parts_of, weights_of
 from dpframe.planning.sensitivity import Sensitivity, of
 from dpframe.privacy import Price, PrivacyUnit
+from dpframe.queries.contributions import as_array, key_weights
 from dpframe.queries.discovery import Discovery, FoundAxis, found_axis
 from dpframe.queries.query import Query
 from dpframe.queries.total import WEIGHT_BITS
-from dpframe.queries.unit_weights import as_array, key_weights
 
 KEYS = "keys"  # in `weights`, of the numbers of units where no column is one
 

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from dpframe.accounting import Accounting
-from dpframe.display import charts, listing, pages
+from dpframe.display import charts, pages
 from dpframe.display.statements import dearer_words
 from dpframe.errors import with_article
 from dpframe.exact import Amount
@@ -20,7 +20,7 @@ from dpframe.planning.check_pricing import PlannedChecks, line_of_checks, line_o
 from dpframe.planning.sensitivity import Sensitivity, groups_in, one_group, uses_rows, uses_units
 from dpframe.privacy import Price, PrivacyLoss, PrivacyUnit
 from dpframe.queries.discovery import found_axis
-from dpframe.queries.query import Query, by_choice, choices_of, chooses
+from dpframe.queries.query import Query, by_choice, chooses
 from dpframe.queries.statistics import CONFIDENCE, Statistic
 from dpframe.queries.statistics.statistic import Choosing, InWords, Noting, PlanRow, Tables, choosing
 from dpframe.queries.total import Total, over
@@ -78,7 +78,7 @@ class Plan(Costing):
         The Totals to measure, each with `.total`, `.sensitivity`, `.mechanism` and `.share`.
     cost : PrivacyLoss
         What the call alone costs, rounded up.
-    question : Question, optional
+    question : Question
         The public facts that it follows from. A plan that comes out of a pickle has none.
     call : Call, optional
         Of a preview the call itself, with its frame, which it does not read, and its label: what `release_together`
@@ -122,7 +122,7 @@ class Plan(Costing):
     amount: Amount
     parts: tuple[Planned, ...]
     cost: PrivacyLoss
-    question: Question | None = field(default=None, compare=False)
+    question: Question = field(compare=False)
     choice: Choice | None = None
     accuracy: Accuracy | None = None
     size: int | None = None
@@ -138,7 +138,6 @@ class Plan(Costing):
             "accounting",
             "accuracy",
             "amount",
-            "asked",
             "assumed_size",
             "by_total",
             "call",
@@ -151,12 +150,6 @@ class Plan(Costing):
     def __getstate__(self) -> dict[str, Any]:
         # the call holds the frame, and may name a ledger; the question may hold functions: none of them can travel
         return {**self.__dict__, "question": None, "call": None}
-
-    @property
-    def asked(self) -> Question:
-        """The question of a plan that remembers it."""
-        assert self.question is not None, "a plan that was copied cannot be released"
-        return self.question
 
     @property
     def noises(self) -> tuple[Mechanism, ...]:
@@ -190,14 +183,14 @@ class Plan(Costing):
         subtotals = (declared,) if self.query.subtotals else ()
         names = ", ".join(self.together)
         together = (f"{names} are released together, and cost this together",) if self.together else ()
-        of_keys = _found_notes(self.query, self.parts[0].mechanism)
+        of_keys = _found_notes(self.query, self.parts[0].mechanism) if self.query.keys.unknown else []
         of_values = tuple(
             note
             for _, statistic in self.query.statistics
             if isinstance(statistic, Noting)
             for note in statistic.notes(self.unit, groups_in(self.query))
         )
-        of_units = _weight_notes(self.unit, self.query)
+        of_units = () if self.unit.column is None else _weight_notes(self.unit, self.query)
         return (*self.query.shown.notes(), *of_keys, *subtotals, *dict.fromkeys(of_values), *of_units, *together)
 
     def noise_of(self, statistic: Statistic, by: tuple[str, ...] | None = None) -> tuple[Mechanism, ...]:
@@ -254,7 +247,7 @@ class Plan(Costing):
 
         ``error`` is the expected 95% half-width; of a mean it is for a group of ``size`` values, else ``size`` is null.
         """
-        return listing.as_frame(self.rows(), like, whole=("size",))
+        return pages.as_frame(self.rows(), like, whole=("size",))
 
     def plot(self) -> Any:
         """A point per output column: the expected 95% error (an Altair chart; needs ``dpframe[plot]``)."""
@@ -295,7 +288,7 @@ class Plan(Costing):
         if self.query.keys.unknown:
             facts.insert(2, ("releases", "the groups that are found, and nothing of any other"))
         elif chooses(self.query):
-            most = max(choice.chosen for choice in choices_of(self.query) if isinstance(choice, Choosing))
+            most = max(choice.chosen for choice in self.query.choices if isinstance(choice, Choosing))
             facts.insert(2, ("releases", f"{'one' if most == 1 else f'{most:,} in order'} of {cells:,} options"))
         elif cells > 2:
             facts.insert(2, ("releases", f"{cells:,} cells at that one cost"))
@@ -306,14 +299,12 @@ class Plan(Costing):
             facts.insert(2, ("gives", f"{self.accuracy}: {self._smallest}"))
         if self.choice is not None:
             facts.append(("noise", self.choice.why))
-        facts += [
-            ("by", said["why"]) for choice in choices_of(self.query) if (said := choice.choice_facts()) is not None
-        ]
+        facts += [("by", said["why"]) for choice in self.query.choices if (said := choice.choice_facts()) is not None]
         if self.checks is not None:
             facts.append(("checks", line_of_checks([self.checks], self.size)))
         elif self.unseen is not None:
             facts.append(("checks", line_of_none(self.unseen, self.size)))
-        of_sample = (OF_POPULATION,) if self.question is not None and self.question.population else ()
+        of_sample = (OF_POPULATION,) if self.question and self.question.population else ()  # a copy has none
         return facts + [("note", note) for note in (*self.notes, *of_sample)]
 
     @property
@@ -371,8 +362,6 @@ class Plan(Costing):
 
 def _weight_notes(unit: PrivacyUnit, query: Query) -> Sequence[str]:
     """Notes for the reader on how units are bounded, and on rows without a unit."""
-    if unit.column is None:
-        return ()
     missing = "left out" if unit.nulls == "drop" else "counted as one unit"
     a_unit = with_article(unit.one)
     if query.keys.counted == "units":
@@ -414,8 +403,8 @@ def _other(name: str) -> str:
 
 
 def _found_notes(query: Query, law: Mechanism) -> list[str]:
-    """Notes for the reader on keys that are found; none where all are declared."""
-    axis = found_axis(query.keys) if query.keys.unknown else None
+    """Notes for the reader on keys that are found."""
+    axis = found_axis(query.keys)
     if axis is None or axis.discovery is None:
         return []
     assert isinstance(law, Thresholded)
@@ -498,7 +487,7 @@ class PlanTable:
             | size
             for plan in self.plans
         ]
-        return listing.as_frame(rows, like, whole=tuple(size))
+        return pages.as_frame(rows, like, whole=tuple(size))
 
     @property
     def _has_means(self) -> bool:

@@ -26,7 +26,7 @@ from dpframe.planning.check_pricing import AskedChecks, PlannedChecks, planned_c
 from dpframe.planning.plan import Plan, Planned, expected_errors
 from dpframe.planning.sensitivity import Sensitivity, reaches
 from dpframe.privacy import Price, PrivacyLoss, PrivacyUnit
-from dpframe.queries.query import Query, by_choice, choices_of, chooses
+from dpframe.queries.query import Query, by_choice, chooses
 from dpframe.queries.statistics import CONFIDENCE, Statistic
 from dpframe.queries.statistics.statistic import Choosing, Deciding, Weighing
 from dpframe.queries.total import Total, over
@@ -197,7 +197,8 @@ def priced(
     if is_one_of(mechanism, (CHOICE,)) and not by_choice(query):
         usual = {"unit": unit, "price": price, "accounting": accounting, "limit": limit, "weights": weights}
         return _chosen_by_ranks(query, **usual)
-    query = _decided(query, unit, price, accounting, limit)
+    if query.choices:
+        query = _decided(query, unit, price, accounting, limit)
     rest = Fraction(1) if checks is None else 1 - checks.share  # what the answers divide
     pure = is_pure(query, mechanism, price, accounting, limit)
     choice: Choice | None
@@ -219,7 +220,8 @@ def priced(
         every = _tightened_where_possible(every, accounting.charge(price, limit, every))
         noises = every[: len(noises)]
         checked = tuple(replace(each, mechanism=every[-1]) for each in checked)
-    if ((choice and choice.is_pure) or by_choice(query)) and accounting.charges_price:
+    chosen = bool(query.choices) and by_choice(query)
+    if ((choice and choice.is_pure) or chosen) and accounting.charges_price:
         price = replace(price, delta=None)  # pure noise needs none: the call costs less than it offered
     amount = accounting.charge(price, limit, every)
     cost = accounting.cost(price, amount, pure=pure)
@@ -313,7 +315,7 @@ def noises_of(
 
     `by_curve` says that the call is charged with others by the curves of their noise, whatever the accounting.
     """
-    if by_choice(query):
+    if query.choices and by_choice(query):
         by_price = accounting.charges_price and not by_curve
         return (_selecting(query, reach[0], offered[0], by_price=by_price),), None
     if mechanism != AUTO:
@@ -369,21 +371,20 @@ def _selecting(query: Query, sensitivity: Sensitivity, part: Part, *, by_price: 
 
 def _rank_of(query: Query) -> float | None:
     """The quantile that is chosen by ranks; None where none is."""
-    return next((choice.rank for choice in choices_of(query) if choice.rank is not None), None)
+    return next((choice.rank for choice in query.choices if choice.rank is not None), None)
 
 
 def _peels_of(query: Query) -> int:
     """The number of cells that are chosen one after the other; 0 of a single choice."""
-    return max(choice.peels for choice in choices_of(query))
+    return max(choice.peels for choice in query.choices)
 
 
 def is_pure(
     query: Query, mechanism: str | Calibration | None, price: Price, accounting: Accounting, limit: Amount | None
 ) -> bool:
     """Tell whether the noise is pure: of a choice, by name, or (in basic accounting) because no delta is named."""
-    if by_choice(
-        query
-    ):  # but for a mode, what Gaussian noise of the price would spend, where an accounting knows its mu
+    if query.choices and by_choice(query):
+        # but for a mode, what Gaussian noise of the price would spend, where an accounting knows its mu
         return not ((_peels_of(query) or _rank_of(query) is not None) and accounting.has_own_delta)
     named = isinstance(mechanism, str) and (mechanism in WORDS or mechanism == AUTO)
     if not (mechanism is None or named or _is_calibration(mechanism)):

@@ -10,9 +10,9 @@ from dpframe.errors import InvalidArgument
 from dpframe.exact import checked_whole, positive, root_up, up
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.contrasts import ContrastDesign
+from dpframe.queries.contributions import counts_whole, groups_of
 from dpframe.queries.query import Query, by_choice
 from dpframe.queries.total import DistinctTotal, Total, UnitsTotal, VectorTotal, by_whole_units
-from dpframe.queries.unit_weights import counts_whole, groups_of
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ def one_group(query: Query) -> bool:
 
 
 def _of_whole_units(total: UnitsTotal, unit: PrivacyUnit, cells: int) -> Sensitivity:
-    """The sensitivity where a unit adds at most v(t) times the reach to each of its t cells: see `unit_weights`.
+    """The sensitivity where a unit adds at most v(t) times the reach to each of its t cells: see `contributions`.
 
     A unit that is in one cell in any case is as a row by itself: it has no bounds and no weights.
     """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence, Sized
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from itertools import islice, pairwise
 from typing import Any, ClassVar, Literal
@@ -50,18 +50,14 @@ class BinAxis:
     aware: bool = False  # datetimes with a time zone, compared in UTC
     outside: Literal["drop", "clip"] = "drop"
     closed: bool = True  # whether the last edge is in the last bin; a week does not hold the next Monday
+    columns: tuple[str] = field(init=False, repr=False, compare=False)
+    names: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    size: int = field(init=False, repr=False, compare=False)
 
-    @property
-    def columns(self) -> tuple[str]:
-        return (self.column,)
-
-    @property
-    def size(self) -> int:
-        return len(self.edges) - 1
-
-    @property
-    def names(self) -> tuple[str, str]:
-        return (f"{self.column}_left", f"{self.column}_right")
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "columns", (self.column,))
+        object.__setattr__(self, "names", (f"{self.column}_left", f"{self.column}_right"))
+        object.__setattr__(self, "size", len(self.edges) - 1)
 
     def values(self, position: int) -> Sequence[Any]:
         return self.edges[:-1]
@@ -117,9 +113,9 @@ class DateAxis(BinAxis):
     zone: str | None = None  # whose wall clock it is; None where the column has none, or is still to tell
     shown: tuple[date, ...] = ()
 
-    @property
-    def names(self) -> tuple[str, ...]:  # type: ignore[override]
-        return (self.column,)
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "names", (self.column,))
 
     def labels(self) -> dict[str, Sequence[Any] | NDArray[Any]]:
         if self.shown and self.every in MINUTES:
@@ -170,9 +166,9 @@ class RunningAxis(BinAxis):
     outside: Literal["drop", "clip"] = "clip"
     beyond: bool = True  # whether there is a cell above the last edge
 
-    @property
-    def size(self) -> int:
-        return len(self.edges) - (0 if self.beyond else 1)
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "size", len(self.edges) - (0 if self.beyond else 1))
 
     @property
     def shown(self) -> RunningAxis:

@@ -145,14 +145,12 @@ class FoundAxis(KeyAxis):
 
     def __post_init__(self) -> None:
         """Nothing is declared that could be checked."""
+        object.__setattr__(self, "names", self.columns)
+        object.__setattr__(self, "size", max(len(self.rows), self.room, 0 if self.discovery is None else 2))
 
     @property
     def coding(self) -> Coding:  # type: ignore[override]
         return "found" if self.discovery is None else "unknown"
-
-    @property
-    def size(self) -> int:
-        return max(len(self.rows), self.room, 0 if self.discovery is None else 2)
 
     @property
     def people(self) -> Total:

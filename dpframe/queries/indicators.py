@@ -10,19 +10,14 @@ is not below the bounds and above them, so of each such pair one number moves. W
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
-from typing import Any, Literal
+from typing import Literal
 
-from dpframe.errors import InvalidArgument, InvalidType, is_one_of, shown
-from dpframe.exact import exact_share, is_number
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.bins import EdgeKind
 from dpframe.queries.keys import Keys
-from dpframe.queries.query import Query
-from dpframe.queries.statistics.quantile import Ecdf
 from dpframe.queries.where import reads_of
 
-AUTO = "auto"
+AUTO = "auto"  # of what bounds leave out the usual share of the cost is measured, where nobody says more
 MOST_BETWEEN = 4  # columns whose flags a row has in 16 bits
 What = Literal["below", "above", "present", "outside", "cut", "units"]
 Counting = Literal["rows", "squares", "most rows", "groups"]
@@ -129,25 +124,3 @@ class Checks:
     def finds(self) -> bool:
         """Tell whether values may be clipped, or units count for less: what is checked where nobody says otherwise."""
         return bool(self.between or self.rules)
-
-
-def distributed(query: Query) -> str | None:
-    """The column whose distribution function is asked for, by bins that are the last axis of the cells; or None."""
-    return next((one.column for _, one in query.statistics if isinstance(one, Ecdf)), None)
-
-
-def checked_checks(checks: object) -> Any:
-    """Check ``checks=``: "auto", True, False, or a share of the budget of the call."""
-    if checks is None or isinstance(checks, bool) or is_one_of(checks, (AUTO,)):
-        return checks
-    rule = f'checks must be "auto", True, False, or a share of the budget below 1, not {shown(checks)}. '
-    example = "Write for instance checks=0.1, or leave it out."
-    if not is_number(checks):
-        raise InvalidType(rule + example)
-    try:
-        share = exact_share(checks)
-    except InvalidArgument:
-        share = Fraction(1)
-    if share >= 1:
-        raise InvalidArgument(rule + example)
-    return share

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from functools import cached_property
 from operator import itemgetter
 from typing import Any, ClassVar, Literal, Protocol
 
@@ -99,8 +100,12 @@ class KeyAxis:
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
     argument: str = "keys"  # what the caller calls them
+    names: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    size: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "names", self.columns)
+        object.__setattr__(self, "size", len(self.rows))
         if not self.rows:
             raise InvalidArgument(
                 f"{self.argument} must name at least one value of {self.columns[0]!r}. {EXAMPLES[self.argument]}"
@@ -118,14 +123,6 @@ class KeyAxis:
                     f"{self.argument} must be distinct, but {twice} occurs twice. Name each value once."
                 )
             seen.add(tokens)
-
-    @property
-    def size(self) -> int:
-        return len(self.rows)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return self.columns
 
     def values(self, position: int) -> list[Any]:
         """The value of each combination in the column at `position`."""
@@ -285,8 +282,9 @@ class Keys:
         if self.cells > LARGEST_CELLS:
             raise InvalidArgument(f"keys and bins must make at most 2**30 cells, not {self.cells}. Declare fewer.")
 
-    @property
+    @cached_property
     def cells(self) -> int:
+        """The number of cells, or of rows of all levels."""
         return math.prod(self.shape)
 
     def labels(self) -> dict[str, Sequence[Any] | NDArray[Any]]:

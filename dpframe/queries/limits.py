@@ -1,4 +1,4 @@
-"""Limits of what a call may name: columns, bounds of values, and the number of cells, counted before any is made."""
+"""Limits of what a call may name: columns, bounds of values, checks, and the number of cells before any is made."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ from dpframe.errors import (
     MissingArgument,
     WeakPrivacyWarning,
     checked_column_name,
+    is_one_of,
     shown,
 )
 from dpframe.errors.tracebacks import depth_outside
-from dpframe.exact import exactly, is_number, is_whole, nearest
+from dpframe.exact import exact_share, exactly, is_number, is_whole, nearest
 
 LARGEST_EXACT = 2.0**53  # every integer up to here is a float of its own
 SMALLEST_BOUND = 2.0**-900  # below, grid steps would be subnormal
@@ -211,3 +212,20 @@ def checked_memory(memory: object) -> int | None:
             "Leave it out for a quarter of what is free, at most 1 GiB."
         )
     return size
+
+
+def checked_checks(checks: object) -> Any:
+    """Check ``checks=``: "auto", True, False, or a share of the budget of the call."""
+    if checks is None or isinstance(checks, bool) or is_one_of(checks, ("auto",)):
+        return checks
+    rule = f'checks must be "auto", True, False, or a share of the budget below 1, not {shown(checks)}. '
+    example = "Write for instance checks=0.1, or leave it out."
+    if not is_number(checks):
+        raise InvalidType(rule + example)
+    try:
+        share = exact_share(checks)
+    except InvalidArgument:
+        share = Fraction(1)
+    if share >= 1:
+        raise InvalidArgument(rule + example)
+    return share

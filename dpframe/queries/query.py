@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -19,7 +19,7 @@ from dpframe.errors import InvalidArgument, harmless
 from dpframe.queries.discovery import found_axis
 from dpframe.queries.keys import Keys
 from dpframe.queries.sameness import same_key
-from dpframe.queries.statistics import Measured, Statistic, SuggestedBounds, Total
+from dpframe.queries.statistics import Ecdf, Measured, Statistic, SuggestedBounds, Total
 from dpframe.queries.statistics.statistic import (
     ONE_CELL,
     Adapting,
@@ -105,7 +105,7 @@ class Subtotals(Keys):
     def levels(self) -> tuple[Level, ...]:  # type: ignore[override]
         return levels_of(self, self._by)
 
-    @property
+    @cached_property
     def cells(self) -> int:
         """The number of rows of all levels."""
         if self.option == "cube":
@@ -210,8 +210,15 @@ class Query:
     keys: Keys
     statistics: tuple[tuple[str, Statistic], ...]
     subtotals: Option | None = None  # the option by which subtotals were asked for
+    choices: tuple[Deciding, ...] = field(init=False, repr=False, compare=False)  # what a choice answers, or may answer
 
     def __post_init__(self) -> None:
+        choices = tuple(
+            one if isinstance(one, Deciding) else ONE_CELL
+            for _, one in self.statistics
+            if isinstance(one, Deciding) or getattr(one, "chooses", False)
+        )
+        object.__setattr__(self, "choices", choices)
         if self.keys.unknown:
             _check_found(self)
         if self.subtotals is not None:
@@ -273,19 +280,15 @@ class Query:
         ]
         return np.concatenate([values for values, _ in parts]), np.concatenate([errors for _, errors in parts])
 
-    @cached_property
-    def words(self) -> str:
+    def __str__(self) -> str:
         """The words of the question, which are printed and logged, and kept in ledgers."""
         if self.keys.counted == "units":
             return harmless(f"contributions(){self.keys}")
-        for choice in choices_of(self):
+        for choice in self.choices:
             if isinstance(choice, Choosing):
                 return harmless(f"{choice.choice_words} of {self.keys.axes[0]}")
         statistics = ", ".join(str(statistic) for _, statistic in self.statistics)
         return harmless(f"{statistics} by {self.keys}{WORDS[self.subtotals]}" if self.keys.axes else statistics)
-
-    def __str__(self) -> str:
-        return self.words
 
 
 def gathers(query: Query) -> bool:
@@ -298,23 +301,14 @@ def compound(query: Query) -> bool:
     return not all(isinstance(total, OfRows | UnitsTotal) and not by_whole_units(total) for total in query.of_cells)
 
 
-def choices_of(query: Query) -> tuple[Deciding, ...]:
-    """The statistics that a mechanism for choices answers, or may answer."""
-    return tuple(
-        one if isinstance(one, Deciding) else ONE_CELL
-        for _, one in query.statistics
-        if isinstance(one, Deciding) or getattr(one, "chooses", False)
-    )
-
-
 def chooses(query: Query) -> bool:
     """Tell whether the answer is some of the cells, and not a number for each."""
-    return any(isinstance(choice, Choosing) for choice in choices_of(query))
+    return any(isinstance(choice, Choosing) for choice in query.choices)
 
 
 def by_choice(query: Query) -> bool:
     """Tell whether cells are chosen by a mechanism for choices."""
-    return any(choice.by_choice for choice in choices_of(query))
+    return any(choice.by_choice for choice in query.choices)
 
 
 def read_by(query: Query) -> Iterator[str]:
@@ -326,6 +320,11 @@ def suggestion_of(query: Query) -> SuggestedBounds | None:
     """The question for bounds of columns, whose answer is candidates; None where anything else is asked."""
     statistic = query.statistics[0][1]
     return statistic if isinstance(statistic, SuggestedBounds) else None
+
+
+def distributed(query: Query) -> str | None:
+    """The column whose distribution function is asked for, by bins that are the last axis of the cells; or None."""
+    return next((one.column for _, one in query.statistics if isinstance(one, Ecdf)), None)
 
 
 def _check_found(query: Query) -> None:

@@ -45,11 +45,15 @@ def check_samples(query: Query, unit: PrivacyUnit) -> None:
                 "Declare the groups."
             )
         if statistic.verb in VERBS:
-            check_sample(name, statistic.facts() or {}, unit, "population=True")
+            check_sample(name, statistic.facts() or {}, unit, query.keys.cells, "population=True")
 
 
-def check_sample(name: str, said: Mapping[str, Any], unit: PrivacyUnit, asked: str) -> None:
-    """Refuse a statistic, by the facts of its record, that is none of an independent sample of units."""
+def check_sample(name: str, said: Mapping[str, Any], unit: PrivacyUnit, cells: int, asked: str) -> None:
+    """Refuse a statistic, by the facts of its record, that is none of an independent sample of units.
+
+    A unit must add no more than one row to a number. Rows that its bounds allow in other groups count in full in one
+    group too: so it is not enough that `max_rows` is 1, unless one group of the `cells` is all that is allowed.
+    """
     if said["verb"] not in VERBS:
         raise InvalidArgument(
             f"{name} must be {NAMED} for {asked}, and it is a {said['verb']}. "
@@ -64,10 +68,15 @@ def check_sample(name: str, said: Mapping[str, Any], unit: PrivacyUnit, asked: s
         raise InvalidArgument(
             f"{name} must have one pair of bounds for {asked}, and each group has its own. Write bounds=(lower, upper)."
         )
-    if unit.column is None or said["verb"] == "n_units" or "unit_bounds" in said or unit.max_rows == 1:
+    if unit.column is None or said["verb"] == "n_units" or "unit_bounds" in said:
         return
-    rows = f"up to {unit.max_rows:,} rows" if unit.max_rows else "several rows"
+    groups = (
+        1 if said["verb"] == "marginals" else min(unit.max_groups or 1, cells)
+    )  # those weigh a unit by all its rows
+    if unit.max_rows == 1 == groups:
+        return
+    rows = f"up to {unit.max_rows * groups:,} rows" if unit.max_rows else "several rows"
     raise InvalidArgument(
         f"{name} must be of independent units for {asked}, and one {unit.one} has {rows} in it. "
-        "Ask for n_units, for a sum with unit_bounds=, or write max_rows=1."
+        "Ask for n_units, for a sum with unit_bounds=, or write max_rows=1 and max_groups=1."
     )

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from dpframe import denoise
 from dpframe.denoise import choose, estimators, sums, tables
 from dpframe.denoise.by_name import DENOISERS, named_facts, takes
-from dpframe.display.cell_errors import packed
-from dpframe.display.denoised import NOTHING
+from dpframe.display.statements import NOTHING, packed
 from dpframe.errors import InvalidArgument, InvalidType, ReleaseFailed, shown
 from dpframe.mechanisms.contract import Mechanism
 from dpframe.planning.graph import edges_among
@@ -125,7 +124,7 @@ def denoised(
     values: Floats, statistic: Statistic, plan: Plan, measured: Mapping[Total, Measured]
 ) -> tuple[Floats, Any]:
     """The denoised values in their cells' shape, and what the provenance says of them; or the values as they are."""
-    law, denoising = plan.noise_of(statistic)[0], plan.asked.denoising
+    law, denoising = plan.noise_of(statistic)[0], plan.question.denoising
     if denoising.denoise is not None and isinstance(statistic, Fitting):
         with silent():
             fitted = statistic.fitted(values, measured)

@@ -52,7 +52,7 @@ def released(prepared: Prepared, table: Any, call: Call, entry: Entry, ledger: L
     keys, noisy = keys[order], noisy[order]
     measured = {axis.people: _as_measured(noisy, plan.parts[0]), **_measured(plan, keys.rows(), call)}
     columns, steps_of = _numbers(plan, measured, keys.rows())
-    frame = build.frame_of({**labels_of(plan, call.frame, keys), **columns}, plan.asked.library)
+    frame = build.frame_of({**labels_of(plan, call.frame, keys), **columns}, plan.question.library)
     facts = provenance.record(
         prepared,
         frame,

@@ -274,7 +274,7 @@ def facts_of(plan: Plan, unit: PrivacyUnit) -> dict[str, str]:
     What does not shape it is left out, and so is what is the ledger's own. Contribution bounds are told where they
     are not those of `unit`, the ledger's own: dpframe 0.1 had no others. Some names are those of 0.1.
     """
-    question = plan.asked
+    question = plan.question
     query, pricing, denoising = question.query, question.pricing, question.denoising
     mechanism = question.noising.mechanism
     facts: dict[str, Any] = {

@@ -149,18 +149,23 @@ def tried_on_no_rows(frame: Any, plan: Plan) -> Prepared:
         exact = measured(plan, empty)
         if plan.query.keys.unknown:
             discovering.try_rest(plan, frame, empty, exact)
-    library, names = plan.asked.library, ", ".join(plan.query.shown.names)
+    library, names = plan.question.library, ", ".join(plan.query.shown.names)
     rule = f"keys and bins must be values that one column of a result can hold, and those of {names} are not"
     with tried(InvalidArgument, rule, "Write them as one type, and times in one time zone."):
         labels = {name: build.column_of(name, values, library) for name, values in plan.query.shown.labels().items()}
-    ready = Prepared(plan, labels)
+    is_table = not (plan.query.keys.unknown or chooses(plan.query) or suggestion_of(plan.query) is not None)
+    ready = Prepared(plan, labels, str(plan.query), is_table)
     rule = "the call must have a provenance of plain JSON values, and it cannot be written"
     way_out, own = "Let keys and mechanism be numbers and strings of ordinary length.", _is_own(plan)
     with tried(InvalidArgument, rule, way_out, foreseen=OF_VALUES if own else (Exception,)):
-        facts = _record_of_zeros(ready)
-        json.dumps(facts)
-        if not own and (problem := foreign.problem_of(facts)):
-            raise ValueError(problem)  # then nobody could read it, and the result would not know itself
+        if own and ready.is_table:  # to which nothing is added but hashes
+            json.dumps(provenance.of_call(ready, None, stamp=None))
+            _ = ready.ranked
+        else:
+            facts = _record_of_zeros(ready)
+            json.dumps(facts)
+            if not own and (problem := foreign.problem_of(facts)):
+                raise ValueError(problem)  # then nobody could read it, and the result would not know itself
     _try_denoisers(plan)
     return ready
 
@@ -189,13 +194,13 @@ def _is_own(plan: Plan) -> bool:
 
 def _record_of_zeros(ready: Prepared) -> dict[str, Any]:
     """The whole record, as of an answer of zeros."""
-    plan, asked, some = ready.plan, ready.plan.asked, chooses(ready.plan.query)
+    plan, asked = ready.plan, ready.plan.question
     endings = ("", NOISY, ERROR) if asked.denoising.keep_noisy else ("", ERROR)
     names = [
         name + end
         for name, statistic in plan.query.statistics
         for end in dict.fromkeys((*endings, *(statistic.endings if isinstance(statistic, MoreColumns) else ())))
-        if not some or (choice := choosing(statistic)) is None or choice.numbered
+        if ready.is_table or (choice := choosing(statistic)) is None or choice.numbered
     ]
     zeros = dict.fromkeys(names, np.zeros(0 if plan.query.keys.unknown else plan.query.shown.cells))
     frame = build.frame_of({**ready.labels, **zeros}, asked.library)
@@ -204,7 +209,7 @@ def _record_of_zeros(ready: Prepared) -> dict[str, Any]:
 
 def _try_denoisers(plan: Plan) -> None:
     """Let functions of the caller's denoise made-up values: 1, 2, 3, ... of their shape. dpframe's own cannot fail."""
-    if not any(callable(denoiser) and not is_own(denoiser) for denoiser in plan.asked.denoising.steps):
+    if not any(callable(denoiser) and not is_own(denoiser) for denoiser in plan.question.denoising.steps):
         return
     values = np.arange(1.0, plan.query.shown.cells + 1.0)
     for _, statistic in plan.query.statistics:
@@ -248,7 +253,7 @@ def release(call: Call) -> Any:
     frame, chosen = results.built(ready, exact, words.label, receipt, drawn)
     if entry.asked is not None:  # it has a name, by which it is found again
         frame = results.kept(plan, call.frame, frame, chosen, entry, ledger)
-    if plan.checks is not None or suggestion_of(plan.query) is not None:
+    if plan.checks is not None or not ready.is_table:
         results.warn_of_checks(frame, depth=6)
     return frame
 
@@ -311,8 +316,8 @@ def make_plan(frame: Any, question: Question, terms: PlanTerms) -> Plan:
         raise InvalidArgument(
             "checks must be left out with mechanism='exponential', which adds no noise to a number. Drop checks."
         )
-    asked = None if by_choice else asked_checks(checked, unit, pricing.checks, terms.checks, booleans(frame, checked))
-
+    of_dtypes = partial(booleans, frame, checked)
+    asked = None if by_choice else asked_checks(checked, unit, pricing.checks, terms.checks, of_dtypes)
     if (bounds := suggestion_of(checked)) is not None:
         planned_noise(bounds, unit, terms.accounting)  # what is wrong with it is told now
 

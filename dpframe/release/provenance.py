@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe._version import VERSION
-from dpframe.display import possible
-from dpframe.display.denoised import cell_rmse, estimated_rmse
+from dpframe.display import rounding
+from dpframe.display.statements import cell_rmse, estimated_rmse
 from dpframe.errors import InvalidArgument, shown
 from dpframe.frames import build, changes, foreign, prints
 from dpframe.frames.prints import Places
@@ -22,7 +22,7 @@ from dpframe.ledger.canonical import promised
 from dpframe.noise import stamp
 from dpframe.planning.plan import Plan
 from dpframe.queries.contributions import grouping_of
-from dpframe.queries.query import ERROR, choices_of, chooses, suggestion_of
+from dpframe.queries.query import ERROR, chooses, suggestion_of
 from dpframe.queries.statistics import CONFIDENCE, Statistic
 from dpframe.queries.statistics.statistic import Choosing, answering_and_squares, told
 from dpframe.queries.total import over
@@ -42,6 +42,8 @@ class Prepared:
 
     plan: Plan
     labels: Mapping[str, Any]  # the columns that name the cells
+    words: str  # of the question, which are printed and logged, and kept in ledgers
+    is_table: bool  # whether the answer is a number for each declared cell, as nearly always
 
     @cached_property
     def record(self) -> bytes:
@@ -52,13 +54,13 @@ class Prepared:
     def ranked(self) -> prints.Ranked | None:
         """The print of the labels, of a table with all declared rows."""
         columns = self.labels or {"": np.zeros(self.plan.query.shown.cells)}
-        frame = build.frame_of(dict(columns), self.plan.asked.library)
+        frame = build.frame_of(dict(columns), self.plan.question.library)
         return prints.ranked_of(frame, list(self.labels), prints.layout_of(self.plan.query.shown.level_facts))
 
     @cached_property
     def promise(self) -> str:
         """The promise of a record without a label, drawn from the system's bits."""
-        return promise(self, None, stamp=None)
+        return promised(of_call(self, None, stamp=None))
 
 
 def record(
@@ -78,9 +80,9 @@ def record(
     identity of the release, and `totals` the noisy totals behind its statistics.
     """
     plan = prepared.plan
-    labels = () if chooses(plan.query) else plan.query.shown.names
+    labels = () if not prepared.is_table and chooses(plan.query) else plan.query.shown.names
     columns = [name for name in frame.columns if name not in labels]
-    facts = _of_call(prepared, label, stamp=stamp())
+    facts = of_call(prepared, label, stamp=stamp())
     for name, statistic in facts["measures"].items():
         statistic["denoise"] = denoised.get(name)
         statistic.update((totals or {}).get(name, {}))
@@ -93,12 +95,7 @@ def record(
     return facts | dict(drawn or {})
 
 
-def promise(prepared: Prepared, label: str | None, *, stamp: str | None) -> str:
-    """The hash of what the record will say that is known before a row is read: what the ledger's entry commits to."""
-    return promised(_of_call(prepared, label, stamp=stamp))
-
-
-def _of_call(prepared: Prepared, label: str | None, *, stamp: str | None) -> dict[str, Any]:
+def of_call(prepared: Prepared, label: str | None, *, stamp: str | None) -> dict[str, Any]:
     """The record of a call except for what only the released frame tells: a copy that is the caller's."""
     facts: dict[str, Any] = pickle.loads(prepared.record)
     facts["label"] = label
@@ -109,7 +106,7 @@ def _of_call(prepared: Prepared, label: str | None, *, stamp: str | None) -> dic
 
 def facts_of_plan(plan: Plan) -> dict[str, Any]:
     """The record except for what a call, the released frame and the noise at work say of themselves."""
-    question = plan.asked
+    question = plan.question
     facts: dict[str, Any] = {
         "schema": SCHEMA,
         "dpframe": VERSION,
@@ -124,7 +121,7 @@ def facts_of_plan(plan: Plan) -> dict[str, Any]:
         "confidence": CONFIDENCE,
         "keep_noisy": question.denoising.keep_noisy,
     }
-    for choice in choices_of(plan.query):
+    for choice in plan.query.choices:
         if isinstance(choice, Choosing) and (said := choice.choice_facts()) is not None:
             facts["top"] = said
     if (asked := suggestion_of(plan.query)) is not None:
@@ -238,11 +235,11 @@ def _check_columns(frame: Any, facts: Mapping[str, Any]) -> None:
 
 def _rows(prepared: Prepared, frame: Any, columns: Sequence[str], values: Any) -> dict[str, Any] | None:
     """The print of the released rows by their labels: their hash in canonical order, and which of them stands where."""
-    plan = prepared.plan
-    asked = suggestion_of(plan.query)
-    labels = list(plan.query.shown.names) if asked is None else asked.candidate_facts()["columns"]
+    plan, labels = prepared.plan, list(prepared.plan.query.shown.names)
+    if not prepared.is_table and (asked := suggestion_of(plan.query)) is not None:
+        labels = asked.candidate_facts()["columns"]
     numbers = [column for column in columns if column not in labels]
-    if not plan.query.keys.unknown and not chooses(plan.query) and asked is None:
+    if prepared.is_table:
         ranked = prepared.ranked
         rows_print = None if ranked is None else prints.with_numbers(ranked, values, numbers)
     else:
@@ -327,8 +324,8 @@ def errors_of_cells(frame: Any, facts: Mapping[str, Any], places: Places) -> dic
     for name, statistic in facts["measures"].items():
         noise, expected = _noise_of_rows(facts, statistic, places), known.get(name)
         columns[f"{name}_interval"] = build.numbers(frame, name + ERROR).tolist()
-        ends = possible.of_frame(frame, facts, name)
-        columns |= {name + possible.LOW: ends.low.tolist(), name + possible.HIGH: ends.high.tolist()}
+        ends = rounding.of_frame(frame, facts, name)
+        columns |= {name + rounding.LOW: ends.low.tolist(), name + rounding.HIGH: ends.high.tolist()}
         columns[f"{name}_noisy_rmse"] = [None] * len(places) if noise is None else noise.tolist()
         columns[f"{name}_denoised_rmse"] = [None] * len(places) if expected is None else expected.tolist()
     rows = build.rows(frame)

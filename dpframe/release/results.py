@@ -19,9 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe import noise
-from dpframe.display.check_words import check_warning
-from dpframe.display.possible import HIGH, LOW
-from dpframe.display.rounding import Digits, rounded
+from dpframe.display.rounding import HIGH, LOW, Digits, rounded
+from dpframe.display.statements import check_warning
 from dpframe.engines.engine import Reading
 from dpframe.engines.found_keys import forms, keyed, label_columns, read
 from dpframe.engines.schema import columns_of, emptied
@@ -31,7 +30,7 @@ from dpframe.errors import BoundsWarning, InvalidArgument, LedgerError, ReleaseF
 from dpframe.errors.tracebacks import STOPS, withheld
 from dpframe.frames import build, changes, foreign, prints
 from dpframe.frames.prints import Places
-from dpframe.ledger.canonical import now
+from dpframe.ledger.canonical import now, promised
 from dpframe.ledger.entries import Entry
 from dpframe.ledger.ledger import Ledger
 from dpframe.planning.bounds_suggestion import suggested
@@ -115,25 +114,34 @@ def built(
     """
     plan, labels = prepared.plan, prepared.labels
     measured = noisy_of(plan, exact)
-    if chooses(plan.query):
-        chosen, numbers = _chosen(plan, measured)
-        frame = cells_at(plan, chosen, labels, numbers)
-        record = provenance.record(prepared, frame, label, denoised={}, receipt=receipt, drawn=drawn)
-        return build.attach(frame, record), chosen
-    if suggestion_of(plan.query) is not None:
-        columns, found = suggested(plan, measured)
-        frame = build.frame_of(columns, plan.asked.library)
-        record = provenance.record(
-            prepared, frame, label, denoised={}, receipt=receipt, drawn={**drawn, "found": found}
-        )
-        return build.attach(frame, record), None
+    if not prepared.is_table:
+        return _some(prepared, measured, label, receipt, drawn)
     columns, steps = numbers_of(plan, measured)
-    frame = build.frame_of({**labels, **columns}, plan.asked.library)
+    frame = build.frame_of({**labels, **columns}, plan.question.library)
     told = totals_behind(plan, measured)
     record = provenance.record(
         prepared, frame, label, denoised=steps, receipt=receipt, numbers=columns, drawn=drawn, totals=told
     )
     return build.attach(frame, record), None
+
+
+def _some(
+    prepared: Prepared,
+    measured: Mapping[Total, Measured],
+    label: str | None,
+    receipt: Receipt,
+    drawn: Mapping[str, Any],
+) -> tuple[Any, list[int] | None]:
+    """The same of a choice, whose answer is some of the cells, and of suggested bounds."""
+    plan, chosen = prepared.plan, None
+    if chooses(plan.query):
+        chosen, numbers = _chosen(plan, measured)
+        frame = cells_at(plan, chosen, prepared.labels, numbers)
+    else:
+        columns, found = suggested(plan, measured)
+        frame, drawn = build.frame_of(columns, plan.question.library), {**drawn, "found": found}
+    record = provenance.record(prepared, frame, label, denoised={}, receipt=receipt, drawn=drawn)
+    return build.attach(frame, record), chosen
 
 
 def warn_of_checks(frame: Any, *, depth: int) -> None:
@@ -194,7 +202,7 @@ def numbers_of(plan: Plan, measured: Mapping[Total, Measured]) -> tuple[dict[str
             more = statistic.more({total: measured[total] for total in statistic.totals()})
         if steps[name] is not None:
             more = {NOISY: values, **more}
-        if NOISY in more and plan.asked.denoising.keep_noisy:
+        if NOISY in more and plan.question.denoising.keep_noisy:
             columns[name + NOISY] = more[NOISY]
         columns[name + ERROR] = errors
         columns |= {name + end: numbers for end, numbers in more.items() if end != NOISY}
@@ -222,7 +230,7 @@ def cells_at(plan: Plan, places: list[int], labels: Mapping[str, Any], numbers: 
     columns = {name: np.zeros(plan.query.keys.cells) for name in numbers}
     for name, values in numbers.items():
         columns[name][places] = values
-    return build.rows_at(build.frame_of({**labels, **columns}, plan.asked.library), places)
+    return build.rows_at(build.frame_of({**labels, **columns}, plan.question.library), places)
 
 
 ENDS = ("", NOISY, ERROR, LOW, HIGH)
@@ -285,7 +293,7 @@ def entry_of(prepared: Prepared, words: Words, ledger: Ledger) -> Entry:
     return Entry(
         now(),
         label,
-        str(plan.query),
+        prepared.words,
         plan.unit,
         plan.amount,
         plan.cost,
@@ -296,9 +304,11 @@ def entry_of(prepared: Prepared, words: Words, ledger: Ledger) -> Entry:
 
 
 def promise_of(prepared: Prepared, label: str | None) -> str:
-    """The promise that the ledger's entry makes of the record, before a row is read."""
+    """The promise that the ledger's entry makes: the hash of what the record will say that no row has a part in."""
     stamp = noise.stamp()
-    return prepared.promise if label is None and stamp is None else provenance.promise(prepared, label, stamp=stamp)
+    if label is None and stamp is None:
+        return prepared.promise
+    return promised(provenance.of_call(prepared, label, stamp=stamp))
 
 
 def content_of(
@@ -352,7 +362,7 @@ def replayed(plan: Plan, asked: Any, content: bytes) -> Any:
             are_dates = name in ("lower", "upper") and suggestion_of(plan.query) is not None
             columns[name] = np.array(values, dtype="datetime64[D]") if are_dates else values
         numbers = numbers[size:] if values is None else numbers
-    return build.attach(build.frame_of(columns, plan.asked.library), header["provenance"])
+    return build.attach(build.frame_of(columns, plan.question.library), header["provenance"])
 
 
 def kept(
@@ -375,7 +385,7 @@ def kept(
 
 def labels_of(plan: Plan, frame: Any, keys: Any) -> dict[str, Any]:
     """The columns that name the keys that are shown."""
-    axis, library = found_axis(plan.query.keys), plan.asked.library
+    axis, library = found_axis(plan.query.keys), plan.question.library
     assert axis is not None
     nulls = axis.discovery is not None and axis.discovery.nulls
     columns = label_columns(frame, axis, keys)

@@ -177,7 +177,7 @@ def _planned(plans: Any, price: Price, weights: Any, ledger: Ledger | None) -> J
     terms = ledger.terms if ledger else PlanTerms()
     joint = joint_plan(checked, price=price, accounting=terms.accounting, limit=terms.limit, weights=weights)
     for plan in joint.plans.values():
-        check_denoising(plan.query, plan.parts[0].mechanism, plan.asked.denoising.denoise)
+        check_denoising(plan.query, plan.parts[0].mechanism, plan.question.denoising.denoise)
     return joint
 
 

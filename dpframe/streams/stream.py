@@ -30,7 +30,7 @@ from dpframe.queries.keys import Keys, value_axis
 from dpframe.queries.limits import check_column
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import Statistic
-from dpframe.streams import stream_charts, stream_path
+from dpframe.streams import stream_path, stream_plan
 from dpframe.streams.stream_path import COLUMNS
 from dpframe.streams.stream_plan import MOST_PERIODS, StreamPlan, StreamRequest, check_statistic
 
@@ -267,7 +267,7 @@ class Stream:
         plan, stored = stream_path.so_far(self._request)
         if not stored:
             raise InvalidArgument("the stream must have a released period to be drawn. Release the first one.")
-        groups = _group_names(plan)[: stream_charts.MOST_LINES]
+        groups = _group_names(plan)[: stream_plan.MOST_LINES]
         rows = [
             {
                 "place": number,
@@ -284,7 +284,7 @@ class Stream:
             *cut,
         )
         price = f"{plan.cost}, once for all periods; protects {plan.unit.who}; shaded: 95% margin of error (noise)"
-        return stream_charts.of_stream(rows, plan.time, Words(self.name, notes, price))
+        return stream_plan.of_stream(rows, plan.time, Words(self.name, notes, price))
 
     def __repr__(self) -> str:
         keys = self._request.query.keys

@@ -1,7 +1,16 @@
 """The path of a stream: check the schema, charge once, measure a period, write that it is drawn, draw it, store it.
 
-Nothing that was drawn is shown before it is stored, and what was stored is shown to anyone who asks again. What can
-fail is done before the intent is written: the schema is checked, the whole call is tried on no rows, the rows are read.
+A stream is charged once for all its periods, each of which is drawn at most once, in order. A period takes two steps.
+First an entry says that its noise is about to be drawn (`intent`), and is on disk before a random bit is. Then the
+noisy numbers are stored with an entry of their hash (`values`), before anybody sees them, and what was stored is shown
+to anyone who asks again. What happens in between, a period is stored or it is lost: an intent is written by one call
+alone, and values are taken only for the last intent. After a loss the stream goes on with the next period, whose entry
+says so; anyone who was slow, and comes with the values of a period that was passed by, is refused and shows nothing.
+What can fail is done before the intent is written: the schema is checked, the whole call is tried on no rows, the rows
+are read.
+
+An older copy of a ledger does not know which periods were drawn since. So a recovery closes the streams that were begun
+before it: their stored periods stay, and no other is drawn.
 """
 
 from __future__ import annotations
@@ -10,7 +19,7 @@ import json
 import logging
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,17 +32,18 @@ from dpframe.engines.schema import check, columns_of, emptied
 from dpframe.engines.totals import check_whole
 from dpframe.errors import InvalidArgument, LedgerError, ReleaseFailed, WrongDtype, after_the_charge, shown
 from dpframe.errors.tracebacks import OF_VALUES, tried
+from dpframe.exact import checked_amount, plus
 from dpframe.frames import build, prints
 from dpframe.frames.build import public
-from dpframe.ledger.canonical import LATER, now, promised
-from dpframe.ledger.entries import Entry, StreamState
+from dpframe.ledger.canonical import LATER, digest, now, promised
+from dpframe.ledger.entries import Entry, Mark, Step, StreamState, differing
 from dpframe.ledger.ledger import Ledger, PlanTerms, ledger_for, warn_of_cost
 from dpframe.ledger.statement import no_ledger
 from dpframe.ledger.unbroken import to_the_end, unbroken, until_it_goes_through
 from dpframe.mechanisms.contract import Mechanism
 from dpframe.noise import nonce
 from dpframe.planning.plan import Planned
-from dpframe.privacy import Price, PrivacyUnit
+from dpframe.privacy import Price, PrivacyLoss, PrivacyUnit
 from dpframe.queries.date_grid import time_of
 from dpframe.queries.keys import Keys, plain_key
 from dpframe.queries.prefix_sums import BITS, weights_of_period, weights_of_total
@@ -43,8 +53,82 @@ from dpframe.queries.statistics.statistic import told
 from dpframe.release.facts import Written, hash_of
 from dpframe.release.provenance import SCHEMA, noise_facts
 from dpframe.release.results import looked
-from dpframe.streams import stream_steps
 from dpframe.streams.stream_plan import StreamPlan, StreamRequest, half_width, measured
+
+
+def known(ledger: Ledger, entry: Entry) -> StreamState | None:
+    """The stream of this entry's name, if it was begun; refused where it has other parameters. It is only read."""
+    stream: StreamState | None = ledger._store.stream(entry)
+    if stream is not None:
+        _refuse_other(entry, stream.entry)
+    return stream
+
+
+def begun(ledger: Ledger, entry: Entry) -> StreamState:
+    """The stream, charged now if it was not begun: all or nothing, and once, no matter who asks."""
+    entry = replace(entry, amount=checked_amount(entry.amount, ledger._parts))
+    allowed = ledger._allowing(entry)
+
+    def decide(stream: StreamState | None, last: Mark) -> Step | None:
+        if stream is not None:
+            _refuse_other(entry, stream.entry)
+            return None
+        allowed(last, plus(last.total, entry.amount))
+        return entry, None
+
+    stream: StreamState | None = ledger._store.step(entry, decide)
+    assert stream is not None
+    return stream
+
+
+def intended(ledger: Ledger, entry: Entry, period: int) -> tuple[bool, StreamState]:
+    """Write that the noise of a period is about to be drawn; False where another call did, or the period is past."""
+    mine = False
+
+    def decide(stream: StreamState | None, last: Mark) -> Step | None:
+        nonlocal mine
+        mine = stream is not None and not stream.is_closed and stream.drawn == period - 1
+        return (_free(entry, "intent", period), None) if mine else None
+
+    stream = ledger._store.step(entry, decide)
+    assert stream is not None
+    return mine, stream
+
+
+def keep(ledger: Ledger, entry: Entry, period: int, content: bytes) -> None:
+    """Store what was drawn for the last intent; ReleaseFailed where the stream has passed it by."""
+
+    def decide(stream: StreamState | None, last: Mark) -> Step | None:
+        if stream is None or stream.is_closed or stream.drawn != period or not stream.is_open:
+            raise ReleaseFailed(
+                "drawing this period took so long that the stream went on without it. Its numbers were discarded and "
+                "are never drawn again; its rows count in the next period."
+            )
+        return replace(_free(entry, "values", period), answer=digest(content)), content
+
+    ledger._store.step(entry, decide)
+
+
+def contents(ledger: Ledger, entry: Entry) -> dict[int, bytes]:
+    """The contents that were stored of each period, held against the hashes of their entries."""
+    return ledger._store.contents(entry)
+
+
+def _free(entry: Entry, kind: str, period: int) -> Entry:
+    """An entry of the stream that costs nothing."""
+    nothing = tuple(coordinate * 0 for coordinate in entry.amount)
+    step = replace(entry, time=now(), amount=nothing, cost=PrivacyLoss(0.0), asked=None, promises=(), period=period)
+    return replace(step, kind=kind)  # type: ignore[arg-type]  # one of the kinds
+
+
+def _refuse_other(entry: Entry, earlier: Entry) -> None:
+    """One name, one stream."""
+    if differ := differing(entry, earlier):
+        raise LedgerError(
+            f"the stream {shown(entry.stream)} of this ledger was begun with other parameters: {differ}. Nothing was "
+            "charged. Open it exactly as it was begun, or give the new stream another name."
+        )
+
 
 STATISTICS = {"count": "Count", "sum": "Sum"}
 NOISES = {"discrete Laplace": "Laplace", "rounded Gaussian": "Gaussian"}
@@ -249,19 +333,19 @@ def released(request: StreamRequest, frame: Any, period: Any, library: str) -> A
     plan = _planned(request, ledger)
     number = _number_of(plan, period)
     _check_frame(plan, frame)
-    labels = _rehearsed(plan, frame, library)
+    labels = _tried_on_no_rows(plan, frame, library)
     entry = entry_of(plan)
-    state = stream_steps.known(ledger, entry)
+    state = known(ledger, entry)
     if state is None or number not in state.kept:
         _check_turn(plan, state, number, waits=True)
         warn_of_cost(ledger, plan.unit, plan.cost)
-        stream_steps.begun(ledger, entry)
+        begun(ledger, entry)
         with after_the_charge():
             exact = _looked(plan, frame, number)
             if not _draw(plan, ledger, entry, number, exact, labels, library):
                 _wait(plan, ledger, entry, number)
         log.info("released period %s of %s for %s, protecting %s", number, plan.words, plan.cost, plan.unit)
-    return frame_of(Stored.of(stream_steps.contents(ledger, entry)[number]), labels, library)
+    return frame_of(Stored.of(contents(ledger, entry)[number]), labels, library)
 
 
 def so_far(request: StreamRequest) -> tuple[StreamPlan, dict[int, Stored]]:
@@ -269,10 +353,10 @@ def so_far(request: StreamRequest) -> tuple[StreamPlan, dict[int, Stored]]:
     ledger = _ledger_of(request)
     plan = _planned(request, ledger)
     entry = entry_of(plan)
-    if stream_steps.known(ledger, entry) is None:
+    if known(ledger, entry) is None:
         return plan, {}
-    contents = stream_steps.contents(ledger, entry)
-    return plan, {number: Stored.of(contents[number]) for number in sorted(contents)}
+    stored = contents(ledger, entry)
+    return plan, {number: Stored.of(stored[number]) for number in sorted(stored)}
 
 
 def frame_so_far(request: StreamRequest, like: str) -> Any:
@@ -390,20 +474,20 @@ def _draw(
     A signal waits until it is done. Once the intent is written no lock is given up for it, and what the database breaks
     off is done again: else the period would be lost.
     """
-    mine, state = stream_steps.intended(ledger, entry, number)
+    mine, state = intended(ledger, entry, number)
     if not mine:
         return False
     to_the_end()
-    contents = until_it_goes_through(stream_steps.contents, ledger, entry)
+    stored = until_it_goes_through(contents, ledger, entry)
     kept = (*sorted(state.kept), number)
     noisy = plan.mechanism.add_noise(measured(exact, kept, whole=plan.reach.whole))
-    before = [Stored.of(contents[earlier]) for earlier in kept[:-1]]
+    before = [Stored.of(stored[earlier]) for earlier in kept[:-1]]
     columns = read_off(plan, [*(earlier.noisy for earlier in before), noisy], kept)
     receipt = {"dataset": ledger.dataset, "entry": state.number, "head": state.head} if ledger.is_durable else None
     said = facts_said(plan, before)
     said = said if before else {**said, "release": nonce()}  # of the stream: all its periods have it
     record = record_of(plan, said, columns, labels, library, kept, receipt)
-    until_it_goes_through(stream_steps.keep, ledger, entry, number, Stored(record, noisy, columns).content())
+    until_it_goes_through(keep, ledger, entry, number, Stored(record, noisy, columns).content())
     return True
 
 
@@ -411,7 +495,7 @@ def _wait(plan: StreamPlan, ledger: Ledger, entry: Entry, number: int) -> None:
     """Another call draws this period: what it stores is the answer of both."""
     end = time.monotonic() + PATIENCE
     while True:
-        state = stream_steps.known(ledger, entry)
+        state = known(ledger, entry)
         assert state is not None
         if number in state.kept:
             return
@@ -420,7 +504,7 @@ def _wait(plan: StreamPlan, ledger: Ledger, entry: Entry, number: int) -> None:
         time.sleep(PAUSE)
 
 
-def _rehearsed(plan: StreamPlan, frame: Any, library: str) -> dict[str, Any]:
+def _tried_on_no_rows(plan: StreamPlan, frame: Any, library: str) -> dict[str, Any]:
     """The columns that name the groups, once the whole call was tried on no rows."""
     rule = "periods, keys and bounds must suit their columns, and the dataframe engine fails on them even without rows"
     with tried(WrongDtype, rule, "Write keys in the dtype of their column, or cast the column."):

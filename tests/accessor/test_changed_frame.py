@@ -14,7 +14,7 @@ import pytest
 import dpframe as dpf
 from dpframe.frames import build
 from dpframe.frames.kinds import is_missing
-from dpframe.ledger.vouching import CHANGED
+from dpframe.ledger.chain import CHANGED
 
 ROWS = 600
 DATA = {

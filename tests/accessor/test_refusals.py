@@ -169,6 +169,7 @@ VERBS_MEANT = {
     "var": "Write variance",
     "nunique": "Write n_distinct",
     "value_counts": "Write histogram(",
+    "discover": "keys=dpf.discover(",
     "max": "q=0.95",
     "min": "q=0.05",
     "ratio": "Write agg(dpf.ratio(",

@@ -18,7 +18,7 @@ from looking import of_rows
 import dpframe as dpf
 from assurance import audit_cases, auditing
 from assurance.auditing import GAUSSIAN, GAUSSIAN_GDP, LAPLACE, SHAPE_3
-from dpframe.audit import outcomes
+from dpframe import audit
 from dpframe.engines.sums.addends import NUMBERS
 from dpframe.release import results
 
@@ -310,6 +310,6 @@ def test_a_finding_prints_in_words():
 
 def test_confidence_limits_are_exact_at_the_ends():
     size, alpha = 50, 1e-3
-    assert outcomes.at_least(size, size, alpha) == pytest.approx(alpha ** (1 / size), rel=1e-12)
-    assert outcomes.at_most(0, size, alpha) == pytest.approx(1 - alpha ** (1 / size), rel=1e-12)
-    assert (outcomes.at_least(0, size, alpha), outcomes.at_most(size, size, alpha)) == (0.0, 1.0)
+    assert audit.at_least(size, size, alpha) == pytest.approx(alpha ** (1 / size), rel=1e-12)
+    assert audit.at_most(0, size, alpha) == pytest.approx(1 - alpha ** (1 / size), rel=1e-12)
+    assert (audit.at_least(0, size, alpha), audit.at_most(size, size, alpha)) == (0.0, 1.0)

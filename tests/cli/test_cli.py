@@ -72,6 +72,26 @@ def test_an_older_copy_is_exit_code_1(path, capsys):
     assert "older copy" in err
 
 
+def test_a_head_that_is_kept_elsewhere_shows_an_older_copy(tmp_path, capsys):
+    path, head = tmp_path / "ward.ledger", tmp_path / "elsewhere"
+    ledger = dpf.Ledger(epsilon=1, path=path, head=head)
+    copies = [(kept, kept.read_bytes()) for kept in (path, tmp_path / "ward.ledger.head")]
+    PEOPLE.dp.count(epsilon=0.25, ledger=ledger)
+    assert say(capsys, "verify", path, "--head", head)[0] == 0
+    for kept, content in copies:  # both are put back
+        kept.write_bytes(content)
+    assert run("ledger", "verify", path).returncode == 0  # in a new process, which remembers nothing
+    done = run("ledger", "verify", path, "--head", head)
+    assert done.returncode == 1
+    assert "is an older copy: it holds 0 entries, and entry 1 was written" in done.stderr
+
+
+def test_verify_gives_no_ledger_a_head(path, tmp_path, capsys):
+    code, _, err = say(capsys, "verify", path, "--head", tmp_path / "elsewhere")
+    assert (code, err) == (2, "dpframe: head must be left out: this ledger keeps its head nowhere else. Drop --head.\n")
+    assert not (tmp_path / "elsewhere").exists()
+
+
 def test_a_release_that_the_ledger_does_not_know_is_exit_code_1(path, tmp_path, capsys):
     other = dpf.Ledger(epsilon=1, path=tmp_path / "other.ledger")
     PEOPLE.dp.count(epsilon=0.5, ledger=other).dp.write_parquet(tmp_path / "other.parquet")

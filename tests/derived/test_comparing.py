@@ -326,6 +326,44 @@ def test_rows_that_are_no_sample_are_refused_before_a_charge():
     assert len(dpf.compare(alone, "A", "B")) == 1
 
 
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
+@pytest.mark.parametrize("law", [{}, {"delta": 1e-6, "mechanism": "gaussian"}])
+def test_rows_of_one_person_that_may_be_in_one_group_are_no_sample(law, neighbors):
+    """Four rows of one person in one of two allowed groups are all counted: then there are fewer people than rows."""
+    unit = dpf.PrivacyUnit("person", neighbors=neighbors)
+    rows = pl.DataFrame({"person": [1, 1, 1, 1], "ward": ["A"] * 4, "cost": [5.0] * 4})
+    many = {"max_rows": 1, "max_groups": 4, "checks": False}
+    by, keys = rows.dp.group_by("ward", keys=list("ABCD")), {"ward": list("ABCD"), "cost": [5.0, 6.0]}
+    with dpf.testing.exact():
+        counted = by.count(epsilon=1.0, ledger=_ledger(unit), denoise=None, **law, **many)
+    assert counted["count"][0] == pytest.approx(2.0 if law else 4.0, abs=1e-5)  # by the norm of the noise
+    ledger = _ledger(unit)
+    asks = {
+        "count": lambda **more: by.count(epsilon=1.0, ledger=ledger, **law, **many, **more),
+        "mean": lambda **more: by.mean("cost", bounds=(0, 9), epsilon=1.0, ledger=ledger, **law, **many, **more),
+        "proportion": lambda **more: by.proportion(
+            "cost", value=5.0, epsilon=1.0, ledger=ledger, **law, **many, **more
+        ),
+        "sum": lambda **more: by.sum("cost", bounds=(0, 9), epsilon=1.0, ledger=ledger, **law, **many, **more),
+    }
+    for ask in asks.values():
+        with pytest.raises(
+            dpf.InvalidArgument, match=r"one person has up to 4 rows in it\. .* max_rows=1 and max_groups=1"
+        ):
+            ask(population=True)
+    assert not len(ledger.to_frame())
+    for ask in asks.values():
+        with pytest.raises(dpf.InvalidArgument, match=r"one person has up to 4 rows in it"):
+            ask().dp.errors(covers="population")
+    part = asks["count"]().dp.filter({"ward": "A"})
+    with pytest.raises(dpf.InvalidArgument, match=r"one person has up to 4 rows in it"):  # weighed as all groups are
+        part.dp.errors(covers="population")
+    whole = rows.dp.count(epsilon=1.0, ledger=ledger, **law, **many)  # one number, of one group
+    tables = rows.dp.marginals(["ward", "cost"], keys=keys, epsilon=1.0, delta=1e-6, ledger=ledger, max_rows=1)
+    for sound in (whole, tables, by.n_units(epsilon=1.0, max_groups=4, ledger=ledger, **law)):
+        assert np.isfinite(sound.dp.errors(covers="population")["interval"].to_numpy()).all()
+
+
 def test_independence_is_never_assumed():
     one, other = (_shop().dp.count(epsilon=1.0, ledger=_ledger()) for _ in range(2))
     with pytest.raises(dpf.MissingArgument, match=r"the same people in both years are not two samples"):

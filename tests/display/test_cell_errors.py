@@ -12,8 +12,8 @@ from seen import seen
 
 import dpframe as dpf
 from dpframe import noise
-from dpframe.display import denoised
-from dpframe.display.cell_errors import packed, unpacked
+from dpframe.display import statements
+from dpframe.display.statements import packed, unpacked
 
 DROWNED = "the noise is larger than the differences between these groups: "
 
@@ -118,10 +118,10 @@ def test_what_drowns_is_said():
 
 def test_what_is_known_of_the_first_denoiser_is_not_said_of_the_last(sizes):
     statistic = copy.deepcopy(sizes.dp.provenance["measures"]["count"])
-    assert denoised.cell_rmse(statistic, 400) is not None
+    assert statements.cell_rmse(statistic, 400) is not None
     for later, known in (("nonnegative", True), ("rounded", False)):
         more = {**statistic, "denoise": [*statistic["denoise"], {"name": later}]}
-        assert (denoised.cell_rmse(more, 400) is not None) is known
+        assert (statements.cell_rmse(more, 400) is not None) is known
 
 
 def test_a_result_without_rows_has_errors_without_rows():

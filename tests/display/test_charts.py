@@ -12,7 +12,7 @@ import pytest
 from seen import seen
 
 import dpframe as dpf
-from dpframe.display import dimensions, result_charts, theme
+from dpframe.display import layout, result_charts, theme
 
 BINS = [0, 50, 100]
 DAYS = [date(2026, 1, 1), date(2026, 2, 1), date(2026, 3, 1)]
@@ -319,8 +319,8 @@ def test_a_chart_is_written_as_png(frame, ledger, tmp_path):
 
 def test_aware_edges_are_kept_in_utc(altair):
     edge = datetime(2026, 1, 1, 12, tzinfo=timezone(timedelta(hours=2)))
-    assert dimensions.plain(edge) == "2026-01-01T10:00:00.000Z"
-    assert dimensions.plain(datetime(2026, 1, 1, 12)) == "2026-01-01T12:00:00.000Z"
+    assert layout.plain(edge) == "2026-01-01T10:00:00.000Z"
+    assert layout.plain(datetime(2026, 1, 1, 12)) == "2026-01-01T12:00:00.000Z"
 
 
 def test_without_altair_the_error_says_what_to_install(engine, ledger, monkeypatch):

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 import dpframe as dpf
-from dpframe.display import possible
+from dpframe.display import rounding
 from dpframe.queries.quotients import within_limits
 from dpframe.testing import seeded
 
@@ -23,7 +23,7 @@ RATIO = {
 def made(statistic, **columns):
     """The intervals of a statistic `n` by the ends of the names of its columns."""
     arrays = {f"n{end}".removesuffix("_value"): np.array(values, dtype=float) for end, values in columns.items()}
-    return possible.intervals(statistic, "n", arrays)
+    return rounding.intervals(statistic, "n", arrays)
 
 
 @pytest.mark.parametrize(
@@ -59,8 +59,8 @@ def test_ratios_of_sums_that_are_not_negative():
 def test_ends_on_bounds():
     found = made(MEDIAN, _value=[50, 3, 99], _error=[5, 6, 9], _low=[45, 0, 90], _high=[55, 9, 100])
     assert found.below.tolist() == [False, True, False]
-    assert possible.forms(found, "_low") == ["{}", "<= {}", "{}"]
-    assert possible.forms(found, "_high") == ["{}", "{}", ">= {}"]
+    assert rounding.forms(found, "_low") == ["{}", "<= {}", "{}"]
+    assert rounding.forms(found, "_high") == ["{}", "{}", ">= {}"]
     assert not found.is_cut
 
 

@@ -229,7 +229,7 @@ def test_even_bins_are_those_of_a_search(monkeypatch):
         )
         inside = (values >= edges[0]) & (values < edges[-1])
         expected = np.where(inside, np.searchsorted(edges, values, side="right") - 1, -1)
-        bins = HalfOpenBins.between(edges, closed=False)
+        bins = HalfOpenBins.of(edges, closed=False)
         assert bins.codes(values).tolist() == expected.tolist()
         counts = np.bincount(expected[inside], minlength=edges.size - 1)
         assert bins.counted(values).tolist() == counts.tolist()
@@ -241,6 +241,6 @@ def test_histograms_of_whole_numbers_on_edges():
     """Each value lies on an edge, which is the case of least speed."""
     values = np.arange(-10, 5_011).astype(np.float64)
     edges = np.linspace(0, 5_000, 1_001)
-    bins = HalfOpenBins.between(np.append(edges[:-1], math.nextafter(5_000, math.inf)), closed=False)
+    bins = HalfOpenBins.of(np.append(edges[:-1], math.nextafter(5_000, math.inf)), closed=False)
     assert bins.even is not None
     assert bins.counted(values).tolist() == np.histogram(values, edges)[0].tolist()

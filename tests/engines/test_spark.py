@@ -18,7 +18,7 @@ from dpframe.engines import totals, trial
 from dpframe.engines.columns.source import source_of, types_of
 from dpframe.engines.found_keys import keyed
 from dpframe.engines.pieces import spark as engine
-from dpframe.engines.pieces import spark_sql, unit_parts
+from dpframe.engines.pieces import unit_parts
 from dpframe.engines.pieces.spark import BITS, Columns, unpacked
 from dpframe.engines.sums.addends import Terms
 from dpframe.engines.task import Task
@@ -480,7 +480,7 @@ def test_keys_are_found_in_spark_as_in_memory(spark_frame, unit):
 def test_sums_by_declared_keys_are_added_up_by_spark_bit_for_bit(spark_frame, monkeypatch):
     def asked(task):
         asked.tasks.append(task)
-        return spark_sql.by_sql(task)
+        return engine.by_sql(task)
 
     asked.tasks = []
     monkeypatch.setattr(engine, "by_sql", asked)
@@ -499,7 +499,7 @@ def test_sums_by_declared_keys_are_added_up_by_spark_bit_for_bit(spark_frame, mo
         total: cells.tolist() for total, cells in expected.totals.items()
     }
     assert asked.tasks == [task]
-    assert spark_sql.by_sql(task)
+    assert engine.by_sql(task)
 
 
 def test_what_spark_is_not_proven_to_add_goes_the_way_of_rows():
@@ -507,7 +507,7 @@ def test_what_spark_is_not_proven_to_add_goes_the_way_of_rows():
 
     def by_sql(ask, unit=None):
         query = ask(dpf.of(frame).preview).query
-        return spark_sql.by_sql(Task.of(totals.InMemory(source_of(frame)), query, unit or dpf.PrivacyUnit(), 1.0))
+        return engine.by_sql(Task.of(totals.InMemory(source_of(frame)), query, unit or dpf.PrivacyUnit(), 1.0))
 
     assert by_sql(lambda asked: asked.count(epsilon=1))
     assert by_sql(lambda asked: asked.group_by("ward", keys=["A", "B"]).mean("cost", bounds=(0, 9), epsilon=1))
@@ -525,18 +525,18 @@ def test_expressions_of_sql_fail_on_no_value_and_group_declared_keys_alone():
     asked = dpf.of(VISITS).preview.group_by(*keys, keys=keys)
     query = asked.agg(s=dpf.sum("cost", bounds=(0, 9)), epsilon=1).query
     task = Task.of(totals.InMemory(source_of(VISITS)), query, dpf.PrivacyUnit(), 1.0)
-    declared = spark_sql.cells_of(task).declared
-    assert spark_sql.among("c0", declared["ward"]) == "(c0 in (X'41', X'7827c3a9') or c0 is null)"
-    assert spark_sql.among("c1", declared["patient"]) == "(c1 in (1L, -9223372036854775808L))"
-    (sql,) = spark_sql.integers_of(task, Terms.of(query.of_cells), {"cost": "c2"}).values()
+    declared = engine.cells_of(task).declared
+    assert engine.among("c0", declared["ward"]) == "(c0 in (X'41', X'7827c3a9') or c0 is null)"
+    assert engine.among("c1", declared["patient"]) == "(c1 in (1L, -9223372036854775808L))"
+    (sql,) = engine.integers_of(task, Terms.of(query.of_cells), {"cost": "c2"}).values()
     assert sql == (
         "case when c2 is null or isnan(c2) then null else "
         "floor(least(greatest(cast(c2 as double) * 67108864.0D, 0.0D), 603979776.0D) + 0.5D) end"
     )
     rows = [(b"A", 1, 2, 2, -3, 5)]
-    table = spark_sql.table(rows, {"key0": pl.String(), "key1": pl.Int64()}, ["sum0"])
+    table = engine.table(rows, {"key0": pl.String(), "key1": pl.Int64()}, ["sum0"])
     assert table.to_dicts() == [{"key0": "A", "key1": 1, "rows": 2, "sum0 n": 2, "sum0": -3 * 2**16 + 5}]
-    assert spark_sql.table([], {"key0": pl.Int8()}, ["sum0"]).height == 0
+    assert engine.table([], {"key0": pl.Int8()}, ["sum0"]).height == 0
 
 
 def test_each_partition_of_spark_has_one_part():

@@ -11,7 +11,7 @@ from seen import seen
 
 import dpframe as dpf
 from dpframe.denoise import choose
-from dpframe.display import denoised
+from dpframe.display import statements
 
 COLUMNS = ["column", "by", "interval", "noisy_rmse", "denoised_rmse"]
 
@@ -101,7 +101,7 @@ def test_112_nothing_is_said_to_be_denoised_where_nothing_was(engine):
         found = frame.dp.group_by("ward", keys=["A", "B"]).sum("x", bounds=(-10, 10), epsilon=1)
     facts = found.dp.provenance
     assert facts["measures"]["x_sum"]["denoise"][0]["chose"] == "none"
-    assert denoised.denoised_words(facts, str) == []
+    assert statements.denoised_words(facts, str) == []
 
 
 def test_112_what_is_known_of_the_first_denoiser_is_not_said_of_the_last(engine):
@@ -112,9 +112,9 @@ def test_112_what_is_known_of_the_first_denoiser_is_not_said_of_the_last(engine)
         lost = frame.dp.histogram("age", **bins, denoise=["auto", "rounded"])
         never = frame.dp.histogram("age", **bins, denoise=["james-stein", "auto"])
     first = kept.dp.provenance["measures"]["count"]["denoise"][0]
-    assert denoised.estimated_rmse(kept.dp.provenance["measures"]["count"]) == [first["estimated_rmse"]]
+    assert statements.estimated_rmse(kept.dp.provenance["measures"]["count"]) == [first["estimated_rmse"]]
     for other in (lost, never):
-        assert denoised.estimated_rmse(other.dp.provenance["measures"]["count"]) == [None]
+        assert statements.estimated_rmse(other.dp.provenance["measures"]["count"]) == [None]
     assert "estimated_rmse" not in never.dp.provenance["measures"]["count"]["denoise"][1]
 
 

@@ -13,9 +13,9 @@ import pytest
 
 import dpframe as dpf
 from dpframe.accessor.private_frame import PrivateFrame
-from dpframe.jobs import arguments, job_file
+from dpframe.jobs import job_file
+from dpframe.jobs.job import Table
 from dpframe.jobs.output_formats import FORMATS
-from dpframe.jobs.toml_tables import Table
 from dpframe.queries import statistics
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -163,13 +163,13 @@ def test_the_environment_fills_in_what_is_not_said_and_is_hidden(tmp_path):
 
 
 def test_a_job_takes_what_the_verbs_of_python_take():
-    for verb in arguments.VERBS:
-        takes = set(arguments.parameters_of(getattr(PrivateFrame, verb)))
+    for verb in job_file.VERBS:
+        takes = set(job_file.parameters_of(getattr(PrivateFrame, verb)))
         assert {"epsilon", "label", "snapshot"} <= takes, verb
         assert not takes & {"ledger", "unit", "self"}
     functions = {name for name in dpf.__all__ if inspect.isfunction(getattr(dpf, name))}
     public = {name for name in functions if getattr(dpf, name) is getattr(statistics, name, None)}
-    assert set(arguments.STATISTICS) == public
+    assert set(job_file.STATISTICS) == public
 
 
 def test_a_condition_is_said_by_values_and_ends(tmp_path):
@@ -187,11 +187,11 @@ def test_weights_and_bounds_by_group_are_lists_and_tables():
     of_pair = Table("release", {"statistic": "mean", "column": "x", "bounds": [0, 5]})
     weighted = Table("release", {**of_pair.values, "weight": "w", "weight_bounds": [0, 4]})
     grouped = Table("release", {**of_pair.values, "bounds": {"A": [0, 5], "B": [0, 9]}})
-    assert arguments._statistic(weighted) == dpf.mean("x", bounds=(0, 5), weight="w", weight_bounds=(0, 4))
-    assert arguments._statistic(grouped) == dpf.mean("x", bounds={"A": (0, 5), "B": (0, 9)})
-    assert arguments._statistic(of_pair) == dpf.mean("x", bounds=(0, 5))
+    assert job_file._statistic(weighted) == dpf.mean("x", bounds=(0, 5), weight="w", weight_bounds=(0, 4))
+    assert job_file._statistic(grouped) == dpf.mean("x", bounds={"A": (0, 5), "B": (0, 9)})
+    assert job_file._statistic(of_pair) == dpf.mean("x", bounds=(0, 5))
     with pytest.raises(dpf.MissingArgument, match="weight must be given"):
-        arguments._statistic(Table("release", {**of_pair.values, "weight_bounds": [0, 4]}))
+        job_file._statistic(Table("release", {**of_pair.values, "weight_bounds": [0, 4]}))
 
 
 def test_everything_else_is_the_last_of_the_keys(tmp_path):
@@ -202,10 +202,10 @@ def test_everything_else_is_the_last_of_the_keys(tmp_path):
 def test_every_key_is_on_the_page():
     page = (ROOT / "docs" / "reference" / "job-file.md").read_text(encoding="utf-8")
     named = set(re.findall(r"^\| `([a-z_]+)`", page, re.MULTILINE))
-    keys = {*job_file.TOP, *job_file.OF_SOURCE, *job_file.OF_LEDGER, *job_file.OF_OUTPUT, *arguments.OWN, "statistics"}
+    keys = {*job_file.TOP, *job_file.OF_SOURCE, *job_file.OF_LEDGER, *job_file.OF_OUTPUT, *job_file.OWN, "statistics"}
     assert keys - named == set()
     assert all(f"`{kind}`" in page for kind in FORMATS)
-    assert all(f"`{verb}`" in page for verb in arguments.VERBS)
+    assert all(f"`{verb}`" in page for verb in job_file.VERBS)
 
 
 @pytest.mark.parametrize("page", ["docs/operate/jobs.md", "docs/reference/job-file.md"])

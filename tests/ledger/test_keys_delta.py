@@ -6,6 +6,7 @@ import json
 import math
 import shutil
 import sqlite3
+from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
 
@@ -176,7 +177,7 @@ def test_a_ledger_that_lost_its_head_is_recovered_with_its_keys(tmp_path):
 def test_a_reserve_cannot_be_written_into_a_ledger(tmp_path):
     path = tmp_path / "book.ledger"
     found(book(path=path))
-    with sqlite3.connect(path) as database:
+    with closing(sqlite3.connect(path)) as database, database:
         tables = [name for (name,) in database.execute("select name from sqlite_master where type = 'table'")]
         for table in tables:
             columns = [row[1] for row in database.execute(f"pragma table_info({table})")]

@@ -26,7 +26,7 @@ import pytest
 
 import dpframe as dpf
 from dpframe import errors
-from dpframe.ledger import database, database_errors, entries, heads, locks, rows, sql, unbroken, witness
+from dpframe.ledger import database, entries, heads, locks, rows, sql, unbroken, witness
 from dpframe.ledger.address import Address
 
 fcntl = pytest.importorskip("fcntl")
@@ -671,4 +671,4 @@ def test_117_a_password_is_never_shown(url):
     assert "hush" not in repr(database.Database(address))
     error = Exception('connection to server failed: password "hush" is wrong')
     if "password" in url or ":hush" in url:
-        assert "hush" not in str(database_errors.refusal(error, address, wait=1))
+        assert "hush" not in str(database.refusal(error, address, wait=1))

@@ -21,7 +21,7 @@ import dpframe as dpf
 from dpframe.ledger import heads, locks, rows, sql, unbroken, witness
 from dpframe.mechanisms.laplace import Laplace
 from dpframe.release import results
-from dpframe.streams import stream_path, stream_steps
+from dpframe.streams import stream_path
 from dpframe.streams.stream_path import entry_of
 from tests import killed_streams
 from tests.killed_streams import STEPS, stays, stream_of, told
@@ -165,7 +165,7 @@ def test_rows_of_a_lost_period_count_in_the_next(path, monkeypatch):
     monkeypatch.setattr(Laplace, "add_noise", lambda noise, totals: totals)  # to see the exact numbers
     stream.release(STAYS, 1)
     with monkeypatch.context() as broken:
-        broken.setattr(stream_steps, "keep", lambda *_: 1 / 0)
+        broken.setattr(stream_path, "keep", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             stream.release(STAYS, 2)
     frame = stream.release(STAYS, 3)
@@ -181,14 +181,14 @@ def test_rows_of_a_lost_period_count_in_the_next(path, monkeypatch):
 def test_whoever_was_passed_by_shows_nothing(path, monkeypatch):
     """A process that drew a period, and slept while another went on, may not store it any more."""
     stream = stream_of(made(path))
-    keep = stream_steps.keep
+    keep = stream_path.keep
 
     def overtaken(ledger, entry, period, content):
-        monkeypatch.setattr(stream_steps, "keep", keep)
+        monkeypatch.setattr(stream_path, "keep", keep)
         stream_of(dpf.Ledger.open(path)).release(STAYS, period + 1)
         keep(ledger, entry, period, content)
 
-    monkeypatch.setattr(stream_steps, "keep", overtaken)
+    monkeypatch.setattr(stream_path, "keep", overtaken)
     with pytest.raises(dpf.ReleaseFailed, match="went on without it"):
         stream.release(STAYS, 1)
     assert stream.to_frame()["week"].to_list() == [2, 2]
@@ -238,7 +238,7 @@ def test_a_forked_child_draws_nothing_from_a_ledger_in_memory():
         child = os.fork()
     if child == 0:
         try:
-            stream_steps.intended(stream.ledger, entry, 2)
+            stream_path.intended(stream.ledger, entry, 2)
         except dpf.LedgerError:
             os._exit(0)
         finally:
@@ -248,7 +248,7 @@ def test_a_forked_child_draws_nothing_from_a_ledger_in_memory():
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no timers")
 def test_ctrl_c_while_the_lock_is_waited_for_loses_no_period(path, monkeypatch):
-    stream, keep = stream_of(made(path)), stream_steps.keep
+    stream, keep = stream_of(made(path)), stream_path.keep
 
     def interrupted(*arguments):
         held = threading.Event()
@@ -267,7 +267,7 @@ def test_ctrl_c_while_the_lock_is_waited_for_loses_no_period(path, monkeypatch):
     try:
         with monkeypatch.context() as patched:
             patched.setattr(unbroken, "GRACE", 0.01)
-            patched.setattr(stream_steps, "keep", interrupted)
+            patched.setattr(stream_path, "keep", interrupted)
             with pytest.raises(KeyboardInterrupt):
                 stream.release(STAYS, 1)
     finally:
@@ -331,7 +331,7 @@ def test_a_forked_child_does_not_wait_for_work_of_its_parent():
 
 @pytest.mark.parametrize("step", ["intended", "contents", "keep"])
 def test_what_a_database_breaks_off_loses_no_period(path, step, monkeypatch):
-    stream, whole, stored = stream_of(made(path)), getattr(stream_steps, step), sql.SqlStore._entries_of
+    stream, whole, stored = stream_of(made(path)), getattr(stream_path, step), sql.SqlStore._entries_of
     failures = []
 
     def torn(*arguments):
@@ -348,7 +348,7 @@ def test_what_a_database_breaks_off_loses_no_period(path, step, monkeypatch):
 
     failing.failed = False
     monkeypatch.setattr(sql.SqlStore, "_entries_of", torn)
-    monkeypatch.setattr(stream_steps, step, failing)
+    monkeypatch.setattr(stream_path, step, failing)
     first = told(stream.release(STAYS, 1))
     assert failing.failed
     assert not failures

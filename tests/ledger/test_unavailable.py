@@ -17,7 +17,7 @@ from dpframe.cli.exit_codes import code_of
 from dpframe.errors import reworded
 from dpframe.ledger import database, rows, sql
 from dpframe.ledger.address import Address
-from dpframe.ledger.database_errors import refusal
+from dpframe.ledger.database import refusal
 from dpframe.release import results
 from tests.killed_streams import stays, stream_of
 

@@ -18,7 +18,7 @@ from dpframe.errors import InvalidArgument
 from dpframe.mechanisms.gaussian import Gaussian
 from dpframe.mechanisms.laplace import Laplace, TruncatedLaplace
 from dpframe.mechanisms.thresholded import Thresholded, chance_shown, chances_shown, of_noise, smallest_line
-from dpframe.queries.unit_weights import as_array, key_weights
+from dpframe.queries.contributions import as_array, key_weights
 
 FINE = 2.0**-20
 ONE = np.array([1])

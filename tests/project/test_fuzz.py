@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, example, given, settings
 import dpframe as dpf
 from assurance import fuzz
 from assurance.fuzz_frames import KINDS, ROWS, Pair, asks, form_of, pairs
-from dpframe.audit.outcomes import watched
+from dpframe.audit import watched
 from dpframe.queries.total import SumTotal
 
 pytestmark = pytest.mark.slow

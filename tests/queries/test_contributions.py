@@ -319,6 +319,11 @@ def alike(people, *, rows, groups):
     return pl.DataFrame(pairs, schema=["person", "group"], orient="row")
 
 
+def test_suggest_asks_for_the_cost_of_the_planned_count():
+    with pytest.raises(dpf.MissingArgument, match=r"epsilon must be given: the cost of the planned count\. "):
+        grid_of().dp.suggest()
+
+
 def test_suggested_is_a_plain_frame_of_candidates_the_best_first():
     for asked in ({}, {"by": "year"}, {"by": "year", "keys": YEARS}):
         found = grid_of(**asked).dp.suggest(epsilon=1)

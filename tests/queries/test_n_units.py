@@ -12,7 +12,7 @@ from scipy.stats import binom
 
 import dpframe as dpf
 from dpframe import MissingArgument, PrivacyUnit
-from dpframe.queries.unit_weights import steps_of
+from dpframe.queries.contributions import steps_of
 
 STATISTICS = {"units": dpf.n_units(), "units with a value": dpf.n_units("x")}
 

@@ -28,8 +28,8 @@ import dpframe as dpf
 from dpframe import InvalidArgument, PrivacyUnit
 from dpframe.engines.schema import check
 from dpframe.engines.totals import totals
-from dpframe.jobs import arguments
-from dpframe.jobs.toml_tables import Table
+from dpframe.jobs import job_file
+from dpframe.jobs.job import Table
 from dpframe.queries.quantiles import among_own
 from dpframe.queries.statistics.quantile import QuantileByGroup
 
@@ -316,7 +316,7 @@ def test_a_ledger_knows_the_bounds_again(tmp_path):
 def test_a_job_says_them_as_tables():
     said = {"statistic": "quantile", "column": "x", "q": [0.1, 0.5], "bounds": {"A": [0, 5], "B": [0, 9]}, "step": 0.5}
     asked = dpf.quantile("x", q=[0.1, 0.5], bounds={"A": (0, 5), "B": (0, 9)}, step=0.5)
-    assert arguments._statistic(Table("release", said)) == asked
+    assert job_file._statistic(Table("release", said)) == asked
     assert all(isinstance(part, QuantileByGroup) for part in asked.parts)
 
 

@@ -18,9 +18,9 @@ from assurance.suggested_bounds import lines, lost
 from dpframe.engines.totals import totals
 from dpframe.noise import insecure_bits
 from dpframe.planning.bounds_suggestion import NoisyGrid, suggested
-from dpframe.queries.public_grids import cuts_of, month_starts, sizes
-from dpframe.queries.simultaneous import margin_of_tails
+from dpframe.planning.suggestion import margin_of_tails
 from dpframe.queries.statistics import suggested_bounds
+from dpframe.queries.statistics.suggested_bounds import cuts_of, month_starts, sizes
 from dpframe.release.results import measured, noisy_of
 from dpframe.testing import exact, seeded
 

@@ -10,7 +10,7 @@ from scipy.stats import binom
 
 import dpframe as dpf
 from dpframe import InvalidArgument, MissingArgument, PrivacyUnit
-from dpframe.queries.unit_weights import steps_of
+from dpframe.queries.contributions import steps_of
 
 BOUNDS = {"non-negative": (0.0, 4.0), "signed": (-3.0, 4.0), "negative": (-4.0, -1.0), "high": (2.0, 4.0)}
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from dpframe.queries.unit_weights import steps_of, unit_steps
+from dpframe.queries.contributions import steps_of, unit_steps
 
 NUMBERS = [1, 2, 3, 4, 5, 7, 10, 12, 30, 1000]
 PUBLISHED = {

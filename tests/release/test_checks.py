@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 
 import dpframe as dpf
-from dpframe.display.check_words import check_lines, check_warning
+from dpframe.display.statements import check_lines, check_warning
 from dpframe.jobs import job_file
 from dpframe.jobs.running import planned
 from dpframe.noise import insecure_bits
@@ -451,6 +451,12 @@ def test_a_plan_says_what_to_expect():
     plan = incomes().dp.preview.mean("income", bounds=(0, 20_000), epsilon=1, checks=0.1, size=5_000)
     assert "10% of the cost measures what the bounds leave out" in repr(plan)
     assert "of 5,000 rows" in repr(plan)
+
+
+def test_a_proportion_of_other_numbers_is_told_of_its_value():
+    frame, ledger = pl.DataFrame({"age": [20, 30, 40] * 1_000}), dpf.Ledger(epsilon=100)
+    with pytest.warns(dpf.BoundsWarning, match=r"have age above 1, clipped: .* Say which values it counts: value=$"):
+        frame.dp.proportion("age", epsilon=100, ledger=ledger)
 
 
 def test_a_boolean_column_of_polars_cannot_be_clipped():

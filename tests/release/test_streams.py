@@ -126,7 +126,7 @@ def test_intervals_cover_as_often_as_they_say(price, monkeypatch):
     for number, week in enumerate(plan.periods, start=1):
         if number == 4:
             with monkeypatch.context() as broken:
-                broken.setattr(stream_path.stream_steps, "keep", lambda *_: 1 / 0)
+                broken.setattr(stream_path, "keep", lambda *_: 1 / 0)
                 with pytest.raises(ZeroDivisionError):
                     stream.release(frame, week)
             continue

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import dpframe as dpf
-from dpframe.reports.of_files import write_report
+from dpframe.reports import write_report
 
 DATA = {"age": [31.0, 45.0, 62.0] * 100, "ward": ["A", "B", "A"] * 100}
 

@@ -9,7 +9,7 @@ import pytest
 from weekly_jobs import TEXT, job, lay_out, run
 
 import dpframe as dpf
-from dpframe.display.report_page import own_words
+from dpframe.display.report import own_words
 from dpframe.jobs.running import planned
 from dpframe.ledger.sql import is_there
 

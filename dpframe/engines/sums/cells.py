@@ -54,25 +54,16 @@ class HalfOpenBins:
     """Bins in a column's own numbers: bin i is edges[i] <= value < edges[i + 1]."""
 
     edges: NDArray[Any]
+    size: int  # the number of bins
     closed: bool  # whether an infinite last edge also takes what equals it, but no NaN
     even: EvenBins | None
     guess: tuple[float, float] | None  # what `near_uniform` says of bins that are not even
 
     @classmethod
-    def of(cls, axis: BinAxis, tick: int) -> Self:
-        """The bins of an axis; `tick` is as for `half_open_edges`."""
-        return cls.between(half_open_edges(axis, tick), axis.outside == "clip")
-
-    @classmethod
-    def between(cls, edges: NDArray[Any], closed: bool) -> Self:
+    def of(cls, edges: NDArray[Any], closed: bool) -> Self:
         """The bins between edges that are half open as they stand."""
         even = EvenBins.of(edges)
-        return cls(edges, closed, even, near_uniform(edges) if even is None else None)
-
-    @property
-    def size(self) -> int:
-        """The number of bins."""
-        return self.edges.size - 1
+        return cls(edges, edges.size - 1, closed, even, near_uniform(edges) if even is None else None)
 
     def counted(self, values: NDArray[Any]) -> Integers:
         """The number of values in each bin; of uneven ones by sorting blocks: faster than a search per value."""
@@ -111,14 +102,14 @@ class HalfOpenBins:
         return np.where(inside, np.minimum(code, self.size - 1), NOWHERE)
 
 
-def half_open_edges(axis: BinAxis, tick: int) -> NDArray[Any]:
-    """The edges in the column's own numbers, such that bin i is edges[i] <= value < edges[i + 1] for every i.
+def half_open_bins(axis: BinAxis, tick: int) -> HalfOpenBins:
+    """The bins of an axis in the column's own numbers, such that bin i is edges[i] <= value < edges[i + 1] for every i.
 
     A last bin that is closed, as NumPy's is, has its edge moved up by one float or one tick. Edges between two ticks of
     a coarser column move up to the next tick, which changes no comparison.
     """
     if isinstance(axis, RunningAxis):
-        return _right_closed_edges(axis, tick)
+        return HalfOpenBins.of(_right_closed_edges(axis, tick), axis.outside == "clip")
     if axis.kind == "number":
         edges = np.array(axis.edges, dtype=np.float64)
         if axis.closed:
@@ -131,7 +122,7 @@ def half_open_edges(axis: BinAxis, tick: int) -> NDArray[Any]:
     if axis.outside == "clip":
         lowest, highest = (-math.inf, math.inf) if axis.kind == "number" else (-(2**63), 2**63 - 1)
         edges[0], edges[-1] = lowest, highest
-    return edges
+    return HalfOpenBins.of(edges, axis.outside == "clip")
 
 
 def _right_closed_edges(axis: RunningAxis, tick: int) -> NDArray[Any]:
@@ -172,6 +163,7 @@ class EvenBins:
     """Half-open bins of nearly even widths: bin i is edges[i] <= value < edges[i + 1]."""
 
     edges: Floats
+    size: int  # the number of bins
     scale: float  # fine steps in a unit of the values
     shift: float
 
@@ -185,12 +177,7 @@ class EvenBins:
             shift = 1.0 - float(edges[0]) * scale
             beside = np.abs(edges * scale + shift - (np.arange(edges.size) * float(FINE) + 1.0)).max()
             rounded = (np.abs(edges).max() * scale + abs(shift)) * 2.0**-50  # more than two roundings take
-        return cls(edges, scale, shift) if beside + rounded < 0.5 else None
-
-    @property
-    def size(self) -> int:
-        """The number of bins."""
-        return self.edges.size - 1
+        return cls(edges, edges.size - 1, scale, shift) if beside + rounded < 0.5 else None
 
     def places(self, values: Floats) -> Integers:
         """The bin of each value of a block; `size` for a value in none, NaN among them."""
@@ -232,6 +219,7 @@ class Cells:
     keys: Keys
     columns: dict[str, str]  # the caller's column -> the engine's
     declared: dict[str, Declared]  # the caller's column -> its keys, as the column compares them
+    bins: list[BinAxis]  # the axes that are bins
 
     @classmethod
     def of(cls, source: Source, keys: Keys, name: str = "key") -> Self:
@@ -240,13 +228,8 @@ class Cells:
         declared: dict[str, Declared] = {}
         for axis in keys.axes:
             declared |= WAYS[axis.coding].declared(source, axis)
-        return cls(source, keys, columns, declared)
-
-    @property
-    def bins(self) -> list[BinAxis]:
-        """The axes that are bins."""
-        axes: Sequence[Any] = self.keys.axes
-        return [axis for axis in axes if axis.coding == "bins"]
+        axes: Sequence[Any] = keys.axes
+        return cls(source, keys, columns, declared, [axis for axis in axes if axis.coding == "bins"])
 
     def requests(self) -> list[ColumnRequest]:
         """The columns to load."""
@@ -259,7 +242,7 @@ class Cells:
     @cached_property
     def half_open(self) -> dict[str, HalfOpenBins]:
         """The bins of each column that has some: worked out once, however many blocks of rows there are."""
-        return {axis.column: HalfOpenBins.of(axis, self.source.column(axis.column).tick) for axis in self.bins}
+        return {axis.column: half_open_bins(axis, self.source.column(axis.column).tick) for axis in self.bins}
 
     def codes(self, table: pl.DataFrame) -> Integers:
         """The row-major number of each row's cell, OUTSIDE where it falls in none."""

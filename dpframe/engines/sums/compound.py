@@ -19,19 +19,26 @@ import polars as pl
 from dpframe.engines.columns.source import ColumnRequest, Role, Source, collected, unit_requests
 from dpframe.engines.compiled.kernel_units import of_units, weighed_rows
 from dpframe.engines.sums.addends import NUMBERS, ROWS, Terms
-from dpframe.engines.sums.cells import Cells, HalfOpenBins, Integers, added, come_as_positions, declared_keys, positions
+from dpframe.engines.sums.cells import (
+    Cells,
+    Integers,
+    added,
+    come_as_positions,
+    declared_keys,
+    half_open_bins,
+    positions,
+)
 from dpframe.engines.sums.distinct import ORDERED, drops_groups
 from dpframe.engines.sums.row_totals import by_cell, of_rows_alone, with_cells
 from dpframe.engines.sums.weights import pair_weights, unit_codes
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.contrasts import Subset
-from dpframe.queries.contributions import Grouping, grouping_of
+from dpframe.queries.contributions import WHOLE_BITS, Grouping, counts_whole, grouping_of, groups_of, unit_steps
 from dpframe.queries.indicators import Checks
 from dpframe.queries.keys import Axis, Keys
 from dpframe.queries.limits import grid_steps
 from dpframe.queries.query import Query, gathers
 from dpframe.queries.total import DistinctTotal, OfRows, Total, UnitsTotal
-from dpframe.queries.unit_weights import WHOLE_BITS, counts_whole, groups_of, unit_steps
 from dpframe.queries.vectors import INNER_BITS, BinCounts, InnerCounts, Matches, TableContrasts, V, summed, vector_of
 
 MOST_ROWS = 2**32  # of a frame, which numbers them by 32 bits: a larger bound takes nothing away
@@ -375,7 +382,7 @@ def _matched(table: pl.DataFrame, name: str, matches: Matches, source: Source) -
 
 def _placed(values: pl.Series, binned: BinCounts, source: Source) -> pl.Series:
     """The bin of each value, as of a histogram; -1 where it is missing."""
-    bins = HalfOpenBins.of(binned.axis, source.column(binned.column).tick)
+    bins = half_open_bins(binned.axis, source.column(binned.column).tick)
     return pl.Series(values.name, bins.codes_of(values))
 
 

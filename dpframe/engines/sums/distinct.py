@@ -27,9 +27,9 @@ from dpframe.engines.engine import Partial
 from dpframe.engines.sums.weights import unit_codes
 from dpframe.errors import InvalidArgument
 from dpframe.privacy import PrivacyUnit
+from dpframe.queries.contributions import groups_of
 from dpframe.queries.query import Query, gathers
 from dpframe.queries.total import DistinctTotal, Total
-from dpframe.queries.unit_weights import groups_of
 
 Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]

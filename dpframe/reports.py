@@ -50,7 +50,7 @@ def write_report(
     Examples
     --------
     >>> import dpframe as dpf, pathlib, polars as pl, tempfile
-    >>> from dpframe.reports.of_files import write_report
+    >>> from dpframe.reports import write_report
     >>> folder = pathlib.Path(tempfile.mkdtemp())
     >>> count = pl.DataFrame({"age": [31]}).dp.count(epsilon=1.0, ledger=dpf.Ledger(epsilon=1))
     >>> count.dp.write_parquet(folder / "count.parquet")

@@ -1,0 +1,399 @@
+"""The commands on jobs, ledgers and reports, their screen, and the application: a new one is a function and a line.
+
+Answers go to stdout, words about the work to stderr, colors only where a terminal shows them (NO_COLOR). The screen
+obeys nothing in the words: they come from ledgers, paths and job files.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from functools import cache
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.status import Status
+from rich.text import Text
+
+from dpframe._version import VERSION
+from dpframe.accessor import released
+from dpframe.cli.exit_codes import TOO_LITTLE, WORDS
+from dpframe.display.pages import number, text_table
+from dpframe.errors import DpframeError, InvalidArgument, harmless, reworded, spreadsheet
+from dpframe.exact import exact_epsilon
+from dpframe.frames import build
+from dpframe.frames.build import read_parquet
+from dpframe.jobs import job_file, running
+from dpframe.jobs.job import Job
+from dpframe.jobs.running import no_ledger, planned
+from dpframe.ledger.address import Address
+from dpframe.ledger.ledger import Ledger
+from dpframe.ledger.statement import COLUMNS
+from dpframe.planning.plan import Plan
+from dpframe.privacy import PrivacyLoss
+from dpframe.reports import write_report
+
+
+@dataclass(frozen=True)
+class Screen:
+    """The two streams of a command; a quiet one keeps the words about the work to itself, and tells errors."""
+
+    quiet: bool = False
+
+    def say(self, words: str, style: str = "") -> None:
+        """Print an answer, as it is asked for."""
+        _print(words, style, console())
+
+    def note(self, words: str, style: str = "") -> None:
+        """Say what is done meanwhile."""
+        if not self.quiet:
+            _print(words, style, console(stderr=True))
+
+    @property
+    def is_live(self) -> bool:
+        """Tell whether somebody watches: a bar may be drawn."""
+        return not self.quiet and console(stderr=True).is_terminal
+
+
+def console(*, stderr: bool = False) -> Console:
+    """A console on a stream as it is now; nothing in its text is markup, and no line is broken where none was."""
+    return Console(
+        file=sys.stderr if stderr else sys.stdout, markup=False, highlight=False, emoji=False, soft_wrap=True
+    )
+
+
+def complain(words: str) -> None:
+    """Say what is wrong."""
+    line = Text("dpframe: ", style="bold red")
+    line.append(_harmless(words), style="not bold default")
+    console(stderr=True).print(line)
+
+
+def _print(words: str, style: str, stream: Console) -> None:
+    stream.print(Text(_harmless(words), style=style))
+
+
+def _harmless(words: str) -> str:
+    return "\n".join(map(harmless, words.split("\n")))
+
+
+VARIABLE = "DPFRAME_LEDGER"
+LedgerFile = Annotated[
+    str, typer.Argument(metavar="LEDGER", envvar=VARIABLE, help="The ledger: a file, or the URL of a database.")
+]
+
+
+def facts_of(ledger: Ledger) -> dict[str, Any]:
+    """The facts of a durable ledger, as plain JSON values."""
+    receipt, unit, limit = ledger.verify(), ledger.unit, ledger.limit
+    assert unit is not None  # only the default ledger, in memory, has neither
+    assert limit is not None
+    facts = {
+        "dataset": ledger.dataset,
+        "unit": asdict(unit),
+        "accounting": ledger.accounting.name,
+        "limit": loss_facts(limit),
+        "spent": loss_facts(ledger.spent),
+        "remaining": loss_facts(ledger.remaining),
+        "entries": receipt["entry"],
+        "head": receipt["head"],
+    }
+    return facts | ({"understated": receipt["understated"]} if "understated" in receipt else {})
+
+
+def say_understated(ledger: Ledger, screen: Screen) -> None:
+    """Say that entries of dpframe 0.2 understate their cost, where some do."""
+    if (words := ledger._understated) is not None:
+        screen.say(words, "yellow")
+
+
+def loss_facts(loss: PrivacyLoss) -> dict[str, float]:
+    """A loss as plain JSON values."""
+    return {"epsilon": loss.epsilon, "delta": loss.delta}
+
+
+def show(
+    file: LedgerFile,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON, for programs.")] = False,
+) -> None:
+    """Show what was spent, what is left, and the last charges."""
+    ledger, screen = Ledger.open(file), Screen()
+    if as_json:
+        screen.say(json.dumps(facts_of(ledger)))
+        return
+    for line in str(ledger).split("\n"):
+        screen.say(line, "bold" if line.startswith(("Ledger", "last charges")) else _of_bar(line))
+
+
+def _of_bar(line: str) -> str:
+    """The color of the bar, by how much of the limit is spent."""
+    if not line.startswith("  ["):
+        return ""
+    spent = line.count("#") / max(1, line.count("#") + line.count("-"))
+    return "green" if spent < 0.75 else "yellow" if spent < 1 else "red"
+
+
+def check(
+    file: LedgerFile,
+    min_remaining: Annotated[
+        float, typer.Option("--min-remaining", metavar="EPSILON", help="The epsilon that must be left.")
+    ],
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing; the exit code says it.")] = False,
+) -> None:
+    """Tell by the exit code whether an epsilon is left: 0 if so, 3 if not.
+
+    What is left is the most that one more release may cost. The chain of the ledger is followed as well.
+    """
+    exact_epsilon(min_remaining)
+    ledger, screen = Ledger.open(file), Screen(quiet)
+    remaining = ledger.remaining
+    enough = remaining.epsilon >= min_remaining
+    if not quiet:
+        words = (
+            f"{'enough' if enough else 'too little'}: {remaining} is left, and epsilon {min_remaining:g} is asked for"
+        )
+        screen.say(words, "green" if enough else "red")
+        say_understated(ledger, screen)
+    if not enough:
+        raise typer.Exit(TOO_LITTLE)
+
+
+class Format(StrEnum):
+    """The formats of the table."""
+
+    csv = "csv"
+    json = "json"
+    parquet = "parquet"
+
+
+def export(
+    file: LedgerFile,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", metavar="FILE", help="The file to write; else it is printed.")
+    ] = None,
+    format: Annotated[Format | None, typer.Option(help="By default as the output's name ends, or csv.")] = None,
+) -> None:
+    """Write every charge, raised limit and recovery, one row each."""
+    kind = format.value if format else (output or "csv").rpartition(".")[2]
+    if kind not in set(Format):
+        raise InvalidArgument(f"output must end in .csv, .json or .parquet, not {output!r}. Or say --format.")
+    if kind == Format.parquet and output is None:
+        raise InvalidArgument("output must be named for a Parquet file. Write -o charges.parquet.")
+    frame = Ledger.open(file).to_frame()
+    if kind == Format.csv:
+        rows = [{name: spreadsheet(value) for name, value in row.items()} for row in build.rows(frame)]
+        frame = build.of_rows(rows, "polars", COLUMNS)
+    written = getattr(frame, f"write_{kind}")(*([output] if output else []))
+    if output is None:
+        Screen().say(written.rstrip("\n"))
+
+
+def verify(
+    file: LedgerFile,
+    releases: Annotated[
+        list[str] | None, typer.Argument(metavar="RELEASES", help="Parquet files of releases that it must know.")
+    ] = None,
+    head: Annotated[
+        str | None, typer.Option("--head", metavar="HEAD", help="Where else its head is kept: a file or a URL.")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing; the exit code says it.")] = False,
+) -> None:
+    """Follow the chain; exit code 1 if the ledger was changed, is an older copy, or does not know a release.
+
+    A database that was put back is seen only with --head.
+    """
+    ledger = Ledger.open(file)
+    if head is not None:
+        if ledger._terms is None or not ledger._terms.has_head:  # which opening it with a head would change
+            raise InvalidArgument("head must be left out: this ledger keeps its head nowhere else. Drop --head.")
+        ledger = Ledger.open(file, head=head)
+    named = [(name, release) for name in releases or [] for release in _releases_in(name)]
+    receipt = ledger.verify(*(release for _, release in named))
+    if quiet:
+        return
+    screen, proofs = Screen(), receipt.get("releases", [])
+    known = f", and it knows {len(proofs)} of {len(named)} releases" if proofs else ""
+    screen.say(f"intact: {receipt['entry']} entries, spent {ledger.spent} of {ledger.limit}{known}", "green")
+    if "without_nonce" in receipt:
+        screen.say(f"the first {receipt['without_nonce']} entries are of dpframe 0.1 and have no random bytes")
+    say_understated(ledger, screen)
+    for (name, _), proof in zip(named, proofs, strict=True):
+        screen.say(f"{name!r} is entry {proof['entry']}: record {proof['record']}, numbers {proof['numbers']}")
+    screen.say(f"head {receipt['head']}")
+
+
+def _releases_in(file: str) -> list[Any]:
+    """The releases in a file: several where they were joined."""
+    releases = released(read_parquet(file)).parts
+    if any("ledger" not in released(release).provenance for release in releases):
+        raise InvalidArgument(f"releases must be of a ledger in a file, and {file!r} is of one in memory.")
+    return releases
+
+
+JobFile = Annotated[str, typer.Argument(metavar="JOB", help="The job file, such as release.toml.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
+Values = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="A value for ${NAME} in the job; else the environment has it."),
+]
+
+
+@contextmanager
+def opened(file: str, values: list[str] | None) -> Iterator[Job]:
+    """The job; no refusal shows what the environment holds for its variables."""
+    job = job_file.read(file, values or [])  # which hides them by itself
+    try:
+        yield job
+    except DpframeError as error:
+        raise reworded(error, job.variables.hidden(str(error))) from None
+
+
+def run(
+    file: JobFile,
+    values: Values = None,
+    quiet: Quiet = False,
+) -> None:
+    """Make the releases of a job and write its outputs.
+
+    All releases are planned first: if they do not fit into the ledger together, nothing is charged.
+
+    A job that is run again on the same snapshot costs nothing and writes the same numbers.
+    """
+    screen = Screen(quiet)
+    with opened(file, values) as job:
+        if not screen.is_live:
+            trail = running.run(job, screen.note)
+        else:
+            with Status(f"running {job.file.name}", console=console(stderr=True)):
+                trail = running.run(job, screen.note)
+    if trail.remaining is not None:
+        screen.note(f"left in the ledger: epsilon {trail.remaining['epsilon']:g}", "green")
+
+
+def preview(
+    file: JobFile,
+    values: Values = None,
+    details: Annotated[bool, typer.Option("--details", help="Show the whole plan of each release.")] = False,
+) -> None:
+    """Show the cost and the error of each release. No row is read, and nothing is charged.
+
+    A job without a ledger is planned as if its ledger were new.
+
+    The exit code is that of a run: 3 if the releases do not fit into the ledger together.
+    """
+    screen = Screen()
+    with opened(file, values) as job:
+        hidden = job.variables.hidden
+
+        def show(plans: Mapping[str, Plan]) -> None:
+            rows = [tuple(map(hidden, _row(*one))) for one in plans.items()]
+            screen.say(text_table(("release", "asks", "costs", "95% error"), rows))
+            for plan in plans.values() if details else ():
+                screen.say(hidden(f"\n{plan}"))
+
+        whole = planned(job, charge=False, seen=show)
+        screen.say("")
+        if not whole.has_ledger:
+            screen.say(hidden(no_ledger(job)))
+    stored = [job.variables.written(label) for label, known in whole.foresight.stored.items() if known]
+    if stored:
+        screen.say(f"in the ledger already, at no cost: {', '.join(stored)}")
+    say_understated(whole.ledger, screen)
+    screen.say(f"all of them fit; after the run {whole.foresight.left} would be left", "green")
+
+
+def _row(label: str, plan: Plan) -> tuple[str, str, str, str]:
+    errors = ", ".join(f"{plan.named(name)} +-{number(error)}" for name, error in plan.error.items())
+    return label, str(plan.query), str(plan.cost), errors
+
+
+def create(
+    file: JobFile,
+    values: Values = None,
+    quiet: Quiet = False,
+) -> None:
+    """Make the ledger of a job, with its whole budget; exit code 1 if there is one. The audit trail says so."""
+    with opened(file, values) as job:
+        ledger = running.create(job)
+        place = job.variables.hidden(Address.of(job.ledger.place).shown)
+    Screen(quiet).note(f"made the ledger at {place}, with {ledger.limit} to spend", "green")
+
+
+OF_LEDGERS: Mapping[str, Callable[..., Any]] = {
+    "create": create,
+    "show": show,
+    "check": check,
+    "verify": verify,
+    "export": export,
+}
+WHAT_IT_IS = "Differentially private releases from a job file, and the ledgers that they are charged to."
+EXIT_CODES = f"Exit codes: {', '.join(f'{code} {words}' for code, words in WORDS.items())}."
+
+
+def report(
+    results: Annotated[
+        list[str] | None, typer.Argument(metavar="RESULTS", help="Parquet files that .dp.write_parquet wrote.")
+    ] = None,
+    output: Annotated[str, typer.Option("--output", "-o", help="The HTML file to write.")] = "report.html",
+    ledger: Annotated[
+        str | None,
+        typer.Option("--ledger", help="The ledger of the results: verified to have charged for each, and shown."),
+    ] = None,
+    title: Annotated[str | None, typer.Option("--title", help="The heading of the page.")] = None,
+    charts: Annotated[bool, typer.Option("--charts/--no-charts", help="Whether it has charts.")] = True,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
+) -> None:
+    """Write one HTML file of released results, with tables, charts, margins of error and costs; it fetches nothing."""
+    write_report(results or [], output, ledger=ledger, title=title, charts=charts)
+    Screen(quiet).note(f"wrote {output}", "green")
+
+
+COMMANDS: Mapping[str, Callable[..., Any]] = {
+    "run": run,
+    "preview": preview,
+    "report": report,
+}
+
+
+@cache
+def application() -> typer.Typer:
+    """The whole command line."""
+    app = _group("dpframe", WHAT_IT_IS, COMMANDS, epilog=EXIT_CODES)
+    app.callback()(_options)
+    app.add_typer(_group("ledger", "Make the ledger of a job, or look at one. Nothing is ever charged.", OF_LEDGERS))
+    return app
+
+
+def _group(
+    name: str, help: str, commands: Mapping[str, Callable[..., Any]], *, epilog: str | None = None
+) -> typer.Typer:
+    group = typer.Typer(
+        name=name,
+        help=help,
+        epilog=epilog,
+        rich_markup_mode="rich",
+        pretty_exceptions_enable=False,  # they show local variables, which may be rows
+        pretty_exceptions_show_locals=False,
+    )
+    for word, command in commands.items():
+        group.command(word)(command)
+    return group
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        Screen().say(f"dpframe {VERSION}")
+        raise typer.Exit
+
+
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Options that come before a command."""

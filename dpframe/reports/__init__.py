@@ -1,1 +1,0 @@
-"""Reports of files: released results, and the ledger that was charged, as one HTML file."""
