@@ -5,7 +5,8 @@
 Each call releases many equal groups, whose rows are samples of one population: so one call is as many samples as there
 are groups. `tests/derived/test_population_coverage.py` runs a small share of the same code. Of each statistic two rates
 are told: of intervals that hold the population's number, and of differences of equal groups whose interval holds 0.
-Counts have whole steps, and where few rows are expected they cover more than 95%.
+Counts have whole steps, and where few rows are expected they cover more than 95%. `--only lumps` shows where means and
+sums cover too seldom: of values that are nearly all 0.
 """
 
 from __future__ import annotations
@@ -102,6 +103,22 @@ def tables(epsilon: float, rows: int, draws: int, seed: int, *, contrasts: bool 
     return Covered(f"chi2, epsilon {epsilon:g}, {rows} rows{', contrasts' * contrasts}", "p_value", draws, rejected)
 
 
+def lumps(epsilon: float, rows: int, share: float, groups: int, seed: int) -> Iterator[Covered]:
+    """Means and sums of values of which so few are the upper bound and all others 0: none may be in a sample."""
+    generator = np.random.default_rng(seed)
+    owner = np.repeat(np.arange(groups), generator.poisson(rows, groups))
+    spend = np.where(generator.random(owner.size) < share, BOUNDS[1], 0.0)
+    frame, ledger = pl.DataFrame({"part": owner, "spend": spend}), dpf.Ledger(epsilon=1e9)
+    asked = {"mean": dpf.mean("spend", bounds=BOUNDS), "sum": dpf.sum("spend", bounds=BOUNDS)}
+    by = frame.dp.group_by("part", keys=range(groups))
+    result = by.agg(asked, denoise=None, population=True, epsilon=2.0 * epsilon, ledger=ledger)
+    errors = result.dp.errors(cells=True, covers="population")
+    for name, exact in (("mean", share * BOUNDS[1]), ("sum", rows * share * BOUNDS[1])):
+        low, high = (errors[name + end].to_numpy() for end in ("_low", "_high"))
+        words = f"lumps, epsilon {epsilon:g}, {rows} rows, one in {1 / share:g}, {name}"
+        yield Covered(words, name, low.size, int(((exact < low) | (exact > high)).sum()))
+
+
 def too_often(found: Covered, rate: float) -> bool:
     """Whether so many misses have a chance below `ALARM` where each has at most this rate."""
     return bool(binom.sf(found.misses - 1, found.samples, rate) < ALARM)
@@ -132,6 +149,11 @@ def main() -> int:
             found = tables(epsilon, rows, options.tables, 1, contrasts=contrasts)
             every.append((found, SIZE))
             print(f"{found.case}: size {found.misses / found.samples:.3f}", flush=True)
+    if options.only == "lumps":
+        for rows, share in ((100, 0.01), (300, 0.01), (3_000, 0.01), (100, 0.1), (1_000, 0.1)):
+            for epsilon in EPSILONS[1:]:
+                mean, total = lumps(epsilon, rows, share, options.groups, 1)
+                print(f"{mean.case.rpartition(',')[0]}: mean {mean.rate:.3f}, sum {total.rate:.3f}", flush=True)
     wrong = [one for one, rate in every if too_often(one, rate)]
     for one in wrong:
         print(f"OBJECTION: {one}")

@@ -33,6 +33,14 @@ KEYS = (
     ),
     bug(
         "keys",
+        "the loss of truncated noise rounded as a float, below which its delta is too small",
+        "TruncatedLaplace.delta",
+        "loss = self.counts / Fraction(self.step_scale)",
+        "loss = Fraction(self.counts / self.step_scale)",
+        "test_key_lines.py::test_the_delta_of_truncated_laplace_is_rounded_up_next_to_its_loss",
+    ),
+    bug(
+        "keys",
         "only a unit of one key is looked at",
         "chance_shown",
         "chances_shown(tail, weights, line).max()",

@@ -303,6 +303,10 @@ def preview(
     stored = [job.variables.written(label) for label, known in whole.foresight.stored.items() if known]
     if stored:
         screen.say(f"in the ledger already, at no cost: {', '.join(stored)}")
+    shown = {output.label for output in job.outputs} | set(() if job.report is None else job.report.labels)
+    if unshown := [job.variables.written(one.label) for one in job.questions if one.label not in shown]:
+        words = f"no [[output]] writes {', '.join(unshown)}: a run would charge it, and store it in the ledger alone"
+        screen.say(words, "yellow")
     say_understated(whole.ledger, screen)
     screen.say(f"all of them fit; after the run {whole.foresight.left} would be left", "green")
 

@@ -262,11 +262,21 @@ class TruncatedLaplace(Stepped):
         return float(np.argmax(2.0 * self.tail(steps) <= outside)) * self.grid
 
     def delta(self, epsilon: float) -> float:
-        """The delta at this epsilon, between counts that differ by one; rounded up."""
-        point = down(curve_point(epsilon))
-        if point >= self.counts / self.step_scale:
+        """The delta at this epsilon, between counts that differ by one; rounded up.
+
+        As of `Laplace` a float epsilon that is the loss of the noise as it was typed counts as that loss.
+        """
+        import mpmath
+
+        loss = self.counts / Fraction(self.step_scale)
+        if curve_point(epsilon) >= loss:
             return self.infinite
-        return float(self.deltas(np.array([point]))[0])
+        exact = exactly("epsilon", epsilon, typed=False)
+        with mpmath.workdps(DIGITS):
+            rate = 1 / mpmath.mpf(self.step_scale)
+            below, end = mpmath.exp(-rate * self.reach), mpmath.exp(-rate)
+            held = (1 - below) / (1 + end - 2 * below * end) if self.counts == 1 else 1 / (1 + mpmath.exp(-2 * rate))
+            return min(1.0, rounded_up(self.infinite - mpmath.expm1(_exactly(exact - loss)) * held))
 
     def deltas(self, epsilons: curves.Floats) -> curves.Floats:
         """The delta at many epsilons, in double precision."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from scipy.stats import binom
 
-from assurance.population_coverage import EPSILONS, LAWS, STATISTICS, covered, tables
+from assurance.population_coverage import EPSILONS, LAWS, STATISTICS, covered, lumps, tables
 from tests.covering import Covered
 
 ALARM = 1e-6 / 100  # of all tests here together
@@ -27,6 +27,11 @@ def test_equal_groups_rarely_differ():
 def test_intervals_are_not_far_too_wide():
     for held, _ in covered("Gaussian", 10.0, 300, 1_000, seed=2):
         assert binom.cdf(held.misses, held.samples, 0.012) > ALARM or held.misses > 0, held
+
+
+def test_means_and_sums_cover_where_a_hundred_values_differ():
+    for held in lumps(10.0, 1_000, 0.1, 400, seed=5):
+        assert not too_often(held, 1.0 - LEAST), held
 
 
 @pytest.mark.slow

@@ -41,7 +41,9 @@ def test_preview_and_run(folder, capsys):
     assert (code, out) == (0, "")
     assert "clinic.ledger', with epsilon 1 to spend\n" in err
     assert say(capsys, "ledger create", folder, "--set", "WEEK=w1", "--quiet")[0] == 1
-    assert "no ledger" not in say(capsys, "preview", folder, "--set", "WEEK=w1")[1]
+    out = say(capsys, "preview", folder, "--set", "WEEK=w1")[1]
+    assert "no ledger" not in out
+    assert "[[output]]" not in out
     code, out, err = say(capsys, "run", folder, "--set", "WEEK=w1")
     assert (code, out) == (0, "")
     assert "nights of w1: charged epsilon 0.2 (entry 3)\nnights: " in err
@@ -49,6 +51,15 @@ def test_preview_and_run(folder, capsys):
     assert err.endswith("wrote nights-w1.csv\nleft in the ledger: epsilon 0.5\n")
     assert "at no cost: wards, nights" in say(capsys, "preview", folder, "--set", "WEEK=w1", "--details")[1]
     assert say(capsys, "run", folder, "--set", "WEEK=w1", "--quiet") == (0, "", "")
+
+
+def test_a_preview_names_the_releases_that_no_file_would_hold(folder, capsys):
+    change(folder, '[[output]]\nrelease = "nights"\npath = "out/nights-${WEEK}.csv"\n', "")
+    words = "no [[output]] writes nights: a run would charge it, and store it in the ledger alone\n"
+    assert words in say(capsys, "preview", folder, "--set", "WEEK=w1")[1]
+    report = '[report]\npath = "out/report.html"\n'
+    change(folder, '[[output]]\nrelease = "nights"\npath = "out/nights-${WEEK}.csv"\n', report)
+    assert "[[output]]" not in say(capsys, "preview", folder, "--set", "WEEK=w1")[1]
 
 
 @pytest.mark.parametrize(

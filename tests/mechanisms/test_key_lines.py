@@ -15,6 +15,7 @@ import dpframe as dpf
 from dpframe import noise
 from dpframe.accounting import comparison
 from dpframe.errors import InvalidArgument
+from dpframe.exact import exactly
 from dpframe.mechanisms.gaussian import Gaussian
 from dpframe.mechanisms.laplace import Laplace, TruncatedLaplace
 from dpframe.mechanisms.thresholded import Thresholded, chance_shown, chances_shown, of_noise, smallest_line
@@ -206,6 +207,26 @@ def test_the_curve_of_truncated_laplace_is_that_of_its_atoms(epsilon):
     assert masses.sum() == pytest.approx(1.0)
     exact = np.maximum(0.0, masses - math.exp(epsilon) * np.roll(masses, 1)).sum()
     assert exact <= law.delta(epsilon) <= exact * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("counts", [1, 2])
+@pytest.mark.parametrize("scale", [6.135054958766702, 0.7, 17.3, 29.000000000000004])
+def test_the_delta_of_truncated_laplace_is_rounded_up_next_to_its_loss(scale, counts):
+    """The loss, counts / scale, lies between two floats: at the lower one delta is above the chance of an end."""
+    for reach in (3, 17, 45):
+        law = TruncatedLaplace(1, scale, reach=reach, counts=counts)
+        for epsilon in (0.0, 0.01, *np.nextafter(counts / scale, [0.0, 0.0, 9.0]).tolist(), counts / scale):
+            with mpmath.workdps(60):
+                gap = Fraction(counts) / Fraction(scale) - Fraction(epsilon)
+                ratio = mpmath.exp(-1 / mpmath.mpf(scale))
+                whole = (1 + ratio - 2 * ratio ** (reach + 1)) / (1 - ratio)
+                end, rest = ratio**reach / whole, mpmath.fsum(ratio**step / whole for step in range(reach))
+                held = rest if counts == 1 else 1 / (1 + ratio**2)
+                finite = -mpmath.expm1(-mpmath.mpf(max(gap, 0).numerator) / max(gap, 0).denominator) * held
+                exact = counts * end + finite
+                close = exact * (1 + mpmath.mpf(10) ** -15)
+            typed = exactly("epsilon", epsilon) >= Fraction(counts) / Fraction(scale) > Fraction(epsilon)
+            assert (counts * end if typed else exact) <= law.delta(epsilon) <= close
 
 
 def test_truncated_laplace_draws_its_law():

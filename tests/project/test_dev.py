@@ -224,30 +224,37 @@ def test_a_test_draws_the_same_noise_in_each_run_and_a_forked_process_its_own(py
     assert int.from_bytes(forked(8), "little") != first
 
 
-def test_a_share_of_the_slow_tests_leaves_out_no_other_test(pytestconfig):
-    """Seven shares: each slow test is in one of them, and every other test in all."""
+def run_of(pytestconfig, **options):
+    """The names of 80 tests, 40 slow cases of one function and 40 quick ones of another, that some options keep."""
     conftest = next(one for one in pytestconfig.pluginmanager.get_plugins() if hasattr(one, "turn_of"))
     mark = {"slow": SimpleNamespace(), "quick": None}
+    kept = []
+    for number in range(80):
+        kind = "slow" if number % 2 else "quick"
+        item = SimpleNamespace(nodeid=f"{kind}[{number}]", get_closest_marker=lambda name, kind=kind: mark[kind])
+        kept.append(item)
+    left_out = []
+    hook = SimpleNamespace(pytest_deselected=left_out.extend)
+    config = SimpleNamespace(getoption=lambda name: options.get(name.lstrip("-")), hook=hook)
+    conftest.pytest_collection_modifyitems(config, kept)
+    assert len(kept) + len(left_out) == 80
+    return [one.nodeid for one in kept]
 
-    def items():
-        for number in range(80):
-            kind = "slow" if number % 2 else "quick"
-            yield SimpleNamespace(nodeid=f"{kind}[{number}]", get_closest_marker=lambda name, kind=kind: mark[kind])
 
-    runs = []
-    for share in range(7):
-        left_out = []
-        hook = SimpleNamespace(pytest_deselected=lambda items, left_out=left_out: left_out.extend(items))
-        kept = list(items())
-        conftest.pytest_collection_modifyitems(
-            SimpleNamespace(getoption=lambda name, share=share: f"{share}/7", hook=hook), kept
-        )
-        assert len(kept) + len(left_out) == 80
-        runs.append([one.nodeid for one in kept])
+def test_a_share_of_the_slow_tests_leaves_out_no_other_test(pytestconfig):
+    """Seven shares: each slow test is in one of them, and every other test in all."""
+    runs = [run_of(pytestconfig, turn=f"{share}/7") for share in range(7)]
     assert all(f"quick[{number}]" in run for run in runs for number in range(0, 80, 2))
     slow = [name for run in runs for name in run if name.startswith("slow")]
     assert sorted(slow) == sorted(f"slow[{number}]" for number in range(1, 80, 2))
     assert all(len(run) > 40 for run in runs)
+
+
+def test_what_is_traced_and_the_others_are_all_tests(pytestconfig):
+    """Once each: the first three cases of a quick test in one run, all else in the other."""
+    first, others = (run_of(pytestconfig, cases=cases, turn="2/7") for cases in ("first", "others"))
+    assert first == ["quick[0]", "quick[2]", "quick[4]"]
+    assert sorted(first + others) == sorted(run_of(pytestconfig, turn="2/7"))
 
 
 def test_what_some_parts_leave_out_is_there(dev):
