@@ -158,14 +158,10 @@ def tried_on_no_rows(frame: Any, plan: Plan) -> Prepared:
     rule = "the call must have a provenance of plain JSON values, and it cannot be written"
     way_out, own = "Let keys and mechanism be numbers and strings of ordinary length.", _is_own(plan)
     with tried(InvalidArgument, rule, way_out, foreseen=OF_VALUES if own else (Exception,)):
-        if own and ready.is_table:  # to which nothing is added but hashes
-            json.dumps(provenance.of_call(ready, None, stamp=None))
-            _ = ready.ranked
-        else:
-            facts = _record_of_zeros(ready)
-            json.dumps(facts)
-            if not own and (problem := foreign.problem_of(facts)):
-                raise ValueError(problem)  # then nobody could read it, and the result would not know itself
+        facts = _record_of_zeros(ready)
+        json.dumps(facts)
+        if not own and (problem := foreign.problem_of(facts)):
+            raise ValueError(problem)  # then nobody could read it, and the result would not know itself
     _try_denoisers(plan)
     return ready
 

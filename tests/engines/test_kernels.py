@@ -258,6 +258,36 @@ def test_shares_are_exact():
 
 
 @fast
+@pytest.mark.parametrize("lanes", [1, 4])
+@pytest.mark.parametrize("bits", [0, 30])
+def test_values_are_added_where_they_belong(lanes, bits):
+    """More of them than are looked at together; missing ones in some parts of them, and in others none."""
+    rng, loops = np.random.default_rng(5), kernels._loaded()
+    values, cells = rng.normal(0, 3, 3 * loops.NEAR + 5), 7
+    values[loops.NEAR : loops.NEAR + 9], values[:3] = math.nan, (math.inf, -math.inf, -0.0)
+    places = rng.integers(0, cells + 1, values.size).astype(np.uint32)
+    sums, absent = np.zeros(lanes * (cells + 1), np.int64), np.zeros(cells + 1, np.int64)
+    view = kernels.read_only(values)
+    loops.add_values(places, view, (2.0**20, -(2.0**20), 2.0**22), (-(2**20), 5 * 2**20, bits), lanes, sums, absent)
+    there = ~np.isnan(values)
+    steps = np.floor(np.clip(values[there] * 2.0**20, -(2.0**20), 2.0**22) + 0.5).astype(np.int64)
+    adds = Share(-(2**20), 2**22, bits)(steps) if bits else steps
+    expected, missing = np.zeros((2, cells + 1), np.int64)
+    np.add.at(expected, places[there], adds)
+    np.add.at(missing, places[~there], 1)
+    assert sums.reshape(lanes, -1).sum(axis=0).tolist() == expected.tolist()
+    assert absent.tolist() == missing.tolist()
+
+
+@fast
+def test_cells_of_several_directions():
+    """A row is in no cell where it is in none of one direction, whichever that is."""
+    places, inner = np.array([0, 0, 3, 3, 1, 70_000], np.uint32), np.array([0, 2, 0, 5, 1, 9], np.uint32)
+    kernels._loaded().combine(inner, np.uint32(9), places)
+    assert places.tolist() == [0, 0, 0, 23, 1, 630_000]
+
+
+@fast
 def test_sums_wrap_modulo_2_64():
     places, steps, sums = np.ones(8, np.uint32), np.full(8, 2**31 - 1, np.int32), np.array([0, 2**63 - 1])
     kernels._loaded().add_steps(places, steps, 1, sums)

@@ -1,4 +1,4 @@
-"""Strings of Arrow that NumPy finds among the declared keys: the positions of Python, and the integers of Polars."""
+"""Strings of Arrow that are found among the declared keys: the positions of Python, and the integers of Polars."""
 
 from __future__ import annotations
 
@@ -23,15 +23,32 @@ pd = pytest.importorskip("pandas")
 KEYS = ["A", "", "Berlin", "site-07", "site-70", "7-bytes", "zwölf", "a\0", "\0", "日本"]
 WORDS = [
     *(*KEYS, "a", "B", "site-07-annex", "site-071", "zwolf", "zwo\u0308lf", "日本国", "日", "\0\0", "x" * 7, "x" * 8),
-    *("7-bytes" + "\x07", "Berlin" * 50, "A" + "\0" * 255, "\ufeffA", "a ", " a", "É" * 3, "\U0001f600", None, None),
+    *(
+        "7-bytes" + "\x07",
+        "Berlin" * 50,
+        "A" + "\0" * 255,
+        "A" + "\0" * 256,
+        "\ufeffA",
+        "a ",
+        " a",
+        "É" * 3,
+        "\U0001f600",
+        None,
+        None,
+    ),
 ]
 
 
-@pytest.fixture(autouse=True)
-def few(monkeypatch):
+@pytest.fixture(autouse=True, params=["NumPy", "kernels"])
+def few(request, monkeypatch):
     """Blocks of a few rows, on threads."""
     monkeypatch.setattr(short_strings, "FEW_ROWS", 0)
     monkeypatch.setattr(short_strings, "BLOCK", 37)
+    if request.param == "kernels":
+        pytest.importorskip("numba")
+        monkeypatch.setattr(kernels, "FEW_ROWS", 0)
+    else:
+        monkeypatch.setattr(kernels, "ready", lambda: False)
 
 
 def words(rows, seed=0, some=tuple(WORDS)):
@@ -125,14 +142,8 @@ def columns():
 
 
 @pytest.mark.parametrize("unit", [PrivacyUnit(), PrivacyUnit("u", max_rows=3, max_groups=2)])
-@pytest.mark.parametrize("compiled", [False, True])
-def test_the_integers_of_polars(unit, compiled, monkeypatch):
+def test_the_integers_of_polars(unit, monkeypatch):
     """In groups of one and of two columns, with bins beside them, and of a share of one of the values."""
-    if compiled:
-        pytest.importorskip("numba")
-        monkeypatch.setattr(kernels, "FEW_ROWS", 0)
-    else:
-        monkeypatch.setattr(kernels, "ready", lambda: False)
     generator = np.random.default_rng(4)
     numbers = {name: generator.integers(0, most, 400) for name, most in (("y", 3), ("u", 90))}
     numbers["x"] = np.where(generator.random(400) < 0.1, np.nan, generator.normal(0, 9, 400))

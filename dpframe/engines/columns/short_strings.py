@@ -1,9 +1,10 @@
-"""Short strings of Arrow as positions among the declared keys, straight from their bytes: by NumPy, block by block.
+"""Short strings of Arrow as positions among the declared keys, straight from their bytes, block by block.
 
 pandas keeps strings as their ends and their bytes. To bring them to Polars, which has 16 bytes for each, takes as long
 as to find them among the keys. Here a string is one word: its bytes and its length, if it has at most 7. Two of these
 have the same word if they have the same bytes, and a longer string has the word of none. So no two strings become one,
-whatever bytes they are of. `KnownWords` finds which of a few known words, or pairs of them, each of many is.
+whatever bytes they are of. `KnownWords` finds which of a few known words, or pairs of them, each of many is. Compiled
+kernels look in the same table.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpframe.engines.columns.identity import Declared
-from dpframe.engines.compiled.kernels import in_threads, threads
+from dpframe.engines.compiled.kernels import in_threads, kernels_for, read_only, threads
 
 Integers = NDArray[np.int64]
 Words = NDArray[np.uint64]
@@ -127,6 +128,7 @@ def codes_of(array: Any, keys: Declared) -> pl.Series | None:
     """
     import pyarrow
 
+    kernels = kernels_for(len(array))  # asked first, so that what is said of them does not tell how many rows there are
     strings = pyarrow.types.is_string(array.type) or pyarrow.types.is_large_string(array.type)
     few = len(array) < FEW_ROWS * max(getattr(array, "num_chunks", 1), 1)
     if not strings or few or not 0 < len(keys.values) <= MOST_STRINGS or sys.byteorder != "little":
@@ -141,10 +143,14 @@ def codes_of(array: Any, keys: Declared) -> pl.Series | None:
     codes = np.empty(len(array), dtype=np.int16)
     blocks = [*_blocks(array, codes)]
     workers = threads(1, 1)
+    table = known.second, known.numbers, known.multipliers[1], known.shift
 
     def work(thread: int) -> None:
         scratch = Scratch()
         for data, ends, place in blocks[thread::workers]:
+            if kernels is not None:
+                kernels.by_bytes(read_only(data), read_only(ends), *table, place)
+                continue
             place[:] = known.find(None, _words(data, ends, scratch), scratch, "key")
             np.subtract(place, 1, out=place)  # NOWHERE is -1
 

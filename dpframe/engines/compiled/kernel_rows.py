@@ -16,18 +16,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpframe.engines.columns.source import ColumnRequest, Source, unit_requests
-from dpframe.engines.compiled.kernels import (
-    STRIP,
-    block_ends,
-    in_threads,
-    kernels_for,
-    read_only,
-    strips,
-    threads,
-)
+from dpframe.engines.compiled.kernels import block_ends, in_threads, kernels_for, read_only, threads
 from dpframe.engines.sums.addends import Integers, Line, Terms
 from dpframe.engines.sums.cells import Cells
-from dpframe.engines.sums.places import Places, Placing
+from dpframe.engines.sums.places import Placing
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.limits import grid_steps, step_length
 from dpframe.queries.row_functions import OnGrid, RowFunction, plain_share
@@ -49,15 +41,28 @@ class Slot:
     bounds: tuple[float, float] | None = None  # of values; None for what comes as integers
     row: RowFunction | None = None  # where the place between the bounds is added, and not the value
 
-    def fill(self, kernels: ModuleType, values: Any, steps: Steps) -> int:
-        """Write the steps of some values, and tell how many are missing."""
+    @property
+    def scale(self) -> tuple[float, float, float]:
+        """The factor of values, and the least and the greatest step; integers are steps as they are."""
         if self.bounds is None:
-            return int(kernels.narrowed(values, steps))
+            return 1.0, float(-FITS), float(FITS)
         lower, upper = grid_steps(self.bounds)
-        missing = kernels.to_steps(values, 1.0 / step_length(self.bounds), float(lower), float(upper), steps)
-        if self.row is not None and (share := plain_share(self.row)) is not None:
-            kernels.to_share(steps, share.lower, share.upper - share.lower, share.bits)
-        return int(missing)
+        return 1.0 / step_length(self.bounds), float(lower), float(upper)
+
+    @property
+    def share(self) -> tuple[int, int, int]:
+        """The first step of a share, its length and its bits; no bits where steps are added as they are."""
+        share = None if self.row is None else plain_share(self.row)
+        return (0, 1, 0) if share is None else (share.lower, share.upper - share.lower, share.bits)
+
+    def fill(self, kernels: ModuleType, values: Any, steps: Steps) -> None:
+        """Write the steps of some values; of rows that were narrow before they are there."""
+        if values.dtype == np.int32:
+            steps[:] = values
+            return
+        kernels.to_steps(values, *self.scale, steps)
+        if self.share[2] > 0:
+            kernels.to_share(steps, *self.share)
 
 
 @dataclass(frozen=True)
@@ -97,18 +102,18 @@ class Slots:
         return cls(tuple((name, Slot(name)) for name in terms.names()), (), terms.lines)
 
     def columns(self, table: pl.DataFrame) -> list[Any]:
-        """The arrays that kernels read of a block: NaN, or the least integer of 32 bits, where a value is missing."""
+        """The arrays that kernels read of a block: NaN where a value is missing."""
         if self.made:
             numbers = [column.cast(pl.Float64) for column in table if column.name.startswith("value")]
             table = table.with_columns(pl.DataFrame(numbers).select(self.made))
-        return [_filled(table[name], slot) for name, slot in self.slots]
+        return [_filled(table[name]) for name, _ in self.slots]
 
 
-def _filled(column: pl.Series, slot: Slot) -> Any:
+def _filled(column: pl.Series) -> Any:
     if column.dtype == pl.Boolean:
         column = column.cast(pl.Int64)
-    if column.null_count():
-        column = column.fill_null(MISSING) if slot.bounds is None else column.cast(pl.Float64).fill_null(float("nan"))
+    if column.null_count():  # integers of 32 bits are floats exactly
+        column = column.cast(pl.Float64).fill_null(float("nan"))
     return read_only(column)
 
 
@@ -163,16 +168,23 @@ def of_rows(source: Source, cells: Cells, terms: Terms) -> dict[Total, Integers]
     if kernels is None:
         return None
     size, watched = cells.keys.cells, terms.watched
+    adds = [(slot.scale, slot.share) for _, slot in slots.slots]
     lanes = kernels.LANES if size <= SMALL else 1
     placing = Placing.of(kernels, cells, table.schema)
     ends, workers = block_ends(table.height), threads(size, 2 + 2 * len(slots.slots))
 
     def work(thread: int) -> Tables:
-        tables, steps = Tables.empty(size, len(slots.slots), lanes, len(watched)), np.empty(STRIP, dtype=np.int32)
+        tables = Tables.empty(size, len(slots.slots), lanes, len(watched))
         for start, stop in ends[thread::workers]:
             block = table[start:stop]
-            compared = [each.compared(block[each.name]) for each in watched]
-            _add(kernels, placing(block), slots, slots.columns(block), compared, steps, lanes, tables)
+            places = placing(block)
+            for each, found in zip(watched, tables.beyond, strict=True):
+                column, lower, upper = each.compared(block[each.name])
+                kernels.add_beyond(read_only(column), places, lower, upper, found)
+            kernels.add_rows(places, lanes, tables.counts)
+            of_slots = zip(slots.columns(block), adds, tables.sums, tables.absent, strict=True)
+            for values, (scale, share), sums, absent in of_slots:
+                kernels.add_values(places, values, scale, share, lanes, sums, absent)
         return tables
 
     return together(in_threads(work, workers)).with_checks(terms, slots, lanes)
@@ -182,30 +194,6 @@ def loaded(source: Source, cells: Cells, terms: Terms, *more: ColumnRequest) -> 
     """The columns of a frame in memory; values as they are, so that most of them are not copied."""
     values = [(name, column, role if role != "value" else "raw", of) for name, column, role, of in terms.requests()]
     return source.load([*cells.requests(), *values, *more]).collect(engine="in-memory")
-
-
-def _add(
-    kernels: ModuleType,
-    places: Places,
-    slots: Slots,
-    columns: list[Any],
-    compared: list[tuple[pl.Series, float, float]],
-    scratch: Steps,
-    lanes: int,
-    tables: Tables,
-) -> None:
-    arrays = [(read_only(column), lower, upper) for column, lower, upper in compared]
-    for strip in strips(places.size):
-        part = places[strip]
-        steps = scratch[: part.size]
-        for (values, lower, upper), found in zip(arrays, tables.beyond, strict=True):
-            kernels.add_beyond(values[strip], part, lower, upper, found)
-        kernels.add_rows(part, lanes, tables.counts)
-        for number, ((_, slot), values) in enumerate(zip(slots.slots, columns, strict=True)):
-            if slot.fill(kernels, values[strip], steps):
-                kernels.add_present(part, steps, tables.sums[number], tables.absent[number])
-            else:
-                kernels.add_steps(part, steps, lanes, tables.sums[number])
 
 
 def together(found: list[Tables]) -> Tables:
@@ -240,8 +228,7 @@ def narrow_rows(source: Source, cells: Cells, terms: Terms, unit: PrivacyUnit) -
             rows = table[start:stop]
             places[start:stop] = placing(rows)
             for number, ((_, slot), values) in enumerate(zip(slots.slots, slots.columns(rows), strict=True)):
-                for strip in strips(stop - start):
-                    slot.fill(kernels, values[strip], steps[number, start:stop][strip])
+                slot.fill(kernels, values, steps[number, start:stop])
 
     in_threads(work, workers)
     columns = {slot.name: steps[number] for number, (_, slot) in enumerate(slots.slots)}

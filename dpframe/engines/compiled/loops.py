@@ -29,6 +29,7 @@ NO_NAME = np.uint32(2**32 - 1)  # the length of a missing string: of another, Po
 
 MISSING = np.int32(-(2**31))  # of a step: there is no value
 LANES = 4  # of small tables of totals: rows that follow one another do not wait for the same number
+NEAR = 2**10  # rows whose steps stay in the nearest cache
 
 
 @inlined
@@ -209,27 +210,17 @@ def _compile_all_of_names() -> None:
 
 
 @compiled
-def by_table(values, table, low, size, places):
-    """The cells of integers between two keys, from a table whose first and last entry are for all that lies beyond."""
+def by_table(values, table, low, places):
+    """The places of integers between two keys, from a table whose first and last entry are for all that lies beyond."""
     most = np.uint64(table.size - 1)
     for row in range(values.size):
         above = np.uint64(values[row] - low)  # a difference that wraps is beyond
-        inner = table[min(above, most)]
-        outer = places[row]
-        places[row] = (outer - np.uint32(1)) * size + inner if outer > 0 and inner > 0 else 0
+        places[row] = table[min(above, most)]
 
 
 @compiled
-def by_position(positions, size, places):
-    """The cells of positions among the declared keys, -1 for none of them."""
-    for row in range(positions.size):
-        outer, inner = places[row], np.uint32(positions[row] + 1)
-        places[row] = (outer - np.uint32(1)) * size + inner if outer > 0 and inner > 0 else 0
-
-
-@compiled
-def by_view(views, keys, inner_of, size, places):
-    """The cells of short strings: length and bytes are in two words of 64 bits, which are compared as they are."""
+def by_view(views, keys, inner_of, places):
+    """The places of short strings: length and bytes are in two words of 64 bits, which are compared as they are."""
     most = np.uint64(inner_of.size - 1)
     for row in range(places.size):
         first, second = views[2 * row], views[2 * row + 1]
@@ -240,11 +231,25 @@ def by_view(views, keys, inner_of, size, places):
                 inner = inner_of[slot]
                 break
             slot = (slot + np.uint64(1)) & most
-        outer = places[row]
-        places[row] = (outer - np.uint32(1)) * size + inner if outer > 0 and inner > 0 else 0
+        places[row] = inner
 
 
 @compiled
+def by_bytes(data, ends, known, numbers, multiplier, shift, codes):
+    """The positions of strings of at most 7 bytes, -1 for any other, by the table of `short_strings.KnownWords`.
+
+    A string is one word: its bytes, and its length in the last one; a longer string has the word of none.
+    """
+    most, last = np.uint64(numbers.size - 1), np.uint64(7)
+    for row in range(codes.size):
+        first = np.uint64(ends[row])
+        length = np.uint64(ends[row + 1]) - first
+        word = word_at(data, first, length) | length << np.uint64(56)
+        slot = ((word * multiplier) >> shift) & most
+        codes[row] = np.int16(numbers[slot] - 1) if length <= last and known[slot] == word else np.int16(-1)
+
+
+@inlined
 def mixed(first, second):
     """A hash of two words: it decides where to look, and never who is equal."""
     both = (first ^ (second * np.uint64(0x9E3779B97F4A7C15))) * np.uint64(0xD6E8FEB86659FD93)
@@ -265,7 +270,7 @@ def table_of_views(views, keys, inner_of):
 
 @compiled
 def by_bin(values, edges, closed, origin, per_unit, places):
-    """The cells of numbers in half-open bins; a guess by division is off by at most one. NaN is in none."""
+    """The places of numbers in half-open bins; a guess by division is off by at most one. NaN is in none."""
     size, last = np.uint32(edges.size - 1), edges[edges.size - 1]
     most = np.float64(edges.size - 2)
     for row in range(values.size):
@@ -275,19 +280,29 @@ def by_bin(values, edges, closed, origin, per_unit, places):
         inner = np.uint32(guess)
         inner -= np.uint32(inner > 0 and value < edges[inner])
         inner += np.uint32(inner + np.uint32(1) < size and value >= edges[inner + np.uint32(1)])
-        outer = places[row]
         inside = value >= edges[0] and (value < last or (closed and value == last))
-        places[row] = (outer - np.uint32(1)) * size + inner + np.uint32(1) if outer > 0 and inside else 0
+        places[row] = np.uint32(inner + np.uint32(1)) if inside else np.uint32(0)
+
+
+@compiled
+def combine(inner, size, places):
+    """The cells of rows, from their places in one direction and in another of so many cells: none where one is none."""
+    for row in range(places.size):
+        both = (places[row] - np.uint32(1)) * size + inner[row]
+        places[row] = np.uint32(both) if (places[row] > 0) & (inner[row] > 0) else np.uint32(0)
 
 
 @compiled
 def to_steps(values, per_step, lower, upper, steps):
-    """Values on the grid: scaled, clipped, rounded to nearest; NaN is missing. The number of these."""
+    """Values on the grid: scaled, clipped, rounded to nearest; NaN is missing. The number of these.
+
+    Floats are rounded down as floats, and become integers of 32 bits at once, so that a processor does four at a time.
+    """
     missing = 0
     for row in range(values.size):
         value = np.float64(values[row])  # an integer becomes the nearest float, as everywhere
-        scaled = min(max(value * per_step, lower), upper) if value == value else 0.0
-        steps[row] = np.int32(math.floor(scaled + 0.5)) if value == value else MISSING
+        scaled = min(max(value * per_step, lower), upper)  # of NaN it is NaN, of which nothing is taken
+        steps[row] = np.int32(np.floor(scaled + 0.5)) if value == value else MISSING
         missing += value != value
     return missing
 
@@ -310,37 +325,46 @@ def to_share(steps, lower, length, bits):
 
 
 @compiled
-def narrowed(values, steps):
-    """Integers that fit 32 bits, as they are. The number of missing ones."""
-    missing = 0
-    for row in range(values.size):
-        steps[row] = np.int32(values[row])
-        missing += steps[row] == MISSING
-    return missing
-
-
-@compiled
 def add_rows(places, lanes, counts):
     """Count rows by place; there are `LANES` tables of counts, or one."""
-    stride, whole = counts.size // lanes * (lanes > 1), places.size - places.size % LANES
+    stride, whole = np.uint64(counts.size // lanes * (lanes > 1)), places.size - places.size % LANES
     for row in range(0, whole, LANES):
         counts[places[row]] += 1
         counts[stride + places[row + 1]] += 1
-        counts[2 * stride + places[row + 2]] += 1
-        counts[3 * stride + places[row + 3]] += 1
+        counts[np.uint64(2) * stride + places[row + 2]] += 1
+        counts[np.uint64(3) * stride + places[row + 3]] += 1
     for row in range(whole, places.size):
         counts[places[row]] += 1
 
 
 @compiled
+def add_values(places, values, scale, share, lanes, sums, absent):
+    """Add the steps of values by place, and count the missing ones: few rows at a time, whose steps stay close by.
+
+    `scale` is what `to_steps` takes, `share` what `to_share` takes, with no bits where steps are added as they are.
+    """
+    scratch = np.empty(NEAR, np.int32)
+    for first in range(0, values.size, NEAR):
+        here = places[first : first + NEAR]
+        steps = scratch[: here.size]
+        missing = to_steps(values[first : first + NEAR], scale[0], scale[1], scale[2], steps)
+        if share[2] > 0:
+            to_share(steps, share[0], share[1], share[2])
+        if missing > 0:
+            add_present(here, steps, sums, absent)
+        else:
+            add_steps(here, steps, lanes, sums)
+
+
+@compiled
 def add_steps(places, steps, lanes, sums):
     """Add steps by place, of which none is missing."""
-    stride, whole = sums.size // lanes * (lanes > 1), places.size - places.size % LANES
+    stride, whole = np.uint64(sums.size // lanes * (lanes > 1)), places.size - places.size % LANES
     for row in range(0, whole, LANES):
         sums[places[row]] += steps[row]
         sums[stride + places[row + 1]] += steps[row + 1]
-        sums[2 * stride + places[row + 2]] += steps[row + 2]
-        sums[3 * stride + places[row + 3]] += steps[row + 3]
+        sums[np.uint64(2) * stride + places[row + 2]] += steps[row + 2]
+        sums[np.uint64(3) * stride + places[row + 3]] += steps[row + 3]
     for row in range(whole, places.size):
         sums[places[row]] += steps[row]
 
@@ -592,25 +616,26 @@ def compile_all() -> None:
     numbers, integers, words = np.zeros(1), np.zeros(1, np.int64), np.zeros(2, np.uint64)
     for column in (numbers, integers, words):
         column.flags.writeable = False
-    one = np.uint32(1)
-    by_table(integers, np.zeros(3, np.uint32), -1, one, places)
-    by_position(np.zeros(1, np.int64), one, places)
+    for whole in (integers, integers.astype(np.int16)):
+        whole.flags.writeable = False
+        by_table(whole, np.zeros(3, np.uint32), -1, places)
     keys, inner_of = np.zeros(16, np.uint64), np.zeros(8, np.uint32)
     table_of_views(words, keys, inner_of)
-    by_view(words, keys, inner_of, one, places)
+    by_view(words, keys, inner_of, places)
+    data, codes = np.zeros(8, np.uint8), np.zeros(1, np.int16)
+    for ends in (np.zeros(2, np.int32), np.zeros(2, np.int64)):
+        data.flags.writeable = ends.flags.writeable = False
+        by_bytes(data, ends, keys, np.zeros(16, np.int64), np.uint64(1), np.uint64(60), codes)
+    combine(places.copy(), np.uint32(1), places)
     by_bin(numbers, np.array([0.0, 1.0, 2.0]), False, 0.0, 1.0, places)
     for values in (numbers, integers):
         to_steps(values, 1.0, 0.0, 1.0, steps)
         lower, upper = (0, 1) if values is integers else (0.0, 1.0)
         add_beyond(values, places, lower, upper, np.zeros(3, np.int64))
         add_flags(values, lower, upper, 0, np.zeros(1, np.uint16))
+        add_values(places, values, (1.0, 0.0, 1.0), (0, 1, 30), 1, sums, np.zeros(2, np.int64))
     to_share(steps, 0, 1, 30)
-    for whole in (integers, integers.astype(np.int32)):
-        whole.flags.writeable = False
-        narrowed(whole, steps)
     add_rows(places, 1, sums)
-    add_steps(places, steps, 1, sums)
-    add_present(places, steps, sums, np.zeros(2, np.int64))
     targets, ends = np.zeros(1, np.int64), np.zeros(1, np.int64)
     count_parts(integers, ends)
     targets_of(integers, places, ends, 0, targets)

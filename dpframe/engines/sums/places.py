@@ -25,7 +25,7 @@ from dpframe.queries.keys import KeyAxis
 
 Words = NDArray[np.uint64]
 Places = NDArray[np.uint32]
-Axis = Callable[[pl.DataFrame, Places], None]  # from the rows of an axis outside, to those of this axis too
+Axis = Callable[[pl.DataFrame, Places], None]  # it writes the place of each row in one direction
 
 BlockPlaces = Callable[[pl.DataFrame, Scratch], Integers]  # of a block of rows, by NumPy
 
@@ -38,24 +38,31 @@ BLOCK = 2**16  # rows at a time: they stay in the processor's cache
 class Placing:
     """The axes of cells, ready for blocks of rows."""
 
-    axes: tuple[Axis, ...]
+    kernels: ModuleType
+    axes: tuple[tuple[int, Axis], ...]  # each with its number of cells
 
     @classmethod
     def of(cls, kernels: ModuleType, cells: Cells, schema: pl.Schema) -> Self:
         """Prepare each axis, by the dtypes that its columns were brought over in."""
-        return cls(tuple(_axis(kernels, cells, axis, schema) for axis in cells.keys.axes))
+        return cls(kernels, tuple((axis.size, _axis(kernels, cells, axis, schema)) for axis in cells.keys.axes))
 
     def __call__(self, table: pl.DataFrame) -> Places:
         """The place of each row: its cell plus one, 0 for none."""
-        places = np.ones(table.height, dtype=np.uint32)
-        for axis in self.axes:
-            axis(table, places)
+        if not self.axes:
+            return np.ones(table.height, dtype=np.uint32)
+        (_, outermost), *others = self.axes
+        places = np.empty(table.height, dtype=np.uint32)
+        outermost(table, places)
+        inner = np.empty_like(places) if others else places
+        for size, axis in others:
+            axis(table, inner)
+            self.kernels.combine(inner, np.uint32(size), places)
         return places
 
 
 def _axis(kernels: ModuleType, cells: Cells, axis: Any, schema: pl.Schema) -> Axis:
     def as_it_is(table: pl.DataFrame, places: Places) -> None:
-        kernels.by_position(cells.axis_codes(axis, table), np.uint32(axis.size), places)
+        np.add(cells.axis_codes(axis, table), 1, out=places, casting="unsafe")
 
     quick = QUICK.get(axis.coding)
     return (quick(kernels, cells, axis, schema, as_it_is) if quick else None) or as_it_is
@@ -63,11 +70,13 @@ def _axis(kernels: ModuleType, cells: Cells, axis: Any, schema: pl.Schema) -> Ax
 
 def _keys(kernels: ModuleType, cells: Cells, axis: KeyAxis, schema: pl.Schema, as_it_is: Axis) -> Axis | None:
     """Keys of one column that come over as they are."""
-    if len(axis.columns) > 1 or cells.are_positions(axis.columns[0], schema):
+    if len(axis.columns) > 1:
         return None
     name, keys = cells.columns[axis.columns[0]], cells.declared[axis.columns[0]]
+    if cells.are_positions(axis.columns[0], schema):
+        return _positions(kernels, name, keys)
     prepare = _strings if schema[name] == pl.String else _integers if schema[name] in NARROW else None
-    quick = None if prepare is None or not keys.values else prepare(kernels, name, keys, np.uint32(axis.size))
+    quick = None if prepare is None or not keys.values else prepare(kernels, name, keys)
     if quick is None:
         return None
 
@@ -95,19 +104,31 @@ def _bins(kernels: ModuleType, cells: Cells, axis: BinAxis, schema: pl.Schema, a
 QUICK: Mapping[Coding, Callable[..., Axis | None]] = {"keys": _keys, "found": _keys, "bins": _bins}
 
 
-def _integers(kernels: ModuleType, name: str, keys: Declared, size: Any) -> Axis | None:
+def _positions(kernels: ModuleType, name: str, keys: Declared) -> Axis:
+    """Positions among the declared keys, that of a missing one after the others, NOWHERE for none of them."""
+    table, there = np.zeros(len(keys.values) + 3, dtype=np.uint32), keys.rows >= 0
+    table[keys.rows[there] - NOWHERE] = np.flatnonzero(there) + 1
+
+    def of_rows(frame: pl.DataFrame, places: Places) -> None:
+        column = frame[name] if frame[name].dtype == pl.Int16 else frame[name].cast(pl.Int64)
+        kernels.by_table(read_only(column), table, NOWHERE, places)
+
+    return of_rows
+
+
+def _integers(kernels: ModuleType, name: str, keys: Declared) -> Axis | None:
     """Integers that lie close together, from an array."""
     if not close_together(keys.values):
         return None
     table, first = table_of(keys.values, cells_of_positions(keys), beyond=0)
 
     def of_rows(frame: pl.DataFrame, places: Places) -> None:
-        kernels.by_table(read_only(filled(frame[name], first)), table, first, size, places)
+        kernels.by_table(read_only(filled(frame[name], first)), table, first, places)
 
     return of_rows
 
 
-def _strings(kernels: ModuleType, name: str, keys: Declared, size: Any) -> Axis | None:
+def _strings(kernels: ModuleType, name: str, keys: Declared) -> Axis | None:
     """Strings, if the declared ones are so short that Arrow's views hold them; longer strings are none of them."""
     if max(len(key.encode()) for key in keys.values) > INLINE:
         return None
@@ -121,7 +142,7 @@ def _strings(kernels: ModuleType, name: str, keys: Declared, size: Any) -> Axis 
 
     def of_rows(frame: pl.DataFrame, places: Places) -> None:
         column = frame[name]
-        kernels.by_view(views_of(column), table, inner_of, size, places)
+        kernels.by_view(views_of(column), table, inner_of, places)
         if column.null_count():
             places[column.is_null().to_numpy()] = 0
 
