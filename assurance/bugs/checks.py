@@ -174,14 +174,6 @@ CHECKS = (
     ),
     bug(
         "checks",
-        "the bins of a distribution are taken for its groups",
-        "Task.beside",
-        " and checks.keys == self.query.keys",
-        "",
-        ONE_READ,
-    ),
-    bug(
-        "checks",
         "the number of units is told where it is no denominator",
         "Checks.counts_units",
         "return self.outside or bool(self.rules)",

@@ -50,7 +50,7 @@ class Task(RowTask):
     types: dict[str, ColumnType]  # of the columns that are read
     secret: int = 0  # of the order in which units keep groups for numbers of distinct values; it reaches no result
     checks: Checks | None = None  # whose numbers a piece has too
-    watched: Checks | None = None  # these, where flags of rows tell them, in the same cells
+    watched: Checks | None = None  # these, where flags of rows tell them
     conditional: bool = True  # whether some columns are read under conditions
 
     @classmethod
@@ -63,8 +63,7 @@ class Task(RowTask):
 
     def beside(self, checks: Checks) -> Self:
         """The same task, whose pieces have the numbers of checks too: of columns that the question reads."""
-        alike = checks.is_plain and checks.keys == self.query.keys
-        return replace(self, checks=checks, watched=checks if alike else None)
+        return replace(self, checks=checks, watched=checks if checks.is_plain else None)
 
     def piece(self, frame: Any) -> Partial:
         """The totals of some rows; where there is a unit, of all rows of some units. Numbers of checks are in them."""
