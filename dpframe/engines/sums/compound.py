@@ -184,7 +184,7 @@ class Parts:
     def of(cls, query: Query, unit: PrivacyUnit, checks: Checks | None = None) -> Self:
         """The parts of a question's Totals; where each row is a unit, what a unit adds is what its row adds.
 
-        Of `checks` the numbers are counted too, where all Totals are made of plain sums: so never beside a
+        Of `checks` the numbers are counted too, where all Totals are made of plain sums: so never with a
         distribution, whose checks have no bins among their cells.
         """
         totals, by_units = query.of_cells, unit.column is not None
