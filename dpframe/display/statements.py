@@ -58,7 +58,7 @@ def unpacked(said: Mapping[str, Any], size: int) -> Floats:
 
 
 DROWNED = "the noise is larger than the differences between these groups"  # how the words on that begin
-NOTHING, CUT = "none", "none, non-negative"  # what denoise="auto" says of itself where it does no more
+AS_IT_WAS, CUT = "none", "none, non-negative"  # what denoise="auto" says of itself where it does no more
 CUT_WITH_SUMS = f"{CUT}, with its sums"
 PROJECTIONS = ("nonnegative", "isotonic")  # on sets that hold the truth, so never farther from it
 
@@ -95,9 +95,9 @@ def denoised_words(facts: Mapping[str, Any], shown: Callable[[float], str]) -> l
     for name, statistic in facts["measures"].items():
         if any(step.get("noise_dominates") for step in statistic["denoise"] or ()):
             drowned.append(name)
-        if not statistic["denoise"] or all(_does(step) == NOTHING for step in statistic["denoise"]):
+        if not statistic["denoise"] or all(_does(step) == AS_IT_WAS for step in statistic["denoise"]):
             continue
-        if all(_does(step) in (NOTHING, CUT, CUT_WITH_SUMS) for step in statistic["denoise"]):
+        if all(_does(step) in (AS_IT_WAS, CUT, CUT_WITH_SUMS) for step in statistic["denoise"]):
             (lowered if any(_does(step) == CUT_WITH_SUMS for step in statistic["denoise"]) else cut).append(name)
             continue
         errors = dict.fromkeys(shown(error) for error in estimated_rmse(statistic) if error is not None)

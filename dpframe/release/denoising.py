@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dpframe import denoise
 from dpframe.denoise import choose, estimators, sums, tables
 from dpframe.denoise.by_name import DENOISERS, named_facts, takes
-from dpframe.display.statements import NOTHING, packed
+from dpframe.display.statements import AS_IT_WAS, packed
 from dpframe.errors import InvalidArgument, InvalidType, ReleaseFailed, shown
 from dpframe.mechanisms.contract import Mechanism
 from dpframe.planning.graph import edges_among
@@ -179,7 +179,7 @@ def silent() -> np.errstate:
 def _said(choice: choose.Choice) -> dict[str, Any]:
     """The provenance of a choice: what it was, the errors it expects, and whether the noise drowns the differences."""
     said = {"name": "auto", "chose": choice.name, "estimated_rmse": choice.estimated_rmse}
-    if choice.deviations is not None and choice.name != NOTHING and choice.values.size:
+    if choice.deviations is not None and choice.name != AS_IT_WAS and choice.values.size:
         said["cell_rmse"] = packed(choice.deviations)
     return said | ({"noise_dominates": True} if choice.dominated else {})
 

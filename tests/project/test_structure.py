@@ -88,6 +88,17 @@ def test_files_and_functions_stay_small(path):
             assert node.end_lineno - node.lineno - doc.count("\n") <= 60, f"{path}: {node.name}"
 
 
+@pytest.mark.parametrize("path", FILES, ids=dotted)
+def test_no_file_gives_one_name_two_values(path):
+    """The second would hide the first from functions above it, and no tool says so."""
+    body = ast.parse(path.read_text()).body
+    targets = [target for node in body if isinstance(node, ast.Assign) for target in node.targets]
+    targets += [node.target for node in body if isinstance(node, ast.AnnAssign)]
+    stored = [one for target in targets for one in ast.walk(target) if isinstance(getattr(one, "ctx", None), ast.Store)]
+    names = [one.id for one in stored if isinstance(one, ast.Name)]
+    assert sorted(set(names)) == sorted(names)
+
+
 def test_denoisers_cannot_reach_a_row():
     for path in (PACKAGE / "denoise").rglob("*.py"):
         assert {room(name) for name in own(path)} <= {"denoise", "errors"}
