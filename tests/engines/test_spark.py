@@ -478,9 +478,11 @@ def test_keys_are_found_in_spark_as_in_memory(spark_frame, unit):
 
 
 def test_sums_by_declared_keys_are_added_up_by_spark_bit_for_bit(spark_frame, monkeypatch):
+    by_sql = engine.by_sql
+
     def asked(task):
         asked.tasks.append(task)
-        return engine.by_sql(task)
+        return by_sql(task)
 
     asked.tasks = []
     monkeypatch.setattr(engine, "by_sql", asked)
