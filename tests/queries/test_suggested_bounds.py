@@ -253,7 +253,7 @@ def test_a_far_bin_of_noise_alone_is_left_out():
 def test_intervals_hold_and_errors_are_near_the_best():
     shapes = {"lognormal": lambda random, rows: random.lognormal(0.0, 1.0, rows)}
     shapes["counts"] = lambda random, rows: random.poisson(3.0, rows).astype(float)
-    found = list(lines(shapes=shapes, sizes=(20_000,), planned=(0.05, 0.005), runs=12))
+    found = list(lines(shapes=shapes, sizes=(20_000,), planned=(0.05, 0.005), runs=30))
     assert not [str(line) for line in found if line.fails]
     assert any(line.must_be_near for line in found)
 
