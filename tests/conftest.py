@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import importlib.util
-import os
 import tempfile
 import threading
 import zlib
 from collections import Counter
 from collections.abc import Generator, Iterator, Mapping
-from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 import pytest
 from hypothesis import HealthCheck, settings
@@ -24,8 +20,8 @@ from hypothesis import HealthCheck, settings
 from assurance import postgres
 from dpframe.engines.compiled import kernels
 from dpframe.ledger import ledger as ledgers
-from dpframe.noise import random_bits
 from dpframe.release import path
+from tests.repeated_bits import repeated
 
 ENGINES = ("pandas", "polars", "lazy")
 FIRST = 3  # cases of a quick test that run with coverage, which makes them slow: nearly all lines are run by them
@@ -86,26 +82,12 @@ class Engine:
         return self.name
 
 
-class RepeatedBits:
-    """Bits in place of the operating system's, the same in each run of a test; a forked process has its own."""
-
-    def __init__(self, name: str) -> None:
-        self.bits = np.random.Generator(np.random.Philox(int.from_bytes(hashlib.sha256(name.encode()).digest()[:16])))
-        self.process, self.fresh = os.getpid(), os.urandom
-
-    def __call__(self, size: int) -> bytes:
-        return self.bits.bytes(size) if os.getpid() == self.process else self.fresh(size)
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """Give each test bits of its name, so that what passed once is not refused by chance; not with ``--fresh-bits``."""
     if item.config.getoption("--fresh-bits"):
         return (yield)
-    bits = RepeatedBits(item.nodeid)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, "urandom", bits)
-        patch.setattr(random_bits, "_source", ContextVar("repeated_bytes", default=bits))
+    with repeated(item.nodeid):
         return (yield)
 
 

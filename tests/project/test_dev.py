@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from dpframe import noise
+from tests.repeated_bits import RepeatedBits
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -214,12 +215,11 @@ def test_a_test_draws_the_same_noise_in_each_run_and_a_forked_process_its_own(py
     """Bits of the test's name take the place of the operating system's, and noise counts as drawn securely."""
     if pytestconfig.getoption("--fresh-bits"):
         pytest.skip("this run draws fresh bits")
-    conftest = next(one for one in pytestconfig.pluginmanager.get_plugins() if hasattr(one, "RepeatedBits"))
     first = noise.random_bits.word()
-    again, other = conftest.RepeatedBits(request.node.nodeid), conftest.RepeatedBits("another")
+    again, other = RepeatedBits(request.node.nodeid), RepeatedBits("another")
     assert int.from_bytes(again(8), "little") == first != int.from_bytes(other(8), "little")
     assert noise.is_secure()
-    forked = conftest.RepeatedBits(request.node.nodeid)
+    forked = RepeatedBits(request.node.nodeid)
     forked.process += 1
     assert int.from_bytes(forked(8), "little") != first
 
