@@ -205,7 +205,7 @@ def verify(
 ) -> None:
     """Follow the chain; exit code 1 if the ledger was changed, is an older copy, or does not know a release.
 
-    A database that was put back is seen only with --head.
+    Without --head, a database that was restored from an older copy looks intact.
     """
     ledger = Ledger.open(file)
     if head is not None:

@@ -1,4 +1,4 @@
-"""The command line: ``dpframe run``, ``preview`` and ``ledger``. Each command is a file in this folder.
+"""The command line: ``dpframe run``, ``preview`` and ``ledger``. The commands are in `commands`.
 
 Typer and rich draw it. They are the extra ``dpframe[cli]``, and ``import dpframe`` does not import them.
 """

@@ -14,11 +14,7 @@ from dpframe import noise
 from dpframe.errors import InvalidArgument, InvalidType, shown
 from dpframe.exact import checked_whole, down, exact_epsilon, finite, is_number, length, positive, root_down, up
 from dpframe.mechanisms import curves, declared, gaussian_curve
-from dpframe.mechanisms.contract import (
-    Mechanism,
-    checked_confidence,
-    checked_integers,
-)
+from dpframe.mechanisms.contract import Mechanism, checked_confidence, checked_integers
 from dpframe.mechanisms.curves import checked_outside, curve_point
 from dpframe.mechanisms.declared import BoundedRange, PureLoss
 

@@ -23,8 +23,9 @@ from dpframe.planning.sensitivity import groups_in, uses_rows, uses_units
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.bins import BinAxis
 from dpframe.queries.contributions import groups_of
-from dpframe.queries.indicators import AUTO, Between, Checks, Indicator, Rule
+from dpframe.queries.indicators import Between, Checks, Indicator, Rule
 from dpframe.queries.keys import Keys
+from dpframe.queries.limits import AUTO
 from dpframe.queries.query import Query, by_choice, chooses, distributed
 from dpframe.queries.quotients import quotient_ends
 from dpframe.queries.statistics import CONFIDENCE
@@ -75,7 +76,7 @@ class PlannedChecks:
         if size is None:
             return TYPICAL
         groups = self.checks.keys.cells // self.checks.inner
-        each = 1 if self.checks.unit.column is None else min(self.checks.unit.contribution.max_groups, groups)
+        each = 1 if self.checks.unit.column is None else groups_of(self.checks.unit, groups)
         return size * groups // each
 
     def width(self, units: int) -> float:
@@ -134,11 +135,11 @@ def checks_of(query: Query, unit: PrivacyUnit, p: float, boolean: Collection[str
 
     `boolean` are columns whose dtype says that no value is clipped to [0, 1].
     """
-    if query.keys.unknown or query.keys.counted == "units" or (query.choices and by_choice(query)):
+    if query.keys.unknown or query.keys.counted == "units" or by_choice(query):
         return None
     if any(getattr(statistic, "unchecked", False) for _, statistic in query.statistics):
         return None
-    if query.choices and chooses(query) and not all(choice.numbered for choice in query.choices):  # type: ignore[attr-defined]
+    if chooses(query) and not all(choice.numbered for choice in query.choices):  # type: ignore[attr-defined]
         return None
     if any(total.norm(weighted=False).contrasts is not None for total in query.of_cells):
         return None

@@ -26,7 +26,7 @@ from dpframe.planning.check_pricing import AskedChecks, PlannedChecks, planned_c
 from dpframe.planning.plan import Plan, Planned, expected_errors
 from dpframe.planning.sensitivity import Sensitivity, reaches
 from dpframe.privacy import Price, PrivacyLoss, PrivacyUnit
-from dpframe.queries.query import Query, by_choice, chooses
+from dpframe.queries.query import Query, by_choice
 from dpframe.queries.statistics import CONFIDENCE, Statistic
 from dpframe.queries.statistics.statistic import Choosing, Deciding, Weighing
 from dpframe.queries.total import Total, over
@@ -262,8 +262,6 @@ def _decided(query: Query, unit: PrivacyUnit, price: Price, accounting: Accounti
     exponential mechanism is a choice by Gumbel noise, which has the variance pi^2 / 6 of its squared scale; and so
     chooses permute-and-flip, the largest of many exponentials.
     """
-    if not chooses(query):
-        return query
     each = [
         [(name, form) for form in (one.forms(query.keys.cells) if isinstance(one, Choosing) else (one,))]
         for name, one in query.statistics

@@ -17,7 +17,6 @@ from dpframe.queries.bins import EdgeKind
 from dpframe.queries.keys import Keys
 from dpframe.queries.where import reads_of
 
-AUTO = "auto"  # of what bounds leave out the usual share of the cost is measured, where nobody says more
 MOST_BETWEEN = 4  # columns whose flags a row has in 16 bits
 What = Literal["below", "above", "present", "outside", "cut", "units"]
 Counting = Literal["rows", "squares", "most rows", "groups"]

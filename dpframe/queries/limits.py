@@ -25,6 +25,7 @@ from dpframe.errors import (
 from dpframe.errors.tracebacks import depth_outside
 from dpframe.exact import exact_share, exactly, is_number, is_whole, nearest
 
+AUTO = "auto"  # of checks: what bounds leave out is measured, for the usual share of the cost
 LARGEST_EXACT = 2.0**53  # every integer up to here is a float of its own
 SMALLEST_BOUND = 2.0**-900  # below, grid steps would be subnormal
 STEP_BITS = 30  # a bound is between 2**29 and 2**30 grid steps long
@@ -216,7 +217,7 @@ def checked_memory(memory: object) -> int | None:
 
 def checked_checks(checks: object) -> Any:
     """Check ``checks=``: "auto", True, False, or a share of the budget of the call."""
-    if checks is None or isinstance(checks, bool) or is_one_of(checks, ("auto",)):
+    if checks is None or isinstance(checks, bool) or is_one_of(checks, (AUTO,)):
         return checks
     rule = f'checks must be "auto", True, False, or a share of the budget below 1, not {shown(checks)}. '
     example = "Write for instance checks=0.1, or leave it out."

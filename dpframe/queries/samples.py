@@ -7,6 +7,7 @@ from typing import Any
 
 from dpframe.errors import InvalidArgument
 from dpframe.privacy import PrivacyUnit
+from dpframe.queries.contributions import groups_of
 from dpframe.queries.discovery import found_axis
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import Statistic
@@ -70,9 +71,7 @@ def check_sample(name: str, said: Mapping[str, Any], unit: PrivacyUnit, cells: i
         )
     if unit.column is None or said["verb"] == "n_units" or "unit_bounds" in said:
         return
-    groups = (
-        1 if said["verb"] == "marginals" else min(unit.max_groups or 1, cells)
-    )  # those weigh a unit by all its rows
+    groups = 1 if said["verb"] == "marginals" else groups_of(unit, cells)  # marginals weigh a unit by all its rows
     if unit.max_rows == 1 == groups:
         return
     rows = f"up to {unit.max_rows * groups:,} rows" if unit.max_rows else "several rows"

@@ -49,8 +49,7 @@ from dpframe.planning.plan import Plan, PlanTable, expected_errors
 from dpframe.planning.price import CHOICE, Priced, priced
 from dpframe.planning.sensitivity import one_group, uses_rows
 from dpframe.privacy import Price, PrivacyUnit
-from dpframe.queries.indicators import AUTO
-from dpframe.queries.limits import grid_steps, refuse_many
+from dpframe.queries.limits import AUTO, grid_steps, refuse_many
 from dpframe.queries.query import ERROR, NOISY, Query, chooses, suggestion_of
 from dpframe.queries.row_functions import RowFunction
 from dpframe.queries.samples import check_samples

@@ -115,7 +115,7 @@ def built(
     plan, labels = prepared.plan, prepared.labels
     measured = noisy_of(plan, exact)
     if not prepared.is_table:
-        return _some(prepared, measured, label, receipt, drawn)
+        return _not_a_table(prepared, measured, label, receipt, drawn)
     columns, steps = numbers_of(plan, measured)
     frame = build.frame_of({**labels, **columns}, plan.question.library)
     told = totals_behind(plan, measured)
@@ -125,7 +125,7 @@ def built(
     return build.attach(frame, record), None
 
 
-def _some(
+def _not_a_table(
     prepared: Prepared,
     measured: Mapping[Total, Measured],
     label: str | None,
