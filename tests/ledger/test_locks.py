@@ -356,16 +356,24 @@ def test_96_a_recovery_charges_what_the_process_saw(path, rolled_back):
     assert dpf.Ledger.recover(path, reason="again").to_frame().height == 4
 
 
-def test_96_a_recovery_of_another_process_that_knew_less_is_refused(path, rolled_back):
+@pytest.mark.parametrize(
+    ("second", "spent"),
+    [
+        ("the same", 0.75),  # as the last charge: the copy did not go on, and its 1/4 is a part of the 3/4
+        ("later", 1.0),  # whether the copy went on before it was recovered is unknown: all 3/4 are charged besides
+    ],
+)
+def test_96_a_recovery_of_another_process_that_knew_less_is_refused(path, rolled_back, monkeypatch, second, spent):
     identity = rolled_back._store.identity
     mark = witness.newest(identity)
+    monkeypatch.setattr(sql, "now", lambda: mark.time if second == "the same" else "2100-01-01T00:00:00+00:00")
     witness._newest.clear()
     beside(path, "head").unlink()
     dpf.Ledger.recover(path, reason="moved without its head")
     witness._newest[identity] = mark
     with pytest.raises(dpf.LedgerError, match="older copy: it holds 2 entries, and entry 3"):
         take(rolled_back)
-    assert dpf.Ledger.recover(path, reason="it was older, too").spent.epsilon == 0.75
+    assert dpf.Ledger.recover(path, reason="it was older, too").spent.epsilon == spent
 
 
 def test_96_reading_amid_the_charges_of_threads_is_not_taken_for_an_older_copy(path):
