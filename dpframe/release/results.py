@@ -47,7 +47,7 @@ from dpframe.release.facts import facts_of
 from dpframe.release.provenance import Prepared
 
 
-def measured(plan: Plan, frame: Any, reading: Reading | None = None, secret: int = 0) -> Any:
+def exact_totals(plan: Plan, frame: Any, reading: Reading | None = None, secret: int = 0) -> Any:
     """The exact totals of a frame, or where keys are to be found a table of them with the weights of their units.
 
     Among the totals are the numbers of the plan's checks, which come of the same rows.
@@ -66,7 +66,7 @@ def measure(plan: Plan, call: Call) -> Any:
     """The only look at rows."""
     reading = Reading(call.memory, call.words.progress)
     secret = noise.fresh_key() if gathers(plan.query) or plan.query.keys.unknown else 0
-    return looked(lambda: measured(plan, call.frame, reading, secret))
+    return looked(lambda: exact_totals(plan, call.frame, reading, secret))
 
 
 def noisy_checks(plan: Plan, exact: Any) -> dict[str, Any]:
@@ -171,7 +171,7 @@ def noisy_of(plan: Plan, exact: Totals) -> dict[Total, Measured]:
             decided = None
             if isinstance(part.total, VectorTotal):  # then it may be decided by noisy numbers, of the parts before
                 decided = part.total.decided(measured, part.mechanism)
-            total = exact.pop(part.total) if decided is None else decided.measured(exact.pop(part.total)).ravel()
+            total = exact.pop(part.total) if decided is None else decided.exact_sums(exact.pop(part.total)).ravel()
         noisy = part.mechanism.add_noise(total)
         values = noisy.astype(np.float64) * part.mechanism.grid
         measured[part.total] = Measured(values, part.mechanism, part.sensitivity.weighted, decided)
@@ -409,5 +409,5 @@ def labels_again(plan: Plan, frame: Any, stored: list[list[Any]], kept: list[str
                 f"column {column!r} must have the dtype that it had when this answer was stored, whose keys were "
                 f"{shown(before)}, not {shown(form)}. Nothing was charged. Cast it back, or take another snapshot."
             )
-    nothing = measured(plan, emptied(frame, columns_of(plan.query, plan.unit)))  # for its dtypes
+    nothing = exact_totals(plan, emptied(frame, columns_of(plan.query, plan.unit)))  # for its dtypes
     return labels_of(plan, frame, read(stored, nothing))

@@ -375,7 +375,7 @@ def come_as_positions(column: ColumnType, dtype: pl.DataType) -> bool:
 
     No other column that is told apart by texts comes over as integers, and objects always come as positions.
     """
-    return column.coded or (column.identity is not None and column.identity.form == "text" and dtype.is_integer())
+    return column.by_position or (column.identity is not None and column.identity.form == "text" and dtype.is_integer())
 
 
 def close_together(keys: Sequence[int]) -> bool:
