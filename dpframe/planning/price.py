@@ -316,15 +316,9 @@ def noises_of(
     if query.choices and by_choice(query):
         by_price = accounting.charges_price and not by_curve
         return (_selecting(query, reach[0], offered[0], by_price=by_price),), None
-    if mechanism != AUTO:
-        return _calibrated_all(mechanism, pure, reach, offered), None
-    choice = choose(reach, offered, accounting=accounting)
-    return choice.mechanisms, choice
-
-
-def _calibrated_all(
-    mechanism: str | Calibration | None, pure: bool, reach: Sequence[Sensitivity], offered: Sequence[Part]
-) -> Noises:
+    if mechanism == AUTO:
+        choice = choose(reach, offered, accounting=accounting)
+        return choice.mechanisms, choice
     noises = tuple(
         calibrated(mechanism, pure, sensitivity, part) for sensitivity, part in zip(reach, offered, strict=True)
     )
@@ -335,7 +329,7 @@ def _calibrated_all(
         )
     if len({noise.norm for noise in noises}) > 1:
         raise InvalidArgument("mechanism must have one shape p for all statistics of a call: units have one weight.")
-    return noises
+    return noises, None
 
 
 def _selecting(query: Query, sensitivity: Sensitivity, part: Part, *, by_price: bool) -> Mechanism:

@@ -308,10 +308,6 @@ def _rest_codes(cells: Cells, axis: RestAxis, table: pl.DataFrame) -> Integers:
     return np.where(codes < 0, axis.declared.size, codes)
 
 
-def _bin_requests(cells: Cells, axis: BinAxis) -> list[ColumnRequest]:
-    return [(cells.columns[axis.column], axis.column, "bin", axis.kind)]
-
-
 def _bin_codes(cells: Cells, axis: BinAxis, table: pl.DataFrame) -> Integers:
     return cells.half_open[axis.column].codes_of(table[cells.columns[axis.column]])
 
@@ -325,7 +321,11 @@ WAYS: Mapping[Coding, Way] = {
         lambda cells, axis: _key_requests(cells, axis.declared),
         _rest_codes,
     ),
-    "bins": Way(lambda source, axis: {}, _bin_requests, _bin_codes),
+    "bins": Way(
+        lambda source, axis: {},
+        lambda cells, axis: [(cells.columns[axis.column], axis.column, "bin", axis.kind)],
+        _bin_codes,
+    ),
 }
 
 
