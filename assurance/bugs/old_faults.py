@@ -292,9 +292,9 @@ OLD_FAULTS = (
                 "        noisy = part.mechanism.add_noise(total)\n"
                 '        plan.__dict__["exact"] = total * part.mechanism.grid\n',
             ),
-            ("denoising.denoised", "if axes else values\n", 'if axes else plan.__dict__["exact"]\n'),
+            ("results.denoised", "if axes else values\n", 'if axes else plan.__dict__["exact"]\n'),
             (
-                "denoising.denoised",
+                "results.denoised",
                 "cells = values.reshape(",
                 'cells = plan.__dict__["exact"].reshape(',
             ),

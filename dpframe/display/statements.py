@@ -20,7 +20,7 @@ from dpframe.display.pages import number
 from dpframe.display.rounding import step_words
 from dpframe.errors import InvalidArgument, capital, harmless, listed, no_markup
 from dpframe.privacy import noun_of
-from dpframe.queries.samples import POPULATION
+from dpframe.queries.contributions import POPULATION
 
 STEPS = 255  # from the least to the largest, each by the same factor: at most 4% where they span four powers of ten
 MANY = 2**16  # cells from which it is not worth the time to pack them a few percent smaller

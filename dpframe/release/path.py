@@ -44,23 +44,21 @@ from dpframe.planning.bounds_suggestion import planned_noise
 from dpframe.planning.call import Call, Noising, Pricing, Question
 from dpframe.planning.check_pricing import AskedChecks, asked_checks
 from dpframe.planning.graph import check_graph
-from dpframe.planning.key_pricing import check_asked, priced_with_keys
 from dpframe.planning.plan import Plan, PlanTable, expected_errors
-from dpframe.planning.price import CHOICE, Priced, priced
+from dpframe.planning.price import CHOICE, Priced, check_asked, priced, priced_with_keys
 from dpframe.planning.sensitivity import one_group, uses_rows
 from dpframe.privacy import Price, PrivacyUnit
+from dpframe.queries.contributions import check_samples
 from dpframe.queries.limits import AUTO, grid_steps, refuse_many
 from dpframe.queries.query import ERROR, NOISY, Query, chooses, suggestion_of
 from dpframe.queries.row_functions import RowFunction
-from dpframe.queries.samples import check_samples
 from dpframe.queries.statistics import CONFIDENCE
 from dpframe.queries.statistics.statistic import MoreColumns, Protecting, Targeted, choosing
 from dpframe.queries.total import FunctionTotal, VectorTotal
 from dpframe.queries.vectors import row_functions
 from dpframe.release import discovering, provenance, results
-from dpframe.release.denoising import check_denoising, denoised, is_own, ordered_axes
 from dpframe.release.provenance import Prepared
-from dpframe.release.results import exact_totals, measure, noisy_checks
+from dpframe.release.results import check_denoising, denoised, exact_totals, is_own, measure, noisy_checks, ordered_axes
 
 PRICES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # what a preview without a price tabulates
 
