@@ -368,9 +368,10 @@ LARGE = {
 @pytest.mark.parametrize("ask", LARGE.values(), ids=LARGE)
 def test_114_too_many_cells_are_refused_before_they_are_made(engine, ask):
     frame = engine({"k": [1, 2], "x": [0.5, 1.5]})
-    began = time.perf_counter()
+    frame.dp.preview.count(epsilon=1)  # what a first call imports is no part of it
+    began = time.process_time()  # which other processes do not lengthen
     error = refused(lambda ledger: ask(frame.dp, {"epsilon": 1, "ledger": ledger}), dpf.InvalidArgument)
-    assert time.perf_counter() - began < 2
+    assert time.process_time() - began < 2
     assert "at most max_cells=10_000_000" in str(error)
 
 
