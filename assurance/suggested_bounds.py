@@ -29,7 +29,7 @@ from assurance import verdict
 from dpframe.noise import insecure_bits
 from dpframe.planning.bounds_suggestion import suggested
 from dpframe.planning.plan import Plan
-from dpframe.release.results import measured, noisy_of
+from dpframe.release.results import exact_totals, noisy_of
 
 Floats = NDArray[np.float64]
 
@@ -131,7 +131,7 @@ def lines(*, shapes: Any = SHAPES, sizes: Any = SIZES, planned: Any = PLANNED, r
             for budget in planned:
                 with dpf.Ledger(epsilon=1):
                     plan: Plan = frame.dp.preview.suggest_bounds("x", epsilon=EPSILON, planned={"epsilon": budget})
-                yield _line(shape, values, budget, plan, measured(plan, frame), runs)
+                yield _line(shape, values, budget, plan, exact_totals(plan, frame), runs)
 
 
 def _line(shape: str, values: Floats, budget: float, plan: Plan, exact: Any, runs: int) -> Line:

@@ -25,10 +25,10 @@ from tests.repeated_bits import repeated
 
 ENGINES = ("pandas", "polars", "lazy")
 FIRST = 3  # cases of a quick test that run with coverage, which makes them slow: nearly all lines are run by them
-# How fast a machine draws examples, and how many it throws away by chance, is no fault of what is tested.
+# How fast a machine draws and tries examples, and how many it throws away by chance, is no fault of what is tested.
 PATIENT = [HealthCheck.too_slow, HealthCheck.filter_too_much]
-settings.register_profile("fresh", suppress_health_check=PATIENT)
-settings.register_profile("repeated", suppress_health_check=PATIENT, derandomize=True)
+settings.register_profile("fresh", suppress_health_check=PATIENT, deadline=None)
+settings.register_profile("repeated", suppress_health_check=PATIENT, deadline=None, derandomize=True)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -14,7 +14,7 @@ ROOMS: dict[str, tuple[float, str]] = {
     "mypy": (9, "a plugin for mypy: the type of .dp"),
     "_names": (8.9, "where public names live"),
     "cli": (9, "the command line"),
-    "jobs": (8.5, "a job file: its table, ledger, releases and outputs; planned as a whole, then run"),
+    "jobs": (8.95, "a job file: its table, ledger, releases and outputs; planned as a whole, then run"),
     "reports": (8.5, "reports of files as HTML"),
     "streams": (8.2, "a series over declared periods that is charged once, from its question to its charts"),
     "accessor": (8, "df.dp: a call becomes a Call"),

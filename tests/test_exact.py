@@ -217,7 +217,7 @@ SMALL_ENOUGH = [Decimal("1e-1000"), Decimal("1e1000"), 10**1000, Fraction(1, 10*
 @pytest.mark.slow
 @pytest.mark.parametrize("value", LONG_NUMBERS, ids=lambda value: type(value).__name__)
 def test_98_a_number_of_too_many_digits_is_refused_at_once(value, tmp_path):
-    started = time.perf_counter()
+    started = time.process_time()  # which other processes do not lengthen
     with pytest.raises(dpf.InvalidArgument, match=r"a number of at most 1,000 digits, not .* Round it\."):
         exact.exactly("epsilon", value)
     with pytest.raises(dpf.InvalidArgument, match="of at most 1,000 digits"):
@@ -232,7 +232,7 @@ def test_98_a_number_of_too_many_digits_is_refused_at_once(value, tmp_path):
                 ledger.raise_limit(**{name: value}, reason="a test")
         assert ledger.to_frame().height == 0
         PEOPLE.dp.count(epsilon=1, ledger=ledger)  # no lock is held
-    assert time.perf_counter() - started < 5.0
+    assert time.process_time() - started < 5.0
 
 
 @pytest.mark.parametrize("value", SMALL_ENOUGH, ids=lambda value: type(value).__name__)

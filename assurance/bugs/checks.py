@@ -14,6 +14,8 @@ NOTHING = "test_checks.py::test_checks_that_would_tell_nothing_are_measured_only
 TOGETHER = "test_checks.py::test_plans_that_are_released_together_decide_at_the_price_of_the_whole"
 STORED = "test_checks.py::test_an_answer_that_was_stored_without_checks_is_the_answer_of_a_call_that_says_nothing"
 ONE_READ = "test_checks_table.py::test_one_read_gives_totals_and_the_numbers_of_a_read_of_their_own"
+ONE_IN_A_THOUSAND = "test_checks.py::test_no_more_than_a_warning_allows_warns_with_a_chance_of_one_in_a_thousand"
+CERTAIN = "test_checks.py::test_a_warning_is_certain_and_a_line_is_of_its_interval"
 SAID = "test_checks.py::test_an_answer_that_bounds_made_wrong_says_so_everywhere"
 
 CHECKS = (
@@ -90,6 +92,22 @@ CHECKS = (
         'above = row["what"] == "above"',
         "above = False",
         SAID,
+    ),
+    bug(
+        "checks",
+        "a warning that is as certain as an interval of 95%",
+        "certainly_more",
+        "CERTAIN * (error + 1.0)",
+        "(error + 1.0)",
+        ONE_IN_A_THOUSAND,
+    ),
+    bug(
+        "checks",
+        "a warning wherever the interval is above",
+        "_of_values",
+        "_found(row) and _certain(row, facts)",
+        "_found(row)",
+        CERTAIN,
     ),
     bug(
         "checks",

@@ -115,7 +115,7 @@ DERIVED = (
     bug(
         "derived",
         "rows of one person taken as a sample",
-        "samples.check_sample",
+        "contributions.check_sample",
         "if unit.max_rows == 1 == groups:",
         "if unit.max_rows and groups == 1:",
         f"{COMPARE}::test_rows_that_are_no_sample_are_refused_before_a_charge",
@@ -123,7 +123,7 @@ DERIVED = (
     bug(
         "derived",
         "rows of one person in one of several allowed groups taken as a sample",
-        "samples.check_sample",
+        "contributions.check_sample",
         "if unit.max_rows == 1 == groups:",
         "if unit.max_rows == 1:",
         f"{COMPARE}::test_rows_of_one_person_that_may_be_in_one_group_are_no_sample",

@@ -136,7 +136,7 @@ KEYS = (
     bug(
         "keys",
         "the larger delta where a replaced unit may lose both",
-        "key_pricing._people",
+        "price._people",
         'single and alone and unit.neighbors == "add-remove"',
         "single and alone",
         "test_found_keys.py::test_deltas_add_up_where_one_unit_may_lose_both",
@@ -144,7 +144,7 @@ KEYS = (
     bug(
         "keys",
         "the larger delta though other statistics are asked",
-        "key_pricing._people",
+        "price._people",
         'single and alone and unit.neighbors == "add-remove"',
         'single and unit.neighbors == "add-remove"',
         "test_found_keys.py::test_deltas_add_up_where_one_unit_may_lose_both",

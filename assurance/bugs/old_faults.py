@@ -5,7 +5,7 @@ from __future__ import annotations
 from assurance.bugs.seeding import REGISTER, bug, bugs
 
 SMALL, TOTALS = "test_small_frames.py::test_small_frames_are_counted", "test_totals.py"
-ANSWER = "    return looked(lambda: measured(plan, call.frame, reading, secret))"
+ANSWER = "    return looked(lambda: exact_totals(plan, call.frame, reading, secret))"
 SPILLED = "test_batches.py::test_nothing_is_left_after_ctrl_c_or_a_crash_and_the_charge_stands"
 DOWN = "test_unavailable.py"
 FIRST_ROWS = """    size = np.bincount(code, minlength=units)
@@ -292,9 +292,9 @@ OLD_FAULTS = (
                 "        noisy = part.mechanism.add_noise(total)\n"
                 '        plan.__dict__["exact"] = total * part.mechanism.grid\n',
             ),
-            ("denoising.denoised", "if axes else values\n", 'if axes else plan.__dict__["exact"]\n'),
+            ("results.denoised", "if axes else values\n", 'if axes else plan.__dict__["exact"]\n'),
             (
-                "denoising.denoised",
+                "results.denoised",
                 "cells = values.reshape(",
                 'cells = plan.__dict__["exact"].reshape(',
             ),
@@ -378,7 +378,7 @@ OLD_FAULTS = (
     bug(
         "streams",
         "166: counts of a stream weighed as floats",
-        "stream_plan.measured",
+        "stream_plan.exact_sums",
         "return np.asarray(weights @ totals)",
         "return np.asarray((weights.astype(np.float64) @ totals).astype(np.int64))",
         "test_stream_design.py::test_166_counts_wrap_as_one_and_sums_hold_below_the_wrap",

@@ -117,8 +117,8 @@ ROWS = (
         "rows",
         "the whole frame refused for one infinite value",
         "results.measure",
-        "    return looked(lambda: measured(plan, call.frame, reading, secret))",
-        "    exact = looked(lambda: measured(plan, call.frame, reading, secret))\n"
+        "    return looked(lambda: exact_totals(plan, call.frame, reading, secret))",
+        "    exact = looked(lambda: exact_totals(plan, call.frame, reading, secret))\n"
         "    if exact and max(abs(int(n)) for t in exact.values() for n in t) >= 2**29:\n"
         '        raise ValueError("a total is too large")\n'
         "    return exact",
@@ -128,8 +128,8 @@ ROWS = (
         "rows",
         "a warning where a cell is empty",
         "results.measure",
-        "    return looked(lambda: measured(plan, call.frame, reading, secret))",
-        "    exact = looked(lambda: measured(plan, call.frame, reading, secret))\n"
+        "    return looked(lambda: exact_totals(plan, call.frame, reading, secret))",
+        "    exact = looked(lambda: exact_totals(plan, call.frame, reading, secret))\n"
         "    if exact and any((t == 0).any() for t in exact.values()):\n"
         "        import warnings\n\n"
         '        warnings.warn("an empty group", stacklevel=2)\n'

@@ -142,7 +142,7 @@ STATED = (
     bug(
         "stated",
         "noise that drowns all and is not told",
-        "denoising._said",
+        "results._said",
         "if choice.dominated else {}",
         "if False else {}",
         "test_cell_errors.py::test_what_drowns_is_said",

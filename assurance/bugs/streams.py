@@ -110,7 +110,7 @@ STREAMS = (
     bug(
         "streams",
         "rows of a lost period counted for longer",
-        "stream_plan.measured",
+        "stream_plan.exact_sums",
         "np.asarray(kept)[np.searchsorted(kept, np.arange(1, now + 1))]",
         "np.arange(1, now + 1)",
         "test_stream_design.py::test_lost_periods_count_with_the_next_one",
@@ -118,7 +118,7 @@ STREAMS = (
     bug(
         "streams",
         "a sum rounded by parts",
-        "stream_plan.measured",
+        "stream_plan.exact_sums",
         "weights @ (totals >> BITS) + ((weights @ (totals & MASK)) >> BITS)",
         "weights @ (totals >> BITS)",
         "test_stream_design.py::test_sums_are_exact_integers_rounded_down",

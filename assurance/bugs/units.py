@@ -88,7 +88,7 @@ UNITS = (
     bug(
         "units",
         "weights with other bounds than those that were charged for",
-        "results.measured",
+        "results.exact_totals",
         "totals(frame, plan.query, plan.unit, norm, reading, secret, checks)",
         "totals(frame, plan.query, plan.unit.bounded(9, 9), norm, reading, secret, checks)",
         "test_contributions.py::test_one_ledger_answers_by_year_and_over_all_within_the_errors",

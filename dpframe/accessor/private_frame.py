@@ -39,15 +39,15 @@ from dpframe.ledger.ledger import ledger_for
 from dpframe.planning.call import Call, checked_flag
 from dpframe.planning.plan import Plan
 from dpframe.queries import limits, statistics
-from dpframe.queries.contributions import Grouping, UnitGrid, grid_of
+from dpframe.queries.contributions import Grouping, UnitGrid, grid_of, of_population
 from dpframe.queries.discovery import Discovery, found_axes
 from dpframe.queries.group_axes import Bins, group_axes, named, size_of
 from dpframe.queries.keys import Keys, bin_axes, check_once, key_columns
 from dpframe.queries.limits import check_column
 from dpframe.queries.query import Query, option_of
-from dpframe.queries.samples import of_population
-from dpframe.queries.statistics import Contributors, Count, Mode, Ranges, StagedRanges, Statistic, share
+from dpframe.queries.statistics import Contributors, Count, Mode, Ranges, StagedRanges, Statistic
 from dpframe.queries.statistics import ranges as sums_of_bins
+from dpframe.queries.statistics.ratio import share_of_axes
 from dpframe.queries.statistics.statistic import ByKeys, columns_of
 from dpframe.release.path import preview, release
 
@@ -313,7 +313,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
             counted = Ranges(shape) if fixed else StagedRanges(shape)
             return self._inside(axes)._asked("histogram", {"count": counted}, sum_options)
         if shares:
-            return self._inside(axes)._asked("histogram", {"share": share.of_axes(column, axes)}, undenoised(options))
+            return self._inside(axes)._asked("histogram", {"share": share_of_axes(column, axes)}, undenoised(options))
         return self._inside(axes)._asked("histogram", {"count": Count()}, options)
 
     @asks

@@ -15,7 +15,7 @@ from dpframe.accessor.joined import parts_of
 from dpframe.accessor.summed_frame import Measurement, SummedFrame, measurements_of
 from dpframe.accessor.written_frame import WrittenFrame, section_of, suggested
 from dpframe.derived import population
-from dpframe.display import marginal_charts, report, result_charts
+from dpframe.display import report, result_charts
 from dpframe.display.layout import Asked
 from dpframe.errors import AlreadyReleased, BoundsWarning, InvalidArgument, closest, shown
 from dpframe.errors.tracebacks import depth_outside, trimmed
@@ -411,7 +411,7 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
         [((), (), 64.1), (('sex',), (2,), 35.0), (('ward',), (3,), 31.0), (('sex', 'ward'), (2, 3), 23.2)]
         """
         facts = self._alone("measurements")
-        if not marginal_charts.is_marginals(facts):
+        if not result_charts.is_marginals(facts):
             raise InvalidArgument(
                 "measurements must be asked of a result of marginals, whose tables have one variance each. "
                 "Read the columns of other results."

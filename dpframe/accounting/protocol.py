@@ -241,9 +241,6 @@ class Basic(Accounting):
         epsilon, delta = self._offered(price, limit)
         return (epsilon, with_keys(delta, mechanisms))
 
-    def cost(self, price: Price, amount: Amount, *, pure: bool) -> PrivacyLoss:
-        return self.loss(amount)
-
     def _offered(self, price: Price, limit: Amount | None) -> Amount:
         if price.epsilon is not None:
             return (price.epsilon, price.delta or Fraction(0))

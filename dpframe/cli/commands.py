@@ -86,6 +86,19 @@ VARIABLE = "DPFRAME_LEDGER"
 LedgerFile = Annotated[
     str, typer.Argument(metavar="LEDGER", envvar=VARIABLE, help="The ledger: a file, or the URL of a database.")
 ]
+HeadPlace = Annotated[
+    str | None, typer.Option("--head", metavar="HEAD", help="Where else its head is kept: a file or a URL.")
+]
+
+
+def ledger_at(file: str, head: str | None) -> Ledger:
+    """The ledger, compared with the head that is kept elsewhere if it is named; nothing is written to either."""
+    ledger = Ledger.open(file)
+    if head is None:
+        return ledger
+    if ledger._terms is None or not ledger._terms.has_head:  # which opening it with a head would change
+        raise InvalidArgument("head must be left out: this ledger keeps its head nowhere else. Drop --head.")
+    return Ledger.open(file, head=head)
 
 
 def facts_of(ledger: Ledger) -> dict[str, Any]:
@@ -119,10 +132,11 @@ def loss_facts(loss: PrivacyLoss) -> dict[str, float]:
 
 def show(
     file: LedgerFile,
+    head: HeadPlace = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON, for programs.")] = False,
 ) -> None:
     """Show what was spent, what is left, and the last charges."""
-    ledger, screen = Ledger.open(file), Screen()
+    ledger, screen = ledger_at(file, head), Screen()
     if as_json:
         screen.say(json.dumps(facts_of(ledger)))
         return
@@ -143,6 +157,7 @@ def check(
     min_remaining: Annotated[
         float, typer.Option("--min-remaining", metavar="EPSILON", help="The epsilon that must be left.")
     ],
+    head: HeadPlace = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing; the exit code says it.")] = False,
 ) -> None:
     """Tell by the exit code whether an epsilon is left: 0 if so, 3 if not.
@@ -150,7 +165,7 @@ def check(
     What is left is the most that one more release may cost. The chain of the ledger is followed as well.
     """
     exact_epsilon(min_remaining)
-    ledger, screen = Ledger.open(file), Screen(quiet)
+    ledger, screen = ledger_at(file, head), Screen(quiet)
     remaining = ledger.remaining
     enough = remaining.epsilon >= min_remaining
     if not quiet:
@@ -177,6 +192,7 @@ def export(
         str | None, typer.Option("--output", "-o", metavar="FILE", help="The file to write; else it is printed.")
     ] = None,
     format: Annotated[Format | None, typer.Option(help="By default as the output's name ends, or csv.")] = None,
+    head: HeadPlace = None,
 ) -> None:
     """Write every charge, raised limit and recovery, one row each."""
     kind = format.value if format else (output or "csv").rpartition(".")[2]
@@ -184,7 +200,7 @@ def export(
         raise InvalidArgument(f"output must end in .csv, .json or .parquet, not {output!r}. Or say --format.")
     if kind == Format.parquet and output is None:
         raise InvalidArgument("output must be named for a Parquet file. Write -o charges.parquet.")
-    frame = Ledger.open(file).to_frame()
+    frame = ledger_at(file, head).to_frame()
     if kind == Format.csv:
         rows = [{name: spreadsheet(value) for name, value in row.items()} for row in build.rows(frame)]
         frame = build.of_rows(rows, "polars", COLUMNS)
@@ -198,20 +214,14 @@ def verify(
     releases: Annotated[
         list[str] | None, typer.Argument(metavar="RELEASES", help="Parquet files of releases that it must know.")
     ] = None,
-    head: Annotated[
-        str | None, typer.Option("--head", metavar="HEAD", help="Where else its head is kept: a file or a URL.")
-    ] = None,
+    head: HeadPlace = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing; the exit code says it.")] = False,
 ) -> None:
     """Follow the chain; exit code 1 if the ledger was changed, is an older copy, or does not know a release.
 
     Without --head, a database that was restored from an older copy looks intact.
     """
-    ledger = Ledger.open(file)
-    if head is not None:
-        if ledger._terms is None or not ledger._terms.has_head:  # which opening it with a head would change
-            raise InvalidArgument("head must be left out: this ledger keeps its head nowhere else. Drop --head.")
-        ledger = Ledger.open(file, head=head)
+    ledger = ledger_at(file, head)
     named = [(name, release) for name in releases or [] for release in _releases_in(name)]
     receipt = ledger.verify(*(release for _, release in named))
     if quiet:

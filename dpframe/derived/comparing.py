@@ -18,8 +18,8 @@ from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, is_one
 from dpframe.errors.tracebacks import trimmed
 from dpframe.frames.kinds import is_frame
 from dpframe.privacy import noun_of
+from dpframe.queries.contributions import POPULATION
 from dpframe.queries.sameness import same_key
-from dpframe.queries.samples import POPULATION
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]

@@ -13,8 +13,8 @@ from dpframe.derived.record import facts_of, frame_of, measure_of
 from dpframe.derived.sums_of_noise import Law
 from dpframe.derived.traced import Source
 from dpframe.errors import InvalidArgument
+from dpframe.queries.contributions import POPULATION
 from dpframe.queries.mixing import uniforms
-from dpframe.queries.samples import POPULATION
 
 Floats = NDArray[np.float64]
 

@@ -26,9 +26,9 @@ from dpframe.errors import InvalidArgument, is_one_of, shown
 from dpframe.frames import build, foreign
 from dpframe.frames.prints import Places
 from dpframe.privacy import PrivacyUnit
+from dpframe.queries.contributions import POPULATION, SPREADS, TABLE, VERBS, check_sample
 from dpframe.queries.moments import bernstein_variance, centred_variance
 from dpframe.queries.query import ERROR
-from dpframe.queries.samples import POPULATION, SPREADS, TABLE, VERBS, check_sample
 from dpframe.release import provenance
 
 Floats = NDArray[np.float64]

@@ -16,8 +16,8 @@ from dpframe.display.statements import warned_lines
 from dpframe.errors import InvalidArgument
 from dpframe.frames import build, foreign, prints
 from dpframe.frames.changes import is_whole
+from dpframe.queries.contributions import TABLE
 from dpframe.queries.query import ERROR
-from dpframe.queries.samples import TABLE
 
 Floats = NDArray[np.float64]
 Facts = Mapping[str, Any]

@@ -14,8 +14,8 @@ from dpframe.display.statements import subject
 from dpframe.errors import harmless, listed
 from dpframe.frames import build
 from dpframe.privacy import PrivacyUnit, noun_of
+from dpframe.queries.contributions import POPULATION
 from dpframe.queries.query import ERROR
-from dpframe.queries.samples import POPULATION
 
 EVERYTHING = "For {count} of {rows} rows of {name} the noise leaves nothing to be said."
 

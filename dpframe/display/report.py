@@ -18,7 +18,7 @@ from dpframe.display import theme
 from dpframe.display.still import Look, drawn, without_captions
 from dpframe.display.table_formats import TABLE_RULES, variables
 from dpframe.errors import capital, harmless, no_markup
-from dpframe.queries.samples import POPULATION, TABLE
+from dpframe.queries.contributions import POPULATION, TABLE
 
 POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"  # browsers hold it to this

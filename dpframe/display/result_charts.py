@@ -11,16 +11,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.display import chart_words, charts, drawing, layout, marginal_charts, pages, rounding
-from dpframe.display.charts import NARROW, WIDTH
+from dpframe.display import chart_words, charts, drawing, layout, pages, rounding
+from dpframe.display.chart_words import BETWEEN
+from dpframe.display.charts import NARROW, WIDTH, Words
 from dpframe.display.drawing import Cell, Panel
-from dpframe.display.layout import SCALES, Asked, Dimension, Layout, Row
+from dpframe.display.layout import SCALES, Asked, Dimension, Layout, Row, label
 from dpframe.display.result_tables import is_two_way
-from dpframe.display.statements import NOTHING, is_pairs
+from dpframe.display.statements import NOTHING, is_pairs, margin_words
 from dpframe.errors import InvalidArgument, shown
 from dpframe.frames import build, foreign
 from dpframe.frames.changes import is_whole
 from dpframe.queries.query import ERROR, NOISY
+from dpframe.queries.statistics.marginals import places_of_levels
 
 MOST_CELLS = 2_000  # of bars, points and lines; beyond, a chart says nothing and Altair is slow
 MOST_TILES = 100_000
@@ -49,10 +51,10 @@ def of_result(frame: Any, facts: Facts, errors: Mapping[str, NDArray[np.float64]
     if not rows:  # no group that is found has to reach the threshold
         return charts.nothing(NOTHING, chart_words.words(names, facts, [], asked, []))
     tables = len(facts["measures"]) == 1 and any(level["columns"] for level in facts.get("levels", ()))
-    if tables and marginal_charts.is_marginals(facts):
+    if tables and is_marginals(facts):
         _check_not_laid_out(asked, "marginals")
         words = chart_words.words(names, facts, [], asked, [])
-        return marginal_charts.of_tables(rows, facts, words)
+        return of_tables(rows, facts, words)
     if is_pairs(facts["cells"]):
         return _pairs(names[0], rows, facts, asked)
     if "levels" in facts and not asked.lays_out:
@@ -401,3 +403,52 @@ def _summed(name: str, rows: Sequence[Row], facts: Facts, asked: Asked) -> Any:
     running = charts.band(cells, axis["columns"][0], f"{name}, all bins up to here", temporal=temporal)
     both = [charts.panel(chart, title) for chart, title in zip((drawing.chart_of(panel), running), SUMMED, strict=True)]
     return charts.beside(both, chart_words.words([name], facts, [replace(panel)], asked, []))
+
+
+MOST_MAPS = 24
+
+
+def is_marginals(facts: Mapping[str, Any]) -> bool:
+    """Tell whether a record is of all tables of several columns."""
+    return any("deviations" in measure for measure in facts["measures"].values())
+
+
+def of_tables(rows: Sequence[Row], facts: Mapping[str, Any], words: Words) -> Any:
+    """A panel for each table: of two columns, if there are any, else of one.
+
+    `words` get notes on errors, which differ by table, where they have notes.
+    """
+    (name,) = facts["measures"]
+    order = min(2, max(len(level["columns"]) for level in facts["levels"]))
+    places = zip(facts["levels"], places_of_levels(facts["levels"]), strict=True)
+    tables = [(level["columns"], rows[place]) for level, place in places if len(level["columns"]) == order]
+    shown = tables[:MOST_MAPS]
+    errors = [table[0][name + ERROR] for _, table in shown]
+    least, most = pages.number(min(errors)), pages.number(max(errors))
+    said = f"{margin_words(facts)} of a cell: ±{least}" + (f" to ±{most}, by table" if least != most else "")
+    cut = (f"the first {len(shown)} of {len(tables)} tables",) if len(tables) > len(shown) else ()
+    cells = [_interval(row, name) for _, table in shown for row in table]
+    seen = ("value", "low", "high") if order == 1 else ("value",)  # maps show no intervals
+    ends = [cell[end] for cell in cells for end in seen]
+    reach = min(0.0, *ends), max(1.0, *ends)
+    made = [charts.panel(_table_panel(name, columns, table, reach), " and ".join(columns)) for columns, table in shown]
+    if words.subtitle:
+        words = replace(words, subtitle=BETWEEN.join((words.subtitle, said)), notes=(*words.notes, *cut))
+    return charts.beside(made, words)
+
+
+def _table_panel(name: str, columns: Sequence[str], table: Sequence[Row], reach: tuple[float, float]) -> Any:
+    if len(columns) == 1:
+        axis = {"columns": [columns[0]]}
+        names = [label(row, axis, columns[0]) for row in table]
+        bars = [_interval(row, name) | {"cell": said, "x_says": said} for row, said in zip(table, names, strict=True)]
+        bars_of = Dimension(columns[0], axis, "name", tuple(dict.fromkeys(names)))
+        return drawing.chart_of(Panel(bars, "bar", bars_of, name, width=charts.NARROW, domain=reach))
+    up, across = columns
+    return charts.named_map(charts.map_cells(table, across, up, name, name + ERROR), across, up, name, reach)
+
+
+def _interval(row: Row, name: str) -> dict[str, Any]:
+    middle, error = row.get(f"{name}_noisy", row[name]), row[name + ERROR]
+    says = f"{pages.number(row[name])} ± {pages.number(error)}"
+    return {"value": row[name], "low": middle - error, "high": middle + error, "says": says}

@@ -13,7 +13,7 @@ from dpframe.display.result_tables import PLUS_MINUS, Table, source, titled
 from dpframe.display.statements import check_lines, dearer_words, method_words, subject, warned_lines
 from dpframe.errors import capital, harmless, listed
 from dpframe.privacy import PrivacyUnit, noun_of
-from dpframe.queries.samples import TABLE
+from dpframe.queries.contributions import TABLE
 
 MOST_ROWS = 500  # of a table in a page
 

@@ -20,7 +20,7 @@ from dpframe.display.pages import number
 from dpframe.display.rounding import step_words
 from dpframe.errors import InvalidArgument, capital, harmless, listed, no_markup
 from dpframe.privacy import noun_of
-from dpframe.queries.samples import POPULATION
+from dpframe.queries.contributions import POPULATION
 
 STEPS = 255  # from the least to the largest, each by the same factor: at most 4% where they span four powers of ten
 MANY = 2**16  # cells from which it is not worth the time to pack them a few percent smaller
@@ -132,7 +132,10 @@ def _does(step: Mapping[str, Any]) -> str:
 
 Facts = Mapping[str, Any]
 
-SEEN = 0.01  # a share above which something was surely left out, and below which it is little
+SEEN = 0.01  # a share above which something was left out, and below which it is little
+# A warning needs a share that is so many 95% margins above: Laplace noise alone reaches it once in a thousand times.
+# The end of a 95% interval would not do: a call has several numbers, and 8% of the calls that clip nothing would warn.
+CERTAIN = math.log(0.002) / math.log(0.05)
 CONTRACTED = ("variance", "std")  # which clipping makes smaller, wherever it clips
 UNKNOWN = ("covariance", "correlation")
 COUNTED = ("below", "above", "outside", "cut")  # present and units are what these are shares of
@@ -144,7 +147,7 @@ def check_lines(facts: Facts) -> list[str]:
 
 
 def warned_lines(facts: Facts) -> list[str]:
-    """The lines that a reader must not miss: surely more than 1% were clipped or count for less."""
+    """The lines that a reader must not miss: with 99.9% more than 1% were clipped or count for less."""
     return [words for words, warns in _lines(facts) if warns]
 
 
@@ -176,7 +179,7 @@ def _lines(facts: Facts) -> Iterator[tuple[str, bool]]:
                 f"{said}, and are down-weighted: counts and sums are too low, and their margins of error do not cover "
                 "that. Raise max_rows= or max_groups="
             )
-            yield _said(row, said, found, facts), _found(row)
+            yield _said(row, said, found, facts), _found(row) and _certain(row, facts)
 
 
 def _of_values(
@@ -202,13 +205,17 @@ def _of_values(
     if verbs == {"quantile"}:
         qs = [measure["q"] for _, measure in measures]
         groups = max(len(measure.get("bounds_of_groups", [()])) for _, measure in measures)  # of which one may hold all
-        missed = [q for q in qs if row["share_low"] > (1.0 - q if above else q) / groups]
+        allowed = {q: (1.0 - q if above else q) / groups for q in qs}
+        missed = [q for q in qs if row["share_low"] > allowed[q]]
         if missed:
             names = no_markup(listed([name for name, measure in measures if measure["q"] in missed]))
             where = f"lies beyond the bounds, and is shown as {bound}"
             if groups > 1:
                 where = "of some group may lie beyond its bounds, and is then shown as that bound"
-            yield _said(row, said, f"{said}: {names} {where}. Widen bounds=", facts), True
+            yield (
+                _said(row, said, f"{said}: {names} {where}. Widen bounds=", facts),
+                any(_certain(row, facts, allowed[q]) for q in missed),
+            )
         return
     names = no_markup(listed([name for name, _ in measures]))
     is_are = "is" if len(measures) == 1 else "are"
@@ -221,7 +228,7 @@ def _of_values(
         widen = "Say which values it counts: value="
     unsure = unsure or (weighs and verbs != {"count"})  # values that count for less may be low or high
     wrong = f"{names} {is_are} {_direction(verbs, above, unsure)}, and {error} not cover that. {widen}"
-    yield _said(row, f"{said}, clipped", f"{said}, clipped: {wrong}", facts), _found(row)
+    yield _said(row, f"{said}, clipped", f"{said}, clipped: {wrong}", facts), _found(row) and _certain(row, facts)
 
 
 def _direction(verbs: set[str], above: bool, unsure: bool) -> str:
@@ -234,6 +241,29 @@ def _direction(verbs: set[str], above: bool, unsure: bool) -> str:
 
 def _found(row: Facts) -> bool:
     return bool(row["share_low"] > SEEN)
+
+
+def _certain(row: Facts, facts: Facts, share: float = SEEN) -> bool:
+    """Tell whether more than a share was left out, with a certainty of 99.9%."""
+    of = (row["of"], "present") if row["what"] in ("below", "above") else (None, "units")
+    wholes = (one["count"] for one in facts["checks"] if (one["of"], one["what"]) == of)
+    whole = next(wholes, math.inf)  # which a file from elsewhere may leave out
+    return bool(certainly_more(row["count"], whole, row["count_error"], share))
+
+
+def certainly_more(count: Any, whole: Any, error: float, share: float) -> Any:
+    """Tell whether a count is above a share of a whole, of which both are noisy, with a certainty of 99.9%.
+
+    `error` is the half-width of the 95% interval of each. Laplace noise exceeds `CERTAIN` times it with a chance of
+    0.1%, Gaussian noise with one of 0.003%. Noise in whole numbers exceeds less than one more than it with a chance
+    above 5%: that one is added.
+
+    Examples
+    --------
+    >>> certainly_more(400, 1_000, 150, 0.01), certainly_more(200, 1_000, 150, 0.01)
+    (True, False)
+    """
+    return count - share * whole > CERTAIN * (error + 1.0) * math.hypot(1.0, share)
 
 
 def _said(row: Facts, said: str, found: str, facts: Facts) -> str:

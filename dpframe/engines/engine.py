@@ -145,8 +145,11 @@ class RowTask:
 
     def _brought(self, frame: Any) -> Source:
         """A piece, whose dtypes must be those of the schema: keys and units are told apart by them."""
-        source = source_of(frame)
-        for name, column in self.types.items():
-            if source.column(name).polars != column.polars:
-                raise InvalidType("a piece must have the dtypes of the schema")
+        if isinstance(frame, Source):  # a frame in memory, whose schema the types are
+            source = frame
+        else:
+            source = source_of(frame)
+            for name, column in self.types.items():
+                if source.column(name).polars != column.polars:
+                    raise InvalidType("a piece must have the dtypes of the schema")
         return with_conditions(source) if self.conditional else source

@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.engines.columns.found_labels import codes_of_known, form_of, in_order, is_coded, labels
+from dpframe.engines.columns.found_labels import codes_of_known, form_of, in_order, is_written_as_text, labels
 from dpframe.engines.columns.identity import UNNAMED, without_bytes
 from dpframe.engines.columns.source import ColumnRequest, ColumnType, collected, source_of, unit_requests
 from dpframe.engines.engine import Engine, Partial, Reading, RowTask
@@ -86,7 +86,7 @@ class KeyedTask(RowTask):
         kept = [] if self.axis.discovery.nulls else names
         if self.by is not None and self.unit.nulls == "drop":
             kept = [*kept, OWNER]
-        unnamed = [name for name, of, *_ in requests[: len(names)] if is_coded(source.column(of))]
+        unnamed = [name for name, of, *_ in requests[: len(names)] if is_written_as_text(source.column(of))]
         if unnamed:  # values that nobody could declare as a key
             lazy = lazy.filter(*(pl.col(name).ne_missing(UNNAMED) for name in unnamed))
         return without_bytes(collected(lazy.drop_nulls(kept) if kept else lazy, source.rows), names)

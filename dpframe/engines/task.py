@@ -1,15 +1,24 @@
-"""The computation on rows, in public terms alone: it can be pickled and carried to where the rows are."""
+"""The computation on rows, in public terms alone: it can be pickled and carried to where the rows are.
+
+`Task` is that of totals. `CheckTask` counts the units of which something was clipped or left out, by one definition for
+every engine. Rows are coded first: the unit, the group, and for each clipped column whether the value lies below its
+bounds, above them, or is there at all. Coded rows of one unit and group can be brought together into one row, again and
+again. Then each unit has each indicator or not, and the units that have it are counted. Nothing there can fail on a
+value, and what a unit adds to a number is 0 or 1, whatever its rows.
+"""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
+import numpy as np
 import polars as pl
 
-from dpframe.engines.check_counts import CheckTask
-from dpframe.engines.columns.source import ColumnType, Source, collected, unit_requests
+from dpframe.engines.columns.source import ColumnRequest, ColumnType, Source, collected, unit_requests
 from dpframe.engines.compiled import kernel_rows, kernel_units
+from dpframe.engines.compiled.kernel_units import of_units
 from dpframe.engines.engine import Engine, Partial, RowTask
 from dpframe.engines.schema import columns_of
 from dpframe.engines.sums import weights
@@ -25,11 +34,13 @@ from dpframe.engines.sums.compound import (
     totals_at_once,
     units_by_cell,
     units_of_pairs,
+    wider_steps,
 )
 from dpframe.engines.sums.distinct import gathered
 from dpframe.engines.sums.row_totals import coded_rows, of_rows_alone
 from dpframe.privacy import PrivacyUnit
-from dpframe.queries.indicators import Checks
+from dpframe.queries.indicators import Between, Checks, Rule
+from dpframe.queries.limits import grid_steps
 from dpframe.queries.query import Query, compound, gathers, read_by
 from dpframe.queries.total import DistinctTotal
 from dpframe.queries.where import Conditional
@@ -168,3 +179,150 @@ class Task(RowTask):
     @property
     def _terms(self) -> Terms | None:
         return None if self.query.keys.counted == "units" else Terms.of(self.query.of_cells)
+
+
+OWNER, GROUP = "unit", "group"
+NOWHERE = -1  # the group of a row that is in no cell
+
+
+@dataclass(frozen=True)
+class CheckTask(RowTask):
+    """The question how many units have each indicator: public, and it can be carried to where the rows are."""
+
+    checks: Checks
+    unit: PrivacyUnit
+    types: dict[str, ColumnType]
+
+    @classmethod
+    def of(cls, engine: Engine, checks: Checks) -> Self:
+        """The task for a table of the engine's schema."""
+        types = engine.schema()
+        return cls(checks, checks.unit, {name: types[name] for name in checks.columns})
+
+    def piece(self, frame: Any) -> Partial:
+        """The numbers of some rows; where there is a unit, of all rows of some units."""
+        return self.of_source(self._brought(frame))
+
+    def of_source(self, source: Source) -> Partial:
+        """The same of rows that are brought already."""
+        if self.checks.is_plain:
+            cells, terms = Cells.of(source, self.checks.keys), Terms.of((), self.checks)
+            alone = self.by is None
+            found = (
+                of_rows_alone(source, cells, terms)
+                if alone
+                else of_units(source, cells, terms, self.unit, 1.0, merged=False)
+            )
+            if found is not None and NUMBERS in found:
+                return Partial({NUMBERS: found[NUMBERS]})
+        return self.weigh(self._coded(source))
+
+    def coded(self, frame: Any) -> pl.DataFrame:
+        """The group of each row, its unit, and what its values are."""
+        return self._coded(self._brought(frame))
+
+    def _coded(self, source: Source) -> pl.DataFrame:
+        cells = Cells.of(source, self.checks.keys)
+        requests: list[ColumnRequest] = list(cells.requests())
+        for number, between in enumerate(self.checks.between):
+            requests.append((f"value{number}", between.column, "value" if between.kind == "number" else "bin", None))
+        if self.checks.among is not None:
+            requests.append(("among", self.checks.among, "present", None))
+        requests += unit_requests(self.unit)
+        lazy = source.load(requests)
+        if requests:  # of no columns there are rows all the same
+            flags = [self._flags(number, between) for number, between in enumerate(self.checks.between)]
+            others = [name for name, *_ in requests if name in ("among", OWNER)]
+            lazy = lazy.select(*cells.names(), *(flag for three in flags for flag in three), *others)
+        table = collected(lazy, source.rows)
+        code = cells.codes(table)
+        group = np.where(code < 0, NOWHERE, code // self.checks.inner)
+        columns = [table[name] for name in (*self._names, *([] if self.by is None else [OWNER]))]
+        weighed = np.ones(table.height, dtype=np.int64)
+        if self.checks.among is not None:
+            weighed = table["among"].cast(pl.Int64).to_numpy()
+        coded = pl.DataFrame([*columns, pl.Series(GROUP, group, dtype=pl.Int64), pl.Series(ROWS, weighed)])
+        return coded.drop_nulls(OWNER) if self.by is not None and self.unit.nulls == "drop" else coded
+
+    def combine(self, table: pl.DataFrame) -> pl.DataFrame:
+        """One row for each unit and group."""
+        added = [pl.col(name).sum() if self._is_sum(name) else pl.col(name).max() for name in self._names]
+        pairs = table.lazy().group_by(OWNER, GROUP).agg(*added, pl.col(ROWS).sum())
+        return collected(pairs, table.height).select(table.columns)
+
+    def weigh(self, table: pl.DataFrame) -> Partial:
+        """The numbers of units, of all rows of some units or of all their pairs of unit and group."""
+        inside = pl.col(GROUP) >= 0
+        has: list[pl.Expr] = []
+        present: dict[str, pl.Expr] = {}
+        for number, between in enumerate(self.checks.between):
+            below, above, there = (pl.col(name) for name in _columns(number))
+            if between.of_units:  # one column has the sum of the unit
+                lower, upper = grid_steps(between.bounds)
+                has += [inside & (there > 0) & (below < lower), inside & (there > 0) & (below > upper)]
+            else:
+                has += [inside & (below > 0), inside & (above > 0)]
+            present.setdefault(between.column, inside & (there > 0))
+        has += present.values()
+        has += [~inside] if self.checks.outside else []
+        if self.by is None:
+            return self._numbers(table, [one.sum() for one in has])
+        each = [one.any() for one in has] + [_breaks(rule, inside) for rule in self.checks.rules]
+        of_unit = [one.alias(f"{number}") for number, one in enumerate(each)]
+        units = (self.combine(table) if self._by_group else table).group_by(OWNER).agg(*of_unit)
+        return self._numbers(units, [pl.col(f"{number}").sum() for number in range(len(each))])
+
+    def _numbers(self, table: pl.DataFrame, sums: list[pl.Expr]) -> Partial:
+        """The sums of flags over all rows, one for each unit, and the number of units where that is asked."""
+        each = [one.cast(pl.Int64).alias(f"{number}") for number, one in enumerate(sums)]
+        numbers = table.select(*each, pl.len().cast(pl.Int64).alias("units")).row(0)
+        return Partial({NUMBERS: np.array(numbers if self.checks.counts_units else numbers[:-1], dtype=np.int64)})
+
+    @property
+    def _by_group(self) -> bool:
+        """Tell whether it matters which rows of a unit are in one group."""
+        sums = any(between.of_units for between in self.checks.between)
+        return sums or any(rule.counting != "rows" for rule in self.checks.rules)
+
+    @property
+    def _names(self) -> list[str]:
+        return [name for number in range(len(self.checks.between)) for name in _columns(number)]
+
+    def _is_sum(self, name: str) -> bool:
+        return name in {f"below{number}" for number, between in enumerate(self.checks.between) if between.of_units}
+
+    def _flags(self, number: int, between: Between) -> tuple[pl.Expr, pl.Expr, pl.Expr]:
+        """The flags of a value below the bounds, above them, or there at all; of a unit's sum its steps."""
+        value = pl.col(f"value{number}")
+        lower, upper = between.bounds
+        if between.kind == "number":
+            there = value.is_not_null() & value.is_not_nan()
+        else:  # integers in the ticks of the column
+            there, tick = value.is_not_null(), self.types[between.column].tick
+            lower, upper = -(-int(lower) // tick), int(upper) // tick
+        names = _columns(number)
+        if between.of_units:
+            steps, nothing = wider_steps(value, between.bounds).fill_null(0), pl.lit(0, dtype=pl.Int64)
+            return steps.alias(names[0]), nothing.alias(names[1]), _as(there, names[2])
+        return _as(there & (value < lower), names[0]), _as(there & (value > upper), names[1]), _as(there, names[2])
+
+
+def _columns(number: int) -> tuple[str, str, str]:
+    return f"below{number}", f"above{number}", f"there{number}"
+
+
+def _as(flag: pl.Expr, name: str) -> pl.Expr:
+    return flag.fill_null(value=False).cast(pl.Int64).alias(name)
+
+
+def _breaks(rule: Rule, inside: pl.Expr) -> pl.Expr:
+    """Tell whether a unit breaks a rule, of its rows by group."""
+    rows = pl.when(inside).then(pl.col(ROWS)).otherwise(0)
+    if rule.counting == "rows":
+        return rows.sum() > rule.most
+    if rule.counting == "most rows":
+        return rows.max() > rule.most
+    if rule.counting == "groups":
+        return inside.sum() > rule.most
+    few = math.isqrt(rule.most)  # more rows than these in one group break it by themselves
+    return (rows.max() > few) | (rows.clip(0, few).cast(pl.Float64).pow(2).sum() > rule.most)

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from dpframe.engines.check_counts import CheckTask
 from dpframe.engines.columns import source
 from dpframe.engines.columns.source import ColumnType, Source, source_of
 from dpframe.engines.compiled import kernels
@@ -26,7 +25,7 @@ from dpframe.engines.sums import places, row_totals, unit_blocks
 from dpframe.engines.sums.addends import NUMBERS
 from dpframe.engines.sums.cells import Integers, added
 from dpframe.engines.sums.distinct import counted_values
-from dpframe.engines.task import Task
+from dpframe.engines.task import CheckTask, Task
 from dpframe.errors import InvalidArgument, InvalidType, named, shown
 from dpframe.frames.kinds import is_dask, is_dataset, is_engine, is_pandas, is_relation, is_spark
 from dpframe.privacy import PrivacyUnit

@@ -266,7 +266,8 @@ class UnlimitedBudgetWarning(UserWarning):
 class BoundsWarning(UserWarning):
     """The bounds of a release clipped values, or cut contributions, of more than 1% of rows or units.
 
-    It comes after the answer, from the noisy numbers of its checks alone, and costs nothing. Where a filter makes an
+    It comes after the answer, from the noisy numbers of its checks alone, and costs nothing. Where that many were not
+    clipped, each number of the checks warns with a chance of at most 0.1%. Where a filter makes an
     error of it, the answer is returned all the same and the words go to the log.
 
     Examples

@@ -15,6 +15,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from dpframe import _names
 from dpframe.accessor.private_frame import PrivateFrame
 from dpframe.accessor.released_frame import VERBS as OF_FRAMES
 from dpframe.errors import (
@@ -44,12 +45,10 @@ VERBS = tuple(sorted({*OF_FRAMES} - {"group_by", "preview", "local"}))
 ELSEWHERE = ("self", "ledger", "unit", "graph", "memory", "progress")  # said by other tables, or no plain values
 OWN = ("verb", "label", "snapshot", "group_by", "keys")
 EXACT = ("epsilon", "delta")  # decimals as they are written
-STATISTICS = {
-    name: getattr(statistics, name)
-    for name in (
-        *("count", "sum", "mean", "variance", "std", "proportion", "median", "quantile"),
-        *("n_units", "n_distinct", "ratio", "covariance", "correlation"),
-    )
+STATISTICS = {  # the functions for `agg`: those of the room that are public
+    name: one
+    for name, one in vars(_names).items()
+    if inspect.isfunction(one) and one is getattr(statistics, name, None)
 }
 
 

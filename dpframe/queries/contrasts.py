@@ -189,7 +189,7 @@ class ContrastDesign:
         """The tables of `degree` attributes, of which all others are sums."""
         return tuple(combinations(range(len(self.sizes)), self.degree))
 
-    def measured(self, count: Callable[[Subset], Integers]) -> Integers:
+    def exact_sums(self, count: Callable[[Subset], Integers]) -> Integers:
         """All contrasts, part after part; `count` gives the counts of a table of `degree` attributes by its cells."""
         known: dict[Subset, Integers] = {}
         needed: dict[Subset, list[Subset]] = {}

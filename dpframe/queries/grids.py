@@ -40,7 +40,7 @@ class Grid:
     --------
     >>> import numpy as np
     >>> grid = Grid(PrefixSums(2, 8), PrefixSums(2, 8))
-    >>> grid.running(grid.measured(np.array([[3, 1, 4, 1]])) * grid.grid)
+    >>> grid.running(grid.exact_sums(np.array([[3, 1, 4, 1]])) * grid.grid)
     array([[3., 4., 7., 9.]])
     """
 
@@ -72,11 +72,11 @@ class Grid:
         """The largest squared l_2 norm of what one row adds, in measured steps."""
         return self.first.column_square * self.second.column_square
 
-    def measured(self, counts: Integers) -> Integers:
+    def exact_sums(self, counts: Integers) -> Integers:
         """A X B^T of each group (groups, cells), modulo 2**64."""
-        rows = self.second.measured(counts.reshape(-1, self.second.size))
+        rows = self.second.exact_sums(counts.reshape(-1, self.second.size))
         columns = _turned(rows, self.first.size, self.second.width)
-        return _turned(self.first.measured(columns), self.second.width, self.first.width).reshape(-1, self.width)
+        return _turned(self.first.exact_sums(columns), self.second.width, self.first.width).reshape(-1, self.width)
 
     def running(self, noisy: Floats) -> Floats:
         """For each cell of each group the number of rows in it and in all cells with no larger place on either axis."""

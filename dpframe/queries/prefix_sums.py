@@ -37,7 +37,7 @@ class PrefixSums:
     --------
     >>> import numpy as np
     >>> design = PrefixSums(4)
-    >>> noisy = design.measured(np.array([[3, 1, 4, 1]])) * design.grid  # as if there were no noise
+    >>> noisy = design.exact_sums(np.array([[3, 1, 4, 1]])) * design.grid  # as if there were no noise
     >>> design.running(noisy)
     array([[3., 4., 8., 9.]])
     """
@@ -65,7 +65,7 @@ class PrefixSums:
         """The largest squared l_2 norm of what one row adds, in measured steps: that of the first column."""
         return int((coefficients(self.size, self.bits) ** 2).sum())
 
-    def measured(self, counts: Integers) -> Integers:
+    def exact_sums(self, counts: Integers) -> Integers:
         """C x of each group (groups, bins), in steps, modulo 2**64: integers, so no order of addition matters."""
         sums = np.zeros_like(counts)
         for behind, coefficient in enumerate(coefficients(self.size, self.bits).tolist()):

@@ -61,7 +61,7 @@ class Whole(OverBins):
     column_square = 1
     width = 1
 
-    def measured(self, counts: Integers) -> Integers:
+    def exact_sums(self, counts: Integers) -> Integers:
         """The number of rows in all bins."""
         return np.asarray(counts.sum(axis=1, keepdims=True))
 
@@ -114,7 +114,7 @@ class Blocks(OverBins):
         """The factor of the noise of a bin over that of the whole weight."""
         return WEIGHT / self.weights[0]
 
-    def measured(self, counts: Integers) -> Integers:
+    def exact_sums(self, counts: Integers) -> Integers:
         """The weighted counts of bins (1, bins) and of their blocks, modulo 2**64, and zeros after them."""
         (bins, block), room = self.weights, room_of(self.shape)
         counts = counts.reshape(1, -1)

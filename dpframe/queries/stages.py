@@ -84,11 +84,11 @@ class Buckets:
         levels = self.tree.levels
         return WEIGHT // levels if self.pure else math.isqrt(WEIGHT**2 // levels)
 
-    def measured(self, counts: Integers) -> Integers:
+    def exact_sums(self, counts: Integers) -> Integers:
         """The weighted blocks of the exact counts (1, bins), modulo 2**64, and zeros after them."""
         order = np.argsort(self.names, axis=None, kind="stable")
         firsts = np.searchsorted(self.names.ravel()[order], np.arange(self.tree.size))
-        blocks = self.tree.measured(np.add.reduceat(counts.reshape(1, -1)[:, order], firsts, axis=1))
+        blocks = self.tree.exact_sums(np.add.reduceat(counts.reshape(1, -1)[:, order], firsts, axis=1))
         return np.pad(blocks * self.weight, ((0, 0), (0, ROOM - self.tree.width)))
 
     def fitted(self, noisy: Floats) -> Floats:

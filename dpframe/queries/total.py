@@ -47,7 +47,7 @@ class Noise(Protocol):
 class Decided(Protocol):
     """A way to measure a Total that noisy numbers of others have decided."""
 
-    def measured(self, counts: Integers) -> Integers:
+    def exact_sums(self, counts: Integers) -> Integers:
         """The integers that noise is added to, of the exact ones."""
 
 

@@ -37,9 +37,9 @@ class Tree:
     >>> tree = Tree(5, 2)
     >>> tree.levels, tree.width
     (3, 10)
-    >>> tree.measured(np.array([[3, 1, 4, 1, 5]]))
+    >>> tree.exact_sums(np.array([[3, 1, 4, 1, 5]]))
     array([[3, 1, 4, 1, 5, 4, 5, 5, 9, 5]])
-    >>> tree.running(tree.measured(np.array([[3, 1, 4, 1, 5]])).astype(float)).round(6)
+    >>> tree.running(tree.exact_sums(np.array([[3, 1, 4, 1, 5]])).astype(float)).round(6)
     array([[ 3.,  4.,  8.,  9., 14.]])
     """
 
@@ -89,7 +89,7 @@ class Tree:
         """The squared l_2 norm of what one row adds: 1 on each level."""
         return self.levels
 
-    def measured(self, counts: Integers) -> Integers:
+    def exact_sums(self, counts: Integers) -> Integers:
         """The blocks of each group (groups, bins), the bins first, modulo 2**64."""
         blocks = [counts]
         for _ in range(1, self.levels):

@@ -193,11 +193,11 @@ class InnerCounts(AsItIs):
         """The columns that it reads, in addition to those of the keys."""
         return () if self.column is None else (self.column,)
 
-    def measured(self, counts: Integers) -> Integers:
+    def exact_sums(self, counts: Integers) -> Integers:
         """The measured sums of the counts of the bins, a row a group; the counts, until looks before decide them."""
         if isinstance(self.design, Scales | Later):
             return counts
-        return self.design.measured(counts)
+        return self.design.exact_sums(counts)
 
     @property
     def cells(self) -> int:
@@ -270,7 +270,7 @@ class OneOfEach(AsItIs):
         """The column whose values are counted."""
         return self.columns[0]
 
-    def measured(self, counts: Integers) -> Integers:
+    def exact_sums(self, counts: Integers) -> Integers:
         """The measured sums of the counts of each group: they themselves."""
         return counts
 

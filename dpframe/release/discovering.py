@@ -27,7 +27,7 @@ from dpframe.queries.query import Query
 from dpframe.queries.total import Measured, Total
 from dpframe.release import provenance, results
 from dpframe.release.provenance import Prepared
-from dpframe.release.results import labels_of, measure, measured
+from dpframe.release.results import exact_totals, labels_of, measure
 
 Integers = NDArray[np.int64]
 
@@ -37,7 +37,7 @@ def try_rest(plan: Plan, frame: Any, empty: Any, nothing: Any) -> None:
     labels_of(plan, frame, nothing)
     rest = _rest(plan, ())
     if rest.query.statistics:
-        measured(rest, empty)
+        exact_totals(rest, empty)
 
 
 def released(prepared: Prepared, table: Any, call: Call, entry: Entry, ledger: Ledger, receipt: Any) -> Any:

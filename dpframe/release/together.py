@@ -21,9 +21,8 @@ from dpframe.planning.joint import JointPlan, joint_plan
 from dpframe.planning.plan import Plan, PlanTable
 from dpframe.privacy import Price
 from dpframe.release import results
-from dpframe.release.denoising import check_denoising
 from dpframe.release.path import tried_on_no_rows
-from dpframe.release.results import entry_of, measure, noisy_checks, promise_of
+from dpframe.release.results import check_denoising, entry_of, measure, noisy_checks, promise_of
 
 EXAMPLE = 'Write for instance {"ages": df.dp.preview.histogram(...), "wards": df.dp.preview.group_by(...).count()}.'
 

@@ -53,7 +53,7 @@ from dpframe.queries.statistics.statistic import told
 from dpframe.release.facts import Written, hash_of
 from dpframe.release.provenance import SCHEMA, noise_facts
 from dpframe.release.results import looked
-from dpframe.streams.stream_plan import StreamPlan, StreamRequest, half_width, measured
+from dpframe.streams.stream_plan import StreamPlan, StreamRequest, exact_sums, half_width
 
 
 def known(ledger: Ledger, entry: Entry) -> StreamState | None:
@@ -480,7 +480,7 @@ def _draw(
     to_the_end()
     stored = until_it_goes_through(contents, ledger, entry)
     kept = (*sorted(state.kept), number)
-    noisy = plan.mechanism.add_noise(measured(exact, kept, whole=plan.reach.whole))
+    noisy = plan.mechanism.add_noise(exact_sums(exact, kept, whole=plan.reach.whole))
     before = [Stored.of(stored[earlier]) for earlier in kept[:-1]]
     columns = read_off(plan, [*(earlier.noisy for earlier in before), noisy], kept)
     receipt = {"dataset": ledger.dataset, "entry": state.number, "head": state.head} if ledger.is_durable else None
@@ -509,7 +509,7 @@ def _tried_on_no_rows(plan: StreamPlan, frame: Any, library: str) -> dict[str, A
     rule = "periods, keys and bounds must suit their columns, and the dataframe engine fails on them even without rows"
     with tried(WrongDtype, rule, "Write keys in the dtype of their column, or cast the column."):
         exact = stream_totals(emptied(frame, columns_of(plan.query, plan.unit)), plan.query, plan.unit, 1)
-        columns = read_off(plan, [measured(exact, (1,), whole=plan.reach.whole)], (1,))
+        columns = read_off(plan, [exact_sums(exact, (1,), whole=plan.reach.whole)], (1,))
     rule = "keys and names must be such that a record of them can be written, and it cannot"
     with tried(InvalidArgument, rule, "Let keys be numbers and strings of ordinary length.", foreseen=OF_VALUES):
         labels = Keys(plan.query.keys.axes[1:]).labels()

@@ -133,7 +133,7 @@ class Draws(Protocol):
     def grid(self) -> float: ...
 
 
-def measured(totals: Integers, kept: Sequence[int], *, whole: bool) -> Integers:
+def exact_sums(totals: Integers, kept: Sequence[int], *, whole: bool) -> Integers:
     """The number y of the last period for each group, of totals (periods, groups) of its rows and of those before.
 
     `kept` are the periods, from 1, that are there; the last one is that of y. Rows of a period that is not there count

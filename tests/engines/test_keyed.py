@@ -19,7 +19,7 @@ from dpframe.engines.columns.source import source_of, types_of
 from dpframe.engines.found_keys import KeyedPartial, KeyedTask, keyed
 from dpframe.engines.totals import totals
 from dpframe.planning import sensitivity
-from dpframe.planning.key_pricing import of_people, weights_of_units
+from dpframe.planning.price import of_people, weights_of_units
 from dpframe.queries.discovery import Needed, found_axes
 from dpframe.queries.keys import Keys
 from dpframe.queries.query import Query

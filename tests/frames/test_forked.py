@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 
 import polars as pl
 import pytest
@@ -157,9 +158,11 @@ def test_a_fork_in_which_polars_works_is_asked_once(monkeypatch):
 
 
 def test_a_query_that_fails_has_ended_and_one_that_waits_has_not():
-    assert kinds._ends(lambda: 1 / 0, 5)
-    assert not kinds._ends(lambda: __import__("time").sleep(0.5), 0.01)
-    assert not kinds._ends(lambda: 1 / 0, 5)  # what the first one asks is busy
+    busy = threading.Event()
+    assert kinds._ends(lambda: 1 / 0, 60)
+    assert not kinds._ends(busy.wait, 0.01)
+    assert not kinds._ends(lambda: 1 / 0, 60)  # what the first one asks is busy
+    busy.set()
     kinds._left.clear()
 
 

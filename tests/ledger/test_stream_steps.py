@@ -256,7 +256,7 @@ def test_ctrl_c_while_the_lock_is_waited_for_loses_no_period(path, monkeypatch):
         def hold():
             with locks.held(str(path), wait=5.0, create=False):
                 held.set()
-                time.sleep(0.3)
+                time.sleep(0.6)  # far longer than until the signal, also where the machine is busy
 
         threading.Thread(target=hold).start()
         assert held.wait(10)
@@ -288,7 +288,7 @@ add_noise = Laplace.add_noise
 def slowly(noise, totals):
     time.sleep(0.3)
     os.kill(os.getpid(), signal.SIGINT)
-    time.sleep(0.3)
+    time.sleep(1.0)  # two that come before the first is heard are one
     os.kill(os.getpid(), signal.SIGINT)
     time.sleep(0.5)
     return add_noise(noise, totals)

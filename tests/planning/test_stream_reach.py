@@ -13,7 +13,7 @@ from dpframe.engines.first_rows import stream_totals
 from dpframe.queries.keys import KeyAxis, Keys
 from dpframe.queries.query import Query
 from dpframe.queries.total import RowsTotal
-from dpframe.streams.stream_plan import StreamReach, measured
+from dpframe.streams.stream_plan import StreamReach, exact_sums
 
 PERIODS, GROUPS = 4, ("A", "B")
 KEYS = Keys((KeyAxis(("t",), tuple((t,) for t in range(1, PERIODS + 1))), KeyAxis(("g",), tuple((g,) for g in GROUPS))))
@@ -50,7 +50,7 @@ def measured_of(owned, query, unit, kept, generator):
         frame = pl.DataFrame(rows, schema=SCHEMA, orient="row")[generator.permutation(len(rows))]
         exact = stream_totals(frame, query, unit, now)
         (total,) = query.of_cells
-        numbers.append(measured(exact, kept[:place], whole=isinstance(total, RowsTotal)))
+        numbers.append(exact_sums(exact, kept[:place], whole=isinstance(total, RowsTotal)))
     return np.concatenate(numbers).astype(object)
 
 

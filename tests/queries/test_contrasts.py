@@ -64,7 +64,7 @@ def test_the_errors_of_adult(degree, objective, typical, worst, by_cell):
 
 def test_the_contrasts_and_the_scales_of_the_specification():
     design = ContrastDesign((2, 3), 2, "cells")
-    assert design.measured(lambda _: TABLE.ravel()).tolist() == [20, -8, 2, -4, 6, 16]
+    assert design.exact_sums(lambda _: TABLE.ravel()).tolist() == [20, -8, 2, -4, 6, 16]
     expected = [2.011767065, 2.226386238, 1.953392713, 3.383375427, 2.570809387, 4.452772475]
     assert design.scales == pytest.approx(expected, rel=1e-9)
     for made, table in zip(
@@ -78,7 +78,7 @@ def test_tables_are_read_off_their_contrasts_exactly(sizes):
     joint = np.random.default_rng(len(sizes)).integers(0, 1_000, sizes)
     for degree, objective in itertools.product(range(1, len(sizes) + 1), ("equal", "cells")):
         design = ContrastDesign(sizes, degree, objective)
-        contrasts = design.measured(lambda table: _margin(joint, table))
+        contrasts = design.exact_sums(lambda table: _margin(joint, table))
         assert contrasts.dtype == np.int64
         assert contrasts.size == design.width == design.scales.size
         for table, made in zip(design.tables, design.reconstructed(contrasts.astype(float)), strict=True):
@@ -98,7 +98,7 @@ def test_the_cost_and_the_variances_by_dense_algebra(sizes, objective):
     for cell in range(math.prod(sizes)):
         joint = np.zeros(math.prod(sizes), dtype=np.int64)
         joint[cell] = 1
-        columns.append(design.measured(lambda table, joint=joint: _margin(joint.reshape(sizes), table)))
+        columns.append(design.exact_sums(lambda table, joint=joint: _margin(joint.reshape(sizes), table)))
     measured = np.array(columns).T
     assert np.linalg.norm(measured / design.scales[:, None], axis=0) == pytest.approx(np.ones(math.prod(sizes)))
     assert abs(design.cost - 1) < 1e-14

@@ -57,7 +57,7 @@ def test_levels_are_counted_by_whole_powers():
 @pytest.mark.parametrize("design", DESIGNS, ids=str)
 def test_what_is_read_is_least_squares_and_its_covariances(design):
     """Against dense algebra: the matrix that is measured, its pseudo-inverse, and the covariance of running counts."""
-    matrix = design.measured(np.eye(design.size, dtype=np.int64)).T * design.grid
+    matrix = design.exact_sums(np.eye(design.size, dtype=np.int64)).T * design.grid
     running = np.tril(np.ones((design.size, design.size))) @ np.linalg.pinv(matrix)
     noise = np.random.default_rng(design.size).normal(size=(3, design.width))
     assert np.allclose(design.running(noise), noise @ running.T)
@@ -68,7 +68,7 @@ def test_what_is_read_is_least_squares_and_its_covariances(design):
 
 @pytest.mark.parametrize("design", DESIGNS, ids=str)
 def test_one_row_moves_what_is_measured_by_no_more_than_stated(design):
-    moved = design.measured(np.eye(design.size, dtype=np.int64)).astype(object)
+    moved = design.exact_sums(np.eye(design.size, dtype=np.int64)).astype(object)
     assert max(sum(abs(entry) for entry in row) for row in moved) == design.column_sum
     assert max(sum(entry**2 for entry in row) for row in moved) == design.column_square
     assert (moved >= 0).all()
@@ -77,9 +77,9 @@ def test_one_row_moves_what_is_measured_by_no_more_than_stated(design):
 @pytest.mark.parametrize("design", DESIGNS, ids=str)
 def test_whole_counts_are_measured_exactly_and_wrap(design):
     counts = np.random.default_rng(1).integers(-(2**63), 2**63 - 1, (2, design.size))
-    once, twice = design.measured(counts), design.measured(counts[:, :]) + design.measured(counts)
-    assert (design.measured(counts + counts) == twice).all()
-    exact = design.measured(np.eye(design.size, dtype=np.int64)).astype(object)
+    once, twice = design.exact_sums(counts), design.exact_sums(counts[:, :]) + design.exact_sums(counts)
+    assert (design.exact_sums(counts + counts) == twice).all()
+    exact = design.exact_sums(np.eye(design.size, dtype=np.int64)).astype(object)
     expected = [[int(value) for value in row] for row in counts.astype(object) @ exact]
     assert [[(value + 2**63) % 2**64 - 2**63 for value in row] for row in expected] == once.tolist()
 
@@ -87,5 +87,5 @@ def test_whole_counts_are_measured_exactly_and_wrap(design):
 @pytest.mark.parametrize("design", [PrefixSums(2**14), Tree.best(2**14)], ids=["factorization", "tree"])
 def test_the_largest_number_of_candidates_is_read_exactly(design):
     counts = np.random.default_rng(2).integers(0, 1_000, (2, design.size))
-    found = design.running(design.measured(counts) * design.grid)
+    found = design.running(design.exact_sums(counts) * design.grid)
     assert np.abs(found - np.cumsum(counts, axis=1)).max() < 1e-6

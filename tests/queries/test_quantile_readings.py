@@ -72,7 +72,7 @@ def test_intervals_hold_the_exact_quantile(law, size, shape, q):
         noise = dpf.Gaussian.calibrate(sensitivity=design.column_square**0.5, epsilon=1.0, delta=1e-6)
     else:
         noise = dpf.Laplace.calibrate(sensitivity=design.column_sum, epsilon=1.0)
-    exact = np.tile(design.measured(counts[None, :]), (repeats, 1))
+    exact = np.tile(design.exact_sums(counts[None, :]), (repeats, 1))
     running = design.running(noise.add_noise(exact.ravel()).reshape(exact.shape).astype(float) * design.grid)
     scaled = Scaled(noise, design.grid)
     _, low, high = places(running, q, design, scaled, 0.95, rows=1.0, beside=0)
@@ -111,7 +111,7 @@ def test_intervals_hold_the_quantile_of_the_values(column, size, epsilon, law):
         noise = dpf.Gaussian.calibrate(sensitivity=design.column_square**0.5, epsilon=epsilon, delta=1e-6)
     else:
         noise = dpf.Laplace.calibrate(sensitivity=design.column_sum, epsilon=epsilon)
-    exact = np.tile(design.measured(counts[None, :]), (repeats, 1))
+    exact = np.tile(design.exact_sums(counts[None, :]), (repeats, 1))
     running = design.running(noise.add_noise(exact.ravel()).reshape(exact.shape).astype(float) * design.grid)
     for q in (0.1, 0.25, 0.5, 0.75, 0.9):
         _, low, high = places(running, q, design, Scaled(noise, design.grid), 0.95, rows=1.0, beside=1)

@@ -35,7 +35,7 @@ ASKED = {"line": (Ranges((4,)), BY_BINS), "grid": (Ranges((4, 3)), BY_GRID)}
 
 def matrices(design):
     """What is measured of each cell, and the running sums that each measured number becomes."""
-    measured = design.measured(np.eye(design.size, dtype=np.int64)).T * design.grid
+    measured = design.exact_sums(np.eye(design.size, dtype=np.int64)).T * design.grid
     return measured, design.running(np.eye(design.width)).T
 
 

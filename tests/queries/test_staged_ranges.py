@@ -95,13 +95,13 @@ def test_whatever_is_decided_a_row_adds_no_more_than_is_stated(pure):
 def test_what_is_measured_are_weighted_blocks(pure):
     """Each column of the matrix has the weight once on each level; the sums are those of the buckets."""
     made = buckets((6, 5), pure, 2, most=7)
-    matrix = made.measured(np.eye(30, dtype=np.int64)[:1])[0]
-    rows = np.concatenate([made.measured(np.eye(30, dtype=np.int64)[place][None]) for place in range(30)])
+    matrix = made.exact_sums(np.eye(30, dtype=np.int64)[:1])[0]
+    rows = np.concatenate([made.exact_sums(np.eye(30, dtype=np.int64)[place][None]) for place in range(30)])
     assert matrix.shape == (ROOM,)
     assert (rows.sum(axis=1) == made.tree.levels * made.weight).all()
     assert ((rows**2).sum(axis=1) == made.tree.levels * made.weight**2).all()
     counts = np.random.default_rng(4).integers(0, 9, (1, 30))
-    names, measured = made.names.ravel(), made.measured(counts)[0]
+    names, measured = made.names.ravel(), made.exact_sums(counts)[0]
     assert (measured[: made.tree.size] == made.weight * np.bincount(names, counts[0]).astype(int)).all()
     assert measured == pytest.approx(counts[0] @ rows)
 
@@ -134,12 +134,12 @@ def test_a_row_is_in_one_bin_and_one_block(shape, pure):
     for side in SIDES:
         made = Blocks(shape, side, pure)
         for place in np.random.default_rng(side).integers(0, size, 9):
-            row = made.measured(np.eye(1, size, place, dtype=np.int64))[0]
+            row = made.exact_sums(np.eye(1, size, place, dtype=np.int64))[0]
             assert row.sum() <= stated.column_sum
             assert (row**2).sum() <= stated.column_square == WHOLE_ROW**2
             assert row[place] == made.weights[0]
             assert not pure or row.sum() == WHOLE_ROW
-        found = made.measured(counts)
+        found = made.exact_sums(counts)
         assert found.shape == (1, stated.width)
         assert made.bins(found[0] / WHOLE_ROW).tolist() == counts[0].tolist()
         starts = [range(0, length, side) for length in shape]
@@ -171,7 +171,7 @@ def as_decided(pure, seed, most, levels, side):
 
     def decided(total, values):
         design = type(total.vector.design)
-        return made[design].measured(values).ravel() if design in made else values
+        return made[design].exact_sums(values).ravel() if design in made else values
 
     return decided
 
@@ -295,7 +295,7 @@ def test_looks_have_their_noise(copies, monkeypatch):
         measured = noisy_of(plan, totals(frame, plan.query, plan.unit, 1))
         for number, weight in ((0, WHOLE_ROW), (1, WEIGHT)):
             look = measured[looks[number]]
-            true = look.decided.measured(totals(frame, plan.query, plan.unit, 1)[looks[number]])
+            true = look.decided.exact_sums(totals(frame, plan.query, plan.unit, 1)[looks[number]])
             squares[number].append(np.square(look.values - true.ravel() / weight))
         sides.add(measured[looks[0]].decided.side)
     assert (sides == {1}) == (copies == 3)

@@ -17,9 +17,9 @@ from dpframe.queries.prefix_sums import coefficients, weights_of_period, weights
 from dpframe.queries.total import Total
 from dpframe.streams.stream_plan import (
     StreamReach,
+    exact_sums,
     half_width,
     half_widths,
-    measured,
 )
 
 ROWS = np.array([[3, 1, 4, 1, 5, 9, 2, 6]]).T
@@ -37,7 +37,7 @@ def everything(periods):
 def test_the_example_by_hand():
     """x = 3, 1, 4, 1, 5, 9, 2, 6: the coefficients of eight periods have no rounding."""
     expected = [3, 5 / 2, 45 / 8, 69 / 16, 1041 / 128, 3619 / 256, 10961 / 1024, 28773 / 2048]
-    found = [measured(ROWS[:t], everything(t), whole=True)[0] / 2**12 for t in range(1, 9)]
+    found = [exact_sums(ROWS[:t], everything(t), whole=True)[0] / 2**12 for t in range(1, 9)]
     assert found == expected
     totals = [weights_of_total(everything(t)) @ found[:t] for t in range(1, 9)]
     assert totals == pytest.approx([3, 4, 8, 9, 14, 23, 25, 31], abs=1e-12)
@@ -69,7 +69,7 @@ def test_lost_periods_count_with_the_next_one(kept, whole):
     values, noisy = ROWS * scale - (0 if whole else 5), []
     for place, number in enumerate(kept, start=1):
         step = 2**12 if whole else 1
-        noisy.append(measured(values[:number], kept[:place], whole=whole)[0] / step / scale)
+        noisy.append(exact_sums(values[:number], kept[:place], whole=whole)[0] / step / scale)
         before = kept[place - 2] if place > 1 else 0
         assert weights_of_total(kept[:place]) @ noisy == pytest.approx(ROWS[:number].sum(), abs=1e-6)
         assert weights_of_period(kept[:place]) @ noisy == pytest.approx(ROWS[before:number].sum(), abs=1e-6)
@@ -81,7 +81,7 @@ def test_sums_are_exact_integers_rounded_down():
     column = [int(entry) for entry in coefficients(40)]
     for number in (1, 2, 17, 40):
         exact = [sum(column[number - 1 - j] * int(totals[j, group]) for j in range(number)) >> 12 for group in range(3)]
-        found = measured(totals[:number], everything(number), whole=False)
+        found = exact_sums(totals[:number], everything(number), whole=False)
         assert [int(value) for value in found] == [(value + 2**63) % 2**64 - 2**63 for value in exact]
 
 
@@ -133,7 +133,7 @@ def test_166_counts_wrap_as_one_and_sums_hold_below_the_wrap():
         more = totals.copy()
         with np.errstate(over="ignore"):
             more[0] += np.int64(row)
-        before, after = (int(measured(each, (1, 2, 3), whole=whole)[0]) for each in (totals, more))
+        before, after = (int(exact_sums(each, (1, 2, 3), whole=whole)[0]) for each in (totals, more))
         return (after - before + 2**63) % 2**64 - 2**63
 
     assert moved(edge, 1, whole=True) == column[2]

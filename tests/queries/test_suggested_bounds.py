@@ -21,7 +21,7 @@ from dpframe.planning.bounds_suggestion import NoisyGrid, suggested
 from dpframe.planning.suggestion import margin_of_tails
 from dpframe.queries.statistics import suggested_bounds
 from dpframe.queries.statistics.suggested_bounds import cuts_of, month_starts, sizes
-from dpframe.release.results import measured, noisy_of
+from dpframe.release.results import exact_totals, noisy_of
 from dpframe.testing import exact, seeded
 
 NEEDS = {"pandas": "pandas", "dataset": "pyarrow", "duckdb": "duckdb", "dask": "dask"}
@@ -267,7 +267,7 @@ def test_the_noise_that_is_drawn_is_all_that_differs():
     frame = pl.DataFrame({"x": np.random.default_rng(9).lognormal(0, 1, 2_000)})
     with dpf.Ledger(epsilon=1):
         plan = frame.dp.preview.suggest_bounds("x", epsilon=0.5)
-    counts = measured(plan, frame)
+    counts = exact_totals(plan, frame)
     with insecure_bits(1):
         first, _ = suggested(plan, noisy_of(plan, dict(counts)))
     with insecure_bits(1):

@@ -156,7 +156,7 @@ def test_161_an_unforeseen_failure_without_rows_is_called_a_fault_of_dpframe(eng
 
     # as if a function of dpframe had this fault
     failing = types.FunctionType(failing.__code__, {"__name__": "dpframe.made_up"}, closure=failing.__closure__)
-    place = {"totals": "measured", "labels": "build.column_of", "record": "provenance.record"}[step]
+    place = {"totals": "exact_totals", "labels": "build.column_of", "record": "provenance.record"}[step]
     monkeypatch.setattr(f"dpframe.release.path.{place}", failing)
     frame = engine({"k": [1, 2]})
     error = refused(lambda ledger: frame.dp.group_by("k", keys=[1, 2]).count(epsilon=1, ledger=ledger))
@@ -299,9 +299,9 @@ def test_97_the_rehearsal_sees_neither_rows_nor_levels(engine):
 
 
 def test_97_what_was_answered_once_is_not_tried_again_but_true_is_not_1(engine, monkeypatch):
-    tried, measured = [], path.measured
+    tried, exact_totals = [], path.exact_totals
     monkeypatch.setattr(path, "_kept", {})
-    monkeypatch.setattr(path, "measured", lambda plan, empty: tried.append(plan) or measured(plan, empty))
+    monkeypatch.setattr(path, "exact_totals", lambda plan, empty: tried.append(plan) or exact_totals(plan, empty))
     frame, ledger = engine({"k": [1.0, 0.0], "x": [1, 2]}), dpf.Ledger(epsilon=100)
     for keys in ([1, 0], [1, 0], [True, False], [1.0, 0.0], [Decimal(1), Decimal(0)]):
         frame.dp.group_by("k", keys=keys).count(epsilon=1, ledger=ledger)
@@ -368,9 +368,10 @@ LARGE = {
 @pytest.mark.parametrize("ask", LARGE.values(), ids=LARGE)
 def test_114_too_many_cells_are_refused_before_they_are_made(engine, ask):
     frame = engine({"k": [1, 2], "x": [0.5, 1.5]})
-    began = time.perf_counter()
+    frame.dp.preview.count(epsilon=1)  # what a first call imports is no part of it
+    began = time.process_time()  # which other processes do not lengthen
     error = refused(lambda ledger: ask(frame.dp, {"epsilon": 1, "ledger": ledger}), dpf.InvalidArgument)
-    assert time.perf_counter() - began < 2
+    assert time.process_time() - began < 2
     assert "at most max_cells=10_000_000" in str(error)
 
 

@@ -18,12 +18,12 @@ import pytest
 import dpframe as dpf
 from assurance.engines import ENGINES, spark_frames
 from dpframe.accessor.released_frame import VERBS
-from dpframe.engines.check_counts import CheckTask
 from dpframe.engines.columns.source import source_of
 from dpframe.engines.compiled import kernel_units, kernels
 from dpframe.engines.schema import check
 from dpframe.engines.sums import places, row_totals, unit_blocks
 from dpframe.engines.sums.addends import NUMBERS
+from dpframe.engines.task import CheckTask
 from dpframe.engines.totals import InMemory, check_counts, totals
 from dpframe.planning.check_pricing import checks_of
 from dpframe.privacy import PrivacyUnit

@@ -112,7 +112,7 @@ def _family(dtype: pl.DataType) -> str:
 def _as_it_is(series: Any, dtype: pl.DataType) -> pl.Series:
     """A pandas column with the dtype that it has; where it holds Python objects, those of `dtype` among them."""
     kind, _ = pandas_columns.kind_of(series.dtype)
-    if kind in ("category", "object") or pandas_columns.is_coded(series.dtype):
+    if kind in ("category", "object") or pandas_columns.is_by_position(series.dtype):
         objects = series.astype(object).to_numpy(dtype=object)
         return pl.Series(each(objects, _object_of(dtype)).tolist(), dtype=dtype)
     if isinstance(series.dtype, np.dtype):

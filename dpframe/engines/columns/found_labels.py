@@ -23,16 +23,16 @@ from dpframe.queries.keys import kind_of
 from dpframe.queries.sameness import SPAN, same_key
 
 UNITS = {1: "ns", 10**3: "us", 10**6: "ms"}
-CODED = ("integer", "float", "objects")  # forms of identity of what pandas may turn into another by a single value
+TEXT_FORMS = ("integer", "float", "objects")  # forms of identity of what pandas may turn into another by a single value
 
 
-def is_coded(column: ColumnType) -> bool:
+def is_written_as_text(column: ColumnType) -> bool:
     """Tell whether keys of a column are written down as text: of pandas, plain numbers and objects."""
-    return column.polars is None and column.identity is not None and column.identity.form in CODED
+    return column.polars is None and column.identity is not None and column.identity.form in TEXT_FORMS
 
 
 def dtype_of(column: ColumnType) -> pl.DataType | None:
-    """The Polars dtype of the labels of a column that is not coded; None where there is none."""
+    """The Polars dtype of the labels of a column that is not written as text; None where there is none."""
     identity = column.identity
     if identity is None:
         return None
@@ -53,7 +53,7 @@ def dtype_of(column: ColumnType) -> pl.DataType | None:
 
 def form_of(column: ColumnType) -> str:
     """The form in which values of a column are written down: those of another one would be read as other keys."""
-    return "Python objects" if is_coded(column) else str(dtype_of(column))
+    return "Python objects" if is_written_as_text(column) else str(dtype_of(column))
 
 
 def check_labels(source: Source, axis: FoundAxis) -> None:
@@ -62,7 +62,7 @@ def check_labels(source: Source, axis: FoundAxis) -> None:
     assert discovery is not None
     for position, name in enumerate(axis.columns):
         column = source.column(name)
-        if not is_coded(column) and dtype_of(column) is None:
+        if not is_written_as_text(column) and dtype_of(column) is None:
             raise WrongDtype(
                 f"column {name!r} must have a dtype whose values can be told apart and named to find keys in it, "
                 f"unlike {column.dtype}. Cast it to integers, strings or another time unit."
@@ -98,12 +98,12 @@ def codes_of_known(source: Source, axis: FoundAxis) -> list[tuple[Any, ...]]:
 
 
 def _code(value: Any, column: ColumnType) -> Any:
-    return code_of(value) if is_coded(column) else stored(value, _identity(column))
+    return code_of(value) if is_written_as_text(column) else stored(value, _identity(column))
 
 
 def told_apart(code: Any, column: ColumnType) -> Any:
     """A key that was found as `identity.stored` writes one that is declared."""
-    if not is_coded(column) or code is None:
+    if not is_written_as_text(column) or code is None:
         return code
     value, identity = value_of(code), _identity(column)
     if identity.form == "objects":
@@ -115,7 +115,7 @@ def told_apart(code: Any, column: ColumnType) -> Any:
 
 def labels(codes: pl.Series, column: ColumnType) -> Any:
     """The labels of keys of a column: a Polars column, or for pandas' numbers and objects an array of Python values."""
-    if is_coded(column):
+    if is_written_as_text(column):
         objects = np.empty(len(codes), dtype=object)
         objects[:] = [value_of(code) for code in codes.to_list()]
         return objects

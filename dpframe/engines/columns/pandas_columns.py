@@ -96,7 +96,7 @@ def unit_of(dtype: Any) -> str:
     return str(getattr(dtype, "unit", "us"))
 
 
-def is_coded(dtype: Any) -> bool:
+def is_by_position(dtype: Any) -> bool:
     """Tell whether keys of such a column are loaded as positions among the declared ones."""
     return identity_of(dtype) is identity.OBJECTS
 
@@ -173,7 +173,7 @@ def load(series: Any, role: str, declared: Any) -> pl.Series:
         return _key_texts(series)
     if kind == "category":
         return _category_codes(series, role, declared)
-    if is_coded(series.dtype):
+    if is_by_position(series.dtype):
         return _from_objects(series.to_numpy(dtype=object), role, declared)
     is_name = role in ("key", "unit", "found")
     if kind == "period":
@@ -223,7 +223,7 @@ def _key_texts(series: Any) -> pl.Series:
     if kind_of(series.dtype)[0] == "category":
         texts = pl.Series([*map(_key_text, series.cat.categories), None], dtype=pl.String)
         return texts.gather(pl.Series(series.cat.codes.to_numpy().astype(np.int64) % len(texts)))  # -1 is missing
-    if is_coded(series.dtype):
+    if is_by_position(series.dtype):
         return pl.Series(each(series.to_numpy(dtype=object), _key_text).tolist(), dtype=pl.String)
     if isinstance(series.dtype, np.dtype):
         values = pl.Series(_native(series.to_numpy()))

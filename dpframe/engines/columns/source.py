@@ -98,7 +98,7 @@ class ColumnType:
         return self.zone is not None
 
     @property
-    def coded(self) -> bool:
+    def by_position(self) -> bool:
         """Tell whether keys are loaded as positions among the declared ones."""
         return self.identity is not None and self.identity.form == "objects"
 

@@ -308,10 +308,6 @@ def _rest_codes(cells: Cells, axis: RestAxis, table: pl.DataFrame) -> Integers:
     return np.where(codes < 0, axis.declared.size, codes)
 
 
-def _bin_requests(cells: Cells, axis: BinAxis) -> list[ColumnRequest]:
-    return [(cells.columns[axis.column], axis.column, "bin", axis.kind)]
-
-
 def _bin_codes(cells: Cells, axis: BinAxis, table: pl.DataFrame) -> Integers:
     return cells.half_open[axis.column].codes_of(table[cells.columns[axis.column]])
 
@@ -325,7 +321,11 @@ WAYS: Mapping[Coding, Way] = {
         lambda cells, axis: _key_requests(cells, axis.declared),
         _rest_codes,
     ),
-    "bins": Way(lambda source, axis: {}, _bin_requests, _bin_codes),
+    "bins": Way(
+        lambda source, axis: {},
+        lambda cells, axis: [(cells.columns[axis.column], axis.column, "bin", axis.kind)],
+        _bin_codes,
+    ),
 }
 
 
@@ -375,7 +375,7 @@ def come_as_positions(column: ColumnType, dtype: pl.DataType) -> bool:
 
     No other column that is told apart by texts comes over as integers, and objects always come as positions.
     """
-    return column.coded or (column.identity is not None and column.identity.form == "text" and dtype.is_integer())
+    return column.by_position or (column.identity is not None and column.identity.form == "text" and dtype.is_integer())
 
 
 def close_together(keys: Sequence[int]) -> bool:

@@ -156,7 +156,7 @@ def contrasts_of_rows(table: pl.DataFrame, query: Query, unit: PrivacyUnit) -> d
         # the steps of a frame add up below 2**53, so that as floats they are exact
         return np.bincount(code, weights=steps, minlength=design.cells(attributes)).astype(np.int64)
 
-    return {query.of_cells[0]: design.measured(count)}
+    return {query.of_cells[0]: design.exact_sums(count)}
 
 
 def _declared_steps(owner: pl.Series, most: int) -> Integers:
@@ -302,7 +302,7 @@ def _others(table: pl.DataFrame, parts: Parts, query: Query, unit: PrivacyUnit, 
             bins = name if total.columns else inner.bins
             if bins not in counted:
                 counted[bins] = _counted(inner, column, cell, code, size, query, unit, p)
-            totals[total] = inner.measured(counted[bins]).flatten()  # a copy: they are added up in place
+            totals[total] = inner.exact_sums(counted[bins]).flatten()  # a copy: they are added up in place
         elif not total.values:
             there = slice(None) if column is None else column.cast(pl.Int64).fill_null(0).to_numpy() > 0
             totals[total] = _units(cell[there], code[there], size, query.keys.cells, unit, p)
@@ -375,8 +375,8 @@ def _counted(
 def _matched(table: pl.DataFrame, name: str, matches: Matches, source: Source) -> pl.Series:
     """0 for a value that is the declared one, as the column compares keys; 1 for any other; -1 where it is missing."""
     keys = declared_keys(source, matches.axis, 0)
-    coded = come_as_positions(source.column(matches.column), table[name].dtype)
-    position = table[name].to_numpy() if coded else positions(table[name], keys.values)
+    by_position = come_as_positions(source.column(matches.column), table[name].dtype)
+    position = table[name].to_numpy() if by_position else positions(table[name], keys.values)
     code = np.where(table[name + THERE].to_numpy(), np.where(position >= 0, 0, 1), -1)
     return pl.Series(name, code.astype(np.int64))
 

@@ -179,7 +179,7 @@ def may_be_placed(cells: Cells, *, few: bool) -> bool:
 def _may_be_quick(cells: Cells, axis: Any, few: bool) -> bool:
     if len(axis.columns) > 1:
         return False
-    if cells.source.column(axis.columns[0]).coded:
+    if cells.source.column(axis.columns[0]).by_position:
         return True
     keys = cells.declared[axis.columns[0]].values
     if keys and all(isinstance(key, int) for key in keys):

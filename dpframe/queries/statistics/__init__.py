@@ -12,8 +12,7 @@ from dpframe.queries.statistics.n_units import NUnits, n_units
 from dpframe.queries.statistics.proportion import Proportion, proportion
 from dpframe.queries.statistics.quantile import Ecdf, Quantile, QuantileByGroup, Quantiles, median, quantile
 from dpframe.queries.statistics.ranges import Ranges, StagedRanges
-from dpframe.queries.statistics.ratio import Ratio, ratio
-from dpframe.queries.statistics.share import Share
+from dpframe.queries.statistics.ratio import Ratio, Share, ratio
 from dpframe.queries.statistics.statistic import CONFIDENCE, Clipped, Statistic
 from dpframe.queries.statistics.suggested_bounds import SuggestedBounds, suggested_bounds
 from dpframe.queries.statistics.sum import Sum, UnitSum, sum
