@@ -29,6 +29,7 @@ import dpframe as dpf
 from assurance.bugs import MUTANTS
 from assurance.fuzz_frames import asked, exact, public_parts
 from dpframe import noise
+from dpframe.engines.sums import row_totals
 from dpframe.engines.sums.cells import added
 from dpframe.noise import random_bits, samplers
 from dpframe.planning.sensitivity import of as sensitivity_of
@@ -266,8 +267,9 @@ def test_18_to_20_sums_do_not_depend_on_order_and_round_each_row_once(engine, dt
     assert many == [10_000 * single[0]]
 
 
-def test_21_chunks_and_threads_do_not_matter(engine):
-    rows = 100_000  # enough for the streaming engine, and for two threads
+def test_21_chunks_and_threads_do_not_matter(engine, monkeypatch):
+    monkeypatch.setattr(row_totals, "BLOCK", 2**16)
+    rows = 100_000  # enough for the streaming engine, and for blocks of two threads
     column = np.random.default_rng(0).normal(size=rows)
     whole = engine({"x": column, "u": np.arange(rows) % 7_000, "g": np.arange(rows) % 3})
     if engine.is_pandas:

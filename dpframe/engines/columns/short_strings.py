@@ -39,17 +39,21 @@ Codes = NDArray[np.int16]
 
 
 class Scratch:
-    """Arrays that a thread writes to again and again, which is faster than new ones."""
+    """Arrays that a thread writes to again and again, which is faster than new ones.
+
+    What is needed for one step alone is in the first, the second and the third, whatever the step: few arrays stay in
+    the processor's cache.
+    """
 
     def __init__(self) -> None:
-        self._of_type: dict[tuple[str, type], NDArray[Any]] = {}
+        self._arrays: dict[str, Integers] = {}
 
     def of(self, name: str, rows: int, dtype: type) -> Any:
-        """The array of this name for a block of so many rows; what is in it is left from before."""
-        found = self._of_type.get((name, dtype))
+        """The array of this name for a block of so many rows, of 8 bytes each; what is in it is left from before."""
+        found = self._arrays.get(name)
         if found is None or found.size < rows:  # the first block has most rows
-            found = self._of_type[name, dtype] = np.empty(rows, dtype=dtype)
-        return found[:rows]
+            found = self._arrays[name] = np.empty(rows, dtype=np.int64)
+        return found[:rows].view(dtype)
 
 
 @dataclass(frozen=True)
@@ -81,8 +85,8 @@ class KnownWords:
     def find(self, first: Words | None, second: Words, scratch: Scratch, name: str) -> Integers:
         """The number of each pair, or of words alone if they are known so; 0 of what is not known."""
         rows = second.size
-        slot = _slot(first, second, self.multipliers, self.shift, scratch.of(f"{name} slot", rows, np.uint64))
-        unlike = self.second.take(slot, mode="wrap", out=scratch.of(name, rows, np.uint64))  # no slot is beyond it
+        slot = _slot(first, second, self.multipliers, self.shift, scratch.of("second", rows, np.uint64))
+        unlike = self.second.take(slot, mode="wrap", out=scratch.of("third", rows, np.uint64))  # no slot is beyond it
         unlike ^= second
         if first is not None and (self.alike is None or not _all_are(self.alike, first)):
             other = self.first.take(slot, mode="wrap", out=scratch.of(f"{name} other", rows, np.uint64))

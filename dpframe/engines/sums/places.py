@@ -31,7 +31,7 @@ BlockPlaces = Callable[[pl.DataFrame, Scratch], Integers]  # of a block of rows,
 
 AS_THEY_ARE = ("bins", "rest")  # which `Cells` places
 INLINE = 12  # bytes of a string that stand beside its length in Arrow's views, with zeros after them
-BLOCK = 2**16  # rows at a time: they stay in the processor's cache
+BLOCK = 2**17  # rows at a time: few enough for the processor's cache; threads that take fewer wait for each other
 
 
 @dataclass(frozen=True)
@@ -264,7 +264,7 @@ def _block_strings(name: str, keys: Declared) -> BlockPlaces | None:
     def of_block(block: pl.DataFrame, scratch: Scratch) -> Integers:
         views, rows = views_of(block[name]), block.height
         assert views is not None  # as those of the declared ones
-        second = scratch.of(f"{name} second", rows, np.uint64)
+        second = scratch.of("first", rows, np.uint64)
         second[:] = views[1::2]  # side by side they are read faster
         return _with_missing(known.find(views[0::2], second, scratch, name), block[name], keys)
 

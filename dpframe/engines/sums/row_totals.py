@@ -3,7 +3,7 @@
 Compiled kernels add them up where they are installed, NumPy where cells are few, a block of rows at a time, and
 otherwise Polars; the integers are the same.
 
-In blocks floats carry the integers: a step is below 2**32 and a block has 2**16 rows, so that no sum of a block reaches
+In blocks floats carry the integers: a step is below 2**32 and a block has 2**17 rows, so that no sum of a block reaches
 2**53 and each of them is exact; blocks are added modulo 2**64. Values of an integer column that lie between narrow
 bounds are counted, by cell and value, and what each value adds is computed once.
 """
@@ -229,11 +229,11 @@ def _add_counted(column: Counted, table: Integers, each: Watched, found: Integer
 def _with_values(places: Integers, column: pl.Series, counted: Counted, scratch: Scratch) -> Integers:
     """The place of each row and its value, as one number."""
     values = (column.fill_null(counted.lower) if column.null_count() else column).to_numpy()
-    above = np.subtract(values, counted.lower, out=scratch.of("both", values.size, np.int64))
+    above = np.subtract(values, counted.lower, out=scratch.of("third", values.size, np.int64))
     if above.view(np.uint64).max(initial=0) >= counted.span:  # also of a difference that wraps
         np.clip(values, counted.lower, counted.upper, out=above)
         above -= counted.lower
-    outer = np.multiply(places, counted.span + 1, out=scratch.of("outer", values.size, np.int64))
+    outer = np.multiply(places, counted.span + 1, out=scratch.of("second", values.size, np.int64))
     both: Integers = np.add(above, outer, out=above)
     if column.null_count():
         missing = column.is_null().to_numpy()
@@ -245,7 +245,7 @@ def to_steps(column: pl.Series, bounds: Bounds | None, scratch: Scratch) -> Floa
     """The numbers of a column on the grid of their bounds, without bounds as they are; NaN where they are missing."""
     if column.null_count() or column.dtype not in (pl.Int64, pl.Float64):
         column = column.cast(pl.Float64).fill_null(math.nan)
-    steps = scratch.of("steps", len(column), np.float64)
+    steps = scratch.of("first", len(column), np.float64)
     if bounds is not None:
         return on_grid(column.to_numpy(), bounds, steps)
     steps[:] = column.to_numpy()
