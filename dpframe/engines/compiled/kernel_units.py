@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import ModuleType
@@ -54,7 +53,6 @@ NORMS = {1.0: 1.0, 2.0: 2.0, np.inf: 0.0}  # as kernels know p; other norms are 
 MOST_CELLS = 2**22  # numbers of one thread's array of all cells: more of them are left to Polars
 PART_ROWS = 2**15  # of a part, if units have about as many rows
 MOST_BITS = 10  # of the number of parts
-GROUPS = 8  # of parts for each thread, which are taken by whichever is free: one unit may have many rows
 POLYNOMIAL = 2**61 - 1  # the prime that strings of several chunks are hashed by
 
 
@@ -152,11 +150,10 @@ class Named:
     def number(self, kernels: ModuleType, starts: Integers, to: Told, workers: int) -> int:
         """Number the strings of each part; lengths become numbers."""
         rows = int(np.diff(starts[0, :, 0]).max(initial=1))
-        left = _groups(starts[0, :, 0], workers)
 
         def work(thread: int) -> int:
-            of_parts = starts[0], starts[1], rows, to.places, to.words, self.keys, to.units
-            return max((int(kernels.number_names(group, *of_parts)) for group in iter(left.popleft, None)), default=0)
+            chosen = (thread, workers), starts[0], starts[1]
+            return int(kernels.number_names(*chosen, rows, to.places, to.words, self.keys, to.units))
 
         return max(1, *in_threads(work, workers))  # rows in no cell have the number 0, also where there are no others
 
@@ -309,15 +306,13 @@ def _weighed(kernels: ModuleType, rows: Rows, slots: Slots, reach: Reach, cells:
         NORMS[reach.p],
         float(reach.merged or 0),
     )
-    left = _groups(sent.ends, workers)
     lines, grids = _lines(slots), np.array([grid_of(total) for total in slots.lines], dtype=np.float64)
 
     def work(thread: int) -> tuple[Integers, Integers]:
         together, alone = (np.zeros((cells + 1) * width, dtype=np.int64) for _ in range(2))
         weighed = np.zeros((grids.size, cells + 1), dtype=np.int64)
-        of_parts = sent.ends, sent.units, sent.places, sent.steps
-        for group in iter(left.popleft, None):
-            kernels.weigh_parts(group, *of_parts, numbers, lines, grids, together, alone, weighed)
+        of_parts = (thread, workers), sent.ends, sent.units, sent.places, sent.steps
+        kernels.weigh_parts(*of_parts, numbers, lines, grids, together, alone, weighed)
         return alone.reshape(-1, width).T, weighed
 
     alone, weighed = (np.sum(tables, axis=0) for tables in zip(*in_threads(work, workers), strict=True))
@@ -325,13 +320,6 @@ def _weighed(kernels: ModuleType, rows: Rows, slots: Slots, reach: Reach, cells:
     totals = of_light.totals(slots, 1)
     found = {total: totals[total] * int(grid_of(total)) + weighed[line, 1:] for line, total in enumerate(slots.lines)}
     return found if rows.flags is None else {**found, **_checked(kernels, sent, rows.flags, workers)}
-
-
-def _groups(ends: Integers, workers: int) -> deque[tuple[int, int] | None]:
-    """Groups of parts, those of most rows first: of each the first part, and every how many; None ends each thread."""
-    groups, rows = GROUPS * workers, np.diff(ends)
-    sizes = [int(rows[first::groups].sum()) for first in range(groups)]
-    return deque([*((int(first), groups) for first in np.argsort(sizes)[::-1]), *[None] * workers])
 
 
 def _checked(kernels: ModuleType, sent: Sent, flags: RowFlags, workers: int) -> Totals:
