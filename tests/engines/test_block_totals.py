@@ -13,8 +13,10 @@ from dpframe.engines import trial
 from dpframe.engines.compiled import kernels
 from dpframe.engines.schema import check
 from dpframe.engines.sums import cells, places, row_totals
+from dpframe.engines.sums.addends import NUMBERS
 from dpframe.engines.sums.cells import HalfOpenBins
 from dpframe.engines.totals import totals
+from dpframe.planning.check_pricing import checks_of
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.keys import Keys, bin_axes, key_axes
 from dpframe.queries.query import Query
@@ -98,6 +100,14 @@ def test_values_of_any_size_and_kind(monkeypatch):
             frame = pl.DataFrame([keys[: len(column)], column])
             agree(monkeypatch, frame, asked)
             agree(monkeypatch, frame, by("k", [1, 3], v=variance("x", bounds)))
+
+
+def test_whole_numbers_that_are_counted_tell_which_lie_beyond_their_bounds():
+    frame = pl.DataFrame({"k": [1, 2, 3] * 200, "x": [0, 1, 2, 3, 5, None] * 100})
+    query = by("k", [1, 2, 3], s=sum("x", (1, 2)))
+    found = totals(frame, check(frame, query, ROWS), ROWS, 1.0, checks=checks_of(query, ROWS, 1.0))
+    below, above, present, outside, rows = 100, 200, 500, 0, 600
+    assert found[NUMBERS].tolist() == [below, above, present, outside, rows]
 
 
 def test_few_rows_in_one_cell(monkeypatch):
