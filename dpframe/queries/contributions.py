@@ -159,14 +159,8 @@ def as_array(weights: tuple[int, ...]) -> Integers:
     return np.array(weights, dtype=np.int64)
 
 
-VERBS = (
-    "count",
-    "sum",
-    "mean",
-    "proportion",
-    "n_units",
-    "marginals",
-)  # whose intervals can hold the chance of a sample
+# whose intervals can hold the chance of a sample
+VERBS = ("count", "sum", "mean", "proportion", "n_units", "marginals")
 SPREADS = ("variance", "std")  # which may stand beside them, and tell how far values differ
 TABLE, POPULATION = "table", "population"  # what intervals cover: the noise alone, or a sample of a population too
 NAMED = "a count, sum, mean, proportion or n_units"
