@@ -15,8 +15,8 @@ from reference import row_totals, unit_totals
 
 import dpframe as dpf
 from dpframe.accessor import PrivateFrame
-from dpframe.engines.sums import cells as cell_numbers
 from dpframe.engines.sums import addends, unit_blocks, weights
+from dpframe.engines.sums import cells as cell_numbers
 from dpframe.engines.totals import totals
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.statistics.statistic import Protecting
