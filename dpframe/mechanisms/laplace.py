@@ -285,7 +285,7 @@ class TruncatedLaplace(Stepped):
     def _of_atoms(self, epsilons: curves.Floats) -> curves.Floats:
         """Only to the one side of the middle are losses positive: 1 / t each, except for the end, which is lost.
 
-        Of two counts that of any release which is as private: Kairouz, Oh and Viswanath (2015), Theorem 2.
+        Of two counts that of any release which is as private: Kairouz, Oh and Viswanath (2015), proof of Theorem 3.3.
         """
         rate = self.counts / self.step_scale
         below = np.minimum(epsilons - rate, 0.0)

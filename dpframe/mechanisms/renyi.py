@@ -36,7 +36,7 @@ def of_gaussian(mu_squared: Fraction, order: Fraction) -> Fraction:
 def of_pure(epsilon: float, order: Fraction) -> Fraction:
     """The most that any epsilon-DP release can cost: that of randomized response, of which it is a post-processing.
 
-    Kairouz, Oh and Viswanath (2015), Theorem 3.4 for the post-processing; Mironov (2017), Proposition 5.
+    Kairouz, Oh and Viswanath (2015), proof of Theorem 3.3, for the post-processing; Mironov (2017), Proposition 5.
     """
     return of_discrete_laplace(1, 1 / Fraction(epsilon), order)
 

@@ -1,8 +1,8 @@
 """The last look at the counts of bins: at sums of those neighbors of which the looks before have left most open.
 
 It is decided by the noisy numbers of those before (`dpframe.queries.scales`), so it costs what any look of its
-sensitivity costs (adaptive composition: Dwork and Roth 2014, Theorem 3.16; of Gaussian noise Dong, Roth and Su 2022,
-Theorem 4). Its sensitivity, and the noise, are fixed before the first: whatever the buckets are, each row adds to one
+sensitivity costs (adaptive composition: Dwork and Roth 2014, Corollary B.2; of Gaussian noise Dong, Roth and Su 2022,
+Theorem 3.2). Its sensitivity, and the noise, are fixed before the first: whatever the buckets are, each row adds to one
 block on each level of a tree over them, with weights that are made for the number of levels.
 """
 
