@@ -121,8 +121,9 @@ def compare_accounting(workload: Any, *, delta: float | None = None) -> Comparis
     Parameters
     ----------
     workload : Mechanism, Plan, declared curve, or a sequence of them
-        The noise of every release; of a plan the noise of each of its statistics. ``[noise] * 100`` is a hundred. A
-        `PureLoss` or `BoundedRange` of `dpframe.accounting` stands for a release of which no more is known.
+        The noise of every release; of a plan the noise of each of its statistics, and of its checks. ``[noise] * 100``
+        is a hundred. A `PureLoss` or `BoundedRange` of `dpframe.accounting` stands for a release of which no more is
+        known.
     delta : float
         Of the whole, 0 < delta < 1.
 
@@ -171,7 +172,7 @@ def _noises(workload: Any) -> tuple[Curve, ...]:
     listed = list(workload) if isinstance(workload, (list, tuple)) else [workload]
     noises: list[Curve] = []
     for item in listed:
-        releases = [item] if is_curve(item) else getattr(item, "noises", None)  # of a Plan those of its parts
+        releases = [item] if is_curve(item) else getattr(item, "drawn", None)  # of a Plan those of its checks too
         if not isinstance(releases, (list, tuple)):
             raise InvalidType(f"workload must be a mechanism, a Plan, or a list of them, not {shown(item)}. {EXAMPLE}")
         noises += releases

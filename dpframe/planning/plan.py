@@ -141,6 +141,7 @@ class Plan(Costing):
             "assumed_size",
             "by_total",
             "call",
+            "drawn",
             "known_by",
             "named",
         }
@@ -155,6 +156,11 @@ class Plan(Costing):
     def noises(self) -> tuple[Mechanism, ...]:
         """The noise of each Total, in their order."""
         return tuple(part.mechanism for part in self.parts)
+
+    @property
+    def drawn(self) -> tuple[Mechanism, ...]:
+        """The noise of all that a release of it draws: of each Total, and of its checks."""
+        return self.noises if self.checks is None else (*self.noises, self.checks.mechanism)
 
     @cached_property
     def by_total(self) -> Mapping[Total, Planned]:

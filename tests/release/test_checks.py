@@ -67,6 +67,15 @@ def test_every_noise_that_is_drawn_is_charged():
     assert plan.checks.mechanism.sensitivity == pytest.approx(math.sqrt(plan.checks.checks.moved))
 
 
+def test_184_an_accounting_of_a_plan_counts_its_checks():
+    for ledger in (dpf.Ledger(epsilon=1), dpf.Ledger(epsilon=1, delta=1e-6)):
+        plan = incomes().dp.preview.sum("income", bounds=(0, 2), checks=0.2, epsilon=1, ledger=ledger)
+        found = {row.accounting: row.epsilon for row in dpf.compare_accounting(plan, delta=1e-6).rows}
+        whole = {"basic": 1.0} if not ledger.limit.delta else {"gdp": 1.0, "pld": 1.0}
+        assert whole == pytest.approx({name: found[name] for name in whole}, rel=3e-3)
+        assert all(found[name] >= 1.0 - 1e-9 for name in whole)
+
+
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian", "auto", "callable"])
 def test_any_noise_of_the_answers_goes_with_checks(mechanism):
     ledger = dpf.Ledger(epsilon=1, delta=0.1, accounting="basic")
