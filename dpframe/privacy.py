@@ -201,7 +201,7 @@ class PrivacyLoss:
     Parameters
     ----------
     epsilon : float
-        The privacy loss that holds except with probability about `delta`.
+        The probability of any set of results differs by a factor of at most e^epsilon, apart from `delta`.
     delta : float
         0 for pure differential privacy.
 
