@@ -22,6 +22,7 @@ import dpframe as dpf
 from dpframe.accessor import PrivateFrame
 from dpframe.engines.schema import check
 from dpframe.engines.totals import totals
+from dpframe.queries.statistics.statistic import Protecting
 
 HAS_PANDAS = importlib.util.find_spec("pandas") is not None
 HAS_ARROW = importlib.util.find_spec("pyarrow") is not None
@@ -216,7 +217,8 @@ def asked(build: Ask) -> Any:
 
 def exact(frame: Any, build: Ask, unit: dpf.PrivacyUnit = ROWS, p: float = 1.0) -> dict[Any, list[int]]:
     """The exact totals of a call, in grid steps: what noise is added to."""
-    query = check(frame, asked(build).under(p == 1.0), unit)  # what is measured may differ for pure noise
+    query = asked(build).each(lambda one: one.protecting(unit) if isinstance(one, Protecting) else one)
+    query = check(frame, query.under(p == 1.0), unit)  # what is measured may differ for pure noise
     return {total: found.tolist() for total, found in totals(frame, query, unit, p).items()}
 
 
