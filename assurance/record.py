@@ -61,7 +61,9 @@ def main() -> int:
     if options.write:
         return _written(taken)
     known = stored()
-    differing = [name for name in {**known, **taken} if name not in missing and known.get(name) != taken.get(name)]
+    both = [call for call in CALLS if call.name in known and call.name in taken]
+    kept = {call.name for call in both if same(call, known[call.name], taken[call.name])}
+    differing = [name for name in {**known, **taken} if name not in kept and name not in missing]
     for name in differing:
         print(name, difference(known.get(name), taken.get(name)), sep="\n")
     print(f"{len(taken)} calls, {len(differing)} differ")
@@ -95,8 +97,17 @@ def difference(known: str | None, taken: str | None) -> str:
     return "\n".join(difflib.unified_diff(*sides, "recorded", "now", lineterm="", n=2))
 
 
+def same(call: Call, known: str, taken: str) -> bool:
+    """Tell whether a call is as recorded: to the last digit, but where digits depend on the machine or on SciPy.
+
+    A scale that is found by a privacy loss distribution has other last digits on another processor, whose Fourier
+    transforms round otherwise; and the record is of the newest SciPy of Python 3.11.
+    """
+    return known == taken or ((call.needs_accounting or sys.version_info[:2] != (3, 11)) and alike(known, taken))
+
+
 def alike(known: str, taken: str) -> bool:
-    """Tell whether two entries say the same, but for the last digits of numbers that another SciPy finds otherwise."""
+    """Tell whether two entries say the same, but for the last digits of numbers."""
     words, others = (FRACTIONAL.split(one) for one in (known, taken))
     numbers = zip(FRACTIONAL.findall(known), FRACTIONAL.findall(taken), strict=True)
     return words == others and all(math.isclose(float(one), float(other), rel_tol=1e-9) for one, other in numbers)

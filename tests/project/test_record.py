@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections import Counter
 
 import numpy as np
@@ -29,10 +28,7 @@ def test_a_call_is_as_recorded(call):
     if not call.can_be_made:
         pytest.skip("pandas or dp-accounting is not installed")
     known, taken = KNOWN.get(call.name, "{}"), record.line_of(call)
-    if sys.version_info[:2] == (3, 11):  # whose newest SciPy the record was taken with
-        assert taken == known, record.difference(known, taken)
-    else:
-        assert record.alike(known, taken), record.difference(known, taken)
+    assert record.same(call, known, taken), record.difference(known, taken)
 
 
 def test_other_digits_are_told_from_other_words():
