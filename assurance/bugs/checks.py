@@ -19,11 +19,11 @@ SAID = "test_checks.py::test_an_answer_that_bounds_made_wrong_says_so_everywhere
 CHECKS = (
     bug(
         "checks",
-        "184: an accounting of a plan without its checks",
+        "187: an accounting of a plan without its checks",
         "Plan.drawn",
         "return self.noises if self.checks is None else (*self.noises, self.checks.mechanism)",
         "return self.noises",
-        "test_checks.py::test_184_an_accounting_of_a_plan_counts_its_checks",
+        "test_checks.py::test_187_an_accounting_of_a_plan_counts_its_checks",
     ),
     bug(
         "checks",

@@ -67,7 +67,7 @@ def test_every_noise_that_is_drawn_is_charged():
     assert plan.checks.mechanism.sensitivity == pytest.approx(math.sqrt(plan.checks.checks.moved))
 
 
-def test_184_an_accounting_of_a_plan_counts_its_checks():
+def test_187_an_accounting_of_a_plan_counts_its_checks():
     for ledger in (dpf.Ledger(epsilon=1), dpf.Ledger(epsilon=1, delta=1e-6)):
         plan = incomes().dp.preview.sum("income", bounds=(0, 2), checks=0.2, epsilon=1, ledger=ledger)
         found = {row.accounting: row.epsilon for row in dpf.compare_accounting(plan, delta=1e-6).rows}
