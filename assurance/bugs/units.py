@@ -53,6 +53,14 @@ UNITS = (
         "test_totals.py::test_104_sums_of_squares_do_not_depend_on_order",
     ),
     bug(
+        "units",
+        "183: squares of counts that wrap",
+        "_powers",
+        "        return np.where(rows < 2**32, exact.astype(np.float64), rows.astype(np.float64) ** 2)",
+        "        return exact.astype(np.float64)",
+        "test_totals.py::test_183_a_unit_of_more_rows_than_a_frame_holds_adds_no_more_than_any_other",
+    ),
+    bug(
         "ledger",
         "a head that is first opened after the charge",
         "SqlStore._writing",

@@ -16,7 +16,7 @@ from reference import row_totals, unit_totals
 import dpframe as dpf
 from dpframe.accessor import PrivateFrame
 from dpframe.engines.sums import cells as cell_numbers
-from dpframe.engines.sums import unit_blocks, weights
+from dpframe.engines.sums import addends, unit_blocks, weights
 from dpframe.engines.totals import totals
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.statistics.statistic import Protecting
@@ -447,3 +447,12 @@ def test_104_sums_of_squares_do_not_depend_on_order():
     assert exact > 2**53
     for order in (np.arange(sizes.size), np.arange(sizes.size)[::-1], np.argsort(sizes)):
         assert weights._powers(rows, owner, sizes[order], 2.0).tolist() == [float(exact)]
+
+
+def test_183_a_unit_of_more_rows_than_a_frame_holds_adds_no_more_than_any_other():
+    unit = PrivacyUnit(column="u", max_rows=3, max_groups=2)
+    reach = 3 * 2**0.5 * 2.0**20  # steps
+    for sizes in ([2**32], [2**32 + 5], [2**33, 7], [2**31, 2**31], [2**40, 2**40, 2**40], [2**32 - 1]):
+        pairs = pl.DataFrame({"unit": [1] * len(sizes), "cell": range(len(sizes)), addends.ROWS: sizes})
+        (found,) = weights.of_pairs(pairs, addends.Terms.of((RowsTotal(),)), unit, 2.0, 4).values()
+        assert 0.0 < float((found.astype(float) ** 2).sum()) ** 0.5 <= reach

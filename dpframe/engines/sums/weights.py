@@ -231,13 +231,14 @@ def _weights(rows: Integers, owner: Integers, size: Floats, most: float, p: floa
 def _powers(rows: Integers, owner: Integers, size: Floats, p: float) -> Floats:
     """The sum of n_g**p of every unit, the same in whatever order the pairs come.
 
-    Squares are added as integers: a float sum would depend on the order beyond 2**53. They fit, for the engine numbers
-    the rows of a frame by 32 bits, and a sum of squares is at most the square of the sum, (2**32 - 1)**2 < 2**64.
+    Squares are added as integers: a float sum would depend on the order beyond 2**53. They fit below 2**32 rows, for a
+    sum of squares is at most the square of the sum, (2**32 - 1)**2 < 2**64. A frame has no more rows, but pairs of many
+    frames may have: there the square of the sum stands for it, which is no smaller, and so is no weight larger.
     """
     if p == 2.0:
         whole, exact = size.astype(np.uint64), rows.astype(np.uint64)
         np.add.at(exact, owner, whole * whole - whole)
-        return exact.astype(np.float64)
+        return np.where(rows < 2**32, exact.astype(np.float64), rows.astype(np.float64) ** 2)
     powers = rows.astype(np.float64)
     np.add.at(powers, owner, size**p - size)
     return powers
