@@ -61,6 +61,22 @@ UNITS = (
         "test_totals.py::test_183_a_unit_of_more_rows_than_a_frame_holds_adds_no_more_than_any_other",
     ),
     bug(
+        "units",
+        "184: sums of units that wrap",
+        "weights.weighed",
+        "sums if isinstance(total, RowsTotal) else np.where(fits, sums, 0)",
+        "sums",
+        "test_totals.py::test_184_a_unit_of_more_rows_than_sums_have_room_for_adds_within_its_reach",
+    ),
+    bug(
+        "units",
+        "184: counts of 32 bits that wrap",
+        "Terms.aggregated",
+        "pl.col(name).count().cast(pl.Int64)",
+        "pl.col(name).count()",
+        "test_totals.py::test_184_a_unit_of_more_rows_than_sums_have_room_for_adds_within_its_reach",
+    ),
+    bug(
         "ledger",
         "a head that is first opened after the charge",
         "SqlStore._writing",
