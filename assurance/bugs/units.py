@@ -77,6 +77,22 @@ UNITS = (
         "test_totals.py::test_184_a_unit_of_more_rows_than_sums_have_room_for_adds_within_its_reach",
     ),
     bug(
+        "units",
+        "186: rows of units that are numbered by 32 bits, however many they are",
+        "unit_blocks.of_units",
+        "table.height >= MOST_ROWS",
+        "table.height >= 2**64",
+        "test_block_units.py::test_186_frames_of_more_rows_than_32_bits_number_are_counted_otherwise",
+    ),
+    bug(
+        "units",
+        "186: keys of unit and group of 63 bits",
+        "units_by_cell",
+        "(code * most + group).view(np.uint64)",
+        "(code * most + group)",
+        "test_totals.py::test_186_keys_of_unit_and_group_have_64_bits",
+    ),
+    bug(
         "ledger",
         "a head that is first opened after the charge",
         "SqlStore._writing",

@@ -16,7 +16,7 @@ from reference import row_totals, unit_totals
 import dpframe as dpf
 from dpframe.accessor import PrivateFrame
 from dpframe.engines.engine import Reading
-from dpframe.engines.sums import addends, unit_blocks, weights
+from dpframe.engines.sums import addends, compound, unit_blocks, weights
 from dpframe.engines.sums import cells as cell_numbers
 from dpframe.engines.task import Task
 from dpframe.engines.totals import engine_of, totals
@@ -479,3 +479,15 @@ def test_184_a_unit_of_more_rows_than_sums_have_room_for_adds_within_its_reach(t
         assert 3 * least <= steps <= 3 * most
         if isinstance(total, RowsTotal):  # all values are there
             assert steps == 3 * most - 1
+
+
+def test_186_keys_of_unit_and_group_have_64_bits(monkeypatch):
+    assert weights.close_together(pl.Series([0, 1_000])) == (0, 1_001)
+    monkeypatch.setattr(weights, "MOST_CODE", 999)
+    assert weights.close_together(pl.Series([0, 1_000])) is None
+    query = asked(lambda dp: dp.contributions("k"))
+    monkeypatch.setattr(compound, "_rows", lambda *_: (pl.Series([0, 2**23, 2**23]), np.array([0, 0, 2**40])))
+    monkeypatch.setattr(compound, "unit_codes", lambda units: (units.to_numpy(), 2**23 + 1))
+    found = compound.units_by_cell(None, query, PrivacyUnit("u"))
+    size = query.keys.axes[1].size  # of the second unit there are two rows, in two groups
+    assert np.flatnonzero(found).tolist() == [0, size + 1]

@@ -41,8 +41,6 @@ from dpframe.queries.query import Query, gathers
 from dpframe.queries.total import DistinctTotal, OfRows, Total, UnitsTotal
 from dpframe.queries.vectors import INNER_BITS, BinCounts, InnerCounts, Matches, TableContrasts, V, summed, vector_of
 
-MOST_ROWS = 2**32  # of a frame, which numbers them by 32 bits: a larger bound takes nothing away
-
 THERE = " there"  # ends the names of columns that say whether a value is present
 
 
@@ -56,8 +54,8 @@ def units_by_cell(source: Source, query: Query, unit: PrivacyUnit) -> Integers:
     code, size = unit_codes(units)
     rows = np.bincount(code, minlength=size)
     most = int(group.max(initial=0)) + 1
-    pairs = np.unique(code * most + group)  # which fits 64 bits: groups are numbered below the rows or the cells
-    groups = np.bincount(pairs // most, minlength=size)
+    pairs = np.unique((code * most + group).view(np.uint64))  # both are numbered below 2**32
+    groups = np.bincount((pairs // np.uint64(most)).astype(np.int64), minlength=size)
     there = rows > 0
     return _in_grid(rows[there], groups[there], query)
 
@@ -163,8 +161,7 @@ def _declared_steps(owner: pl.Series, most: int) -> Integers:
     """The weight of each row in steps of 2**-16: that of its unit."""
     code, units = unit_codes(owner)
     rows = np.bincount(code, minlength=units).astype(np.int64)
-    in_full = min(most, MOST_ROWS) << INNER_BITS
-    return np.asarray(np.minimum(2**INNER_BITS, in_full // np.maximum(rows, 1)))[code]
+    return np.asarray(np.minimum(2**INNER_BITS, (most << INNER_BITS) // np.maximum(rows, 1)))[code]
 
 
 def _cells(source: Source, axis: Any, number: int) -> Cells:

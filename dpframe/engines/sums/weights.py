@@ -40,6 +40,9 @@ Floats = NDArray[np.float64]
 SHAVE = 1.0 - 1e-9  # R is taken this much smaller, so that floating point cannot break the inequality
 THREADS = 2 ** ((cpu_count() or 1).bit_length() - 1)
 MANY_ROWS = 2**17  # below, threads cost more than they save
+MOST_CODE = (
+    2**32 - 2
+)  # of integers that are their own numbers: one for missing ones fits, and 2**30 cells times as many
 MOST_ROWS = 2**32  # of a pair, each of which adds up to 2**31 steps: below, no sum of theirs wraps
 EXACT_ROWS = 2**22  # up to here a unit's sums are below 2**53 steps: at weight 1 they are exact as floats
 DENSE = 1  # a unit is dense with more rows than this part of the cells: its array is then no larger than its rows
@@ -327,7 +330,7 @@ def close_together(units: pl.Series) -> tuple[int, int] | None:
     if not units.dtype.is_integer():
         return None
     low, high = int(units.min() or 0), int(units.max() or 0)  # type: ignore[arg-type]
-    if high - low <= 4 * len(units) + 1000 and -(2**62) < low <= high < 2**62:
+    if high - low <= min(4 * len(units) + 1000, MOST_CODE) and -(2**62) < low <= high < 2**62:
         return low, high - low + 1 + (units.null_count() > 0)
     return None
 
