@@ -78,6 +78,14 @@ UNITS = (
     ),
     bug(
         "units",
+        "the nearer bound of a sum for units without a value",
+        "_clipped",
+        "np.where(held > 0, np.clip(sums, *grid_steps(bounds)), 0)",
+        "np.clip(sums, *grid_steps(bounds))",
+        "test_unit_sums.py::test_units_without_a_value_add_nothing_where_0_is_beyond_the_bounds",
+    ),
+    bug(
+        "units",
         "186: rows of units that are numbered by 32 bits, however many they are",
         "unit_blocks.of_units",
         "table.height >= MOST_ROWS",

@@ -305,8 +305,7 @@ def _others(table: pl.DataFrame, parts: Parts, query: Query, unit: PrivacyUnit, 
             totals[total] = _units(cell[there], code[there], size, query.keys.cells, unit, p)
         else:
             assert column is not None
-            values = column.fill_null(0).to_numpy()
-            totals[total] = _clipped(total.values[0][1], values, cell, code, size, query.keys.cells, unit, p)
+            totals[total] = _clipped(total.values[0][1], column, cell, code, size, query.keys.cells, unit, p)
     return totals
 
 
@@ -320,7 +319,7 @@ def _units(cell: Integers, code: Integers, size: int, cells: int, unit: PrivacyU
 
 def _clipped(
     bounds: tuple[float, float],
-    values: Integers,
+    values: pl.Series,
     cell: Integers,
     code: Integers,
     size: int,
@@ -328,9 +327,14 @@ def _clipped(
     unit: PrivacyUnit,
     p: float,
 ) -> Integers:
-    """The sum of each unit in each of its t cells, clipped, times v(t), toward zero: never beyond its reach."""
+    """The sum of each unit in each of its t cells, clipped, times v(t), toward zero: never beyond its reach.
+
+    Where all of its values in a cell are missing it adds nothing there, also where 0 is beyond the bounds.
+    """
     pairs, pair_of_row = np.unique(code * cells + cell, return_inverse=True)
-    sums = np.clip(added(values, pair_of_row.reshape(-1), pairs.size), *grid_steps(bounds))
+    there, whole = (column.to_numpy().astype(np.int64) for column in (values.is_not_null(), values.fill_null(0)))
+    held, sums = (added(numbers, pair_of_row.reshape(-1), pairs.size) for numbers in (there, whole))
+    sums = np.where(held > 0, np.clip(sums, *grid_steps(bounds)), 0)
     steps = _steps(pairs // cells, size, cells, unit, p)
     weighed = np.sign(sums) * ((np.abs(sums) * steps) >> WHOLE_BITS)  # 2**30 steps at most, times 2**20
     return added(weighed, pairs % cells, cells)
@@ -403,6 +407,8 @@ def wider_steps(value: pl.Expr, bounds: tuple[float, float]) -> pl.Expr:
     total = UnitsTotal("value", bounds)
 
     def integers(column: pl.Series) -> pl.Series:
-        return pl.Series(total.integers(len(column), {"value": column.cast(pl.Float64).to_numpy()}).ravel())
+        values = column.cast(pl.Float64).to_numpy()  # NaN where they are missing
+        steps = pl.Series(total.integers(values.size, {"value": values}).ravel())
+        return steps.zip_with(pl.Series(~np.isnan(values)), pl.Series([None], dtype=pl.Int64))
 
     return value.map_batches(integers, return_dtype=pl.Int64, is_elementwise=True)
