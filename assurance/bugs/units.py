@@ -79,7 +79,7 @@ UNITS = (
     bug(
         "units",
         "the nearer bound of a sum for units without a value",
-        "_clipped",
+        "compound._clipped",
         "np.where(held > 0, np.clip(sums, *grid_steps(bounds)), 0)",
         "np.clip(sums, *grid_steps(bounds))",
         "test_unit_sums.py::test_units_without_a_value_add_nothing_where_0_is_beyond_the_bounds",

@@ -161,7 +161,8 @@ def _declared_steps(owner: pl.Series, most: int) -> Integers:
     """The weight of each row in steps of 2**-16: that of its unit."""
     code, units = unit_codes(owner)
     rows = np.bincount(code, minlength=units).astype(np.int64)
-    return np.asarray(np.minimum(2**INNER_BITS, (most << INNER_BITS) // np.maximum(rows, 1)))[code]
+    in_full = most << INNER_BITS
+    return np.asarray(np.minimum(2**INNER_BITS, in_full // np.maximum(rows, 1)))[code]
 
 
 def _cells(source: Source, axis: Any, number: int) -> Cells:
