@@ -147,7 +147,7 @@ class Task(RowTask):
             sums = [pl.len().cast(pl.Int64).alias(ROWS)] if terms is None else terms.aggregated()
         summed = [name for name in (ROWS, *values, *(f"{name} n" for name in values)) if name]
         names = [name for name in table.columns if name not in summed]
-        return collected(table.lazy().group_by(names).agg(sums), table.height).with_columns(pl.col(ROWS).cast(pl.Int64))
+        return collected(table.lazy().group_by(names).agg(sums), table.height)
 
     def weigh(self, table: pl.DataFrame) -> Partial:
         """The totals of all coded rows of some units, or of all their pairs."""

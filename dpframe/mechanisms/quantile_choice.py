@@ -16,8 +16,11 @@ from dpframe.mechanisms import curves
 from dpframe.mechanisms.contract import Mechanism, checked_integers
 from dpframe.mechanisms.selection import ExponentialMechanism, PermuteAndFlip
 
-FINEST = 10_000  # of q, as a fraction: scores are then whole numbers below 2**63 up to 2**33 rows, weighted or not
+FINEST = 10_000  # of q, as a fraction: scores are then exact up to 2**32 rows, weighted or not, and never wrap
+MOST = 2**62  # how far a candidate is from the quantile, in parts of steps; what is farther is as unlikely
 SHOWN = 0.95  # the confidence of what a record says
+
+Product = tuple[int, Any]  # of a part of q, and of counts
 
 
 @dataclass(frozen=True)
@@ -166,16 +169,30 @@ class QuantileChoice(Mechanism):
         return self.choice.interval(confidence)
 
     def scores(self, counts: noise.Integers) -> noise.Integers:
-        """The score of each candidate by the counts at all of them, in steps divided by the denominator of q."""
-        denominator, numerator = self.q.denominator, self.q.numerator
+        """The score of each candidate by the counts at all of them, in steps divided by the denominator of q.
+
+        Scores end at -2**62. No unit moves one farther, or two apart, because of that.
+        """
         up_to = np.cumsum(counts)
-        target = numerator * up_to[-1]
-        away = np.maximum(denominator * (up_to - counts) - target, target - denominator * up_to)
-        return np.asarray(-np.maximum(away, 0))
+        parts, target = self.q.denominator, self.q.numerator
+        too_high = _away((parts, up_to - counts), (target, up_to[-1:]))
+        too_low = _away((target, up_to[-1:]), (parts, up_to))
+        return np.asarray(-np.maximum(too_high, too_low))
 
     def add_noise(self, totals: noise.Integers) -> noise.Integers:
         """1 at the place of the chosen candidate, and 0 elsewhere."""
         return self.choice.add_noise(self.scores(checked_integers(totals).ravel())).reshape(totals.shape)
+
+
+def _away(one: Product, other: Product) -> noise.Integers:
+    """How far one product is above another, from 0 to 2**62, also where products of 64 bits wrap.
+
+    A float is off by less than 2**30, as a product is below 2**77. So it tells where the difference fits 64 bits, to
+    which it is then the right one modulo 2**64.
+    """
+    about = float(one[0]) * np.asarray(one[1], np.float64) - float(other[0]) * np.asarray(other[1], np.float64)
+    exact = np.clip(np.asarray(one[0] * one[1] - other[0] * other[1]), 0, MOST)
+    return np.where(about < -float(MOST), 0, np.where(about > MOST + 2.0**30, MOST, exact))
 
 
 def quantile_parts(q: float | Fraction) -> Fraction:

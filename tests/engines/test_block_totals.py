@@ -254,3 +254,13 @@ def test_histograms_of_whole_numbers_on_edges():
     bins = HalfOpenBins.of(np.append(edges[:-1], math.nextafter(5_000, math.inf)), closed=False)
     assert bins.even is not None
     assert bins.counted(values).tolist() == np.histogram(values, edges)[0].tolist()
+
+
+def test_bins_that_are_narrower_than_a_number_to_a_unit_can_tell():
+    """A guess by division would be infinite, and warn of the edges."""
+    for width in (5e-324, 1e-310, 5e-309, 3e-308, 1e-300):
+        edges = np.array([0.0, 1.0, 2.0, 3.0, 9.0]) * width
+        values = np.repeat(edges, 3) + np.tile([-width, 0.0, width], 5)
+        found = cells.HalfOpenBins.of(edges, False).codes(values)
+        places = np.searchsorted(edges, values, side="right") - 1
+        assert found.tolist() == np.where((values >= 0.0) & (values < edges[-1]), places, -1).tolist()

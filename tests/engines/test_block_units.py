@@ -194,3 +194,16 @@ def test_pairs_of_numbers_that_do_not_fit_one_integer():
     assert narrow.sums[0].tolist() == wide.sums[0].tolist()
     assert narrow.size.tolist() == wide.size.tolist()
     assert narrow.owner.tolist() == wide.owner.tolist()
+
+
+def test_186_frames_of_more_rows_than_32_bits_number_are_counted_otherwise(monkeypatch):
+    """A Polars whose index has 64 bits holds them. What numbers rows by 32 bits, or squares them, is not asked."""
+    named, unit = table(3, 200, 9, 4).with_columns(pl.format("{}", pl.col("u"))), PrivacyUnit("u", max_rows=2)
+    expected = whole(named, by(5), unit, 2.0)
+    monkeypatch.setattr(unit_blocks, "MOST_ROWS", 200)
+    monkeypatch.setattr(unit_blocks, "narrow_rows", None)
+    assert whole(named, by(5), unit, 2.0) == expected
+    monkeypatch.setattr(kernels, "ready", lambda: True)
+    monkeypatch.setattr(kernels, "FEW_ROWS", 0)
+    monkeypatch.setattr(kernels, "MOST_ROWS", 200)
+    assert kernels.kernels_for(200) is None

@@ -15,9 +15,11 @@ from reference import row_totals, unit_totals
 
 import dpframe as dpf
 from dpframe.accessor import PrivateFrame
-from dpframe.engines.sums import addends, unit_blocks, weights
+from dpframe.engines.engine import Reading
+from dpframe.engines.sums import addends, compound, unit_blocks, weights
 from dpframe.engines.sums import cells as cell_numbers
-from dpframe.engines.totals import totals
+from dpframe.engines.task import Task
+from dpframe.engines.totals import engine_of, totals
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.statistics.statistic import Protecting
 from dpframe.queries.total import RowsTotal
@@ -456,3 +458,36 @@ def test_183_a_unit_of_more_rows_than_a_frame_holds_adds_no_more_than_any_other(
         pairs = pl.DataFrame({"unit": [1] * len(sizes), "cell": range(len(sizes)), addends.ROWS: sizes})
         (found,) = weights.of_pairs(pairs, addends.Terms.of((RowsTotal(),)), unit, 2.0, 4).values()
         assert 0.0 < float((found.astype(float) ** 2).sum()) ** 0.5 <= reach
+
+
+def many_times(task, pairs, times):
+    """The pairs of so many times the rows, as combining them again and again makes them."""
+    numbers = [name for name in pairs.columns if name not in ("unit", "cell")]
+    larger = pairs.with_columns(pl.col(name) * 2**31 for name in numbers)
+    return task.combine(pl.concat([larger] * times))
+
+
+@pytest.mark.parametrize("times", [1, 2, 3, 4, 7])
+@pytest.mark.parametrize("ask", ["mean", "sum"])
+def test_184_a_unit_of_more_rows_than_sums_have_room_for_adds_within_its_reach(times, ask):
+    query, unit = asked(lambda dp: getattr(dp, ask)("x", bounds=(0, 2))), PrivacyUnit(column="u", max_rows=3)
+    table = pl.LazyFrame({"u": [1, 1], "x": [2.0, 2.0]})
+    task = Task.of(engine_of(table, Reading()), query, unit, 1.0)
+    found = task.weigh(many_times(task, task.combine(task.coded(table.collect())), times)).totals
+    for total, (steps,) in found.items():
+        least, most = total.norm(weighted=True).reach
+        assert 3 * least <= steps <= 3 * most
+        if isinstance(total, RowsTotal):  # all values are there
+            assert steps == 3 * most - 1
+
+
+def test_186_keys_of_unit_and_group_have_64_bits(monkeypatch):
+    assert weights.close_together(pl.Series([0, 1_000])) == (0, 1_001)
+    monkeypatch.setattr(weights, "MOST_CODE", 999)
+    assert weights.close_together(pl.Series([0, 1_000])) is None
+    query = asked(lambda dp: dp.contributions("k"))
+    monkeypatch.setattr(compound, "_rows", lambda *_: (pl.Series([0, 2**23, 2**23]), np.array([0, 0, 2**40])))
+    monkeypatch.setattr(compound, "unit_codes", lambda units: (units.to_numpy(), 2**23 + 1))
+    found = compound.units_by_cell(None, query, PrivacyUnit("u"))
+    size = query.keys.axes[1].size  # of the second unit there are two rows, in two groups
+    assert np.flatnonzero(found).tolist() == [0, size + 1]

@@ -241,6 +241,19 @@ def test_many_rows_fit():
     assert scores.tolist() == [-(9_999 * rows - 10_000 * rows // 2), 0]
 
 
+def test_185_scores_of_more_rows_end_where_they_would_wrap():
+    """So that one row more never turns the worst candidate into the best."""
+    rng = np.random.default_rng(4)
+    for q in (Fraction(9_999, 10_000), Fraction(1, 10_000), HALF, Fraction(0), Fraction(1)):
+        choice = made(dpf.PermuteAndFlip, q, options=7, grid=2.0**-16)
+        for bits in (44, 48, 50, 54, 58, 60):
+            counts = rng.integers(0, 2**bits, 7) * rng.integers(0, 2, 7)
+            below = [sum(counts.tolist()[:place]) for place in range(8)]
+            target, parts = q.numerator * below[-1], q.denominator
+            away = [max(parts * low - target, target - parts * high, 0) for low, high in itertools.pairwise(below)]
+            assert choice.scores(counts).tolist() == [-min(loss, 2**62) for loss in away]
+
+
 # The verbs
 
 

@@ -66,6 +66,21 @@ def test_each_unit_is_clipped_and_weighed_as_defined(library):
     assert np.abs(found["x_sum"].to_numpy() - exact).max() < 1e-3
 
 
+@pytest.mark.parametrize("library", ["polars", "pandas", "lazy"])
+@pytest.mark.parametrize("bounds", [(2.0, 12.0), (-12.0, -2.0)])
+def test_units_without_a_value_add_nothing_where_0_is_beyond_the_bounds(library, bounds):
+    """Of some units all values in a group are missing, or no row holds what is asked for."""
+    frame = stays().with_columns(x=pl.when(pl.col("u") % 3 > 0).then(pl.col("x")), y=pl.col("u") % 5)
+    asked = {"unit_bounds": bounds, "max_groups": 4, "epsilon": 1e7, "denoise": None}
+    groups = given_as(frame, library).dp.group_by("g", keys=list("ABCD"))
+    ledger = dpf.Ledger(epsilon=1e9, unit="u")
+    for where, rows in ((None, frame), ({"y": [1, 2]}, frame.filter(pl.col("y").is_in([1, 2])))):
+        there = rows.drop_nulls("x").group_by("u", "g").agg(pl.col("x").sum().clip(*bounds))
+        exact = there.group_by("g").agg(pl.col("x").sum()).sort("g")["x"].to_numpy()
+        found = groups.sum("x", where=where, **asked, ledger=ledger)["x_sum"].to_numpy()
+        assert np.abs(found - exact).max() < 1e-3
+
+
 def test_where_each_row_is_a_unit_they_are_the_bounds_of_a_value():
     frame, ledger = stays(), dpf.Ledger(epsilon=1e9)
     one = frame.dp.sum("x", unit_bounds=(-5, 12), epsilon=1e7, ledger=ledger)["x_sum"].item()

@@ -293,7 +293,7 @@ def test_145_a_function_that_cannot_be_called_costs_nothing(engine, function):
 
 def test_145_all_numbers_of_rows_at_which_the_way_changes_are_tried():
     """A new one in an engine is to be named there, or here if no row function is read by it."""
-    other = {"PARALLEL_ROWS", "MOST_ROWS", "EXACT_ROWS"}  # of histograms, of pieces of Spark, of one unit
+    other = {"PARALLEL_ROWS", "MOST_ROWS", "EXACT_ROWS"}  # of histograms, of pieces and pairs, of one unit
     found = set()
     for module in pkgutil.walk_packages(engines.__path__, engines.__name__ + "."):
         if module.name.rpartition(".")[2] == "loops":

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 log = logging.getLogger("dpframe")
 
 FEW_ROWS = 2**17  # below, kernels take longer to load than they save
+MOST_ROWS = 2**32  # which Polars may hold whose index has 64 bits: squares of their number have no room
 BLOCK = 2**18  # rows that are brought over at a time
 STRIP = 2**15  # rows that kernels work on at a time: they stay in the processor's cache
 
@@ -38,7 +39,7 @@ def kernels_for(rows: int) -> ModuleType | None:
 
     What is done and said once is so whatever the number of rows, which is private.
     """
-    if not ready() or rows < FEW_ROWS:
+    if not ready() or not FEW_ROWS <= rows < MOST_ROWS:
         return None
     try:
         return _loaded()

@@ -141,10 +141,10 @@ class Terms:
         return list(self.addends.values())
 
     def aggregated(self) -> list[pl.Expr]:
-        """Sums of the integers, counts of those there are, and rows."""
+        """Sums of the integers, counts of those there are, and rows: of 64 bits, so that no sum of counts wraps."""
         counted = [name for addend, name in self.addends.items() if not isinstance(addend, Present)]
-        counts = [pl.col(name).count().alias(f"{name} n") for name in counted]
-        return [pl.len().alias(ROWS), *(pl.col(name).sum() for name in self.names()), *counts]
+        counts = [pl.col(name).count().cast(pl.Int64).alias(f"{name} n") for name in counted]
+        return [pl.len().cast(pl.Int64).alias(ROWS), *(pl.col(name).sum() for name in self.names()), *counts]
 
     def read(self, total: Total, groups: pl.DataFrame) -> Integers:
         """A Total's integer total in each of the aggregated groups; a centred sum by exact subtraction."""

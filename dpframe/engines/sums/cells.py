@@ -45,6 +45,7 @@ EVEN_BLOCK = 2**15  # values at a time: they stay in the processor's cache
 NEXT_TO_AN_EDGE = 2  # a fine step before an edge and the one after; all are moved up by one
 NARROW = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32)  # integers that fit Int64
 FEW_KEYS = 2**8  # of strings, up to which their Enum is kept
+LEAST_WIDTH = 2.0**-1022  # of bins that are guessed: numbers of narrower ones to a unit are infinite
 LOOK_UP = 2**20  # integers between the least and the greatest key, for a table of them all
 OUTSIDE = NOWHERE  # the code of a value in no cell
 
@@ -143,7 +144,7 @@ def near_uniform(edges: NDArray[Any]) -> tuple[float, float] | None:
         return None
     numbers = edges.astype(np.float64)
     width = (numbers[-2] - numbers[0]) / (numbers.size - 2)
-    if width <= 0:
+    if width < LEAST_WIDTH:
         return None
     places = (numbers[:-1] - numbers[0]) / width
     return (float(numbers[0]), 1.0 / width) if np.abs(places - np.arange(places.size)).max() < 0.25 else None

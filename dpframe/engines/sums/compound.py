@@ -41,8 +41,6 @@ from dpframe.queries.query import Query, gathers
 from dpframe.queries.total import DistinctTotal, OfRows, Total, UnitsTotal
 from dpframe.queries.vectors import INNER_BITS, BinCounts, InnerCounts, Matches, TableContrasts, V, summed, vector_of
 
-MOST_ROWS = 2**32  # of a frame, which numbers them by 32 bits: a larger bound takes nothing away
-
 THERE = " there"  # ends the names of columns that say whether a value is present
 
 
@@ -56,8 +54,8 @@ def units_by_cell(source: Source, query: Query, unit: PrivacyUnit) -> Integers:
     code, size = unit_codes(units)
     rows = np.bincount(code, minlength=size)
     most = int(group.max(initial=0)) + 1
-    pairs = np.unique(code * most + group)  # which fits 64 bits: groups are numbered below the rows or the cells
-    groups = np.bincount(pairs // most, minlength=size)
+    pairs = np.unique((code * most + group).view(np.uint64))  # both are numbered below 2**32
+    groups = np.bincount((pairs // np.uint64(most)).astype(np.int64), minlength=size)
     there = rows > 0
     return _in_grid(rows[there], groups[there], query)
 
@@ -163,7 +161,7 @@ def _declared_steps(owner: pl.Series, most: int) -> Integers:
     """The weight of each row in steps of 2**-16: that of its unit."""
     code, units = unit_codes(owner)
     rows = np.bincount(code, minlength=units).astype(np.int64)
-    in_full = min(most, MOST_ROWS) << INNER_BITS
+    in_full = most << INNER_BITS
     return np.asarray(np.minimum(2**INNER_BITS, in_full // np.maximum(rows, 1)))[code]
 
 
@@ -308,8 +306,7 @@ def _others(table: pl.DataFrame, parts: Parts, query: Query, unit: PrivacyUnit, 
             totals[total] = _units(cell[there], code[there], size, query.keys.cells, unit, p)
         else:
             assert column is not None
-            values = column.fill_null(0).to_numpy()
-            totals[total] = _clipped(total.values[0][1], values, cell, code, size, query.keys.cells, unit, p)
+            totals[total] = _clipped(total.values[0][1], column, cell, code, size, query.keys.cells, unit, p)
     return totals
 
 
@@ -323,7 +320,7 @@ def _units(cell: Integers, code: Integers, size: int, cells: int, unit: PrivacyU
 
 def _clipped(
     bounds: tuple[float, float],
-    values: Integers,
+    values: pl.Series,
     cell: Integers,
     code: Integers,
     size: int,
@@ -331,9 +328,14 @@ def _clipped(
     unit: PrivacyUnit,
     p: float,
 ) -> Integers:
-    """The sum of each unit in each of its t cells, clipped, times v(t), toward zero: never beyond its reach."""
+    """The sum of each unit in each of its t cells, clipped, times v(t), toward zero: never beyond its reach.
+
+    Where all of its values in a cell are missing it adds nothing there, also where 0 is beyond the bounds.
+    """
     pairs, pair_of_row = np.unique(code * cells + cell, return_inverse=True)
-    sums = np.clip(added(values, pair_of_row.reshape(-1), pairs.size), *grid_steps(bounds))
+    there, whole = (column.to_numpy().astype(np.int64) for column in (values.is_not_null(), values.fill_null(0)))
+    held, sums = (added(numbers, pair_of_row.reshape(-1), pairs.size) for numbers in (there, whole))
+    sums = np.where(held > 0, np.clip(sums, *grid_steps(bounds)), 0)
     steps = _steps(pairs // cells, size, cells, unit, p)
     weighed = np.sign(sums) * ((np.abs(sums) * steps) >> WHOLE_BITS)  # 2**30 steps at most, times 2**20
     return added(weighed, pairs % cells, cells)
@@ -406,6 +408,8 @@ def wider_steps(value: pl.Expr, bounds: tuple[float, float]) -> pl.Expr:
     total = UnitsTotal("value", bounds)
 
     def integers(column: pl.Series) -> pl.Series:
-        return pl.Series(total.integers(len(column), {"value": column.cast(pl.Float64).to_numpy()}).ravel())
+        values = column.cast(pl.Float64).to_numpy()  # NaN where they are missing
+        steps = pl.Series(total.integers(values.size, {"value": values}).ravel())
+        return steps.zip_with(pl.Series(~np.isnan(values)), pl.Series([None], dtype=pl.Int64))
 
     return value.map_batches(integers, return_dtype=pl.Int64, is_elementwise=True)

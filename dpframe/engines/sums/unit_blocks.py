@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from dpframe.engines.columns.short_strings import Scratch
 from dpframe.engines.columns.source import Source, unit_requests
 from dpframe.engines.compiled.kernel_rows import MISSING, Slots, Tables, loaded, together
-from dpframe.engines.compiled.kernels import in_threads, threads
+from dpframe.engines.compiled.kernels import MOST_ROWS, in_threads, threads
 from dpframe.engines.sums.addends import Integers, Terms
 from dpframe.engines.sums.cells import NARROW, Cells
 from dpframe.engines.sums.places import may_be_placed, places_of
@@ -359,12 +359,14 @@ class Sums:
 def of_units(
     source: Source, cells: Cells, terms: Terms, unit: PrivacyUnit, p: float, *, merged: bool
 ) -> dict[Total, Integers] | None:
-    """The weighted totals of a frame in memory; None where integers are large, or hashes the same."""
+    """The weighted totals of a frame in memory; None where integers are large, rows too many, or hashes the same."""
     assert unit.column is not None
     slots, size = Slots.of(terms), cells.keys.cells
     if slots is None or (size + 1) * (1 + 2 * len(slots.slots) + len(slots.lines)) > MOST_NUMBERS:
         return None
     table = loaded(source, cells, terms, *unit_requests(unit))
+    if table.height >= MOST_ROWS:
+        return None
     few = table.height < FEW_ROWS
     workers = 1 if few else threads(1, 1)
     layout, flags = Layout.of(slots, size, pl.Schema(), terms.watched), RowFlags.of(terms, size)  # none by value

@@ -3,7 +3,7 @@
 A unit with n_g rows in declared cell g gets the weight w = min(1, R / ||n||_p), R = max_rows * groups**(1/p), counted
 before any statistic drops missing values. Each of its counts becomes w n_g and each of its sums w S_g, on the grid,
 truncated toward zero. So its counts have l_p norm at most R and its sums at most max(|lower|, |upper|) R, because
-|S_g| <= max(|lower|, |upper|) n_g; that holds for sums that wrapped, too, since a wrapped |S_g| is the smaller one.
+|S_g| <= max(|lower|, |upper|) n_g. A sum of 2**32 rows or more counts as 0: it may have wrapped to the other sign.
 
 Where cells are merged into subtotals, w is at most max_rows * groups / ||n||_1 too: then no sum of a unit's entries is
 larger than max_rows * groups (times the larger bound). For p = 1 that is the same weight.
@@ -40,6 +40,8 @@ Floats = NDArray[np.float64]
 SHAVE = 1.0 - 1e-9  # R is taken this much smaller, so that floating point cannot break the inequality
 THREADS = 2 ** ((cpu_count() or 1).bit_length() - 1)
 MANY_ROWS = 2**17  # below, threads cost more than they save
+MOST_CODE = 2**32 - 2  # of integers that are their own numbers: one more is for missing ones, and 2**30 cells fit each
+MOST_ROWS = 2**32  # of a pair, each of which adds up to 2**31 steps: below, no sum of theirs wraps
 EXACT_ROWS = 2**22  # up to here a unit's sums are below 2**53 steps: at weight 1 they are exact as floats
 DENSE = 1  # a unit is dense with more rows than this part of the cells: its array is then no larger than its rows
 
@@ -133,9 +135,10 @@ def of_pairs(
 
 def weighed(pairs: Pairs, weights: Floats, cells: int) -> dict[Total, Integers]:
     """The steps that pairs add to each Total, with the weights of their units."""
-    totals = {}
+    totals, fits = {}, pairs.size < MOST_ROWS
     for total, sums in pairs.sums.items():
-        totals[total] = added(_truncated_steps(sums, weights[pairs.owner], total), pairs.cell, cells)
+        held = sums if isinstance(total, RowsTotal) else np.where(fits, sums, 0)
+        totals[total] = added(_truncated_steps(held, weights[pairs.owner], total), pairs.cell, cells)
     return totals
 
 
@@ -325,7 +328,7 @@ def close_together(units: pl.Series) -> tuple[int, int] | None:
     if not units.dtype.is_integer():
         return None
     low, high = int(units.min() or 0), int(units.max() or 0)  # type: ignore[arg-type]
-    if high - low <= 4 * len(units) + 1000 and -(2**62) < low <= high < 2**62:
+    if high - low <= min(4 * len(units) + 1000, MOST_CODE) and -(2**62) < low <= high < 2**62:
         return low, high - low + 1 + (units.null_count() > 0)
     return None
 
