@@ -19,7 +19,7 @@ def write_report(
     files: Sequence[str | PathLike[str]],
     output: str | PathLike[str],
     *,
-    ledger: str | PathLike[str] | None = None,
+    ledger: str | PathLike[str] | Ledger | None = None,
     title: str | None = None,
     charts: bool = True,
 ) -> None:
@@ -31,7 +31,7 @@ def write_report(
         Parquet files that ``.dp.write_parquet`` wrote.
     output : path-like
         The file to write.
-    ledger : path-like or URL, optional
+    ledger : Ledger, path-like or URL, optional
         The ledger of the releases: it is verified that it charged for each of them, and what was spent is shown too.
     title : str, optional
         The heading of the page.
@@ -60,7 +60,7 @@ def write_report(
         raise MissingArgument("files must name at least one result, or ledger a ledger. Name them.")
     releases: list[Any] = [read_parquet(file) for file in files]
     if ledger is not None:
-        book = Ledger.open(ledger)
+        book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
         if releases:
             book.verify(*releases)
         book.report(output, *releases, title=title, charts=charts)

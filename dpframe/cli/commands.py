@@ -7,6 +7,7 @@ obeys nothing in the words: they come from ledgers, paths and job files.
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -23,6 +24,7 @@ from rich.text import Text
 from dpframe._version import VERSION
 from dpframe.accessor import released
 from dpframe.cli.exit_codes import TOO_LITTLE, WORDS
+from dpframe.display.charts import NEEDS_PLOT
 from dpframe.display.pages import number, text_table
 from dpframe.errors import DpframeError, InvalidArgument, harmless, reworded, spreadsheet
 from dpframe.exact import exact_epsilon
@@ -30,6 +32,7 @@ from dpframe.frames import build
 from dpframe.frames.build import read_parquet
 from dpframe.jobs import job_file, running
 from dpframe.jobs.job import Job
+from dpframe.jobs.output_formats import can_draw
 from dpframe.jobs.running import no_ledger, planned
 from dpframe.ledger.address import Address
 from dpframe.ledger.ledger import Ledger
@@ -221,6 +224,8 @@ def verify(
 
     Without --head, a database that was restored from an older copy looks intact.
     """
+    if VARIABLE in os.environ and file.endswith(".parquet"):  # the first release, since the ledger was left out
+        file, releases = os.environ[VARIABLE], [file, *(releases or [])]
     ledger = ledger_at(file, head)
     named = [(name, release) for name in releases or [] for release in _releases_in(name)]
     receipt = ledger.verify(*(release for _, release in named))
@@ -235,6 +240,8 @@ def verify(
     for (name, _), proof in zip(named, proofs, strict=True):
         screen.say(f"{name!r} is entry {proof['entry']}: record {proof['record']}, numbers {proof['numbers']}")
     screen.say(f"head {receipt['head']}")
+    if head is None and ledger._terms is not None and ledger._terms.has_head:
+        screen.say("not compared with the head kept elsewhere: an older copy looks the same. Add --head", "yellow")
 
 
 def _releases_in(file: str) -> list[Any]:
@@ -358,12 +365,18 @@ def report(
         str | None,
         typer.Option("--ledger", help="The ledger of the results: verified to have charged for each, and shown."),
     ] = None,
+    head: HeadPlace = None,
     title: Annotated[str | None, typer.Option("--title", help="The heading of the page.")] = None,
     charts: Annotated[bool, typer.Option("--charts/--no-charts", help="Whether it has charts.")] = True,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
 ) -> None:
     """Write one HTML file of released results, with tables, charts, margins of error and costs; it fetches nothing."""
-    write_report(results or [], output, ledger=ledger, title=title, charts=charts)
+    if charts and not can_draw():
+        raise ImportError(f"{NEEDS_PLOT}. Or write --no-charts.")
+    if head is not None and ledger is None:
+        raise InvalidArgument("head must be left out where no ledger is named. Write --ledger, or drop --head.")
+    book = None if ledger is None else ledger_at(ledger, head)
+    write_report(results or [], output, ledger=book, title=title, charts=charts)
     Screen(quiet).note(f"wrote {output}", "green")
 
 

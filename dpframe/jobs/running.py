@@ -66,7 +66,8 @@ class Trail:
             raise LedgerError(
                 f"{self.job.ledger.where}: the ledger does not hold entry {place[0]} of the audit trail "
                 f"{self.job.audit.name if self.job.audit else ''}: it is an older copy, or another ledger. "
-                "Restore the newest copy, or name another audit trail."
+                "Restore the newest copy. Name another audit trail only for another ledger, or after "
+                "dpf.Ledger.recover(path, head=..., reason=...)."
             )
 
     def _newest(self) -> tuple[int, str] | None:

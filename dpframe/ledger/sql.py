@@ -135,8 +135,8 @@ class SqlStore:
                 witnesses.hold_address(address, None)
                 what = "database" if address.file is None else "file"
                 raise LedgerError(
-                    f"the {what} at {address.shown} is not a ledger. Make one at another path: "
-                    "dpf.Ledger(epsilon=..., path=...)."
+                    f"the {what} at {address.shown} is not a ledger. If there was one, put it back, since it knows "
+                    "what was spent. If there never was one, make it: dpf.Ledger(epsilon=..., path=...)."
                 )
             terms = Terms.of_text(rows.terms_text(connection, address.shown), address.shown)
         witnesses.hold_address(address, Mark.first(terms).head)

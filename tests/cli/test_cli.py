@@ -82,7 +82,9 @@ def test_a_head_that_is_kept_elsewhere_shows_an_older_copy(tmp_path, capsys):
     copies = [(kept, kept.read_bytes()) for kept in (path, tmp_path / "ward.ledger.head")]
     PEOPLE.dp.count(epsilon=0.25, ledger=ledger)
     for command, more in LOOKS.items():
-        assert say(capsys, command, path, "--head", head, *more)[0] == 0
+        code, out, _ = say(capsys, command, path, "--head", head, *more)
+        assert (code, "Add --head" in out) == (0, False)
+    assert "not compared with the head kept elsewhere" in say(capsys, "verify", path)[1]
     for kept, content in copies:  # both are put back
         kept.write_bytes(content)
     assert run("ledger", "verify", path).returncode == 0  # in a new process, which remembers nothing
@@ -194,6 +196,7 @@ def test_check_of_what_is_no_price_is_exit_code_2(path, least, capsys):
 def test_the_ledger_may_stand_in_the_environment(path, capsys, monkeypatch):
     monkeypatch.setenv("DPFRAME_LEDGER", str(path))
     assert say(capsys, "verify", "--quiet") == (0, "", "")
+    assert "it knows 1 of 1 releases" in say(capsys, "verify", path.parent / "first.parquet")[1]
 
 
 def test_the_screen_obeys_nothing_in_a_ledger(tmp_path, capsys):

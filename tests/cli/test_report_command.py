@@ -50,3 +50,23 @@ def test_what_is_refused(folder, capsys):
     assert code == 1
     assert err.startswith("dpframe: ")
     assert not page.exists()
+
+
+def test_a_ledger_is_compared_with_the_head_that_is_kept_elsewhere(tmp_path, capsys):
+    head, page = tmp_path / "head", tmp_path / "page.html"
+    ledger = dpf.Ledger(epsilon=1, path=tmp_path / "ward.ledger", head=head)
+    PEOPLE.dp.count(epsilon=0.25, ledger=ledger)
+    assert say(capsys, "--ledger", tmp_path / "ward.ledger", "--head", head, "-o", page)[0] == 0
+    page.unlink()
+    code, _, err = say(capsys, "--ledger", tmp_path / "ward.ledger", "--head", tmp_path / "other", "-o", page)
+    assert (code, "is missing" in err) == (1, True)
+    code, _, err = say(capsys, "--head", head, "-o", page)
+    assert (code, "head must be left out where no ledger is named" in err) == (2, True)
+    assert not page.exists()
+
+
+def test_without_charts_the_way_out_is_told(folder, monkeypatch, capsys):
+    monkeypatch.setattr("dpframe.cli.commands.can_draw", lambda: False)
+    assert main(["report", str(folder / "first.parquet"), "-o", str(folder / "page.html")]) == 6
+    assert "Or write --no-charts." in capsys.readouterr().err
+    assert not (folder / "page.html").exists()

@@ -233,7 +233,7 @@ def terminate(place):
 
 @pytest.mark.slow
 def test_158_a_database_without_a_ledger_is_called_one(place):
-    with pytest.raises(dpf.LedgerError, match=r"the database at .* is not a ledger\. Make one") as caught:
+    with pytest.raises(dpf.LedgerError, match=r"the database at .* is not a ledger\. If there was one") as caught:
         dpf.Ledger.open(place.url)
     assert "file" not in str(caught.value)
 

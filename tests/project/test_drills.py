@@ -218,24 +218,12 @@ def line_to(place):
             end.close()
 
 
-def others_go_on(folder):
-    """Another ledger of this process is charged, and the process forks, within two seconds each."""
-    start = time.monotonic()
-    assert drills.take(dpf.Ledger(epsilon=1, path=folder / "other.ledger"))["entry"] == 1
-    assert time.monotonic() - start < 2
-    if hasattr(os, "fork"):
-        start = time.monotonic()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)
-            child = os.fork()
-        if child == 0:
-            os._exit(0)
-        os.waitpid(child, 0)
-        assert time.monotonic() - start < 2
+def refused_while_others_go_on(use, folder):
+    """What a use is told that waits for a silent server, while others of its process go on.
 
-
-def refused_in_a_thread(use):
-    """The thread that waits, and what it is told in the end."""
+    Others that waited for it would end after it, every time. On a busy machine they may be slower than it by
+    themselves, so they may try again.
+    """
     told = []
 
     def work():
@@ -244,10 +232,30 @@ def refused_in_a_thread(use):
         except Exception as error:
             told.append(error)
 
-    thread = threading.Thread(target=work)
-    thread.start()
-    time.sleep(0.3)
-    return thread, told
+    for attempt in range(10):
+        told.clear()
+        thread = threading.Thread(target=work)
+        thread.start()
+        time.sleep(0.3)
+        others_go_on(folder / f"other-{attempt}.ledger")
+        waits = thread.is_alive()
+        thread.join(300)
+        assert not thread.is_alive()
+        if waits:
+            return told[0]
+    raise AssertionError(f"others went on only after the use that waits for the silent server, which was told {told}")
+
+
+def others_go_on(path):
+    """Another ledger of this process is made and charged, and the process forks."""
+    assert drills.take(dpf.Ledger(epsilon=1, path=path))["entry"] == 1
+    if hasattr(os, "fork"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            child = os.fork()
+        if child == 0:
+            os._exit(0)
+        os.waitpid(child, 0)
 
 
 @pytest.fixture
@@ -262,14 +270,10 @@ def test_117_a_server_that_accepts_and_never_answers(folder, impatient):
     pytest.importorskip("psycopg")
     with line_to(None) as (port, _):
         url = f"postgresql+psycopg://someone:hush@127.0.0.1:{port}/name?sslmode=disable&sslpassword=hush"
-        thread, told = refused_in_a_thread(lambda: dpf.Ledger.open(url))
-        assert thread.is_alive(), told
-        others_go_on(folder)
-        thread.join(20)
-        assert not thread.is_alive()
-    assert isinstance(told[0], dpf.LedgerError)
-    assert "cannot be reached" in str(told[0])
-    assert "hush" not in str(told[0])
+        refusal = refused_while_others_go_on(lambda: dpf.Ledger.open(url), folder)
+    assert isinstance(refusal, dpf.LedgerError)
+    assert "cannot be reached" in str(refusal)
+    assert "hush" not in str(refusal)
 
 
 def test_117_a_network_that_falls_silent_amid_charges(server, folder, impatient):
@@ -279,13 +283,9 @@ def test_117_a_network_that_falls_silent_amid_charges(server, folder, impatient)
         ledger = dpf.Ledger(epsilon=1, path=url)
         drills.take(ledger)
         silent.set()
-        thread, told = refused_in_a_thread(lambda: drills.take(ledger))
-        assert thread.is_alive()
-        others_go_on(folder)
-        thread.join(20)
-        assert not thread.is_alive()
-        assert isinstance(told[0], dpf.LedgerError)
-        assert "cannot be reached" in str(told[0])
+        refusal = refused_while_others_go_on(lambda: drills.take(ledger), folder)
+        assert isinstance(refusal, dpf.LedgerError)
+        assert "cannot be reached" in str(refusal)
         silent.clear()
         assert drills.take(ledger)["entry"] == 2
     assert dpf.Ledger.open(direct).verify()["entry"] == 2
