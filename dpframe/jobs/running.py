@@ -269,9 +269,11 @@ def _ledger(job: Job, *, charge: bool) -> tuple[bool, Ledger]:
 
 
 def _address(job: Job) -> Address:
-    """The address of the ledger; refusals show it as the job file has it."""
+    """The address of the ledger; refusals show it, and that of its head, as the job file has them."""
     address = Address.of(job.ledger.place)
     job.variables.made_of(job.ledger.given, address.shown)
+    if job.ledger.head is not None:
+        job.variables.made_of(job.ledger.head, Address.of(job.ledger.head, "head").shown)
     return address
 
 

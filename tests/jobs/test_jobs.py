@@ -433,6 +433,17 @@ def test_the_trail_and_the_words_of_a_run_show_names_for_what_the_environment_fi
     assert "s3cret" not in one.variables.hidden(str(refused.value))
 
 
+def test_the_url_of_a_head_is_shown_as_the_file_has_it(folder):
+    pytest.importorskip("psycopg")
+    text = TEXT.replace('path = "clinic.ledger"', 'path = "clinic.ledger"\nhead = "${HEAD}"')
+    (folder / "release.toml").write_text(text, encoding="utf-8")
+    url = "postgresql+psycopg://someone:s3cret@127.0.0.1:9/heads"
+    one = job_file.read(folder / "release.toml", ["WEEK=w1"], {"HEAD": url})
+    with pytest.raises(dpf.LedgerUnavailable) as refused:
+        running.create(one)
+    assert "the head at ${HEAD} cannot be reached" in one.variables.hidden(str(refused.value))
+
+
 # Engines: one changed line
 
 
