@@ -66,8 +66,7 @@ class Trail:
             raise LedgerError(
                 f"{self.job.ledger.where}: the ledger does not hold entry {place[0]} of the audit trail "
                 f"{self.job.audit.name if self.job.audit else ''}: it is an older copy, or another ledger. "
-                "Restore the newest copy. Name another audit trail only for another ledger, or after "
-                "dpf.Ledger.recover(path, head=..., reason=...)."
+                "Restore the newest copy; after dpf.Ledger.recover, name another trail."
             )
 
     def _newest(self) -> tuple[int, str] | None:
