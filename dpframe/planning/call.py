@@ -125,6 +125,11 @@ class Words:
         if not (self.progress is None or isinstance(self.progress, bool)):
             raise InvalidType(f"progress must be True, False or None, not {shown(self.progress)}.")
 
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The words that the record of a result holds, and so the promise of the charge."""
+        return {"label": self.label}
+
 
 @dataclass(frozen=True)
 class Question:

@@ -114,7 +114,7 @@ MOST_TOLD = 2**16  # noisy totals of one statistic that a record tells
 
 
 def built(
-    prepared: Prepared, exact: Totals, label: str | None, receipt: Receipt, drawn: Mapping[str, Any]
+    prepared: Prepared, exact: Totals, words: Words, receipt: Receipt, drawn: Mapping[str, Any]
 ) -> tuple[Any, list[int] | None]:
     """The released frame, and of a choice the places of the chosen cells; `drawn` is the identity of the release.
 
@@ -123,12 +123,12 @@ def built(
     plan, labels = prepared.plan, prepared.labels
     measured = noisy_of(plan, exact)
     if not prepared.is_table:
-        return _not_a_table(prepared, measured, label, receipt, drawn)
+        return _not_a_table(prepared, measured, words, receipt, drawn)
     columns, steps = numbers_of(plan, measured)
     frame = build.frame_of({**labels, **columns}, plan.question.library)
     told = totals_behind(plan, measured)
     record = provenance.record(
-        prepared, frame, label, denoised=steps, receipt=receipt, numbers=columns, drawn=drawn, totals=told
+        prepared, frame, words, denoised=steps, receipt=receipt, numbers=columns, drawn=drawn, totals=told
     )
     return build.attach(frame, record), None
 
@@ -136,7 +136,7 @@ def built(
 def _not_a_table(
     prepared: Prepared,
     measured: Mapping[Total, Measured],
-    label: str | None,
+    words: Words,
     receipt: Receipt,
     drawn: Mapping[str, Any],
 ) -> tuple[Any, list[int] | None]:
@@ -148,7 +148,7 @@ def _not_a_table(
     else:
         columns, found = suggested(plan, measured)
         frame, drawn = build.frame_of(columns, plan.question.library), {**drawn, "found": found}
-    record = provenance.record(prepared, frame, label, denoised={}, receipt=receipt, drawn=drawn)
+    record = provenance.record(prepared, frame, words, denoised={}, receipt=receipt, drawn=drawn)
     return build.attach(frame, record), chosen
 
 
@@ -307,16 +307,16 @@ def entry_of(prepared: Prepared, words: Words, ledger: Ledger) -> Entry:
         plan.cost,
         snapshot=snapshot,
         asked=facts_of(plan, ledger.unit or plan.unit) if is_named else None,
-        promises=(promise_of(prepared, label),),
+        promises=(promise_of(prepared, words),),
     )
 
 
-def promise_of(prepared: Prepared, label: str | None) -> str:
+def promise_of(prepared: Prepared, words: Words) -> str:
     """The promise that the ledger's entry makes: the hash of what the record will say that no row has a part in."""
     stamp = noise.stamp()
-    if label is None and stamp is None:
+    if words.facts == Words().facts and stamp is None:
         return prepared.promise
-    return promised(provenance.of_call(prepared, label, stamp=stamp))
+    return promised(provenance.of_call(prepared, words, stamp=stamp))
 
 
 def content_of(

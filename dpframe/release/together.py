@@ -143,8 +143,8 @@ def release_together(
         check(calls[name].frame, plan.query, plan.unit)  # once more: a frame of pandas may have got other columns since
     ready = {name: tried_on_no_rows(calls[name].frame, plan) for name, plan in joint.plans.items()}
     warn_of_cost(payed, joint.unit, joint.cost)
-    labels = {name: call.words.label or label for name, call in calls.items()}
-    promises = tuple(promise_of(each, labels[name]) for name, each in ready.items())
+    words = {name: replace(call.words, label=call.words.label or label) for name, call in calls.items()}
+    promises = tuple(promise_of(each, words[name]) for name, each in ready.items())
     receipt = payed.take(Entry(now(), label, joint.question, joint.unit, joint.amount, joint.cost, promises=promises))
     assert not isinstance(receipt, Answer)  # only an entry with a snapshot has one
     exact = {name: measure(plan, calls[name]) for name, plan in joint.plans.items()}
@@ -155,7 +155,7 @@ def release_together(
         for part, (name, plan) in enumerate(joint.plans.items())
     }
     released = {
-        name: results.built(each, exact[name], labels[name], receipt, drawn[name])[0] for name, each in ready.items()
+        name: results.built(each, exact[name], words[name], receipt, drawn[name])[0] for name, each in ready.items()
     }
     for frame in released.values():
         results.warn_of_checks(frame, depth=3)
