@@ -253,7 +253,7 @@ class Query:
 
     @cached_property
     def of_cells(self) -> tuple[Total, ...]:
-        """Those over the declared cells; the others are sums of them."""
+        """The Totals over the declared cells: those of subtotals are sums of these."""
         totals = [total for _, statistic in self.statistics for total in statistic.totals()]
         found = found_axis(self.keys) if self.keys.unknown else None
         return tuple(dict.fromkeys(totals if found is None else [found.people, *totals]))

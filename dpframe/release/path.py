@@ -96,7 +96,7 @@ def release(call: Call) -> Any:
     if entry.asked is not None:  # it has a name, by which it is found again
         frame = results.kept(plan, call.frame, frame, chosen, entry, ledger)
     if plan.checks is not None or not ready.is_table:
-        results.warn_of_checks(frame, depth=6)
+        results.warn_of_checks(frame)
     return frame
 
 

@@ -43,7 +43,7 @@ class Prepared:
 
     plan: Plan
     labels: Mapping[str, Any]  # the columns that name the cells
-    words: str  # of the question, which are printed and logged, and kept in ledgers
+    question: str  # in words, which are printed and logged, and kept in ledgers
     is_table: bool  # whether the answer is a number for each declared cell, as nearly always
 
     @cached_property

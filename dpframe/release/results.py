@@ -29,10 +29,10 @@ from dpframe.display.statements import AS_IT_WAS, check_warning, packed
 from dpframe.engines.engine import Reading
 from dpframe.engines.found_keys import forms, keyed, label_columns, read
 from dpframe.engines.schema import columns_of, emptied
-from dpframe.engines.sums.addends import NUMBERS
+from dpframe.engines.sums.addends import OF_CHECKS
 from dpframe.engines.totals import totals
 from dpframe.errors import BoundsWarning, InvalidArgument, InvalidType, LedgerError, ReleaseFailed, shown
-from dpframe.errors.tracebacks import STOPS, withheld
+from dpframe.errors.tracebacks import STOPS, depth_outside, withheld
 from dpframe.frames import build, changes, foreign, prints
 from dpframe.frames.prints import Places
 from dpframe.ledger.canonical import now, promised
@@ -63,11 +63,11 @@ def exact_totals(plan: Plan, frame: Any, reading: Reading | None = None, secret:
     `secret` decides which groups or keys count of a unit that has more than may count; whatever it is, what a unit adds
     is bounded.
     """
-    found, norm = found_axis(plan.query.keys) if plan.query.keys.unknown else None, plan.parts[0].mechanism.norm
+    found, p = found_axis(plan.query.keys) if plan.query.keys.unknown else None, plan.parts[0].mechanism.norm
     if found is not None:
-        return keyed(frame, found, plan.unit, weights_of_units(found, plan.unit, norm), secret, reading)
+        return keyed(frame, found, plan.unit, weights_of_units(found, plan.unit, p), secret, reading)
     checks = None if plan.checks is None else plan.checks.checks
-    return totals(frame, plan.query, plan.unit, norm, reading, secret, checks)
+    return totals(frame, plan.query, plan.unit, p, reading, secret, checks)
 
 
 def measure(plan: Plan, call: Call) -> Any:
@@ -84,7 +84,7 @@ def noisy_checks(plan: Plan, exact: Any) -> dict[str, Any]:
     """
     if plan.checks is None:
         return {}
-    return {"checks": plan.checks.rows(plan.checks.mechanism.add_noise(exact.pop(NUMBERS)))}
+    return {"checks": plan.checks.rows(plan.checks.mechanism.add_noise(exact.pop(OF_CHECKS)))}
 
 
 def looked(look: Callable[[], Any], stands: str = "the charge stands") -> Any:
@@ -152,7 +152,7 @@ def _not_a_table(
     return build.attach(frame, record), chosen
 
 
-def warn_of_checks(frame: Any, *, depth: int) -> None:
+def warn_of_checks(frame: Any) -> None:
     """Warn where the bounds surely clipped or left out much, or none can be suggested: the answer comes anyway.
 
     Where a filter makes an error of the warning, it becomes a line of the log.
@@ -162,7 +162,7 @@ def warn_of_checks(frame: Any, *, depth: int) -> None:
     if words is None:
         return
     try:
-        warnings.warn(words, BoundsWarning, stacklevel=depth + 1)
+        warnings.warn(words, BoundsWarning, stacklevel=depth_outside())
     except BoundsWarning:
         log.info("%s", words)
 
@@ -301,7 +301,7 @@ def entry_of(prepared: Prepared, words: Words, ledger: Ledger) -> Entry:
     return Entry(
         now(),
         label,
-        prepared.words,
+        prepared.question,
         plan.unit,
         plan.amount,
         plan.cost,

@@ -18,7 +18,7 @@ import polars as pl
 
 from dpframe.engines.columns.source import ColumnRequest, Role, Source, collected, unit_requests
 from dpframe.engines.compiled.kernel_units import of_units, weighed_rows
-from dpframe.engines.sums.addends import NUMBERS, ROWS, Terms
+from dpframe.engines.sums.addends import OF_CHECKS, ROWS, Terms
 from dpframe.engines.sums.cells import (
     Cells,
     Integers,
@@ -242,7 +242,7 @@ def totals_at_once(
         sums = of_units(source, cells, parts.terms, unit, p, merged=False)
     if sums is None:
         return None
-    return {**parts.assembled(sums), **({NUMBERS: sums[NUMBERS]} if NUMBERS in sums else {})}
+    return {**parts.assembled(sums), **({OF_CHECKS: sums[OF_CHECKS]} if OF_CHECKS in sums else {})}
 
 
 def compound_rows(source: Source, query: Query, unit: PrivacyUnit) -> pl.DataFrame:
