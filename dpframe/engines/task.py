@@ -123,6 +123,7 @@ class Task(RowTask):
         return kernel_rows.narrowed(self._coded(source, cells, terms), terms) if narrow is None else narrow
 
     def _coded(self, source: Source, cells: Cells, terms: Terms) -> pl.DataFrame:
+        """Rows of units in cells, with the integers of plain sums, in 64 bits each."""
         assert self.by is not None
         lazy = source.load([*cells.requests(), *terms.requests(), *unit_requests(self.unit)])
         table = coded_rows(lazy, cells, terms, source.rows, "unit")
@@ -204,7 +205,7 @@ class CheckTask(RowTask):
         return self.of_source(self._brought(frame))
 
     def of_source(self, source: Source) -> Partial:
-        """The same of rows that are brought already."""
+        """The numbers of rows that are brought already."""
         if self.checks.is_plain:
             cells, terms = Cells.of(source, self.checks.keys), Terms.of((), self.checks)
             alone = self.by is None

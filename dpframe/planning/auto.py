@@ -171,7 +171,7 @@ class Choice:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """The same for the provenance."""
+        """The choice, for the provenance."""
         return {"mechanism": "auto", "why": self.why, "variances": dict(self.variances)}
 
 

@@ -41,7 +41,7 @@ from dpframe.queries.total import WEIGHT_BITS, Total, over
 
 
 def equal(count: int) -> Shares:
-    """The same share for each."""
+    """An equal share for each of so many parts."""
     return (Fraction(1, count),) * count
 
 

@@ -99,7 +99,7 @@ class Sensitivity:
         return two_cells if self.weighted else max(two_cells, one_cell)
 
     def _of_vectors(self, p: float) -> float:
-        """The same where a row adds several integers."""
+        """The l_p norm in grid steps where a row adds several integers."""
         assert self.vector is not None
         if self.contrasts is not None and p != 2:
             raise InvalidArgument(

@@ -140,7 +140,7 @@ def cube_of(columns: By) -> tuple[By, ...]:
 
 
 def levels_of(keys: Keys, levels: Sequence[By]) -> tuple[Level, ...]:
-    """These levels of declared keys."""
+    """The levels of subtotals of declared keys, each by the columns that it keeps apart."""
     codes, cells = _codes_of(keys), math.prod(keys.shape)
     known: dict[By, Level] = {(): Level((), np.zeros(cells, dtype=np.int64), np.zeros(1, dtype=np.int64))}
 

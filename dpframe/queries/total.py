@@ -428,7 +428,7 @@ class UnitsTotal(Total):
 
     @property
     def of_rows(self) -> OfRows:
-        """The same where each row is a unit."""
+        """The Total of rows that it is where each row is a unit."""
         if self.column is None or self.bounds is None:
             return RowsTotal(self.column)
         return SumTotal(self.column, self.bounds)

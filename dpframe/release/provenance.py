@@ -292,7 +292,7 @@ def _deviation(statistic: Mapping[str, Any], noise: Mapping[str, Any], level: in
 
 
 def _of_sums(bins: Mapping[str, Any], sums: Mapping[str, float], deviation: float) -> list[dict[str, Any]]:
-    """The same of single bins, of the first bins together, and of any neighboring ones: the largest of each kind."""
+    """The errors of single bins, of the first bins together, and of any neighboring ones: the largest of each kind."""
     return [
         {
             **bins,

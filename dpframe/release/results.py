@@ -140,7 +140,7 @@ def _not_a_table(
     receipt: Receipt,
     drawn: Mapping[str, Any],
 ) -> tuple[Any, list[int] | None]:
-    """The same of a choice, whose answer is some of the cells, and of suggested bounds."""
+    """The released frame of a choice, which is some of the cells and their places; or of suggested bounds."""
     plan, chosen = prepared.plan, None
     if chooses(plan.query):
         chosen, numbers = _chosen(plan, measured)
@@ -408,7 +408,7 @@ def stored_forms(plan: Plan, frame: Any) -> list[str]:
 
 
 def labels_again(plan: Plan, frame: Any, stored: list[list[Any]], kept: list[str]) -> dict[str, Any]:
-    """The same of keys as an answer has stored them; refused where the columns have got another dtype since."""
+    """The label columns of keys as an answer has stored them; refused where these have got another dtype since."""
     now, axis = stored_forms(plan, frame), found_axis(plan.query.keys)
     assert axis is not None
     for column, before, form in zip(axis.columns, kept, now, strict=True):

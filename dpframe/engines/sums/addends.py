@@ -126,7 +126,7 @@ class Terms:
         return [self.integers(addend) for addend in self.addends]
 
     def integers(self, addend: Addend) -> pl.Expr:
-        """The same of one column."""
+        """The integers that rows add, of one column."""
         name = self.addends[addend]
         if isinstance(addend, Present):
             return pl.col(name).cast(pl.Int64)
