@@ -287,7 +287,7 @@ def of_coded(table: pl.DataFrame, query: Query, unit: PrivacyUnit, p: float) -> 
 
 
 def _others(table: pl.DataFrame, parts: Parts, query: Query, unit: PrivacyUnit, p: float) -> dict[Total, Integers]:
-    """The Totals of coded rows that are made of no plain sums: of units, of what each adds in all, and vectors of bins."""
+    """The Totals that are made of no plain sums: of units, of what each adds in all, and of bins of each group."""
     cell = table["cell"].to_numpy()
     code, size = (np.arange(0), 0) if unit.column is None else unit_codes(table["unit"])
     totals = {}
