@@ -73,18 +73,18 @@ class Noising:
 
 @dataclass(frozen=True)
 class Denoising:
-    """The steps that follow the noise. A graph has at most `most` edges."""
+    """The steps that follow the noise. A graph has at most `max_cells` edges."""
 
     denoise: Any = None
     keep_noisy: bool = True
     order: bool | str | None = None
     graph: Any = None
-    most: int = field(default=MOST_CELLS, compare=False)
+    max_cells: int = field(default=MOST_CELLS, compare=False)
     steps: tuple[Any, ...] = field(init=False, repr=False, compare=False)  # the denoisers, one after the other
 
     def __post_init__(self) -> None:
         if self.graph is not None:
-            object.__setattr__(self, "graph", pairs_of(self.graph, self.most))
+            object.__setattr__(self, "graph", pairs_of(self.graph, self.max_cells))
         checked_flag("keep_noisy", self.keep_noisy)
         if isinstance(self.denoise, list):
             object.__setattr__(self, "denoise", tuple(self.denoise))  # what is done with the list later changes nothing
@@ -171,7 +171,7 @@ class Call:
     def of(cls, frame: Any, query: Query, options: Mapping[str, Any], *, like: Library | None = None) -> Call:
         """Sort the options of a call into their values, each of which checks its own."""
         most = checked_most(options.get("max_cells", MOST_CELLS))
-        given = {**options, "most": most}
+        given = {**options, "max_cells": most}
         pricing, noising, denoising, words = (
             kind(**{name: given[name] for name in own if name in given}) for kind, own in KINDS.items()
         )

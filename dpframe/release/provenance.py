@@ -77,8 +77,8 @@ def record(
 ) -> dict[str, Any]:
     """The provenance of a released frame, as documented in ``docs/reference/provenance.md``: plain JSON values.
 
-    `numbers` are its columns of numbers, where they are at hand as the arrays of which it was made; `drawn` is the
-    identity of the release, and `totals` the noisy totals behind its statistics.
+    `numbers` are its columns of numbers, where they are at hand as the arrays of which it was made; `drawn` are
+    facts as `results.built` gets them, and `totals` the noisy totals behind its statistics.
     """
     plan = prepared.plan
     labels = () if not prepared.is_table and chooses(plan.query) else plan.query.shown.names

@@ -116,8 +116,9 @@ MOST_TOLD = 2**16  # noisy totals of one statistic that a record tells
 def built(
     prepared: Prepared, exact: Totals, words: Words, receipt: Receipt, drawn: Mapping[str, Any]
 ) -> tuple[Any, list[int] | None]:
-    """The released frame, and of a choice the places of the chosen cells; `drawn` is the identity of the release.
+    """The released frame, and of a choice the places of the chosen cells.
 
+    `drawn` are facts for the record: the random name of the release, and its checks, whose noise is drawn before.
     Everything here is noise and arithmetic on noisy numbers.
     """
     plan, labels = prepared.plan, prepared.labels
