@@ -111,6 +111,7 @@ class Words:
     label: str | None = None
     snapshot: str | None = None
     progress: bool | None = None
+    facts: Mapping[str, Any] = field(init=False, repr=False, compare=False)  # those that records, and promises, hold
 
     def __post_init__(self) -> None:
         if self.label is not None and not isinstance(self.label, str):
@@ -124,11 +125,10 @@ class Words:
                 checked_name(argument, name)
         if not (self.progress is None or isinstance(self.progress, bool)):
             raise InvalidType(f"progress must be True, False or None, not {shown(self.progress)}.")
+        object.__setattr__(self, "facts", {"label": self.label})
 
-    @property
-    def facts(self) -> dict[str, Any]:
-        """The words that the record of a result holds, and so the promise of the charge."""
-        return {"label": self.label}
+
+NO_WORDS = Words()
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,7 @@ class Call:
 
     frame: Any = field(compare=False)
     question: Question
-    words: Words = Words()
+    words: Words = NO_WORDS
     ledger: Any = None  # the release finds it, and refuses what is no ledger
     memory: Any = None  # in which a large table is read, in bytes; no answer depends on it
 

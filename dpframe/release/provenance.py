@@ -20,7 +20,7 @@ from dpframe.frames import build, changes, foreign, prints
 from dpframe.frames.prints import Places
 from dpframe.ledger.canonical import promised
 from dpframe.noise import stamp
-from dpframe.planning.call import Words
+from dpframe.planning.call import NO_WORDS, Words
 from dpframe.planning.plan import Plan
 from dpframe.queries.contributions import grouping_of
 from dpframe.queries.query import ERROR, chooses, suggestion_of
@@ -61,7 +61,7 @@ class Prepared:
     @cached_property
     def promise(self) -> str:
         """The promise of a record without words of the caller, drawn from the system's bits."""
-        return promised(of_call(self, Words(), stamp=None))
+        return promised(of_call(self, NO_WORDS, stamp=None))
 
 
 def record(

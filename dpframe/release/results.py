@@ -32,7 +32,7 @@ from dpframe.engines.schema import columns_of, emptied
 from dpframe.engines.sums.addends import OF_CHECKS
 from dpframe.engines.totals import totals
 from dpframe.errors import BoundsWarning, InvalidArgument, InvalidType, LedgerError, ReleaseFailed, shown
-from dpframe.errors.tracebacks import STOPS, depth_outside, withheld
+from dpframe.errors.tracebacks import STOPS, withheld
 from dpframe.frames import build, changes, foreign, prints
 from dpframe.frames.prints import Places
 from dpframe.ledger.canonical import now, promised
@@ -40,7 +40,7 @@ from dpframe.ledger.entries import Entry
 from dpframe.ledger.ledger import Ledger
 from dpframe.mechanisms.contract import Mechanism
 from dpframe.planning.bounds_suggestion import suggested
-from dpframe.planning.call import Call, Words
+from dpframe.planning.call import NO_WORDS, Call, Words
 from dpframe.planning.graph import edges_among
 from dpframe.planning.plan import Plan
 from dpframe.planning.price import weights_of_units
@@ -153,17 +153,18 @@ def _not_a_table(
     return build.attach(frame, record), chosen
 
 
-def warn_of_checks(frame: Any) -> None:
+def warn_of_checks(frame: Any, *, depth: int) -> None:
     """Warn where the bounds surely clipped or left out much, or none can be suggested: the answer comes anyway.
 
-    Where a filter makes an error of the warning, it becomes a line of the log.
+    Where a filter makes an error of the warning, it becomes a line of the log. `depth` counts the functions from here
+    up to the line of the caller, which the warning names.
     """
     record = build.attached(frame) or {}
     words = check_warning(record) if "checks" in record else record.get("found", {}).get("problem")
     if words is None:
         return
     try:
-        warnings.warn(words, BoundsWarning, stacklevel=depth_outside())
+        warnings.warn(words, BoundsWarning, stacklevel=depth + 1)
     except BoundsWarning:
         log.info("%s", words)
 
@@ -315,7 +316,7 @@ def entry_of(prepared: Prepared, words: Words, ledger: Ledger) -> Entry:
 def promise_of(prepared: Prepared, words: Words) -> str:
     """The promise that the ledger's entry makes: the hash of what the record will say that no row has a part in."""
     stamp = noise.stamp()
-    if words.facts == Words().facts and stamp is None:
+    if words.facts == NO_WORDS.facts and stamp is None:
         return prepared.promise
     return promised(provenance.of_call(prepared, words, stamp=stamp))
 

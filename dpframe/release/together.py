@@ -158,7 +158,7 @@ def release_together(
         name: results.built(each, exact[name], words[name], receipt, drawn[name])[0] for name, each in ready.items()
     }
     for frame in released.values():
-        results.warn_of_checks(frame)
+        results.warn_of_checks(frame, depth=3)
     return released
 
 
