@@ -30,6 +30,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = symbols.PACKAGE
 FOLDERS = (PACKAGE, "tests", "assurance", "benchmarks", "papers", "docs", "examples")
 COPIED = (*FOLDERS, "pyproject.toml", "README.md", "CHANGELOG.md")
+SAID = "said.txt"  # in the copy: what pytest printed
 FAILED = 1  # pytest's exit code where tests failed; any other than 0 and 1 is a run that proves nothing
 LONGEST, LONGEST_OF_ALL = 300, 3_600  # seconds, of the tests of one bug and of all tests without one
 HEAVY = ("numpy", "scipy.special", "polars", "narwhals", "pyarrow", "mpmath", "sqlalchemy", "pandas")
@@ -61,7 +62,7 @@ def main() -> int:
         root = copied(Path(folder))
         if not options.skip_sound:
             _sound(root, chosen)
-        outcomes = [_shown(outcome_of(mutant, root)) for mutant in chosen]
+        outcomes = [_shown(outcome_of(mutant, root), root if options.output else None) for mutant in chosen]
     survivors = [found.mutant.name for found in outcomes if not found.caught]
     print(f"\n{len(outcomes) - len(survivors)} of {len(outcomes)} caught")
     if options.markdown:
@@ -74,6 +75,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--only", default="", help="the mutants whose room and name contain this")
     parser.add_argument("--share", default="0/1", metavar="K/N", help="of these mutants, with K from 0 to N - 1")
     parser.add_argument("--skip-sound", action="store_true", help="do not run the tests without a bug first")
+    parser.add_argument("--output", action="store_true", help="print all that the tests of each bug say")
     parser.add_argument("--markdown", action="store_true", help="print the table of docs/assurance/security.md too")
     return parser.parse_args()
 
@@ -114,7 +116,7 @@ def outcome_of(mutant: Mutant, root: Path) -> Outcome:
 
 def tested(tests: tuple[str, ...], root: Path, longest: int) -> tuple[int, str]:
     """Run tests on the copy, in a process of their own: pytest's exit code and its last words."""
-    said = root / "said.txt"
+    said = root / SAID
     process = multiprocessing.get_context("fork").Process(target=_pytest, args=(tests, root, said))
     process.start()
     process.join(longest)
@@ -152,9 +154,12 @@ def _sound(root: Path, chosen: list[Mutant]) -> None:
     print(f"without a bug {len(tests)} named tests or files pass: {said}\n")
 
 
-def _shown(found: Outcome) -> Outcome:
+def _shown(found: Outcome, root: Path | None) -> Outcome:
+    """The outcome, printed; with all that the tests said where they ran in `root`."""
     verdict = "caught" if found.caught else f"SURVIVED (exit code {found.code})"
     print(f"{verdict:<10}{found.seconds:>6.1f} s  {found.mutant.room}: {found.mutant.name}\n{'':>20}{found.said}")
+    if root is not None:
+        print((root / SAID).read_text(encoding="utf-8"))
     sys.stdout.flush()
     return found
 

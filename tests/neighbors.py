@@ -12,7 +12,7 @@ import pytest
 from assurance.engines import ENGINES
 from dpframe import PrivacyUnit
 from dpframe.engines.totals import totals
-from dpframe.planning import sensitivity
+from dpframe.planning.sensitivity import sensitivity_of
 from dpframe.queries.bins import BinAxis
 from dpframe.queries.keys import KeyAxis, Keys, bin_axes
 from dpframe.queries.query import Query
@@ -75,7 +75,7 @@ def ratios(query, unit, before, after, p, decided=lambda total, values: values):
     for total in query.totals:
         steps = [abs(int(a) - int(b)) for a, b in zip(one[total], other[total], strict=True)]
         far = sum(steps) if p == 1 else math.sqrt(sum(step**2 for step in steps))
-        found[total] = far / sensitivity.of(total, unit, query.keys.cells).steps(p)
+        found[total] = far / sensitivity_of(total, unit, query.keys.cells).steps(p)
     return found
 
 

@@ -79,8 +79,8 @@ CHECKS = (
         "checks",
         "answers that take the whole cost in addition to their checks",
         "priced",
-        "shares, reach = shares_of(query, weights, rest), reaches(query, unit)",
-        "shares, reach = shares_of(query, weights), reaches(query, unit)",
+        "shares, sensitivities = shares_of(query, weights, rest), sensitivities_of(query, unit)",
+        "shares, sensitivities = shares_of(query, weights), sensitivities_of(query, unit)",
         COSTS,
     ),
     bug(

@@ -132,7 +132,7 @@ GRIDS = (
     bug(
         "sensitivity",
         "margins of a cube with the reach of single cells",
-        "sensitivity.reaches",
+        "sensitivity.sensitivities_of",
         "None if total.by is None else sizes[total.by]",
         'None if total.by is None or query.subtotals == "cube" else sizes[total.by]',
         f"{CUBE}::test_no_neighbor_is_farther_than_the_sensitivity",

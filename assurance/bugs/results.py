@@ -6,7 +6,7 @@ from assurance.bugs.seeding import REGISTER, bug
 
 PREPARED = "test_preparing.py"
 
-BUILT = "    frame, chosen = results.built(ready, exact, words.label, receipt, drawn)"
+BUILT = "    frame, chosen = results.built(ready, exact, words, receipt, drawn)"
 RESULTS = (
     bug(
         "results",
@@ -149,8 +149,8 @@ RESULTS = (
         "results",
         "the words of one call in the record of the next",
         "provenance.of_call",
-        '    facts["label"] = label\n',
-        '    facts["label"] = prepared.plan.__dict__.setdefault("label", label)\n',
+        "    facts |= words.facts\n",
+        '    facts |= prepared.plan.__dict__.setdefault("words", words.facts)\n',
         f"{PREPARED}::test_labels_and_records_are_those_of_the_call",
     ),
     bug(

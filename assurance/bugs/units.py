@@ -137,8 +137,8 @@ UNITS = (
         "units",
         "weights with other bounds than those that were charged for",
         "results.exact_totals",
-        "totals(frame, plan.query, plan.unit, norm, reading, secret, checks)",
-        "totals(frame, plan.query, plan.unit.bounded(9, 9), norm, reading, secret, checks)",
+        "totals(frame, plan.query, plan.unit, p, reading, secret, checks)",
+        "totals(frame, plan.query, plan.unit.bounded(9, 9), p, reading, secret, checks)",
         "test_contributions.py::test_one_ledger_answers_by_year_and_over_all_within_the_errors",
     ),
     bug(
@@ -194,7 +194,7 @@ UNITS = (
     bug(
         "sensitivity",
         "subtotals with the reach of single cells",
-        "sensitivity.of",
+        "sensitivity.sensitivity_of",
         "rows=bounds.max_rows if merged is None else bounds.max_rows * groups,",
         "rows=bounds.max_rows,",
         "test_rollup.py::test_a_unit_in_many_cells_stays_within_the_bound",

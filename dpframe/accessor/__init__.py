@@ -1,4 +1,4 @@
-"""``df.dp``: a call becomes a Query. No state, no logic; the verbs are written once, for releases and previews."""
+"""``df.dp``: each verb makes a `Call` (planning/call.py) and hands it to the release or the preview of it."""
 
 from dpframe.accessor.entry import accessor, listing, of, released
 from dpframe.accessor.joined import concat

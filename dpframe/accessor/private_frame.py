@@ -1,4 +1,4 @@
-"""The questions that a private frame answers: each verb turns a call into a Query; written once for every use."""
+"""The questions that a private frame answers: each verb makes a Call, for a release as for a preview: see `_asked`."""
 
 from __future__ import annotations
 
@@ -106,10 +106,11 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         self,
         frame: Any,
         axes: tuple[Any, ...] = (),
-        finish: Callable[[Call], F] = release,
+        answer: Callable[[Call], F] = release,
         like: Library | None = None,
     ) -> None:
-        self._frame, self._axes, self._finish, self._like = frame, axes, finish, like
+        # the groups so far, from `group_by`; what is done with the Call; the library of the result, where it is named
+        self._frame, self._axes, self._answer, self._like = frame, axes, answer, like
 
     @asks
     def count(
@@ -418,7 +419,9 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         if by is None and keys is not None:
             raise InvalidArgument('keys must come with by=, the columns that they are of, as in by="ward".')
         columns = flat_columns(() if by is None else (by,))
-        declared = None if keys is None else Keys(limits.made(declared_axes(columns, keys), options.get("max_cells")))
+        declared = (
+            None if keys is None else Keys(limits.axes_made(declared_axes(columns, keys), options.get("max_cells")))
+        )
         grouping = Grouping(columns, declared)
         return self._inside(grid_of(grouping))._asked("contributions", {"count": Contributors()}, options, grouping)
 
@@ -599,12 +602,13 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         return PrivateFrame(self._frame, self._axes, answer, self._like)
 
     def _inside(self, axes: tuple[Any, ...]) -> PrivateFrame[F]:
-        return PrivateFrame(self._frame, (*self._axes, *axes), self._finish, self._like)
+        """The same frame, whose answers have a row for each place of these axes too."""
+        return PrivateFrame(self._frame, (*self._axes, *axes), self._answer, self._like)
 
     @property
     def local(self) -> LocalQuestions[F]:
         """Randomize single values, row by row (local differential privacy)."""
-        if self._axes or self._finish is not release:
+        if self._axes or self._answer is not release:
             raise InvalidArgument(
                 "local must follow df.dp itself: reports have no groups, and no preview, since each costs its method's "
                 "epsilon (float(method.loss)). Write df.dp.local.randomize(...)."
@@ -612,7 +616,8 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         return LocalQuestions(self._frame)
 
     def _asked(self, verb: str, statistics: dict[str, Statistic], options: Any, grouping: Grouping | None = None) -> F:
-        axes = limits.made(self._axes, options.get("max_cells"))
+        """Make the Query and the Call of a verb, and have it answered: a released frame, or the plan of a preview."""
+        axes = limits.axes_made(self._axes, options.get("max_cells"))
         keys = Keys(axes) if grouping is None else UnitGrid(axes, grouping)
         rollup = checked_flag("rollup", options.get("rollup", False))
         cube = checked_flag("cube", options.get("cube", False))
@@ -621,7 +626,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         each = ((name, one.of_keys(keys) if isinstance(one, ByKeys) else one) for name, one in statistics.items())
         query = Query(verb, keys, tuple(each), option_of(rollup, cube))
         with_default = {"denoise": "auto" if self._axes else None, **options}
-        return self._finish(Call.of(self._frame, query, with_default, like=self._like))
+        return self._answer(Call.of(self._frame, query, with_default, like=self._like))
 
     if not TYPE_CHECKING:  # which must see a mistyped verb
 
@@ -641,7 +646,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
 
     def _title(self) -> str:
         """The title: a private frame, and who is protected; never a fact of its rows."""
-        what = "preview of .dp of a private frame" if self._finish is not release else ".dp of a private frame"
+        what = "preview of .dp of a private frame" if self._answer is not release else ".dp of a private frame"
         groups = " in groups" if self._axes else ""
         return f"{what}{groups}; {listed_verbs.protected(ledger_for(None))}"
 

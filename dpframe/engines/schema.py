@@ -57,6 +57,7 @@ SILENT = ("", "0", "false")
 MOST_KEYS = 2  # beside the values of what is taken for a result; a frame of more columns may be rows joined to one
 ENDS = ("_left", "_right")  # of bins
 ANYTHING = {"object", "missing"}  # a pandas column of objects, or a column that is all null
+NUMBERS = {"number", *ANYTHING}  # the kinds of column whose values are clipped and summed
 FITTING = {  # the kinds of column in which keys or bins of a kind are looked for
     "number": {"number", "category"},
     "text": {"text", "category"},
@@ -174,7 +175,7 @@ def check(frame: Any, query: Query, unit: PrivacyUnit) -> Query:
                 _check_conditions(source, name)
             if isinstance(total, DistinctTotal) and column.identity is None:
                 raise WrongDtype(_identity_words(name, column, "be counted"))
-            if total.values and not is_compared(name) and column.kind not in {"number", *ANYTHING}:
+            if total.values and not is_compared(name) and column.kind not in NUMBERS:
                 raise WrongDtype(
                     f"column {name!r} must hold numbers, but its dtype is {column.dtype}. "
                     f"Convert it to numbers, count its rows, group by it, or ask for proportion({name!r}, value=...)."
@@ -314,7 +315,7 @@ def _of_grid(source: Source, grid: GridAxis) -> BinAxis:
         raise WrongDtype(
             f"column {grid.column!r} must hold numbers for {said}, but its dtype is {column.dtype}. Leave that out."
         )
-    if not (by_days or column.kind in {"number", *ANYTHING}):
+    if not (by_days or column.kind in NUMBERS):
         raise WrongDtype(
             f"column {grid.column!r} must hold numbers or dates to have bounds, but its dtype is {column.dtype}. "
             "Cast it first."

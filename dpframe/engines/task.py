@@ -22,7 +22,7 @@ from dpframe.engines.compiled.kernel_units import of_units
 from dpframe.engines.engine import Engine, Partial, RowTask
 from dpframe.engines.schema import columns_of
 from dpframe.engines.sums import weights
-from dpframe.engines.sums.addends import NUMBERS, ROWS, Terms
+from dpframe.engines.sums.addends import OF_CHECKS, ROWS, Terms
 from dpframe.engines.sums.cells import Cells
 from dpframe.engines.sums.compound import (
     Parts,
@@ -80,7 +80,7 @@ class Task(RowTask):
         """The totals of some rows; where there is a unit, of all rows of some units. Numbers of checks are in them."""
         source = self._brought(frame)
         partial = self._totals(source)
-        if self.checks is None or NUMBERS in partial.totals:
+        if self.checks is None or OF_CHECKS in partial.totals:
             return partial
         checked = CheckTask(self.checks, self.unit, self.types).of_source(source)
         return replace(partial, totals={**partial.totals, **checked.totals})
@@ -123,6 +123,7 @@ class Task(RowTask):
         return kernel_rows.narrowed(self._coded(source, cells, terms), terms) if narrow is None else narrow
 
     def _coded(self, source: Source, cells: Cells, terms: Terms) -> pl.DataFrame:
+        """Rows of units in cells, with the integers of plain sums, in 64 bits each."""
         assert self.by is not None
         lazy = source.load([*cells.requests(), *terms.requests(), *unit_requests(self.unit)])
         table = coded_rows(lazy, cells, terms, source.rows, "unit")
@@ -204,7 +205,7 @@ class CheckTask(RowTask):
         return self.of_source(self._brought(frame))
 
     def of_source(self, source: Source) -> Partial:
-        """The same of rows that are brought already."""
+        """The numbers of rows that are brought already."""
         if self.checks.is_plain:
             cells, terms = Cells.of(source, self.checks.keys), Terms.of((), self.checks)
             alone = self.by is None
@@ -213,8 +214,8 @@ class CheckTask(RowTask):
                 if alone
                 else of_units(source, cells, terms, self.unit, 1.0, merged=False)
             )
-            if found is not None and NUMBERS in found:
-                return Partial({NUMBERS: found[NUMBERS]})
+            if found is not None and OF_CHECKS in found:
+                return Partial({OF_CHECKS: found[OF_CHECKS]})
         return self.weigh(self._coded(source))
 
     def coded(self, frame: Any) -> pl.DataFrame:
@@ -276,7 +277,7 @@ class CheckTask(RowTask):
         """The sums of flags over all rows, one for each unit, and the number of units where that is asked."""
         each = [one.cast(pl.Int64).alias(f"{number}") for number, one in enumerate(sums)]
         numbers = table.select(*each, pl.len().cast(pl.Int64).alias("units")).row(0)
-        return Partial({NUMBERS: np.array(numbers if self.checks.counts_units else numbers[:-1], dtype=np.int64)})
+        return Partial({OF_CHECKS: np.array(numbers if self.checks.counts_units else numbers[:-1], dtype=np.int64)})
 
     @property
     def _by_group(self) -> bool:

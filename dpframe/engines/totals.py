@@ -22,7 +22,7 @@ from dpframe.engines.pieces.batches import of_dataset, of_lazy, of_relation
 from dpframe.engines.pieces.dask import DaskTable, check_cluster
 from dpframe.engines.pieces.spark import SparkTable, check_executors
 from dpframe.engines.sums import places, row_totals, unit_blocks
-from dpframe.engines.sums.addends import NUMBERS
+from dpframe.engines.sums.addends import OF_CHECKS
 from dpframe.engines.sums.cells import Integers, added
 from dpframe.engines.sums.distinct import counted_values
 from dpframe.engines.task import CheckTask, Task
@@ -160,7 +160,7 @@ def totals(
 ) -> Totals:
     """One int64 per cell and Total, in grid steps; cells in which no row falls are zeros.
 
-    Of `checks` the numbers stand under `NUMBERS`. They come of the same read; where an engine has its own way to
+    Of `checks` the numbers stand under `OF_CHECKS`. They come of the same read; where an engine has its own way to
     totals, they are asked of it after.
 
     `p` is the norm that the noise covers, and in which units are weighted. Subtotals are sums of the
@@ -172,9 +172,9 @@ def totals(
     partial = answered(engine, task, task if checks is None or gathered else task.beside(checks))
     numbers: Totals = {}
     if checks is not None and isinstance(partial, Partial):
-        there = NUMBERS in partial.totals
-        numbers = {NUMBERS: _numbers(partial, checks) if there else _asked_numbers(engine, checks)}
-        partial = replace(partial, totals={total: one for total, one in partial.totals.items() if total != NUMBERS})
+        there = OF_CHECKS in partial.totals
+        numbers = {OF_CHECKS: _numbers(partial, checks) if there else _asked_numbers(engine, checks)}
+        partial = replace(partial, totals={total: one for total, one in partial.totals.items() if total != OF_CHECKS})
     if gathered:
         partial = counted_values(partial, query.keys.cells)
     steps = _checked(partial, task)
@@ -194,7 +194,7 @@ def _asked_numbers(engine: Engine, checks: Checks) -> Integers:
 
 
 def _numbers(partial: Any, checks: Checks) -> Integers:
-    counts = partial.totals.get(NUMBERS) if isinstance(partial, Partial) else None
+    counts = partial.totals.get(OF_CHECKS) if isinstance(partial, Partial) else None
     if counts is None or counts.shape != (len(checks.indicators),) or counts.dtype != np.int64:
         raise InvalidType("fold must return the sum of what piece gave")
     return np.asarray(counts)

@@ -171,7 +171,7 @@ class Choice:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """The same for the provenance."""
+        """The choice, for the provenance."""
         return {"mechanism": "auto", "why": self.why, "variances": dict(self.variances)}
 
 
@@ -190,9 +190,9 @@ def gaussian_of(sensitivity: Sensitivity, part: Part) -> Gaussian:
     return Gaussian.of_mu(Fraction(sensitivity.steps(2)), part.mu, sensitivity.grid)
 
 
-def choose(reach: Sequence[Sensitivity], parts: Sequence[Part], *, accounting: Accounting) -> Choice:
+def choose(sensitivities: Sequence[Sensitivity], parts: Sequence[Part], *, accounting: Accounting) -> Choice:
     """The candidate whose variances have the least geometric mean; all Totals of a call need one shape."""
-    both = list(zip(reach, parts, strict=True))
+    both = list(zip(sensitivities, parts, strict=True))
     usual = list(_usual(both))
     tried = [*usual, *_shapes(both, accounting)]
     ranked = sorted(
@@ -201,7 +201,7 @@ def choose(reach: Sequence[Sensitivity], parts: Sequence[Part], *, accounting: A
     variances = tuple((name, variance) for variance, name, _ in ranked)
     usual_names = tuple(noises[0].name for noises in usual)
     pure = all(_keeps(noise, part.epsilon) for noise, part in zip(ranked[0][2], parts, strict=True))
-    return Choice(ranked[0][2], variances, pure, reach_in_words(reach[0]), usual_names)
+    return Choice(ranked[0][2], variances, pure, reach_in_words(sensitivities[0]), usual_names)
 
 
 def _usual(both: Both) -> Iterator[Noises]:

@@ -73,18 +73,18 @@ class Noising:
 
 @dataclass(frozen=True)
 class Denoising:
-    """The steps that follow the noise. A graph has at most `most` edges."""
+    """The steps that follow the noise. A graph has at most `max_cells` edges."""
 
     denoise: Any = None
     keep_noisy: bool = True
     order: bool | str | None = None
     graph: Any = None
-    most: int = field(default=MOST_CELLS, compare=False)
+    max_cells: int = field(default=MOST_CELLS, compare=False)
     steps: tuple[Any, ...] = field(init=False, repr=False, compare=False)  # the denoisers, one after the other
 
     def __post_init__(self) -> None:
         if self.graph is not None:
-            object.__setattr__(self, "graph", pairs_of(self.graph, self.most))
+            object.__setattr__(self, "graph", pairs_of(self.graph, self.max_cells))
         checked_flag("keep_noisy", self.keep_noisy)
         if isinstance(self.denoise, list):
             object.__setattr__(self, "denoise", tuple(self.denoise))  # what is done with the list later changes nothing
@@ -111,6 +111,7 @@ class Words:
     label: str | None = None
     snapshot: str | None = None
     progress: bool | None = None
+    facts: Mapping[str, Any] = field(init=False, repr=False, compare=False)  # those that records, and promises, hold
 
     def __post_init__(self) -> None:
         if self.label is not None and not isinstance(self.label, str):
@@ -124,6 +125,10 @@ class Words:
                 checked_name(argument, name)
         if not (self.progress is None or isinstance(self.progress, bool)):
             raise InvalidType(f"progress must be True, False or None, not {shown(self.progress)}.")
+        object.__setattr__(self, "facts", {"label": self.label})
+
+
+NO_WORDS = Words()
 
 
 @dataclass(frozen=True)
@@ -155,7 +160,7 @@ class Call:
 
     frame: Any = field(compare=False)
     question: Question
-    words: Words = Words()
+    words: Words = NO_WORDS
     ledger: Any = None  # the release finds it, and refuses what is no ledger
     memory: Any = None  # in which a large table is read, in bytes; no answer depends on it
 
@@ -166,7 +171,7 @@ class Call:
     def of(cls, frame: Any, query: Query, options: Mapping[str, Any], *, like: Library | None = None) -> Call:
         """Sort the options of a call into their values, each of which checks its own."""
         most = checked_most(options.get("max_cells", MOST_CELLS))
-        given = {**options, "most": most}
+        given = {**options, "max_cells": most}
         pricing, noising, denoising, words = (
             kind(**{name: given[name] for name in own if name in given}) for kind, own in KINDS.items()
         )

@@ -18,7 +18,7 @@ from dpframe.planning.call import Calibration
 from dpframe.planning.check_pricing import AskedChecks, PlannedChecks, line_of_checks, line_of_none, planned_checks
 from dpframe.planning.plan import Plan
 from dpframe.planning.price import AUTO, Priced, is_pure, noises_of, parts_of, shares_of, weights_of
-from dpframe.planning.sensitivity import reaches
+from dpframe.planning.sensitivity import sensitivities_of
 from dpframe.privacy import Price, PrivacyLoss, PrivacyUnit
 from dpframe.queries.query import Query
 
@@ -142,7 +142,7 @@ def joint_plan(
         name: _divided(of_name[name], query[name], plan.question.pricing.weights, asked.get(name))
         for name, plan in calls.items()
     }
-    reach = {name: reaches(query[name], plan.unit) for name, plan in calls.items()}
+    sensitivities = {name: sensitivities_of(query[name], plan.unit) for name, plan in calls.items()}
     alike = not accounting.charges_price or _alike(by_noise.values(), pure, accounting.charge(price, limit, ()))
     if alike:
         every = tuple(share for name in calls for share in shares[name])
@@ -151,9 +151,9 @@ def joint_plan(
         parts = _naive(shares, pure, accounting.charge(price, limit, ()))
     noises, choices, checks = {}, {}, {}
     for name, plan in calls.items():
-        own = parts[name][: len(reach[name])]
+        own = parts[name][: len(sensitivities[name])]
         noises[name], choices[name] = noises_of(
-            query[name], by_noise[name], pure[name], reach[name], own, accounting, by_curve=not alike
+            query[name], by_noise[name], pure[name], sensitivities[name], own, accounting, by_curve=not alike
         )
         if name in asked:
             checks[name] = planned_checks(
@@ -172,8 +172,8 @@ def joint_plan(
     cost = accounting.cost(price, amount, pure=all(pure.values()))
     plans = {}
     for name, plan in calls.items():
-        own = len(reach[name])
-        each = parts_of(query[name], reach[name], noises[name][:own], shares[name][:own])
+        own = len(sensitivities[name])
+        each = parts_of(query[name], sensitivities[name], noises[name][:own], shares[name][:own])
         of_bounds = replace(checks[name], mechanism=noises[name][own]) if name in checks else None
         priced = Priced(price, amount, each, cost, choices[name], query[name], of_bounds)
         more: dict[str, Any] = {"together": tuple(calls), "call": plan.call, "unseen": dropped.get(name)}

@@ -30,7 +30,7 @@ from dpframe.planning.auto import Choice, Noises, choose, gaussian_of, laplace_o
 from dpframe.planning.call import Calibration, Question
 from dpframe.planning.check_pricing import AskedChecks, PlannedChecks, planned_checks
 from dpframe.planning.plan import Plan, Planned, expected_errors
-from dpframe.planning.sensitivity import Sensitivity, of, reaches
+from dpframe.planning.sensitivity import Sensitivity, sensitivities_of, sensitivity_of
 from dpframe.privacy import Price, PrivacyLoss, PrivacyUnit
 from dpframe.queries.contributions import as_array, key_weights
 from dpframe.queries.discovery import Discovery, FoundAxis, found_axis
@@ -41,7 +41,7 @@ from dpframe.queries.total import WEIGHT_BITS, Total, over
 
 
 def equal(count: int) -> Shares:
-    """The same share for each."""
+    """An equal share for each of so many parts."""
     return (Fraction(1, count),) * count
 
 
@@ -104,7 +104,7 @@ class Formed:
     """A question in one form, with the noise of each Total and its typical squared error."""
 
     query: Query
-    reach: list[Sensitivity]
+    sensitivities: list[Sensitivity]
     shares: Shares
     noises: Noises
     squared_error: float
@@ -130,19 +130,19 @@ def best_form(
     tried = []
     for form in (True, False):
         candidate = query.under(form)
-        shares, reach = shares_of(candidate, weights, whole), reaches(candidate, unit)
+        shares, sensitivities = shares_of(candidate, weights, whole), sensitivities_of(candidate, unit)
         offered = accounting.parts(price, limit, shares, pure=pure)
         if any((part.epsilon if form else part.mu) is None for part in offered):
             continue
         made = laplace_of if form else gaussian_of
-        noises = tuple(made(sensitivity, part) for sensitivity, part in zip(reach, offered, strict=True))
-        tried.append(Formed(candidate, reach, shares, noises, _squared_error(candidate, noises)))
+        noises = tuple(made(sensitivity, part) for sensitivity, part in zip(sensitivities, offered, strict=True))
+        tried.append(Formed(candidate, sensitivities, shares, noises, _squared_error(candidate, noises)))
     best = min(tried, key=lambda formed: formed.squared_error)
     ordered = sorted(tried, key=lambda formed: formed.squared_error)
     errors = tuple((formed.noises[0].name, formed.squared_error) for formed in ordered)
     is_pure = best.query == query.under(True)
     names = tuple(formed.noises[0].name for formed in tried)
-    return best, Choice(best.noises, errors, is_pure, reach_in_words(best.reach[0]), names)
+    return best, Choice(best.noises, errors, is_pure, reach_in_words(best.sensitivities[0]), names)
 
 
 def _squared_error(query: Query, noises: Noises) -> float:
@@ -159,7 +159,7 @@ def _squared_error(query: Query, noises: Noises) -> float:
 
 AUTO = "auto"  # whichever noise has the least variance
 CHOICE = "exponential"  # the family, of one quantile: no noise, but one of the candidates, by their ranks
-WORDS = {"laplace": True, "gaussian": False}  # whether the noise is pure
+IS_PURE = {"laplace": True, "gaussian": False}  # the noise of each name
 CALIBRATION_EXAMPLE = (
     "Write for instance lambda sensitivity, loss: dpf.Laplace.calibrate("
     "sensitivity=sensitivity.norm(1), epsilon=loss.epsilon, grid=sensitivity.grid)."
@@ -212,12 +212,12 @@ def priced(
     choice: Choice | None
     if mechanism == AUTO and has_forms(query):
         best, choice = best_form(query, unit, price, accounting, limit, weights, pure=pure, whole=rest)
-        query, reach, shares, noises = best.query, best.reach, best.shares, best.noises
+        query, sensitivities, shares, noises = best.query, best.sensitivities, best.shares, best.noises
     else:
         query = query.under(pure)
-        shares, reach = shares_of(query, weights, rest), reaches(query, unit)
+        shares, sensitivities = shares_of(query, weights, rest), sensitivities_of(query, unit)
         offered = accounting.parts(price, limit, shares, pure=pure)
-        noises, choice = noises_of(query, mechanism, pure, reach, offered, accounting)
+        noises, choice = noises_of(query, mechanism, pure, sensitivities, offered, accounting)
     checked: tuple[PlannedChecks, ...] = ()
     if checks is not None:
         part, _ = accounting.parts(price, limit, (checks.share, rest), pure=pure)
@@ -233,7 +233,7 @@ def priced(
         price = replace(price, delta=None)  # pure noise needs none: the call costs less than it offered
     amount = accounting.charge(price, limit, every)
     cost = accounting.cost(price, amount, pure=pure)
-    parts = parts_of(query, reach, noises, shares)
+    parts = parts_of(query, sensitivities, noises, shares)
     return Priced(price, amount, parts, cost, choice, query, *checked)
 
 
@@ -281,7 +281,7 @@ def _decided(query: Query, unit: PrivacyUnit, price: Price, accounting: Accounti
     for form in forms:
         pure = is_pure(form, None, price, accounting, limit)
         offered = accounting.parts(price, limit, shares_of(form, None), pure=pure)
-        (noise,), _ = noises_of(form, None, pure, reaches(form, unit), offered, accounting)
+        (noise,), _ = noises_of(form, None, pure, sensitivities_of(form, unit), offered, accounting)
         variance = noise.variance if noise.additive else math.pi**2 / 6.0 * noise.scale**2
         candidates.append((variance, noise.name, form))
     (least, name, best), (other, instead, _) = sorted(candidates, key=lambda candidate: candidate[0])
@@ -301,9 +301,9 @@ def _tightened_where_possible(noises: Noises, offered: Amount) -> Noises:
         return noises
 
 
-def parts_of(query: Query, reach: Sequence[Sensitivity], noises: Noises, shares: Shares) -> tuple[Planned, ...]:
+def parts_of(query: Query, sensitivities: Sequence[Sensitivity], noises: Noises, shares: Shares) -> tuple[Planned, ...]:
     """Each Total with its sensitivity, its noise and its share of the cost."""
-    each = zip(query.totals, reach, noises, shares, strict=True)
+    each = zip(query.totals, sensitivities, noises, shares, strict=True)
     return tuple(Planned(total, sensitivity, noise, float(share)) for total, sensitivity, noise, share in each)
 
 
@@ -311,7 +311,7 @@ def noises_of(
     query: Query,
     mechanism: str | Calibration | None,
     pure: bool,
-    reach: Sequence[Sensitivity],
+    sensitivities: Sequence[Sensitivity],
     offered: Sequence[Part],
     accounting: Accounting,
     *,
@@ -323,12 +323,12 @@ def noises_of(
     """
     if query.choices and by_choice(query):
         by_price = accounting.charges_price and not by_curve
-        return (_selecting(query, reach[0], offered[0], by_price=by_price),), None
+        return (_selecting(query, sensitivities[0], offered[0], by_price=by_price),), None
     if mechanism == AUTO:
-        choice = choose(reach, offered, accounting=accounting)
+        choice = choose(sensitivities, offered, accounting=accounting)
         return choice.mechanisms, choice
     noises = tuple(
-        calibrated(mechanism, pure, sensitivity, part) for sensitivity, part in zip(reach, offered, strict=True)
+        calibrated(mechanism, pure, sensitivity, part) for sensitivity, part in zip(sensitivities, offered, strict=True)
     )
     if len(noises) > 1 and not all(noise.additive for noise in noises):
         raise InvalidArgument(
@@ -386,7 +386,7 @@ def is_pure(
     if query.choices and by_choice(query):
         # but for a mode, what Gaussian noise of the price would spend, where an accounting knows its mu
         return not ((_peels_of(query) or _rank_of(query) is not None) and accounting.has_own_delta)
-    named = isinstance(mechanism, str) and (mechanism in WORDS or mechanism == AUTO)
+    named = isinstance(mechanism, str) and (mechanism in IS_PURE or mechanism == AUTO)
     if not (mechanism is None or named or _is_calibration(mechanism)):
         example = f" {CALIBRATION_EXAMPLE}" if callable(mechanism) else ""
         if is_one_of(mechanism, ("choice",)):
@@ -411,7 +411,7 @@ def is_pure(
             "Drop delta or mechanism."
         )
     if isinstance(mechanism, str) and mechanism != AUTO:
-        return WORDS[mechanism]
+        return IS_PURE[mechanism]
     return not callable(mechanism) and not has_delta
 
 
@@ -518,21 +518,25 @@ def priced_with_keys(
     query = query.under(pure)
     shares = _shares(query, weights)
     offered = accounting.parts(price, limit, shares, pure=pure)
-    reach = [of_people(axis, unit), *(of(total, unit, query.keys.cells) for total in query.totals[1:])]
-    rest = [
-        calibrated(mechanism, pure, sensitivity, part) for sensitivity, part in zip(reach[1:], offered[1:], strict=True)
+    sensitivities = [
+        of_people(axis, unit),
+        *(sensitivity_of(total, unit, query.keys.cells) for total in query.totals[1:]),
     ]
-    people = _people(query, unit, reach[0], offered[0], accounting, pure=pure)
+    rest = [
+        calibrated(mechanism, pure, sensitivity, part)
+        for sensitivity, part in zip(sensitivities[1:], offered[1:], strict=True)
+    ]
+    people = _people(query, unit, sensitivities[0], offered[0], accounting, pure=pure)
     noises = (people, *rest)
     amount = accounting.charge(price, limit, noises)
     cost = accounting.cost(price, amount, pure=pure)
-    return Priced(price, amount, parts_of(query, reach, noises, shares), cost, None, query)
+    return Priced(price, amount, parts_of(query, sensitivities, noises, shares), cost, None, query)
 
 
 def of_people(axis: FoundAxis, unit: PrivacyUnit) -> Sensitivity:
     """The sensitivity of the numbers of units: K^(1/p) with K the smaller of max_groups and the most keys of a unit."""
     if axis.by_rows:
-        return of(axis.people, unit, axis.size)
+        return sensitivity_of(axis.people, unit, axis.size)
     discovery = axis.discovery
     assert discovery is not None
     most = unit.contribution.max_groups
@@ -557,7 +561,7 @@ def weights_of_units(axis: FoundAxis, unit: PrivacyUnit, p: float) -> tuple[int,
 
 
 def _people(
-    query: Query, unit: PrivacyUnit, reach: Sensitivity, part: Part, accounting: Accounting, *, pure: bool
+    query: Query, unit: PrivacyUnit, sensitivity: Sensitivity, part: Part, accounting: Accounting, *, pure: bool
 ) -> Thresholded:
     """The noise of the numbers of units, and the line above which their key is shown.
 
@@ -574,7 +578,7 @@ def _people(
         counts = 2 if unit.neighbors == "replace" else 1
         law = TruncatedLaplace.calibrate(epsilon=part.epsilon, delta=discovery.delta, counts=counts)
     else:
-        law = calibrated(None, pure, reach, part)
+        law = calibrated(None, pure, sensitivity, part)
     apart = single and alone and unit.neighbors == "add-remove"
     weights = as_array(weights_of_units(axis, unit, law.norm))
     return of_noise(law, weights, discovery.delta, at_least=discovery.at_least, apart=apart)

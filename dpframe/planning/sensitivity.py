@@ -99,7 +99,7 @@ class Sensitivity:
         return two_cells if self.weighted else max(two_cells, one_cell)
 
     def _of_vectors(self, p: float) -> float:
-        """The same where a row adds several integers."""
+        """The l_p norm in grid steps where a row adds several integers."""
         assert self.vector is not None
         if self.contrasts is not None and p != 2:
             raise InvalidArgument(
@@ -121,7 +121,7 @@ class Sensitivity:
         return self.steps(p) * self.grid
 
 
-def of(total: Total, unit: PrivacyUnit, cells: int, merged: int | None = None) -> Sensitivity:
+def sensitivity_of(total: Total, unit: PrivacyUnit, cells: int, merged: int | None = None) -> Sensitivity:
     """The sensitivity of one Total over `cells` cells, or over `merged` groups of them.
 
     In a group cells are added up, whichever they are: all that a unit adds may be in one of them. Its weight then holds
@@ -150,11 +150,13 @@ def of(total: Total, unit: PrivacyUnit, cells: int, merged: int | None = None) -
     )
 
 
-def reaches(query: Query, unit: PrivacyUnit) -> list[Sensitivity]:
+def sensitivities_of(query: Query, unit: PrivacyUnit) -> list[Sensitivity]:
     """The sensitivity of each Total."""
     sizes = dict(zip(query.shown.groupings, (level.size for level in query.shown.levels), strict=False))
     merged = [None if total.by is None else sizes[total.by] for total in query.totals]
-    return [of(total, unit, query.keys.cells, most) for total, most in zip(query.totals, merged, strict=True)]
+    return [
+        sensitivity_of(total, unit, query.keys.cells, most) for total, most in zip(query.totals, merged, strict=True)
+    ]
 
 
 def uses_rows(query: Query) -> bool:

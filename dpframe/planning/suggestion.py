@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from dpframe.errors import InvalidArgument, MissingArgument, is_one_of, shown
 from dpframe.mechanisms.gaussian import Gaussian
 from dpframe.mechanisms.laplace import Laplace
-from dpframe.planning import sensitivity
+from dpframe.planning.sensitivity import sensitivity_of
 from dpframe.privacy import Price, PrivacyUnit
 from dpframe.queries.total import RowsTotal
 
@@ -345,7 +345,7 @@ def candidates(
         everything = {round(reach, 6): reach for reach in _reaches(cells, p)} | {key: of[1] for key, of in seen.items()}
         cut = CutUnits(cells_of, p, tuple(everything[key] for key in sorted(everything)))
         for bounded, reach in seen.values():
-            noise = cells * size * sensitivity.of(RowsTotal(), bounded, cells).norm(p)
+            noise = cells * size * sensitivity_of(RowsTotal(), bounded, cells).norm(p)
             whole = float((grid.units * grid.rows).sum())
             rows.append((_candidate(bounded, grid.kept(reach, p), whole, noise, cut, reach), cut, reach))
     rows = sorted(rows, key=lambda row: float(row[0]["total_error"]))[:LISTED]

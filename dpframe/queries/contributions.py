@@ -155,7 +155,7 @@ def key_weights(most_keys: int, most_groups: int, p: float) -> tuple[int, ...]:
 
 
 def as_array(weights: tuple[int, ...]) -> Integers:
-    """The same as an array."""
+    """Weights of `key_weights` as an array."""
     return np.array(weights, dtype=np.int64)
 
 

@@ -29,7 +29,7 @@ class Bins(Placed):
 
     def made(self) -> BinAxis:
         """The axis; of very many bins it is made only where a call says that it means them."""
-        (axis,) = limits.made(self.axes, limits.LARGEST_CELLS)
+        (axis,) = limits.axes_made(self.axes, limits.LARGEST_CELLS)
         return axis  # type: ignore[no-any-return]
 
 

@@ -288,7 +288,7 @@ class Keys:
         return math.prod(self.shape)
 
     def labels(self) -> dict[str, Sequence[Any] | NDArray[Any]]:
-        """Those columns with a value a cell, row-major."""
+        """The output columns that name the cells, with a value a cell, row-major."""
         columns: dict[str, Sequence[Any] | NDArray[Any]] = {}
         for position, axis in enumerate(self.axes):
             outer, inner = math.prod(self.shape[:position]), math.prod(self.shape[position + 1 :])

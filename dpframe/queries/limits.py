@@ -151,7 +151,7 @@ def axes_or_later(size: int, make: Callable[[], tuple[Any, ...]]) -> tuple[Any, 
     return make() if size <= MOST_CELLS else (Later(size, make),)
 
 
-def made(axes: Sequence[Any], most: object) -> tuple[Any, ...]:
+def axes_made(axes: Sequence[Any], most: object) -> tuple[Any, ...]:
     """All axes, made; refused before that where their product has more cells than `most`, or than are usual."""
     allowed = MOST_CELLS if most is None else checked_most(most)
     refuse_many("keys and bins must make", "cells", math.prod(axis.size for axis in axes), allowed)

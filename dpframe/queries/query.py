@@ -140,7 +140,7 @@ def cube_of(columns: By) -> tuple[By, ...]:
 
 
 def levels_of(keys: Keys, levels: Sequence[By]) -> tuple[Level, ...]:
-    """These levels of declared keys."""
+    """The levels of subtotals of declared keys, each by the columns that it keeps apart."""
     codes, cells = _codes_of(keys), math.prod(keys.shape)
     known: dict[By, Level] = {(): Level((), np.zeros(cells, dtype=np.int64), np.zeros(1, dtype=np.int64))}
 
@@ -253,7 +253,7 @@ class Query:
 
     @cached_property
     def of_cells(self) -> tuple[Total, ...]:
-        """Those over the declared cells; the others are sums of them."""
+        """The Totals over the declared cells: those of subtotals are sums of these."""
         totals = [total for _, statistic in self.statistics for total in statistic.totals()]
         found = found_axis(self.keys) if self.keys.unknown else None
         return tuple(dict.fromkeys(totals if found is None else [found.people, *totals]))

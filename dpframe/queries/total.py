@@ -79,7 +79,7 @@ class Norm:
 
 
 class Kinds(type):
-    """The class of Total, which makes one of its kinds when it is called."""
+    """The class of Total: statistics from outside write ``Total(...)``, and get the kind that their arguments say."""
 
     def __call__(cls, *given: Any, **named: Any) -> Any:
         if cls is Total:
@@ -172,7 +172,11 @@ class Total(metaclass=Kinds):
         return ()
 
     def norm(self, weighted: bool) -> Norm:
-        """The size of what one row adds, and the grid, which is finer where rows are `weighted`."""
+        """The size of what one row adds, and the grid.
+
+        Rows are `weighted` where a unit has a column: those of a unit with too many of them count for less, which takes
+        a finer grid. Weights of a survey (``weight=``) are values like others.
+        """
         raise NotImplementedError
 
     def integers(self, rows: int, columns: Columns) -> Integers:
@@ -424,7 +428,7 @@ class UnitsTotal(Total):
 
     @property
     def of_rows(self) -> OfRows:
-        """The same where each row is a unit."""
+        """The Total of rows that it is where each row is a unit."""
         if self.column is None or self.bounds is None:
             return RowsTotal(self.column)
         return SumTotal(self.column, self.bounds)

@@ -92,7 +92,7 @@ class Conditional(str):
 
     Examples
     --------
-    >>> under("cost", {"ward": ["A", "B"], "age": (18, None)})
+    >>> under_conditions("cost", {"ward": ["A", "B"], "age": (18, None)})
     "cost where age >= 18 and ward is 'A' or 'B'"
     """
 
@@ -149,8 +149,8 @@ class Conditional(str):
         return self.of, self.conditions, self.value, self.groups
 
 
-def under(column: Any, where: Any) -> Any:
-    """The column that a statistic reads or, with a condition, the column where it holds."""
+def under_conditions(column: Any, where: Any) -> Any:
+    """The column that a statistic reads: with conditions a `Conditional`, which is a string as column names are."""
     if where is None:
         return column
     if column is not None:

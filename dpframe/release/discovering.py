@@ -56,7 +56,7 @@ def released(prepared: Prepared, table: Any, call: Call, entry: Entry, ledger: L
     facts = provenance.record(
         prepared,
         frame,
-        call.words.label,
+        call.words,
         denoised=steps_of,
         receipt=receipt,
         drawn={"release": nonce()},

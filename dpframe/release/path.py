@@ -41,7 +41,7 @@ from dpframe.ledger.statement import no_ledger
 from dpframe.noise import nonce
 from dpframe.planning.auto import Accuracy, smallest_epsilon
 from dpframe.planning.bounds_suggestion import planned_noise
-from dpframe.planning.call import Call, Noising, Pricing, Question
+from dpframe.planning.call import NO_WORDS, Call, Noising, Pricing, Question
 from dpframe.planning.check_pricing import AskedChecks, asked_checks
 from dpframe.planning.graph import check_graph
 from dpframe.planning.plan import Plan, PlanTable, expected_errors
@@ -92,7 +92,7 @@ def release(call: Call) -> Any:
     if plan.query.keys.unknown:
         return discovering.released(ready, exact, call, entry, ledger, receipt)
     drawn = {"release": nonce(), **noisy_checks(plan, exact)}
-    frame, chosen = results.built(ready, exact, words.label, receipt, drawn)
+    frame, chosen = results.built(ready, exact, words, receipt, drawn)
     if entry.asked is not None:  # it has a name, by which it is found again
         frame = results.kept(plan, call.frame, frame, chosen, entry, ledger)
     if plan.checks is not None or not ready.is_table:
@@ -304,7 +304,7 @@ def _record_of_zeros(ready: Prepared) -> dict[str, Any]:
     ]
     zeros = dict.fromkeys(names, np.zeros(0 if plan.query.keys.unknown else plan.query.shown.cells))
     frame = build.frame_of({**ready.labels, **zeros}, asked.library)
-    return provenance.record(ready, frame, None, denoised={})
+    return provenance.record(ready, frame, NO_WORDS, denoised={})
 
 
 def _try_denoisers(plan: Plan) -> None:

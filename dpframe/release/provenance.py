@@ -20,6 +20,7 @@ from dpframe.frames import build, changes, foreign, prints
 from dpframe.frames.prints import Places
 from dpframe.ledger.canonical import promised
 from dpframe.noise import stamp
+from dpframe.planning.call import NO_WORDS, Words
 from dpframe.planning.plan import Plan
 from dpframe.queries.contributions import grouping_of
 from dpframe.queries.query import ERROR, chooses, suggestion_of
@@ -42,7 +43,7 @@ class Prepared:
 
     plan: Plan
     labels: Mapping[str, Any]  # the columns that name the cells
-    words: str  # of the question, which are printed and logged, and kept in ledgers
+    question: str  # in words, which are printed and logged, and kept in ledgers
     is_table: bool  # whether the answer is a number for each declared cell, as nearly always
 
     @cached_property
@@ -59,14 +60,14 @@ class Prepared:
 
     @cached_property
     def promise(self) -> str:
-        """The promise of a record without a label, drawn from the system's bits."""
-        return promised(of_call(self, None, stamp=None))
+        """The promise of a record without words of the caller, drawn from the system's bits."""
+        return promised(of_call(self, NO_WORDS, stamp=None))
 
 
 def record(
     prepared: Prepared,
     frame: Any,
-    label: str | None,
+    words: Words,
     *,
     denoised: Mapping[str, Any],
     receipt: Mapping[str, Any] | None = None,
@@ -76,13 +77,13 @@ def record(
 ) -> dict[str, Any]:
     """The provenance of a released frame, as documented in ``docs/reference/provenance.md``: plain JSON values.
 
-    `numbers` are its columns of numbers, where they are at hand as the arrays of which it was made; `drawn` is the
-    identity of the release, and `totals` the noisy totals behind its statistics.
+    `numbers` are its columns of numbers, where they are at hand as the arrays of which it was made; `drawn` are
+    facts as `results.built` gets them, and `totals` the noisy totals behind its statistics.
     """
     plan = prepared.plan
     labels = () if not prepared.is_table and chooses(plan.query) else plan.query.shown.names
     columns = [name for name in frame.columns if name not in labels]
-    facts = of_call(prepared, label, stamp=stamp())
+    facts = of_call(prepared, words, stamp=stamp())
     for name, statistic in facts["measures"].items():
         statistic["denoise"] = denoised.get(name)
         statistic.update((totals or {}).get(name, {}))
@@ -95,10 +96,10 @@ def record(
     return facts | dict(drawn or {})
 
 
-def of_call(prepared: Prepared, label: str | None, *, stamp: str | None) -> dict[str, Any]:
+def of_call(prepared: Prepared, words: Words, *, stamp: str | None) -> dict[str, Any]:
     """The record of a call except for what only the released frame tells: a copy that is the caller's."""
     facts: dict[str, Any] = pickle.loads(prepared.record)
-    facts["label"] = label
+    facts |= words.facts
     if stamp is not None:
         facts["warning"] = stamp
     return facts
@@ -291,7 +292,7 @@ def _deviation(statistic: Mapping[str, Any], noise: Mapping[str, Any], level: in
 
 
 def _of_sums(bins: Mapping[str, Any], sums: Mapping[str, float], deviation: float) -> list[dict[str, Any]]:
-    """The same of single bins, of the first bins together, and of any neighboring ones: the largest of each kind."""
+    """The errors of single bins, of the first bins together, and of any neighboring ones: the largest of each kind."""
     return [
         {
             **bins,

@@ -29,7 +29,7 @@ from dpframe.display.statements import AS_IT_WAS, check_warning, packed
 from dpframe.engines.engine import Reading
 from dpframe.engines.found_keys import forms, keyed, label_columns, read
 from dpframe.engines.schema import columns_of, emptied
-from dpframe.engines.sums.addends import NUMBERS
+from dpframe.engines.sums.addends import OF_CHECKS
 from dpframe.engines.totals import totals
 from dpframe.errors import BoundsWarning, InvalidArgument, InvalidType, LedgerError, ReleaseFailed, shown
 from dpframe.errors.tracebacks import STOPS, withheld
@@ -40,7 +40,7 @@ from dpframe.ledger.entries import Entry
 from dpframe.ledger.ledger import Ledger
 from dpframe.mechanisms.contract import Mechanism
 from dpframe.planning.bounds_suggestion import suggested
-from dpframe.planning.call import Call, Words
+from dpframe.planning.call import NO_WORDS, Call, Words
 from dpframe.planning.graph import edges_among
 from dpframe.planning.plan import Plan
 from dpframe.planning.price import weights_of_units
@@ -63,11 +63,11 @@ def exact_totals(plan: Plan, frame: Any, reading: Reading | None = None, secret:
     `secret` decides which groups or keys count of a unit that has more than may count; whatever it is, what a unit adds
     is bounded.
     """
-    found, norm = found_axis(plan.query.keys) if plan.query.keys.unknown else None, plan.parts[0].mechanism.norm
+    found, p = found_axis(plan.query.keys) if plan.query.keys.unknown else None, plan.parts[0].mechanism.norm
     if found is not None:
-        return keyed(frame, found, plan.unit, weights_of_units(found, plan.unit, norm), secret, reading)
+        return keyed(frame, found, plan.unit, weights_of_units(found, plan.unit, p), secret, reading)
     checks = None if plan.checks is None else plan.checks.checks
-    return totals(frame, plan.query, plan.unit, norm, reading, secret, checks)
+    return totals(frame, plan.query, plan.unit, p, reading, secret, checks)
 
 
 def measure(plan: Plan, call: Call) -> Any:
@@ -84,7 +84,7 @@ def noisy_checks(plan: Plan, exact: Any) -> dict[str, Any]:
     """
     if plan.checks is None:
         return {}
-    return {"checks": plan.checks.rows(plan.checks.mechanism.add_noise(exact.pop(NUMBERS)))}
+    return {"checks": plan.checks.rows(plan.checks.mechanism.add_noise(exact.pop(OF_CHECKS)))}
 
 
 def looked(look: Callable[[], Any], stands: str = "the charge stands") -> Any:
@@ -114,21 +114,22 @@ MOST_TOLD = 2**16  # noisy totals of one statistic that a record tells
 
 
 def built(
-    prepared: Prepared, exact: Totals, label: str | None, receipt: Receipt, drawn: Mapping[str, Any]
+    prepared: Prepared, exact: Totals, words: Words, receipt: Receipt, drawn: Mapping[str, Any]
 ) -> tuple[Any, list[int] | None]:
-    """The released frame, and of a choice the places of the chosen cells; `drawn` is the identity of the release.
+    """The released frame, and of a choice the places of the chosen cells.
 
+    `drawn` are facts for the record: the random name of the release, and its checks, whose noise is drawn before.
     Everything here is noise and arithmetic on noisy numbers.
     """
     plan, labels = prepared.plan, prepared.labels
     measured = noisy_of(plan, exact)
     if not prepared.is_table:
-        return _not_a_table(prepared, measured, label, receipt, drawn)
+        return _not_a_table(prepared, measured, words, receipt, drawn)
     columns, steps = numbers_of(plan, measured)
     frame = build.frame_of({**labels, **columns}, plan.question.library)
     told = totals_behind(plan, measured)
     record = provenance.record(
-        prepared, frame, label, denoised=steps, receipt=receipt, numbers=columns, drawn=drawn, totals=told
+        prepared, frame, words, denoised=steps, receipt=receipt, numbers=columns, drawn=drawn, totals=told
     )
     return build.attach(frame, record), None
 
@@ -136,11 +137,11 @@ def built(
 def _not_a_table(
     prepared: Prepared,
     measured: Mapping[Total, Measured],
-    label: str | None,
+    words: Words,
     receipt: Receipt,
     drawn: Mapping[str, Any],
 ) -> tuple[Any, list[int] | None]:
-    """The same of a choice, whose answer is some of the cells, and of suggested bounds."""
+    """The released frame of a choice, which is some of the cells and their places; or of suggested bounds."""
     plan, chosen = prepared.plan, None
     if chooses(plan.query):
         chosen, numbers = _chosen(plan, measured)
@@ -148,14 +149,15 @@ def _not_a_table(
     else:
         columns, found = suggested(plan, measured)
         frame, drawn = build.frame_of(columns, plan.question.library), {**drawn, "found": found}
-    record = provenance.record(prepared, frame, label, denoised={}, receipt=receipt, drawn=drawn)
+    record = provenance.record(prepared, frame, words, denoised={}, receipt=receipt, drawn=drawn)
     return build.attach(frame, record), chosen
 
 
 def warn_of_checks(frame: Any, *, depth: int) -> None:
     """Warn where the bounds surely clipped or left out much, or none can be suggested: the answer comes anyway.
 
-    Where a filter makes an error of the warning, it becomes a line of the log.
+    Where a filter makes an error of the warning, it becomes a line of the log. `depth` counts the functions from here
+    up to the line of the caller, which the warning names.
     """
     record = build.attached(frame) or {}
     words = check_warning(record) if "checks" in record else record.get("found", {}).get("problem")
@@ -301,22 +303,22 @@ def entry_of(prepared: Prepared, words: Words, ledger: Ledger) -> Entry:
     return Entry(
         now(),
         label,
-        prepared.words,
+        prepared.question,
         plan.unit,
         plan.amount,
         plan.cost,
         snapshot=snapshot,
         asked=facts_of(plan, ledger.unit or plan.unit) if is_named else None,
-        promises=(promise_of(prepared, label),),
+        promises=(promise_of(prepared, words),),
     )
 
 
-def promise_of(prepared: Prepared, label: str | None) -> str:
+def promise_of(prepared: Prepared, words: Words) -> str:
     """The promise that the ledger's entry makes: the hash of what the record will say that no row has a part in."""
     stamp = noise.stamp()
-    if label is None and stamp is None:
+    if words.facts == NO_WORDS.facts and stamp is None:
         return prepared.promise
-    return promised(provenance.of_call(prepared, label, stamp=stamp))
+    return promised(provenance.of_call(prepared, words, stamp=stamp))
 
 
 def content_of(
@@ -408,7 +410,7 @@ def stored_forms(plan: Plan, frame: Any) -> list[str]:
 
 
 def labels_again(plan: Plan, frame: Any, stored: list[list[Any]], kept: list[str]) -> dict[str, Any]:
-    """The same of keys as an answer has stored them; refused where the columns have got another dtype since."""
+    """The label columns of keys as an answer has stored them; refused where these have got another dtype since."""
     now, axis = stored_forms(plan, frame), found_axis(plan.query.keys)
     assert axis is not None
     for column, before, form in zip(axis.columns, kept, now, strict=True):

@@ -134,18 +134,18 @@ def release_together(
         raise InvalidType(f"label must be a string, not {shown(label)}. Write for instance label='week 47'.")
     if label is not None:
         checked_name("label", label)
-    payed = ledger_for(ledger)
-    if payed is None:
+    payer = ledger_for(ledger)
+    if payer is None:
         raise no_ledger()
-    joint = _planned(plans, price, weights, payed)
+    joint = _planned(plans, price, weights, payer)
     calls = {name: _call(plan) for name, plan in joint.plans.items()}
     for name, plan in joint.plans.items():
         check(calls[name].frame, plan.query, plan.unit)  # once more: a frame of pandas may have got other columns since
     ready = {name: tried_on_no_rows(calls[name].frame, plan) for name, plan in joint.plans.items()}
-    warn_of_cost(payed, joint.unit, joint.cost)
-    labels = {name: call.words.label or label for name, call in calls.items()}
-    promises = tuple(promise_of(each, labels[name]) for name, each in ready.items())
-    receipt = payed.take(Entry(now(), label, joint.question, joint.unit, joint.amount, joint.cost, promises=promises))
+    warn_of_cost(payer, joint.unit, joint.cost)
+    words = {name: replace(call.words, label=call.words.label or label) for name, call in calls.items()}
+    promises = tuple(promise_of(each, words[name]) for name, each in ready.items())
+    receipt = payer.take(Entry(now(), label, joint.question, joint.unit, joint.amount, joint.cost, promises=promises))
     assert not isinstance(receipt, Answer)  # only an entry with a snapshot has one
     exact = {name: measure(plan, calls[name]) for name, plan in joint.plans.items()}
     log.info("released %s for %s, protecting %s", joint.question, joint.cost, joint.unit)
@@ -155,7 +155,7 @@ def release_together(
         for part, (name, plan) in enumerate(joint.plans.items())
     }
     released = {
-        name: results.built(each, exact[name], labels[name], receipt, drawn[name])[0] for name, each in ready.items()
+        name: results.built(each, exact[name], words[name], receipt, drawn[name])[0] for name, each in ready.items()
     }
     for frame in released.values():
         results.warn_of_checks(frame, depth=3)

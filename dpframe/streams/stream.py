@@ -155,17 +155,17 @@ class Stream:
                 )
         query = Query("stream", keys, ((_free_name(keys), statistic),))
         request = StreamRequest(
-            self.name,
-            query,
-            self.epsilon,
-            self.delta,
-            self.mechanism,
-            self.unit,
-            self.max_rows,
-            self.max_groups,
-            self.ledger,
-            self.within,
-            self.confidence,
+            name=self.name,
+            query=query,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            mechanism=self.mechanism,
+            unit=self.unit,
+            max_rows=self.max_rows,
+            max_groups=self.max_groups,
+            ledger=self.ledger,
+            within=self.within,
+            confidence=self.confidence,
         )
         object.__setattr__(self, "_request", request)
 
@@ -337,7 +337,7 @@ def _group_axes(by: Any, keys: Any) -> tuple[Any, ...]:
             "Discover them in one release with dpf.discover, and declare these."
         )
     columns = flat_columns(tuple(by) if isinstance(by, (list, tuple)) else (by,))
-    axes = limits.made(declared_axes(columns, keys), limits.MOST_CELLS)
+    axes = limits.axes_made(declared_axes(columns, keys), limits.MOST_CELLS)
     for axis in axes:
         if axis.coding == "dtype":
             raise MissingArgument(

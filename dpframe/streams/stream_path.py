@@ -11,6 +11,9 @@ are read.
 
 An older copy of a ledger does not know which periods were drawn since. So a recovery closes the streams that were begun
 before it: their stored periods stay, and no other is drawn.
+
+`released` is the path. What it calls follows in this order: the plan and what is refused, the draw, the steps in the
+ledger, the hashes by which a stream is known again, and what is stored of a period.
 """
 
 from __future__ import annotations
@@ -55,276 +58,19 @@ from dpframe.release.provenance import SCHEMA, noise_facts
 from dpframe.release.results import looked
 from dpframe.streams.stream_plan import StreamPlan, StreamRequest, exact_sums, half_width
 
-
-def known(ledger: Ledger, entry: Entry) -> StreamState | None:
-    """The stream of this entry's name, if it was begun; refused where it has other parameters. It is only read."""
-    stream: StreamState | None = ledger._store.stream(entry)
-    if stream is not None:
-        _refuse_other(entry, stream.entry)
-    return stream
-
-
-def begun(ledger: Ledger, entry: Entry) -> StreamState:
-    """The stream, charged now if it was not begun: all or nothing, and once, no matter who asks."""
-    entry = replace(entry, amount=checked_amount(entry.amount, ledger._parts))
-    allowed = ledger._allowing(entry)
-
-    def decide(stream: StreamState | None, last: Mark) -> Step | None:
-        if stream is not None:
-            _refuse_other(entry, stream.entry)
-            return None
-        allowed(last, plus(last.total, entry.amount))
-        return entry, None
-
-    stream: StreamState | None = ledger._store.step(entry, decide)
-    assert stream is not None
-    return stream
-
-
-def intended(ledger: Ledger, entry: Entry, period: int) -> tuple[bool, StreamState]:
-    """Write that the noise of a period is about to be drawn; False where another call did, or the period is past."""
-    mine = False
-
-    def decide(stream: StreamState | None, last: Mark) -> Step | None:
-        nonlocal mine
-        mine = stream is not None and not stream.is_closed and stream.drawn == period - 1
-        return (_free(entry, "intent", period), None) if mine else None
-
-    stream = ledger._store.step(entry, decide)
-    assert stream is not None
-    return mine, stream
-
-
-def keep(ledger: Ledger, entry: Entry, period: int, content: bytes) -> None:
-    """Store what was drawn for the last intent; ReleaseFailed where the stream has passed it by."""
-
-    def decide(stream: StreamState | None, last: Mark) -> Step | None:
-        if stream is None or stream.is_closed or stream.drawn != period or not stream.is_open:
-            raise ReleaseFailed(
-                "drawing this period took so long that the stream went on without it. Its numbers were discarded and "
-                "are never drawn again; its rows count in the next period."
-            )
-        return replace(_free(entry, "values", period), answer=digest(content)), content
-
-    ledger._store.step(entry, decide)
-
-
-def contents(ledger: Ledger, entry: Entry) -> dict[int, bytes]:
-    """The contents that were stored of each period, held against the hashes of their entries."""
-    return ledger._store.contents(entry)
-
-
-def _free(entry: Entry, kind: str, period: int) -> Entry:
-    """An entry of the stream that costs nothing."""
-    nothing = tuple(coordinate * 0 for coordinate in entry.amount)
-    step = replace(entry, time=now(), amount=nothing, cost=PrivacyLoss(0.0), asked=None, promises=(), period=period)
-    return replace(step, kind=kind)  # type: ignore[arg-type]  # one of the kinds
-
-
-def _refuse_other(entry: Entry, earlier: Entry) -> None:
-    """One name, one stream."""
-    if differ := differing(entry, earlier):
-        raise LedgerError(
-            f"the stream {shown(entry.stream)} of this ledger was begun with other parameters: {differ}. Nothing was "
-            "charged. Open it exactly as it was begun, or give the new stream another name."
-        )
-
-
-STATISTICS = {"count": "Count", "sum": "Sum"}
-NOISES = {"discrete Laplace": "Laplace", "rounded Gaussian": "Gaussian"}
-
-
-def identity_of(plan: StreamPlan) -> dict[str, str]:
-    """The hashes by the words in which a refusal says what differs."""
-    time, *groups = plan.query.keys.axes
-    facts = {
-        "statistic": _statistic(plan.query.statistics[0][1]),
-        "time or periods": _axis(time),
-        "by or keys": _written("Keys", {"axes": [_axis(axis) for axis in groups]}, {"axes": []}),
-        "max_rows": plan.reach.rows,
-        "unit": _unit(plan.unit),  # which a ledger without terms does not fix
-        "price": _price(plan.price),
-        "noise": _noise(plan.mechanism),
-        "random bits": noise.is_secure(),  # totals are read off all periods, so none may be of seeded bits
-    }
-    return {name: hash_of(name, fact) for name, fact in facts.items()}
-
-
-def _written(kind: str, facts: Mapping[str, Any], defaults: Mapping[str, Any]) -> Any:
-    return Written(kind, {name: fact for name, fact in facts.items() if name not in defaults or fact != defaults[name]})
-
-
-def _statistic(statistic: Statistic) -> Any:
-    """The statistic by its record; one of another's by its own class and fields."""
-    facts = statistic.facts()
-    if facts is None or facts["verb"] not in STATISTICS or "weight" in facts:
-        return statistic
-    said = {name: facts.get(name) for name in ("column", "bounds")}
-    return _written(STATISTICS[facts["verb"]], said, {"column": None, "bounds": None})
-
-
-def _axis(axis: Any) -> Any:
-    if axis.coding == "keys":
-        facts = {"columns": list(axis.columns), "rows": [list(row) for row in axis.rows]}
-        return _written("KeyAxis", facts, {})
-    if axis.coding == "rest":
-        return _written("RestAxis", {"declared": _axis(axis.declared)}, {})
-    facts = {"column": axis.column, "edges": list(axis.edges), "kind": axis.kind, "closed": axis.closed}
-    return _written("DateAxis", {**facts, "every": axis.every}, {"every": "1d"})
-
-
-def _unit(unit: PrivacyUnit) -> Any:
-    facts = {"column": unit.facts()["column"], "neighbors": unit.neighbors, "nulls": unit.nulls}
-    return _written("PrivacyUnit", facts, {"column": None, "neighbors": "add-remove", "nulls": "drop"})
-
-
-def _price(price: Price) -> Any:
-    facts = {"epsilon": price.epsilon, "delta": price.delta}
-    return _written("Price", facts, {"epsilon": None, "delta": None})
-
-
-def _noise(mechanism: Mechanism) -> Any:
-    facts = {name: getattr(mechanism, name) for name in ("step_sensitivity", "step_scale", "grid")}
-    return _written(NOISES[mechanism.name], facts, {"grid": 1.0})
-
-
 FORMAT = "dpframe.stream/1"
 COLUMNS = ("total", "total_error", "period", "period_error")
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-
-@dataclass(frozen=True)
-class Stored:
-    """The content that a ledger has of a period: its record, the noisy number of each group, and what was released."""
-
-    record: dict[str, Any]
-    noisy: Integers
-    released: dict[str, Floats]
-
-    def content(self) -> bytes:
-        """As bytes."""
-        header = json.dumps({"format": FORMAT, "rows": self.noisy.size, "provenance": self.record}).encode()
-        columns = [self.released[name].astype("<f8").tobytes() for name in COLUMNS]
-        return b"".join([header, b"\n", self.noisy.astype("<i8").tobytes(), *columns])
-
-    @classmethod
-    def of(cls, content: bytes) -> Stored:
-        """Read what `content` wrote."""
-        text, numbers = content.split(b"\n", 1)
-        header = json.loads(text)
-        size = 8 * header["rows"]
-        parts = [numbers[start : start + size] for start in range(0, size * (len(COLUMNS) + 1), size)]
-        released = {
-            name: np.frombuffer(part, "<f8").astype(np.float64) for name, part in zip(COLUMNS, parts[1:], strict=True)
-        }
-        return cls(header["provenance"], np.frombuffer(parts[0], "<i8").astype(np.int64), released)
-
-
-def entry_of(plan: StreamPlan) -> Entry:
-    """The charge of a stream, with a hash for each of its parameters."""
-    return Entry(
-        now(),
-        plan.name,
-        plan.words,
-        plan.unit,
-        plan.amount,
-        plan.cost,
-        asked=identity_of(plan),
-        promises=(promised(known_facts(plan)),),
-        stream=plan.name,
-    )
-
-
-def known_facts(plan: StreamPlan) -> dict[str, Any]:
-    """The record except for what only a period tells."""
-    statistic = told(plan.query.statistics[0][1])
-    assert statistic is not None
-    measure = {**statistic, "statistics": [0], "one_total": False, "denoise": None}
-    part = Planned(plan.total, plan.reach, plan.mechanism, 1.0)  # type: ignore[arg-type]  # which is not looked at
-    facts: dict[str, Any] = {
-        "schema": SCHEMA,
-        "dpframe": VERSION,
-        "label": plan.name,
-        "verb": "stream",
-        "unit": plan.unit.facts(),
-        "cost": {"epsilon": plan.cost.epsilon, "delta": plan.cost.delta, "accounting": plan.accounting.name},
-        "cells": [axis.facts() for axis in plan.query.keys.axes[1:]],
-        "measures": {"total": measure, "period": dict(measure)},
-        "statistics": [noise_facts(part)],
-        "notes": list(plan.notes),
-        "confidence": CONFIDENCE,
-        "stream": {"time": plan.time, "periods": len(plan.periods), "bits": BITS},
-    }
-    if (stamp := noise.stamp()) is not None:
-        facts["warning"] = stamp
-    return facts
-
-
-def facts_said(plan: StreamPlan, earlier: Sequence[Stored]) -> dict[str, Any]:
-    """The known facts as the first stored period has them: the entry promises these, in the words of its version."""
-    if not earlier:
-        return known_facts(plan)
-    kept = {"dpframe", "release"}
-    said = {name: fact for name, fact in earlier[0].record.items() if name not in LATER or name in kept}
-    return {**said, "dpframe": VERSION}
-
-
-def read_off(plan: StreamPlan, noisy: Sequence[Integers], kept: Sequence[int]) -> dict[str, Floats]:
-    """The columns of the last period, from the noisy numbers of it and of those before: linear, and so unbiased."""
-    values = np.array(noisy, dtype=np.float64) * plan.mechanism.grid
-    columns = {}
-    for name, weights in (("total", weights_of_total(kept)), ("period", weights_of_period(kept))):
-        columns[name] = weights @ values
-        columns[f"{name}_error"] = np.full(values.shape[1], half_width(plan.mechanism, weights, CONFIDENCE))
-    return columns
-
-
-def frame_of(stored: Stored, labels: Mapping[str, Any], library: str) -> Any:
-    """The released frame of a period, with its record."""
-    return build.attach(build.frame_of({**labels, **stored.released}, library), stored.record)
-
-
-def record_of(
-    plan: StreamPlan,
-    said: Mapping[str, Any],
-    columns: Mapping[str, Floats],
-    labels: Mapping[str, Any],
-    library: str,
-    kept: Sequence[int],
-    receipt: Mapping[str, Any] | None,
-) -> dict[str, Any]:
-    """The provenance of the last period that is kept."""
-    frame = build.frame_of({**labels, **columns}, library)
-    covered = prints.print_of(frame, list(labels), list(COLUMNS))
-    rows = None
-    if covered is not None:
-        in_order = bool(np.all(np.diff(covered.places) > 0))
-        order = None if in_order else " ".join(map(str, covered.places.tolist()))
-        rows = {"labels": list(labels), "sha256": covered.sha256, "order": order}
-    number, since = kept[-1], (kept[-2] + 1 if len(kept) > 1 else 1)
-    later: dict[str, Any] = {"columns": list(COLUMNS), "sha256": build.fingerprint(frame, COLUMNS), "rows": rows}
-    later["period"] = {"name": str(plan.periods[number - 1]), "number": number, "since": since}
-    if lost := sorted({*range(1, number)} - {*kept}):  # without them nobody can tell what a total is read off
-        later["period"]["lost"] = lost
-    facts = {**said, **later}
-    return facts if receipt is None else {**facts, "ledger": dict(receipt)}
-
-
+STATISTICS = {"count": "Count", "sum": "Sum"}
+NOISES = {"discrete Laplace": "Laplace", "rounded Gaussian": "Gaussian"}
 PATIENCE = 5.0  # seconds to wait for another call that draws the same period
 PAUSE = 0.02
 PERIOD_EXAMPLE = 'Write for instance "2026-W07" or date(2026, 2, 9).'
 
 log = logging.getLogger("dpframe")
-
-
-def previewed(request: StreamRequest, frame: Any = None) -> StreamPlan:
-    """Plan a stream. Reads no row, spends nothing; with a frame its schema is checked."""
-    plan = _planned(request, ledger_for(request.ledger))
-    if frame is not None:
-        _check_frame(plan, frame)
-    return plan
 
 
 def released(request: StreamRequest, frame: Any, period: Any, library: str) -> Any:
@@ -346,6 +92,14 @@ def released(request: StreamRequest, frame: Any, period: Any, library: str) -> A
                 _wait(plan, ledger, entry, number)
         log.info("released period %s of %s for %s, protecting %s", number, plan.words, plan.cost, plan.unit)
     return frame_of(Stored.of(contents(ledger, entry)[number]), labels, library)
+
+
+def previewed(request: StreamRequest, frame: Any = None) -> StreamPlan:
+    """Plan a stream. Reads no row, spends nothing; with a frame its schema is checked."""
+    plan = _planned(request, ledger_for(request.ledger))
+    if frame is not None:
+        _check_frame(plan, frame)
+    return plan
 
 
 def so_far(request: StreamRequest) -> tuple[StreamPlan, dict[int, Stored]]:
@@ -516,3 +270,251 @@ def _tried_on_no_rows(plan: StreamPlan, frame: Any, library: str) -> dict[str, A
         built = {name: build.column_of(name, values, library) for name, values in labels.items()}
         json.dumps(record_of(plan, facts_said(plan, ()), columns, built, library, (1,), None))
     return built
+
+
+def known(ledger: Ledger, entry: Entry) -> StreamState | None:
+    """The stream of this entry's name, if it was begun; refused where it has other parameters. It is only read."""
+    stream: StreamState | None = ledger._store.stream(entry)
+    if stream is not None:
+        _refuse_other(entry, stream.entry)
+    return stream
+
+
+def begun(ledger: Ledger, entry: Entry) -> StreamState:
+    """The stream, charged now if it was not begun: all or nothing, and once, no matter who asks."""
+    entry = replace(entry, amount=checked_amount(entry.amount, ledger._parts))
+    allowed = ledger._allowing(entry)
+
+    def decide(stream: StreamState | None, last: Mark) -> Step | None:
+        if stream is not None:
+            _refuse_other(entry, stream.entry)
+            return None
+        allowed(last, plus(last.total, entry.amount))
+        return entry, None
+
+    stream: StreamState | None = ledger._store.step(entry, decide)
+    assert stream is not None
+    return stream
+
+
+def intended(ledger: Ledger, entry: Entry, period: int) -> tuple[bool, StreamState]:
+    """Write that the noise of a period is about to be drawn; False where another call did, or the period is past."""
+    mine = False
+
+    def decide(stream: StreamState | None, last: Mark) -> Step | None:
+        nonlocal mine
+        mine = stream is not None and not stream.is_closed and stream.drawn == period - 1
+        return (_free(entry, "intent", period), None) if mine else None
+
+    stream = ledger._store.step(entry, decide)
+    assert stream is not None
+    return mine, stream
+
+
+def keep(ledger: Ledger, entry: Entry, period: int, content: bytes) -> None:
+    """Store what was drawn for the last intent; ReleaseFailed where the stream has passed it by."""
+
+    def decide(stream: StreamState | None, last: Mark) -> Step | None:
+        if stream is None or stream.is_closed or stream.drawn != period or not stream.is_open:
+            raise ReleaseFailed(
+                "drawing this period took so long that the stream went on without it. Its numbers were discarded and "
+                "are never drawn again; its rows count in the next period."
+            )
+        return replace(_free(entry, "values", period), answer=digest(content)), content
+
+    ledger._store.step(entry, decide)
+
+
+def contents(ledger: Ledger, entry: Entry) -> dict[int, bytes]:
+    """The contents that were stored of each period, held against the hashes of their entries."""
+    return ledger._store.contents(entry)
+
+
+def _free(entry: Entry, kind: str, period: int) -> Entry:
+    """An entry of the stream that costs nothing."""
+    nothing = tuple(coordinate * 0 for coordinate in entry.amount)
+    step = replace(entry, time=now(), amount=nothing, cost=PrivacyLoss(0.0), asked=None, promises=(), period=period)
+    return replace(step, kind=kind)  # type: ignore[arg-type]  # one of the kinds
+
+
+def _refuse_other(entry: Entry, earlier: Entry) -> None:
+    """One name, one stream."""
+    if differ := differing(entry, earlier):
+        raise LedgerError(
+            f"the stream {shown(entry.stream)} of this ledger was begun with other parameters: {differ}. Nothing was "
+            "charged. Open it exactly as it was begun, or give the new stream another name."
+        )
+
+
+def identity_of(plan: StreamPlan) -> dict[str, str]:
+    """A hash of each parameter of a stream, by the words in which a refusal says that it differs."""
+    time, *groups = plan.query.keys.axes
+    facts = {
+        "statistic": _statistic(plan.query.statistics[0][1]),
+        "time or periods": _axis(time),
+        "by or keys": _written("Keys", {"axes": [_axis(axis) for axis in groups]}, {"axes": []}),
+        "max_rows": plan.reach.rows,
+        "unit": _unit(plan.unit),  # which a ledger without terms does not fix
+        "price": _price(plan.price),
+        "noise": _noise(plan.mechanism),
+        "random bits": noise.is_secure(),  # totals are read off all periods, so none may be of seeded bits
+    }
+    return {name: hash_of(name, fact) for name, fact in facts.items()}
+
+
+def _written(kind: str, facts: Mapping[str, Any], defaults: Mapping[str, Any]) -> Any:
+    return Written(kind, {name: fact for name, fact in facts.items() if name not in defaults or fact != defaults[name]})
+
+
+def _statistic(statistic: Statistic) -> Any:
+    """The statistic by its record; one of another's by its own class and fields."""
+    facts = statistic.facts()
+    if facts is None or facts["verb"] not in STATISTICS or "weight" in facts:
+        return statistic
+    said = {name: facts.get(name) for name in ("column", "bounds")}
+    return _written(STATISTICS[facts["verb"]], said, {"column": None, "bounds": None})
+
+
+def _axis(axis: Any) -> Any:
+    if axis.coding == "keys":
+        facts = {"columns": list(axis.columns), "rows": [list(row) for row in axis.rows]}
+        return _written("KeyAxis", facts, {})
+    if axis.coding == "rest":
+        return _written("RestAxis", {"declared": _axis(axis.declared)}, {})
+    facts = {"column": axis.column, "edges": list(axis.edges), "kind": axis.kind, "closed": axis.closed}
+    return _written("DateAxis", {**facts, "every": axis.every}, {"every": "1d"})
+
+
+def _unit(unit: PrivacyUnit) -> Any:
+    facts = {"column": unit.facts()["column"], "neighbors": unit.neighbors, "nulls": unit.nulls}
+    return _written("PrivacyUnit", facts, {"column": None, "neighbors": "add-remove", "nulls": "drop"})
+
+
+def _price(price: Price) -> Any:
+    facts = {"epsilon": price.epsilon, "delta": price.delta}
+    return _written("Price", facts, {"epsilon": None, "delta": None})
+
+
+def _noise(mechanism: Mechanism) -> Any:
+    facts = {name: getattr(mechanism, name) for name in ("step_sensitivity", "step_scale", "grid")}
+    return _written(NOISES[mechanism.name], facts, {"grid": 1.0})
+
+
+@dataclass(frozen=True)
+class Stored:
+    """The content that a ledger has of a period: its record, the noisy number of each group, and what was released."""
+
+    record: dict[str, Any]
+    noisy: Integers
+    released: dict[str, Floats]
+
+    def content(self) -> bytes:
+        """As bytes."""
+        header = json.dumps({"format": FORMAT, "rows": self.noisy.size, "provenance": self.record}).encode()
+        columns = [self.released[name].astype("<f8").tobytes() for name in COLUMNS]
+        return b"".join([header, b"\n", self.noisy.astype("<i8").tobytes(), *columns])
+
+    @classmethod
+    def of(cls, content: bytes) -> Stored:
+        """Read what `content` wrote."""
+        text, numbers = content.split(b"\n", 1)
+        header = json.loads(text)
+        size = 8 * header["rows"]
+        parts = [numbers[start : start + size] for start in range(0, size * (len(COLUMNS) + 1), size)]
+        released = {
+            name: np.frombuffer(part, "<f8").astype(np.float64) for name, part in zip(COLUMNS, parts[1:], strict=True)
+        }
+        return cls(header["provenance"], np.frombuffer(parts[0], "<i8").astype(np.int64), released)
+
+
+def entry_of(plan: StreamPlan) -> Entry:
+    """The charge of a stream, with a hash for each of its parameters."""
+    return Entry(
+        now(),
+        plan.name,
+        plan.words,
+        plan.unit,
+        plan.amount,
+        plan.cost,
+        asked=identity_of(plan),
+        promises=(promised(known_facts(plan)),),
+        stream=plan.name,
+    )
+
+
+def known_facts(plan: StreamPlan) -> dict[str, Any]:
+    """The record except for what only a period tells."""
+    statistic = told(plan.query.statistics[0][1])
+    assert statistic is not None
+    measure = {**statistic, "statistics": [0], "one_total": False, "denoise": None}
+    part = Planned(plan.total, plan.reach, plan.mechanism, 1.0)  # type: ignore[arg-type]  # which is not looked at
+    facts: dict[str, Any] = {
+        "schema": SCHEMA,
+        "dpframe": VERSION,
+        "label": plan.name,
+        "verb": "stream",
+        "unit": plan.unit.facts(),
+        "cost": {"epsilon": plan.cost.epsilon, "delta": plan.cost.delta, "accounting": plan.accounting.name},
+        "cells": [axis.facts() for axis in plan.query.keys.axes[1:]],
+        "measures": {"total": measure, "period": dict(measure)},
+        "statistics": [noise_facts(part)],
+        "notes": list(plan.notes),
+        "confidence": CONFIDENCE,
+        "stream": {"time": plan.time, "periods": len(plan.periods), "bits": BITS},
+    }
+    if (stamp := noise.stamp()) is not None:
+        facts["warning"] = stamp
+    return facts
+
+
+def facts_said(plan: StreamPlan, earlier: Sequence[Stored]) -> dict[str, Any]:
+    """The known facts as the first stored period has them: the entry promises these, in the words of its version."""
+    if not earlier:
+        return known_facts(plan)
+    kept = {"dpframe", "release"}
+    said = {name: fact for name, fact in earlier[0].record.items() if name not in LATER or name in kept}
+    return {**said, "dpframe": VERSION}
+
+
+def read_off(plan: StreamPlan, noisy: Sequence[Integers], kept: Sequence[int]) -> dict[str, Floats]:
+    """The columns of the last period, from the noisy numbers of it and of those before: linear, and so unbiased.
+
+    `kept` are the numbers of these periods, in order: those that are stored, and the one that is drawn.
+    """
+    values = np.array(noisy, dtype=np.float64) * plan.mechanism.grid
+    columns = {}
+    for name, weights in (("total", weights_of_total(kept)), ("period", weights_of_period(kept))):
+        columns[name] = weights @ values
+        columns[f"{name}_error"] = np.full(values.shape[1], half_width(plan.mechanism, weights, CONFIDENCE))
+    return columns
+
+
+def frame_of(stored: Stored, labels: Mapping[str, Any], library: str) -> Any:
+    """The released frame of a period, with its record."""
+    return build.attach(build.frame_of({**labels, **stored.released}, library), stored.record)
+
+
+def record_of(
+    plan: StreamPlan,
+    said: Mapping[str, Any],
+    columns: Mapping[str, Floats],
+    labels: Mapping[str, Any],
+    library: str,
+    kept: Sequence[int],
+    receipt: Mapping[str, Any] | None,
+) -> dict[str, Any]:
+    """The provenance of the last period that is kept."""
+    frame = build.frame_of({**labels, **columns}, library)
+    covered = prints.print_of(frame, list(labels), list(COLUMNS))
+    rows = None
+    if covered is not None:
+        in_order = bool(np.all(np.diff(covered.places) > 0))
+        order = None if in_order else " ".join(map(str, covered.places.tolist()))
+        rows = {"labels": list(labels), "sha256": covered.sha256, "order": order}
+    number, since = kept[-1], (kept[-2] + 1 if len(kept) > 1 else 1)
+    later: dict[str, Any] = {"columns": list(COLUMNS), "sha256": build.fingerprint(frame, COLUMNS), "rows": rows}
+    later["period"] = {"name": str(plan.periods[number - 1]), "number": number, "since": since}
+    if lost := sorted({*range(1, number)} - {*kept}):  # without them nobody can tell what a total is read off
+        later["period"]["lost"] = lost
+    facts = {**said, **later}
+    return facts if receipt is None else {**facts, "ledger": dict(receipt)}

@@ -163,7 +163,7 @@ def half_width(noise: Draws, weights: Floats, confidence: float) -> float:
 
 
 def half_widths(noise: Draws, periods: int, confidence: float) -> tuple[Floats, Floats]:
-    """Those of the running totals and of the single periods, of all periods where none is lost."""
+    """The half-widths of the running totals and of the single periods, of all periods where none is lost."""
     everything = tuple(range(1, periods + 1))
     widths = []
     for weights in (weights_of_total(everything)[::-1], weights_of_period(everything)[::-1]):

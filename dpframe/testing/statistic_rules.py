@@ -20,7 +20,7 @@ from dpframe.frames import build
 from dpframe.mechanisms.contract import Mechanism
 from dpframe.mechanisms.gaussian import Gaussian
 from dpframe.mechanisms.laplace import Laplace
-from dpframe.planning import sensitivity
+from dpframe.planning.sensitivity import sensitivity_of
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.keys import Keys, key_axes
 from dpframe.queries.limits import grid_steps, step_length
@@ -194,7 +194,7 @@ def _check_sensitivity(statistic: Statistic) -> None:
             before, after = (totals(_frame(table), query, unit, p) for table in (without, _joined(rows, mine)))
             for total in statistic.totals():
                 moved = _norm(after[total].ravel() - before[total].ravel(), p)
-                most = sensitivity.of(total, unit, query.keys.cells).steps(p)
+                most = sensitivity_of(total, unit, query.keys.cells).steps(p)
                 words = f"one unit moves {total.describe()} by {moved:g} steps, and is charged for {most:g}"
                 require(moved <= most * (1 + 1e-12), "sensitivity", words)
 
@@ -299,7 +299,7 @@ def _unbounded(statistic: Statistic) -> bool:
 
 def _law(total: Total, laplace: bool) -> Mechanism:
     """Noise of a call at epsilon 1, for one row that changes one cell."""
-    reach = sensitivity.of(total, PrivacyUnit(), 1)
+    reach = sensitivity_of(total, PrivacyUnit(), 1)
     if laplace:
         return Laplace.calibrate(sensitivity=reach.norm(1), epsilon=1.0, grid=reach.grid)
     return Gaussian.calibrate(sensitivity=reach.norm(2), epsilon=1.0, delta=1e-6, grid=reach.grid)

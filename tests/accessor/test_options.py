@@ -143,7 +143,10 @@ def test_agg_is_typed_as_other_verbs():
         if isinstance(node, ast.FunctionDef) and node.name == "agg"
     ]
     typed = {one.arg: ast.unparse(one.annotation) for one in stub.args.kwonlyargs}
-    assert typed == {name: one.__forward_arg__ for name, one in SampledOptions.__annotations__.items()}
+    meant = {name: one.__forward_arg__ for name, one in SampledOptions.__annotations__.items()}
+    assert typed == meant, (
+        "agg in accessor/private_frame.py writes out the options of SampledOptions, for type checkers"
+    )
 
 
 def test_every_type_is_of_options_of_the_table():

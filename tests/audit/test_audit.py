@@ -19,7 +19,7 @@ import dpframe as dpf
 from assurance import audit_cases, auditing
 from assurance.auditing import GAUSSIAN, GAUSSIAN_GDP, LAPLACE, SHAPE_3
 from dpframe import audit
-from dpframe.engines.sums.addends import NUMBERS
+from dpframe.engines.sums.addends import OF_CHECKS
 from dpframe.release import results
 
 SAMPLES = 20_000
@@ -92,7 +92,7 @@ def test_missing_clipping_is_found(monkeypatch):
     def unclipped(frame, *more):
         found = real(frame, *more)
         values = frame.group_by("group", maintain_order=True).agg(value="value")["value"].to_list()
-        for total, steps in [(total, steps) for total, steps in found.items() if total != NUMBERS]:
+        for total, steps in [(total, steps) for total, steps in found.items() if total != OF_CHECKS]:
             inside = sum(min(max(value, audit_cases.LOW), audit_cases.HIGH) for value in values[0])
             found[total] = np.array([round(sum(group) * (steps[0] / inside)) for group in values])
         return found

@@ -13,7 +13,7 @@ from dpframe.engines import trial
 from dpframe.engines.compiled import kernels
 from dpframe.engines.schema import check
 from dpframe.engines.sums import cells, places, row_totals
-from dpframe.engines.sums.addends import NUMBERS
+from dpframe.engines.sums.addends import OF_CHECKS
 from dpframe.engines.sums.cells import HalfOpenBins
 from dpframe.engines.totals import totals
 from dpframe.planning.check_pricing import checks_of
@@ -107,7 +107,7 @@ def test_whole_numbers_that_are_counted_tell_which_lie_beyond_their_bounds():
     query = by("k", [1, 2, 3], s=sum("x", (1, 2)))
     found = totals(frame, check(frame, query, ROWS), ROWS, 1.0, checks=checks_of(query, ROWS, 1.0))
     below, above, present, outside, rows = 100, 200, 500, 0, 600
-    assert found[NUMBERS].tolist() == [below, above, present, outside, rows]
+    assert found[OF_CHECKS].tolist() == [below, above, present, outside, rows]
 
 
 def test_few_rows_in_one_cell(monkeypatch):

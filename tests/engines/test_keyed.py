@@ -18,8 +18,8 @@ from dpframe.engines.columns.identity import UNNAMED, code_of, stored, value_of
 from dpframe.engines.columns.source import source_of, types_of
 from dpframe.engines.found_keys import KeyedPartial, KeyedTask, keyed
 from dpframe.engines.totals import totals
-from dpframe.planning import sensitivity
 from dpframe.planning.price import of_people, weights_of_units
+from dpframe.planning.sensitivity import sensitivity_of
 from dpframe.queries.discovery import Needed, found_axes
 from dpframe.queries.keys import Keys
 from dpframe.queries.query import Query
@@ -240,7 +240,7 @@ def test_what_is_asked_of_groups_that_are_shown_is_of_max_groups(p, neighbors, g
         for total in asked:
             steps = [abs(int(a) - int(b)) for a, b in zip(one[total], other[total], strict=True)]
             far = sum(steps) if p == 1 else math.sqrt(sum(step**2 for step in steps))
-            largest = max(largest, far / sensitivity.of(total, unit, groups + 1).steps(p))
+            largest = max(largest, far / sensitivity_of(total, unit, groups + 1).steps(p))
     assert 0.4 < largest <= 1.0
 
 

@@ -302,7 +302,9 @@ def test_153_the_head_is_written_after_the_commit_and_is_never_ahead(store, monk
     with monkeypatch.context() as patch:
         patch.setattr(sql.SqlStore, "_keep_head", lambda *_, **__: None)  # killed between the commit and the head
         take(ledger)
-    assert heads.of_slots(head.text.encode()).mark.entry == 0
+    assert heads.of_slots(head.text.encode()).mark.entry == 0, (
+        "a head was written, though the commit alone was let go on"
+    )
     monkeypatch.setattr(witness.Witness, "advance", looked)
     assert take(ledger)["entry"] == 2  # which is behind, and goes on
     assert heads.of_slots(head.text.encode()).mark.entry == 2

@@ -18,7 +18,7 @@ from dpframe.engines.totals import totals
 from dpframe.exact import root_down
 from dpframe.mechanisms.selection import Peeling, own_of_place
 from dpframe.noise import insecure_bits
-from dpframe.planning import sensitivity
+from dpframe.planning.sensitivity import sensitivity_of
 from dpframe.queries.query import Query
 from dpframe.queries.statistics.top_k import TopK
 from dpframe.testing import check_mechanism
@@ -133,7 +133,7 @@ def test_no_unit_moves_exact_counts_farther_than_the_spread(unit):
     (statistic,) = (one for one in TopK(2).forms(len(GROUPS)) if one.by_choice)
     query = Query("top_k", BY_GROUP, (("g_shortfall", statistic),))
     (total,) = query.totals
-    most = sensitivity.of(total, unit, len(GROUPS)).steps(math.inf)
+    most = sensitivity_of(total, unit, len(GROUPS)).steps(math.inf)
     generator = np.random.default_rng([9, len(str(unit))])
 
     def rows():

@@ -19,7 +19,7 @@ import dpframe as dpf
 from dpframe.engines.totals import totals
 from dpframe.mechanisms.quantile_choice import QuantileChoice
 from dpframe.noise import insecure_bits
-from dpframe.planning import sensitivity
+from dpframe.planning.sensitivity import sensitivity_of
 from dpframe.queries.query import Query
 from dpframe.release import facts
 from dpframe.testing import check_mechanism
@@ -168,7 +168,7 @@ def test_no_unit_moves_exact_scores_by_more_than_the_spread(unit, q):
     statistic = dpf.quantile("x", q=q, bounds=(0, 4)).as_choice()
     query = Query("quantile", EVERYTHING, (("m", statistic),))
     (total,) = query.totals
-    reach = sensitivity.of(total, unit, 1)
+    reach = sensitivity_of(total, unit, 1)
     exact = Fraction(str(q))
     made_for = {"q": exact, "replace": reach.replace, "options": 5, "grid": reach.grid}
     choice = QuantileChoice.of_steps(dpf.PermuteAndFlip, reach.steps(1), 1.0, **made_for)

@@ -201,8 +201,8 @@ def test_both_choices_have_their_published_laws(scores, rate, expected, by_weigh
         choice = kind.of_steps(1, Fraction(str(rate)), monotonic=True, options=options)
         with insecure_bits(7):
             found = np.bincount([choice.choose(totals_) for _ in range(8_000)], minlength=options)
-        assert p_value(found, np.array(right)) > FALSE_ALARM
-        assert p_value(found, np.array(wrong)) < FALSE_ALARM
+        assert p_value(found, np.array(right)) > FALSE_ALARM, (kind.__name__, found)
+        assert p_value(found, np.array(wrong)) < FALSE_ALARM, (kind.__name__, found)
 
 
 def test_permute_and_flip_of_many_options_and_wrapped_scores():

@@ -12,7 +12,7 @@ import pytest
 from dpframe import PrivacyUnit
 from dpframe.engines.schema import check
 from dpframe.engines.totals import totals
-from dpframe.planning import sensitivity
+from dpframe.planning.sensitivity import sensitivity_of
 from dpframe.queries.keys import Keys
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import marginals
@@ -37,7 +37,7 @@ def share(before, after, asked, unit):
     """The distance of the contrasts over their scales, as a part of the stated one."""
     (total,) = asked.totals
     moved = (exact(before, asked, unit) - exact(after, asked, unit)) / total.vector.design.scales
-    return math.sqrt((moved**2).sum()) / sensitivity.of(total, unit, 1).steps(2)
+    return math.sqrt((moved**2).sum()) / sensitivity_of(total, unit, 1).steps(2)
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=str)
@@ -79,6 +79,6 @@ def test_a_unit_of_different_rows_has_one_weight_for_all_tables():
 def test_replaced_rows_may_lie_on_opposite_sides():
     """The twice that is stated is not the root of two: contrasts have both signs."""
     unit = PrivacyUnit(column="u", max_rows=1, neighbors="replace")
-    stated = sensitivity.of(query().totals[0], unit, 1)
+    stated = sensitivity_of(query().totals[0], unit, 1)
     assert stated.steps(2) == pytest.approx(2 * 2**16, rel=1e-12)
     assert stated.signed

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from dpframe import InvalidArgument, PrivacyUnit
 from dpframe.engines.totals import totals
-from dpframe.planning import sensitivity
-from dpframe.planning.sensitivity import Sensitivity
+from dpframe.planning.sensitivity import Sensitivity, sensitivity_of
 from dpframe.queries.keys import KeyAxis, Keys
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import Count, Mean, Sum, Total
@@ -62,7 +61,7 @@ def check(query, unit, before, after):
     for p in (1, 2):
         one, other = exact(before, query, unit, p), exact(after, query, unit, p)
         for total in query.totals:
-            stated = sensitivity.of(total, unit, query.keys.cells).steps(p)
+            stated = sensitivity_of(total, unit, query.keys.cells).steps(p)
             assert distance(one[total], other[total], p) <= stated * (1 + 1e-15)
 
 
@@ -116,7 +115,7 @@ def test_one_row_attains_the_bound(query, neighbors):
     unit = PrivacyUnit(neighbors=neighbors)
     for total in query.totals:
         for p in (1, 2):
-            stated = sensitivity.of(total, unit, query.keys.cells).steps(p)
+            stated = sensitivity_of(total, unit, query.keys.cells).steps(p)
             found = greatest(query, total, unit, p)
             assert found <= stated * (1 + 1e-15)
             loose = neighbors == "replace" and not total.columns and query.keys is EVERYTHING
@@ -133,7 +132,7 @@ def test_a_unit_column_nearly_attains_the_bound(neighbors, p):
     mine, instead = [[(group, 9.0) for group in pair for _ in range(2)] for pair in ("AB", "CD")]
     one, other = exact([mine], query, unit, p), exact([instead if neighbors == "replace" else []], query, unit, p)
     for total in query.totals:
-        stated = sensitivity.of(total, unit, 4).steps(p)
+        stated = sensitivity_of(total, unit, 4).steps(p)
         assert distance(one[total], other[total], p) >= stated * (1 - 1e-6)
 
 
@@ -147,7 +146,7 @@ def test_two_units_of_opposite_signs_nearly_attain_the_bound():
     check(query, unit, [mine], [instead])
     (total,) = query.totals
     one, other = (exact([rows], query, unit, 2)[total] for rows in (mine, instead))
-    stated = sensitivity.of(total, unit, 2).steps(2)
+    stated = sensitivity_of(total, unit, 2).steps(2)
     assert distance(one, other, 2) >= stated * (1 - 1e-6)
     assert stated == pytest.approx(200 * 2**0.5 * 5 / 4 * 2**30, rel=1e-6)  # twice one unit's would be 13% more
 
@@ -202,5 +201,5 @@ def test_weights_bound_no_other_shape():
 
 def test_groups_beyond_the_cells_cost_nothing():
     unit = PrivacyUnit(column="u", max_rows=3, max_groups=100)
-    assert sensitivity.of(Total(None), unit, 4).norm(1) == 12.0
-    assert sensitivity.of(Total(None), unit, 4).norm(2) == 6.0
+    assert sensitivity_of(Total(None), unit, 4).norm(1) == 12.0
+    assert sensitivity_of(Total(None), unit, 4).norm(2) == 6.0

@@ -32,7 +32,7 @@ from dpframe import noise
 from dpframe.engines.sums import row_totals
 from dpframe.engines.sums.cells import added
 from dpframe.noise import random_bits, samplers
-from dpframe.planning.sensitivity import of as sensitivity_of
+from dpframe.planning.sensitivity import sensitivity_of
 
 EXACT = 1e9  # an epsilon whose noise is negligible
 CELLS = 20_000

@@ -37,7 +37,7 @@ def test_the_reference_has_every_public_name_once():
 def test_the_page_of_options_explains_each_option_once():
     page = (ROOT / "docs" / "reference" / "options.md").read_text(encoding="utf-8")
     named = re.findall(r"^\| `(\w+)` \| ", page, re.MULTILINE)
-    assert sorted(named) == sorted(OPTIONS)
+    assert sorted(named) == sorted(OPTIONS), "docs/reference/options.md has a row for each of OPTIONS"
     for name, option in OPTIONS.items():
         if option.default not in (None, "auto"):
             default = f"{option.default:,}" if type(option.default) is int else str(option.default).strip('"')

@@ -20,7 +20,7 @@ from dpframe.engines.engine import Reading
 from dpframe.engines.task import Task
 from dpframe.engines.totals import engine_of, totals
 from dpframe.errors import InvalidArgument
-from dpframe.planning import sensitivity
+from dpframe.planning.sensitivity import sensitivities_of
 from dpframe.queries.keys import KeyAxis, Keys
 from dpframe.queries.products import two_sided
 from dpframe.queries.query import Query
@@ -197,7 +197,7 @@ def farthest(before, after, unit, p):
     """For each Total how far these neighbors are from each other, as a part of the sensitivity."""
     one, other = exact(before, unit, p), exact(after, unit, p)
     assert set(one) == set(QUERY.totals)
-    stated = dict(zip(QUERY.totals, sensitivity.reaches(QUERY, unit), strict=True))
+    stated = dict(zip(QUERY.totals, sensitivities_of(QUERY, unit), strict=True))
     return {
         total: float(np.linalg.norm((one[total] - other[total]).astype(np.float64), ord=p)) / stated[total].steps(p)
         for total in QUERY.totals

@@ -16,7 +16,7 @@ import dpframe as dpf
 from dpframe import noise
 from dpframe.engines.compiled import kernel_units
 from dpframe.engines.totals import totals
-from dpframe.planning import sensitivity
+from dpframe.planning.sensitivity import sensitivity_of
 from dpframe.queries.keys import KeyAxis, Keys
 from dpframe.queries.query import Query, levels_of, parents_of, rollup_of
 from dpframe.queries.statistics import Count, Sum, Total
@@ -192,7 +192,7 @@ def exact(units, unit, p):
 def stated(total, unit, p):
     sizes = {level.columns: level.size for level in QUERY.shown.levels}
     merged = None if total.by is None else sizes[total.by]
-    return sensitivity.of(total, unit, 3, merged).steps(p)
+    return sensitivity_of(total, unit, 3, merged).steps(p)
 
 
 def farthest(before, after, unit, p):

@@ -32,8 +32,8 @@ import dpframe as dpf
 from dpframe import InvalidArgument, InvalidType, PrivacyUnit, UnknownColumn, WrongDtype
 from dpframe.engines.schema import check
 from dpframe.engines.totals import totals
-from dpframe.planning import sensitivity
-from dpframe.queries.where import Conditional, under
+from dpframe.planning.sensitivity import sensitivity_of
+from dpframe.queries.where import Conditional, under_conditions
 
 NOBODY = PrivacyUnit()
 ROWS = pl.DataFrame(
@@ -161,7 +161,7 @@ def test_the_sensitivity_is_that_without_a_condition(unit):
         for name in ("sum", "mean", "variance", "median"):
             plain, filtered = (query_of(STATISTICS[name](**o), BY_GROUP, p == 1) for o in ({}, {"where": WHERE}))
             for one, other in zip(plain.of_cells, filtered.of_cells, strict=True):
-                both = (sensitivity.of(total, unit, plain.keys.cells) for total in (one, other))
+                both = (sensitivity_of(total, unit, plain.keys.cells) for total in (one, other))
                 assert len({far.steps(p) for far in both}) == 1
 
 
@@ -371,19 +371,19 @@ def test_levels_of_a_category_are_no_range():
 
 def test_a_condition_is_a_column_of_no_table():
     """Its words are for people: a column of that very name is another."""
-    column = under("y", {"ward": "A"})
+    column = under_conditions("y", {"ward": "A"})
     assert isinstance(column, Conditional)
     assert column != str(column)
     assert str(column) not in {column: 1}
-    assert under("y", {"ward": ["A"]}) == column == copy.copy(column) == pickle.loads(pickle.dumps(column))
-    assert under("y", {"ward": "B"}) != column
+    assert under_conditions("y", {"ward": ["A"]}) == column == copy.copy(column) == pickle.loads(pickle.dumps(column))
+    assert under_conditions("y", {"ward": "B"}) != column
     named = ROWS.rename({"x": str(column)})
     asked = {"epsilon": 1e8, "ledger": dpf.Ledger(epsilon=1e9), "denoise": None, "checks": False}
     found = named.dp.agg(a=dpf.count(str(column)), b=dpf.count("y", where={"ward": "A"}), **asked)
     assert [found["a"].item(), found["b"].item()] == pytest.approx([10, 3], abs=0.01)
-    many = under(None, {"n": list(range(1_000))})
+    many = under_conditions(None, {"n": list(range(1_000))})
     assert len(many) < 100
-    assert many != under(None, {"n": [*range(999), 5_000]})
+    assert many != under_conditions(None, {"n": [*range(999), 5_000]})
 
 
 def test_decimals_and_instants_in_pandas_and_polars():

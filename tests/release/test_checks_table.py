@@ -22,7 +22,7 @@ from dpframe.engines.columns.source import source_of
 from dpframe.engines.compiled import kernel_units, kernels
 from dpframe.engines.schema import check
 from dpframe.engines.sums import places, row_totals, unit_blocks
-from dpframe.engines.sums.addends import NUMBERS
+from dpframe.engines.sums.addends import OF_CHECKS
 from dpframe.engines.task import CheckTask
 from dpframe.engines.totals import InMemory, check_counts, totals
 from dpframe.planning.check_pricing import checks_of
@@ -388,8 +388,8 @@ def test_one_read_gives_totals_and_the_numbers_of_a_read_of_their_own(way, unit,
         alone = {total: one.tolist() for total, one in totals(frame, resolved, protected, p).items()}
         both = {total: one.tolist() for total, one in totals(frame, resolved, protected, p, checks=checks).items()}
         task = CheckTask.of(InMemory(source_of(frame)), checks)
-        rows_apart = task.weigh(task.coded(frame)).totals[NUMBERS].tolist()
-        assert both.pop(NUMBERS) == rows_apart == check_counts(frame, checks).tolist(), (name, p)
+        rows_apart = task.weigh(task.coded(frame)).totals[OF_CHECKS].tolist()
+        assert both.pop(OF_CHECKS) == rows_apart == check_counts(frame, checks).tolist(), (name, p)
         assert both == alone, (name, p)
 
 

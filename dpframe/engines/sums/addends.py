@@ -22,11 +22,11 @@ ROWS = "rows"
 
 
 @dataclass(frozen=True)
-class NumbersTotal(RowsTotal):
+class ChecksTotal(RowsTotal):
     """The key of the numbers of checks among the Totals of a question; it is equal to none of them."""
 
 
-NUMBERS = NumbersTotal()
+OF_CHECKS = ChecksTotal()
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,8 @@ class Watched:
 @dataclass(frozen=True)
 class Terms:
     """Engine columns for the plain sums of one query: what rows add, each column once, and how it is read.
+
+    They have nothing to do with the terms of a ledger.
 
     A value is present where its integer is there. Only a column that nothing sums needs a presence of its own. Where
     checks are measured in the same read, and are of single rows, their columns are watched.
@@ -124,7 +126,7 @@ class Terms:
         return [self.integers(addend) for addend in self.addends]
 
     def integers(self, addend: Addend) -> pl.Expr:
-        """The same of one column."""
+        """The integers that rows add, of one column."""
         name = self.addends[addend]
         if isinstance(addend, Present):
             return pl.col(name).cast(pl.Int64)
@@ -165,7 +167,7 @@ def numbers_of(
     first = {each.column: number for number, each in reversed([*enumerate(checks.between)])}
     present = [beyond[first[column], 2] for column in dict.fromkeys(each.column for each in checks.between)]
     more = [*[outside] * checks.outside, *rules, *[units] * checks.counts_units]
-    return {NUMBERS: np.array([*beyond[:, :2].ravel(), *present, *more], dtype=np.int64)}
+    return {OF_CHECKS: np.array([*beyond[:, :2].ravel(), *present, *more], dtype=np.int64)}
 
 
 def _columns(addend: OnGrid | RowFunction) -> tuple[str, ...]:

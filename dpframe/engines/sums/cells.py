@@ -127,7 +127,7 @@ def half_open_bins(axis: BinAxis, tick: int) -> HalfOpenBins:
 
 
 def _right_closed_edges(axis: RunningAxis, tick: int) -> NDArray[Any]:
-    """The same for bins that hold their right edges, open below the first and with a cell above the last.
+    """The edges of bins that hold their right edges, open below the first and with a cell above the last.
 
     Each edge is moved up by one float, or to the next tick above it.
     """

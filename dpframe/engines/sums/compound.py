@@ -18,7 +18,7 @@ import polars as pl
 
 from dpframe.engines.columns.source import ColumnRequest, Role, Source, collected, unit_requests
 from dpframe.engines.compiled.kernel_units import of_units, weighed_rows
-from dpframe.engines.sums.addends import NUMBERS, ROWS, Terms
+from dpframe.engines.sums.addends import OF_CHECKS, ROWS, Terms
 from dpframe.engines.sums.cells import (
     Cells,
     Integers,
@@ -242,7 +242,7 @@ def totals_at_once(
         sums = of_units(source, cells, parts.terms, unit, p, merged=False)
     if sums is None:
         return None
-    return {**parts.assembled(sums), **({NUMBERS: sums[NUMBERS]} if NUMBERS in sums else {})}
+    return {**parts.assembled(sums), **({OF_CHECKS: sums[OF_CHECKS]} if OF_CHECKS in sums else {})}
 
 
 def compound_rows(source: Source, query: Query, unit: PrivacyUnit) -> pl.DataFrame:
@@ -287,6 +287,7 @@ def of_coded(table: pl.DataFrame, query: Query, unit: PrivacyUnit, p: float) -> 
 
 
 def _others(table: pl.DataFrame, parts: Parts, query: Query, unit: PrivacyUnit, p: float) -> dict[Total, Integers]:
+    """The Totals that are made of no plain sums: of units, of what each adds in all, and of bins of each group."""
     cell = table["cell"].to_numpy()
     code, size = (np.arange(0), 0) if unit.column is None else unit_codes(table["unit"])
     totals = {}

@@ -221,7 +221,7 @@ def _add_beyond(column: pl.Series, each: Watched, inside: Any, found: Integers) 
 
 
 def _add_counted(column: Counted, table: Integers, each: Watched, found: Integers) -> None:
-    """The same of values that were counted by cell."""
+    """Compare values that were counted by cell with bounds, each once."""
     rows, values = table[1:, :-1].sum(axis=0), np.arange(column.lower, column.upper + 1)
     found += [rows[values < each.lower].sum(), rows[values > each.upper].sum(), rows.sum()]
 

@@ -24,7 +24,7 @@ from dpframe.queries.row_functions import Bounds, Floats
 from dpframe.queries.sameness import same_key
 from dpframe.queries.statistics.statistic import CONFIDENCE, Statistic, check_size
 from dpframe.queries.total import Measured, Noise, SumTotal, Total, VectorTotal
-from dpframe.queries.where import GroupBounds, by_group, under
+from dpframe.queries.where import GroupBounds, by_group, under_conditions
 
 PLACES = (0.0, 1.0)  # between the bounds of any group
 EXAMPLE = 'Write for instance group_by("ward", keys=["A", "B"]) and bounds={"A": (0, 10), "B": (0, 100)}.'
@@ -183,4 +183,4 @@ def checked_groups(
     for name, value in others.items():
         if value is not None:
             raise InvalidArgument(f"{name} must be left out with bounds by group. Write bounds=(lower, upper) with it.")
-    return under(column, where), tuple(bounds.items())
+    return under_conditions(column, where), tuple(bounds.items())

@@ -15,7 +15,7 @@ from dpframe.queries.row_functions import Floats
 from dpframe.queries.statistics.statistic import CONFIDENCE, Counted, Statistic
 from dpframe.queries.statistics.weighted import WeightedCount, checked_weight
 from dpframe.queries.total import COUNTED, Measured, Noise, RowsTotal, Total, UnitsTotal, VectorTotal
-from dpframe.queries.where import under
+from dpframe.queries.where import under_conditions
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ def count(
     count(where age >= 18 and ward is 'A' or 'B')
     """
     if weight is None and weight_bounds is None:
-        return Count(under(column, where))
+        return Count(under_conditions(column, where))
     if column is not None:
         raise InvalidArgument(
             f"column must be left out with weight, not {shown(column)}: the weights of rows are added up. "

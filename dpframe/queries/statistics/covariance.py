@@ -18,7 +18,7 @@ from dpframe.queries.products import centred_products, pair_cells, pairs
 from dpframe.queries.row_functions import Floats
 from dpframe.queries.statistics.statistic import CONFIDENCE, Statistic, check_size
 from dpframe.queries.total import FunctionTotal, Measured, Noise, Total, VectorTotal
-from dpframe.queries.where import plain_name, under
+from dpframe.queries.where import plain_name, under_conditions
 
 NOISY = "_noisy"
 LABELS = ("column", "other")
@@ -308,4 +308,4 @@ def _checked(columns: Any, bounds: Any, where: Any) -> tuple[tuple[str, ...], tu
     if set(bounds) != set(names):
         raise InvalidArgument(f"bounds must name each column and no other, not {shown(list(bounds))}. {EXAMPLE}")
     bounds_of = tuple(checked_bounds(bounds[column]) for column in names)
-    return tuple(under(name, where) for name in names), bounds_of
+    return tuple(under_conditions(name, where) for name in names), bounds_of

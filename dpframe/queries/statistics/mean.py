@@ -19,7 +19,7 @@ from dpframe.queries.statistics.by_group import MeanByGroup, are_by_group, check
 from dpframe.queries.statistics.statistic import CONFIDENCE, Squaring, Statistic, check_size
 from dpframe.queries.statistics.weighted import WeightedMean, checked_weight
 from dpframe.queries.total import FunctionTotal, Measured, Noise, RowsTotal, SumTotal, Total, VectorTotal
-from dpframe.queries.where import Conditional, under
+from dpframe.queries.where import Conditional, under_conditions
 
 OF_WAYS = 1.0, 1.0, 2.0  # variances of the way above, of it with both ways, and of both ways, for noise of variance 1
 OF_SQUARES = 1.25, 1.5, 3.0  # the same where both are made of three numbers
@@ -231,5 +231,5 @@ def mean(
                 "missing must be 'drop' with weight: a row without a value or a weight is left out. Leave it out."
             )
         weights = checked_weight(weight, weight_bounds, where)
-        return WeightedMean(under(column, where), bounds, *weights)  # type: ignore[arg-type]  # as below
-    return Mean(under(column, where), bounds, missing)  # type: ignore[arg-type]  # None is refused there, in words
+        return WeightedMean(under_conditions(column, where), bounds, *weights)  # type: ignore[arg-type]  # as below
+    return Mean(under_conditions(column, where), bounds, missing)  # type: ignore[arg-type]  # None is refused there, in words

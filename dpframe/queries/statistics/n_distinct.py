@@ -12,7 +12,7 @@ from dpframe.privacy import PrivacyUnit
 from dpframe.queries.limits import check_column
 from dpframe.queries.statistics.statistic import Statistic
 from dpframe.queries.total import DistinctTotal, Total
-from dpframe.queries.where import under
+from dpframe.queries.where import under_conditions
 
 MOST_VALUES = 2**31
 
@@ -126,4 +126,4 @@ def n_distinct(column: str, *, max_values: int | None = None, where: Mapping[str
     >>> print(dpf.n_distinct("product", max_values=3))
     n_distinct(product, at most 3 per unit)
     """
-    return NDistinct(under(column, where), max_values)
+    return NDistinct(under_conditions(column, where), max_values)

@@ -11,7 +11,7 @@ from dpframe.errors.tracebacks import trimmed
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.statistics.statistic import Counted
 from dpframe.queries.total import RowsTotal, Total, UnitsTotal
-from dpframe.queries.where import under
+from dpframe.queries.where import under_conditions
 
 
 @dataclass(frozen=True)
@@ -82,4 +82,4 @@ def n_units(column: str | None = None, *, where: Mapping[str, Any] | None = None
     >>> print(dpf.n_units(), dpf.n_units("age"))
     n_units() n_units(age)
     """
-    return NUnits(under(column, where))
+    return NUnits(under_conditions(column, where))

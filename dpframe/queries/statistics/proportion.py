@@ -19,7 +19,7 @@ from dpframe.queries.statistics.statistic import CONFIDENCE, Statistic, check_si
 from dpframe.queries.statistics.weighted import WeightedProportion, checked_weight
 from dpframe.queries.total import Measured, Noise, Total, VectorTotal
 from dpframe.queries.vectors import Matches
-from dpframe.queries.where import plain_name, under
+from dpframe.queries.where import plain_name, under_conditions
 
 BOUNDS = (0.0, 1.0)
 
@@ -138,7 +138,7 @@ def proportion(
     >>> print(dpf.proportion("smoker"), dpf.proportion("drug", value="A"))
     proportion(smoker) proportion(drug = 'A')
     """
-    plain = Proportion(under(column, where), value)
+    plain = Proportion(under_conditions(column, where), value)
     if weight is None and weight_bounds is None:
         return plain
     return WeightedProportion(plain.column, BOUNDS, *checked_weight(weight, weight_bounds, where), plain.value)

@@ -24,7 +24,7 @@ from dpframe.queries.statistics.statistic import CONFIDENCE, Deciding, Statistic
 from dpframe.queries.total import Measured, Noise, Total, VectorTotal
 from dpframe.queries.trees import Tree
 from dpframe.queries.vectors import InnerCounts
-from dpframe.queries.where import plain_name, under
+from dpframe.queries.where import plain_name, under_conditions
 
 MOST_CANDIDATES = 2**14
 WHOLE_STEPS = 4_096  # whole bounds up to so far apart have every whole number between them as a candidate
@@ -325,7 +325,7 @@ def quantile(
     quantile 0.25(age) in [0, 120]
     """
     check_column(column)
-    one = _made(under(column, where), bounds, step, candidates)
+    one = _made(under_conditions(column, where), bounds, step, candidates)
     if q is None:
         raise MissingArgument("q must be given: which quantile, between 0 and 1. Write for instance q=0.5.")
     if not isinstance(q, (list, tuple)):
@@ -368,7 +368,7 @@ def median(
     median(age) in [0, 120]
     """
     check_column(column)
-    return replace(_made(under(column, where), bounds, step, candidates), named="median")
+    return replace(_made(under_conditions(column, where), bounds, step, candidates), named="median")
 
 
 def _checked_q(q: object) -> float:

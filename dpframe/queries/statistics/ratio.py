@@ -16,7 +16,7 @@ from dpframe.queries.quotients import nearest_shares, quotient_ends, quotient_ha
 from dpframe.queries.row_functions import Floats
 from dpframe.queries.statistics.statistic import CONFIDENCE, Statistic, check_size
 from dpframe.queries.total import Measured, Noise, RowsTotal, SumTotal, Total
-from dpframe.queries.where import plain_name, under
+from dpframe.queries.where import plain_name, under_conditions
 
 EXAMPLE = 'Write for instance bounds={"cost": (0, 5_000), "days": (0, 30)}.'
 
@@ -151,7 +151,7 @@ def ratio(
     if set(bounds) != {numerator, denominator}:
         raise InvalidArgument(f"bounds must name both columns and no other, not {shown(list(bounds))}. {EXAMPLE}")
     above, below = (checked_bounds(bounds[column]) for column in (numerator, denominator))
-    return Ratio(under(numerator, where), above, under(denominator, where), below)
+    return Ratio(under_conditions(numerator, where), above, under_conditions(denominator, where), below)
 
 
 NOISY = "_noisy"

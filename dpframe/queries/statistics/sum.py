@@ -13,7 +13,7 @@ from dpframe.queries.statistics.by_group import SumByGroup, are_by_group, checke
 from dpframe.queries.statistics.statistic import Clipped, Squaring
 from dpframe.queries.statistics.weighted import WeightedSum, checked_weight
 from dpframe.queries.total import FunctionTotal, SumTotal, Total, UnitsTotal
-from dpframe.queries.where import under
+from dpframe.queries.where import under_conditions
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ def sum(
     """
     if are_by_group(bounds):
         return SumByGroup(*checked_groups(column, bounds, where, weight=weight, unit_bounds=unit_bounds))
-    column = under(column, where)
+    column = under_conditions(column, where)
     if not (weight is None and weight_bounds is None):
         if unit_bounds is not None:
             raise InvalidArgument("unit_bounds must be left out with weight, which is of each row. Write bounds=.")

@@ -16,7 +16,7 @@ from dpframe.queries.row_functions import Floats, centred_squares
 from dpframe.queries.statistics.by_group import PLACES, ByGroup, are_by_group, checked_groups
 from dpframe.queries.statistics.statistic import CONFIDENCE, Clipped, check_size
 from dpframe.queries.total import FunctionTotal, Measured, Noise, RowsTotal, SumTotal, Total, VectorTotal
-from dpframe.queries.where import plain_name, under
+from dpframe.queries.where import plain_name, under_conditions
 
 
 @dataclass(frozen=True)
@@ -259,7 +259,7 @@ def variance(
     """
     if are_by_group(bounds):
         return VarianceByGroup(*checked_groups(column, bounds, where), ddof=ddof)
-    return Variance(under(column, where), bounds, ddof)  # type: ignore[arg-type]  # None is refused there, in words
+    return Variance(under_conditions(column, where), bounds, ddof)  # type: ignore[arg-type]  # None is refused there, in words
 
 
 @trimmed
@@ -295,4 +295,4 @@ def std(
     """
     if are_by_group(bounds):
         return StdByGroup(*checked_groups(column, bounds, where), ddof=ddof)
-    return Std(under(column, where), bounds, ddof)  # type: ignore[arg-type]  # None is refused there, in words
+    return Std(under_conditions(column, where), bounds, ddof)  # type: ignore[arg-type]  # None is refused there, in words

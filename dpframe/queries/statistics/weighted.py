@@ -22,7 +22,7 @@ from dpframe.queries.products import weighed_values, weighed_ways
 from dpframe.queries.row_functions import Bounds, Floats
 from dpframe.queries.statistics.statistic import CONFIDENCE, Clipped, Statistic, check_size
 from dpframe.queries.total import FunctionTotal, Measured, Noise, SumTotal, Total, VectorTotal
-from dpframe.queries.where import matched, plain_name, under
+from dpframe.queries.where import matched, plain_name, under_conditions
 
 EXAMPLE = 'Write for instance weight="w", weight_bounds=(0, 5).'
 
@@ -37,7 +37,7 @@ def checked_weight(weight: Any, weight_bounds: Any, where: Mapping[str, Any] | N
     bounds = checked_bounds(weight_bounds, "weight_bounds", EXAMPLE)
     if bounds[0] < 0.0:
         raise InvalidArgument(f"weight_bounds must be at least 0, not {shown(weight_bounds)}. {EXAMPLE}")
-    return under(weight, where), bounds
+    return under_conditions(weight, where), bounds
 
 
 @dataclass(frozen=True)
