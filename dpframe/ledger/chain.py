@@ -189,7 +189,7 @@ def _vouched(store: Store, terms: Terms, trail: Trail, record: Mapping[str, Any]
     if entry.stream is not None:  # of which each period was stored by itself
         stored = _of_period(store.contents(entry), record)
     if entry.kind != "charge":
-        raise _refusal(record, f"that entry is no charge, but a {entry.kind}")
+        raise _refusal(record, f"that entry is no charge: its kind is {entry.kind!r}")
     _compare(record, "snapshot", receipt.get("snapshot", receipt.get("version")), entry.snapshot)
     _compare_fields(record, terms, entry)
     if number > terms.plain:

@@ -212,7 +212,7 @@ def test_95_a_record_for_an_entry_that_is_no_release_is_refused(ledger):
     ledger.raise_limit(epsilon=10, reason="the board agreed")
     with pytest.raises(dpf.LedgerError, match="is not the one that the entry commits to"):
         ledger.verify(record | {"ledger": place})
-    with pytest.raises(dpf.LedgerError, match="that entry is no charge, but a limit"):
+    with pytest.raises(dpf.LedgerError, match="that entry is no charge: its kind is 'limit'"):
         ledger.verify(record | {"ledger": ledger.verify()})
     assert ledger.verify(place)["releases"] == [{"entry": 2, "record": "in part", "numbers": "not given"}]
     assert ledger.verify(ledger.verify())["entry"] == 3
