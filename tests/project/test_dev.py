@@ -6,6 +6,8 @@ import importlib.util
 import re
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -47,6 +49,40 @@ def test_one_part_that_fails_fails_the_whole_and_stops_nothing(dev, monkeypatch,
     assert "FAILED  newest" in said
     assert "passed  oldest" in said
     assert "1 of 2 parts FAILED: newest" in said
+
+
+def test_two_parts_run_at_a_time_and_each_line_says_whose_it_is(dev, monkeypatch, capsys):
+    """Each part ends only after the other began; a part that runs alone needs no name before its lines."""
+    began = threading.Barrier(2)
+
+    def part(setup):
+        began.wait(timeout=300)
+        dev.say("one\ntwo")
+        yield dev.Check("pytest", 0)
+
+    monkeypatch.setattr(dev, "CHECKS", dict.fromkeys(("newest", "oldest"), part))
+    assert dev.run_tests(("newest", "oldest"), dev.Setup()) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert {f"{name:<15}| {line}" for name in ("newest", "oldest") for line in ("one", "two")} <= set(said)
+    began = threading.Barrier(1)
+    assert dev.run_tests(("newest",), dev.Setup()) == 0
+    assert {"one", "two"} <= set(capsys.readouterr().out.splitlines())
+
+
+def test_an_environment_is_made_once_though_two_parts_ask_for_it(dev, monkeypatch, tmp_path):
+    made = []
+
+    def install(folder, python, steps):
+        folder.mkdir(parents=True)
+        made.append(folder.name)
+        return "uv"
+
+    monkeypatch.setattr(dev, "VENVS", tmp_path)
+    monkeypatch.setattr(dev, "install", install)
+    with ThreadPoolExecutor(2) as threads:
+        pythons = set(threads.map(dev.newest_environment, [dev.Setup(fresh=True)] * 4))
+    assert len(pythons) == 1
+    assert made == ["newest"]
 
 
 def test_an_environment_that_cannot_be_made_fails(dev, monkeypatch, capsys):
