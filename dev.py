@@ -133,11 +133,9 @@ def site(setup: Setup) -> Iterator[Check]:
 
 
 def newest(setup: Setup) -> Iterator[Check]:
-    """Pytest with the newest versions of everything; coverage of the first cases of each quick test, which it slows."""
+    """Pytest with the newest versions of everything; coverage of the first cases of quick tests (tests/conftest.py)."""
     python = newest_environment(setup)
-    first = ("-m", "not slow and not spark", "--cases", "first", *anew(setup))
-    yield check("pytest", python, "coverage", "run", "-m", "pytest", *first, *PARALLEL)
-    yield check("pytest", python, "pytest", "-m", "not spark", "--cases", "others", *turn(setup), *PARALLEL)
+    yield check("pytest", python, "coverage", "run", "-m", "pytest", "-m", "not spark", *turn(setup), *PARALLEL)
     yield check("combined", python, "coverage", "combine", "--quiet")
     yield check("coverage", python, "coverage", "report")
 
