@@ -15,10 +15,14 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 import time
 import venv
+from collections import defaultdict
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -29,7 +33,9 @@ VENVS = ROOT / ".venvs"
 LOCK = ROOT / "requirements" / "locked.txt"
 SUMMARY = re.compile(r"^=*\s*(.*\b(?:passed|failed|skipped|errors?|no tests ran)\b.* in [\d.]+s.*?)\s*=*$")
 
-PARTS = ("style", "types", "site", "newest", "spark", "oldest", "without-pandas")
+# In the order in which they start: those that make an environment, or use one processor, beside others.
+PARTS = ("style", "site", "types", "newest", "spark", "oldest", "without-pandas")
+BESIDE = 2  # parts that run at a time
 
 
 @dataclass(frozen=True)
@@ -69,18 +75,23 @@ def run_demo(setup: Setup) -> int:
 
 
 def run_tests(parts: tuple[str, ...], setup: Setup) -> int:
-    """Run the parts one after another, even when one fails, and sum up."""
+    """Run the parts two at a time, even when one fails, and sum up: where one waits, the other has the processor."""
     say(f"This runs {', '.join(parts)}. All of it takes about half an hour the first time, on two cores.")
-    results = []
-    for part in parts:
+    start = time.monotonic()
+
+    def done(part: str) -> tuple[str, list[Check], float]:
+        _part.set(part if len(parts) > 1 else "")
         start = time.monotonic()
-        say(f"== {part}: {WHAT[part]}", before="\n")
+        say(f"== {part}: {WHAT[part]}")
         try:
             checks = list(CHECKS[part](setup))
         except (subprocess.CalledProcessError, OSError) as error:
             checks = [Check("environment", 1, reason(error))]
-        results.append((part, checks, time.monotonic() - start))
-    return summed_up(results)
+        return part, checks, time.monotonic() - start
+
+    with ThreadPoolExecutor(BESIDE) as threads:
+        results = list(threads.map(done, parts))
+    return summed_up(results, time.monotonic() - start)
 
 
 def reason(error: subprocess.CalledProcessError | OSError) -> str:
@@ -122,11 +133,9 @@ def site(setup: Setup) -> Iterator[Check]:
 
 
 def newest(setup: Setup) -> Iterator[Check]:
-    """Pytest with the newest versions of everything; coverage of the first cases of each quick test, which it slows."""
+    """Pytest with the newest versions of everything; coverage of the first cases of quick tests (tests/conftest.py)."""
     python = newest_environment(setup)
-    first = ("-m", "not slow and not spark", "--cases", "first", *anew(setup))
-    yield check("pytest", python, "coverage", "run", "-m", "pytest", *first, *PARALLEL)
-    yield check("pytest", python, "pytest", "-m", "not spark", "--cases", "others", *turn(setup), *PARALLEL)
+    yield check("pytest", python, "coverage", "run", "-m", "pytest", "-m", "not spark", *turn(setup), *PARALLEL)
     yield check("combined", python, "coverage", "combine", "--quiet")
     yield check("coverage", python, "coverage", "report")
 
@@ -195,6 +204,8 @@ CHECKS = {
     "without-pandas": without_pandas,
 }
 _made: set[str] = set()  # environments that this run has already looked after
+_making: dict[str, threading.Lock] = defaultdict(threading.Lock)  # held while an environment, or uv, is looked after
+_part: ContextVar[str] = ContextVar("part", default="")  # which of several parts speaks
 
 
 def newest_environment(setup: Setup) -> str:
@@ -247,22 +258,24 @@ def environment(name: str, requirements: list[str], setup: Setup) -> str:
     wanted = "\n".join(
         [sys.version, *map(str, steps), *(hashlib.sha256(file.read_bytes()).hexdigest() for file in read)]
     )
-    if name in _made:
-        return str(python)
-    if setup.fresh or not stamp.exists() or stamp.read_text(encoding="utf-8") != wanted:
-        start = time.monotonic()
-        say(f"Installing into .venvs/{name}: {' '.join(word for step in steps for word in step)}")
-        installed_with = install(folder, python, steps)
-        stamp.write_text(wanted, encoding="utf-8")
-        say(f"Installed by {installed_with} in {time.monotonic() - start:.0f} seconds.")
-    _made.add(name)
+    with _making[name]:
+        is_there = stamp.exists() and stamp.read_text(encoding="utf-8") == wanted and not setup.fresh
+        if name not in _made and not is_there:
+            start = time.monotonic()
+            say(f"Installing into .venvs/{name}: {' '.join(word for step in steps for word in step)}")
+            installed_with = install(folder, python, steps)
+            stamp.write_text(wanted, encoding="utf-8")
+            say(f"Installed by {installed_with} in {time.monotonic() - start:.0f} seconds.")
+        _made.add(name)
     return str(python)
 
 
 def install(folder: Path, python: Path, steps: list[list[str]]) -> str:
     """Make an environment and install into it, by uv or else by pip; tell which."""
     shutil.rmtree(folder, ignore_errors=True)
-    if program := uv():
+    with _making["uv"]:
+        program = uv()
+    if program:
         try:
             quietly(program, "venv", "--python", sys.executable, str(folder))
             for step in steps:
@@ -390,42 +403,52 @@ def check(name: str, python: str, *module: str) -> Check:
 
 
 def run(command: list[str]) -> tuple[int, str]:
-    """Run a command in the root of the repository; its output is shown as it comes, and returned.
+    """Run a command in the root of the repository; its output is shown line by line as it comes, and returned.
 
     Bytecode is kept beside the environments, whatever the machine says: hundreds of processes import the same modules.
     """
     environ = os.environ | {"PYTHONUNBUFFERED": "1", "NO_MKDOCS_2_WARNING": "1", "EXECUTE_NOTEBOOKS": "true"}
     environ |= {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(VENVS / "bytecode")}
-    seen = bytearray()
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environ) as process:
+    seen = []
+    process = subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env=environ,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        errors="replace",
+    )
+    with process:
         assert process.stdout is not None
-        while chunk := os.read(process.stdout.fileno(), 4096):
-            seen += chunk
-            sys.stdout.buffer.write(chunk)
-            sys.stdout.buffer.flush()
-    return process.returncode, seen.decode(errors="replace")
+        for line in process.stdout:
+            seen.append(line)
+            say(line.removesuffix("\n"))
+    return process.returncode, "".join(seen)
 
 
-def summed_up(results: list[tuple[str, list[Check], float]]) -> int:
-    """A line per part; 0 if none failed."""
-    say("== Summary", before="\n")
+def summed_up(results: list[tuple[str, list[Check], float]], total: float) -> int:
+    """A line per part, and the seconds that all took together; 0 if none failed."""
+    say("\n== Summary")
     broken = []
     for part, checks, seconds in results:
         good = all(one.code == 0 for one in checks)
         say(f"{'passed' if good else 'FAILED'}  {part:<15} {seconds:4.0f} s  {'; '.join(map(str, checks))}")
         broken += [] if good else [part]
-    total = sum(seconds for _, _, seconds in results)
     words = f"{len(broken)} of {len(results)} parts FAILED: {', '.join(broken)}" if broken else "Everything passed"
     say(f"{words} ({total:.0f} seconds).")
     return 1 if broken else 0
 
 
-def say(words: str, before: str = "") -> None:
-    """Print at once, so that the order of the output is the order of events."""
-    print(f"{before}{words}", flush=True)
+def say(words: str) -> None:
+    """Print at once, so that the order of the output is the order of events; of several parts, which one speaks."""
+    part = f"{_part.get():<15}| " if _part.get() else ""
+    sys.stdout.write("".join(f"{part}{line}\n" for line in words.split("\n")))
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":
     if sys.version_info < (3, 11):  # noqa: UP036  # someone may well start it with an older Python
         sys.exit("dev.py needs Python 3.11 or newer: python3.11 dev.py test")
+    sys.stdout.reconfigure(errors="replace")  # what tools say need not fit the console of Windows
     sys.exit(main())

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import os
+import sys
 import tempfile
 import threading
 import zlib
@@ -24,7 +26,8 @@ from dpframe.release import path
 from tests.repeated_bits import repeated
 
 ENGINES = ("pandas", "polars", "lazy")
-FIRST = 3  # cases of a quick test that run with coverage, which makes them slow: nearly all lines are run by them
+FIRST = 3  # cases of a quick test that coverage sees, which slows them: nearly all lines are run by them
+TRACED = pytest.StashKey[set[str]]()  # names of these cases
 # How fast a machine draws and tries examples, and how many it throws away by chance, is no fault of what is tested.
 PATIENT = [HealthCheck.too_slow, HealthCheck.filter_too_much]
 settings.register_profile("fresh", suppress_health_check=PATIENT, deadline=None)
@@ -34,11 +37,6 @@ settings.register_profile("repeated", suppress_health_check=PATIENT, deadline=No
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Name a share of the slow tests, and where chance comes from."""
     parser.addoption("--turn", metavar="K/N", help="of the slow tests run only share K of N, with K from 0 to N - 1")
-    parser.addoption(
-        "--cases",
-        choices=["first", "others"],
-        help=f"of each quick test run only the first {FIRST} cases, or all others and the slow tests",
-    )
     parser.addoption("--fresh-bits", action="store_true", help="draw noise and examples anew in this run")
 
 
@@ -85,30 +83,51 @@ class Engine:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """Give each test bits of its name, so that what passed once is not refused by chance; not with ``--fresh-bits``."""
+    if item.nodeid not in item.config.stash[TRACED]:
+        end_coverage()
     if item.config.getoption("--fresh-bits"):
         return (yield)
     with repeated(item.nodeid):
         return (yield)
 
 
+def pytest_sessionfinish() -> None:
+    """Keep what coverage saw before this process says that it is done: the others wait no longer for it then."""
+    end_coverage()
+
+
+def end_coverage() -> None:
+    """Trace no further line, here or in processes to come, and write down what was seen; if coverage was measured."""
+    library = sys.modules.get("coverage")
+    if library and (running := library.Coverage.current()):
+        os.environ.pop("COVERAGE_PROCESS_CONFIG", None)
+        running.stop()
+        running.save()
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark what asks Spark, which runs by itself in one process: a session takes seconds to start; keep a share."""
+    """Mark what asks Spark, which runs by itself in one process: a session takes seconds to start; keep a share.
+
+    Where coverage is measured, the first cases of quick tests run before all others, which then take no longer for it.
+    """
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker("spark")
-    turn, cases = config.getoption("--turn"), config.getoption("--cases")
+    turn = config.getoption("--turn")
     share, shares = map(int, turn.split("/")) if turn else (0, 1)
     seen: Counter[str] = Counter()
     kept: list[pytest.Item] = []
     dropped: list[pytest.Item] = []
+    config.stash[TRACED] = traced = set()
     for item in items:
         function = item.nodeid.partition("[")[0]
         seen[function] += 1
-        is_slow, is_first = item.get_closest_marker("slow") is not None, seen[function] <= FIRST
-        is_asked = not cases or (cases == "first") == (is_first and not is_slow)
-        (kept if is_asked and (not is_slow or turn_of(item, shares) == share) else dropped).append(item)
+        is_slow = item.get_closest_marker("slow") is not None
+        if seen[function] <= FIRST and not is_slow:
+            traced.add(item.nodeid)
+        (kept if not is_slow or turn_of(item, shares) == share else dropped).append(item)
     config.hook.pytest_deselected(items=dropped)
-    items[:] = kept
+    items[:] = sorted(kept, key=lambda item: item.nodeid not in traced) if "COVERAGE_RUN" in os.environ else kept
 
 
 def turn_of(item: pytest.Item, shares: int) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from contextlib import nullcontext
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -108,6 +109,7 @@ def test_the_watch_sees_a_row_being_read(engine: Any, monkeypatch: pytest.Monkey
     assert caught.value.__context__ is None, "an engine's message may hold private values"
 
 
+@cache
 def arguments() -> set[str]:
     """The names of all arguments of the public surface."""
     called = [getattr(dpf, name) for name in dpf.__all__ if callable(getattr(dpf, name))]

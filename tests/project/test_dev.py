@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -47,6 +50,40 @@ def test_one_part_that_fails_fails_the_whole_and_stops_nothing(dev, monkeypatch,
     assert "FAILED  newest" in said
     assert "passed  oldest" in said
     assert "1 of 2 parts FAILED: newest" in said
+
+
+def test_two_parts_run_at_a_time_and_each_line_says_whose_it_is(dev, monkeypatch, capsys):
+    """Each part ends only after the other began; a part that runs alone needs no name before its lines."""
+    began = threading.Barrier(2)
+
+    def part(setup):
+        began.wait(timeout=300)
+        dev.say("one\ntwo")
+        yield dev.Check("pytest", 0)
+
+    monkeypatch.setattr(dev, "CHECKS", dict.fromkeys(("newest", "oldest"), part))
+    assert dev.run_tests(("newest", "oldest"), dev.Setup()) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert {f"{name:<15}| {line}" for name in ("newest", "oldest") for line in ("one", "two")} <= set(said)
+    began = threading.Barrier(1)
+    assert dev.run_tests(("newest",), dev.Setup()) == 0
+    assert {"one", "two"} <= set(capsys.readouterr().out.splitlines())
+
+
+def test_an_environment_is_made_once_though_two_parts_ask_for_it(dev, monkeypatch, tmp_path):
+    made = []
+
+    def install(folder, python, steps):
+        folder.mkdir(parents=True)
+        made.append(folder.name)
+        return "uv"
+
+    monkeypatch.setattr(dev, "VENVS", tmp_path)
+    monkeypatch.setattr(dev, "install", install)
+    with ThreadPoolExecutor(2) as threads:
+        pythons = set(threads.map(dev.newest_environment, [dev.Setup(fresh=True)] * 4))
+    assert len(pythons) == 1
+    assert made == ["newest"]
 
 
 def test_an_environment_that_cannot_be_made_fails(dev, monkeypatch, capsys):
@@ -235,7 +272,7 @@ def run_of(pytestconfig, **options):
         kept.append(item)
     told = {}
     hook = SimpleNamespace(pytest_deselected=lambda **said: told.update(said))
-    config = SimpleNamespace(getoption=lambda name: options.get(name.lstrip("-")), hook=hook)
+    config = SimpleNamespace(getoption=lambda name: options.get(name.lstrip("-")), hook=hook, stash={})
     conftest.pytest_collection_modifyitems(config, kept)
     assert len(kept) + len(told["items"]) == 80
     return [one.nodeid for one in kept]
@@ -250,11 +287,38 @@ def test_a_share_of_the_slow_tests_leaves_out_no_other_test(pytestconfig):
     assert all(len(run) > 40 for run in runs)
 
 
-def test_what_is_traced_and_the_others_are_all_tests(pytestconfig):
-    """Once each: the first three cases of a quick test in one run, all else in the other."""
-    first, others = (run_of(pytestconfig, cases=cases, turn="2/7") for cases in ("first", "others"))
-    assert first == ["quick[0]", "quick[2]", "quick[4]"]
-    assert sorted(first + others) == sorted(run_of(pytestconfig, turn="2/7"))
+def test_where_coverage_is_measured_what_is_traced_runs_first(pytestconfig, monkeypatch):
+    """The first three cases of a quick test; then all else, once each."""
+    monkeypatch.delenv("COVERAGE_RUN", raising=False)
+    otherwise = run_of(pytestconfig)
+    monkeypatch.setenv("COVERAGE_RUN", "true")
+    traced = run_of(pytestconfig)
+    assert traced[:3] == ["quick[0]", "quick[2]", "quick[4]"] != otherwise[:3]
+    assert sorted(traced) == sorted(otherwise)
+
+
+@pytest.mark.slow
+def test_coverage_sees_the_first_cases_and_no_others(tmp_path):
+    """Of a folder of its own, with this conftest: lines of the first three cases are seen, those of others are not."""
+    coverage = pytest.importorskip("coverage")
+    branches = "".join(f"    if case == {number}:\n        return 1\n" for number in range(5))
+    (tmp_path / "cases.py").write_text("def asked(case):\n" + branches)
+    test = "@pytest.mark.parametrize('case', range(5))\ndef test(case):\n    assert cases.asked(case)\n"
+    (tmp_path / "test_cases.py").write_text("import cases, pytest\n" + test)
+    (tmp_path / "conftest.py").write_text("from tests.conftest import *\n")
+    settings = "[run]\nbranch = true\nsource = .\nomit = test_*, conftest.py\nparallel = true\npatch = subprocess\n"
+    (tmp_path / ".coveragerc").write_text(settings)
+    words = ["-p", "no:cacheprovider", "-c", os.devnull, "--rootdir", ".", "-n", "2", "test_cases.py"]
+    environ = os.environ | {"PYTHONPATH": str(ROOT)}
+    ran = [sys.executable, "-m", "coverage", "run", "-m", "pytest", *words]
+    done = subprocess.run(ran, cwd=tmp_path, env=environ, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "5 passed" in done.stdout
+    seen = coverage.Coverage(data_file=str(tmp_path / ".coverage"), config_file=str(tmp_path / ".coveragerc"))
+    seen.combine([str(tmp_path)])
+    lines = seen.get_data().lines(str(tmp_path / "cases.py"))
+    assert {3, 5, 7} <= set(lines)
+    assert not {9, 11} & set(lines)
 
 
 def test_what_some_parts_leave_out_is_there(dev):
