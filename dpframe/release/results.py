@@ -194,7 +194,7 @@ def noisy_of(plan: Plan, exact: Totals) -> dict[Total, Measured]:
 
 @contextmanager
 def adding_noise() -> Iterator[None]:
-    """Where a mechanism is given exact totals: of one that fails, such as a caller's own, nothing is told."""
+    """Tell nothing of a mechanism that fails in here, such as a caller's own, which is given exact totals."""
     try:
         with silent():
             yield

@@ -116,9 +116,9 @@ def _narrow_relation(relation: Any, columns: Sequence[str]) -> Any:
 
 
 def _counted(relation: Any) -> str:
-    """What is read where rows are counted. Of a table of Arrow without one DuckDB reads the first column.
+    """The expression by which rows are counted: where some column may fail on a value, one that names another.
 
-    So where some column may fail on a value, one is named that cannot.
+    Of a table of Arrow DuckDB reads the first column where none is named.
     """
     types = zip(relation.columns, relation.types, strict=True)
     read = [name for name, kind in types if str(kind.id) in READ_FROM_DUCKDB and str(kind) != "JSON"]
