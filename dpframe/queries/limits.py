@@ -157,7 +157,7 @@ def made(axes: Sequence[Any], most: object) -> tuple[Any, ...]:
     return tuple(finished for axis in axes for finished in (axis.make() if isinstance(axis, Later) else (axis,)))
 
 
-def checked_most(most: object) -> int:
+def checked_most(most: Any) -> int:
     """The number of cells that a call allows."""
     if not is_whole(most):
         raise InvalidType(f"max_cells must be a whole number of cells, not {shown(most)}. Write max_cells=20_000_000.")
