@@ -125,9 +125,17 @@ BEFORE = (
         "before the charge",
         "rows that are counted by a first column which cannot be read",
         "batches._narrow_relation",
-        'f"true as {quoted(ROWS)}"',
+        'f"{_counted(relation)} as {quoted(ROWS)}"',
         "quoted(relation.columns[0])",
         "engines/test_batches.py::test_rows_are_counted_whatever_the_first_column_is",
+    ),
+    bug(
+        "before the charge",
+        "rows of a table of Arrow that DuckDB counts by its first column",
+        "batches._counted",
+        "if 0 < len(read) < len(relation.columns)",
+        "if False",
+        "test_own_code.py::test_192_rows_of_an_arrow_table_in_duckdb_are_counted_whatever_a_span_holds",
     ),
     bug(
         "before the charge",

@@ -209,4 +209,20 @@ RESULTS = (
         "if False:",
         "display/test_result_tables.py::test_a_two_way_table_of_sorted_rows_is_that_of_the_released_frame",
     ),
+    bug(
+        "results",
+        "the words of a mechanism that fails on exact totals",
+        "results.adding_noise",
+        "    except STOPS:\n        raise\n",
+        "    except Exception:\n        raise\n",
+        "test_own_code.py::test_190_of_a_mechanism_that_fails_on_totals_nothing_is_told",
+    ),
+    bug(
+        "results",
+        "a mechanism that is certain to fail tried after the charge",
+        "path.tried_on_no_rows",
+        "        _try_mechanisms(plan, exact)\n",
+        "        pass\n",
+        "test_own_code.py::test_190_a_mechanism_that_fails_on_zeros_costs_nothing",
+    ),
 )

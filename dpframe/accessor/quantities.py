@@ -347,7 +347,8 @@ class Quantities(Generic[F]):
         ['age_left', 'age_right', 'ecdf', 'ecdf_noisy', 'ecdf_error']
         """
         size = limits.of_bins(1, bins, None)
-        axes = limits.axes_or_later(size, lambda: running_axes(column, bins, range))
+        later = limits.axes_or_later(size, lambda: running_axes(column, bins, range))
+        axes = limits.made(later, options.get("max_cells"))
         with_default = {"denoise": None, **options}
         return self._inside(axes)._asked("ecdf", {"ecdf": Ecdf(column, Keys(axes).shown.cells)}, with_default)
 

@@ -16,6 +16,7 @@ import tempfile
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from decimal import Decimal
 from functools import cache, partial
 from io import BytesIO
 from pathlib import Path
@@ -182,14 +183,24 @@ def _made_of(value: object, package: str | None) -> str:
 
 
 def is_missing(value: Any) -> bool:
-    """None, NaN, NaT and pandas.NA; a value that cannot be compared is there."""
-    if value is None:
-        return True
+    """None, NaN (of decimals the signaling one too), NaT and pandas.NA; what else there is says nothing of itself.
+
+    Only the classes that have such values are asked, and none of a cell's own: its methods may warn, print or end all,
+    and a signaling NaN sets flags of the caller's context where it is compared.
+    """
     try:
-        equal = value == value
-    except Exception:
+        if isinstance(value, float):
+            return float.__ne__(value, value)
+        if isinstance(value, Decimal):
+            return Decimal.is_nan(value)
+        if isinstance(value, np.generic):
+            return value.dtype.kind in "fcmM" and bool(np.generic.__ne__(value, value))
+        if isinstance(value, complex):
+            return complex.__ne__(value, value)
+    except Exception:  # it says that it is of a class that it is not of
         return False
-    return type(equal).__name__ == "NAType" or equal is False or (isinstance(equal, np.bool_) and not equal)
+    pandas = sys.modules.get("pandas")
+    return value is None or any(value is getattr(pandas, name, ...) for name in ("NA", "NaT"))
 
 
 def _meet_arrays() -> None:

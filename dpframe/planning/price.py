@@ -285,7 +285,9 @@ def _decided(query: Query, unit: PrivacyUnit, price: Price, accounting: Accounti
         variance = noise.variance if noise.additive else math.pi**2 / 6.0 * noise.scale**2
         candidates.append((variance, noise.name, form))
     (least, name, best), (other, instead, _) = sorted(candidates, key=lambda candidate: candidate[0])
-    return _because(best, f"{name} was chosen: its variance is {least / other:.2g} of that of {instead}")
+    return _because(
+        best, f"{name} was chosen: its variance is {least / other if other else 1.0:.2g} of that of {instead}"
+    )
 
 
 def _because(query: Query, why: str) -> Query:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import numbers
 import re
 import warnings
 from collections.abc import Callable, Sequence, Sized
@@ -158,9 +157,9 @@ def axes_made(axes: Sequence[Any], most: object) -> tuple[Any, ...]:
     return tuple(finished for axis in axes for finished in (axis.make() if isinstance(axis, Later) else (axis,)))
 
 
-def checked_most(most: object) -> int:
+def checked_most(most: Any) -> int:
     """The number of cells that a call allows."""
-    if not isinstance(most, numbers.Integral) or isinstance(most, bool):
+    if not is_whole(most):
         raise InvalidType(f"max_cells must be a whole number of cells, not {shown(most)}. Write max_cells=20_000_000.")
     if not 1 <= int(most) <= LARGEST_CELLS:
         raise InvalidArgument(f"max_cells must be from 1 to 2**30, not {shown(most)}. Declare fewer keys or bins.")

@@ -58,7 +58,16 @@ from dpframe.queries.total import FunctionTotal, VectorTotal
 from dpframe.queries.vectors import row_functions
 from dpframe.release import discovering, provenance, results
 from dpframe.release.provenance import Prepared
-from dpframe.release.results import check_denoising, denoised, exact_totals, is_own, measure, noisy_checks, ordered_axes
+from dpframe.release.results import (
+    check_denoising,
+    check_noisy,
+    denoised,
+    exact_totals,
+    is_own,
+    measure,
+    noisy_checks,
+    ordered_axes,
+)
 
 PRICES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # what a preview without a price tabulates
 
@@ -253,6 +262,8 @@ def tried_on_no_rows(frame: Any, plan: Plan) -> Prepared:
         exact = exact_totals(plan, empty)
         if plan.query.keys.unknown:
             discovering.try_rest(plan, frame, empty, exact)
+    if not plan.query.keys.unknown:
+        _try_mechanisms(plan, exact)
     library, names = plan.question.library, ", ".join(plan.query.shown.names)
     rule = f"keys and bins must be values that one column of a result can hold, and those of {names} are not"
     with tried(InvalidArgument, rule, "Write them as one type, and times in one time zone."):
@@ -280,6 +291,17 @@ def _try_function(row: RowFunction) -> None:
             f"the function of {shown(row.words)} must give an integer for each row, not {given.dtype} values of shape "
             f"{given.shape} for 3 rows. Round them, as in np.floor(values).astype(np.int64)."
         )
+
+
+def _try_mechanisms(plan: Plan, exact: dict[Any, Any]) -> None:
+    """Let mechanisms of the caller's add noise to zeros, as many as are measured. dpframe's own cannot fail."""
+    for part in plan.parts:
+        if is_own(type(part.mechanism)):
+            continue
+        rule = f"mechanism must add noise to whole numbers, and {shown(part.mechanism.name)} fails on zeros"
+        with tried(InvalidArgument, rule, "Try it with dpframe.testing.check_mechanism.", foreseen=(Exception,)):
+            zeros = np.zeros_like(exact[part.total])
+            check_noisy(part.mechanism.add_noise(zeros), zeros)
 
 
 def _is_own(plan: Plan) -> bool:

@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from zoneinfo import ZoneInfo
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -597,3 +598,21 @@ def test_97_a_list_of_denoisers_that_is_changed_after_the_preview_changes_nothin
     steps[0] = "no such denoiser"
     released = dpf.release_together({"x": plan}, epsilon=1, ledger=dpf.Ledger(epsilon=1))["x"]
     assert released.dp.provenance["measures"]["count"]["denoise"][0]["name"] == "haar"
+
+
+EXTREMES = {
+    "an ecdf of very many bins": lambda dp, **paid: dp.ecdf("x", bins=range(10**9), **paid),
+    "cells in a span of time": lambda dp, **paid: dp.count(max_cells=np.timedelta64(10**6, "s"), **paid),
+}
+
+
+@pytest.mark.parametrize("ask", EXTREMES.values(), ids=EXTREMES)
+def test_114_extreme_numbers_of_cells_are_refused_in_words(ask):
+    frame = pl.DataFrame({"x": [1.0, 2.0]})
+    error = refused(lambda ledger: ask(frame.dp, epsilon=1, ledger=ledger), dpf.InvalidArgument)
+    assert "must be" in str(error) or "at most" in str(error)
+
+
+def test_a_choice_whose_noise_vanishes_is_planned():
+    plan = pl.DataFrame({"x": ["a"]}).dp.preview.top_k("x", categories=["a", "b"], k=1, epsilon=1e308)
+    assert plan.cost.epsilon == 1e308

@@ -39,6 +39,10 @@ SPANS = {  # nanoseconds
 }
 MOST_TICKS = 2**63 - 1
 NUMBERS = (numbers.Real, Decimal, str, bytes, np.bool_)  # float() of anything else may warn, which would tell of it
+READERS: tuple[tuple[type, Callable[[Any], float]], ...] = (
+    *((float, float.__float__), (int, int.__float__), (Decimal, Decimal.__float__)),
+    *((str, lambda text: float(str.__str__(text))), (bytes, lambda text: float(bytes.__bytes__(text)))),
+)
 PLAIN = (  # Arrow types that Polars takes; of others no more is asked than what is present
     *("boolean", "integer", "floating", "decimal32", "decimal64", "decimal128", "string", "large_string"),
     *("string_view", "date", "time", "timestamp", "duration", "null"),
@@ -361,11 +365,24 @@ def _unit_codes(values: NDArray[np.object_]) -> NDArray[np.object_]:
 
 
 def _number(value: Any) -> float:
+    """A number as a float, read by the class that holds it and no class made of that; what is no number is missing."""
     try:
+        for kind, read in READERS:
+            if isinstance(value, kind):
+                return read(value)
         return float(value) if isinstance(value, NUMBERS) else math.nan
     except OverflowError:
-        return math.inf if value > 0 else -math.inf
-    except Exception:  # what is no number is missing, whatever it raises
+        return _beyond(value)
+    except Exception:  # whatever it raises
+        return math.nan
+
+
+def _beyond(value: Any) -> float:
+    """The end of the floats beyond which a number lies."""
+    try:
+        above = int.__gt__(value, 0) if isinstance(value, int) else value > 0
+        return math.inf if above else -math.inf
+    except Exception:
         return math.nan
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 
-from dpframe.engines.columns.source import ColumnType, exactly, source_of
+from dpframe.engines.columns.source import READ_FROM_DUCKDB, ColumnType, exactly, source_of
 from dpframe.engines.engine import Partial, Reading, added_up
 from dpframe.engines.pieces.unit_parts import Spill
 from dpframe.engines.task import Task
@@ -112,7 +112,17 @@ def _dataset_batches(narrow: Any, rows: int) -> Iterator[Any]:
 
 
 def _narrow_relation(relation: Any, columns: Sequence[str]) -> Any:
-    return relation.project(", ".join(map(quoted, columns)) or f"true as {quoted(ROWS)}")
+    return relation.project(", ".join(map(quoted, columns)) or f"{_counted(relation)} as {quoted(ROWS)}")
+
+
+def _counted(relation: Any) -> str:
+    """The expression by which rows are counted: where some column may fail on a value, one that names another.
+
+    Of a table of Arrow DuckDB reads the first column where none is named.
+    """
+    types = zip(relation.columns, relation.types, strict=True)
+    read = [name for name, kind in types if str(kind.id) in READ_FROM_DUCKDB and str(kind) != "JSON"]
+    return f"{quoted(read[0])} is null" if 0 < len(read) < len(relation.columns) else "true"
 
 
 def collected_batches(lazy: pl.LazyFrame, rows: int) -> Iterator[pl.DataFrame]:
