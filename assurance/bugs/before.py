@@ -135,7 +135,7 @@ BEFORE = (
         "batches._counted",
         "if 0 < len(read) < len(relation.columns)",
         "if False",
-        "test_own_code.py::test_192_rows_of_an_arrow_table_in_duckdb_are_counted_whatever_a_span_holds",
+        "test_own_code.py::test_190_rows_of_an_arrow_table_in_duckdb_are_counted_whatever_a_span_holds",
     ),
     bug(
         "before the charge",

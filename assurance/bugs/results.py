@@ -215,7 +215,7 @@ RESULTS = (
         "results.adding_noise",
         "    except STOPS:\n        raise\n",
         "    except Exception:\n        raise\n",
-        "test_own_code.py::test_190_of_a_mechanism_that_fails_on_totals_nothing_is_told",
+        "test_own_code.py::test_188_of_a_mechanism_that_fails_on_totals_nothing_is_told",
     ),
     bug(
         "results",
@@ -223,6 +223,6 @@ RESULTS = (
         "path.tried_on_no_rows",
         "        _try_mechanisms(plan, exact)\n",
         "        pass\n",
-        "test_own_code.py::test_190_a_mechanism_that_fails_on_zeros_costs_nothing",
+        "test_own_code.py::test_188_a_mechanism_that_fails_on_zeros_costs_nothing",
     ),
 )

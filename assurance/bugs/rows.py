@@ -103,7 +103,7 @@ ROWS = (
         "pandas_columns._number",
         "for kind, read in READERS:",
         "for kind, read in ():",
-        "test_own_code.py::test_191_no_method_of_a_cell_is_called_where_it_is_read",
+        "test_own_code.py::test_189_no_method_of_a_cell_is_called_where_it_is_read",
     ),
     bug(
         "rows",
@@ -111,7 +111,7 @@ ROWS = (
         "kinds.is_missing",
         "return Decimal.is_nan(value)",
         "return bool(value != value)",
-        "test_own_code.py::test_191_no_method_of_a_cell_is_called_where_it_is_read",
+        "test_own_code.py::test_189_no_method_of_a_cell_is_called_where_it_is_read",
     ),
     bug(
         "rows",

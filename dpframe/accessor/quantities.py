@@ -348,7 +348,7 @@ class Quantities(Generic[F]):
         """
         size = limits.of_bins(1, bins, None)
         later = limits.axes_or_later(size, lambda: running_axes(column, bins, range))
-        axes = limits.made(later, options.get("max_cells"))
+        axes = limits.axes_made(later, options.get("max_cells"))
         with_default = {"denoise": None, **options}
         return self._inside(axes)._asked("ecdf", {"ecdf": Ecdf(column, Keys(axes).shown.cells)}, with_default)
 

@@ -52,7 +52,7 @@ ANSWERS = {
 
 @pytest.mark.parametrize("answer", ANSWERS.values(), ids=ANSWERS)
 @pytest.mark.parametrize("grouped", [False, True])
-def test_190_of_a_mechanism_that_fails_on_totals_nothing_is_told(answer, grouped):
+def test_188_of_a_mechanism_that_fails_on_totals_nothing_is_told(answer, grouped):
     ledger = dpf.Ledger(epsilon=1)
     dp = FRAME.dp.group_by("ward", keys=["A", "B"]) if grouped else FRAME.dp
     with pytest.raises(dpf.ReleaseFailed, match="the charge stands") as caught:
@@ -65,7 +65,7 @@ def test_190_of_a_mechanism_that_fails_on_totals_nothing_is_told(answer, grouped
 
 
 @pytest.mark.parametrize("answer", ANSWERS.values(), ids=ANSWERS)
-def test_190_a_mechanism_that_fails_on_zeros_costs_nothing(answer):
+def test_188_a_mechanism_that_fails_on_zeros_costs_nothing(answer):
     ledger = dpf.Ledger(epsilon=1)
     with pytest.raises(dpf.InvalidArgument, match=r"'odd' fails on zeros .* Nothing was charged"):
         FRAME.dp.count(epsilon=0.5, ledger=ledger, mechanism=lambda sensitivity, loss: Odd(answer, on_zeros=True))
@@ -101,7 +101,7 @@ ASKS = {
 
 @pytest.mark.parametrize("cell", CELLS.values(), ids=CELLS)
 @pytest.mark.parametrize("ask", ASKS.values(), ids=ASKS)
-def test_191_no_method_of_a_cell_is_called_where_it_is_read(cell, ask, capfd):
+def test_189_no_method_of_a_cell_is_called_where_it_is_read(cell, ask, capfd):
     pd = pytest.importorskip("pandas")
     values = np.empty(2, dtype=object)
     values[:] = [1.0, cell]
@@ -114,7 +114,7 @@ def test_191_no_method_of_a_cell_is_called_where_it_is_read(cell, ask, capfd):
     assert capfd.readouterr() == ("", "")
 
 
-def test_191_a_signaling_nan_is_missing_as_any_other():
+def test_189_a_signaling_nan_is_missing_as_any_other():
     pd = pytest.importorskip("pandas")
     values = np.empty(3, dtype=object)
     values[:] = [Decimal("sNaN"), Decimal("NaN"), Decimal(1)]
@@ -123,7 +123,7 @@ def test_191_a_signaling_nan_is_missing_as_any_other():
 
 
 @pytest.mark.parametrize("span", [1, 2**63 - 1])
-def test_192_rows_of_an_arrow_table_in_duckdb_are_counted_whatever_a_span_holds(span):
+def test_190_rows_of_an_arrow_table_in_duckdb_are_counted_whatever_a_span_holds(span):
     """Where no column is named, DuckDB reads the first one, and fails on a span that its own type does not hold."""
     pytest.importorskip("pyarrow")
     duckdb = pytest.importorskip("duckdb")
