@@ -185,7 +185,7 @@ class QuantileChoice(Mechanism):
 
 
 def _away(one: Product, other: Product) -> noise.Integers:
-    """How far one product is above another, from 0 to 2**62, also where products of 64 bits wrap.
+    """The distance of one product above another, from 0 to 2**62, also where products of 64 bits wrap.
 
     A float is off by less than 2**30, as a product is below 2**77. So it tells where the difference fits 64 bits, to
     which it is then the right one modulo 2**64.
