@@ -14,10 +14,13 @@ import polars as pl
 
 from dpframe.engines.columns.source import ColumnType, exactly, source_of
 from dpframe.engines.engine import Partial, Reading, added_up
+from dpframe.engines.pieces.parquet_slices import slices
 from dpframe.engines.pieces.unit_parts import Spill
 from dpframe.engines.task import Task
 
 ROWS = "rows"  # a column that is made where none is read: the first one of a table may be none that can be
+
+AHEAD = 4  # the part of the memory that Polars may read ahead from Parquet files
 
 log = logging.getLogger("dpframe")
 
@@ -29,7 +32,7 @@ class Batches:
     table: Any
     narrow: Callable[[Any, Sequence[str]], Any]  # the table with some of its columns; where none is named, with one
     empty: Callable[[Any], Any]  # a frame without rows, of the dtypes of the batches
-    batches: Callable[[Any, int], Iterator[Any]]  # frames of about so many rows
+    batches: Callable[[Any, Reading], Iterator[Any]]
     reading: Reading
 
     def schema(self) -> Mapping[str, ColumnType]:
@@ -56,12 +59,12 @@ class Batches:
         """All batches, and one without rows, so that there is one at least."""
         table = self.narrow(self.table, columns)
         yield self.empty(table)
-        yield from self.reading.seen(self.batches(table, self.reading.batch))
+        yield from self.reading.seen(self.batches(table, self.reading))
 
 
 def of_lazy(frame: pl.LazyFrame, reading: Reading) -> Batches:
     """A Polars LazyFrame: files that are scanned, and whatever is done with their columns."""
-    return Batches(frame, _narrow_lazy, _empty_lazy, collected_batches, reading)
+    return Batches(frame, _narrow_lazy, _empty_lazy, _lazy_batches, reading)
 
 
 def of_dataset(dataset: Any, reading: Reading) -> Batches:
@@ -93,6 +96,11 @@ def _narrow_dataset(dataset: Any, columns: Sequence[str]) -> Any:
     return dataset, list(columns)
 
 
+def _lazy_batches(narrow: pl.LazyFrame, reading: Reading) -> Iterator[pl.DataFrame]:
+    for some in slices(narrow, reading.bytes // AHEAD):
+        yield from collected_batches(some, reading.batch)
+
+
 def _empty_dataset(narrow: Any) -> Any:
     import pyarrow
 
@@ -101,14 +109,27 @@ def _empty_dataset(narrow: Any) -> Any:
     return pyarrow.schema(fields).empty_table()
 
 
-def _dataset_batches(narrow: Any, rows: int) -> Iterator[Any]:
+def _dataset_batches(narrow: Any, reading: Reading) -> Iterator[Any]:
     import pyarrow
     import pyarrow.compute
 
     dataset, names = narrow
     columns: Any = names or {ROWS: pyarrow.compute.scalar(True)}
-    scanner = dataset.scanner(columns=columns, batch_size=rows, batch_readahead=2, fragment_readahead=1)
+    ahead = {"batch_readahead": 2, "fragment_readahead": 1, "fragment_scan_options": _unbuffered(dataset)}
+    scanner = dataset.scanner(columns=columns, batch_size=reading.batch, **ahead)
     return (pyarrow.Table.from_batches([batch]) for batch in scanner.to_batches() if batch.num_rows)
+
+
+def _unbuffered(dataset: Any) -> Any:
+    """Options of Parquet files where the caller chose none: by default pyarrow keeps all bytes that it has read."""
+    import pyarrow.dataset
+
+    default = getattr(getattr(dataset, "format", None), "default_fragment_scan_options", None)
+    ours = pyarrow.dataset.ParquetFragmentScanOptions
+    chosen = ("parquet_decryption_config", "decryption_properties")
+    if default != ours() or any(getattr(default, name, None) is not None for name in chosen):
+        return None
+    return ours(pre_buffer=False)
 
 
 def _narrow_relation(relation: Any, columns: Sequence[str]) -> Any:
@@ -128,12 +149,12 @@ def collected_batches(lazy: pl.LazyFrame, rows: int) -> Iterator[pl.DataFrame]:
         reading.result()
 
 
-def relation_batches(relation: Any, rows: int) -> Iterator[Any]:
+def relation_batches(relation: Any, reading: Reading) -> Iterator[Any]:
     """The one use of DuckDB's reader of batches, whose name has changed."""
     import pyarrow
 
     read = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
-    return (pyarrow.Table.from_batches([batch]) for batch in read(rows) if batch.num_rows)
+    return (pyarrow.Table.from_batches([batch]) for batch in read(reading.batch) if batch.num_rows)
 
 
 def quoted(name: str) -> str:
