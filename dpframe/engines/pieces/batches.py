@@ -22,7 +22,7 @@ from dpframe.engines.task import Task
 ROWS = "rows"  # a column that is made where none is read: the first one of a table may be none that can be
 
 AHEAD = 4  # the part of the memory that Polars may read ahead from Parquet files
-VALUE = 8  # bytes of a value once it is decoded, beside those of its pages
+VALUE = 8  # bytes of a value once it is decoded, added to those of its pages
 
 log = logging.getLogger("dpframe")
 
@@ -184,7 +184,7 @@ def slices(scan: pl.LazyFrame, memory: int) -> Iterator[pl.LazyFrame]:
 def _local_files(scan: pl.LazyFrame) -> list[str]:
     """The local Parquet files of a plain scan, in order; none of what is anything else, or cannot be told.
 
-    The one use of the plan that Polars shows to engines beside its own, which it calls unstable.
+    The one use of the plan that Polars shows to other engines, which is no part of its public interface.
     """
     try:
         node: Any = scan._ldf.visit().view_current_node()
