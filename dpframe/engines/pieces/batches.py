@@ -128,8 +128,10 @@ def _unbuffered(dataset: Any) -> Any:
 
     default = getattr(getattr(dataset, "format", None), "default_fragment_scan_options", None)
     ours = pyarrow.dataset.ParquetFragmentScanOptions
-    chosen = ("parquet_decryption_config", "decryption_properties")
-    if default != ours() or any(getattr(default, name, None) is not None for name in chosen):
+    if not isinstance(default, ours) or default != ours():
+        return None
+    keys = ("parquet_decryption_config", "decryption_properties")  # which are not compared
+    if any(getattr(default, name, None) is not None for name in keys):
         return None
     return ours(pre_buffer=False)
 
