@@ -12,6 +12,7 @@ from pyarrow import parquet
 
 import dpframe as dpf
 from dpframe.engines.engine import Reading
+from dpframe.engines.pieces import batches
 from dpframe.engines.pieces.batches import of_dataset, of_lazy, slices
 
 GROUP = 1_000
@@ -180,19 +181,17 @@ def test_batches_are_of_all_slices(scan):
     assert sorted(places) == list(range(5_501))
 
 
-def test_a_dataset_keeps_no_bytes_that_it_has_read(tmp_path):
+def test_a_dataset_of_parquet_files_keeps_no_bytes_that_it_has_read(scan, tmp_path):
     """By default pyarrow keeps all bytes of a file until its end."""
-    import pyarrow.dataset
+    from pyarrow import dataset
 
-    random = np.random.default_rng(1)
-    frame = pl.DataFrame({"x": random.random(2_000_000)})
-    frame.write_parquet(tmp_path / "x.parquet", row_group_size=50_000)
-    dataset = pyarrow.dataset.dataset(tmp_path / "x.parquet")
-    before, most, rows = pyarrow.total_allocated_bytes(), 0, 0
-    for one in of_dataset(dataset, Reading(2**24))._frames(["x"]):
-        rows, most = rows + len(one), max(most, pyarrow.total_allocated_bytes() - before)
-    assert rows == frame.height
-    assert most < 2**23  # of 16 million bytes
+    files = dataset.dataset([tmp_path / f"{number}.parquet" for number in range(4)])
+    assert batches._unbuffered(files).pre_buffer is False
+    places = [place for frame in of_dataset(files, Reading(2**24))._frames(["place"]) for place in frame["place"]]
+    assert sorted(map(int, places)) == list(range(5_501))
+    scan.drop("a").collect().write_csv(tmp_path / "table.csv")
+    for other in (dataset.dataset(tmp_path / "table.csv", format="csv"), dataset.dataset(table(3).to_arrow())):
+        assert batches._unbuffered(other) is None
 
 
 def test_what_the_caller_of_a_dataset_chose_is_kept(tmp_path):
