@@ -187,8 +187,10 @@ def test_a_dataset_of_parquet_files_keeps_no_bytes_that_it_has_read(scan, tmp_pa
 
     files = dataset.dataset([tmp_path / f"{number}.parquet" for number in range(4)])
     assert batches._unbuffered(files).pre_buffer is False
-    places = [place for frame in of_dataset(files, Reading(2**24))._frames(["place"]) for place in frame["place"]]
-    assert sorted(map(int, places)) == list(range(5_501))
+    places = [
+        place for frame in of_dataset(files, Reading(2**24))._frames(["place"]) for place in frame["place"].to_pylist()
+    ]
+    assert sorted(places) == list(range(5_501))
     scan.drop("a").collect().write_csv(tmp_path / "table.csv")
     for other in (dataset.dataset(tmp_path / "table.csv", format="csv"), dataset.dataset(table(3).to_arrow())):
         assert batches._unbuffered(other) is None
