@@ -13,6 +13,22 @@ FUNCTIONS = "test_statistic_rules.py"
 ENGINES = (
     bug(
         "engines",
+        "slices of a scan that overlap, so that rows are read twice",
+        "batches.slices",
+        "first += length",
+        "first += length - 1",
+        "test_parquet_slices.py::test_slices_are_the_rows_in_order",
+    ),
+    bug(
+        "engines",
+        "slices of files that were changed in between",
+        "batches.slices",
+        "if _local_files(scan) != paths or _states(paths) != before:",
+        "if _local_files(scan) != paths:",
+        "test_parquet_slices.py::test_files_that_change_while_they_are_read_fail",
+    ),
+    bug(
+        "engines",
         "a lazy frame of another library is taken",
         "checked_frame",
         "if not own and not (",

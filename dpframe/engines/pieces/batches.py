@@ -6,8 +6,10 @@ The batches of each library come from one function of it. Their order decides on
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import polars as pl
@@ -19,6 +21,9 @@ from dpframe.engines.task import Task
 
 ROWS = "rows"  # a column that is made where none is read: the first one of a table may be none that can be
 
+AHEAD = 4  # the part of the memory that Polars may read ahead from Parquet files
+VALUE = 8  # bytes of a value once it is decoded, added to those of its pages
+
 log = logging.getLogger("dpframe")
 
 
@@ -29,7 +34,7 @@ class Batches:
     table: Any
     narrow: Callable[[Any, Sequence[str]], Any]  # the table with some of its columns; where none is named, with one
     empty: Callable[[Any], Any]  # a frame without rows, of the dtypes of the batches
-    batches: Callable[[Any, int], Iterator[Any]]  # frames of about so many rows
+    batches: Callable[[Any, Reading], Iterator[Any]]
     reading: Reading
 
     def schema(self) -> Mapping[str, ColumnType]:
@@ -56,12 +61,12 @@ class Batches:
         """All batches, and one without rows, so that there is one at least."""
         table = self.narrow(self.table, columns)
         yield self.empty(table)
-        yield from self.reading.seen(self.batches(table, self.reading.batch))
+        yield from self.reading.seen(self.batches(table, self.reading))
 
 
 def of_lazy(frame: pl.LazyFrame, reading: Reading) -> Batches:
     """A Polars LazyFrame: files that are scanned, and whatever is done with their columns."""
-    return Batches(frame, _narrow_lazy, _empty_lazy, collected_batches, reading)
+    return Batches(frame, _narrow_lazy, _empty_lazy, _lazy_batches, reading)
 
 
 def of_dataset(dataset: Any, reading: Reading) -> Batches:
@@ -93,6 +98,11 @@ def _narrow_dataset(dataset: Any, columns: Sequence[str]) -> Any:
     return dataset, list(columns)
 
 
+def _lazy_batches(narrow: pl.LazyFrame, reading: Reading) -> Iterator[pl.DataFrame]:
+    for some in slices(narrow, reading.bytes // AHEAD):
+        yield from collected_batches(some, reading.batch)
+
+
 def _empty_dataset(narrow: Any) -> Any:
     import pyarrow
 
@@ -101,14 +111,29 @@ def _empty_dataset(narrow: Any) -> Any:
     return pyarrow.schema(fields).empty_table()
 
 
-def _dataset_batches(narrow: Any, rows: int) -> Iterator[Any]:
+def _dataset_batches(narrow: Any, reading: Reading) -> Iterator[Any]:
     import pyarrow
     import pyarrow.compute
 
     dataset, names = narrow
     columns: Any = names or {ROWS: pyarrow.compute.scalar(True)}
-    scanner = dataset.scanner(columns=columns, batch_size=rows, batch_readahead=2, fragment_readahead=1)
+    ahead = {"batch_readahead": 2, "fragment_readahead": 1, "fragment_scan_options": _unbuffered(dataset)}
+    scanner = dataset.scanner(columns=columns, batch_size=reading.batch, **ahead)
     return (pyarrow.Table.from_batches([batch]) for batch in scanner.to_batches() if batch.num_rows)
+
+
+def _unbuffered(dataset: Any) -> Any:
+    """Options of Parquet files where the caller chose none: by default pyarrow keeps all bytes that it has read."""
+    import pyarrow.dataset
+
+    default = getattr(getattr(dataset, "format", None), "default_fragment_scan_options", None)
+    ours = pyarrow.dataset.ParquetFragmentScanOptions
+    if not isinstance(default, ours) or default != ours():
+        return None
+    keys = ("parquet_decryption_config", "decryption_properties")  # which are not compared
+    if any(getattr(default, name, None) is not None for name in keys):
+        return None
+    return ours(pre_buffer=False)
 
 
 def _narrow_relation(relation: Any, columns: Sequence[str]) -> Any:
@@ -138,12 +163,85 @@ def collected_batches(lazy: pl.LazyFrame, rows: int) -> Iterator[pl.DataFrame]:
         reading.result()
 
 
-def relation_batches(relation: Any, rows: int) -> Iterator[Any]:
+def relation_batches(relation: Any, reading: Reading) -> Iterator[Any]:
     """The one use of DuckDB's reader of batches, whose name has changed."""
     import pyarrow
 
     read = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
-    return (pyarrow.Table.from_batches([batch]) for batch in read(rows) if batch.num_rows)
+    return (pyarrow.Table.from_batches([batch]) for batch in read(reading.batch) if batch.num_rows)
+
+
+def slices(scan: pl.LazyFrame, memory: int) -> Iterator[pl.LazyFrame]:
+    """A scan of Parquet files as several, of whole row groups that take about `memory` bytes to read.
+
+    Polars reads many row groups ahead, and of a slice only its own. A slice of anything but a plain scan would be
+    computed from all that stands before it, and its rows may have no order: that stays one. The files are looked at
+    again after the last: of one that was changed in between, rows could have been read twice.
+    """
+    paths = _local_files(scan)
+    before = _states(paths)
+    lengths = _lengths(paths, scan.collect_schema().names(), memory)
+    if len(lengths) < 2:
+        yield scan
+        return
+    first = 0
+    for length in lengths[:-1]:
+        yield scan.slice(first, length)
+        first += length
+    yield scan.slice(first)
+    if _local_files(scan) != paths or _states(paths) != before:
+        raise OSError("files changed while they were read")
+
+
+def _local_files(scan: pl.LazyFrame) -> list[str]:
+    """The local Parquet files of a plain scan, in order; none of what is anything else, or cannot be told.
+
+    The one use of the plan that Polars shows to other engines, which is no part of its public interface.
+    """
+    try:
+        node: Any = scan._ldf.visit().view_current_node()
+        options, (kind, *_) = node.file_options, node.scan_type
+        plain = kind == "parquet" and node.predicate is None and options.n_rows is None
+        paths = [os.fspath(path) for path in node.paths] if plain and options.deletion_files is None else []
+    except (Exception, pl.exceptions.PanicException):  # whatever it is that has no such node
+        return []
+    return paths if all(map(os.path.isfile, paths)) else []
+
+
+def _states(paths: Sequence[str]) -> list[tuple[int, ...]]:
+    """What differs once a file is written to, or another is in its place."""
+    states = map(os.stat, paths)
+    return [(state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns) for state in states]
+
+
+def _lengths(paths: Sequence[str], names: Sequence[str], memory: int) -> list[int]:
+    """The numbers of rows of slices, from the footers of the files; none where one cannot be read."""
+    import pyarrow
+    from pyarrow import parquet
+
+    wanted = set(names)
+    lengths, rows, held = [], 0, 0
+    for path in paths:
+        try:
+            footer = parquet.read_metadata(path)
+        except (OSError, pyarrow.ArrowException):  # an encrypted one, or one that Polars alone can read
+            return []
+        leaves = [footer.schema.column(place).path for place in range(footer.num_columns)]
+        places = [place for place, leaf in enumerate(leaves) if not wanted.isdisjoint(_prefixes(leaf))]
+        for group in map(footer.row_group, range(footer.num_row_groups)):
+            columns = map(group.column, places)
+            size = sum(one.total_compressed_size + one.total_uncompressed_size for one in columns)
+            size += VALUE * group.num_rows * len(places)
+            if rows and held + size > memory:
+                lengths.append(rows)
+                rows, held = 0, 0
+            rows, held = rows + group.num_rows, held + size
+    return [*lengths, rows] if rows else lengths
+
+
+def _prefixes(leaf: str) -> Iterator[str]:
+    """What the column of a leaf of the schema may be called: of "a.list.element" it is "a"."""
+    return accumulate(leaf.split("."), "{}.{}".format)
 
 
 def quoted(name: str) -> str:
