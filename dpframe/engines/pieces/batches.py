@@ -209,7 +209,7 @@ def _local_files(scan: pl.LazyFrame) -> list[str]:
 
 
 def _states(paths: Sequence[str]) -> list[tuple[int, ...]]:
-    """What differs once a file is written to, or another is in its place."""
+    """Facts of each file, which differ once it is written to, or another is in its place."""
     states = map(os.stat, paths)
     return [(state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns) for state in states]
 
@@ -240,7 +240,7 @@ def _lengths(paths: Sequence[str], names: Sequence[str], memory: int) -> list[in
 
 
 def _prefixes(leaf: str) -> Iterator[str]:
-    """What the column of a leaf of the schema may be called: of "a.list.element" it is "a"."""
+    """The names that the column of a leaf of the schema may have: of "a.list.element" it is "a"."""
     return accumulate(leaf.split("."), "{}.{}".format)
 
 
