@@ -73,8 +73,8 @@ def test_188_a_mechanism_that_fails_on_zeros_costs_nothing(answer):
 
 
 def speaking(*_):
+    print("a cell was asked")  # first: the warning is an error, which is caught
     warnings.warn("a cell was asked", stacklevel=1)
-    print("a cell was asked")
     raise SystemExit("a cell was asked")
 
 
