@@ -17,7 +17,7 @@ import pytest
 import dpframe as dpf
 from dpframe.accessor import options, private_frame
 from dpframe.accessor.options import OPTIONS, REFUSED, UNTAKEN, CallOptions, DenoiserName, SampledOptions, options_of
-from dpframe.denoise.by_name import DENOISERS
+from dpframe.denoise import DENOISERS
 
 VERBS = {
     name: verb
