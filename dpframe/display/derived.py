@@ -31,7 +31,12 @@ from dpframe.privacy import PrivacyUnit, noun_of
 from dpframe.queries.contributions import POPULATION
 from dpframe.queries.query import ERROR
 
+Facts = Mapping[str, Any]
+
 EVERYTHING = "For {count} of {rows} rows of {name} the noise leaves nothing to be said."
+ROW = 44  # pixels of a row, in which two intervals stand one below the other
+APART = 7  # pixels of each side above and below the middle of its row
+ALL = "all rows"
 
 
 def statement_of(facts: Mapping[str, Any], frame: Any, unit: str | None = None) -> str:
@@ -115,13 +120,6 @@ def _protection(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("Hash of the numbers", str(facts["sha256"])),
         ("Computed by", f"dpframe {facts['dpframe']}"),
     ]
-
-
-Facts = Mapping[str, Any]
-
-ROW = 44  # pixels of a row, in which two intervals stand one below the other
-APART = 7  # pixels of each side above and below the middle of its row
-ALL = "all rows"
 
 
 def sides_of(facts: Facts, places: Places) -> dict[str, Any] | None:

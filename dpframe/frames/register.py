@@ -20,8 +20,8 @@ import polars as pl
 
 from dpframe.errors import DpframeError
 
-# Written out, since no verb is imported yet: their own first lines
-Verbs = Mapping[str, Mapping[str, str]]  # in groups, each with its line
+Verbs = Mapping[str, Mapping[str, str]]  # in groups; each with the first line of its help, since none is imported yet
+
 OF_FRAMES: Verbs = {
     "count": {
         "count": "Release the number of rows, or of the present values of a column",

@@ -26,6 +26,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 BITS = 12  # the entries of the matrix of a line are whole multiples of 2**-12
+BRANCHINGS = (4, 6, 8, 12, 16, 24, 32)  # of a tree, besides a flat histogram
 
 
 @dataclass(frozen=True)
@@ -162,9 +163,6 @@ def _read_off(kept: tuple[int, ...], *, total: bool) -> Floats:
         weights[place] = wanted - weights[after] @ column[places[after] - places[place]]
     weights.flags.writeable = False
     return weights
-
-
-BRANCHINGS = (4, 6, 8, 12, 16, 24, 32)  # besides a flat histogram
 
 
 @dataclass(frozen=True)
