@@ -16,8 +16,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 import dpframe as dpf
-from dpframe.queries.prefix_sums import PrefixSums
-from dpframe.queries.trees import Tree
+from dpframe.queries.prefix_sums import PrefixSums, Tree
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 SIZES = (100, 1_000)

@@ -11,7 +11,7 @@ from dpframe.accessor.joined import parts_of
 from dpframe.accessor.released_frame import ReleasedFrame
 from dpframe.derived.comparing import told
 from dpframe.derived.record import shown
-from dpframe.display import comparison_charts, derived_words, result_charts, result_tables
+from dpframe.display import derived, result_charts, result_tables
 from dpframe.display.layout import Asked
 from dpframe.display.report import Section
 from dpframe.errors import InvalidArgument
@@ -98,10 +98,10 @@ class DerivedFrame(ReleasedFrame):
         self._check_drawn("plot")
         asked = Asked(x, color, facet, kind, value, title, notes, limit)
         frame, facts, places = self._labeled(labels, "plot")._placed()
-        if not (asked.lays_out or value) and (sides := comparison_charts.sides_of(facts, places)):
-            return comparison_charts.of_comparison(frame, facts, sides, asked)
-        if comparison_charts.statistics_of(frame, facts) > 1:
-            return comparison_charts.of_effects(frame, facts, asked)
+        if not (asked.lays_out or value) and (sides := derived.sides_of(facts, places)):
+            return derived.of_comparison(frame, facts, sides, asked)
+        if derived.statistics_of(frame, facts) > 1:
+            return derived.of_effects(frame, facts, asked)
         return result_charts.of_result(frame, facts, {}, asked.renamed((labels or {}).get("columns") or {}))
 
     def _table(self, labels: Labels | None, look: result_tables.Look) -> result_tables.Table:
@@ -127,7 +127,7 @@ class DerivedFrame(ReleasedFrame):
     def statement(self, *, unit: str | None = None) -> str:
         """A paragraph for readers without mathematics: from which releases it is computed, and how near it is."""
         frame, facts = self._shown()
-        return derived_words.statement_of(facts, frame, unit)
+        return derived.statement_of(facts, frame, unit)
 
     def _sections(self, *, charts: bool, labels: Any = None, named: Any = None) -> list[Section]:
         """A section for each part, for pages."""
@@ -139,7 +139,7 @@ class DerivedFrame(ReleasedFrame):
             plain, said = part._shown()
             table = part._table(None, result_tables.Look())
             chart = part.plot() if charts else None
-            sections.append(derived_words.section(said, table, plain, chart))
+            sections.append(derived.section(said, table, plain, chart))
         return sections
 
     def __repr__(self) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
-from dpframe.accessor import listed_verbs
 from dpframe.accessor.derived_frame import DerivedFrame
 from dpframe.accessor.private_frame import PrivateFrame, without_provenance
 from dpframe.accessor.released_frame import OF_RESULTS, VERBS, ReleasedFrame
@@ -98,12 +97,7 @@ def of(frame: Any, like: Library | None = None) -> PrivateFrame[Any] | ReleasedF
     >>> import dpframe as dpf, polars as pl
     >>> print(repr(dpf.of(pl.DataFrame({"age": [31]}))))  # doctest: +ELLIPSIS
     .dp of a private frame; ...
-      count    count, n_units, n_distinct, proportion
-      measure  sum, mean, median, quantile, variance, std
-      spread   histogram, ecdf, mode, top_k
-      relate   covariance, correlation, marginals
-      group    group_by, agg
-      plan     preview, suggest_bounds, contributions, local
+      count    count, n_units, ...
     """
     frame = checked_frame(frame)
     dp = accessor(frame)
@@ -146,15 +140,6 @@ def released(frame: Any) -> ReleasedFrame:
     if isinstance(dp, ReleasedFrame):
         return dp
     raise without_provenance()
-
-
-def listing() -> str:
-    """The help of ``.dp``: the verbs of private frames and of results, a line for each."""
-    kinds = (
-        ("df.dp of a private frame:", PrivateFrame, listed_verbs.OF_FRAMES),
-        ("result.dp of a released result:", ReleasedFrame, listed_verbs.OF_RESULTS),
-    )
-    return listed_verbs.in_help(kinds)
 
 
 def accessor(frame: Any) -> PrivateFrame[Any] | ReleasedFrame | PublicFrame:

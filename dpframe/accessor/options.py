@@ -304,10 +304,9 @@ For the same tables: a bar shows how many batches were read (True) or not (False
     ),
 }
 
-NO_POPULATION = {"population": "no interval for a population is known of it"}
+UNTAKEN = {"population": "no interval for a population is known of it"}  # where a verb says nothing of its own
 COUNTS_OF_POPULATION = {"population": "its counts need nothing more: ask result.dp.errors(covers='population')"}
 OF_PAIRS = {
-    **NO_POPULATION,
     "denoise": "the nearest matrix that can be is taken anyway",
     "order": "pairs of columns have no order",
     "graph": "it is not denoised",
@@ -318,11 +317,9 @@ OF_PAIRS = {
 REFUSED = {  # which options a verb does not take, and why
     "covariance": OF_PAIRS,
     "correlation": OF_PAIRS,
-    **dict.fromkeys(("variance", "std", "median", "quantile", "n_distinct"), NO_POPULATION),
     "count": {"bounds": "rows are counted, and no value is clipped"},
     "histogram": COUNTS_OF_POPULATION,
     "mode": {
-        **NO_POPULATION,
         "delta": "a choice is purely private and needs none",
         "mechanism": "the accounting decides which choice is the better one",
         "denoise": "it releases no number",
@@ -337,7 +334,6 @@ REFUSED = {  # which options a verb does not take, and why
         "weights": "it releases one column alone",
     },
     "top_k": {
-        **NO_POPULATION,
         "mechanism": "public facts decide which choice errs less: preview.top_k says which",
         "denoise": "what it releases is in order, and no table",
         "keep_noisy": "its counts are the noisy ones",
@@ -349,7 +345,6 @@ REFUSED = {  # which options a verb does not take, and why
         "weights": "it measures one vector alone",
     },
     "ecdf": {
-        **NO_POPULATION,
         "denoise": "its shares never fall, which is all that denoising would do",
         "order": "its bins are in order by themselves",
         "graph": "its bins are in order by themselves",
@@ -367,7 +362,6 @@ REFUSED = {  # which options a verb does not take, and why
         "weights": "its objective divides the cost among the tables",
     },
     "suggest_bounds": {
-        **NO_POPULATION,
         "within": "how near it is depends on how many rows there are: clipped_low and clipped_high tell",
         "confidence": "its intervals hold with 95%, all at once",
         **dict.fromkeys(("denoise", "keep_noisy", "rollup", "cube", "order", "graph"), "it releases candidates alone"),
@@ -376,7 +370,6 @@ REFUSED = {  # which options a verb does not take, and why
         "bounds": "it looks for them",
     },
     "contributions": {
-        **NO_POPULATION,
         "max_rows": "each unit is counted once, whatever it contributes",
         "max_groups": "each unit is counted once, whatever it contributes",
         "rollup": "its cells are numbers of rows and groups, which have no subtotals",
@@ -467,7 +460,7 @@ def _check_call(verb: str, signature: inspect.Signature, positional: tuple[Any, 
     arguments = list(signature.parameters)[1:]
     for name, value in named.items():
         if name not in arguments:
-            reason = REFUSED.get(verb, {}).get(name)
+            reason = (UNTAKEN | REFUSED.get(verb, {})).get(name)
             words = f"{name} is not an argument of {verb}"
             raise InvalidType(f"{words}: {reason}." if reason else f"{words}. {nearest_of(name, arguments)}")
         if isinstance(value, Statistic):

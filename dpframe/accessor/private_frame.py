@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Never, TypeVar, Unpack
 
-from dpframe.accessor import listed_verbs
 from dpframe.accessor.local_questions import LocalQuestions
 from dpframe.accessor.options import (
     VERBS_ELSEWHERE,
@@ -33,6 +32,7 @@ from dpframe.accessor.released_frame import OF_RESULTS
 from dpframe.accessor.several_columns import PairsOfColumns, TablesOfColumns
 from dpframe.errors import InvalidArgument, InvalidType, NoProvenance
 from dpframe.errors.tracebacks import trimmed
+from dpframe.frames import register
 from dpframe.frames.columns import height_of, key_rows, names_of
 from dpframe.frames.kinds import Library, is_frame
 from dpframe.ledger.ledger import ledger_for
@@ -639,16 +639,16 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
             raise no_verb(name, (verb for verb in dir(type(self)) if not verb.startswith("_")))
 
     def __repr__(self) -> str:
-        return listed_verbs.in_terminal(self._title(), type(self), listed_verbs.OF_FRAMES)
+        return register.in_terminal(self._title(), register.OF_FRAMES)
 
     def _repr_html_(self) -> str:
-        return listed_verbs.in_notebook(self._title(), type(self), listed_verbs.OF_FRAMES)
+        return register.in_notebook(self._title(), register.OF_FRAMES)
 
     def _title(self) -> str:
         """The title: a private frame, and who is protected; never a fact of its rows."""
         what = "preview of .dp of a private frame" if self._answer is not release else ".dp of a private frame"
         groups = " in groups" if self._axes else ""
-        return f"{what}{groups}; {listed_verbs.protected(ledger_for(None))}"
+        return f"{what}{groups}; {register.protected(ledger_for(None))}"
 
 
 for _chained in (PrivateFrame.group_by, vars(PrivateFrame)["preview"].fget):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from dpframe.accessor import listed_verbs
 from dpframe.accessor.changed_frame import Labels
 from dpframe.accessor.joined import parts_of
 from dpframe.accessor.summed_frame import Measurement, SummedFrame, measurements_of
@@ -19,7 +19,7 @@ from dpframe.display import report, result_charts
 from dpframe.display.layout import Asked
 from dpframe.errors import AlreadyReleased, BoundsWarning, InvalidArgument, closest, shown
 from dpframe.errors.tracebacks import depth_outside, trimmed
-from dpframe.frames import build, foreign
+from dpframe.frames import build, foreign, register
 from dpframe.frames.build import public
 from dpframe.frames.kinds import library_of
 from dpframe.ledger.canonical import now
@@ -27,40 +27,11 @@ from dpframe.privacy import PrivacyUnit
 from dpframe.queries.query import NOISY
 from dpframe.release import provenance
 
-OF_RESULTS = (
-    "provenance",
-    "errors",
-    "checks",
-    "plot",
-    "table",
-    "round",
-    "statement",
-    "suggest",
-    "to_numpy",
-    "measurements",
-    "write_parquet",
-    "write_html",
-    "parts",
-    "relabel",
-    "filter",
-    "sort",
-    "head",
-    "select",
-    "wide",
-    "matrix",
-    "total",
-    "share",
-    "cumulative",
-    "rolling",
-    "difference",
-    "change",
-    "chi2",
-)
 CHECKS: dict[str, type] = {
     **dict.fromkeys(("of", "what"), str),
     **dict.fromkeys(("share", "share_low", "share_high", "count", "count_error"), float),
 }
-VERBS = tuple(name for names in listed_verbs.OF_FRAMES.values() for name in names)  # of private frames
+VERBS, OF_RESULTS = (tuple(chain(*verbs.values())) for verbs in (register.OF_FRAMES, register.OF_RESULTS))
 
 
 class ReleasedFrame(WrittenFrame, SummedFrame):
@@ -493,10 +464,10 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
             raise AttributeError(f".dp of a result has no {name!r}." + _instead_of(name))
 
     def __repr__(self) -> str:
-        return listed_verbs.in_terminal(self._title(), type(self), listed_verbs.OF_RESULTS)
+        return register.in_terminal(self._title(), register.OF_RESULTS)
 
     def _repr_html_(self) -> str:
-        return listed_verbs.in_notebook(self._title(), type(self), listed_verbs.OF_RESULTS)
+        return register.in_notebook(self._title(), register.OF_RESULTS)
 
     def _title(self) -> str:
         """The title: a result, and who is protected, by its record."""

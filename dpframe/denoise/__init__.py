@@ -1,8 +1,16 @@
 """Denoising: functions ``(values, noise) -> values`` of noisy numbers alone. Post-processing costs no privacy.
 
 Every function takes an array of noisy values and the law of their noise (a mechanism), and returns an array of the
-same shape. Denoised values are biased: they trade a little bias for much less variance. ``raw`` values are not.
+same shape. Denoised values are biased: they trade a little bias for much less variance. ``raw`` values are not. A
+call may name most of them. What it knows of its cells a denoiser is told, where its signature has a keyword of that
+name.
 """
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from inspect import Parameter, signature
+from typing import Any
 
 from dpframe.denoise.bayes import empirical_bayes
 from dpframe.denoise.choose import auto
@@ -12,6 +20,7 @@ from dpframe.denoise.published.thresholds_and_priors import hard_threshold, post
 from dpframe.denoise.published.trend_filter import trend_filter
 from dpframe.denoise.sums import consistent, public_total
 from dpframe.denoise.wavelets import haar
+from dpframe.errors import takes_two
 
 __all__ = [
     "auto",
@@ -34,3 +43,49 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return [*__all__]
+
+
+FACTS = ("nonnegative", "order", "graph")  # what a call knows of its cells beside the values and their noise
+NEED_MORE = ("consistent", "posterior_mean", "public_total")  # what is public and no call can know
+
+DENOISERS = {name.replace("_", "-"): globals()[name] for name in __all__ if name not in NEED_MORE}
+
+
+def facts_of(denoiser: Any) -> tuple[str, ...]:
+    """The facts that a denoiser, by name or as a function, takes by keyword: those that its signature names."""
+    return tuple(parameter.name for parameter in _facts(denoiser))
+
+
+def takes(denoiser: Any, fact: str) -> bool:
+    """Tell whether it has a use for a fact."""
+    return fact in facts_of(denoiser)
+
+
+def needs(denoiser: Any, fact: str) -> bool:
+    """Tell whether it cannot do without a fact."""
+    return any(parameter.name == fact and parameter.default is Parameter.empty for parameter in _facts(denoiser))
+
+
+def named_facts(function: Callable[..., Any], known: dict[str, Any]) -> dict[str, Any]:
+    """The known facts that a denoiser is told."""
+    return {name: known[name] for name in facts_of(function) if name in known}
+
+
+def can_be_called(function: Callable[..., Any]) -> bool:
+    """Tell whether values, noise and the facts that it names are enough for it."""
+    return takes_two(function, *facts_of(function))
+
+
+def _facts(denoiser: Any) -> list[Parameter]:
+    function = DENOISERS.get(denoiser) if isinstance(denoiser, str) else denoiser
+    if not callable(function):
+        return []
+    try:
+        parameters = list(signature(function).parameters.values())
+    except (TypeError, ValueError):  # written in C, without a signature
+        return []
+    by_keyword = (Parameter.KEYWORD_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+    by_position = [parameter for parameter in parameters if parameter.kind is not Parameter.KEYWORD_ONLY]
+    first = by_position[:2]  # values and noise, by any name
+    facts = [parameter for parameter in parameters if parameter.name in FACTS and parameter.kind in by_keyword]
+    return [fact for fact in facts if fact not in first]

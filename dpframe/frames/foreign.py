@@ -243,29 +243,16 @@ def _problem_of_derived(record: Mapping[str, Any]) -> str:
         if (name in record and not form(record[name])) or (needed and name not in record):
             return f"its field {name} must be as docs/reference/provenance.md says"
     columns = record["columns"]
-    if record["rows"]["labels"] != labels_of(record):
-        return "its labels must be those of its cells"
-    if "levels" in record and not all(set(level["columns"]) <= set(labels_of(record)) for level in record["levels"]):
-        return "its levels must be of the columns of its cells"
     for name, said in record["measures"].items():
         ends = said.get("ends", (name + "_low", name + "_high"))
         if name not in columns or not (name + "_error" in columns or {*ends} <= {*columns}):
             return f"its measure {shown(name)} must be among its columns, with its interval"
-    try:
-        PrivacyUnit.of_facts(record["unit"])
-    except (TypeError, KeyError, DpframeError):
-        return "its unit must be one that can be protected"
-    return ""
+    return _problem_of_cells(record)
 
 
 def _contradiction(record: Mapping[str, Any]) -> str:
     """The contradiction between fields that are each of the right form; "" where there is none."""
     levels = record.get("levels") or [None]
-    labels = labels_of(record)
-    if record.get("rows") is not None and record["rows"]["labels"] != labels:
-        return "its labels must be those of its cells"
-    if any(level is not None and not set(level["columns"]) <= set(labels) for level in levels):
-        return "its levels must be of the columns of its cells"
     count = len(record["statistics"])
     if (problem := _of_the_model(record) or _problem_of_counts(record)) or ("model" not in record and not count):
         return problem or "its statistics must be at least one"
@@ -292,6 +279,16 @@ def _contradiction(record: Mapping[str, Any]) -> str:
             return problem
         if any(name + end not in record["columns"] for end in ("", "_error")):
             return f"its measure {shown(name)} must be among its columns"
+    return _problem_of_cells(record)
+
+
+def _problem_of_cells(record: Mapping[str, Any]) -> str:
+    """The fault in its labels, its levels or its unit, which records of both kinds have."""
+    labels = labels_of(record)
+    if record.get("rows") is not None and record["rows"]["labels"] != labels:
+        return "its labels must be those of its cells"
+    if any(not set(level["columns"]) <= set(labels) for level in record.get("levels") or ()):
+        return "its levels must be of the columns of its cells"
     try:
         PrivacyUnit.of_facts(record["unit"])
     except (TypeError, KeyError, DpframeError):

@@ -1,100 +1,131 @@
-"""Gives frames of pandas, Polars and Dask their ``.dp``, whichever of ``import dpframe`` and their own comes first."""
+"""Gives frames of pandas, Polars and Dask their ``.dp``, whichever of ``import dpframe`` and their own comes first.
+
+And the verbs of ``.dp`` in groups, each with a line: for help, for a terminal and for the card of a notebook.
+"""
 
 from __future__ import annotations
 
 import inspect
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from html import escape
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
+from textwrap import wrap
 from types import ModuleType
 from typing import Any
 
 import polars as pl
 
-DOC = """Private counts, sums, means and histograms: see dpframe.
+from dpframe.errors import DpframeError
 
-df.dp of a private frame:
+Verbs = Mapping[str, Mapping[str, str]]  # in groups; each with the first line of its help, since none is imported yet
 
-  count
-    count          Release the number of rows, or of the present values of a column
-    n_units        Release the number of units, such as people, with a row or a value
-    n_distinct     Release the number of distinct values, at most the true number
-    proportion     Release the share of values that are true, or that are value
+OF_FRAMES: Verbs = {
+    "count": {
+        "count": "Release the number of rows, or of the present values of a column",
+        "n_units": "Release the number of units, such as people, with a row or a value",
+        "n_distinct": "Release the number of distinct values, at most the true number",
+        "proportion": "Release the share of values that are true, or that are value",
+    },
+    "measure": {
+        "sum": "Release the sum of a column, clipped by value or by unit",
+        "mean": "Release the mean of a column, each value clipped to bounds",
+        "median": "Release the median of a column, one of declared candidates",
+        "quantile": "Release quantiles of a column, each one of declared candidates",
+        "variance": "Release the variance of a column, each value clipped to bounds",
+        "std": "Release the standard deviation of a column, clipped to bounds",
+    },
+    "spread": {
+        "histogram": "Release the number of rows in each bin of one or two columns",
+        "ecdf": "Release a distribution function",
+        "mode": "Release the most common of declared values, without its count",
+        "top_k": "Release the k most common of declared values, in order",
+    },
+    "relate": {
+        "covariance": "Release the covariance of each pair of columns, clipped to bounds",
+        "correlation": "Release the correlation of each pair of columns, clipped to bounds",
+        "marginals": "Release all tables of up to degree columns (marginals), consistently",
+    },
+    "group": {
+        "group_by": "Group by declared columns or bins, and release statistics per group",
+        "agg": "Release several statistics in one call, at one cost",
+    },
+    "plan": {
+        "preview": "Preview the same verbs",
+        "suggest_bounds": "Release candidates for unknown bounds, with the share that each clips",
+        "contributions": "Release how many units have how many rows, to choose contribution bounds",
+        "local": "Randomize single values, row by row (local differential privacy)",
+    },
+}
+OF_RESULTS: Verbs = {
+    "show": {
+        "plot": "Draw a chart of the released numbers with their 95% intervals",
+        "table": "Make a table",
+        "statement": "Describe the release in a paragraph",
+        "errors": "Show the intervals of the noise, and the errors of adjusted values",
+        "provenance": "The record of the query, its protection and its cost",
+    },
+    "change": {
+        "relabel": "Rename columns and translate keys",
+        "filter": "Keep some rows",
+        "sort": "Sort the rows",
+        "head": "Keep the first n rows",
+        "select": "Keep some statistics, each with its errors",
+        "wide": "Turn the keys of one column into columns",
+        "round": "Round numbers to their errors",
+    },
+    "take": {
+        "to_numpy": "Return a released column as an array in the shape of the cells",
+        "matrix": "The square table of a correlation or covariance",
+        "measurements": "Iterate over the unbiased tables of marginals and their variances",
+        "suggest": "Suggest contribution bounds from a result of contributions, at no cost",
+        "parts": "The releases that dpframe.concat joined, each a frame with its own record",
+    },
+    "keep": {
+        "write_html": "Write the result as one HTML file, with its errors and its record",
+        "write_parquet": "Write the frame with its provenance",
+    },
+    "more": {
+        "change": "Compute the growth over n places of the ordered key, in percent",
+        "checks": "Show what the bounds left out, as measured with checks=",
+        "chi2": "Test whether the two columns of a released table are independent",
+        "cumulative": "Compute the running sum along the ordered key, within other groups",
+        "difference": "Compute the difference over n places of the ordered key",
+        "rolling": "Compute the moving average of n numbers along the ordered key",
+        "share": "Compute the share of total, over all rows or those that agree in by",
+        "total": "Compute the sum of the rows, or of those that agree in by",
+    },
+}
 
-  measure
-    sum            Release the sum of a column, clipped by value or by unit
-    mean           Release the mean of a column, each value clipped to bounds
-    median         Release the median of a column, one of declared candidates
-    quantile       Release quantiles of a column, each one of declared candidates
-    variance       Release the variance of a column, each value clipped to bounds
-    std            Release the standard deviation of a column, clipped to bounds
 
-  spread
-    histogram      Release the number of rows in each bin of one or two columns
-    ecdf           Release a distribution function
-    mode           Release the most common of declared values, without its count
-    top_k          Release the k most common of declared values, in order
+def _help(verbs: Verbs) -> list[str]:
+    return [
+        line
+        for title, lines in verbs.items()
+        for line in ("", f"  {title}", *(f"    {name:<14} {words}" for name, words in lines.items()))
+    ]
 
-  relate
-    covariance     Release the covariance of each pair of columns, clipped to bounds
-    correlation    Release the correlation of each pair of columns, clipped to bounds
-    marginals      Release all tables of up to degree columns (marginals), consistently
 
-  group
-    group_by       Group by declared columns or bins, and release statistics per group
-    agg            Release several statistics in one call, at one cost
-
-  plan
-    preview        Preview the same verbs
-    suggest_bounds Release candidates for unknown bounds, with the share that each clips
-    contributions  Release how many units have how many rows, to choose contribution bounds
-    local          Randomize single values, row by row (local differential privacy)
-
-result.dp of a released result:
-
-  show
-    plot           Draw a chart of the released numbers with their 95% intervals
-    table          Make a table
-    statement      Describe the release in a paragraph
-    errors         Show the intervals of the noise, and the errors of adjusted values
-    provenance     The record of the query, its protection and its cost
-
-  change
-    relabel        Rename columns and translate keys
-    filter         Keep some rows
-    sort           Sort the rows
-    head           Keep the first n rows
-    select         Keep some statistics, each with its errors
-    wide           Turn the keys of one column into columns
-    round          Round numbers to their errors
-
-  take
-    to_numpy       Return a released column as an array in the shape of the cells
-    matrix         The square table of a correlation or covariance
-    measurements   Iterate over the unbiased tables of marginals and their variances
-    suggest        Suggest contribution bounds from a result of contributions, at no cost
-    parts          The releases that dpframe.concat joined, each a frame with its own record
-
-  keep
-    write_html     Write the result as one HTML file, with its errors and its record
-    write_parquet  Write the frame with its provenance
-
-  more
-    change         Compute the growth over n places of the ordered key, in percent
-    checks         Show what the bounds left out, as measured with checks=
-    chi2           Test whether the two columns of a released table are independent
-    cumulative     Compute the running sum along the ordered key, within other groups
-    difference     Compute the difference over n places of the ordered key
-    rolling        Compute the moving average of n numbers along the ordered key
-    share          Compute the share of total, over all rows or those that agree in by
-    total          Compute the sum of the rows, or of those that agree in by
-"""
+DOC = "\n".join(
+    [
+        "Private counts, sums, means and histograms: see dpframe.",
+        "",
+        "df.dp of a private frame:",
+        *_help(OF_FRAMES),
+        "",
+        "result.dp of a released result:",
+        *_help(OF_RESULTS),
+        "",
+    ]
+)
 OF_A_COLUMN = (
     ".dp must be asked of a frame, not of one of its columns. Write the column's name in the verb, as in "
     'df.dp.mean("age", bounds=(0, 100), epsilon=0.5).'
 )
+WIDTH = 88
+CELL = "padding:1px 12px 1px 0;text-align:left;vertical-align:top"
 WAITED_FOR = ("pandas", "dask.dataframe")  # modules whose DataFrame is given its .dp when they are imported
 
 
@@ -169,3 +200,34 @@ class _ThenRegister(Loader):
         # until now: whoever only asks whether it is there must not end the wait; and a new list, since another thread
         # that goes through the old one to import something would skip a finder
         sys.meta_path = [finder for finder in sys.meta_path if finder is not self.finder]
+
+
+def in_terminal(first: str, verbs: Verbs) -> str:
+    """A line on what it is, and the names of each group."""
+    lines = [first]
+    for title, mine in verbs.items():
+        names = wrap(", ".join(mine), WIDTH)
+        lines += [f"  {title if number == 0 else '':<8} {part}" for number, part in enumerate(names)]
+    return "\n".join(lines)
+
+
+def in_notebook(first: str, verbs: Verbs) -> str:
+    """The same as a card: every verb with its line."""
+    rows = "".join(
+        f'<tr><th scope="row" style="{CELL}">{escape(title) if number == 0 else ""}</th>'
+        f'<td style="{CELL}"><code>{escape(name)}</code></td><td style="{CELL}">{escape(line)}</td></tr>'
+        for title, mine in verbs.items()
+        for number, (name, line) in enumerate(mine.items())
+    )
+    return f"<div><p>{escape(first)}</p><table><tbody>{rows}</tbody></table></div>"
+
+
+def protected(ledger: Any) -> str:
+    """Words on who is protected by a ledger; None is no ledger."""
+    if ledger is None:
+        return 'no ledger yet: write with dpf.Ledger(epsilon=1, unit="user_id"): ...'
+    try:
+        unit = ledger.unit
+    except DpframeError:  # a name in a notebook's last line must not raise
+        return "the ledger cannot be read"
+    return "protects each row, unless unit= names others" if unit is None else f"protects {unit}"

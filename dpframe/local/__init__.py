@@ -20,10 +20,9 @@ from dpframe.errors import InvalidArgument, NoProvenance, shown
 from dpframe.errors.tracebacks import trimmed
 from dpframe.frames import build, foreign
 from dpframe.frames.columns import column_frame
-from dpframe.local.categorical import RandomizedResponse, SubsetSelection
+from dpframe.local.categorical import CountMeanSketch, RandomizedResponse, SubsetSelection
 from dpframe.local.method import LocalMethod, json_object
 from dpframe.local.rappor import Rappor
-from dpframe.local.sketch import CountMeanSketch
 from dpframe.local.window import Mean
 
 __all__ = ["CountMeanSketch", "Mean", "RandomizedResponse", "Rappor", "SubsetSelection", "estimate", "from_json"]

@@ -104,6 +104,23 @@ class _Choice(Mechanism):
         """The epsilon that it keeps without a delta, rounded up."""
         return up(self.budget)
 
+    @property
+    def curve(self) -> BoundedRange | PureLoss:
+        """The curve that is declared for it: of its bounded range, or of any pure release."""
+        raise self._incomplete("curve", "curve")
+
+    def delta(self, epsilon: float) -> float:
+        """The delta of that curve at this epsilon; rounded up."""
+        return self.curve.delta(epsilon)
+
+    def epsilon(self, delta: float) -> float:
+        """The smallest epsilon of it at this delta: at 0 its own; rounded up."""
+        return self.curve.epsilon(delta)
+
+    def deltas(self, epsilons: curves.Floats) -> curves.Floats:
+        """The delta at many epsilons, in double precision."""
+        return self.curve.deltas(epsilons)
+
     def interval(self, confidence: float) -> float:
         """The distance of the chosen score below the largest, at most, at this confidence; the worst over all scores.
 
@@ -188,18 +205,6 @@ class ExponentialMechanism(_Choice):
         """The curve that is declared for it."""
         return BoundedRange(self.budget)
 
-    def delta(self, epsilon: float) -> float:
-        """The delta at this epsilon of any choice of this bounded range; rounded up."""
-        return self.curve.delta(epsilon)
-
-    def epsilon(self, delta: float) -> float:
-        """The smallest epsilon at this delta: at 0 its own; rounded up."""
-        return self.curve.epsilon(delta)
-
-    def deltas(self, epsilons: curves.Floats) -> curves.Floats:
-        """The delta at many epsilons, in double precision."""
-        return self.curve.deltas(epsilons)
-
     @property
     def mu(self) -> float:
         """The mu of its bounded range, rounded up."""
@@ -256,18 +261,6 @@ class PermuteAndFlip(_Choice):
     def curve(self) -> PureLoss:
         """The curve that is declared for it: that of any pure release."""
         return PureLoss(self.budget)
-
-    def delta(self, epsilon: float) -> float:
-        """A delta at this epsilon: 0 from its own epsilon on, below what every pure release keeps; rounded up."""
-        return self.curve.delta(epsilon)
-
-    def epsilon(self, delta: float) -> float:
-        """An epsilon at this delta: at 0 its own; rounded up."""
-        return self.curve.epsilon(delta)
-
-    def deltas(self, epsilons: curves.Floats) -> curves.Floats:
-        """The delta at many epsilons: at most that of randomized response, as of any pure release."""
-        return self.curve.deltas(epsilons)
 
     def _gap(self, confidence: float) -> float:
         """The best is taken with (1 - (1 - p)^k) / (k p), p = exp(-gap / scale); it grows with the gap."""

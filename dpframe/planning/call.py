@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from dpframe.denoise.by_name import DENOISERS, can_be_called
+from dpframe.denoise import DENOISERS, can_be_called
 from dpframe.errors import InvalidArgument, InvalidType, checked_name, is_one_of, shown
 from dpframe.frames.kinds import Library, library_of
 from dpframe.mechanisms.contract import Mechanism

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.denoise.by_name import DENOISERS, needs, takes
+from dpframe.denoise import DENOISERS, needs, takes
 from dpframe.denoise.graphs import edges_of
 from dpframe.errors import InvalidArgument, InvalidType, named, shown
 from dpframe.frames.columns import height_of, names_of, rows_of

@@ -17,10 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.queries.mixing import GOLDEN, mixed
-from dpframe.queries.prefix_sums import PrefixSums
+from dpframe.queries.prefix_sums import PrefixSums, Tree
 from dpframe.queries.quotients import nearest_shares
 from dpframe.queries.total import Noise
-from dpframe.queries.trees import Tree
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

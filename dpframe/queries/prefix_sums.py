@@ -1,6 +1,12 @@
-"""Noisy running counts by the square-root factorization: for Gaussian noise, close to the least error that is possible.
+"""Noisy running counts: for pure noise by a tree, for Gaussian noise by the square-root factorization.
 
-The matrix of running sums is the square of a lower triangular Toeplitz matrix C with the first column c_0 = 1,
+**A tree without its root**, for pure noise, whose cost is the number of levels: level l counts the rows in blocks of
+b**l neighboring bins, for l = 0, ..., h - 1, so that one row is in h blocks, one of each level. Least squares over all
+blocks give the running counts (Hay, Rastogi, Miklau and Suciu, VLDB 2010). The root, which would count all rows, is
+left out: that saves a level, and each row is charged for each level.
+
+**The square-root factorization**, for Gaussian noise, is close to the least error that is possible. The matrix of
+running sums is the square of a lower triangular Toeplitz matrix C with the first column c_0 = 1,
 c_k = c_(k-1) (2k - 1) / (2k) (Fichtenberger, Henzinger and Upadhyay, "Constant matters", ICML 2023). What is measured
 is C x of the counts x of the bins, and the running counts are read off it. The entries of C are rounded to 2**-12, so
 that C x is a whole number of steps: everything below is exact for the rounded matrix, whatever its entries are.
@@ -20,6 +26,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 BITS = 12  # the entries of the matrix of a line are whole multiples of 2**-12
+BRANCHINGS = (4, 6, 8, 12, 16, 24, 32)  # of a tree, besides a flat histogram
 
 
 @dataclass(frozen=True)
@@ -156,3 +163,212 @@ def _read_off(kept: tuple[int, ...], *, total: bool) -> Floats:
         weights[place] = wanted - weights[after] @ column[places[after] - places[place]]
     weights.flags.writeable = False
     return weights
+
+
+@dataclass(frozen=True)
+class Tree:
+    """The design: blocks of neighboring bins on several levels.
+
+    Parameters
+    ----------
+    size : int
+        How many bins there are, in order.
+    branching : int
+        How many blocks of a level make one of the next; at least 2. `size` makes a flat histogram.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> tree = Tree(5, 2)
+    >>> tree.levels, tree.width
+    (3, 10)
+    >>> tree.exact_sums(np.array([[3, 1, 4, 1, 5]]))
+    array([[3, 1, 4, 1, 5, 4, 5, 5, 9, 5]])
+    >>> tree.running(tree.exact_sums(np.array([[3, 1, 4, 1, 5]])).astype(float)).round(6)
+    array([[ 3.,  4.,  8.,  9., 14.]])
+    """
+
+    size: int
+    branching: int
+
+    @classmethod
+    def best(cls, size: int) -> Tree:
+        """The tree with the least root mean squared error of running counts; decided by the size alone."""
+        return _best(size)
+
+    @classmethod
+    def best_of_sums(cls, size: int) -> Tree:
+        """The tree with the least root mean squared error of all sums of neighboring bins, of which most are short."""
+        return min(_candidates(size), key=lambda tree: tree.levels**2 * tree.mean_variance)
+
+    @cached_property
+    def levels(self) -> int:
+        """The least h with branching**h >= size: by whole powers, since a float logarithm rounds up."""
+        levels, blocks = 1, self.branching
+        while blocks < self.size:
+            levels, blocks = levels + 1, blocks * self.branching
+        return levels
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """The number of blocks of each level, the bins first."""
+        return tuple(-(-self.size // self.branching**level) for level in range(self.levels))
+
+    @property
+    def width(self) -> int:
+        """The number of measured values."""
+        return sum(self.sizes)
+
+    @property
+    def grid(self) -> float:
+        """The length of a measured step, for counts of whole rows."""
+        return 1.0
+
+    @property
+    def column_sum(self) -> int:
+        """The l_1 norm of what one row adds: 1 on each level."""
+        return self.levels
+
+    @property
+    def column_square(self) -> int:
+        """The squared l_2 norm of what one row adds: 1 on each level."""
+        return self.levels
+
+    def exact_sums(self, counts: Integers) -> Integers:
+        """The blocks of each group (groups, bins), the bins first, modulo 2**64."""
+        blocks = [counts]
+        for _ in range(1, self.levels):
+            blocks.append(np.add.reduceat(blocks[-1], self._firsts(len(blocks)), axis=1))
+        return np.concatenate(blocks, axis=1)
+
+    def running(self, noisy: Floats) -> Floats:
+        """The running counts F of each group by least squares, all noise having one variance."""
+        measured = np.split(noisy, np.cumsum(self.sizes)[:-1], axis=1)
+        best, spreads = [measured[0]], [np.ones(self.size)]  # of each block: its estimate from itself and what is below
+        for level in range(1, self.levels):
+            firsts = self._firsts(level)
+            below, spread = np.add.reduceat(best[-1], firsts, axis=1), np.add.reduceat(spreads[-1], firsts)
+            best.append((below + spread * measured[level]) / (1.0 + spread))
+            spreads.append(spread / (1.0 + spread))
+        for level in reversed(range(1, self.levels)):  # what a block and its parts differ by is shared out among these
+            firsts, parent = self._firsts(level), np.arange(self.sizes[level - 1]) // self.branching
+            spread = np.add.reduceat(spreads[level - 1], firsts)
+            left = best[level] - np.add.reduceat(best[level - 1], firsts, axis=1)
+            best[level - 1] = best[level - 1] + left[:, parent] * (spreads[level - 1] / spread[parent])
+        return np.cumsum(best[0], axis=1)
+
+    @property
+    def variances(self) -> Floats:
+        """The variance of each running count, of measured numbers whose noise has variance 1."""
+        return self._spread[0]
+
+    @property
+    def with_last(self) -> Floats:
+        """The covariance of each running count with the last one, which is the number of all."""
+        return self._spread[1]
+
+    @cached_property
+    def bin_variances(self) -> Floats:
+        """The variance of the count of each bin."""
+        sums, variances = np.ones(self.size), np.ones(self.size)  # row sums of M^-1 and its diagonal: see `_spread`
+        for level in range(1, self.levels):
+            block = np.arange(self.size) // self.branching**level
+            whole = 1.0 + np.bincount(block, sums)[block]
+            variances, sums = variances - sums**2 / whole, sums / whole
+        return variances
+
+    @cached_property
+    def largest_variance(self) -> float:
+        """The largest variance of a sum of neighboring bins, within a block of the topmost level or across several."""
+        extremes = {size: _extremes(_block(self.branching, self.levels - 1, size)) for size in set(self._tops())}
+        inner, first, last, whole = np.array([extremes[size] for size in self._tops()]).T
+        behind = np.cumsum(whole)  # blocks are independent: a tail of one, all between, and a head of another
+        reached = np.maximum.accumulate(last - behind)
+        across = first[1:] + behind[:-1] + reached[:-1]
+        return float(max(inner.max(), across.max(initial=0.0)))
+
+    @property
+    def mean_variance(self) -> float:
+        """The mean of the variances of all sums of neighboring bins.
+
+        Of differences of running counts F_0 = 0, ..., F_n: with n + 1 times the sum of their variances, less the
+        variance of the sum of all, over the number of pairs. In that sum bin i stands n - i times.
+        """
+        times = np.arange(self.size, 0.0, -1.0)
+        sums, square = np.ones(self.size), float(times @ times)
+        for level in range(1, self.levels):
+            block = np.arange(self.size) // self.branching**level
+            whole = 1.0 + np.bincount(block, sums)
+            square -= float((np.bincount(block, sums * times) ** 2 / whole).sum())
+            sums = sums / whole[block]
+        pairs = self.size * (self.size + 1) / 2.0
+        return ((self.size + 1) * float(self.variances.sum()) - square) / pairs
+
+    @property
+    def error(self) -> float:
+        """The root mean squared error of the running counts at epsilon 1 (in the limit of fine noise), of one row."""
+        return math.sqrt(2.0 * float(self.variances.mean())) * self.levels
+
+    @cached_property
+    def _spread(self) -> tuple[Floats, Floats]:
+        """Variances of the running counts, and covariances with the last, from the bins up.
+
+        Within a block let M be the inverse covariance of its bins' estimates from measurements inside it. A block of
+        which nothing is measured but its parts has M of blocks on the diagonal; measuring it too adds 1 1^T, and
+        Sherman and Morrison's formula takes a a^T / (1 + t) off M^-1 (a: its row sums over a prefix, t: over all).
+        """
+        total = np.ones(self.size)  # 1^T M^-1 1 of each block
+        prefix, square = np.ones(self.size), np.ones(self.size)  # p^T M^-1 1 and p^T M^-1 p, in the block of each bin
+        for level in range(1, self.levels):
+            firsts, block = self._firsts(level), np.arange(self.size) // self.branching ** (level - 1)
+            before = np.cumsum(total) - total
+            before -= np.repeat(before[firsts], np.diff(np.append(firsts, total.size)))  # within the parent
+            prefix, square = before[block] + prefix, before[block] + square
+            total = np.add.reduceat(total, firsts)
+            whole = 1.0 + total[block // self.branching]
+            square = square - prefix**2 / whole
+            prefix, total = prefix / whole, total / (1.0 + total)
+        block = np.arange(self.size) // self.branching ** (self.levels - 1)
+        before = (np.cumsum(total) - total)[block]
+        return before + square, before + prefix
+
+    def _tops(self) -> list[int]:
+        """The number of bins in each block of the topmost level."""
+        most = self.branching ** (self.levels - 1)
+        return [min(most, self.size - first) for first in range(0, self.size, most)]
+
+    def _firsts(self, level: int) -> Integers:
+        """The first part of each block of a level, among the blocks of the level below."""
+        return np.arange(self.sizes[level]) * self.branching
+
+
+@cache
+def _best(size: int) -> Tree:
+    return min(_candidates(size), key=lambda tree: tree.error)
+
+
+def _candidates(size: int) -> list[Tree]:
+    """A flat histogram, and trees of several branchings."""
+    return [Tree(size, max(size, 2)), *(Tree(size, branching) for branching in BRANCHINGS if branching < size)]
+
+
+def _block(branching: int, level: int, size: int) -> Floats:
+    """The covariances of the bins of one block of a level, from its parts up: see `Tree._spread`."""
+    if level == 0:
+        return np.ones((1, 1))
+    whole, last = divmod(size, branching ** (level - 1))
+    covariances, end = np.zeros((size, size)), size - last
+    if whole:
+        covariances[:end, :end] = np.kron(np.eye(whole), _block(branching, level - 1, branching ** (level - 1)))
+    if last:
+        covariances[end:, end:] = _block(branching, level - 1, last)
+    sums = covariances.sum(axis=1)
+    return np.asarray(covariances - np.outer(sums, sums / (1.0 + sums.sum())))
+
+
+def _extremes(covariances: Floats) -> tuple[float, float, float, float]:
+    """The largest variance of a sum of neighbors, of one from the first, of one up to the last, and that of all."""
+    corner = np.pad(np.cumsum(np.cumsum(covariances, axis=0), axis=1), (1, 0))  # of running counts, 0 before them
+    variances = np.diag(corner)
+    sums = variances[:, None] + variances - 2.0 * corner
+    return float(sums.max()), float(variances.max()), float(sums[:, -1].max()), float(variances[-1])

@@ -22,10 +22,9 @@ from dpframe.queries.bins import BinAxis
 from dpframe.queries.contrasts import ContrastDesign
 from dpframe.queries.grids import Grid
 from dpframe.queries.keys import KeyAxis
-from dpframe.queries.prefix_sums import PrefixSums
+from dpframe.queries.prefix_sums import PrefixSums, Tree
 from dpframe.queries.row_functions import RowFunction
-from dpframe.queries.scales import Scales, Whole
-from dpframe.queries.stages import Later
+from dpframe.queries.stages import Later, Scales, Whole
 from dpframe.queries.total import (
     Columns,
     Decided,
@@ -37,7 +36,6 @@ from dpframe.queries.total import (
     UnitsTotal,
     VectorTotal,
 )
-from dpframe.queries.trees import Tree
 from dpframe.queries.where import plain_name
 
 INNER_BITS = 16  # weighted rows are counted in bins on a grid of 2**-16

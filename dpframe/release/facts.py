@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from dpframe.denoise.by_name import DENOISERS
+from dpframe.denoise import DENOISERS
 from dpframe.errors import InvalidArgument, is_one_of, named
 from dpframe.mechanisms.gaussian import Gaussian
 from dpframe.mechanisms.generalized_gaussian import GeneralizedGaussian

@@ -22,8 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe import denoise, noise
-from dpframe.denoise import choose, estimators, sums, tables
-from dpframe.denoise.by_name import DENOISERS, named_facts, takes
+from dpframe.denoise import DENOISERS, choose, estimators, named_facts, sums, tables, takes
 from dpframe.display.rounding import HIGH, LOW, Digits, rounded
 from dpframe.display.statements import AS_IT_WAS, check_warning, packed
 from dpframe.engines.engine import Reading

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.random import get_state
 from numpy.typing import NDArray
 
-from dpframe.denoise.by_name import DENOISERS, can_be_called, facts_of
+from dpframe.denoise import DENOISERS, can_be_called, facts_of
 from dpframe.denoise.estimators import NoiseLaw
 from dpframe.engines import trial
 from dpframe.errors import named

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import pydoc
 
 import polars as pl
 import pytest
 
 import dpframe as dpf
-from dpframe.accessor import listed_verbs
-from dpframe.accessor.entry import listing
-from dpframe.frames.register import DOC
+from dpframe.frames.register import DOC, OF_FRAMES, OF_RESULTS, protected
 
 LIBRARIES = ("polars", "pandas")
 DATA = {"ward": ["A", "B"] * 1234, "age": [31, 45] * 1234}
@@ -47,14 +46,23 @@ def test_tab_offers_the_verbs(library):
 def test_help_lists_the_verbs_in_groups(library):
     kind = type(frame_of(library))
     text = pydoc.render_doc(kind.dp, renderer=pydoc.plaintext)
-    for groups in (listed_verbs.OF_FRAMES, listed_verbs.OF_RESULTS):
-        for title, names in groups.items():
+    for groups in (OF_FRAMES, OF_RESULTS):
+        for title, lines in groups.items():
             assert f"  {title}\n" in text
-            for name in names:
-                assert f"    {name:<14} " in text
+            for name, line in lines.items():
+                assert f"    {name:<14} {line}\n" in text
     assert kind.dp.__doc__ == DOC
-    assert DOC.partition("\n")[2] == listing() + "\n"  # written out there, where no verb is imported yet
     assert max(map(len, DOC.splitlines())) <= 120
+
+
+@pytest.mark.parametrize(("kind", "groups"), [(dpf.PrivateFrame, OF_FRAMES), (dpf.ReleasedFrame, OF_RESULTS)])
+def test_every_verb_is_listed_with_the_beginning_of_its_own_help(kind, groups):
+    """They are written out in `dpframe.frames.register`, where no verb is imported yet."""
+    listed = {name: line for lines in groups.values() for name, line in lines.items()}
+    assert set(listed) == {name for name in dir(kind) if not name.startswith("_")}
+    for name, line in listed.items():
+        own = inspect.getdoc(inspect.getattr_static(kind, name)).partition("\n")[0].replace("`", "")
+        assert own.startswith(line), name
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
@@ -82,7 +90,7 @@ def test_cards_say_who_is_protected_and_nothing_of_rows(library):
 
 
 def test_without_a_ledger_in_sight():
-    assert "no ledger yet" in listed_verbs.protected(None)
+    assert "no ledger yet" in protected(None)
 
 
 def test_help_of_the_package_is_short():

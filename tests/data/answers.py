@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 import polars as pl
 
 import dpframe as dpf
-from dpframe.denoise.by_name import DENOISERS
+from dpframe.denoise import DENOISERS
 from dpframe.queries.statistics import Clipped, Statistic, Total
 
 ROWS = 400

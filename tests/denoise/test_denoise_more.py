@@ -10,8 +10,7 @@ import pytest
 
 import dpframe as dpf
 from dpframe import Gaussian, GeneralizedGaussian, Laplace, denoise, noise
-from dpframe.denoise import bayes, choose, estimators, wavelets
-from dpframe.denoise.by_name import DENOISERS
+from dpframe.denoise import DENOISERS, bayes, choose, estimators, wavelets
 
 LAWS = {"laplace": Laplace(1, 3.0), "gaussian": Gaussian(1.0, 4.0)}
 EVERY = {

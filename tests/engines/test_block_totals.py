@@ -73,7 +73,7 @@ def test_blocks_are_what_is_asked(monkeypatch):
 
 def test_values_of_any_size_and_kind(monkeypatch):
     """Narrow and wide bounds, on the grid and beside it, of integers that are counted and of floats."""
-    edge = [0, 1, -1, 2**53 + 1, -(2**53) - 1, 2**63 - 1, -(2**63), 7, 2**30 + 3, 100, 101, 120, None]
+    edge = [0, 1, -1, 2**53 + 1, -(2**53) - 1, 2**63 - 1, -(2**63), 7, 2**40 + 3 * 2**10, 100, 101, 120, None]
     whole_numbers = pl.Series("x", edge * 50, dtype=pl.Int64)
     floats = [
         0.0,
@@ -91,7 +91,9 @@ def test_values_of_any_size_and_kind(monkeypatch):
         None,
     ]
     keys = pl.Series("k", [place % 4 for place in range(650)])
-    for bounds in ((0, 120), (-3, 100), (0.5, 99.25), (-7.3, -0.1), (0, 2**31), (2**40 - 1536, 2**40), (-1e-9, 3e-9)):
+    steps = 2**40 + 3 * 2**10 - 1, 2**40 + 3 * 2**10 + 2  # longer than 1: one bound rounds down, the other up
+    narrow = (0, 120), (-3, 100), (0.5, 99.25), (-7.3, -0.1), (2**40 - 1536, 2**40), (-1e-9, 3e-9), steps
+    for bounds in (*narrow, (0, 2**31)):
         asked = by("k", [2, 0, 1], s=sum("x", bounds), m=mean("x", bounds))
         for column in (
             *(whole_numbers, whole_numbers.drop_nulls(), pl.Series("x", floats * 50, dtype=pl.Float64)),

@@ -168,8 +168,8 @@ def test_a_job_takes_what_the_verbs_of_python_take():
         assert {"epsilon", "label", "snapshot"} <= takes, verb
         assert not takes & {"ledger", "unit", "self"}
     functions = {name for name in dpf.__all__ if inspect.isfunction(getattr(dpf, name))}
-    public = {name for name in functions if getattr(dpf, name) is getattr(statistics, name, None)}
-    assert set(job_file.STATISTICS) == public
+    public = {name for name in functions if getattr(dpf, name).__module__.startswith(f"{statistics.__name__}.")}
+    assert set(job_file.STATISTICS) == public > {"count", "sum", "mean", "ratio"}
 
 
 def test_a_condition_is_said_by_values_and_ends(tmp_path):
@@ -205,7 +205,6 @@ def test_every_key_is_on_the_page():
     keys = {*job_file.TOP, *job_file.OF_SOURCE, *job_file.OF_LEDGER, *job_file.OF_OUTPUT, *job_file.OWN, "statistics"}
     assert keys - named == set()
     assert all(f"`{kind}`" in page for kind in FORMATS)
-    assert all(f"`{verb}`" in page for verb in job_file.VERBS)
 
 
 @pytest.mark.parametrize("page", ["docs/operate/jobs.md", "docs/reference/job-file.md"])

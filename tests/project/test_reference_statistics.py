@@ -23,9 +23,8 @@ from dpframe.mechanisms.laplace import Laplace, TruncatedLaplace
 from dpframe.mechanisms.thresholded import chance_shown, smallest_line
 from dpframe.queries.contributions import as_array, key_weights
 from dpframe.queries.moments import bernstein_variance, centred_variance, two_sided_mean
-from dpframe.queries.prefix_sums import PrefixSums, coefficients
+from dpframe.queries.prefix_sums import PrefixSums, Tree, coefficients
 from dpframe.queries.quotients import quotient_half_widths
-from dpframe.queries.trees import Tree
 
 FOLDER = Path(__file__).parents[3] / "shared" / "data" / "reference_values" / "statistics"
 Z = 1.959963984540054

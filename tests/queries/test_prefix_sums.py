@@ -7,8 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpframe.queries.prefix_sums import PrefixSums, coefficients
-from dpframe.queries.trees import Tree
+from dpframe.queries.prefix_sums import PrefixSums, Tree, coefficients
 
 PUBLISHED = [  # bins, sum of squares of the first column in steps, root mean squared and largest error at mu 1
     (4, 24969216, 1.381417298, 1.488281250),

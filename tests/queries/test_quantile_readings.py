@@ -9,9 +9,8 @@ import pytest
 from scipy.stats import binom
 
 import dpframe as dpf
-from dpframe.queries.prefix_sums import PrefixSums
+from dpframe.queries.prefix_sums import PrefixSums, Tree
 from dpframe.queries.quantiles import distribution, places
-from dpframe.queries.trees import Tree
 
 
 @dataclass(frozen=True)

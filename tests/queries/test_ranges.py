@@ -12,11 +12,10 @@ import dpframe as dpf
 from dpframe import InvalidArgument, InvalidType, MissingArgument, PrivacyUnit
 from dpframe.queries.grids import Grid, _of_rectangles, fitted_grid, from_the_whole_down
 from dpframe.queries.keys import Keys, bin_axes
-from dpframe.queries.prefix_sums import PrefixSums
+from dpframe.queries.prefix_sums import PrefixSums, Tree
 from dpframe.queries.quotients import sum_interval
 from dpframe.queries.statistics import Ranges
 from dpframe.queries.total import Measured
-from dpframe.queries.trees import Tree
 
 NOISES = [{"mechanism": "laplace"}, {"mechanism": "gaussian", "delta": 1e-6}]
 LINES = [PrefixSums(size) for size in (1, 2, 13, 40)]

@@ -18,9 +18,25 @@ from dpframe.engines.totals import totals
 from dpframe.frames import foreign
 from dpframe.queries.keys import Keys, bin_axes
 from dpframe.queries.query import Query
-from dpframe.queries.scales import FEWEST, PER, Blocks, Scales, room_of, side_of
-from dpframe.queries.scales import WEIGHT as WHOLE_ROW
-from dpframe.queries.stages import FLAT, GROWS, MOST, MOST_LEVELS, ROOM, SEEN, WEIGHT, Buckets, Later, over_a_line
+from dpframe.queries.stages import (
+    FEWEST,
+    FLAT,
+    GROWS,
+    LAST_WEIGHT,
+    MOST,
+    MOST_LEVELS,
+    PER,
+    ROOM,
+    SEEN,
+    WEIGHT,
+    Blocks,
+    Buckets,
+    Later,
+    Scales,
+    over_a_line,
+    room_of,
+    side_of,
+)
 from dpframe.queries.statistics import Ranges, StagedRanges
 from dpframe.release.results import noisy_of
 
@@ -87,8 +103,8 @@ def test_whatever_is_decided_a_row_adds_no_more_than_is_stated(pure):
             assert made.tree.levels <= (levels or MOST_LEVELS)
             assert made.tree.width <= ROOM
             assert made.tree.levels * made.weight <= stated.column_sum
-            assert made.tree.levels * made.weight**2 <= stated.column_square == WEIGHT**2
-    assert not pure or stated.column_sum == WEIGHT
+            assert made.tree.levels * made.weight**2 <= stated.column_square == LAST_WEIGHT**2
+    assert not pure or stated.column_sum == LAST_WEIGHT
 
 
 @pytest.mark.parametrize("pure", [True, False])
@@ -136,12 +152,12 @@ def test_a_row_is_in_one_bin_and_one_block(shape, pure):
         for place in np.random.default_rng(side).integers(0, size, 9):
             row = made.exact_sums(np.eye(1, size, place, dtype=np.int64))[0]
             assert row.sum() <= stated.column_sum
-            assert (row**2).sum() <= stated.column_square == WHOLE_ROW**2
+            assert (row**2).sum() <= stated.column_square == WEIGHT**2
             assert row[place] == made.weights[0]
-            assert not pure or row.sum() == WHOLE_ROW
+            assert not pure or row.sum() == WEIGHT
         found = made.exact_sums(counts)
         assert found.shape == (1, stated.width)
-        assert made.bins(found[0] / WHOLE_ROW).tolist() == counts[0].tolist()
+        assert made.bins(found[0] / WEIGHT).tolist() == counts[0].tolist()
         starts = [range(0, length, side) for length in shape]
         whole = counts.reshape(shape)
         corners = itertools.product(*starts)
@@ -228,7 +244,7 @@ def test_public_facts_choose_the_form():
     grid = asked.histogram(["x", "x2"], bins=[range(33), range(33)], ranges=True, epsilon=1.0).parts
     assert [part.mechanism.pure_epsilon for part in grid] == pytest.approx([0.03, 0.47, 0.5])
     assert [part.sensitivity.norm(1) for part in looks] == [1.0] * 3
-    assert [part.mechanism.grid for part in looks] == [1.0, 1.0 / WHOLE_ROW, 1.0 / WEIGHT]
+    assert [part.mechanism.grid for part in looks] == [1.0, 1.0 / WEIGHT, 1.0 / LAST_WEIGHT]
 
 
 @pytest.mark.parametrize("library", ["polars", "pandas", "lazy"])
@@ -287,13 +303,13 @@ def test_looks_have_their_noise(copies, monkeypatch):
     def plainly(values, *_, **__):
         return Context("as they are", values, 0.0, 0.0, lambda: np.ones(values.shape))
 
-    monkeypatch.setattr("dpframe.queries.scales.in_context", plainly)
+    monkeypatch.setattr("dpframe.queries.stages.in_context", plainly)
     frame = pl.DataFrame({"x": np.repeat(np.arange(1_024), copies)})
     plan = frame.dp.preview.histogram("x", bins=range(1_025), ranges=True, epsilon=0.4)
     looks, squares, sides = plan.query.statistics[0][1].totals()[1:], {0: [], 1: []}, set()
     for _ in range(350):
         measured = noisy_of(plan, totals(frame, plan.query, plan.unit, 1))
-        for number, weight in ((0, WHOLE_ROW), (1, WEIGHT)):
+        for number, weight in ((0, WEIGHT), (1, LAST_WEIGHT)):
             look = measured[looks[number]]
             true = look.decided.exact_sums(totals(frame, plan.query, plan.unit, 1)[looks[number]])
             squares[number].append(np.square(look.values - true.ravel() / weight))
@@ -334,7 +350,7 @@ def test_blocks_help_where_few_rows_are_seen(axes, monkeypatch):
     words = {"bins": [range(length + 1) for length in shape], "ranges": True, "epsilon": 0.2}
     means = []
     for kept in (PER, 1e9):
-        monkeypatch.setattr("dpframe.queries.scales.PER", kept)
+        monkeypatch.setattr("dpframe.queries.stages.PER", kept)
         with noise.insecure_bits(11):
             found = [frame.dp.histogram([*frame.columns], ledger=dpf.Ledger(epsilon=1), **words) for _ in range(12)]
         off = [one.dp.to_numpy("count").reshape(shape) - truth for one in found]

@@ -9,6 +9,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -39,11 +40,12 @@ UNITS = {
     "people": {"column": "u", "max_rows": 2, "max_groups": 1},
     "people of few rows": {"column": "u", "max_rows": 1, "max_groups": 2, "nulls": "one-unit"},
 }
-CLIPPED = ("sum", "mean", "variance", "std", "covariance", "correlation", "proportion")  # and ratios, within agg
+BOUNDED = {name for name in VERBS if "bounds" in getattr(getattr(dpf.PrivateFrame, name), "__annotations__", {})}
+CLIPPED = {*BOUNDED, "proportion", "ecdf"}  # and ratios, within agg
 ASKED = {  # the specification: which verbs ask for which number; the rules by which units are cut by their counting
-    "below": {*CLIPPED, "median", "quantile", "ecdf"},
+    "below": CLIPPED,
     "outside": {"group_by", "histogram", "top_k"},
-    "rows": {*CLIPPED, "median", "quantile", "ecdf", "count", "histogram", "top_k"},
+    "rows": {*CLIPPED, "count", "histogram", "top_k"},
     "groups": {"n_units", "sum"},
 }
 SAME = {
@@ -93,6 +95,10 @@ def in_bin(row):
     return None if not there else value >= 1.0
 
 
+def by_name(verb, dp, **options):
+    return getattr(dp, verb)("x", bounds=BOUNDS, **options)
+
+
 def grouped(dp, **options):
     return dp.group_by("g", keys=KEYS, **options)
 
@@ -103,16 +109,12 @@ BINS = [LOW, 1.0, HIGH]
 BY_GROUP = {"cell": in_group, "groups": 2}
 ratio = dpf.ratio("x", "y", bounds=BOTH)
 CASES = {
-    "sum": Case("sum", lambda dp, **o: dp.sum("x", bounds=BOUNDS, **o), (X,)),
-    "mean": Case("mean", lambda dp, **o: dp.mean("x", bounds=BOUNDS, **o), (X,)),
-    "variance": Case("variance", lambda dp, **o: dp.variance("x", bounds=BOUNDS, **o), (X,)),
-    "std": Case("std", lambda dp, **o: dp.std("x", bounds=BOUNDS, **o), (X,)),
+    **{verb: Case(verb, partial(by_name, verb), (X,)) for verb in sorted(BOUNDED)},
     "covariance": Case("covariance", lambda dp, **o: dp.covariance(["x", "y"], bounds=BOTH, **o), (X, Y)),
     "correlation": Case("correlation", lambda dp, **o: dp.correlation(["x", "y"], bounds=BOTH, **o), (X, Y)),
     "ratio": Case("agg", lambda dp, **o: dp.agg(r=ratio, **o), (X, Y)),
     "proportion": Case("proportion", lambda dp, **o: dp.proportion("x", **o), (("x", 0.0, 1.0),)),
     "proportion of a value": Case("proportion", lambda dp, **o: dp.proportion("x", value=1.0, **o)),
-    "median": Case("median", lambda dp, **o: dp.median("x", bounds=BOUNDS, **o), (X,)),
     "quantile": Case("quantile", lambda dp, **o: dp.quantile("x", q=0.2, bounds=BOUNDS, **o), (X,)),
     "ecdf": Case("ecdf", lambda dp, **o: dp.ecdf("x", bins=BINS, **o), (X,), among="x"),
     "count": Case("count", lambda dp, **o: dp.count(**o)),

@@ -12,7 +12,7 @@ import pytest
 import dpframe as dpf
 from dpframe import noise
 from dpframe.accounting import Accounting, Basic, GaussianDP, RenyiDP
-from dpframe.denoise.by_name import DENOISERS
+from dpframe.denoise import DENOISERS
 from dpframe.testing import ContractBroken, check_accounting, check_denoiser, check_mechanism
 
 DELTA = Fraction(1, 10**6)

@@ -28,7 +28,6 @@ from dpframe.engines.compiled.kernels import in_threads, threads
 from dpframe.engines.sums.addends import ROWS, Integers, Terms, Watched
 from dpframe.engines.sums.cells import Cells, placed
 from dpframe.engines.sums.places import BLOCK, may_be_placed, places_of
-from dpframe.queries.limits import step_length
 from dpframe.queries.row_functions import Bounds, Floats, on_grid
 from dpframe.queries.total import COUNTED, Total
 
@@ -105,8 +104,8 @@ class Layout:
 
 
 def _counted(name: str, bounds: Any, numbers: tuple[int, ...]) -> Counted | None:
-    """None where the grid is coarser than integers are: a bound may then be no whole step."""
-    if bounds is None or step_length(bounds) > 1:
+    """Values beyond the bounds are counted as one below and one above: on the grid all of them are the bounds."""
+    if bounds is None:
         return None
     return Counted(name, bounds, math.floor(bounds[0]) - 1, math.ceil(bounds[1]) + 1, numbers)
 

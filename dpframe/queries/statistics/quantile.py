@@ -16,13 +16,12 @@ from dpframe.errors.tracebacks import trimmed
 from dpframe.exact import between, is_number
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.limits import check_column, checked_bounds, checked_place
-from dpframe.queries.prefix_sums import PrefixSums
+from dpframe.queries.prefix_sums import PrefixSums, Tree
 from dpframe.queries.quantiles import cuts_between, distribution, half_widths, places
 from dpframe.queries.row_functions import Floats, Integers
 from dpframe.queries.statistics.by_group import ByGroup, are_by_group
 from dpframe.queries.statistics.statistic import CONFIDENCE, Deciding, Statistic, check_size
 from dpframe.queries.total import Measured, Noise, Total, VectorTotal
-from dpframe.queries.trees import Tree
 from dpframe.queries.vectors import InnerCounts
 from dpframe.queries.where import plain_name, under_conditions
 

@@ -13,14 +13,12 @@ import numpy as np
 from dpframe.denoise.estimators import NoiseLaw, isotonic
 from dpframe.errors import InvalidArgument, MissingArgument
 from dpframe.queries.grids import Grid, fitted_grid
-from dpframe.queries.prefix_sums import PrefixSums
+from dpframe.queries.prefix_sums import PrefixSums, Tree
 from dpframe.queries.quotients import sum_interval
 from dpframe.queries.row_functions import Floats
-from dpframe.queries.scales import BESIDE, WEIGHT, Blocks, Scales, Whole
-from dpframe.queries.stages import Buckets, Later
+from dpframe.queries.stages import BESIDE, WEIGHT, Blocks, Buckets, Later, Scales, Whole
 from dpframe.queries.statistics.statistic import CONFIDENCE, Statistic
 from dpframe.queries.total import Measured, Noise, Total, VectorTotal
-from dpframe.queries.trees import Tree
 from dpframe.queries.vectors import InnerCounts
 
 MOST_BINS = 2**14  # of one axis: what is read off takes their square in time
