@@ -61,7 +61,7 @@ KEYS = (
         "keys",
         "one noise for all keys",
         "discovering.released",
-        "noisy = law.add_noise(steps)",
+        "noisy = with_noise(law, steps)",
         "noisy = steps + law.add_noise(np.zeros(1, dtype=np.int64))",
         "test_found_keys.py::test_known_keys_have_noise_of_their_own",
         DRILL,

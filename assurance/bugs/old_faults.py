@@ -288,9 +288,9 @@ OLD_FAULTS = (
         (
             (
                 "results.noisy_of",
-                "            noisy = part.mechanism.add_noise(total)\n",
-                "            noisy = part.mechanism.add_noise(total)\n"
-                '            plan.__dict__["exact"] = total * part.mechanism.grid\n',
+                "        noisy = with_noise(part.mechanism, total)\n",
+                "        noisy = with_noise(part.mechanism, total)\n"
+                '        plan.__dict__["exact"] = total * part.mechanism.grid\n',
             ),
             ("results.denoised", "if axes else values\n", 'if axes else plan.__dict__["exact"]\n'),
             (

@@ -64,8 +64,8 @@ RESULTS = (
         "results",
         "a mean over the exact number of rows",
         "results.noisy_of",
-        "noisy = part.mechanism.add_noise(total)",
-        "noisy = total if len(plan.parts) > 1 and not part.total.values else part.mechanism.add_noise(total)",
+        "noisy = with_noise(part.mechanism, total)",
+        "noisy = total if len(plan.parts) > 1 and not part.total.values else with_noise(part.mechanism, total)",
         f"{REGISTER}::test_26_a_mean_is_not_taken_over_the_exact_count",
     ),
     bug(
@@ -212,7 +212,7 @@ RESULTS = (
     bug(
         "results",
         "the words of a mechanism that fails on exact totals",
-        "results.adding_noise",
+        "results.with_noise",
         "    except STOPS:\n        raise\n",
         "    except Exception:\n        raise\n",
         "test_own_code.py::test_188_of_a_mechanism_that_fails_on_totals_nothing_is_told",

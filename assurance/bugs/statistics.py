@@ -703,8 +703,8 @@ STATISTICS = (
         "statistics",
         "a look that shows exact blocks",
         "results.noisy_of",
-        "noisy = part.mechanism.add_noise(total)",
-        "noisy = part.mechanism.add_noise(total) if decided is None else total",
+        "noisy = with_noise(part.mechanism, total)",
+        "noisy = with_noise(part.mechanism, total) if decided is None else total",
         f"{LOOKS}::test_looks_have_their_noise",
     ),
     bug(

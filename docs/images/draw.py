@@ -245,8 +245,17 @@ def _hashed(part: Any) -> Any:
 
 
 def _hash(part: Any) -> str:
-    text = json.dumps(part, sort_keys=True, ensure_ascii=False)
+    text = json.dumps(_rounded(part), sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _rounded(part: Any) -> Any:
+    """Numbers to nine digits: the last ones of a fit depend on the processor."""
+    if isinstance(part, list):
+        return [_rounded(one) for one in part]
+    if isinstance(part, dict):
+        return {name: _rounded(one) for name, one in part.items()}
+    return f"{part:.9g}" if isinstance(part, float) else part
 
 
 def in_the_dark(name: str) -> Any:

@@ -27,7 +27,7 @@ from dpframe.queries.query import Query
 from dpframe.queries.total import Measured, Total
 from dpframe.release import provenance, results
 from dpframe.release.provenance import Prepared
-from dpframe.release.results import adding_noise, check_noisy, exact_totals, labels_of, measure
+from dpframe.release.results import exact_totals, labels_of, measure, with_noise
 
 Integers = NDArray[np.int64]
 
@@ -45,8 +45,7 @@ def released(prepared: Prepared, table: Any, call: Call, entry: Entry, ledger: L
     plan = prepared.plan
     axis, law = _axis(plan), _law(plan)
     keys, steps, known = key_candidates(call.frame, axis, table)
-    with adding_noise():
-        noisy = law.add_noise(steps)
+    noisy = with_noise(law, steps)
     shown = np.flatnonzero(known | law.is_shown(noisy))
     order = shown[ordered(call.frame, axis, keys[shown])]
     order = _largest(order, noisy, axis)
@@ -83,10 +82,7 @@ def _measured(plan: Plan, rows: list[tuple[Any, ...]], call: Call) -> dict[Total
     for part in rest.parts:
         width = part.total.norm(False).width
         there: Integers = exact[part.total][: len(rows) * width]  # the others are room, in which no row is
-        with adding_noise():
-            steps = part.mechanism.add_noise(there)
-            check_noisy(steps, there)
-        noisy[part.total] = _as_measured(steps, part)
+        noisy[part.total] = _as_measured(with_noise(part.mechanism, there), part)
     return noisy
 
 

@@ -262,7 +262,8 @@ def tried_on_no_rows(frame: Any, plan: Plan) -> Prepared:
         exact = exact_totals(plan, empty)
         if plan.query.keys.unknown:
             discovering.try_rest(plan, frame, empty, exact)
-    if not plan.query.keys.unknown:
+    own = _is_own(plan)
+    if not (own or plan.query.keys.unknown):
         _try_mechanisms(plan, exact)
     library, names = plan.question.library, ", ".join(plan.query.shown.names)
     rule = f"keys and bins must be values that one column of a result can hold, and those of {names} are not"
@@ -271,7 +272,7 @@ def tried_on_no_rows(frame: Any, plan: Plan) -> Prepared:
     is_table = not (plan.query.keys.unknown or chooses(plan.query) or suggestion_of(plan.query) is not None)
     ready = Prepared(plan, labels, str(plan.query), is_table)
     rule = "the call must have a provenance of plain JSON values, and it cannot be written"
-    way_out, own = "Let keys and mechanism be numbers and strings of ordinary length.", _is_own(plan)
+    way_out = "Let keys and mechanism be numbers and strings of ordinary length."
     with tried(InvalidArgument, rule, way_out, foreseen=OF_VALUES if own else (Exception,)):
         facts = _record_of_zeros(ready)
         json.dumps(facts)

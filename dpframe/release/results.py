@@ -13,8 +13,8 @@ import json
 import logging
 import math
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from itertools import pairwise
 from typing import Any
 
@@ -83,11 +83,7 @@ def noisy_checks(plan: Plan, exact: Any) -> dict[str, Any]:
     """
     if plan.checks is None:
         return {}
-    counts = exact.pop(OF_CHECKS)
-    with adding_noise():
-        noisy = plan.checks.mechanism.add_noise(counts)
-        check_noisy(noisy, counts)
-    return {"checks": plan.checks.rows(noisy)}
+    return {"checks": plan.checks.rows(with_noise(plan.checks.mechanism, exact.pop(OF_CHECKS)))}
 
 
 def looked(look: Callable[[], Any], stands: str = "the charge stands") -> Any:
@@ -185,20 +181,19 @@ def noisy_of(plan: Plan, exact: Totals) -> dict[Total, Measured]:
             if isinstance(part.total, VectorTotal):  # then it may be decided by noisy numbers, of the parts before
                 decided = part.total.decided(measured, part.mechanism)
             total = exact.pop(part.total) if decided is None else decided.exact_sums(exact.pop(part.total)).ravel()
-        with adding_noise():
-            noisy = part.mechanism.add_noise(total)
-            check_noisy(noisy, total)
+        noisy = with_noise(part.mechanism, total)
         values = noisy.astype(np.float64) * part.mechanism.grid
         measured[part.total] = Measured(values, part.mechanism, part.sensitivity.weighted, decided)
     return measured
 
 
-@contextmanager
-def adding_noise() -> Iterator[None]:
-    """Tell nothing of a mechanism that fails in here, such as a caller's own, which is given exact totals."""
+def with_noise(mechanism: Mechanism, totals: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The totals with their noise; nothing is told of a mechanism of the caller's that fails on them."""
     try:
         with silent():
-            yield
+            noisy = mechanism.add_noise(totals)
+        if not is_own(type(mechanism)):
+            check_noisy(noisy, totals)
     except STOPS:
         raise
     except BaseException:  # its words may hold the totals
@@ -206,6 +201,7 @@ def adding_noise() -> Iterator[None]:
             "the mechanism failed while it added noise: its message may hold exact totals and is withheld; the charge "
             "stands. Try it with dpframe.testing.check_mechanism."
         ) from None
+    return noisy
 
 
 def check_noisy(noisy: Any, totals: NDArray[np.int64]) -> None:
