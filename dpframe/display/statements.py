@@ -168,7 +168,7 @@ def _lines(facts: Facts) -> Iterator[tuple[str, bool]]:
             if bounds is not None:
                 yield from _of_values(row, units, *bounds, unsure=row["of"] in both, facts=facts)
         elif row["what"] == "outside":
-            said = f"of {units} {'have rows' if column else 'are'} in no declared group or bin"
+            said = f"of {units} {'are' if column is None else 'have rows'} in no declared group or bin"
             yield _said(row, said, f"{said}, and are left out", facts), False
         else:
             said = f"of {units} have {row['of']}"

@@ -96,7 +96,7 @@ def difference(make: Callable[[Any], Any], tables: int, seed: int, every: int = 
                     continue
                 answered += 1
                 if {total: cells.tolist() for total, cells in expected.items()} != actual:
-                    words = f"one {unit.one}" if unit.column else "a row"
+                    words = f"one {unit.one}" if unit.column is not None else "a row"
                     return f"the totals of {name!r} with {words} protected (p = {p:g}) differ on the table {table!r}"
     return None if answered else "every question is refused"
 

@@ -231,3 +231,15 @@ def test_refusals():
             with pytest.raises(error, match=words):
                 call()
     assert not ledger.spent.epsilon
+
+
+@pytest.mark.parametrize("unit", [None, ""])
+def test_a_column_may_have_a_name_without_letters(unit):
+    """As a file without a header may give it; a condition on the name would take it for no column."""
+    table = pl.DataFrame({"": [1.0, 2.0, 3.0], "g": ["A", "A", "B"]})
+    with dpf.Ledger(epsilon=1e9, unit=unit):
+        grouped = table.dp.group_by("g", keys=["A", "B"])
+        bounds = {} if unit is None else {"max_rows": 1, "max_groups": 2}
+        result = grouped.quantile("", q=[0.5], bounds=(0, 8), epsilon=1e6, **bounds)
+    assert result["g"].to_list() == ["A", "B"]
+    assert result[result.columns[1]][1] == pytest.approx(3.0, abs=0.1)

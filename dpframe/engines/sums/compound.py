@@ -398,10 +398,13 @@ def _prepared(total: Total, name: str) -> pl.Expr | None:
             wider_steps(pl.col(name), total.values[0][1]) if total.values else pl.col(name) if total.columns else None
         )
 
+    if inner.column is None:
+        return None
+
     def places(column: pl.Series) -> pl.Series:
         return pl.Series(inner.places(column.cast(pl.Float64).to_numpy()))  # NaN where they are missing
 
-    return pl.col(name).map_batches(places, return_dtype=pl.Int64, is_elementwise=True) if inner.column else None
+    return pl.col(name).map_batches(places, return_dtype=pl.Int64, is_elementwise=True)
 
 
 def wider_steps(value: pl.Expr, bounds: tuple[float, float]) -> pl.Expr:
