@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.derived.linear import Form, Linear, add, divide, multiply
+from dpframe.derived.linear import Form, Linear, Quotient, add, divide, multiply
 from dpframe.derived.record import columns_of, facts_of, frame_of
 from dpframe.derived.sums_of_noise import checked_confidence
 from dpframe.derived.traced import Source, constant
@@ -17,6 +17,7 @@ from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, closes
 from dpframe.errors.tracebacks import trimmed
 
 LONGEST = 1_000  # letters of an expression
+LARGEST = 1e100  # factor, whose square is a float, too
 EXAMPLE = 'Write for instance dpf.combine("feb.n - jan.n", {"jan": jan, "feb": feb}).'
 GRAMMAR = "made of names, numbers, + - * / and parentheses"
 VALUE = "value"
@@ -85,7 +86,8 @@ def combine(
     sources = _sources(results, names_in(tree))
     labels, places, left_out = matched(list(sources.values()), on)
     rows = len(next(iter(places.values())))
-    form = _evaluated(tree, sources, places, rows)
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        form = _evaluated(tree, sources, places, rows)
     notes = [f"{left_out} keys that only some of the results have are left out"] if left_out else []
     facts = facts_of("combine", "combine", expression.strip(), list(sources.values()), checked, notes)
     first = next((source for source in sources.values() if source.labels), next(iter(sources.values())))
@@ -210,7 +212,21 @@ def _checked_on(keyed: Sequence[Source], on: str | Sequence[str] | None) -> list
 def _evaluated(
     tree: ast.expr, sources: Mapping[str, Source], places: Mapping[str, NDArray[np.int64]], rows: int
 ) -> Form:
-    """The form of a tree, from its leaves up."""
+    """The form of a tree, from its leaves up; refused where its numbers leave what floats hold exactly enough."""
+    form = _form_of(tree, sources, places, rows)
+    forms = (form.top, form.bottom) if isinstance(form, Quotient) else (form,)
+    factors = [weights.data for one in forms if isinstance(one, Linear) for _, weights in one.noise.values()]
+    factors += [one.values for one in forms if isinstance(one, Linear) and one.is_fixed]
+    sizes = np.abs(np.concatenate([*factors, np.ones(1)]))
+    if not np.all((sizes == 0.0) | (sizes >= 1.0 / LARGEST) & (sizes <= LARGEST)) or np.isinf(form.values).any():
+        raise InvalidArgument(
+            f"expression must have factors from {1.0 / LARGEST:g} to {LARGEST:g}, and it leaves them. "
+            "Write it in other units."
+        )
+    return form
+
+
+def _form_of(tree: ast.expr, sources: Mapping[str, Source], places: Mapping[str, NDArray[np.int64]], rows: int) -> Form:
     if isinstance(tree, ast.BinOp):
         left, right = (_evaluated(side, sources, places, rows) for side in (tree.left, tree.right))
         if isinstance(tree.op, (ast.Add, ast.Sub)):
