@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+from unicodedata import normalize
 
 import numpy as np
 from numpy.typing import NDArray
@@ -136,12 +137,13 @@ def _sources(results: Any, names: Sequence[str]) -> dict[str, Source]:
         )
     if not names:
         raise MissingArgument(f"expression must name a result, and it has numbers alone. {EXAMPLE}")
-    for name in names:
+    spelled = {_spelled(name, results): name for name in names}
+    for name in spelled:
         if name not in results:
             near = closest(name, [str(known) for known in results])
             hint = f"Did you mean {near!r}?" if near else f"results has {shown(list(results))}."
             raise InvalidArgument(f"expression must name results, and {name!r} is none. {hint}")
-    sources = {name: Source.of(name, results[name]) for name in results if name in names}
+    sources = {spelled[key]: Source.of(spelled[key], results[key]) for key in results if key in spelled}
     unnamed = [source.name for source in sources.values() if source.identity[0] == "record"]
     if unnamed and len({source.identity for source in sources.values()}) > 1:
         raise InvalidArgument(
@@ -149,6 +151,16 @@ def _sources(results: Any, names: Sequence[str]) -> dict[str, Source]:
             "do not say which noise is whose. Combine it with itself alone."
         )
     return sources
+
+
+def _spelled(name: str, known: Iterable[Any]) -> str:
+    """The one of the known names that an expression writes so: Python normalizes the names in it (NFKC)."""
+    found = [one for one in known if isinstance(one, str) and normalize("NFKC", one) == name]
+    if len(found) > 1:
+        raise InvalidArgument(
+            f"expression must name one thing by {name!r}, and {shown(found)} are all written so. Relabel one of them."
+        )
+    return found[0] if found else name
 
 
 def matched(
@@ -248,5 +260,5 @@ def _form_of(tree: ast.expr, sources: Mapping[str, Source], places: Mapping[str,
         assert isinstance(tree, ast.Attribute)
         assert isinstance(tree.value, ast.Name)
         source = sources[tree.value.id]
-        form = source.form(tree.attr)
+        form = source.form(_spelled(tree.attr, source.facts["columns"]))
     return form.at(places[source.name])

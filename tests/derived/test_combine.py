@@ -498,3 +498,18 @@ def test_no_column_is_also_the_end_of_an_interval(ledger):
     with pytest.raises(dpf.InvalidArgument, match="must not have a column 'covers'"):
         result.dp.total()
     assert result.dp.relabel(columns={"covers": "known"}).dp.total().columns[2:4] == ["known", "known_error"]
+
+
+def test_names_are_those_that_are_written(ledger):
+    composed, decomposed = "n\u00e9", "ne\u0301"
+    wards = pl.DataFrame(STAYS).dp.group_by("ward", keys=WARDS)
+    release = {"epsilon": 9, "denoise": None, "ledger": ledger}
+    one = wards.agg(**{decomposed: dpf.count()}, **release)
+    for name in (composed, decomposed):
+        found = dpf.combine(f"{name}.{name}", {decomposed: one})
+        assert found["value"].to_list() == one[decomposed].to_list()
+    both = wards.agg(**{composed: dpf.count(), decomposed: dpf.sum("cost", bounds=(0, 9))}, **release)
+    with pytest.raises(dpf.InvalidArgument, match="are all written so"):
+        dpf.combine(f"a.{decomposed}", {"a": both})
+    with pytest.raises(dpf.InvalidArgument, match="are all written so"):
+        dpf.combine(decomposed, {composed: one, decomposed: both})
