@@ -233,9 +233,9 @@ class Query:
         for name in names:
             if names.count(name) > 1:
                 raise InvalidArgument(
-                    f"output columns must have different names, but {name!r} occurs twice (a statistic NAME also adds "
-                    "NAME_noisy and NAME_error, and may add NAME_low and NAME_high). "
-                    "Name the statistics yourself, as in agg(n=dpf.count())."
+                    f"output columns must have different names, but {name!r} occurs twice. A statistic NAME also has "
+                    "NAME_noisy, NAME_error, NAME_low and NAME_high. Name the statistics yourself, as in "
+                    "agg(n=dpf.count())."
                 )
 
     @cached_property
