@@ -164,4 +164,20 @@ DERIVED = (
         "",
         f"{CHANGES}::test_tables_of_which_different_keys_were_filtered_are_refused",
     ),
+    bug(
+        "derived",
+        "rows that an expression chose by their noisy numbers taken as chosen by keys",
+        "changes.filtered",
+        "by_keys = _is_of_keys(release.frame.select(labels), given, mask)",
+        "by_keys = {*given.meta.root_names()} <= {*labels}",
+        f"{CHANGES}::test_what_was_chosen_by_its_noise_is_refused",
+    ),
+    bug(
+        "derived",
+        "a total matched with the missing key of another result",
+        "Source.tokens",
+        'missing = TOTAL if "levels" in self.facts else None',
+        "missing = None",
+        f"{COMBINE}::test_a_total_is_no_missing_key",
+    ),
 )

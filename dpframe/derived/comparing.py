@@ -16,7 +16,7 @@ from dpframe.derived.sums_of_noise import checked_confidence
 from dpframe.derived.traced import Source
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, is_one_of, shown
 from dpframe.errors.tracebacks import trimmed
-from dpframe.frames.kinds import is_frame
+from dpframe.frames.kinds import is_frame, is_missing
 from dpframe.privacy import noun_of
 from dpframe.queries.contributions import POPULATION
 from dpframe.queries.sameness import same_key
@@ -157,7 +157,7 @@ def _sides(names: tuple[str, str], pairs: Pairs, level: float) -> dict[str, Any]
 
 
 def _key(key: object) -> str:
-    return "missing" if key is None else str(key)
+    return "missing" if is_missing(key) else str(key)
 
 
 def _of_groups(result: Any, first: Any, second: Any, by: Any) -> Prepared:
@@ -174,7 +174,12 @@ def _of_groups(result: Any, first: Any, second: Any, by: Any) -> Prepared:
     keys, others = source.tokens([own[0]]), source.tokens(labels)
     rows = []
     for argument, key in (("first", first), ("second", second)):
-        token = (None if key is None else same_key(key),)
+        try:
+            token = (None if is_missing(key) else same_key(key),)
+        except TypeError:  # of a list
+            raise InvalidType(
+                f"{argument} must be a key of {column}, not {shown(key, kind=True)}. Name one key."
+            ) from None
         mine = {other: row for row, (known, other) in enumerate(zip(keys, others, strict=True)) if known == token}
         if not mine:
             raise InvalidArgument(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+from unicodedata import normalize
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.derived.linear import Form, Linear, add, divide, multiply
+from dpframe.derived.linear import Form, Linear, Quotient, add, divide, multiply
 from dpframe.derived.record import columns_of, facts_of, frame_of
 from dpframe.derived.sums_of_noise import checked_confidence
 from dpframe.derived.traced import Source, constant
@@ -17,6 +18,7 @@ from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, closes
 from dpframe.errors.tracebacks import trimmed
 
 LONGEST = 1_000  # letters of an expression
+LARGEST = 1e100  # factor, whose square is a float, too
 EXAMPLE = 'Write for instance dpf.combine("feb.n - jan.n", {"jan": jan, "feb": feb}).'
 GRAMMAR = "made of names, numbers, + - * / and parentheses"
 VALUE = "value"
@@ -85,7 +87,8 @@ def combine(
     sources = _sources(results, names_in(tree))
     labels, places, left_out = matched(list(sources.values()), on)
     rows = len(next(iter(places.values())))
-    form = _evaluated(tree, sources, places, rows)
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        form = _evaluated(tree, sources, places, rows)
     notes = [f"{left_out} keys that only some of the results have are left out"] if left_out else []
     facts = facts_of("combine", "combine", expression.strip(), list(sources.values()), checked, notes)
     first = next((source for source in sources.values() if source.labels), next(iter(sources.values())))
@@ -134,12 +137,13 @@ def _sources(results: Any, names: Sequence[str]) -> dict[str, Source]:
         )
     if not names:
         raise MissingArgument(f"expression must name a result, and it has numbers alone. {EXAMPLE}")
-    for name in names:
+    spelled = {_spelled(name, results): name for name in names}
+    for name in spelled:
         if name not in results:
             near = closest(name, [str(known) for known in results])
             hint = f"Did you mean {near!r}?" if near else f"results has {shown(list(results))}."
             raise InvalidArgument(f"expression must name results, and {name!r} is none. {hint}")
-    sources = {name: Source.of(name, results[name]) for name in results if name in names}
+    sources = {spelled[key]: Source.of(spelled[key], results[key]) for key in results if key in spelled}
     unnamed = [source.name for source in sources.values() if source.identity[0] == "record"]
     if unnamed and len({source.identity for source in sources.values()}) > 1:
         raise InvalidArgument(
@@ -147,6 +151,16 @@ def _sources(results: Any, names: Sequence[str]) -> dict[str, Source]:
             "do not say which noise is whose. Combine it with itself alone."
         )
     return sources
+
+
+def _spelled(name: str, known: Iterable[Any]) -> str:
+    """The one of the known names that an expression writes so: Python normalizes the names in it (NFKC)."""
+    found = [one for one in known if isinstance(one, str) and normalize("NFKC", one) == name]
+    if len(found) > 1:
+        raise InvalidArgument(
+            f"expression must name one thing by {name!r}, and {shown(found)} are all written so. Relabel one of them."
+        )
+    return found[0] if found else name
 
 
 def matched(
@@ -210,7 +224,21 @@ def _checked_on(keyed: Sequence[Source], on: str | Sequence[str] | None) -> list
 def _evaluated(
     tree: ast.expr, sources: Mapping[str, Source], places: Mapping[str, NDArray[np.int64]], rows: int
 ) -> Form:
-    """The form of a tree, from its leaves up."""
+    """The form of a tree, from its leaves up; refused where its numbers leave what floats hold exactly enough."""
+    form = _form_of(tree, sources, places, rows)
+    forms = (form.top, form.bottom) if isinstance(form, Quotient) else (form,)
+    factors = [weights.data for one in forms if isinstance(one, Linear) for _, weights in one.noise.values()]
+    factors += [one.values for one in forms if isinstance(one, Linear) and one.is_fixed]
+    sizes = np.abs(np.concatenate([*factors, np.ones(1)]))
+    if not np.all((sizes == 0.0) | (sizes >= 1.0 / LARGEST) & (sizes <= LARGEST)) or np.isinf(form.values).any():
+        raise InvalidArgument(
+            f"expression must have factors from {1.0 / LARGEST:g} to {LARGEST:g}, and it leaves them. "
+            "Write it in other units."
+        )
+    return form
+
+
+def _form_of(tree: ast.expr, sources: Mapping[str, Source], places: Mapping[str, NDArray[np.int64]], rows: int) -> Form:
     if isinstance(tree, ast.BinOp):
         left, right = (_evaluated(side, sources, places, rows) for side in (tree.left, tree.right))
         if isinstance(tree.op, (ast.Add, ast.Sub)):
@@ -232,5 +260,5 @@ def _evaluated(
         assert isinstance(tree, ast.Attribute)
         assert isinstance(tree.value, ast.Name)
         source = sources[tree.value.id]
-        form = source.form(tree.attr)
+        form = source.form(_spelled(tree.attr, source.facts["columns"]))
     return form.at(places[source.name])

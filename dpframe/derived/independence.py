@@ -22,6 +22,8 @@ DRAWS = 1_999
 LEAST_EXPECTED = 0.5  # of a cell
 LEAST_TOTAL = 1.0  # of rows, below which nothing can be told
 TWO = 2  # columns
+WHOLE = 2.0**52  # below it one more is another float
+SURE = 2.0**15  # rows: from such a standard deviation on the guess at a binomial draw is taken as it is
 ASKED = ".dp.chi2()"
 COUNTS = ("count", "marginals")  # of rows
 CONFIDENCE = 0.95
@@ -125,7 +127,7 @@ def _multinomial(size: int, shares: Floats, seed: int) -> Floats:
 
 def _binomial(sizes: Floats, chance: float, uniform: Floats) -> Floats:
     """Binomial draws by the inverse of their distribution: a normal guess with its skewness, then steps of one."""
-    from scipy.special import bdtr, ndtri
+    from scipy.special import betainc, ndtri
 
     if chance in (0.0, 1.0):
         return sizes * chance
@@ -133,13 +135,16 @@ def _binomial(sizes: Floats, chance: float, uniform: Floats) -> Floats:
     spread = np.sqrt(sizes * chance * (1.0 - chance))
     guess = sizes * chance + score * spread + (1.0 - 2.0 * chance) * (score**2 - 1.0) / 6.0
     drawn: Floats = np.clip(np.floor(guess), 0.0, sizes)
+    near = np.flatnonzero((spread < SURE) & (sizes < WHOLE))
     for step in (1.0, -1.0):  # up to the first number that the chance of so many or fewer reaches, or down to it
-        moving = np.arange(drawn.size)
+        moving = near
         while moving.size:
-            n = sizes[moving].astype(np.int64)
-            lower = drawn[moving] if step > 0.0 else drawn[moving] - 1.0
-            at_most = np.where(lower < 0.0, 0.0, bdtr(np.maximum(lower, 0.0), n, chance))
-            reached = at_most >= uniform[moving]
+            n, lower = sizes[moving], drawn[moving] if step > 0.0 else drawn[moving] - 1.0
+            rest = np.maximum(n - lower, 0.0)  # bdtr of SciPy, which this is, takes no n from 2**31 on
+            at_most = np.where(
+                rest > 0.0, betainc(np.maximum(rest, 1.0), np.maximum(lower, 0.0) + 1.0, 1.0 - chance), 1.0
+            )
+            reached = np.where(lower < 0.0, 0.0, at_most) >= uniform[moving]
             moving = moving[~reached if step > 0.0 else reached]
             drawn[moving] += step
     return drawn

@@ -15,7 +15,7 @@ from dpframe.derived.traced import Source
 from dpframe.display.statements import warned_lines
 from dpframe.errors import InvalidArgument
 from dpframe.frames import build, foreign, prints
-from dpframe.frames.changes import is_whole
+from dpframe.frames.changes import end_taken, is_whole
 from dpframe.queries.contributions import TABLE
 from dpframe.queries.query import ERROR
 
@@ -36,6 +36,8 @@ WORDS = {  # what a verb makes of a column
 def columns_of(forms: Mapping[str, Form], confidence: float) -> dict[str, Floats]:
     """The columns of each form: its values, and the half-width of their intervals or, if uneven, their ends."""
     columns: dict[str, Floats] = {}
+    if name := end_taken(list(forms)):  # of a file that was written before
+        raise InvalidArgument(f"the result must have no statistic {name!r}, the end of an interval. Name it otherwise.")
     for name, form in forms.items():
         columns[name] = form.values
         if isinstance(form, Linear):
@@ -85,11 +87,11 @@ def frame_of(
     """
     said = {**({COVERS: covers} if covered else {}), **(texts or {})}
     more = {} if further is None else {further[0]: [*further[1]] * (len(places) // max(len(further[1]), 1))}
-    clash = [name for name in labels if name in columns or name in more or name in said]
-    if clash:
+    own = [*labels, *more, *columns, *said]
+    if clash := next((name for name in own if own.count(name) > 1), None):
         raise InvalidArgument(
-            f"the keys must not have a column {clash[0]!r}, since the answer has one of that name. "
-            "Release it by another name."
+            f"the result must not have a column {clash!r}, since the answer has one of that name. "
+            "Name it otherwise: result.dp.relabel(columns={...})."
         )
     made = {**more, **columns, **{name: [text] * len(places) for name, text in said.items()}}
     frame = build.beside(like.frame, labels, places, made)

@@ -36,6 +36,7 @@ Facts = Mapping[str, Any]
 QUOTIENTS = ("mean", "proportion", "ratio")  # verbs whose values are quotients of noisy totals
 MOST_WEIGHTS = 2**24  # of the matrix of a design that is measured for sums of bins
 ENDS = (ERROR, "_low", "_high")
+TOTAL = ("total",)  # in place of a key, and no token of one
 WAYS = {  # by verb: what to ask for in place of a number whose noise has no known law here
     "ecdf": "Release counts of bins (histogram), and combine these.",
     "quantile": "Compare quantiles by their own intervals.",
@@ -136,9 +137,13 @@ class Source:
         return library_of(self.frame)
 
     def tokens(self, labels: list[str]) -> list[tuple[Any, ...]]:
-        """The labels of each row in these columns, equal where they are the same key, whatever the library."""
+        """The labels of each row in these columns, equal where they are the same key, whatever the library.
+
+        What is missing is a missing key, or among subtotals that of a total, which is no key.
+        """
+        missing = TOTAL if "levels" in self.facts else None
         columns = [self.frame[name].to_list() for name in labels]
-        each = [[None if is_missing(value) else same_key(value) for value in column] for column in columns]
+        each = [[missing if is_missing(value) else same_key(value) for value in column] for column in columns]
         return list(zip(*each, strict=True)) if each else [()] * self.rows
 
     @property

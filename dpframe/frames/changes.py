@@ -310,7 +310,8 @@ def relabeled(release: Release, values: Any, columns: Any, of: str = "") -> Any:
     }
     all_names = [renamed.get(name, name) for name in frame.columns]
     owners = [names.get(name, name) for name in (*release.labels, *release.statistics)]
-    if twice := next((name for many in (all_names, owners) for name in many if many.count(name) > 1), None):
+    twice = next((name for many in (all_names, owners) for name in many if many.count(name) > 1), None)
+    if twice := twice or end_taken(owners[len(release.labels) :]):
         raise InvalidArgument(
             f"{of}columns must keep names different, and two would be {shown(twice)}. Name one otherwise."
         )
@@ -324,6 +325,11 @@ def relabeled(release: Release, values: Any, columns: Any, of: str = "") -> Any:
         more["rounded"] = {names.get(name, name): step for name, step in said["rounded"].items()}
     step = {"verb": "relabel", "columns": names, "values": words}
     return release.made(frame, release.cells, step, measures=measures, labels=labels, texts=texts, **more)
+
+
+def end_taken(statistics: Sequence[str]) -> str | None:
+    """The name of a statistic that is also that of an end of another one's interval; None where there is none."""
+    return next((name + end for name in statistics for end in ("_low", "_high") if name + end in statistics), None)
 
 
 def checked_columns(columns: Any, release: Release, of: str) -> dict[str, str]:
@@ -410,15 +416,28 @@ def filtered(release: Release, given: Any) -> Any:
         step: dict[str, Any] = {"verb": "filter", "where": where}
     else:
         labels = foreign.labels_of(release.facts)
-        # pandas calls a mask after its column where it is made of one alone; Polars after the first of many
-        alone = [getattr(given, "name", None) if is_pandas(release.frame) else None]
-        by_keys = {*(given.meta.root_names() if isinstance(given, pl.Expr) else alone)} <= {*labels}
         mask = _mask_of(release.frame, given)
+        if isinstance(given, pl.Expr):
+            by_keys = _is_of_keys(release.frame.select(labels), given, mask)
+        else:  # pandas calls a mask after its column where it is made of one alone; Polars after the first of many
+            by_keys = is_pandas(release.frame) and getattr(given, "name", None) in labels
         step = {"verb": "filter", **({} if by_keys else {"by_numbers": True})}
     kept = np.flatnonzero(mask)
     if not kept.size and len(release.frame):
         raise InvalidArgument("mask_or_mapping must keep at least one row, and it keeps none. Ask for other rows.")
     return release.of_rows(kept, {**step, "rows": int(kept.size)})
+
+
+def _is_of_keys(keys: pl.DataFrame, given: pl.Expr, mask: NDArray[np.bool_]) -> bool:
+    """Tell whether an expression says the same of keys alone, and of each of them twice.
+
+    Not so one of other columns, however they are named, of a series that stands in it, or of the places of rows.
+    """
+    try:
+        twice = pl.concat([keys, keys]).select(given.alias("mask")).get_column("mask")
+    except pl.exceptions.PolarsError:
+        return False
+    return np.array_equal(twice.fill_null(False).to_numpy(), np.tile(mask, 2))
 
 
 def _mask_of(frame: Any, given: Any) -> NDArray[np.bool_]:
@@ -428,7 +447,10 @@ def _mask_of(frame: Any, given: Any) -> NDArray[np.bool_]:
         if is_pandas(frame):
             raise InvalidType(f"{rule}, and an expression of Polars needs a frame of Polars. Write frame['n'] > 10.")
         check_threads()
-        given = frame.select(given.alias("mask")).get_column("mask")
+        try:
+            given = frame.select(given.alias("mask")).get_column("mask")
+        except pl.exceptions.DuplicateError:
+            raise InvalidType(f"{rule}, and this expression gives several columns. Join them by & or |.") from None
     if isinstance(given, pl.Series):
         values = given.fill_null(False).to_numpy() if given.dtype == pl.Boolean else None
     elif hasattr(given, "index") and hasattr(given, "fillna"):  # of pandas
@@ -607,6 +629,11 @@ def widened(release: Release, column: Any) -> Any:
                         "Relabel its keys first: result.dp.relabel({...})."
                     )
                 columns[new + old.removeprefix(name)] = build.numbers(frame, old)[grid[:, number]]
+    if new := end_taken(list(measures)):
+        raise InvalidArgument(
+            f"column must give columns of different names, and {shown(new)} would be the end of an interval, too. "
+            "Relabel its keys first: result.dp.relabel({...})."
+        )
     columns |= {name: base[name] for name in release.facts.get("texts", ())}
     wide = _frame_of(columns, base)
     cells = np.concatenate([each[grid.T] for each in release.cells])

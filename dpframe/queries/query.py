@@ -228,11 +228,14 @@ class Query:
         for name, statistic in self.statistics:
             endings = statistic.endings if isinstance(statistic, MoreColumns) else ()
             names += dict.fromkeys([name, name + NOISY, name + ERROR, *(name + end for end in endings)])
+        called = [name for name, _ in self.statistics]
+        names += [name + end for name in called for end in ("_low", "_high") if name + end in called]  # of intervals
         for name in names:
             if names.count(name) > 1:
                 raise InvalidArgument(
-                    f"output columns must have different names, but {name!r} occurs twice (a statistic NAME also adds "
-                    "NAME_noisy and NAME_error). Name the statistics yourself, as in agg(n=dpf.count())."
+                    f"output columns must have different names, but {name!r} occurs twice. A statistic NAME also has "
+                    "NAME_noisy, NAME_error, NAME_low and NAME_high. Name the statistics yourself, as in "
+                    "agg(n=dpf.count())."
                 )
 
     @cached_property

@@ -461,3 +461,55 @@ def test_what_was_changed_or_is_no_release_is_refused(engine, ledger):
         forged = build.attach(whole.with_columns(covers=pl.lit("population")), build.record_of(whole))
         refused("some were changed", forged.dp.plot)
         assert forged.dp.provenance["altered"] is True
+
+
+def test_a_total_is_no_missing_key(ledger):
+    frame = pl.DataFrame({"ward": ["A", "B", None, "A"] * 50})
+    subtotals = frame.dp.group_by("ward", keys=["A", "B"]).count(epsilon=9, rollup=True, denoise=None, ledger=ledger)
+    cells = frame.dp.group_by("ward", keys=["A", None]).count(epsilon=9, denoise=None, ledger=ledger)
+    both = dpf.combine("a - b", {"a": subtotals, "b": cells})
+    assert both["ward"].to_list() == ["A"]
+    assert both.dp.provenance["notes"][0].startswith("3 keys")
+    again = dpf.combine("a - b", {"a": subtotals, "b": subtotals})
+    assert again["ward"].to_list() == ["A", "B", None]
+
+
+def test_factors_that_leave_what_floats_hold_are_refused(ledger):
+    a = pl.DataFrame(STAYS).dp.group_by("ward", keys=WARDS).count(epsilon=1, denoise=None, ledger=ledger)
+    tiny = "a" + " / 9e18" * 20
+    many = "*".join("a" * 200)
+    for expression in ("1e-320 * a", "a / 1e-320", "9e18 * " * 20 + "a", tiny, "a / 1e-200 / 1e-200", many):
+        with pytest.raises(dpf.InvalidArgument, match=r"factors from 1e-100 to 1e\+100"):
+            dpf.combine(expression, {"a": a})
+    assert values(dpf.combine("1e-60 * a", {"a": a}), "value_error")[0] > 0.0
+
+
+def test_no_column_is_also_the_end_of_an_interval(ledger):
+    wards = pl.DataFrame({"ward": ["A", "A_low", "B"] * 50, "cost": [1.0, 2.0, 3.0] * 50}).dp.group_by(
+        "ward", keys=["A", "A_low", "B"]
+    )
+    with pytest.raises(dpf.InvalidArgument, match="'n_low' occurs twice"):
+        wards.agg(n=dpf.count(), n_low=dpf.count("cost"), epsilon=9, ledger=ledger)
+    result = wards.agg(n=dpf.count(), covers=dpf.count("cost"), epsilon=9, denoise=None, ledger=ledger)
+    with pytest.raises(dpf.InvalidArgument, match="keep names different, and two would be 'n_high'"):
+        result.dp.relabel(columns={"covers": "n_high"})
+    with pytest.raises(dpf.InvalidArgument, match="'A_low' would be the end of an interval"):
+        result.dp.select("n").dp.wide("ward")
+    with pytest.raises(dpf.InvalidArgument, match="must not have a column 'covers'"):
+        result.dp.total()
+    assert result.dp.relabel(columns={"covers": "known"}).dp.total().columns[2:4] == ["known", "known_error"]
+
+
+def test_names_are_those_that_are_written(ledger):
+    composed, decomposed = "n\u00e9", "ne\u0301"
+    wards = pl.DataFrame(STAYS).dp.group_by("ward", keys=WARDS)
+    release = {"epsilon": 9, "denoise": None, "ledger": ledger}
+    one = wards.agg(**{decomposed: dpf.count()}, **release)
+    for name in (composed, decomposed):
+        found = dpf.combine(f"{name}.{name}", {decomposed: one})
+        assert found["value"].to_list() == one[decomposed].to_list()
+    both = wards.agg(**{composed: dpf.count(), decomposed: dpf.sum("cost", bounds=(0, 9))}, **release)
+    with pytest.raises(dpf.InvalidArgument, match="are all written so"):
+        dpf.combine(f"a.{decomposed}", {"a": both})
+    with pytest.raises(dpf.InvalidArgument, match="are all written so"):
+        dpf.combine(decomposed, {composed: one, decomposed: both})

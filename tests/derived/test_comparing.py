@@ -373,6 +373,8 @@ def test_independence_is_never_assumed():
     groups = _test(1.0)
     with pytest.raises(dpf.InvalidArgument, match=r"samples must be left out"):
         dpf.compare(groups, "B", "A", samples="different")
+    with pytest.raises(dpf.InvalidType, match=r"second must be a key of variant, not \['A'\]"):
+        dpf.compare(groups, "B", ["A"])
     with pytest.raises(dpf.InvalidArgument, match=r"first must be a key of variant, not 'C'"):
         dpf.compare(groups, "C", "A")
     with pytest.raises(dpf.InvalidArgument, match=r"adjust must be"):
@@ -487,6 +489,12 @@ def test_drawn_tables_and_noise_have_their_laws():
     assert np.bincount(ones.astype(int), minlength=13)[:7] / 4_000 == pytest.approx(
         stats.binom.pmf(range(7), 12, 0.3), abs=0.02
     )
+    for size, chance in ((3e9, 0.3), (3e9, 1e-9), (2.0**51, 1.0 - 1e-14)):  # more than 32 bits hold
+        many = _binomial(np.full(4_000, size), chance, uniforms((4_000,), 3))
+        spread = np.sqrt(size * chance * (1.0 - chance))
+        assert many.mean() == pytest.approx(size * chance, abs=5.0 * spread / np.sqrt(4_000), rel=1e-15)
+        assert many.std() == pytest.approx(spread, rel=0.06)
+    assert (_binomial(np.full(9, 2.0**60), 1.0 - 1e-15, uniforms((9,), 3)) <= 2.0**60).all()  # and it ends
     for law in (Law(1.0, 3.0, 1.0), Law(2.0, 5.0, 0.5), Law(3.0, 4.0, 1.0)):
         steps = _steps(law, uniforms((100_000,), 11))
         assert steps.mean() == pytest.approx(0.0, abs=0.1)

@@ -219,6 +219,10 @@ def test_what_was_chosen_by_its_noise_is_refused():
     counts = _series(pl.DataFrame(VISITS))
     asked = {
         "expression": counts.dp.filter(pl.col("count") > 20),
+        "a column by its place": counts.dp.filter(pl.nth(counts.columns.index("count")) > 20),
+        "a pattern of names": counts.dp.filter(pl.col("^count$") > 20),
+        "a series in an expression": counts.dp.filter((pl.col("ward") == "A") & (counts["count"] > 0)),
+        "places": counts.dp.sort("count", descending=True).dp.filter(pl.int_range(pl.len()) < 3),
         "mask": counts.dp.filter(counts["count"] > 20),
         "both": counts.dp.filter((counts["ward"] == "A") & (counts["count"] > 0)),
         "head": counts.dp.sort("count", descending=True).dp.head(3),
@@ -228,6 +232,10 @@ def test_what_was_chosen_by_its_noise_is_refused():
             chosen.dp.total()
         with pytest.raises(dpf.InvalidArgument, match=r"chosen by their noisy numbers"):
             dpf.combine("a + 1", {"a": chosen})
+    with pytest.raises(dpf.InvalidType, match="this expression gives several columns"):
+        counts.dp.filter(pl.col("count", "ward").is_not_null())
+    last = counts.dp.filter(pl.col("day") == pl.col("day").max())
+    assert last.dp.total()["count"][0] == last["count"].sum()
     first = counts.dp.share().dp.sort("count", descending=True).dp.head(3)
     assert len(first) == 3
     assert counts.dp.head(5).dp.total()["count"][0] == counts["count"][:5].sum()
