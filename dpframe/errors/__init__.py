@@ -482,7 +482,9 @@ def no_markup(text: str) -> str:
 
 
 def _is_hidden(letter: str) -> bool:
-    return letter in NO_XML or (unicodedata.category(letter) in HIDDEN and letter not in JOINERS)
+    if letter in NO_XML:
+        return True
+    return unicodedata.category(letter) in HIDDEN and letter not in JOINERS
 
 
 def _escaped(letter: str) -> str:
