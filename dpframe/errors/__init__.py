@@ -398,6 +398,7 @@ LONGEST_REASON = 2_000
 LONGEST_COLUMN = 1_000  # no database and no file format that is in use has longer ones
 COMMANDS = {"Cc", "Zl", "Zp"}  # control characters, and the two separators that break a line
 HIDDEN = {*COMMANDS, "Cf", "Cs"}  # what is not shown as it is: also what formats, and surrogates
+NO_XML = "\ufffe\uffff"  # in no picture and no workbook: what draws a chart would end the process
 JOINERS = "\u200c\u200d"  # words of Persian and many emoji are spelled with them
 TAG = re.compile("<(?=[A-Za-z/!?])")
 WIDE = "\uff1d\uff0b\uff0d\uff20"  # = + - @ as wide as the letters of Chinese and Japanese
@@ -481,6 +482,8 @@ def no_markup(text: str) -> str:
 
 
 def _is_hidden(letter: str) -> bool:
+    if letter in NO_XML:
+        return True
     return unicodedata.category(letter) in HIDDEN and letter not in JOINERS
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, closest, shown
+from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, checked_column_name, closest, shown
 from dpframe.frames import build, foreign, prints
 from dpframe.frames.kinds import check_threads, is_missing, is_pandas
 from dpframe.frames.prints import Places
@@ -341,6 +341,8 @@ def checked_columns(columns: Any, release: Release, of: str) -> dict[str, str]:
         raise InvalidType(
             f'{of}columns must be a dict of names and new names, not {shown(columns)}. Write {{"n": "People"}}.'
         )
+    for word in columns.values():
+        checked_column_name(f"each word of {of}columns", word)
     for name in columns:
         if name not in known:
             owner = _statistic_of(name, release)
@@ -371,6 +373,8 @@ def checked_values(values: Any, release: Release, of: str) -> dict[str, dict[str
             )
         if not all(isinstance(word, str) for word in words.values()):
             raise InvalidType(f"{of}values must be words for keys, not {shown(list(words.values()))}. Write text.")
+        for word in words.values():
+            checked_column_name(f"each word of {of}values", word)
         if "levels" in release.facts and any(is_missing(key) for key in words):
             raise InvalidArgument(
                 f"{of}values must leave out None of {shown(name)}, which marks totals there. Drop it."

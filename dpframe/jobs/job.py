@@ -47,6 +47,8 @@ class Table:
         value = self.values.get(key)
         if value is not None and not (isinstance(value, str) and value):
             raise InvalidType(f"{self.where}: {key} must be a string that is not empty, not {shown(value)}.")
+        if value is not None and "\0" in value:
+            raise InvalidArgument(f"{self.where}: {key} must not hold the character 0, unlike {shown(value)}. Drop it.")
         return value
 
     def choice(self, key: str, options: Iterable[str], value: str | None) -> str | None:

@@ -131,12 +131,12 @@ def _condition(value: Any) -> Any:
 
 
 def _share(table: Table, value: Any) -> Any:
-    """A share of the ledger: a number, or a fraction that is written out."""
+    """A share of the ledger: a number, or a fraction that is written out; an exponent is not worked out here."""
     if not isinstance(value, str):
         return value
     try:
-        return Fraction(value)
-    except (ValueError, ZeroDivisionError):
+        return Fraction(value) if "/" in value else Decimal(value)
+    except (ValueError, ArithmeticError):
         raise InvalidArgument(
             f"{table.where}: share must be a number or a fraction, not {shown(value)}. Write for instance "
             'share = "1/52".'
@@ -230,10 +230,12 @@ def read(file: str | Path, said: Sequence[str] = (), environment: Mapping[str, s
     variables = Variables(said_of(said), os.environ if environment is None else environment, name)
     try:
         parsed = tomllib.loads(text.decode("utf-8"), parse_float=Decimal)  # 0.1 is a tenth, to the last digit
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # also a number of thousands of digits, and lists within lists
         raise InvalidArgument(f"{name}: a job must be a TOML file, and this one cannot be read: {error}.") from None
     try:
         return _job(Table(name, variables.filled(parsed)), path, text, variables)
+    except RecursionError:
+        raise InvalidArgument(f"{name}: tables must not lie in so many others. Write them as the rules say.") from None
     except DpframeError as error:
         raise reworded(error, variables.hidden(str(error))) from None
 
@@ -281,7 +283,7 @@ def _check_unit(job: Job) -> None:
 
 
 def _check_written(job: Job, path: Path) -> None:
-    """Refuse to write over the table, the ledger, the job or the audit trail, or twice over one file."""
+    """Refuse to write over or among what the job reads, over its ledger or audit trail, or twice over one file."""
     ledger = os.path.realpath(job.ledger.place)
     read = {os.path.realpath(file) for file in (*job.scan.files, job.scan.database or str(path), str(path))}
     read |= {ledger + end for end in ("", ".head", ".lock", "-journal", "-wal", "-shm")}
@@ -293,7 +295,9 @@ def _check_written(job: Job, path: Path) -> None:
         real = os.path.realpath(place)
         if real in written:
             raise InvalidArgument(f"{where}: {key} must differ from that of every other output. Take another.")
-        if real in read:
+        pattern = os.path.realpath(job.scan.path or path)  # of files that a later release, or run, would read
+        among = (Path(real), *filter(os.path.isdir, Path(real).parents))
+        if any(str(one) in read or one.match(pattern) for one in among):
             raise InvalidArgument(
                 f"{harmless(where)}: {key} must be a file of its own, and {shown(place.name)} is read by the job, or "
                 "is its ledger. Take another name."

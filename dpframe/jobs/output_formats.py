@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import errno
+import hashlib
 import importlib.util
 import json
 import os
@@ -25,20 +26,26 @@ from dpframe.display.table_formats import marked
 from dpframe.errors import OutputFailed, spreadsheet
 from dpframe.frames import build
 from dpframe.ledger import heads
+from dpframe.noise import nonce
 
 OLD = 3600.0  # seconds after which a part that a killed process left behind is removed
 
 
-def write_whole(path: Path, write: Callable[[Path], None]) -> None:
-    """Write next to the path, bring it to disk, and put it in place in one step."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+def write_whole(path: Path, write: Callable[[Path], None]) -> str:
+    """Write next to the path, bring it to disk, and put it in place in one step; the hash of what was written.
+
+    Nobody else writes to the part, which has a random name: all containers of one folder may have the process number 1.
+    """
+    part = path.with_name(f".{path.name}.{nonce()[:12]}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         _remove_old(path)
         write(part)
         with part.open("rb+") as file:
+            written = hashlib.file_digest(file, "sha256").hexdigest()
             heads.bring_to_disk(file.fileno())
         heads.put_in_place(str(part.absolute()), str(path.absolute()))
+        return written
     except Exception as error:  # public numbers are written here, and whatever fails, they are in the ledger
         said = getattr(error, "strerror", None) or error  # without the path, whose folders the environment may name
         raise OutputFailed(

@@ -5,11 +5,10 @@ All of it is planned before the first charge, and a line of the audit trail tell
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shlex
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path, PurePath
@@ -26,6 +25,7 @@ from dpframe.errors import (
     LedgerError,
     OutputFailed,
     SourceFailed,
+    checked_column_name,
     shown,
     stands_in_the_way,
 )
@@ -120,9 +120,8 @@ class Trail:
         self.created = {"dataset": dataset, "unit": asdict(ledger.unit), "accounting": ledger.accounting.name}
         self.created |= {"limit": asdict(ledger.limit), "head": ledger.verify()["head"]}
 
-    def wrote(self, output: Any) -> None:
-        """Note a file, with the hash of what is in it."""
-        digest = hashlib.sha256(output.path.read_bytes()).hexdigest()
+    def wrote(self, output: Any, digest: str) -> None:
+        """Note a file, with the hash of what was written to it."""
         label = self.job.variables.written(output.label)
         self.outputs.append({"release": label, "path": output.written, "sha256": digest})
 
@@ -184,7 +183,8 @@ def planned(job: Job, *, charge: bool, seen: Callable[[Mapping[str, Plan]], None
     with placed(job.ledger.where):
         has_ledger, ledger = _ledger(job, charge=charge)
     dp = of(opened(job), like="polars")
-    plans = {question.label: _plan(asked(question, dp.preview, ledger), question.where) for question in job.questions}
+    with _readable(job):
+        plans = {one.label: _plan(asked(one, dp.preview, ledger), one.where) for one in job.questions}
     if job.report is not None:
         _check_report(job.report, plans)
     if seen is not None:
@@ -209,6 +209,8 @@ def _check_report(report: Report, plans: Mapping[str, Plan]) -> None:
                 given = [word] if part == "columns" else _table_of_words(report, f"{place}.{name}", word).values()
                 if not all(isinstance(one, str) and (one or part == "values") for one in given):
                     raise InvalidType(f"{report.where}: {place}.{name} must be text, not {shown(word)}.")
+                for one in given:
+                    checked_column_name(f"{report.where}: {place}.{name}", one)
 
 
 def _table_of_words(report: Report, place: str, given: Any) -> Mapping[str, Any]:
@@ -247,6 +249,22 @@ def opened(job: Job) -> Any:
         raise SourceFailed(
             f"{job.source_where}: {job.engine} cannot open the table ({type(error).__name__}; its message is withheld, "
             "since it may hold values). Nothing was charged. Open it by hand to see the cause."
+        ) from None
+
+
+@contextmanager
+def _readable(job: Job) -> Iterator[None]:
+    """Withhold the words of an engine whose table was changed or removed since it was opened."""
+    try:
+        yield
+    except (DpframeError, ImportError):
+        raise
+    except Exception as error:
+        if type(error).__module__ == "builtins" and not isinstance(error, OSError):
+            raise  # a fault of dpframe
+        raise SourceFailed(
+            f"{job.source_where}: {job.engine} cannot read the table any more ({type(error).__name__}; its message is "
+            "withheld, since it may hold values). Was it replaced or removed meanwhile? Run the job again."
         ) from None
 
 
@@ -308,8 +326,8 @@ def run(job: Job, told: Callable[[str], None] = lambda words: None) -> Trail:
         trail.check_ledger(whole.ledger)
         frames = {question.label: _release(whole, question, trail, told) for question in job.questions}
         if job.report is not None:
-            write_whole(job.report.path, partial(_report, job.report, whole.ledger, frames))
-            trail.wrote(job.report)
+            whole_report = partial(_report, job.report, whole.ledger, frames)
+            trail.wrote(job.report, write_whole(job.report.path, whole_report))
             told(f"wrote {PurePath(job.report.written).name}")
         trail.remaining = _loss(whole)
     except BaseException as error:
@@ -332,7 +350,8 @@ def create(job: Job) -> Ledger:
 
 def _release(whole: PlannedJob, question: Question, trail: Trail, told: Callable[[str], None]) -> Any:
     """Make one release, or take it from the ledger, and write its files; the frame."""
-    frame = asked(question, whole.dp, whole.ledger)
+    with _readable(whole.job):
+        frame = asked(question, whole.dp, whole.ledger)
     provenance = released(frame).provenance
     entry = provenance["ledger"]["entry"]
     charged = entry > whole.foresight.last  # else the ledger had the answer before this run
@@ -344,8 +363,7 @@ def _release(whole: PlannedJob, question: Question, trail: Trail, told: Callable
         told(f"{written(question.label)}: {whole.job.variables.hidden(line)}")
     for output in whole.job.outputs:
         if output.label == question.label:
-            _write(output, frame)
-            trail.wrote(output)
+            trail.wrote(output, _write(output, frame))
             told(f"wrote {PurePath(output.written).name}")
     return frame
 
@@ -355,8 +373,8 @@ def _report(report: Report, ledger: Ledger, frames: Mapping[str, Any], path: Pat
     ledger.report(path, *shown, title=report.title, charts=can_draw(), **report.words)
 
 
-def _write(output: Output, frame: Any) -> None:
-    write_whole(output.path, partial(FORMATS[output.format].write, frame))
+def _write(output: Output, frame: Any) -> str:
+    return write_whole(output.path, partial(FORMATS[output.format].write, frame))
 
 
 def _loss(whole: PlannedJob) -> dict[str, float]:

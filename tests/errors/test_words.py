@@ -244,3 +244,10 @@ def test_180_a_ledger_shows_the_name_of_its_data_set_harmlessly(name, capsys):
 def test_165_words_of_charts_hold_no_backslash():
     assert errors.no_markup("C:\\new\\u202e") == "C:\u29f5new\u29f5u202e"
     assert "\\" not in errors.no_markup(TURNED)
+
+
+@pytest.mark.parametrize("sign", ["\ufffe", "\uffff"], ids=["fffe", "ffff"])
+def test_192_signs_that_no_picture_holds_are_shown_as_escapes(sign):
+    """What draws a chart ends the process by them: after the charge, and again at each try."""
+    assert errors.no_markup(f"a{sign}b") == f"a\u29f5u{ord(sign):x}b"
+    assert errors.harmless(f"a{sign}b") == f"a\\u{ord(sign):x}b"

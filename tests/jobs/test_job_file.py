@@ -16,6 +16,7 @@ from dpframe.accessor.private_frame import PrivateFrame
 from dpframe.jobs import job_file
 from dpframe.jobs.job import Table
 from dpframe.jobs.output_formats import FORMATS
+from dpframe.privacy import Price
 from dpframe.queries import statistics
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -114,6 +115,11 @@ def test_hours_are_times_of_toml(tmp_path):
         ("epsilon = 0.1", "ledger = 1", "'ledger' is not a key"),
         ('"1/52"', '"1/0"', "share must be a number or a fraction, not '1/0'"),
         ('"1/52"', '"__import__"', "share must be a number or a fraction"),
+        ("epsilon = 0.1", f"epsilon = 1{'0' * 4400}", "a job must be a TOML file, and this one cannot be read"),
+        ("epsilon = 0.1", f"keys = {'[' * 3000}{']' * 3000}", "a job must be a TOML file, and this one cannot be read"),
+        ("epsilon = 0.1", f"{'a.' * 3000}a = 1", "tables must not lie in so many others"),
+        ("wards.md", "wards\\u0000.md", "path must not hold the character 0"),
+        ("clinic.ledger", "clinic\\u0000.ledger", "path must not hold the character 0"),
         (', bounds = [0, 0.5]', "", "statistics.cost: bounds must be given"),
         (', bounds = [0, 0.5]', ", bounds = [1, 0]", "statistics.cost: bounds must be two numbers with lower < upper"),
         ('statistic = "sum"', 'statistic = "fieller"', "statistic must be one of"),
@@ -138,6 +144,12 @@ def test_what_breaks_a_rule_is_refused_in_words_with_its_place(old, new, words, 
     assert words in str(caught.value)
     assert str(caught.value).startswith("release.toml")
     assert [path.name for path in tmp_path.iterdir()] == ["release.toml"]
+
+
+def test_a_share_of_a_billion_digits_is_not_worked_out(tmp_path):
+    (question, *_) = read(tmp_path, TEXT.replace('"1/52"', '"1e999999999"')).questions
+    with pytest.raises(dpf.InvalidArgument, match=r"share must be a number of at most 1,000 digits"):
+        Price.of(None, None, question.arguments["share"])
 
 
 def test_a_file_that_is_not_there(tmp_path):

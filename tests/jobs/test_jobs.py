@@ -785,3 +785,68 @@ def test_159_a_pipe_in_place_of_the_audit_trail_is_refused_at_once(folder):
     with pytest.raises(dpf.errors.OutputFailed, match=r"the audit trail audit\.jsonl cannot be written"):
         run(job(folder))
     assert not (folder / "clinic.ledger").exists()
+
+
+def test_191_two_runs_never_write_to_one_file(tmp_path, monkeypatch):
+    """All containers of one folder may have the process number 1."""
+    monkeypatch.setattr(os, "getpid", lambda: 1)
+    out = tmp_path / "out.csv"
+
+    def slow(part):
+        with part.open("w", encoding="utf-8") as file:
+            file.write("whole, and longer")
+            file.flush()
+            output_formats.write_whole(out, lambda other: other.write_text("other", encoding="utf-8") and None)
+            assert out.read_text(encoding="utf-8") == "other"
+
+    output_formats.write_whole(out, slow)
+    assert out.read_text(encoding="utf-8") == "whole, and longer"
+    assert [path.name for path in tmp_path.iterdir()] == ["out.csv"]
+
+
+def test_191_an_output_that_is_taken_away_at_once_has_the_hash_of_what_was_written(folder, monkeypatch):
+    put = output_formats.heads.put_in_place
+
+    def taken(new, path):
+        put(new, path)
+        if "out" in Path(path).parts:  # and not the head of the ledger
+            os.unlink(path)
+
+    monkeypatch.setattr(output_formats.heads, "put_in_place", taken)
+    run(job(folder))
+    monkeypatch.undo()
+    run(job(folder))
+    first, second = lines(folder)
+    assert first["status"] == "done"
+    assert first["outputs"] == second["outputs"]
+
+
+@pytest.mark.parametrize("source", ["*.parquet", "../{name}/*.parquet", "."], ids=str)
+def test_193_no_output_is_written_among_what_the_job_reads(source, folder):
+    """The next release, or the next run, would read released numbers as rows."""
+    text = TEXT.replace("stays.parquet", source.format(name=folder.name)).replace("out/wards", "wards")
+    with pytest.raises(dpf.InvalidArgument, match=r"\[\[output\]\] 1: path must be a file of its own"):
+        job(folder, text=text)
+    other = TEXT.replace("stays.parquet", "s*.parquet").replace("out/wards", "wards")
+    assert job(folder, text=other).outputs[0].path.name == "wards.parquet"
+
+
+@pytest.mark.parametrize(
+    "change", [Path.unlink, lambda path: path.write_bytes(b"PAR1 A. Patient" * 99)], ids=["removed", "other"]
+)
+def test_194_a_table_that_goes_after_it_was_opened_is_told_in_words_of_dpframe(change, folder, monkeypatch):
+    pytest.importorskip("duckdb")
+    opened = running.opened
+
+    def gone(job):
+        frame = opened(job)
+        change(folder / "stays.parquet")
+        return frame
+
+    monkeypatch.setattr(running, "opened", gone)
+    with pytest.raises(dpf.errors.SourceFailed, match=r"duckdb cannot read the table any more") as caught:
+        run(job(folder, text=TEXT.replace('"polars"', '"duckdb"')))
+    assert str(folder) not in str(caught.value)
+    assert charges(folder) == 0
+    (line,) = lines(folder)
+    assert line["error"]["kind"] == "SourceFailed"

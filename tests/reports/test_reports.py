@@ -214,6 +214,11 @@ def test_a_job_writes_a_report_of_its_releases(tmp_path):
         ("labels.wards.values.ward", "labels.wards.values.stays", "labels of 'wards' must name its columns of keys"),
         ('columns = {stays = "Stays"}', "columns = {stays = 3}", "labels.wards.columns.stays must be text, not 3"),
         ('columns = {stays = "Stays"}', 'columns = {stays = ""}', "labels.wards.columns.stays must be text, not ''"),
+        (
+            'columns = {stays = "Stays"}',
+            'columns = {stays = "\\u0000"}',
+            "columns.stays must be text that UTF-8 can write",
+        ),
         ("labels.wards.values.ward = {", 'labels.wards.values = {ward = "A"}  # {', "values.ward must be a table"),
     ],
 )
