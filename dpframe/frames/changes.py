@@ -633,9 +633,9 @@ def widened(release: Release, column: Any) -> Any:
                         "Relabel its keys first: result.dp.relabel({...})."
                     )
                 columns[new + old.removeprefix(name)] = build.numbers(frame, old)[grid[:, number]]
-    if new := end_taken(list(measures)):
+    if taken := end_taken(list(measures)):
         raise InvalidArgument(
-            f"column must give columns of different names, and {shown(new)} would be the end of an interval, too. "
+            f"column must give columns of different names, and {shown(taken)} would be the end of an interval, too. "
             "Relabel its keys first: result.dp.relabel({...})."
         )
     columns |= {name: base[name] for name in release.facts.get("texts", ())}
