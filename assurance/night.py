@@ -175,7 +175,7 @@ def _run(part: Part, commit: str) -> Row:
     passed = process.returncode == 0 and figures.pop("objections", 1) == 0 and not late
     outcome = PASSED if passed else LATE if late else OBJECTED
     figures = {name: float(f"{value:.4g}") if isinstance(value, float) else value for name, value in figures.items()}
-    said = "" if passed else lines[-1][:SAID]
+    said = "" if passed else lines[-1].replace(f"{ROOT}{os.sep}", "").strip()[:SAID]
     date, seconds = f"{datetime.now(UTC):%Y-%m-%d %H:%M}", round(time.monotonic() - started)
     return Row(commit, date, part.drill.name, part.size, part.place, part.of, seconds, outcome, figures, said)
 

@@ -172,7 +172,7 @@ OLD_FAULTS = (
     bug(
         "keys",
         "44: an undeclared level counted in the last of the declared ones",
-        "_spelled",
+        "cells._spelled",
         "return (number.fill_null(NOWHERE) if number.null_count() else number).to_numpy()",
         "return number.fill_null(len(keys) - 1).to_numpy()",
         f"{REGISTER}::test_44_a_value_outside_the_declared_levels_is_in_no_cell",

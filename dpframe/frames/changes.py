@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, checked_column_name, closest, shown
 from dpframe.frames import build, foreign, prints
+from dpframe.frames.columns import distinct, text_of, value_at
 from dpframe.frames.kinds import check_threads, is_missing, is_pandas
 from dpframe.frames.prints import Places
 
@@ -666,37 +666,6 @@ def _key_text(release: Release, column: str, row: int) -> str:
     if is_missing(values[0]):
         return "all" if "levels" in release.facts else "missing"
     return " to ".join(map(text_of, values))
-
-
-def distinct(frame: Any, name: str) -> tuple[list[Any], NDArray[np.int64]]:
-    """The different labels of a column as they come, and of each row which it has."""
-    found = prints.labels_of(frame, name)
-    if found is None:
-        raise InvalidArgument(
-            f"the column {shown(name)} must have keys of one type to be changed. Declare keys as text."
-        )
-    _, rows, ranks = np.unique(found.ranks, return_index=True, return_inverse=True)
-    order = np.argsort(rows)
-    return [value_at(frame, name, row) for row in rows[order].tolist()], np.argsort(order)[ranks].astype(np.int64)
-
-
-def value_at(frame: Any, name: str, row: int) -> Any:
-    """One label."""
-    return frame[name].iloc[row] if is_pandas(frame) else frame.get_column(name)[row]
-
-
-def text_of(value: Any) -> str:
-    """A key as text: 1 of whole numbers of any type, a day without its hours."""
-    if isinstance(value, (bool, np.bool_)):
-        return str(bool(value))
-    if isinstance(value, (int, np.integer)):
-        return str(int(value))
-    if isinstance(value, (float, np.floating)):
-        plain = float(value)
-        return str(int(plain)) if plain.is_integer() and abs(plain) < 2**53 else f"{plain:.15g}"
-    if isinstance(value, date) and not isinstance(value, datetime):
-        return value.isoformat()
-    return str(value).removesuffix(" 00:00:00")
 
 
 def _statistic_of(column: Any, release: Release) -> str | None:

@@ -1,15 +1,18 @@
-"""Single columns: a caller's series as a frame of one column, and back."""
+"""Single columns: a caller's series as a frame of one column, and back; the keys in a column of a result."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from datetime import date, datetime
 from typing import Any
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from dpframe.errors import InvalidArgument, InvalidType, named, shown
-from dpframe.frames import build
+from dpframe.frames import build, prints
 from dpframe.frames.kinds import (
     check_threads,
     checked_frame,
@@ -127,3 +130,34 @@ def height_of(frame: Any) -> int:
     check_threads(frame)
     counted = nw.from_native(frame).lazy().select(nw.len()).collect(backend="polars").to_native()
     return int(counted.item())
+
+
+def distinct(frame: Any, name: str) -> tuple[list[Any], NDArray[np.int64]]:
+    """The different labels of a column as they come, and of each row which it has."""
+    found = prints.labels_of(frame, name)
+    if found is None:
+        raise InvalidArgument(
+            f"the column {shown(name)} must have keys of one type to be changed. Declare keys as text."
+        )
+    _, rows, ranks = np.unique(found.ranks, return_index=True, return_inverse=True)
+    order = np.argsort(rows)
+    return [value_at(frame, name, row) for row in rows[order].tolist()], np.argsort(order)[ranks].astype(np.int64)
+
+
+def value_at(frame: Any, name: str, row: int) -> Any:
+    """One label."""
+    return frame[name].iloc[row] if is_pandas(frame) else frame.get_column(name)[row]
+
+
+def text_of(value: Any) -> str:
+    """A key as text: 1 of whole numbers of any type, a day without its hours."""
+    if isinstance(value, (bool, np.bool_)):
+        return str(bool(value))
+    if isinstance(value, (int, np.integer)):
+        return str(int(value))
+    if isinstance(value, (float, np.floating)):
+        plain = float(value)
+        return str(int(plain)) if plain.is_integer() and abs(plain) < 2**53 else f"{plain:.15g}"
+    if isinstance(value, date) and not isinstance(value, datetime):
+        return value.isoformat()
+    return str(value).removesuffix(" 00:00:00")
