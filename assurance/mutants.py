@@ -156,7 +156,8 @@ def _sound(root: Path, chosen: list[Mutant]) -> None:
 
 def _shown(found: Outcome, root: Path | None) -> Outcome:
     """The outcome, printed; with all that the tests said where they ran in `root`."""
-    verdict = "caught" if found.caught else f"SURVIVED (exit code {found.code})"
+    looked = found.code != 0 or " passed" in found.said
+    verdict = "caught" if found.caught else f"SURVIVED (exit code {found.code})" if looked else "NOT RUN: tests skipped"
     print(f"{verdict:<10}{found.seconds:>6.1f} s  {found.mutant.room}: {found.mutant.name}\n{'':>20}{found.said}")
     if root is not None:
         print((root / SAID).read_text(encoding="utf-8"))

@@ -29,6 +29,17 @@ RECORD = "dpframe"  # the key in pandas' attrs and in Parquet metadata
 ATTRIBUTE = "_dpframe_record"  # on a Polars frame, whose operations all make new objects without it
 MARK = "dpframe_public"  # of a public frame, in pandas' attrs
 MARKED = "_dpframe_public"  # on a Polars frame
+TOTALS = ("totals", "square_totals")  # what a record holds many numbers of: one for each cell
+
+
+class Uncopied(list[float]):
+    """Numbers of a record that are not copied in depth, as pandas copies all attrs for each column that one reads."""
+
+    def __deepcopy__(self, _: object) -> Uncopied:
+        return self
+
+    def __reduce__(self) -> tuple[type[list[float]], tuple[list[float]]]:
+        return list, (list(self),)
 
 
 def frame_of(columns: Mapping[str, Any], library: str) -> Any:
@@ -173,7 +184,10 @@ def checked_library(like: object) -> Library:
 def attach(frame: Any, record: Mapping[str, Any]) -> Any:
     """The frame with its provenance: a plain dict in pandas' attrs, an attribute of a Polars frame."""
     if is_pandas(frame):
-        frame.attrs[RECORD] = dict(record)
+        measures = {name: dict(said) for name, said in record.get("measures", {}).items()}
+        for said in measures.values():
+            said |= {kind: [Uncopied(numbers) for numbers in said[kind]] for kind in TOTALS if kind in said}
+        frame.attrs[RECORD] = {**record, **({"measures": measures} if measures else {})}
     else:
         setattr(frame, ATTRIBUTE, dict(record))
     return frame

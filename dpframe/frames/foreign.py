@@ -409,6 +409,12 @@ def _number(value: Any) -> bool:
     return abs(value) <= LARGEST_WHOLE if isinstance(value, int) else math.isfinite(value)
 
 
+def _numbers(value: Any) -> bool:
+    if isinstance(value, list) and {*map(type, value)} == {float}:  # many, as a rule, and looked at for each answer
+        return all(map(math.isfinite, value))
+    return _list(_number)(value)
+
+
 def _positive(value: Any) -> bool:
     return _number(value) and value >= 0
 
@@ -520,9 +526,9 @@ MEASURE = _object(
         "columns": _list(_text, 2),
         "bounds_of_columns": _list(_pair, 2),
         "bounds_of_groups": _list(_pair, 1),
-        "totals": _list(_list(_number), 1),
+        "totals": _list(_numbers, 1),
         "squares": _list(_whole, 1),
-        "square_totals": _list(_list(_number), 1),
+        "square_totals": _list(_numbers, 1),
     },
 )
 STATISTIC = _object(

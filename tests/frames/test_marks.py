@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
+import operator
+import pickle
 import warnings
 
 import polars as pl
@@ -205,3 +208,18 @@ def test_rows_that_were_joined_to_a_result_are_private(engine):
             frame.dp.sum("count", bounds=(0, 9), epsilon=1)
         twin = engine({"x": [1.0], "x_error": [0.1]})  # a measurement with its error
         assert len(twin.dp.sum("x", bounds=(0, 9), epsilon=1)) == 1
+
+
+def test_pandas_copies_no_totals_of_a_record_with_each_column():
+    """pandas copies attrs in depth for each column that one reads: of a mean by many groups they were many numbers."""
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"ward": ["A", "B"], "age": [40, 60]})
+    found = frame.dp.group_by("ward", keys=["A", "B"]).mean("age", bounds=(0, 100), epsilon=1)
+    totals = found.attrs["dpframe"]["measures"]["age_mean"]["totals"]
+    assert [len(numbers) for numbers in totals] == [2, 2]
+    read = found["age_mean"].attrs["dpframe"]
+    assert read is not found.attrs["dpframe"]
+    assert all(map(operator.is_, read["measures"]["age_mean"]["totals"], totals))
+    loaded = pickle.loads(pickle.dumps(found)).attrs["dpframe"]  # without a class of ours in the file
+    assert {type(numbers) for numbers in loaded["measures"]["age_mean"]["totals"]} == {list}
+    assert json.loads(json.dumps(read)) == read == loaded
