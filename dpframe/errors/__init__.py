@@ -357,10 +357,10 @@ def checked_name(argument: str, value: str, longest: int = LONGEST_NAME) -> str:
     return value
 
 
-def checked_column_name(argument: str, value: str) -> str:
+def checked_column_name(argument: str, value: str, way_out: str = "Rename the column.") -> str:
     """The name of a column, as it is; refused where no file could hold it."""
     if (fault := fault_of_column(value)) is not None:
-        raise InvalidArgument(f"{argument} must {fault}, unlike {shown(value)}. Rename the column.")
+        raise InvalidArgument(f"{argument} must {fault}, unlike {shown(value)}. {way_out}")
     return value
 
 

@@ -374,7 +374,7 @@ def checked_values(values: Any, release: Release, of: str) -> dict[str, dict[str
         if not all(isinstance(word, str) for word in words.values()):
             raise InvalidType(f"{of}values must be words for keys, not {shown(list(words.values()))}. Write text.")
         for word in words.values():
-            checked_column_name(f"each word of {of}values", word)
+            checked_column_name(f"each word of {of}values", word, "Write other words.")
         if "levels" in release.facts and any(is_missing(key) for key in words):
             raise InvalidArgument(
                 f"{of}values must leave out None of {shown(name)}, which marks totals there. Drop it."
