@@ -202,7 +202,7 @@ DRILLS = (
     Drill(
         "audit that must object",
         "whether audits see noise of half its scale",
-        "{flagged} of {audits} audits object, as they must",
+        "{flagged} of {audits} audits object to it",
         full=("audit --samples 20000 --engines Polars --seed-bug 0.5",),
         small=("audit --samples 5000 --engines Polars --noises Laplace --only count --seed-bug 0.5",),
     ),
