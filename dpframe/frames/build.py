@@ -32,13 +32,13 @@ MARKED = "_dpframe_public"  # on a Polars frame
 TOTALS = ("totals", "square_totals")  # what a record holds many numbers of: one for each cell
 
 
-class Uncopied(list[float]):
-    """Numbers of a record that are not copied in depth, as pandas copies all attrs for each column that one reads."""
+class Uncopied(list[Any]):
+    """A long list in a record, which is not copied in depth: pandas copies all attrs for each column that one reads."""
 
     def __deepcopy__(self, _: object) -> Uncopied:
         return self
 
-    def __reduce__(self) -> tuple[type[list[float]], tuple[list[float]]]:
+    def __reduce__(self) -> tuple[type[list[Any]], tuple[list[Any]]]:
         return list, (list(self),)
 
 
@@ -184,10 +184,14 @@ def checked_library(like: object) -> Library:
 def attach(frame: Any, record: Mapping[str, Any]) -> Any:
     """The frame with its provenance: a plain dict in pandas' attrs, an attribute of a Polars frame."""
     if is_pandas(frame):
-        measures = {name: dict(said) for name, said in record.get("measures", {}).items()}
-        for said in measures.values():
-            said |= {kind: [Uncopied(numbers) for numbers in said[kind]] for kind in TOTALS if kind in said}
-        frame.attrs[RECORD] = {**record, **({"measures": measures} if measures else {})}
+        kept = dict(record)
+        if "parts" in kept:
+            kept["parts"] = Uncopied(kept["parts"])
+        if "measures" in kept:
+            kept["measures"] = {name: dict(said) for name, said in kept["measures"].items()}
+            for said in kept["measures"].values():
+                said |= {kind: [Uncopied(numbers) for numbers in said[kind]] for kind in TOTALS if kind in said}
+        frame.attrs[RECORD] = kept
     else:
         setattr(frame, ATTRIBUTE, dict(record))
     return frame

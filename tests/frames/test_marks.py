@@ -210,8 +210,8 @@ def test_rows_that_were_joined_to_a_result_are_private(engine):
         assert len(twin.dp.sum("x", bounds=(0, 9), epsilon=1)) == 1
 
 
-def test_pandas_copies_no_totals_of_a_record_with_each_column():
-    """pandas copies attrs in depth for each column that one reads: of a mean by many groups they were many numbers."""
+def test_pandas_copies_no_long_record_with_each_column():
+    """pandas copies attrs in depth for each column that one reads: they may be many numbers, or many records."""
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame({"ward": ["A", "B"], "age": [40, 60]})
     wards = frame.dp.group_by("ward", keys=["A", "B"])
@@ -224,3 +224,5 @@ def test_pandas_copies_no_totals_of_a_record_with_each_column():
     loaded = pickle.loads(pickle.dumps(found)).attrs["dpframe"]  # without a class of ours in the file
     assert {type(numbers) for numbers in loaded["measures"]["age_mean"]["totals"]} == {list}
     assert json.loads(json.dumps(read)) == read == loaded
+    joined = dpf.concat([found, found])
+    assert joined["age_mean"].attrs["dpframe"]["parts"] is joined.attrs["dpframe"]["parts"]
