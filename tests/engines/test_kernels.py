@@ -16,7 +16,7 @@ from dpframe.engines import trial
 from dpframe.engines.compiled import kernel_units, kernels
 from dpframe.engines.engine import Reading
 from dpframe.engines.schema import check
-from dpframe.engines.sums import weights
+from dpframe.engines.sums import places, weights
 from dpframe.engines.sums.addends import Terms
 from dpframe.engines.totals import totals
 from dpframe.privacy import PrivacyUnit
@@ -395,3 +395,28 @@ def test_compiling_is_said_once_for_any_number_of_rows(monkeypatch, caplog, tmp_
         for _ in range(2):
             pl.DataFrame({"x": [1.0]}).dp.count(epsilon=1)  # far too few rows for kernels
     assert caplog.text.count("compiles its kernels") == caplog.text.count("has compiled its kernels") == 1
+
+
+SHORT_NAMES = {
+    "letters and numbers": [f"k{number}" for number in range(24)],
+    "two digits": [f"{number:02d}" for number in range(24)],
+    "numbers": [str(number) for number in range(1_000)],
+    "codes of diagnoses": [f"{chr(65 + number // 100)}{number % 100:02d}" for number in range(2_600)],
+    "long names": [f"hospital {number:03d}" for number in range(999)],
+}
+
+
+@fast
+@pytest.mark.parametrize("names", SHORT_NAMES.values(), ids=SHORT_NAMES)
+def test_a_key_is_found_where_it_is_looked_for_first(names):
+    """The hash of short strings had few values, so that each of 10^7 rows took up to ten looks."""
+    views = places.views_of(pl.Series(names))
+    if views is None:
+        pytest.skip("this version of pyarrow has no views of strings")
+    loops, slots = kernels._loaded(), 2 ** (16 * len(names)).bit_length()
+    keys, inner_of = np.zeros(2 * slots, dtype=np.uint64), np.zeros(slots, dtype=np.uint32)
+    loops.table_of_views(views, keys, inner_of)
+    displaced = 0
+    for slot in np.flatnonzero(inner_of).tolist():
+        displaced += int(loops.mixed(keys[2 * slot], keys[2 * slot + 1])) % slots != slot
+    assert displaced <= max(2, len(names) / 16)  # 1 of 32 by chance

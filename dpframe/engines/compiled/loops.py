@@ -251,8 +251,13 @@ def by_bytes(data, ends, known, numbers, multiplier, shift, codes):
 
 @inlined
 def mixed(first, second):
-    """A hash of two words: it decides where to look, and never who is equal."""
-    both = (first ^ (second * np.uint64(0x9E3779B97F4A7C15))) * np.uint64(0xD6E8FEB86659FD93)
+    """A hash of two words: it decides where to look, and never who is equal.
+
+    It is mixed twice, since a product hands bits upwards alone: the last letters of short strings reach no low bit.
+    """
+    golden = np.uint64(0x9E3779B97F4A7C15)
+    both = (first ^ (second * golden)) * np.uint64(0xD6E8FEB86659FD93)
+    both = (both ^ (both >> np.uint64(32))) * golden
     return both ^ (both >> np.uint64(32))
 
 
