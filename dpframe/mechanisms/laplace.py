@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from dpframe import noise
+from dpframe.errors import InvalidArgument
 from dpframe.exact import down, exact_delta, exact_epsilon, exactly, rounded_up, up
 from dpframe.mechanisms import curves, renyi
 from dpframe.mechanisms.contract import (
@@ -24,6 +25,7 @@ from dpframe.mechanisms.contract import (
 from dpframe.mechanisms.curves import curve_point
 
 DIGITS = 60
+MOST_REACH = 2**24  # of truncated noise, whose steps are all listed, and whose draws beyond it are drawn again
 
 
 @dataclass(frozen=True)
@@ -212,6 +214,11 @@ class TruncatedLaplace(Stepped):
         scale = scale_of(Fraction(counts), exact_epsilon(epsilon), LARGEST_LAPLACE)
         outside = down(exact_delta(delta) / counts)
         law = cls(1, scale, reach=max(1, _guessed(1.0 / scale, outside)), counts=counts)
+        if max(scale, law.reach) > MOST_REACH:
+            raise InvalidArgument(
+                f"epsilon must be large enough for truncated noise of at most {MOST_REACH:,} steps. Write a larger "
+                "epsilon."
+            )
         while law.end > outside:  # the formula in double precision may be short by one
             law = replace(law, reach=law.reach + 1)
         return law

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import mpmath
 import numpy as np
+import polars as pl
 import pytest
 from published import inputs, published
 from scipy.stats import chisquare
@@ -197,6 +198,14 @@ def test_truncated_laplace(epsilon, delta, reach, end):
     assert law.end == pytest.approx(end, rel=1e-9)
     assert law.delta(epsilon) == law.infinite == law.end
     assert TruncatedLaplace.calibrate(epsilon=epsilon, delta=delta, counts=2).reach >= reach
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1e-9, 1e-12), (1e-15, 1e-2), (1e-8, 1e-2)])
+def test_truncated_noise_that_is_listed_or_drawn_for_ever_is_refused(epsilon, delta):
+    """One has 50 GiB of steps; of the others nearly every draw lies beyond the last step, and is drawn again."""
+    rows = pl.DataFrame({"k": [1, 2]}).dp.preview.group_by("k", keys=dpf.discover(delta=delta))
+    with pytest.raises(InvalidArgument, match="large enough for truncated noise"):
+        rows.count(epsilon=epsilon)
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.2, 0.7, 1.3])
