@@ -249,6 +249,7 @@ def reach_in_words(sensitivity: Sensitivity) -> str:
 
 CLOSE = 1e-6  # relative, of the factor and of epsilon
 MOST_STEPS = 40
+LEAST_SHARE = 1e-300  # of epsilon, whose logarithm is taken
 
 
 def tightened(noises: Noises, epsilon: Fraction, delta: Fraction) -> Noises:
@@ -269,7 +270,8 @@ def tightened(noises: Noises, epsilon: Fraction, delta: Fraction) -> Noises:
     most_epsilon, outside = down(epsilon), down(delta)
 
     def excess(factor: float) -> float:
-        return math.log(composed_epsilon(_divided(noises, factor), outside) / most_epsilon)
+        composed = composed_epsilon(_divided(noises, factor), outside)  # 0 where delta alone covers the whole
+        return math.log(max(composed / most_epsilon, LEAST_SHARE))
 
     low, low_excess = 1.0, excess(1.0)
     if low_excess > 0.0:

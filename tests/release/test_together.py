@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpframe as dpf
+from dpframe.accounting.comparison import composed_epsilon
 from dpframe.exact import down
 from dpframe.mechanisms import gaussian_curve
 from dpframe.planning.auto import tightened
@@ -132,6 +133,15 @@ def test_noise_that_is_private_already_is_never_enlarged():
     )
     full = (dpf.Laplace(1, 2.0), dpf.Laplace(1, 2.0))
     assert tightened(full, Fraction(1), Fraction(0)) == full
+
+
+def test_pure_noise_that_delta_alone_covers_is_calibrated_together():
+    """Two shifts of 1/200 are closer than the delta of 0.01, so that together they have no epsilon at all."""
+    pytest.importorskip("dp_accounting", reason="the extra accounting")
+    both = (dpf.Laplace(1, 200.0), dpf.Laplace(1, 200.0))
+    assert composed_epsilon(both, 0.01) == 0.0
+    sharp = tightened(both, Fraction(1, 100), Fraction(1, 100))
+    assert 0.0095 < composed_epsilon(sharp, 0.01) <= 0.01
 
 
 # Weights
