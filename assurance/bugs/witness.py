@@ -67,6 +67,14 @@ WITNESSES = (
         f"{WITNESS}::test_154_a_stream_on_a_server_needs_a_head",
     ),
     bug(
+        "streams",
+        "a stored period shown before the heads know it",
+        "SqlStore.stream",
+        "head is not None and head.mark.entry < newest",
+        "False",
+        f"{WITNESS}::test_NEW_a_period_is_shown_by_nobody_before_the_heads_know_it",
+    ),
+    bug(
         "jobs",
         "a ledger that is not held against the audit trail",
         "running.run",
