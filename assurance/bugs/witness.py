@@ -67,6 +67,22 @@ WITNESSES = (
         f"{WITNESS}::test_154_a_stream_on_a_server_needs_a_head",
     ),
     bug(
+        "streams",
+        "a stored period shown before the heads know it",
+        "SqlStore.stream",
+        "head is not None and head.mark.entry < newest",
+        "False",
+        f"{WITNESS}::test_NEW_a_period_is_shown_by_nobody_before_the_heads_know_it",
+    ),
+    bug(
+        "ledger",
+        "a head written over the newest one where an entry has none",
+        "heads.write_at",
+        "opened.seek(0 if of_slots(opened.read()) == old else size)",
+        "opened.seek(size * (mark.entry % 2))",
+        "test_durable.py::test_NEW_a_torn_head_leaves_the_one_before_also_after_a_skipped_entry",
+    ),
+    bug(
         "jobs",
         "a ledger that is not held against the audit trail",
         "running.run",

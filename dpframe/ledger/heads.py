@@ -1,7 +1,7 @@
 """The head of the chain, kept next to the ledger's file: it tells when an older copy of the file was put back.
 
 The file has two slots, each with a head and its hash, and they are written in turn, in place. A write that a loss of
-power tears leaves the other slot whole: the head is then one entry behind, which is allowed. It can never be ahead,
+power tears leaves the other slot whole: the head is then the one before, which is allowed. It can never be ahead,
 because a head is written only when its entry is on disk.
 """
 
@@ -109,7 +109,8 @@ def write_at(path: str, new: Head, old: Head | None) -> None:
         _begin(path, text, max(SLOT, -(-len(text) * 2 // SLOT) * SLOT))
         return
     with open(path, "r+b", buffering=0, opener=plain) as opened:
-        opened.seek(size * (mark.entry % 2))
+        opened.seek(size)  # over the older of the two: heads skip an entry whose process died before it wrote one
+        opened.seek(0 if of_slots(opened.read()) == old else size)
         opened.write(text.ljust(size - 1) + b"\n")
         synchronized(opened.fileno())
 

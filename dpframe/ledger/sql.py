@@ -269,11 +269,18 @@ class SqlStore:
 
     @unbroken
     def stream(self, entry: Entry) -> StreamState | None:
-        """The stream of an entry's name, in a ledger that is no older copy."""
+        """The stream of an entry's name, in a ledger that is no older copy.
+
+        What it stored may be shown, so the heads must know it first: a process that died in between did not write them.
+        """
         known = self._known()
         with self.database.transaction(write=False) as connection:
-            self._last(connection, known)
-            return self._stream(connection, entry)
+            last = self._last(connection, known)
+            stream = self._stream(connection, entry)
+        newest = 0 if stream is None else max(stream.kept.values(), default=0)
+        if any(head is not None and head.mark.entry < newest for head in (known.head, known.elsewhere)):
+            self._keep_head(last)
+        return stream
 
     @unbroken
     def contents(self, entry: Entry) -> dict[int, bytes]:

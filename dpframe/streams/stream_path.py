@@ -107,10 +107,10 @@ def so_far(request: StreamRequest) -> tuple[StreamPlan, dict[int, Stored]]:
     ledger = _ledger_of(request)
     plan = _planned(request, ledger)
     entry = entry_of(plan)
-    if known(ledger, entry) is None:
+    if (state := known(ledger, entry)) is None:
         return plan, {}
     stored = contents(ledger, entry)
-    return plan, {number: Stored.of(stored[number]) for number in sorted(stored)}
+    return plan, {number: Stored.of(stored[number]) for number in sorted(state.kept)}
 
 
 def frame_so_far(request: StreamRequest, like: str) -> Any:

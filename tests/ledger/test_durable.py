@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import errno
 import json
 import multiprocessing
@@ -745,3 +746,19 @@ def test_97_a_head_that_cannot_be_written_is_known_before_the_charge(path, monke
         with pytest.raises(dpf.LedgerError, match=r"the head of the ledger cannot be written .*: nothing was charged"):
             take(ledger, "1/4")
     assert ledger.spent.epsilon == 0.25
+
+
+def test_NEW_a_torn_head_leaves_the_one_before_also_after_a_skipped_entry(path, tmp_path):
+    """Processes that die between a commit and its head skip entries; power is lost while the next head is written."""
+    ledger = dpf.Ledger(epsilon=1, path=path)
+    terms, mark, beside = ledger._store.terms, ledger._store.last(), head_of(path)
+    for entry in (1, 2, 3, 5, 7, 8, 10, 13, 15):
+        before, old = beside.read_bytes(), heads.read(path)
+        heads.write(path, terms, dataclasses.replace(mark, entry=entry))
+        after = beside.read_bytes()
+        changed = [place for place, (one, other) in enumerate(zip(before, after, strict=True)) if one != other]
+        torn = bytearray(before)
+        for place in changed[: len(changed) // 2]:
+            torn[place] = after[place]
+        assert heads.of_slots(bytes(torn)) == old
+        assert heads.read(path).mark.entry == entry

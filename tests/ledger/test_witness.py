@@ -256,6 +256,34 @@ def test_178_a_recovery_of_a_copy_that_had_gone_on_covers_no_process_that_knew_m
     assert dpf.Ledger.recover(store.url, head=kept, reason="both went on").spent.epsilon == 6 / 8
 
 
+@pytest.mark.parametrize("kind", ["beside", "elsewhere"])
+@pytest.mark.parametrize("shows", ["release", "to_frame"])
+def test_NEW_a_period_is_shown_by_nobody_before_the_heads_know_it(tmp_path, monkeypatch, kind, shows):
+    """Its process dies between the commit and the heads. An older copy takes it for lost, and counts its rows again."""
+    path, older = tmp_path / "clinic.ledger", tmp_path / "older"
+    head = Kept() if kind == "elsewhere" else None
+    stream = stream_of(dpf.Ledger(epsilon=1, path=path, head=head))
+    keep_head = sql.SqlStore._keep_head
+
+    def dying(self, mark):
+        if mark.entry == 3:  # the charge, the intent, the values
+            raise KeyboardInterrupt
+        keep_head(self, mark)
+        shutil.copy(path, older)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(sql.SqlStore, "_keep_head", dying)
+        with pytest.raises(KeyboardInterrupt):
+            stream.release(STAYS, 1)
+    forget()
+    other = stream_of(dpf.Ledger.open(path, head=head))
+    assert (other.release(STAYS, 1) if shows == "release" else other.to_frame()).height == 2
+    shutil.copy(older, path)
+    forget()
+    with pytest.raises(dpf.LedgerError, match="older copy: it holds 2 entries, and entry 3 was written"):
+        stream_of(dpf.Ledger.open(path, head=head)).release(STAYS, 2)
+
+
 def test_153_a_head_may_begin_later(store, head):
     """Without a word where nothing was charged; else by a recovery, which says why."""
     dpf.Ledger(epsilon=1, path=store.url)
