@@ -72,7 +72,7 @@ WITNESSES = (
         "SqlStore.stream",
         "head is not None and head.mark.entry < newest",
         "False",
-        f"{WITNESS}::test_NEW_a_period_is_shown_by_nobody_before_the_heads_know_it",
+        f"{WITNESS}::test_195_a_period_is_shown_by_nobody_before_the_heads_know_it",
     ),
     bug(
         "ledger",
@@ -80,7 +80,7 @@ WITNESSES = (
         "heads.write_at",
         "opened.seek(0 if of_slots(opened.read()) == old else size)",
         "opened.seek(size * (mark.entry % 2))",
-        "test_durable.py::test_NEW_a_torn_head_leaves_the_one_before_also_after_a_skipped_entry",
+        "test_durable.py::test_196_a_torn_head_leaves_the_one_before_also_after_a_skipped_entry",
     ),
     bug(
         "jobs",

@@ -748,7 +748,7 @@ def test_97_a_head_that_cannot_be_written_is_known_before_the_charge(path, monke
     assert ledger.spent.epsilon == 0.25
 
 
-def test_NEW_a_torn_head_leaves_the_one_before_also_after_a_skipped_entry(path, tmp_path):
+def test_196_a_torn_head_leaves_the_one_before_also_after_a_skipped_entry(path, tmp_path):
     """Processes that die between a commit and its head skip entries; power is lost while the next head is written."""
     ledger = dpf.Ledger(epsilon=1, path=path)
     terms, mark, beside = ledger._store.terms, ledger._store.last(), head_of(path)

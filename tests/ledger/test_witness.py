@@ -258,7 +258,7 @@ def test_178_a_recovery_of_a_copy_that_had_gone_on_covers_no_process_that_knew_m
 
 @pytest.mark.parametrize("kind", ["beside", "elsewhere"])
 @pytest.mark.parametrize("shows", ["release", "to_frame"])
-def test_NEW_a_period_is_shown_by_nobody_before_the_heads_know_it(tmp_path, monkeypatch, kind, shows):
+def test_195_a_period_is_shown_by_nobody_before_the_heads_know_it(tmp_path, monkeypatch, kind, shows):
     """Its process dies between the commit and the heads. An older copy takes it for lost, and counts its rows again."""
     path, older = tmp_path / "clinic.ledger", tmp_path / "older"
     head = Kept() if kind == "elsewhere" else None
