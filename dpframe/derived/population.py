@@ -126,6 +126,11 @@ def check_asked(source: Source, name: str, asked: str) -> None:
             f"{name} must be released by one call for {asked}, and this is a period of a stream. "
             "Release the period by a call of its own."
         )
+    if source.facts.get("verb") == "contributions":
+        raise InvalidArgument(
+            f"{name} must be released with contribution bounds for {asked}, and contributions has none. "
+            "Ask for n_units, or write max_rows=1 and max_groups=1."
+        )
     axes = source.facts["cells"]
     cells = MANY if any("discovered" in axis for axis in axes) else math.prod(axis["size"] for axis in axes)
     check_sample(name, source.measures[name], PrivacyUnit.of_facts(source.facts["unit"]), cells, asked)

@@ -285,7 +285,8 @@ def _checked_bins(source: Source, axis: BinAxis) -> BinAxis:
         raise WrongDtype(_zone_words(axis.column, column, axis.argument) if axis.closed else _days_words(axis, column))
     _check_kind(axis.column, column, axis.kind, axis.argument, is_range=True)
     if axis.kind == "datetime" and column.kind in ("date", "datetime") and column.aware != axis.aware:
-        raise WrongDtype(_zone_words(axis.column, column, axis.argument))
+        of_steps = column.aware and not axis.closed
+        raise WrongDtype(_days_words(axis, column) if of_steps else _zone_words(axis.column, column, axis.argument))
     return axis
 
 

@@ -247,6 +247,11 @@ def _grid_edges(every: str, value_range: object) -> tuple[int, ...]:
     first, last = (time_of("range", end, every, example) for end in value_range)
     for end in (first, last):
         check_on_grid("range", end, every)
+    if any(getattr(end, "tzinfo", None) is not None for end in value_range):
+        raise InvalidArgument(
+            f"range must have no time zone with bins={every!r}, unlike {shown(value_range)}. Leave tzinfo out, or "
+            "write keys=dpf.dates(...), whose steps are those of the column's zone."
+        )
     if not first < last:
         raise InvalidArgument(f"range must have its lower end first, and {first} is not below {last}. Exchange them.")
     return Dates(first, last, every).edges()[:-1]

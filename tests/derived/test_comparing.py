@@ -242,6 +242,14 @@ def test_two_spreads_alone_tell_of_no_population():
             ask(covers="population")
 
 
+def test_contributions_have_no_bounds_that_a_population_needs():
+    pytest.importorskip("altair")
+    result = pl.DataFrame({"who": [1, 1, 2]}).dp.contributions(epsilon=1.0, ledger=dpf.Ledger(epsilon=1, unit="who"))
+    for ask in (result.dp.errors, result.dp.plot):
+        with pytest.raises(dpf.InvalidArgument, match="contribution bounds for covers='population'"):
+            ask(covers="population")
+
+
 @pytest.mark.parametrize("covers", ["table", "population"])
 def test_errors_of_cells_are_of_one_kind(covers):
     beside = {"m": dpf.mean("spend", bounds=(0, 500)), "spread": dpf.std("spend", bounds=(0, 500))}
