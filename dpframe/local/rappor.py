@@ -43,6 +43,8 @@ MOST_CATEGORIES = 1_000  # a matrix of all pairs is solved
 WORST_CONDITION = 1e8
 SIZE = 2**256  # how many values an HMAC-SHA256 has
 SHORTEST = 16  # bytes of a secret
+MOST_HASHES = 16
+HASHES = f"a whole number from 1 to {MOST_HASHES}"
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,7 @@ class Rappor(LocalMethod):
         if not self._exact("p") < self._exact("q"):
             raise InvalidArgument(f"p must be below q, not {shown(self.p)} and {shown(self.q)}. Swap them.")
         for name, most in (
-            ("hashes", 16),
+            ("hashes", MOST_HASHES),
             ("bits", report_text.LARGEST),
             ("cohorts", report_text.LARGEST),
         ):
@@ -131,8 +133,9 @@ class Rappor(LocalMethod):
         import mpmath
 
         exact = exact_epsilon(epsilon)
+        hashes = checked_whole("hashes", parameters.get("hashes", 1), 1, MOST_HASHES, HASHES)
         with mpmath.workdps(DIGITS):
-            f = 2 / (1 + mpmath.exp(mpmath.mpf(exact.numerator) / exact.denominator / 2 / parameters.get("hashes", 1)))
+            f = 2 / (1 + mpmath.exp(mpmath.mpf(exact.numerator) / exact.denominator / 2 / hashes))
             steps = int(mpmath.ceil(f * 10**15))  # rounded up: more noise
         return cls(categories, Fraction(steps, 10**15), **{"p": 0.5, "q": 0.75, **parameters})
 
@@ -382,6 +385,7 @@ def decoded(sets: Flags, bits: Floats, n: int, low: float, high: float) -> tuple
     counts = inverse @ np.einsum("cdj,cj->d", each, bits)
     likely = np.clip(counts, 0.0, n)
     likely *= min(1.0, n / max(likely.sum(), 1.0))
+    likely += (n - likely.sum()) / len(likely)  # whom no estimate shows is somewhere
     variances = -(np.eye(len(counts)) ** 2 @ likely)
     unset, more = low * (1.0 - low), high * (1.0 - high) - low * (1.0 - low)
     for means, overlap, ones in zip(each, overlaps, sets, strict=True):  # a cohort at a time: memory

@@ -93,6 +93,15 @@ def test_memoized_reports_estimate_as_fresh_ones(method):
     assert misses.max() < 5.5
 
 
+def test_few_reports_by_filters_have_an_error_where_no_estimate_is_above_zero():
+    reports = pl.Series("page", ["00000000", "00010000", "00020000", "00030000"] * 5)  # of no bit
+    found = WIDE.estimate(reports, denoise=None)
+    assert found["count"].max() < 0.0
+    low, high = map(float, WIDE.seen)
+    unset = np.sqrt(20 * low * (1.0 - low)) / (high - low)  # of one bit, of which a category has two
+    assert found["count_error"].min() > 1.96 * unset / np.sqrt(2.0)
+
+
 def test_all_256_bits_are_compared_with_f():
     one = hmac.digest(SECRET, b"x", "sha256")
     number = rappor.number(SECRET, b"x")
@@ -121,6 +130,12 @@ def test_refusals_in_words(more, words):
     asked = {"secret": SECRET, "people": ["a"], "period": "a", **more}
     with pytest.raises(dpf.InvalidArgument, match=words):
         METHOD.memoize(pl.Series("page", ["news"]), **asked)
+
+
+@pytest.mark.parametrize("hashes", [0, "2", None, 17])
+def test_hashes_are_checked_before_f_follows_from_them(hashes):
+    with pytest.raises(dpf.InvalidArgument, match="hashes must be a whole number from 1 to 16"):
+        dpf.local.Rappor.for_epsilon(PAGES, 1, hashes=hashes, bits=16)
 
 
 def test_people_need_a_secret():
