@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.derived.linear import Form, Linear, Quotient, Sparse, add, divide
-from dpframe.derived.record import columns_of, facts_of, frame_of
+from dpframe.derived.record import columns_of, facts_of, frame_of, measure_of
 from dpframe.derived.traced import Source
 from dpframe.errors import InvalidArgument, InvalidType, shown
 from dpframe.exact import is_whole
@@ -289,4 +289,13 @@ def _built(
     source: Source, labels: Sequence[str], places: Rows, forms: Mapping[str, Form], verb: str, words: str
 ) -> Any:
     facts = facts_of("changed", verb, words, [source], CONFIDENCE)
-    return frame_of(source, list(labels), places, columns_of(forms, CONFIDENCE), facts)
+    measures = {name: measure_of(facts) for name in forms}
+    for name in forms:
+        if verb == "share" and _is_of_both_signs(source.measures[name]):
+            measures[name]["verb"] = "ratio"  # a part of a total may be below 0, or more than all of it
+    return frame_of(source, list(labels), places, columns_of(forms, CONFIDENCE), facts, measures=measures)
+
+
+def _is_of_both_signs(said: Mapping[str, Any]) -> bool:
+    lower, upper = said.get("unit_bounds") or said.get("bounds") or (0.0, 0.0)
+    return bool(lower < 0.0 < upper)

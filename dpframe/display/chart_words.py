@@ -232,7 +232,8 @@ def _reach(panels: Sequence[Panel]) -> str:
 def _said(title: str, facts: Facts, panels: Sequence[Panel]) -> str:
     """The words for who does not see the chart: its kind of chart, and its numbers where they are few."""
     cost = facts["cost"]
-    parts = [f"{title}. Released with differential privacy, epsilon {cost['epsilon']:.4g}."]
+    how = str(facts.get("said", f"released with differential privacy, epsilon {cost['epsilon']:.4g}"))
+    parts = [f"{title}. {how[0].upper()}{how[1:]}."]
     for panel in panels:
         kind = {"bar": "Bar chart", "line": "Line chart", "point": "Points", "heatmap": "Heat map"}[panel.kind]
         if len(panel.cells) <= MOST_SAID:

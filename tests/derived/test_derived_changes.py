@@ -202,6 +202,28 @@ def test_shares_stand_as_the_rows_of_their_frame():
     assert np.allclose(share["count"], counts["count"] / counts["count"].sum())
 
 
+def test_shares_of_sums_of_both_signs_are_not_cut_to_0_and_1(tmp_path):
+    rows = pl.DataFrame({"ward": ["A", "B", "C"] * 100, "gain": [10.0, -8.0, 3.0] * 100})
+    wards = rows.dp.group_by("ward", keys=["A", "B", "C"])
+    price = {"epsilon": 10, "checks": False, "ledger": dpf.Ledger(epsilon=20)}
+    gains, costs = (wards.sum("gain", bounds=bounds, **price) for bounds in ((-20, 20), (-20, 0)))
+    share = gains.dp.share()
+    share.dp.write_parquet(tmp_path / "share.parquet")
+    for one in (share, dpf.read_parquet(tmp_path / "share.parquet")):
+        lines = [line.split(",") for line in one.dp.table("csv").splitlines()[-3:]]
+        for (_, value, low, high), exact in zip(lines, (2.0, -1.6, 0.6), strict=True):
+            assert float(low) < float(value) < float(high)
+            assert abs(float(value) - exact) < 0.5
+    assert costs.dp.share().dp.provenance["measures"]["gain_sum"]["verb"] == "share"
+
+
+def test_the_text_of_a_chart_says_of_what_it_was_computed():
+    pytest.importorskip("altair")
+    said = _counts("polars").dp.share().dp.plot().to_dict()["description"]
+    assert "Computed from 1 release (epsilon 1), at no cost." in said
+    assert "epsilon 0" not in said
+
+
 def test_a_step_between_keys_that_were_left_out_is_refused():
     counts = _series(pl.DataFrame(VISITS))
     gap = counts.dp.filter(pl.col("day").dt.month().is_in([1, 2, 4]))
