@@ -404,7 +404,9 @@ def method_words(facts: Mapping[str, Any]) -> str:
 
 def _promise(facts: Mapping[str, Any]) -> str:
     cost = facts["cost"]
-    epsilon = facts["per_report"] if "model" in facts else cost["epsilon"]
+    epsilon = cost["epsilon"]
+    if "model" in facts:
+        epsilon = facts["per_report"] * (facts["unit"]["max_rows"] or 1)  # of all reports of one unit
     factor = f"{math.exp(epsilon):,.3g}" if epsilon < 50 else f"e^{epsilon:.4g}"  # beyond, a float has no such number
     but = f", plus a probability of {cost['delta']:.3g}" if cost["delta"] else ""
     what = (

@@ -24,7 +24,7 @@ from dpframe.denoise import public_total
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, is_one_of, shown
 from dpframe.errors.tracebacks import trimmed
 from dpframe.exact import exact_epsilon, exactly, shown_up
-from dpframe.frames import build, prints
+from dpframe.frames import build, foreign, prints
 from dpframe.frames.columns import column_frame
 from dpframe.frames.kinds import library_of
 from dpframe.privacy import PrivacyUnit
@@ -65,6 +65,11 @@ def estimated(method: Estimator, reports: Any, denoise: str | None) -> Any:
         raise InvalidArgument(f"denoise must be {ways} for {method.name}, not {shown(denoise)}.")
     frame, column = column_frame(reports, "reports")
     known = build.record_of(frame) or {}
+    if foreign.is_reports(known) and not _made(method, known["method"]):
+        raise InvalidArgument(
+            "reports must be of this very method, and by their record another one made them. "
+            "Write dpf.local.estimate(reports), which reads it from the record."
+        )
     n, values, variances = method.estimates(frame, column)
     query = method.question(column)
     name = next(name for name, _ in query.statistics)
@@ -76,6 +81,11 @@ def estimated(method: Estimator, reports: Any, denoise: str | None) -> Any:
     columns[name + ERROR] = HALF_WIDTH * np.sqrt(variances)
     built = build.frame_of(columns, library_of(frame))
     return build.attach(built, _record(built, method, query, known, float(variances.max(initial=0.0)), denoise))
+
+
+def _made(method: Any, facts: Mapping[str, Any]) -> bool:
+    """Tell whether a record names this method."""
+    return facts.get("method") == type(method).__name__ and type(method).of_facts(facts) == method
 
 
 def _record(
@@ -104,6 +114,7 @@ def _record(
         "notes": [
             f"local model: estimated from reports that were randomized by themselves, by {method.name}",
             SPREAD if labels else MIDDLE,
+            *_beyond(known),
         ],
         "confidence": CONFIDENCE,
         "keep_noisy": denoise is not None,
@@ -114,6 +125,14 @@ def _record(
         facts["warning"] = stamp
     row_print = prints.print_of(frame, labels, columns)
     return facts | {"rows": None if row_print is None else _rows(labels, row_print)}
+
+
+def _beyond(known: Mapping[str, Any]) -> list[str]:
+    """A note on the rows whose reports are of a random value, as those of missing ones are."""
+    unit = PrivacyUnit.of_facts(known["unit"]) if "unit" in known else None
+    if unit is None or unit.column is None or unit.max_rows is None:
+        return []
+    return [f"rows of a {unit.one} after {unit.max_rows:,} count as missing"]
 
 
 def _rows(labels: list[str], row_print: prints.Print) -> dict[str, Any]:

@@ -68,6 +68,28 @@ def test_a_ledger_that_hides_who_takes_part_refuses():
         assert ledger.spent.epsilon == 0
 
 
+def test_the_statement_counts_all_reports_of_a_person():
+    found = dpf.local.estimate(asked(ledger=paid(unit=PEOPLE)))
+    said = found.dp.statement()
+    assert "no outcome is more than 2.72 times as likely as if one person had another value" in said
+    assert "(differential privacy, epsilon 1)" in said  # two reports of 0.5
+    assert "rows of a person after 2 count as missing" in found.dp.provenance["notes"]
+    assert "epsilon 0.5)" in dpf.local.estimate(asked()).dp.statement()
+
+
+def test_reports_that_another_method_made_are_refused():
+    reports = asked()
+    other = dpf.local.RandomizedResponse(METHOD.categories, epsilon=4)
+    with pytest.raises(dpf.InvalidArgument, match="by their record another one made them"):
+        other.estimate(reports)
+    same = type(METHOD).from_json(METHOD.to_json())
+    assert same.estimate(reports).equals(METHOD.estimate(reports))
+    rappor = dpf.local.Rappor.for_epsilon(METHOD.categories, epsilon=2)
+    kept = asked(method=rappor.permanent, ledger=paid(epsilon=2))
+    with pytest.raises(dpf.InvalidArgument, match="by their record another one made them"):
+        rappor.estimate(kept)  # before report()
+
+
 def test_reports_of_one_person_add_up():
     ledger = paid(unit=PEOPLE)
     reports = asked(ledger=ledger)
