@@ -6,12 +6,13 @@ Each call releases many equal groups, whose rows are samples of one population: 
 are groups. `tests/derived/test_population_coverage.py` runs a small share of the same code. Of each statistic two rates
 are told: of intervals that hold the population's number, and of differences of equal groups whose interval holds 0.
 Counts have whole steps, and where few rows are expected they cover more than 95%. `--only lumps` shows where means and
-sums cover too seldom: of values that are nearly all 0.
+sums cover too seldom: of values that are nearly all 0, or very skewed.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -19,7 +20,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from scipy.stats import binom
+from scipy.stats import binom, norm
 
 import dpframe as dpf
 from assurance import verdict
@@ -108,15 +109,31 @@ def lumps(epsilon: float, rows: int, share: float, groups: int, seed: int) -> It
     generator = np.random.default_rng(seed)
     owner = np.repeat(np.arange(groups), generator.poisson(rows, groups))
     spend = np.where(generator.random(owner.size) < share, BOUNDS[1], 0.0)
+    words = f"lumps, epsilon {epsilon:g}, {rows} rows, one in {1 / share:g}"
+    yield from _of_values(words, owner, spend, share * BOUNDS[1], epsilon, rows, groups)
+
+
+def skewed(epsilon: float, rows: int, groups: int, seed: int) -> Iterator[Covered]:
+    """Means and sums of lognormal values whose median is a 100th of the upper bound: the largest are few."""
+    generator, deviation, median = np.random.default_rng(seed), 1.5, BOUNDS[1] / 100.0
+    owner = np.repeat(np.arange(groups), generator.poisson(rows, groups))
+    spend = np.minimum(median * np.exp(deviation * generator.standard_normal(owner.size)), BOUNDS[1])
+    bound = math.log(100.0) / deviation  # of the normal variable
+    exact = median * math.exp(deviation**2 / 2.0) * norm.cdf(bound - deviation) + BOUNDS[1] * norm.sf(bound)
+    yield from _of_values(f"skewed, epsilon {epsilon:g}, {rows} rows", owner, spend, exact, epsilon, rows, groups)
+
+
+def _of_values(
+    words: str, owner: Any, spend: Floats, mean: float, epsilon: float, rows: int, groups: int
+) -> Iterator[Covered]:
     frame, ledger = pl.DataFrame({"part": owner, "spend": spend}), dpf.Ledger(epsilon=1e9)
     asked = {"mean": dpf.mean("spend", bounds=BOUNDS), "sum": dpf.sum("spend", bounds=BOUNDS)}
     by = frame.dp.group_by("part", keys=range(groups))
     result = by.agg(asked, denoise=None, population=True, epsilon=2.0 * epsilon, ledger=ledger)
     errors = result.dp.errors(cells=True, covers="population")
-    for name, exact in (("mean", share * BOUNDS[1]), ("sum", rows * share * BOUNDS[1])):
+    for name, exact in (("mean", mean), ("sum", rows * mean)):
         low, high = (errors[name + end].to_numpy() for end in ("_low", "_high"))
-        words = f"lumps, epsilon {epsilon:g}, {rows} rows, one in {1 / share:g}, {name}"
-        yield Covered(words, name, low.size, int(((exact < low) | (exact > high)).sum()))
+        yield Covered(f"{words}, {name}", name, low.size, int(((exact < low) | (exact > high)).sum()))
 
 
 def too_often(found: Covered, rate: float) -> bool:
@@ -150,10 +167,13 @@ def main() -> int:
             every.append((found, SIZE))
             print(f"{found.case}: size {found.misses / found.samples:.3f}", flush=True)
     if options.only == "lumps":
-        for rows, share in ((100, 0.01), (300, 0.01), (3_000, 0.01), (100, 0.1), (1_000, 0.1)):
-            for epsilon in EPSILONS[1:]:
-                mean, total = lumps(epsilon, rows, share, options.groups, 1)
-                print(f"{mean.case.rpartition(',')[0]}: mean {mean.rate:.3f}, sum {total.rate:.3f}", flush=True)
+        cases = ((100, 0.01), (300, 0.01), (3_000, 0.01), (100, 0.1), (1_000, 0.1))
+        found_of = [lumps(epsilon, *case, options.groups, 1) for case in cases for epsilon in EPSILONS[1:]]
+        found_of += [
+            skewed(epsilon, rows, options.groups, 1) for rows in (30, 100, 300) for epsilon in (1.0, 10.0, 50.0)
+        ]
+        for mean, total in found_of:
+            print(f"{mean.case.rpartition(',')[0]}: mean {mean.rate:.3f}, sum {total.rate:.3f}", flush=True)
     wrong = [one for one, rate in every if too_often(one, rate)]
     for one in wrong:
         print(f"OBJECTION: {one}")

@@ -305,7 +305,8 @@ class CountMeanSketch(LocalMethod):
     -----
     Apple, "Learning with Privacy at Scale" (2017). The client draws j, marks the cell that function j gives its value,
     and flips each cell with probability 1 / (1 + e^(epsilon / 2)): two values differ in at most two cells. The error
-    contains collisions, with the estimates in place of the true counts.
+    contains collisions, with the estimates in place of the true counts. It is that of a random key: under one key the
+    same categories collide in every collection.
 
     Examples
     --------
