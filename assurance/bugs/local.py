@@ -149,4 +149,12 @@ LOCAL = (
         "",
         "test_local_release.py::test_rows_beyond_the_bound_say_nothing",
     ),
+    bug(
+        "local",
+        "the statement of an estimate that names the epsilon of one report",
+        "statements._promise",
+        'facts["per_report"] * (facts["unit"]["max_rows"] or 1)',
+        'facts["per_report"]',
+        "test_local_release.py::test_197_the_statement_counts_all_reports_of_a_person",
+    ),
 )

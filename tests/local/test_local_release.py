@@ -68,7 +68,7 @@ def test_a_ledger_that_hides_who_takes_part_refuses():
         assert ledger.spent.epsilon == 0
 
 
-def test_the_statement_counts_all_reports_of_a_person():
+def test_197_the_statement_counts_all_reports_of_a_person():
     found = dpf.local.estimate(asked(ledger=paid(unit=PEOPLE)))
     said = found.dp.statement()
     assert "no outcome is more than 2.72 times as likely as if one person had another value" in said
