@@ -173,4 +173,12 @@ CALIBRATION = (
         "if False:",
         "test_generalized.py::test_noise_made_by_hand_does_not_get_around_the_cells",
     ),
+    bug(
+        "calibration",
+        "noise of a joint release for more than the typed epsilon under rdp",
+        "joint_plan",
+        "if cost.epsilon > most and part > LEAST_PART",
+        "if cost.epsilon > 2 * most and part > LEAST_PART",
+        "test_together.py::test_pure_and_gaussian_noise_together_cost_what_was_typed",
+    ),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -11,7 +12,7 @@ from typing import Any
 from dpframe.accounting import Accounting, Part
 from dpframe.accounting.protocol import Shares
 from dpframe.display import pages
-from dpframe.exact import Amount, down, root_down, typed_down
+from dpframe.exact import Amount, down, root_down, typed_down, up
 from dpframe.mechanisms import gaussian_curve
 from dpframe.planning.auto import tightened
 from dpframe.planning.call import Calibration
@@ -21,6 +22,9 @@ from dpframe.planning.price import AUTO, Priced, is_pure, noises_of, parts_of, s
 from dpframe.planning.sensitivity import sensitivities_of
 from dpframe.privacy import Price, PrivacyLoss, PrivacyUnit
 from dpframe.queries.query import Query
+
+CLOSE = 1.0 - 1e-6  # of a step toward the typed epsilon, which so is reached
+LEAST_PART = Fraction(1, 100)  # of a typed epsilon, below which noise is not made smaller
 
 
 @dataclass(frozen=True, repr=False)
@@ -127,12 +131,14 @@ def joint_plan(
     limit: Amount | None,
     weights: Any = None,
     dropped: Mapping[str, PlannedChecks] = MappingProxyType({}),
+    part: Fraction = Fraction(1),
 ) -> JointPlan:
     """Plan several calls as one. Each takes its weight of the cost, and divides it among its Totals.
 
     Of the plans in `calls` the question and its options count, and not their costs. The checks of those that are
-    `dropped` would tell nothing.
+    `dropped` would tell nothing. Noise is made for a `part` of the epsilon, where the whole would be charged more.
     """
+    offered = price if price.epsilon is None else replace(price, epsilon=price.epsilon * part)
     by_noise = {name: plan.question.noising.mechanism for name, plan in calls.items()}
     of_name = weights_of({} if weights is None else weights, list(calls), "plan")
     pure = {name: _is_pure(plan.query, by_noise[name], price, accounting, limit) for name, plan in calls.items()}
@@ -146,7 +152,7 @@ def joint_plan(
     alike = not accounting.charges_price or _alike(by_noise.values(), pure, accounting.charge(price, limit, ()))
     if alike:
         every = tuple(share for name in calls for share in shares[name])
-        parts = _by_name(shares, accounting.parts(price, limit, every, pure=all(pure.values())))
+        parts = _by_name(shares, accounting.parts(offered, limit, every, pure=all(pure.values())))
     else:
         parts = _naive(shares, pure, accounting.charge(price, limit, ()))
     noises, choices, checks = {}, {}, {}
@@ -161,15 +167,17 @@ def joint_plan(
             )
             noises[name] = (*noises[name], checks[name].mechanism)
     nothing = {name: each for name, each in checks.items() if each.tell_nothing(calls[name].size)}
+    again = {"price": price, "accounting": accounting, "limit": limit, "weights": weights}
     if nothing:
-        return joint_plan(
-            calls, price=price, accounting=accounting, limit=limit, weights=weights, dropped={**dropped, **nothing}
-        )
+        return joint_plan(calls, dropped={**dropped, **nothing}, part=part, **again)
     if not alike:
         whole = tuple(noise for name in calls for noise in noises[name])
         noises = _by_name(shares, tightened(whole, *accounting.charge(price, limit, ())))
     amount = accounting.charge(price, limit, tuple(noise for name in calls for noise in noises[name]))
     cost = accounting.cost(price, amount, pure=all(pure.values()))
+    most = math.inf if price.epsilon is None else up(price.epsilon)
+    if cost.epsilon > most and part > LEAST_PART and _is_asked_together(price, accounting, pure):
+        return joint_plan(calls, dropped=dropped, part=part * Fraction(min(most / cost.epsilon, CLOSE)), **again)
     plans = {}
     for name, plan in calls.items():
         own = len(sensitivities[name])
@@ -179,6 +187,15 @@ def joint_plan(
         more: dict[str, Any] = {"together": tuple(calls), "call": plan.call, "unseen": dropped.get(name)}
         plans[name] = priced.plan(plan.question, plan.unit, accounting, **more)
     return JointPlan(plans, _unit_of_all([plan.unit for plan in calls.values()]), accounting, amount, cost)
+
+
+def _is_asked_together(price: Price, accounting: Accounting, pure: Mapping[str, bool]) -> bool:
+    """Tell whether pure and Gaussian noise mix, at the delta at which losses are read: what they cost adds up to more.
+
+    Pure noise alone is charged by its curve, as in a call of its own.
+    """
+    at = Fraction(getattr(accounting, "delta", 0))
+    return not accounting.charges_price and len({*pure.values()}) > 1 and price.delta in (None, at)
 
 
 def _divided(whole: Fraction, query: Query, weights: Any, asked: AskedChecks | None) -> Shares:

@@ -87,8 +87,7 @@ def release_together(
         Made by ``.dp.preview``, by the name of the result. Costs of the previews play no part; their other options
         are kept, contribution bounds among them. They may be of different frames, and must protect the same unit.
     epsilon, delta, share : float, optional
-        The cost of the whole, as in every call. Where pure and Gaussian noise mix, a ledger with ``rdp``
-        accounting may charge more epsilon: `plan_together` states how much.
+        The cost of the whole, as in every call.
     weights : dict, optional
         By name: how much of the cost each result takes, in epsilon (pure noise) or mu^2 (Gaussian); a name that is
         left out weighs 1. A result of weight 4 among others of 1 has half their Gaussian noise.

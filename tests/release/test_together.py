@@ -43,6 +43,21 @@ def mixed_plans():
 # How much noise
 
 
+@pytest.mark.parametrize("accounting", ["gdp", "rdp"])
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-3), (1, 1e-6), (10, 1e-9)])
+def test_pure_and_gaussian_noise_together_cost_what_was_typed(accounting, epsilon, delta):
+    """Under rdp accounting they cost up to 28% more, so that a ledger of this limit could not pay for them."""
+    plans = {
+        "laplace": PREVIEW.histogram("age", bins=[0, 50, 100], mechanism="laplace"),
+        "gaussian": PREVIEW.group_by("ward", keys=["A", "B"]).count(mechanism="gaussian", delta=delta),
+    }
+    ledger = dpf.Ledger(epsilon=epsilon, delta=delta, accounting=accounting)
+    joint = dpf.plan_together(plans, epsilon=epsilon, ledger=ledger)
+    assert 0.97 * epsilon <= joint.cost.epsilon <= epsilon
+    assert len(dpf.release_together(plans, epsilon=epsilon, ledger=ledger)) == 2
+    assert ledger.spent.epsilon == pytest.approx(joint.cost.epsilon, rel=1e-9)
+
+
 def test_four_equal_gaussian_results_have_half_the_noise_of_the_price_divided_by_four():
     """1.96 times less, and exactly the one Gaussian vector of all four: the closed form."""
     joint = dpf.plan_together({name: PREVIEW.count() for name in "abcd"}, epsilon=1, delta=DELTA)
