@@ -35,7 +35,10 @@ settings.register_profile("repeated", suppress_health_check=PATIENT, deadline=No
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Name a share of the slow tests, and where chance comes from."""
+    """Name a share of the tests, and where chance comes from."""
+    parser.addoption(
+        "--quick", action="store_true", help="run the first case of each test that is neither slow nor asks Spark"
+    )
     parser.addoption("--turn", metavar="K/N", help="of the slow tests run only share K of N, with K from 0 to N - 1")
     parser.addoption("--fresh-bits", action="store_true", help="draw noise and examples anew in this run")
 
@@ -119,13 +122,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     kept: list[pytest.Item] = []
     dropped: list[pytest.Item] = []
     config.stash[TRACED] = traced = set()
+    quick = config.getoption("--quick")
     for item in items:
         function = item.nodeid.partition("[")[0]
         seen[function] += 1
         is_slow = item.get_closest_marker("slow") is not None
         if seen[function] <= FIRST and not is_slow:
             traced.add(item.nodeid)
-        (kept if not is_slow or turn_of(item, shares) == share else dropped).append(item)
+        if quick:
+            is_kept = not (is_slow or item.get_closest_marker("spark")) and seen[function] == 1
+        else:
+            is_kept = not is_slow or turn_of(item, shares) == share
+        (kept if is_kept else dropped).append(item)
     config.hook.pytest_deselected(items=dropped)
     items[:] = sorted(kept, key=lambda item: item.nodeid not in traced) if "COVERAGE_RUN" in os.environ else kept
 
