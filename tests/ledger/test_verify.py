@@ -261,7 +261,7 @@ def test_95_a_frame_without_a_record_is_refused(ledger, engine):
 
 @pytest.mark.parametrize("record", [{}, {"ledger": {}}, {"entry": -1, "head": None}, {"ledger": None}], ids=str)
 def test_95_a_record_without_a_place_is_refused(record, ledger):
-    with pytest.raises(dpf.LedgerError, match="does not know the release|names no entry of a ledger"):
+    with pytest.raises(dpf.LedgerError, match=r"does not know the release|names no entry of a ledger"):
         ledger.verify(record)
 
 
