@@ -126,6 +126,11 @@ def entry_of_receipt(trail: Trail, provenance: Mapping[str, Any], where: str | N
     """The entry of a release; refused where it is not in the chain."""
     receipt = provenance.get("ledger", provenance)
     entry, head = (receipt.get("entry"), receipt.get("head")) if isinstance(receipt, Mapping) else (None, None)
+    if entry is None:  # nothing speaks of an older copy
+        raise LedgerError(
+            "a release names no entry of a ledger: it was charged to a ledger in memory, or computed from releases. "
+            "Verify the released frames that it was computed from."
+        )
     if type(entry) is not int or not 0 <= entry < len(trail.heads) or trail.heads[entry] != head:
         raise LedgerError(
             f"the ledger at {where} does not know the release that is its entry {shown(entry)}: "

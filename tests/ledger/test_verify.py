@@ -261,8 +261,19 @@ def test_95_a_frame_without_a_record_is_refused(ledger, engine):
 
 @pytest.mark.parametrize("record", [{}, {"ledger": {}}, {"entry": -1, "head": None}, {"ledger": None}], ids=str)
 def test_95_a_record_without_a_place_is_refused(record, ledger):
-    with pytest.raises(dpf.LedgerError, match="does not know the release"):
+    with pytest.raises(dpf.LedgerError, match=r"does not know the release|names no entry of a ledger"):
         ledger.verify(record)
+
+
+def test_a_result_that_names_no_entry_is_not_said_to_be_of_an_older_copy(ledger, engine):
+    """Put back a newer copy, said the error, and an auditor of computed results would have replaced a good ledger."""
+    people = engine(COLUMNS)
+    computed = people.dp.count(epsilon=0.25, ledger=ledger).dp.total()
+    in_memory = people.dp.count(epsilon=0.25, ledger=dpf.Ledger(epsilon=1))
+    for result in (computed, in_memory):
+        with pytest.raises(dpf.LedgerError, match="names no entry of a ledger") as refusal:
+            ledger.verify(result)
+        assert "older copy" not in str(refusal.value)
 
 
 def test_95_a_bottomless_record_is_refused(ledger):
