@@ -150,9 +150,8 @@ def _check_connection(relation: Any) -> None:
     ((value, without, optimizer),) = found or [(None, NO_ROWS, None)]
     if NO_ROWS in (without or "").split(",") or optimizer == "false":
         raise InvalidArgument(
-            "frame must be of a connection that reads no rows where none are asked for: DuckDB's optimizer must be on "
-            "with filter_pushdown, no transaction aborted, and no result of execute() unfinished. Nothing was charged. "
-            "Execute 'pragma enable_optimizer' and 'reset disabled_optimizers', or 'rollback', or fetch all rows."
+            "frame must be of a connection that reads no rows where none are asked for. Nothing was charged. Execute "
+            "'pragma enable_optimizer', 'reset disabled_optimizers' or 'rollback', or fetch what is unfinished."
         )
     if value not in (None, "", "no_output"):
         raise InvalidArgument(
