@@ -149,9 +149,18 @@ BEFORE = (
         "before the charge",
         "a connection of DuckDB that prints how many rows there are",
         "check_quiet",
-        "    if is_relation(frame):\n        _check_profiling(frame)\n",
+        "    if is_relation(frame):\n        _check_connection(frame)\n",
         "",
         "engines/test_batches.py::test_105_a_connection_of_duckdb_that_talks_is_refused_before_the_charge",
+    ),
+    bugs(
+        "before the charge",
+        "a connection of DuckDB that reads rows for a question of none, and tells a value of them",
+        (
+            ("_check_connection", "withheld(nothing.fetchall)", "nothing.fetchall()"),
+            ("_check_connection", 'NO_ROWS in (without or "").split(",") or optimizer == "false"', "False"),
+        ),
+        "engines/test_batches.py::test_NEW_a_connection_that_reads_rows_for_a_question_of_none_is_refused",
     ),
     bugs(
         "before the charge",

@@ -23,6 +23,7 @@ from dpframe.engines.columns.identity import Declared, declared, twice
 from dpframe.engines.columns.source import ColumnType, Source, source_of
 from dpframe.engines.columns.zones import on_the_clock
 from dpframe.errors import AlreadyReleased, InvalidArgument, InvalidType, MissingArgument, WrongDtype, named, shown
+from dpframe.errors.tracebacks import withheld
 from dpframe.frames.kinds import check_threads, is_dask, is_dataset, is_engine, is_pandas, is_relation, is_spark
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.bins import BinAxis, Coding, DateAxis
@@ -36,6 +37,7 @@ from dpframe.queries.total import DistinctTotal, VectorTotal
 from dpframe.queries.vectors import Matches
 from dpframe.queries.where import Conditional, is_compared, plain_name, reads_of
 
+NO_ROWS = "filter_pushdown"  # the step of DuckDB's optimizer that finds that no rows are asked for
 TALKS = (  # what makes Polars print, warn or write files by what is in the rows
     "POLARS_VERBOSE",
     "POLARS_VERBOSE_SENSITIVE",
@@ -120,7 +122,7 @@ def check_quiet(frame: Any = None) -> None:
     They are not silenced here: settings are the process's or the connection's, and another thread may be at work.
     """
     if is_relation(frame):
-        _check_profiling(frame)
+        _check_connection(frame)
     for name in TALKS:
         value = os.environ.get(name, "")
         if value.lower() not in SILENT:
@@ -133,10 +135,24 @@ def check_quiet(frame: Any = None) -> None:
         reload()
 
 
-def _check_profiling(relation: Any) -> None:
-    """Refuse a connection that prints or writes the profile of each query: rows of every step, to the last one."""
-    nothing = relation.limit(0).aggregate("count(*) as n")
-    ((value,),) = nothing.project("current_setting('enable_profiling') as profile").fetchall()
+def _check_connection(relation: Any) -> None:
+    """Refuse a connection that prints the profile of each query, or that reads rows where it is asked for none.
+
+    The profile has the rows of every step. That no rows are asked for is found by one step of DuckDB's optimizer. Where
+    it is off rows are read by this question as well: it is refused then, and what it says is withheld.
+    """
+    settings = (
+        "current_setting('enable_profiling') as profile, current_setting('disabled_optimizers') as without, "
+        "(select max(value) from duckdb_settings() where name = 'enable_optimizer') as optimizer"
+    )
+    nothing = relation.limit(0).aggregate("count(*) as n").project(settings)
+    found = withheld(nothing.fetchall)
+    ((value, without, optimizer),) = found or [(None, NO_ROWS, None)]
+    if NO_ROWS in (without or "").split(",") or optimizer == "false":
+        raise InvalidArgument(
+            "frame must be of a connection that reads no rows where none are asked for. Nothing was charged. Execute "
+            "'pragma enable_optimizer', 'reset disabled_optimizers' or 'rollback', or fetch what is unfinished."
+        )
     if value not in (None, "", "no_output"):
         raise InvalidArgument(
             f"enable_profiling must be off while dpframe works, not {shown(value)}: with it DuckDB tells how many rows "

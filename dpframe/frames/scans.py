@@ -93,6 +93,7 @@ class Scan:
 def _polars(scan: Scan) -> Any:
     path = scan.path or ""
     if scan.format == "parquet":
+        _check_alike(path)
         frame = pl.scan_parquet(path, hive_partitioning=False)  # it would read folders 01 and 1 as one number
     else:
         _names_of_texts(scan)
@@ -100,6 +101,24 @@ def _polars(scan: Scan) -> Any:
         frame = texts.select(_read_by_polars(name, kind).alias(name) for name, kind in scan.columns.items())
     frame.collect_schema()
     return frame
+
+
+def _check_alike(path: str) -> None:
+    """Refuse Parquet files of other columns or types than the first has: Polars fails where it reads them."""
+    if "://" in path:
+        return
+    pattern = os.path.join(glob.escape(path), "**", "*.parquet") if os.path.isdir(path) else path
+    files = [
+        file for file in sorted(glob.glob(pattern, recursive=True)) if os.path.isfile(file) and os.path.getsize(file)
+    ]
+    schemas = [pl.read_parquet_schema(file) for file in files]
+    for found in schemas[1:]:
+        for name in (*schemas[0], *found):
+            if found.get(name) not in (schemas[0].get(name), pl.Null()):  # a column of nulls is cast
+                raise InvalidArgument(
+                    f"path must be of files with the same types, and column {shown(name)} has another type in one, or "
+                    "is not there. Cast it where the files are written."
+                )
 
 
 def _read_by_polars(name: str, kind: str) -> pl.Expr:
@@ -203,8 +222,15 @@ def _check_select(connection: Any, sql: str) -> None:
 def _check_types(connection: Any, path: str) -> None:
     """Refuse Parquet files whose columns have other types than in the first: DuckDB would cast them, 1.5 to 2."""
     types: dict[str, Any] = {}
+    first: list[str] = []
     for (file,) in connection.execute("select file from glob(?)", [path]).fetchall():
         found = connection.read_parquet(file, hive_partitioning=False)
+        first = first or found.columns
+        for name in sorted(set(first) - set(found.columns)):
+            raise InvalidArgument(
+                f"path must be of files with the same types, and column {shown(name)} is not in one of them. Write it "
+                "there too."
+            )
         for name, its_type in zip(found.columns, found.types, strict=True):
             if types.setdefault(name, its_type) != its_type:
                 raise InvalidArgument(

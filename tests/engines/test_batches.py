@@ -279,6 +279,26 @@ def test_105_a_connection_of_duckdb_that_talks_is_refused_before_the_charge(sett
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.parametrize("off", ["pragma disable_optimizer", "set disabled_optimizers = 'top_n,filter_pushdown'"])
+def test_NEW_a_connection_that_reads_rows_for_a_question_of_none_is_refused(off):
+    """Rows were read before the charge, and a value that failed was told in DuckDB's words, for nothing."""
+    duckdb = pytest.importorskip("duckdb")
+    connection, ledger = duckdb.connect(), dpf.Ledger(epsilon=1)
+    connection.execute("create table t as select 'secret' as x").fetchall()
+    connection.execute(off).fetchall()
+    fails = connection.sql("select cast(x as integer) as y from t order by y")
+    with pytest.raises(dpf.InvalidArgument, match="frame must be of a connection that reads no rows") as caught:
+        dpf.of(fails).sum("y", bounds=(0, 1), epsilon=1, ledger=ledger)
+    assert "secret" not in str(caught.value)
+    if "disabled" in off or duckdb.__version__.startswith("2."):  # before, no setting tells of the pragma
+        with pytest.raises(dpf.InvalidArgument, match="frame must be of a connection that reads no rows"):
+            dpf.of(connection.table("t")).count(epsilon=1, ledger=ledger)
+    assert ledger.spent.epsilon == 0
+    connection.execute("pragma enable_optimizer").fetchall()
+    connection.execute("set disabled_optimizers = 'join_order'").fetchall()  # which matters nothing here
+    dpf.of(connection.table("t")).count(epsilon=1, ledger=ledger)
+
+
 def test_memory_and_progress_are_checked_before_the_charge():
     table = pl.DataFrame({"x": [1, 2]})
     with dpf.Ledger(epsilon=1) as ledger:

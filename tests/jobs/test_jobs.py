@@ -759,6 +759,29 @@ def test_parquet_files_of_other_types_are_not_cast(tmp_path):
     assert opened("duckdb", tmp_path).fetchall() == [(1,), (2,)]
 
 
+@pytest.mark.parametrize(
+    ("engine", "other"),
+    [
+        ("polars", {"p": [1.5], "w": ["A"]}),
+        ("polars", {"p": [3]}),
+        ("polars", {"p": [3], "w": ["A"], "x": [1]}),
+        ("duckdb", {"p": [3]}),
+    ],
+)
+def test_parquet_files_of_other_columns_are_refused_before_the_charge(tmp_path, engine, other):
+    """Each run was charged, and failed: so was each that a scheduler tried again."""
+    pl.DataFrame({"p": [1, 2], "w": ["A", "B"]}).write_parquet(tmp_path / "stays-0.parquet")
+    pl.DataFrame(other).write_parquet(tmp_path / "stays-1.parquet")
+    with pytest.raises(dpf.InvalidArgument, match=r"path must be of files with the same types, and column '[pwx]' "):
+        opened(engine, tmp_path)
+    with pytest.raises(dpf.InvalidArgument, match="path must be of files with the same types"):
+        scans.opened("polars", scans.Scan(str(tmp_path)))
+    pl.DataFrame({"w": ["A"], "p": [None]}).write_parquet(tmp_path / "stays-1.parquet")
+    (tmp_path / "_SUCCESS").touch()
+    frame, ledger = scans.opened("polars", scans.Scan(str(tmp_path))), dpf.Ledger(epsilon=1e9)
+    assert dpf.of(frame).count("p", epsilon=1e6, ledger=ledger)["count"].round().to_list() == [2]
+
+
 @pytest.mark.parametrize("format", ["parquet", "csv"])
 @pytest.mark.parametrize("engine", ["polars", "duckdb"])
 def test_names_of_folders_are_no_columns(tmp_path, engine, format):
