@@ -74,6 +74,14 @@ CONTRACTS = (
     ),
     bug(
         "contracts",
+        "bounds of a Total taken as they are",
+        "total._kind",
+        'checked_bounds(given["bounds"])',
+        'given["bounds"]',
+        "test_total_kinds.py::test_bounds_of_a_total_that_are_no_bounds_are_refused",
+    ),
+    bug(
+        "contracts",
         "a check that lets noise of any variance pass",
         "_check_spread",
         "abs(variance - said) <= WIDE * error + 1e-6 * said",

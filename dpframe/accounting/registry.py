@@ -170,4 +170,6 @@ def _brought(accounting: Accounting, epsilon: Fraction, delta: Fraction) -> Acco
             f"accounting must have a name of its own, not {shown(name)}, which is one of dpframe's. Rename it."
         )
     checked_name("accounting.name", name)
+    if accounting.has_own_delta and not delta:
+        raise InvalidArgument(f"delta must be above 0 for {name} accounting. Write for instance delta=1e-6.")
     return accounting.of_ledger(epsilon, delta)

@@ -135,6 +135,7 @@ Facts = Mapping[str, Any]
 SEEN = 0.01  # a share above which something was surely left out, and below which it is little
 CONTRACTED = ("variance", "std")  # which clipping makes smaller, wherever it clips
 UNKNOWN = ("covariance", "correlation")
+OWN = (*CONTRACTED, *UNKNOWN, "count", "ecdf", "mean", "proportion", "quantile", "ratio", "share", "sum")  # of dpframe
 COUNTED = ("below", "above", "outside", "cut")  # present and units are what these are shares of
 
 
@@ -220,7 +221,8 @@ def _of_values(
     if verbs == {"proportion"} and not weighs:  # of numbers that are not all 0 and 1
         widen = "Say which values it counts: value="
     unsure = unsure or (weighs and verbs != {"count"})  # values that count for less may be low or high
-    wrong = f"{names} {is_are} {_direction(verbs, above, unsure)}, and {error} not cover that. {widen}"
+    off = f"{is_are} {_direction(verbs, above, unsure)}" if verbs <= set(OWN) else "may be off"
+    wrong = f"{names} {off}, and {error} not cover that. {widen}"
     yield _said(row, f"{said}, clipped", f"{said}, clipped: {wrong}", facts), _found(row)
 
 

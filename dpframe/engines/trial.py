@@ -83,7 +83,7 @@ def difference(make: Callable[[Any], Any], tables: int, seed: int, every: int = 
 
     Each table is asked one question in `every`, the next table the next ones.
     """
-    answered = 0
+    answered, refused = 0, None
     numbered = [(number, *question) for number, question in enumerate(questions().items())]
     for turn, (table, frame) in enumerate(hard_tables(tables, seed)):
         for number, name, query in numbered:
@@ -92,24 +92,25 @@ def difference(make: Callable[[Any], Any], tables: int, seed: int, every: int = 
                     continue
                 expected = totals(frame, check(frame, query, unit), unit, p)
                 actual = _totals(make, frame, query, unit, p)
-                if actual is None:
+                if isinstance(actual, DpframeError):
+                    refused = actual
                     continue
                 answered += 1
                 if {total: cells.tolist() for total, cells in expected.items()} != actual:
                     words = f"one {unit.one}" if unit.column is not None else "a row"
                     return f"the totals of {name!r} with {words} protected (p = {p:g}) differ on the table {table!r}"
-    return None if answered else "every question is refused"
+    return None if answered else f"every question is refused: {refused}"
 
 
 def _totals(
     make: Callable[[Any], Any], rows: pl.DataFrame, query: Query, unit: PrivacyUnit, p: float
-) -> Mapping[Any, Any] | None:
-    """The totals of an engine; None where it refuses them before it reads a row."""
+) -> Mapping[Any, Any] | DpframeError:
+    """The totals of an engine; its refusal where it refuses them before it reads a row."""
     try:
         frame = make(rows)
         resolved = check(frame, query, unit)
-    except DpframeError:
-        return None
+    except DpframeError as refusal:
+        return refusal
     return {total: cells.tolist() for total, cells in totals(frame, resolved, unit, p).items()}
 
 

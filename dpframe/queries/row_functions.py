@@ -74,7 +74,8 @@ class RowFunction:
     function : callable
         Of an int64 array for each of them, one entry a row: the int64 array of what each row adds. It must depend on
         the entries of a row alone, never fail, and be defined at the top of a module, so that it can be pickled. How
-        many rows it is given at once, each engine decides; it cannot write to the arrays.
+        many rows it is given at once, each engine decides; it cannot write to the arrays. It must not print, log or
+        warn of anything: dpframe does not hold that back.
     reach : tuple of int
         The least and the greatest that a row may add, in steps, at most 2**31 of them: what the function gives is
         clipped to them, so that the sensitivity holds whatever it does.
@@ -94,6 +95,8 @@ class RowFunction:
     missing: int | None = None
 
     def __post_init__(self) -> None:
+        if not self.columns:
+            raise InvalidArgument("columns must name at least one column with its bounds, and are empty.")
         if not -LARGEST_REACH <= self.reach[0] <= self.reach[1] <= LARGEST_REACH:
             raise InvalidArgument(
                 f"reach must be two whole numbers of steps within +-2**31, lower first, not {shown(self.reach)}. "

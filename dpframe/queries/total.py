@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dpframe.errors import InvalidArgument
 from dpframe.queries.contrasts import ContrastDesign
-from dpframe.queries.limits import grid_steps, step_length
+from dpframe.queries.limits import checked_bounds, grid_steps, step_length
 from dpframe.queries.row_functions import (
     Bounds,
     Floats,
@@ -102,7 +102,7 @@ class Total(metaclass=Kinds):
     centred : bool
         Whether the middle of the bounds is taken off each value.
     units : bool
-        Whether units are counted, each once, and not their rows.
+        Whether units are counted, each in one of all cells: the question of `contributions`, and of no statistic.
     by : tuple of str, optional
         Of subtotals: the columns that they are kept apart by; None for the cells.
     row : RowFunction, optional
@@ -509,6 +509,8 @@ def _kind(given: Mapping[str, Any]) -> Total:
     by: Any = given.get("by")
     if column is None and {"bounds", "distinct"} & given.keys():
         raise InvalidArgument(f"column must be given with {'bounds' if 'bounds' in given else 'distinct'}. Name one.")
+    if "bounds" in given:
+        checked_bounds(given["bounds"])  # the sensitivity follows from them, in their order
     match tells:
         case "row":
             return FunctionTotal(given["row"], by)

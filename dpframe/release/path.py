@@ -53,8 +53,8 @@ from dpframe.queries.limits import AUTO, grid_steps, refuse_many
 from dpframe.queries.query import ERROR, NOISY, Query, chooses, suggestion_of
 from dpframe.queries.row_functions import RowFunction
 from dpframe.queries.statistics import CONFIDENCE
-from dpframe.queries.statistics.statistic import MoreColumns, Protecting, Targeted, choosing
-from dpframe.queries.total import FunctionTotal, VectorTotal
+from dpframe.queries.statistics.statistic import MoreColumns, Protecting, Targeted, check_size, choosing
+from dpframe.queries.total import FunctionTotal, Measured, VectorTotal
 from dpframe.queries.vectors import row_functions
 from dpframe.release import discovering, provenance, results
 from dpframe.release.provenance import Prepared
@@ -226,6 +226,8 @@ def _priced_within(query: Query, pricing: Pricing, priced_at: Callable[[Price], 
     for name, statistic in query.statistics:
         if isinstance(statistic, Targeted):
             statistic.check_target(name, targets[name], pricing.size)
+        elif statistic.sized:
+            check_size(pricing.size, f"{statistic.verb} ({name})")
     delta = None if pricing.delta is None else exact_delta(pricing.delta)
 
     def errors_at(epsilon: Fraction) -> dict[str, float]:
@@ -270,6 +272,8 @@ def tried_on_no_rows(frame: Any, plan: Plan) -> Prepared:
     with tried(InvalidArgument, rule, "Write them as one type, and times in one time zone."):
         labels = {name: build.column_of(name, values, library) for name, values in plan.query.shown.labels().items()}
     is_table = not (plan.query.keys.unknown or chooses(plan.query) or suggestion_of(plan.query) is not None)
+    if is_table and not all(is_own(type(statistic)) for _, statistic in plan.query.statistics):
+        _try_answers(plan, exact)
     ready = Prepared(plan, labels, str(plan.query), is_table)
     rule = "the call must have a provenance of plain JSON values, and it cannot be written"
     way_out = "Let keys and mechanism be numbers and strings of ordinary length."
@@ -303,6 +307,25 @@ def _try_mechanisms(plan: Plan, exact: dict[Any, Any]) -> None:
         with tried(InvalidArgument, rule, "Try it with dpframe.testing.check_mechanism.", foreseen=(Exception,)):
             zeros = np.zeros_like(exact[part.total])
             check_noisy(part.mechanism.add_noise(zeros), zeros)
+
+
+def _try_answers(plan: Plan, exact: dict[Any, Any]) -> None:
+    """Let statistics of the caller's answer on totals of zero. dpframe's own cannot fail."""
+    if any(isinstance(part.total, VectorTotal) for part in plan.parts):  # which noisy numbers may decide
+        return
+    zeros = {
+        part.total: Measured(np.zeros(exact[part.total].shape), part.mechanism, part.sensitivity.weighted)
+        for part in plan.parts
+        if part.total in exact  # it lacks one over other cells than the declared ones
+    }
+    for name, statistic in plan.query.statistics:
+        if is_own(type(statistic)):
+            continue
+        rule = f"a statistic must answer whatever its noisy totals are, and {name} ({statistic.verb}) fails on zeros"
+        with tried(InvalidArgument, rule, "Try it with dpframe.testing.check_statistic.", foreseen=(Exception,)):
+            values, *_ = results.answered(statistic, plan.query, zeros)
+            if not np.isfinite(values).all():
+                raise ValueError("values that are not finite")
 
 
 def _is_own(plan: Plan) -> bool:

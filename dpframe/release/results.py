@@ -13,8 +13,8 @@ import json
 import logging
 import math
 import warnings
-from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from itertools import pairwise
 from typing import Any
 
@@ -228,11 +228,9 @@ def numbers_of(plan: Plan, measured: Mapping[Total, Measured]) -> tuple[dict[str
     columns: dict[str, Any] = {}
     steps: dict[str, Any] = {}
     for name, statistic in plan.query.statistics:
-        values, errors = plan.query.answer(statistic, measured)
+        with _answering(statistic):
+            values, errors, more = answered(statistic, plan.query, measured)
         columns[name], steps[name] = denoised(values, statistic, plan, measured)
-        more: Mapping[str, Any] = {}
-        if isinstance(statistic, MoreColumns):
-            more = statistic.more({total: measured[total] for total in statistic.totals()})
         if steps[name] is not None:
             more = {NOISY: values, **more}
         if NOISY in more and plan.question.denoising.keep_noisy:
@@ -240,6 +238,35 @@ def numbers_of(plan: Plan, measured: Mapping[Total, Measured]) -> tuple[dict[str
         columns[name + ERROR] = errors
         columns |= {name + end: numbers for end, numbers in more.items() if end != NOISY}
     return columns, steps
+
+
+def answered(
+    statistic: Statistic, query: Query, measured: Mapping[Total, Measured]
+) -> tuple[Floats, Floats, Mapping[str, Any]]:
+    """The noisy values of a statistic, their errors, and its further columns: a number for each row."""
+    values, errors = query.answer(statistic, measured)
+    more: Mapping[str, Any] = {}
+    if isinstance(statistic, MoreColumns):
+        more = statistic.more({total: measured[total] for total in statistic.totals()})
+    for numbers in () if is_own(type(statistic)) else (values, errors, *more.values()):
+        shape, rows = np.shape(numbers), query.shown.cells
+        if shape != (rows,) or np.asarray(numbers).dtype.kind not in "biuf":
+            raise InvalidType(f"it must give numbers of shape ({rows},), not {np.asarray(numbers).dtype} of {shape}")
+    return values, errors, more
+
+
+@contextmanager
+def _answering(statistic: Statistic) -> Iterator[None]:
+    """Say that the charge stands where a statistic of the caller's fails; it has seen noisy numbers alone."""
+    try:
+        yield
+    except Exception as error:
+        if is_own(type(statistic)):
+            raise
+        raise ReleaseFailed(
+            f"a statistic must answer whatever the noise is, and {statistic.verb} raised {type(error).__name__} on the "
+            "noisy totals. The charge stands. Try it with dpframe.testing.check_statistic."
+        ) from error
 
 
 def totals_behind(plan: Plan, measured: Mapping[Total, Measured]) -> dict[str, dict[str, list[list[float]]]]:
@@ -544,7 +571,7 @@ def denoised(
     """The denoised values in their cells' shape, and what the provenance says of them; or the values as they are."""
     law, denoising = plan.noise_of(statistic)[0], plan.question.denoising
     if denoising.denoise is not None and isinstance(statistic, Fitting):
-        with silent():
+        with silent(), _answering(statistic):
             fitted = statistic.fitted(values, measured)
         if fitted is not None:
             return fitted[0], [{"name": denoising.denoise, "chose": fitted[1]}]

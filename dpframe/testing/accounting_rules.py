@@ -19,7 +19,7 @@ from dpframe.mechanisms.declared import Curve
 from dpframe.mechanisms.gaussian import Gaussian
 from dpframe.mechanisms.laplace import Laplace
 from dpframe.privacy import Price, PrivacyLoss
-from dpframe.testing.broken import ContractBroken, require
+from dpframe.testing.broken import ContractBroken, may_not_fail, require
 
 LIMITS = ((Fraction(1), Fraction(1, 10**6)), (Fraction(3), Fraction(1, 10**5)), (Fraction(1, 5), Fraction(1, 10**4)))
 PIECES = (1, 3, 10, 100)
@@ -29,6 +29,7 @@ PARTS = (Fraction(1, 4), Fraction(3, 4))
 SLACK = 1e-9  # relative: double precision
 
 
+@may_not_fail("an accounting")
 def check_accounting(accounting: Accounting) -> None:
     """Try an accounting, as it is handed to ``dpf.Ledger(accounting=...)``, against the rules of a ledger.
 
@@ -50,7 +51,8 @@ def check_accounting(accounting: Accounting) -> None:
     Laplace noise of sensitivity 1 is that), both in one call, and the declared curves `PureLoss`, as randomized
     response of its epsilon, and `BoundedRange`, as randomized response of half of it. Their loss together is known
     exactly: k Gaussians of mu are one of mu sqrt(k), the losses of k coins are binomial, and a mixture is the sum over
-    these. An accounting that undercharges by a few percent shows. That it holds for every mechanism, and for costs
+    these. An accounting that charges a few percent less than that shows; one whose own rules are not tight may
+    charge as much less than they say, and covers the loss.  That it holds for every mechanism, and for costs
     chosen after earlier answers, is for its author to prove.
 
     Examples

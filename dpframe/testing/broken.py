@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from dpframe.errors import DpframeError
 
 
@@ -17,6 +20,17 @@ class ContractBroken(DpframeError, AssertionError):
     ...     print(error)
     shape: a denoiser must return an array of the shape that it got, (2,), not (1,).
     """
+
+
+@contextmanager
+def may_not_fail(what: str) -> Iterator[None]:
+    """Say of any error of what is tried that it breaks the contract; as a decorator of a check."""
+    try:
+        yield
+    except ContractBroken:
+        raise
+    except Exception as error:
+        raise ContractBroken(f"success: {what} must not fail, and it raised {type(error).__name__}: {error}") from error
 
 
 def require(kept: object, rule: str, words: str) -> None:

@@ -15,9 +15,10 @@ from dpframe.engines import trial
 from dpframe.errors import named
 from dpframe.mechanisms.gaussian import Gaussian
 from dpframe.mechanisms.laplace import Laplace
-from dpframe.testing.broken import ContractBroken, require
+from dpframe.testing.broken import ContractBroken, may_not_fail, require
 
 
+@may_not_fail("an engine")
 def check_engine(make: Callable[[Any], Any], *, tables: int = 3, seed: int = 0, every: int = 1) -> None:
     """Compare an engine with Polars in memory: each exact total is equal, or refused by its schema.
 

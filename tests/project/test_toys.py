@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
@@ -428,3 +428,70 @@ def test_a_toy_engine_answers():
     by_age = rows.count(epsilon=1e6, max_rows=1, ledger=dpf.Ledger(epsilon=1e6, unit="age"))
     assert found["count_noisy"].to_list() == [40, 80, 80]
     assert by_age["count"].to_list() == pytest.approx([5], abs=1e-3)  # each of five ages counts once
+
+
+def test_a_toy_statistic_with_a_size_needs_it_for_a_target():
+    with pytest.raises(dpf.MissingArgument, match=r"size must be given with within= for mean_square \(x\)"):
+        PEOPLE.dp.preview.agg(x=MeanSquare("age", (0, 64)), within=5)
+
+
+@dataclass(frozen=True)
+class Answering(MeanSquare):
+    """One whose answer is another's."""
+
+    gives: ClassVar[Any] = None
+
+    def answer(self, measured):
+        return type(self).gives(super().answer(measured))
+
+
+def nothing(answer):
+    return None
+
+
+def failing(answer):
+    raise ZeroDivisionError("division by zero")
+
+
+def too_few(answer):
+    return answer[0][:-1], answer[1][:-1]
+
+
+def words(answer):
+    return answer[0].astype(str), answer[1]
+
+
+def not_finite(answer):
+    return answer[0] * math.nan, answer[1]
+
+
+def failing_on_noise(answer):
+    return answer if not answer[0].any() or np.all(answer[0] == 32.0**2 * 2) else failing(answer)
+
+
+@pytest.mark.parametrize("gives", [nothing, failing, too_few, words, not_finite])
+def test_a_toy_statistic_that_cannot_answer_costs_nothing(gives):
+    ledger = dpf.Ledger(epsilon=1)
+    toy = type("Wrong", (Answering,), {"gives": staticmethod(gives)})("age", (0, 64))
+    with pytest.raises(dpf.InvalidArgument, match=r"x \(mean_square\) fails on zeros .* Nothing was charged"):
+        PEOPLE.dp.group_by("ward", keys=["A", "B"]).agg(x=toy, epsilon=1, ledger=ledger)
+    assert ledger.spent.epsilon == 0
+
+
+def test_a_toy_statistic_that_fails_on_noisy_totals_says_that_the_charge_stands():
+    ledger = dpf.Ledger(epsilon=1)
+    toy = type("Wrong", (Answering,), {"gives": staticmethod(failing_on_noise)})("age", (0, 64))
+    with pytest.raises(dpf.ReleaseFailed, match=r"mean_square raised ZeroDivisionError .* The charge stands"):
+        PEOPLE.dp.agg(x=toy, epsilon=1, ledger=ledger)
+    assert ledger.spent.epsilon == 1
+
+
+def test_a_toy_accounting_that_reads_losses_at_a_delta_needs_one():
+    with pytest.raises(dpf.InvalidArgument, match="delta must be above 0 for zcdp accounting"):
+        dpf.Ledger(epsilon=1.0, accounting=Concentrated())
+
+
+def test_a_toy_statistic_says_not_in_which_direction_clipping_moves_it():
+    frame = pl.DataFrame({"x": [100.0] * 500 + [1.0] * 500})
+    with pytest.warns(dpf.BoundsWarning, match="above 8, clipped: x may be off, and its margin of error does not"):
+        frame.dp.agg(x=MeanSquare("x", (0, 8)), epsilon=9, ledger=dpf.Ledger(9))

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
+import polars as pl
 import pytest
 
 import dpframe as dpf
 from dpframe import noise
 from dpframe.accounting import Accounting, Basic, GaussianDP, RenyiDP
 from dpframe.denoise import DENOISERS
-from dpframe.testing import ContractBroken, check_accounting, check_denoiser, check_mechanism
+from dpframe.testing import ContractBroken, check_accounting, check_denoiser, check_engine, check_mechanism
 
 DELTA = Fraction(1, 10**6)
 bounded = dpf.TruncatedGeneralizedGaussian.calibrate
@@ -514,3 +516,51 @@ def test_broken_accountings_are_refused(kind):
 
 def test_what_is_no_accounting_is_refused():
     broken(check_accounting, "gdp", "kind")
+
+
+# Errors, refusals and warnings
+
+
+@dataclass(frozen=True)
+class Unfinished(Toy):
+    def tail(self, steps):
+        raise ValueError("not yet")
+
+
+class Telling(Toy):
+    def add_noise(self, totals):
+        warnings.warn(f"these totals: {totals}", stacklevel=1)
+        return super().add_noise(totals)
+
+
+class Schema:
+    """An engine whose dtypes are those of Python."""
+
+    def __init__(self, frame):
+        self.frame = frame
+
+    def schema(self):
+        return dict.fromkeys(self.frame.columns, int)
+
+    def fold(self, columns, piece, by):
+        return piece(self.frame)
+
+
+class Failing(Schema):
+    def schema(self):
+        return self.frame.schema
+
+    def fold(self, columns, piece, by):
+        raise ValueError("not yet")
+
+
+def test_an_error_of_what_is_tried_breaks_its_contract():
+    broken(check_mechanism, Unfinished(), "success: a mechanism must not fail, and it raised ValueError")
+    broken(check_mechanism, Telling(), "add_noise: it must not fail, whatever the totals, and raised UserWarning")
+    broken(check_engine, Failing, "success: an engine must not fail, and it raised ValueError")
+
+
+def test_a_refusal_of_everything_is_told():
+    broken(check_engine, Schema, "totals: every question is refused")
+    with pytest.raises(dpf.InvalidType, match="schema must give Polars dtypes by name"):
+        dpf.of(Schema(pl.DataFrame({"x": [1]}))).preview.count(epsilon=1)

@@ -189,6 +189,9 @@ def _brings_nothing(requests: Sequence[ColumnRequest]) -> pl.LazyFrame:
 
 def types_of(schema: Mapping[str, Any]) -> dict[str, ColumnType]:
     """The types of columns that are given as such, or as Polars dtypes."""
+    known = (ColumnType, pl.DataType, pl.datatypes.DataTypeClass)
+    if not isinstance(schema, Mapping) or not all(isinstance(dtype, known) for dtype in schema.values()):
+        raise InvalidType(f"schema must give Polars dtypes by name, as that of a Polars frame, not {shown(schema)}.")
     return {name: dtype if isinstance(dtype, ColumnType) else polars_type(dtype) for name, dtype in schema.items()}
 
 
