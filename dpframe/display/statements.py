@@ -422,7 +422,7 @@ def _promise(facts: Mapping[str, Any]) -> str:
 
 
 def _at_least(value: float, digits: int) -> float:
-    """The value rounded up to so many digits, but for the last bits of a float: what is promised holds."""
+    """The value rounded up to so many digits, except for the last bits of a float: what is promised holds."""
     return float(Context(prec=digits, rounding=ROUND_CEILING).create_decimal(f"{value:.12g}"))
 
 
