@@ -143,11 +143,13 @@ def of_comparison(frame: Any, facts: Facts, sides: Mapping[str, Any], asked: Ask
     """A panel for each statistic, on a scale of its own; a row for each cell of the other keys."""
     *axes, last = facts["cells"]
     column = last["columns"][-1]
-    others = layout.dimensions_of(axes, build.rows(frame))
+    rows = layout.distinct(build.rows(frame), axes)
+    others = layout.dimensions_of(axes, rows)
+    parts = [tuple(dimension.label(row) for dimension in others) for row in rows]
+    told = layout.told_apart({labels: ", ".join(labels) or ALL for labels in parts})
     by_statistic: dict[str, list[Cell]] = {}
-    for place, row in enumerate(build.rows(frame)):
-        name = ", ".join(dimension.label(row) for dimension in others) or ALL
-        both = [_side(name, place, side, sides) for side in (0, 1)]
+    for place, row in enumerate(rows):
+        both = [_side(told[parts[place]], place, side, sides) for side in (0, 1)]
         by_statistic.setdefault(str(row[column]), []).extend(both)
     panels = {name: _panel(name, cells, sides["names"], others) for name, cells in by_statistic.items()}
     (measure,), names = facts["measures"], " and ".join(map(str, sides["names"]))
@@ -165,7 +167,7 @@ def of_effects(frame: Any, facts: Facts, asked: Asked) -> Any:
     *axes, last = facts["cells"]
     column, (measure,) = last["columns"][-1], facts["measures"]
     by_statistic: dict[str, list[dict[str, Any]]] = {}
-    for row in build.rows(frame):
+    for row in layout.distinct(build.rows(frame), axes):
         by_statistic.setdefault(str(row[column]), []).append(row)
     facts = {**facts, "cells": axes}
     made = [result_charts.panels_of([measure], rows, facts, asked) for rows in by_statistic.values()]

@@ -362,7 +362,7 @@ def _map_height(panel: Panel, width: int, height: int) -> int:
     if panel.up.kind != "name":
         return int(width * 0.75) if height == HEIGHT else height
     row = DENSE_ROW if len(panel.up.labels) > MANY else TILE_ROW
-    return max(90, sum(row + LINE * broken(name).count("\n") for name in panel.up.labels))
+    return max(90, len(panel.up.labels) * max(row + LINE * broken(name).count("\n") for name in panel.up.labels))
 
 
 def _is_written(panel: Panel, width: int, height: int) -> bool:
@@ -423,7 +423,7 @@ def _lies(panel: Panel, width: int, height: int) -> tuple[bool, int]:
         return False, height
     colors = len(panel.color.labels) if panel.grouped and panel.color is not None else 1
     row = max(DENSE_ROW if len(names) > MANY else ROW, GROUPED_ROW * colors + 8 if colors > 1 else 0)
-    return True, sum(max(row, LINE * (name.count("\n") + 1) + 6) for name in names)
+    return True, len(names) * max(max(row, LINE * (name.count("\n") + 1) + 6) for name in names)
 
 
 def _color(altair: Any, panel: Panel, channel: str) -> Cell:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
@@ -116,8 +116,46 @@ def cell(row: Row, axes: Sequence[Axis]) -> str:
 
 def broken(text: str) -> str:
     """A long name on lines of its own, which a chart splits where they end."""
+    if len(text) <= LINE_LENGTH and text == " ".join(text.split()):
+        return text
     lines = wrap(text, LINE_LENGTH) or [text]
     return "\n".join(lines if len(lines) <= MOST_LINES else [*lines[: MOST_LINES - 1], lines[MOST_LINES - 1] + "…"])
+
+
+def told_apart(names: Mapping[Any, str]) -> dict[Any, str]:
+    """The names, of which those that a chart would show alike get a number before them: none lies on another."""
+    seen, alike, made = set[str](), dict[str, int](), dict[Any, str]()
+    for value, text in names.items():
+        name, shown = text, broken(text)
+        number = alike.get(shown, 1)
+        while broken(name) in seen:
+            number += 1
+            name = f"({number}) {text}"
+        alike[shown] = number
+        seen.add(broken(name))
+        made[value] = name
+    return made
+
+
+def unlike(word: str, names: Iterable[Any]) -> str:
+    """A word for what is no key, in parentheses where a key has its name."""
+    taken = {name for name in names if isinstance(name, str)}
+    while word in taken:
+        word = f"({word})"
+    return word
+
+
+def distinct(rows: list[dict[str, Any]], axes: Sequence[Axis], *, subtotals: bool = False) -> list[dict[str, Any]]:
+    """The rows, of whose keys no two have one label; of `subtotals` none is a key."""
+    for axis in axes:
+        for name in axis["columns"] if "bins" not in axis and "every" not in axis else ():
+            keys = [None if row[name] != row[name] else row[name] for row in rows]
+            labels = {value: label(row, axis, name) for value, row in zip(keys, rows, strict=True)}
+            missing = labels.pop(None, None)
+            names = told_apart(labels | ({} if missing is None or subtotals else {None: unlike(missing, labels)}))
+            if any(names[value] != said for value, said in labels.items()) or names.get(None, missing) != missing:
+                rows = [{**row, name: names.get(value)} for value, row in zip(keys, rows, strict=True)]
+    return rows
 
 
 def key(value: Any) -> str:
@@ -128,7 +166,7 @@ def key(value: Any) -> str:
 def short(value: Any) -> str:
     """A number or a time as people write it."""
     if isinstance(value, float):
-        return f"{value:,.10g}" if abs(value) >= 10_000 else f"{value:.10g}"
+        return f"{value:,.15g}" if abs(value) >= 10_000 else f"{value:.15g}"
     return str(value).removesuffix(" 00:00:00")
 
 

@@ -43,7 +43,7 @@ def of_result(frame: Any, facts: Facts, errors: Mapping[str, NDArray[np.float64]
     """
     asked = asked or Asked()
     layout.check_asked(asked)
-    rows = build.rows(frame)
+    rows = layout.distinct(build.rows(frame), facts["cells"], subtotals="levels" in facts)
     noisy = [name + NOISY for name in facts["measures"] if rows and name + NOISY in rows[0]]
     names = layout.measures_of(asked.value, list(facts["measures"]), noisy)
     for name, expected in errors.items():
@@ -159,6 +159,9 @@ def _panel(
         for row in kept
         for number, name in enumerate(names)
     ]
+    if laid.facets:
+        titles = layout.told_apart({cell["facet"]: ", ".join(cell["facet"]) for cell in cells})
+        cells = [cell | {"facet": layout.broken(titles[cell["facet"]])} for cell in cells]
     cells, panels_left_out = _first_panels(cells)
     facet = ", ".join(dimension.name for dimension in laid.facets)
     described = chart_words.axis_title(names, facts)
@@ -255,7 +258,7 @@ def _cell(row: Row, name: str, laid: Layout, facts: Facts, quantile: str) -> Cel
     if laid.color is not None:
         cell["color"] = said(laid.color)
     if laid.facets:
-        cell["facet"] = layout.broken(", ".join(map(said, laid.facets)))
+        cell["facet"] = tuple(map(said, laid.facets))
     return cell
 
 
@@ -320,6 +323,7 @@ def _with_margins(name: str, rows: Sequence[Row], facts: Facts, asked: Asked) ->
     up, across = facts["levels"][0]["columns"]
     measure = measure_of(name, facts)
     cells, start = [], 0
+    whole = {column: layout.unlike(ALL, (row[column] for row in rows)) for column in (up, across)}
     for level in facts["levels"]:
         for row in rows[start : start + level["rows"]]:
             cell = interval(row, name, measure, facts["measures"][measure])
@@ -327,7 +331,7 @@ def _with_margins(name: str, rows: Sequence[Row], facts: Facts, asked: Asked) ->
                 cell["short"] = pages.number(round(cell["value"]))
             for word, column in (("cell", across), ("up", up)):
                 inside = column in level["columns"]
-                cell[word] = layout.label(row, {"columns": [column]}, column) if inside else ALL
+                cell[word] = layout.label(row, {"columns": [column]}, column) if inside else whole[column]
                 cell["x_says" if word == "cell" else "up_says"] = cell[word]
             cells.append(cell | {"margin": len(level["columns"]) < 2})
         start += level["rows"]

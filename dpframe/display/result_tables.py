@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.display import rounding
-from dpframe.display.layout import to_the_minute
+from dpframe.display.layout import to_the_minute, unlike
 from dpframe.display.pages import number
 from dpframe.display.rounding import HIGH, LOW, Digits, Rounded, Shown, Write, rounded, step_words, writer
 from dpframe.display.statements import check_lines, denoised_words, ends_words, margin_words
@@ -29,7 +29,7 @@ ENDS = {LOW: " from", HIGH: " to"}
 
 @dataclass(frozen=True)
 class Column:
-    """A column: its title, and its cells, which are text (and whole keys), or numbers with so many decimals.
+    """A column: its title, and its cells, which are text (and keys that are numbers), or numbers with so many decimals.
 
     Forms, where there are any, are what is written around each number.
     """
@@ -59,7 +59,7 @@ class Table:
     def written(self, column: Column) -> list[str]:
         """The cells of a column as text."""
         if not column.is_number:
-            return list(map(str, column.cells))
+            return [self.write(cell, None) if isinstance(cell, float) else str(cell) for cell in column.cells]
         texts = [self.write(value, column.decimals) for value in column.cells]
         return texts if column.forms is None else list(map(str.format, column.forms, texts))
 
@@ -147,6 +147,11 @@ def label(value: Any, missing: str, write: Write) -> Any:
     return int(value) if isinstance(value, (int, np.integer)) else write(float(value), None)
 
 
+def _key(value: Any, missing: str, write: Write) -> Any:
+    """The same, where numbers stay numbers: whatever the language, other programs read the number that it is."""
+    return float(value) if isinstance(value, (float, np.floating)) and value == value else label(value, missing, write)
+
+
 def kinds_of(rows: Sequence[Row], facts: Mapping[str, Any]) -> dict[str, list[int]]:
     """The rows of each kind of numbers: of a comparison its statistics have their own; else all are of one, ""."""
     if facts["verb"] != "compare" or not facts["cells"] or not facts["cells"][-1]["columns"]:
@@ -187,15 +192,16 @@ def _numbers(
 
 def _label_columns(rows: Sequence[Row], facts: Mapping[str, Any], write: Write) -> list[Column]:
     """A column for each column of keys or bins."""
-    columns, missing = [], "all" if "levels" in facts else "missing"
+    columns, of_none = [], "all" if "levels" in facts else "missing"
     in_words = _whole if "groups" in facts else _bin  # numbers of rows and of groups
     for axis in facts["cells"]:
         for name in axis["columns"]:
+            missing = of_none if "bins" in axis else unlike(of_none, (row[name] for row in rows))
             if "bins" in axis:
                 left, right = (name + end for end in foreign.ENDS)
                 cells: list[Any] = [in_words(row[left], row[right], missing, write) for row in rows]
             else:
-                cells = [label(to_the_minute(row[name], axis), missing, write) for row in rows]
+                cells = [_key(to_the_minute(row[name], axis), missing, write) for row in rows]
             columns.append(Column(harmless(name), cells))
     return columns
 
@@ -249,13 +255,16 @@ def _two_way(
     cells, edge = down * across, down * across + down  # where the margins of the first and of the second column begin
     made = numbers[name]
     values, errors = made.columns[name].tolist(), made.columns[name + ERROR]
-    columns = [Column(harmless(first), [*(label(rows[row * across][first], "", write) for row in range(down)), "all"])]
+    whole = [unlike("all", (row[column] for row in rows)) for column in (first, second)]
+    columns = [
+        Column(harmless(first), [*(_key(rows[row * across][first], "", write) for row in range(down)), whole[0]])
+    ]
     for column in range(across):
         lines = [*range(column, cells, across), edge + column]
         title = f"{second} {label(rows[column][second], 'missing', write)}"
         columns.append(Column(harmless(title), [values[line] for line in lines], True, made.decimals))
     lines = [*range(cells, edge), len(rows) - 1]
-    columns.append(Column("all", [values[line] for line in lines], True, made.decimals))
+    columns.append(Column(whole[1], [values[line] for line in lines], True, made.decimals))
     said, sizes, start = [], [], 0
     kinds = ("each cell", f"totals by {first}", f"totals by {second}", "the total")
     for kind, level in zip(kinds, levels, strict=True):

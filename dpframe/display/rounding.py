@@ -194,7 +194,7 @@ def _english(value: float, decimals: int | None) -> str:
     if math.isinf(value):
         return "∞" if value > 0 else "-∞"
     if decimals is None:
-        return f"{value:,.10g}" if abs(value) >= 10_000 else f"{value:.10g}"
+        return f"{value:,.15g}" if abs(value) >= 10_000 else f"{value:.15g}"
     return f"{round(value, decimals) + 0.0:,.{max(decimals, 0)}f}"  # no -0.0
 
 
@@ -204,7 +204,7 @@ def _written(value: float, decimals: int | None, *, locale: Any) -> str:
     from babel.numbers import format_decimal
 
     if decimals is None:
-        return str(format_decimal(Decimal(f"{value:.10g}"), locale=locale, decimal_quantization=False))
+        return str(format_decimal(Decimal(f"{value:.15g}"), locale=locale, decimal_quantization=False))
     exact = Decimal(repr(round(value, decimals) + 0.0))
     return str(format_decimal(exact, format=_pattern(max(decimals, 0), locale), locale=locale))
 

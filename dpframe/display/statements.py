@@ -10,6 +10,7 @@ import binascii
 import math
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from decimal import ROUND_CEILING, Context
 from typing import Any
 
 import numpy as np
@@ -409,16 +410,22 @@ def _promise(facts: Mapping[str, Any]) -> str:
     epsilon = cost["epsilon"]
     if "model" in facts:
         epsilon = facts["per_report"] * (facts["unit"]["max_rows"] or 1)  # of all reports of one unit
-    factor = f"{math.exp(epsilon):,.3g}" if epsilon < 50 else f"e^{epsilon:.4g}"  # beyond, a float has no such number
-    but = f", plus a probability of {cost['delta']:.3g}" if cost["delta"] else ""
+    said = _at_least(epsilon, 4)
+    factor = f"{_at_least(math.exp(epsilon), 3):,.3g}" if epsilon < 50 else f"e^{said:.4g}"  # more is no float
+    but = f", plus a probability of {_at_least(cost['delta'], 3):.3g}" if cost["delta"] else ""
     what = (
         "had another value" if "model" in facts or facts["unit"]["neighbors"] == "replace" else "were not in the data"
     )
     together = "" if facts["unit"]["column"] is None else f" All rows of one {one_of(facts)} are protected together."
     return (
         f"Whatever else a reader knows, no outcome is more than {factor} times as likely as if one {one_of(facts)} "
-        f"{what}{but} (differential privacy, epsilon {epsilon:.4g}).{together}"
+        f"{what}{but} (differential privacy, epsilon {said:.4g}).{together}"
     )
+
+
+def _at_least(value: float, digits: int) -> float:
+    """The value rounded up to so many digits, except for the last bits of a float: what is promised holds."""
+    return float(Context(prec=digits, rounding=ROUND_CEILING).create_decimal(f"{value:.12g}"))
 
 
 def one_of(facts: Mapping[str, Any]) -> str:

@@ -440,3 +440,71 @@ def test_a_number_on_a_map_is_rounded_to_its_margin(value, error, said):
     from dpframe.display.charts import with_margin
 
     assert with_margin(value, error) == said
+
+
+LONG = (
+    "How often in the last twelve months did you go to a doctor because of pain in your back, your neck or a shoulder: "
+)
+ALIKE = ["A", "A ", "missing", None, LONG + "daily", LONG + "never", 12345678901.0, 12345678902.0]
+
+
+@pytest.mark.parametrize("keys", [ALIKE[:4], ALIKE[4:6], ALIKE[6:], [None, "missing"], ["(2) A", "A", "A "]])
+def test_keys_that_look_alike_do_not_lie_on_each_other(keys):
+    frame = pl.DataFrame({"g": keys * 5, "h": ["x", "y"] * (len(keys) * 5 // 2) + ["x"] * (len(keys) * 5 % 2)})
+    with exact():
+        one = frame.dp.group_by("g", keys=keys).count(epsilon=1.0, ledger=dpf.Ledger(epsilon=2.0))
+        two = frame.dp.group_by("g", "h", keys={"g": keys, "h": ["x", "y"]}).count(
+            epsilon=1.0, ledger=dpf.Ledger(epsilon=2.0)
+        )
+    cells = values_of(one.dp.plot())
+    assert len({cell["cell"] for cell in cells}) == len(keys)
+    for options in ({"facet": "g"}, {"color": "g"}, {"kind": "heatmap"}):
+        cells = values_of(two.dp.plot(**options))
+        assert len({tuple(cell.get(side) for side in ("cell", "up", "color", "facet")) for cell in cells}) == len(two)
+
+
+def values_of(chart):
+    """The cells of a chart of one panel."""
+    return next(part["values"] for part in parts_of(chart.to_dict(), "values") if "says" in part["values"][0])
+
+
+def parts_of(specification, name):
+    """All mappings that hold a list of that name."""
+    if isinstance(specification, dict):
+        if isinstance(specification.get(name), list):
+            yield specification
+        for part in specification.values():
+            yield from parts_of(part, name)
+    elif isinstance(specification, list):
+        for part in specification:
+            yield from parts_of(part, name)
+
+
+def test_a_key_that_is_called_all_is_no_total():
+    frame = pl.DataFrame({"g": ["a", "all"] * 50, "h": ["x", "x", "all", "y"] * 25})
+    keys = {"g": ["a", "all"], "h": ["x", "all", "y"]}
+    with exact():
+        cube = frame.dp.group_by("g", "h", keys=keys).count(cube=True, epsilon=1.0, ledger=dpf.Ledger(epsilon=2.0))
+    cells = values_of(cube.dp.plot())
+    assert len({(cell["cell"], cell["up"]) for cell in cells}) == len(cube) == 12
+    assert {cell["cell"] for cell in cells if cell["margin"]} == {"(all)", "x", "all", "y"}
+    text = cube.dp.table("markdown", digits=0)
+    assert "| g | h x | h all | h y | (all) |" in text
+    assert "| (all) | " in text
+
+
+def test_compared_rows_with_long_names_stand_apart():
+    keys = {"question": [LONG * 2], "answer": ["daily", "never"], "arm": ["new", "old"]}
+    rows = [(LONG * 2, answer, arm) for answer in keys["answer"] for arm in keys["arm"]] * 50
+    frame = pl.DataFrame(rows, schema=list(keys), orient="row")
+    counts = frame.dp.group_by(*keys, keys=keys).count(epsilon=1.0, ledger=dpf.Ledger(epsilon=2.0))
+    cells = values_of(dpf.compare(counts, "new", "old", by="arm").dp.plot())
+    assert len({cell["cell"] for cell in cells}) == 2
+
+
+def test_long_names_have_room_for_their_lines():
+    keys = [LONG + "daily", LONG + "never", *"abcdefgh"]
+    frame = pl.DataFrame({"g": keys * 5})
+    chart = frame.dp.group_by("g", keys=keys).count(epsilon=1.0, ledger=dpf.Ledger(epsilon=2.0)).dp.plot()
+    (panel,) = parts_of(chart.to_dict(), "layer")
+    assert panel["height"] >= len(keys) * 3 * 13

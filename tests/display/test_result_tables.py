@@ -259,3 +259,23 @@ def test_a_two_way_table_of_sorted_rows_is_that_of_the_released_frame(tmp_path):
         page = (tmp_path / "page.html").read_text(encoding="utf-8")
         pages.append(page[page.index("<table") : page.index("</table>")])
     assert pages[0] == pages[1]
+
+
+@pytest.mark.parametrize("locale", [None, "de", "fr"])
+def test_other_programs_read_keys_that_are_numbers_as_these(locale):
+    keys = [1000.0, 0.5, 12345678901.25, 2e6]
+    frame = pl.DataFrame({"g": keys * 5})
+    counts = frame.dp.group_by("g", keys=keys).count(epsilon=1.0, ledger=dpf.Ledger(epsilon=2.0))
+    text = counts.dp.table("csv", locale=locale)
+    assert pl.read_csv(io.StringIO(text), comment_prefix="#")["g"].to_list() == keys
+    openpyxl = pytest.importorskip("openpyxl")
+    sheet = openpyxl.load_workbook(io.BytesIO(counts.dp.table("excel", locale=locale))).active
+    assert [row[0].value for row in sheet.iter_rows(min_row=5)] == keys
+    shown = {None: "12,345,678,901.25", "de": "12.345.678.901,25", "fr": "12\u202f345\u202f678\u202f901,25"}[locale]
+    assert f"| {shown} |" in counts.dp.table("markdown", locale=locale)
+
+
+def test_a_key_that_is_called_missing_is_not_what_is_missing():
+    frame = pl.DataFrame({"g": ["missing", None] * 5})
+    counts = frame.dp.group_by("g", keys=["missing", None]).count(epsilon=1.0, ledger=dpf.Ledger(epsilon=2.0))
+    assert [line.split(",")[0] for line in counts.dp.table("csv").splitlines()[-2:]] == ['"missing"', '"(missing)"']

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import warnings
+
 import polars as pl
 import pytest
 
@@ -78,3 +81,21 @@ def test_numbers_below_their_errors_are_told():
         none = frame.filter(pl.col("ward") == "D").dp.count(epsilon=0.2)
     assert "2 of the 3 numbers of count may be noise alone." in wards.dp.statement()
     assert "The noise may be larger than count itself." in none.dp.statement()
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "said"),
+    [
+        (0.01, "no outcome is more than 1.02 times as likely"),  # e^0.01 is 1.01005
+        (math.log(3.0), "no outcome is more than 3 times as likely"),
+        (10.0, "no outcome is more than 2.21e+04 times as likely"),  # 22,026.5
+        (1 / 3, "(differential privacy, epsilon 0.3334)"),
+        (0.1, "(differential privacy, epsilon 0.1)"),
+    ],
+)
+def test_what_is_promised_is_rounded_up(epsilon, said):
+    frame = pl.DataFrame({"x": [1.0] * 30})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dpf.WeakPrivacyWarning)
+        released = frame.dp.count(epsilon=epsilon, ledger=dpf.Ledger(epsilon=20.0))
+    assert said in released.dp.statement()
