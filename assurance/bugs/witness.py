@@ -76,7 +76,7 @@ WITNESSES = (
     ),
     bug(
         "streams",
-        "a stored period shown to whoever does not know the head",
+        "a stored period shown without the head that is kept elsewhere",
         "SqlStore.stream",
         "            self._check_head_given()\n",
         "            pass\n",
