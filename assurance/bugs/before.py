@@ -160,7 +160,7 @@ BEFORE = (
             ("_check_connection", "withheld(nothing.fetchall)", "nothing.fetchall()"),
             ("_check_connection", 'NO_ROWS in (without or "").split(",") or optimizer == "false"', "False"),
         ),
-        "engines/test_batches.py::test_NEW_a_connection_that_reads_rows_for_a_question_of_none_is_refused",
+        "engines/test_batches.py::test_198_a_connection_that_reads_rows_for_a_question_of_none_is_refused",
     ),
     bugs(
         "before the charge",

@@ -78,7 +78,7 @@ CONTRACTS = (
         "total._kind",
         'checked_bounds(given["bounds"])',
         'given["bounds"]',
-        "test_total_kinds.py::test_bounds_of_a_total_that_are_no_bounds_are_refused",
+        "test_total_kinds.py::test_199_bounds_of_a_total_that_are_no_bounds_are_refused",
     ),
     bug(
         "contracts",

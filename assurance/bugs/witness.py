@@ -75,6 +75,22 @@ WITNESSES = (
         f"{WITNESS}::test_195_a_period_is_shown_by_nobody_before_the_heads_know_it",
     ),
     bug(
+        "streams",
+        "a stored period shown without the head that is kept elsewhere",
+        "SqlStore.stream",
+        "            self._check_head_given()\n",
+        "            pass\n",
+        f"{WITNESS}::test_200_a_period_is_shown_by_nobody_who_does_not_know_the_head",
+    ),
+    bug(
+        "streams",
+        "values of a stream that is gone stored for another of its name",
+        "entries.continued",
+        "stream.head != known.head",
+        "False",
+        "test_stream_steps.py::test_a_copy_that_is_put_back_and_recovered_amid_a_call_ends_it",
+    ),
+    bug(
         "ledger",
         "a head written over the newest one where an entry has none",
         "heads.write_at",

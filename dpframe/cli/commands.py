@@ -104,6 +104,16 @@ def ledger_at(file: str, head: str | None) -> Ledger:
     return Ledger.open(file, head=head)
 
 
+def _check_output(output: str | None, *places: str | None) -> None:
+    """Refuse to write over a ledger, its head, or what is next to them."""
+    new = Address(file=os.path.realpath(output or ""))
+    if output and any(new.is_beside(Address.of(place)) for place in places if place):
+        raise InvalidArgument(
+            f"output must be another file than the ledger, its head, and what is next to them, not {output!r}. "
+            "Name a file of its own."
+        )
+
+
 def facts_of(ledger: Ledger) -> dict[str, Any]:
     """The facts of a durable ledger, as plain JSON values."""
     receipt, unit, limit = ledger.verify(), ledger.unit, ledger.limit
@@ -203,6 +213,7 @@ def export(
         raise InvalidArgument(f"output must end in .csv, .json or .parquet, not {output!r}. Or say --format.")
     if kind == Format.parquet and output is None:
         raise InvalidArgument("output must be named for a Parquet file. Write -o charges.parquet.")
+    _check_output(output, file, head)
     frame = ledger_at(file, head).to_frame()
     if kind == Format.csv:
         rows = [{name: spreadsheet(value) for name, value in row.items()} for row in build.rows(frame)]
@@ -375,6 +386,7 @@ def report(
         raise ImportError(f"{NEEDS_PLOT}. Or write --no-charts.")
     if head is not None and ledger is None:
         raise InvalidArgument("head must be left out where no ledger is named. Write --ledger, or drop --head.")
+    _check_output(output, ledger, head)
     book = None if ledger is None else ledger_at(ledger, head)
     write_report(results or [], output, ledger=book, title=title, charts=charts)
     Screen(quiet).note(f"wrote {output}", "green")

@@ -171,8 +171,8 @@ class Store(Protocol):
     def stream(self, entry: Entry) -> Any:
         """The stream of an entry's name, or None."""
 
-    def contents(self, entry: Entry) -> dict[int, bytes]:
-        """The contents that were stored of each period of the stream of an entry's name."""
+    def contents(self, entry: Entry, known: Any = None) -> dict[int, bytes]:
+        """The contents that were stored of each period of the stream of an entry's name, which continues `known`."""
 
     @property
     def identity(self) -> tuple[str, str]:
@@ -330,6 +330,16 @@ def stream_of(
     return stream
 
 
+def continued(known: StreamState, stream: StreamState | None) -> StreamState:
+    """The stream as it is now; refused where it is another, or lacks periods, since a copy was put back meanwhile."""
+    if stream is None or stream.head != known.head or not known.kept.items() <= stream.kept.items():
+        raise LedgerError(
+            f"the ledger no longer contains the stream {shown(known.entry.stream)} as it was when this call began: "
+            "a copy was put in its place meanwhile. Nothing was released. Ask again."
+        )
+    return stream
+
+
 def _changed(entry: Entry, where: str | None) -> LedgerError:
     return changed(str(where), f"the entries of the stream {shown(entry.stream)} do not follow its steps")
 
@@ -411,7 +421,7 @@ class MemoryStore:
                 self._append(step[0], plus(self._last.total, step[0].amount))
             return self.stream(entry)
 
-    def contents(self, entry: Entry) -> dict[int, bytes]:
+    def contents(self, entry: Entry, known: StreamState | None = None) -> dict[int, bytes]:
         """The contents that were stored of each period."""
         stream = self.stream(entry)
         return {} if stream is None else {period: self._contents[number] for period, number in stream.kept.items()}

@@ -212,20 +212,17 @@ def hold(head: Head | None, terms: Terms, at: Mark, known: str | None, shown: st
             f"the ledger at {shown} is not the one whose head, with {head.mark.entry} entries, is {kept}. "
             "Put that ledger back, or take another path for this one."
         )
-    if known != head.mark.head and known is not None:
-        raise LedgerError(
-            f"the ledger at {shown} continued from an older copy: its entry {head.mark.entry} is not the one that was "
-            f"written. Restore the newest copy; if it is lost, call {ways_of(elsewhere)}."
-        )
     if known != head.mark.head:
         raise older_copy(at, head.mark, shown, elsewhere)
 
 
 def older_copy(at: Mark, newest: Mark, shown: str, elsewhere: str = "") -> LedgerError:
     """The refusal of a ledger that does not contain the newest place that is known."""
+    differs = f"is an older copy: it holds {at.entry} entries, and entry {newest.entry} was written"
+    if at.entry >= newest.entry:
+        differs = f"continued from an older copy: its entry {newest.entry} is not the one that was written"
     return LedgerError(
-        f"the ledger at {shown} is an older copy: it holds {at.entry} entries, and entry {newest.entry} was "
-        f"written. Restore the newest copy; if it is lost, call {ways_of(elsewhere)}."
+        f"the ledger at {shown} {differs}. Restore the newest copy; if it is lost, call {ways_of(elsewhere)}."
     )
 
 

@@ -31,6 +31,7 @@ from dpframe.ledger.entries import (
     Summary,
     Trail,
     answered,
+    continued,
     refuse_other_facts,
     stream_of,
 )
@@ -278,15 +279,19 @@ class SqlStore:
             last = self._last(connection, known)
             stream = self._stream(connection, entry)
         newest = 0 if stream is None else max(stream.kept.values(), default=0)
+        if newest:
+            self._check_head_given()
         if any(head is not None and head.mark.entry < newest for head in (known.head, known.elsewhere)):
-            self._keep_head(last)
+            until_it_goes_through(self._write_newest, last, False)
         return stream
 
     @unbroken
-    def contents(self, entry: Entry) -> dict[int, bytes]:
-        """The contents that were stored of each period of a stream."""
+    def contents(self, entry: Entry, known: StreamState | None = None) -> dict[int, bytes]:
+        """The contents that were stored of each period of a stream, which must continue what was known of it."""
         with self.database.transaction(write=False) as connection:
-            found = self._entries_of(connection, entry.name)
+            found = list(self._entries_of(connection, entry.name))
+            if known is not None:
+                continued(known, stream_of(found, where=self.shown))
             return {
                 step.period: self._stored(connection, number, step)
                 for number, _, step in found

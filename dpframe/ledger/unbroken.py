@@ -96,6 +96,8 @@ class _Work(Generic[T]):
         except BaseException as stopped:
             if self.to_its_end:
                 stopped.add_note(GOES_ON)
+                if workers := sys.modules.get("multiprocessing.util"):  # whose forked workers end without atexit
+                    workers.Finalize(None, _wait_for_all, exitpriority=0)
             raise
 
 

@@ -39,7 +39,7 @@ from dpframe.exact import checked_amount, plus
 from dpframe.frames import build, prints
 from dpframe.frames.build import public
 from dpframe.ledger.canonical import LATER, digest, now, promised
-from dpframe.ledger.entries import Entry, Mark, Step, StreamState, differing
+from dpframe.ledger.entries import Entry, Mark, Step, StreamState, continued, differing
 from dpframe.ledger.ledger import Ledger, PlanTerms, ledger_for, warn_of_cost
 from dpframe.ledger.statement import no_ledger
 from dpframe.ledger.unbroken import to_the_end, unbroken, until_it_goes_through
@@ -85,13 +85,13 @@ def released(request: StreamRequest, frame: Any, period: Any, library: str) -> A
     if state is None or number not in state.kept:
         _check_turn(plan, state, number, waits=True)
         warn_of_cost(ledger, plan.unit, plan.cost)
-        begun(ledger, entry)
+        state = begun(ledger, entry)
         with after_the_charge():
             exact = _looked(plan, frame, number)
-            if not _draw(plan, ledger, entry, number, exact, labels, library):
-                _wait(plan, ledger, entry, number)
+            drawn = _draw(plan, ledger, entry, state, number, exact, labels, library)
+            state = drawn or _wait(plan, ledger, entry, state, number)
         log.info("released period %s of %s for %s, protecting %s", number, plan.words, plan.cost, plan.unit)
-    return frame_of(Stored.of(contents(ledger, entry)[number]), labels, library)
+    return frame_of(Stored.of(contents(ledger, entry, state)[number]), labels, library)
 
 
 def previewed(request: StreamRequest, frame: Any = None) -> StreamPlan:
@@ -109,7 +109,7 @@ def so_far(request: StreamRequest) -> tuple[StreamPlan, dict[int, Stored]]:
     entry = entry_of(plan)
     if (state := known(ledger, entry)) is None:
         return plan, {}
-    stored = contents(ledger, entry)
+    stored = contents(ledger, entry, state)
     return plan, {number: Stored.of(stored[number]) for number in sorted(state.kept)}
 
 
@@ -218,21 +218,22 @@ def _draw(
     plan: StreamPlan,
     ledger: Ledger,
     entry: Entry,
+    state: StreamState,
     number: int,
     exact: Any,
     labels: Mapping[str, Any],
     library: str,
-) -> bool:
-    """Write the intent, draw, store; False where another call draws it.
+) -> StreamState | None:
+    """Write the intent, draw, store; None where another call draws it.
 
     A signal waits until it is done. Once the intent is written no lock is given up for it, and what the database breaks
     off is done again: else the period would be lost.
     """
-    mine, state = intended(ledger, entry, number)
+    mine, state = intended(ledger, entry, state, number)
     if not mine:
-        return False
+        return None
     to_the_end()
-    stored = until_it_goes_through(contents, ledger, entry)
+    stored = until_it_goes_through(contents, ledger, entry, state)
     kept = (*sorted(state.kept), number)
     noisy = plan.mechanism.add_noise(exact_sums(exact, kept, whole=plan.reach.whole))
     before = [Stored.of(stored[earlier]) for earlier in kept[:-1]]
@@ -241,18 +242,16 @@ def _draw(
     said = facts_said(plan, before)
     said = said if before else {**said, "release": nonce()}  # of the stream: all its periods have it
     record = record_of(plan, said, columns, labels, library, kept, receipt)
-    until_it_goes_through(keep, ledger, entry, number, Stored(record, noisy, columns).content())
-    return True
+    return until_it_goes_through(keep, ledger, entry, state, number, Stored(record, noisy, columns).content())
 
 
-def _wait(plan: StreamPlan, ledger: Ledger, entry: Entry, number: int) -> None:
+def _wait(plan: StreamPlan, ledger: Ledger, entry: Entry, state: StreamState, number: int) -> StreamState:
     """Another call draws this period: what it stores is the answer of both."""
     end = time.monotonic() + PATIENCE
     while True:
-        state = known(ledger, entry)
-        assert state is not None
+        state = continued(state, known(ledger, entry))
         if number in state.kept:
-            return
+            return state
         waits = time.monotonic() < end
         _check_turn(plan, state, number, waits=waits)
         time.sleep(PAUSE)
@@ -297,13 +296,14 @@ def begun(ledger: Ledger, entry: Entry) -> StreamState:
     return stream
 
 
-def intended(ledger: Ledger, entry: Entry, period: int) -> tuple[bool, StreamState]:
+def intended(ledger: Ledger, entry: Entry, begun: StreamState, period: int) -> tuple[bool, StreamState]:
     """Write that the noise of a period is about to be drawn; False where another call did, or the period is past."""
     mine = False
 
     def decide(stream: StreamState | None, last: Mark) -> Step | None:
         nonlocal mine
-        mine = stream is not None and not stream.is_closed and stream.drawn == period - 1
+        stream = continued(begun, stream)
+        mine = not stream.is_closed and stream.drawn == period - 1
         return (_free(entry, "intent", period), None) if mine else None
 
     stream = ledger._store.step(entry, decide)
@@ -311,23 +311,26 @@ def intended(ledger: Ledger, entry: Entry, period: int) -> tuple[bool, StreamSta
     return mine, stream
 
 
-def keep(ledger: Ledger, entry: Entry, period: int, content: bytes) -> None:
+def keep(ledger: Ledger, entry: Entry, begun: StreamState, period: int, content: bytes) -> StreamState:
     """Store what was drawn for the last intent; ReleaseFailed where the stream has passed it by."""
 
     def decide(stream: StreamState | None, last: Mark) -> Step | None:
-        if stream is None or stream.is_closed or stream.drawn != period or not stream.is_open:
+        stream = continued(begun, stream)
+        if stream.is_closed or stream.drawn != period or not stream.is_open:
             raise ReleaseFailed(
                 "drawing this period took so long that the stream went on without it. Its numbers were discarded and "
                 "are never drawn again; its rows count in the next period."
             )
         return replace(_free(entry, "values", period), answer=digest(content)), content
 
-    ledger._store.step(entry, decide)
+    stream: StreamState | None = ledger._store.step(entry, decide)
+    assert stream is not None
+    return stream
 
 
-def contents(ledger: Ledger, entry: Entry) -> dict[int, bytes]:
+def contents(ledger: Ledger, entry: Entry, state: StreamState) -> dict[int, bytes]:
     """The contents that were stored of each period, held against the hashes of their entries."""
-    return ledger._store.contents(entry)
+    return ledger._store.contents(entry, state)
 
 
 def _free(entry: Entry, kind: str, period: int) -> Entry:

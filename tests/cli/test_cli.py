@@ -145,6 +145,18 @@ def test_what_cannot_be_written_is_exit_code_2(path, words, capsys):
     assert "output must" in err
 
 
+@pytest.mark.parametrize("end", ["", ".head", ".lock", "-journal", "/../link"])
+def test_no_output_is_written_over_the_ledger(path, end, capsys):
+    path.with_name("link").symlink_to(path)
+    output = path.with_name("link") if "link" in end else f"{path}{end}"
+    before = {file: file.read_bytes() for file in path.parent.iterdir()}
+    commands = (["ledger", "export", path, "--format", "csv"], ["report", "--ledger", path, "--no-charts"])
+    for command in commands:
+        assert main([*map(str, command), "-o", str(output)]) == 2
+        assert "output must be another file than the ledger" in capsys.readouterr().err
+    assert {file: file.read_bytes() for file in path.parent.iterdir()} == before
+
+
 @pytest.mark.parametrize("words", [[], ["ledger"], ["ledger", "charge", "x"], ["ledger", "show"]], ids=str)
 def test_what_is_not_understood_is_exit_code_2(words, capsys):
     with pytest.raises(SystemExit) as caught:

@@ -280,7 +280,7 @@ def test_105_a_connection_of_duckdb_that_talks_is_refused_before_the_charge(sett
 
 
 @pytest.mark.parametrize("off", ["pragma disable_optimizer", "set disabled_optimizers = 'top_n,filter_pushdown'"])
-def test_NEW_a_connection_that_reads_rows_for_a_question_of_none_is_refused(off):
+def test_198_a_connection_that_reads_rows_for_a_question_of_none_is_refused(off):
     """Rows were read before the charge, and a value that failed was told in DuckDB's words, for nothing."""
     duckdb = pytest.importorskip("duckdb")
     connection, ledger = duckdb.connect(), dpf.Ledger(epsilon=1)

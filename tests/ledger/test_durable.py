@@ -415,6 +415,17 @@ def test_an_older_copy_is_refused(path, restored):
     assert spent(path)[0] == 1
 
 
+def test_the_newer_copy_of_a_recovered_ledger_is_refused_in_fitting_words(path, restored):
+    """With its own head: only the process that saw the recovery knows better."""
+    _, newest = restored
+    head = path.with_name(f"{path.name}.head").read_bytes()
+    recovered = dpf.Ledger.recover(path, reason="the disk broke")
+    shutil.copy(newest, path)
+    path.with_name(f"{path.name}.head").write_bytes(head)
+    with pytest.raises(dpf.LedgerError, match=r"continued from an older copy: its entry 2 is not the one"):
+        take(recovered, "1/4")
+
+
 def test_to_recover_charges_what_the_copy_does_not_know(path, restored):
     ledger = dpf.Ledger.recover(path, reason="the disk broke")
     assert ledger.spent.epsilon == 0.75

@@ -183,10 +183,10 @@ def test_whoever_was_passed_by_shows_nothing(path, monkeypatch):
     stream = stream_of(made(path))
     keep = stream_path.keep
 
-    def overtaken(ledger, entry, period, content):
+    def overtaken(ledger, entry, state, period, content):
         monkeypatch.setattr(stream_path, "keep", keep)
         stream_of(dpf.Ledger.open(path)).release(STAYS, period + 1)
-        keep(ledger, entry, period, content)
+        return keep(ledger, entry, state, period, content)
 
     monkeypatch.setattr(stream_path, "keep", overtaken)
     with pytest.raises(dpf.ReleaseFailed, match="went on without it"):
@@ -233,12 +233,13 @@ def test_a_forked_child_draws_nothing_from_a_ledger_in_memory():
     stream = stream_of(dpf.Ledger(epsilon=1))
     stream.release(STAYS, 1)
     entry = entry_of(stream.preview())
+    state = stream_path.known(stream.ledger, entry)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         child = os.fork()
     if child == 0:
         try:
-            stream_path.intended(stream.ledger, entry, 2)
+            stream_path.intended(stream.ledger, entry, state, 2)
         except dpf.LedgerError:
             os._exit(0)
         finally:
@@ -295,15 +296,23 @@ def slowly(noise, totals):
 
 Laplace.add_noise = slowly
 signal.signal(signal.SIGINT, signal.default_int_handler)
-stream_of(dpf.Ledger.open(sys.argv[1])).release(stays(), 1)
+release = lambda: stream_of(dpf.Ledger.open(sys.argv[1])).release(stays(), 1)
+if sys.argv[2] == "itself":
+    release()
+import multiprocessing
+worker = multiprocessing.get_context("fork").Process(target=release)
+worker.start()
+worker.join()
+sys.exit(worker.exitcode)
 """
 
 
 @pytest.mark.skipif(os.name != "posix", reason="this system has other signals")
-def test_a_process_that_ctrl_c_ends_twice_over_stores_its_period(path, monkeypatch):
+@pytest.mark.parametrize("process", ["itself", "worker"])
+def test_a_process_that_ctrl_c_ends_twice_over_stores_its_period(path, monkeypatch, process):
     """The second one ends the waiting and the process, which first lets the period be stored."""
     ledger = made(path)
-    command = [sys.executable, "-c", INTERRUPTED_TWICE, str(path)]
+    command = [sys.executable, "-c", INTERRUPTED_TWICE, str(path), process]
     ended = subprocess.run(command, capture_output=True, text=True, check=False, cwd=killed_streams.ROOT, timeout=60)
     assert ended.returncode != 0
     assert "KeyboardInterrupt" in ended.stderr
@@ -376,6 +385,42 @@ def test_a_recovered_ledger_draws_no_other_period(path, tmp_path):
         again.release(STAYS, 2)
     stream_of(recovered, name="another").release(STAYS, 1)
     recovered.verify()
+
+
+@pytest.mark.parametrize("begins", [None, 0.125, 0.5])
+@pytest.mark.parametrize("step", ["_looked", "intended", "contents", "keep", "kept", "_wait", "to_frame"])
+def test_a_copy_that_is_put_back_and_recovered_amid_a_call_ends_it(path, tmp_path, monkeypatch, step, begins):
+    """Nothing of the stream that is gone is shown, or stored for another of the same name, begun meanwhile."""
+    stream = stream_of(dpf.Ledger(epsilon=4, path=path))
+    shutil.copy(path, tmp_path / "older")
+    if step != "keep":
+        stream.release(STAYS, 1)
+    at = {"kept": "contents", "to_frame": "contents"}.get(step, step)
+    whole, draw, entries = getattr(stream_path, at), stream_path._draw, []
+
+    def put_back(*arguments):
+        monkeypatch.setattr(stream_path, at, whole)
+        monkeypatch.setattr(stream_path, "_draw", draw)
+        stream.ledger._store.database.close()
+        shutil.copy(tmp_path / "older", path)
+        witness._newest.clear()
+        recovered = dpf.Ledger.recover(path, reason="the disk was replaced")
+        if begins is not None:
+            other = stream_of(recovered, epsilon=begins)
+            entry = entry_of(other.preview())
+            if step == "keep":
+                stream_path.intended(recovered, entry, stream_path.begun(recovered, entry), 1)
+            else:
+                other.release(STAYS, 1)
+        entries[:] = recovered._store.entries()
+        return whole(*arguments)
+
+    monkeypatch.setattr(stream_path, at, put_back)
+    if step == "_wait":
+        monkeypatch.setattr(stream_path, "_draw", lambda *_: None)
+    with pytest.raises(dpf.LedgerError, match=r"no longer contains the stream 'stays'|begun with other parameters"):
+        stream.to_frame() if step == "to_frame" else stream.release(STAYS, 1 if step in ("kept", "keep") else 2)
+    assert dpf.Ledger.open(path)._store.entries() == entries
 
 
 def changed(path, statement, *values):

@@ -43,6 +43,10 @@ def take(ledger, part="1/8"):
     return ledger.charge(amount, cost=dpf.PrivacyLoss(float(amount[0])), query="", unit=ledger.unit)
 
 
+def locked(*_):
+    raise locks.Locked("the ledger is locked: nothing was charged.")
+
+
 def forget():
     """From here on as in another process."""
     witness._newest.clear()
@@ -277,11 +281,28 @@ def test_195_a_period_is_shown_by_nobody_before_the_heads_know_it(tmp_path, monk
             stream.release(STAYS, 1)
     forget()
     other = stream_of(dpf.Ledger.open(path, head=head))
+    with monkeypatch.context() as patched:
+        patched.setattr(sql.SqlStore, "_write_newest", locked)
+        with pytest.raises(dpf.LedgerUnavailable, match="is locked"):
+            other.release(STAYS, 1) if shows == "release" else other.to_frame()
     assert (other.release(STAYS, 1) if shows == "release" else other.to_frame()).height == 2
     shutil.copy(older, path)
     forget()
     with pytest.raises(dpf.LedgerError, match="older copy: it holds 2 entries, and entry 3 was written"):
         stream_of(dpf.Ledger.open(path, head=head)).release(STAYS, 2)
+
+
+def test_200_a_period_is_shown_by_nobody_who_does_not_know_the_head(store):
+    """As above, where whoever shows it did not say where the head is kept: it would stay behind."""
+    ledger = dpf.Ledger(epsilon=1, path=store.url, head=(head := Kept()))
+    stream_of(ledger).release(STAYS, 1)
+    reader = dpf.Ledger.open(store.url)
+    for shows in (lambda stream: stream.release(STAYS, 1), lambda stream: stream.to_frame()):
+        with pytest.raises(dpf.LedgerError, match="head must be given"):
+            shows(stream_of(reader))
+        assert shows(stream_of(dpf.Ledger.open(store.url, head=head))).height == 2
+    assert reader.verify()["entry"] == 3
+    assert stream_of(reader, name="another").to_frame().height == 0
 
 
 def test_153_a_head_may_begin_later(store, head):
@@ -464,10 +485,6 @@ def test_171_a_head_in_the_ledgers_own_database_is_refused_whatever_its_url_says
 def test_172_a_charge_whose_head_could_not_follow_releases_nothing(store, head, monkeypatch):
     """The ledger was locked for long between the commit and the head: only a head beside it may stay behind."""
     ledger = dpf.Ledger(epsilon=1, path=store.url, head=head)
-
-    def locked(*_):
-        raise locks.Locked("the ledger is locked: nothing was charged.")
-
     with monkeypatch.context() as patch:
         patch.setattr(sql.SqlStore, "_write_newest", locked)
         with pytest.raises(dpf.LedgerUnavailable, match="stays charged") as caught:
@@ -509,7 +526,7 @@ def test_154_a_stream_on_a_server_needs_a_head(server, tmp_path):
     with pytest.raises(dpf.LedgerError, match="older copy"):
         stream_of(dpf.Ledger.open(store.url, head=head)).release(STAYS, 2)
     forget()
-    with pytest.raises(dpf.LedgerError, match="a stream needs a ledger whose head"):
+    with pytest.raises(dpf.LedgerError, match="head must be given"):
         stream_of(dpf.Ledger.open(store.url)).release(STAYS, 2)
     again = stream_of(dpf.Ledger.recover(store.url, head=head, reason="restored"))
     assert told(again.release(STAYS, 1)) == first

@@ -190,7 +190,7 @@ def test_bins_are_places_and_rows_add_one_there():
 
 @pytest.mark.parametrize("bounds", [(-1.0, -100.0), (100.0, 1.0), (0.0, math.inf), (math.nan, 1.0), (3.0, 3.0)])
 @pytest.mark.parametrize("per_unit", [False, True])
-def test_bounds_of_a_total_that_are_no_bounds_are_refused(bounds, per_unit):
+def test_199_bounds_of_a_total_that_are_no_bounds_are_refused(bounds, per_unit):
     """The sensitivity is read off them in their order: by (-1, -100) a unit moved a total by 100, and counted as 1."""
     with pytest.raises(dpf.InvalidArgument, match="bounds must be"):
         Total("x", bounds, per_unit=per_unit)
