@@ -71,6 +71,8 @@ def limits(statistic: Statistic) -> tuple[float, float] | None:
         return float(lower), float(upper)
     if verb in SHARES:
         return 0.0, 1.0
+    if verb == "correlation":
+        return -1.0, 1.0
     if verb in SPREADS:
         return 0.0, math.inf
     if verb == "ratio" and "denominator_bounds" in statistic and "bounds" in statistic:
