@@ -52,7 +52,7 @@ def check_accounting(accounting: Accounting) -> None:
     response of its epsilon, and `BoundedRange`, as randomized response of half of it. Their loss together is known
     exactly: k Gaussians of mu are one of mu sqrt(k), the losses of k coins are binomial, and a mixture is the sum over
     these. An accounting that charges a few percent less than that shows; one whose own rules are not tight may
-    charge as much less than they say, and covers the loss.  That it holds for every mechanism, and for costs
+    charge as much less than they say, and covers the loss. That it holds for every mechanism, and for costs
     chosen after earlier answers, is for its author to prove.
 
     Examples
