@@ -272,7 +272,7 @@ def tried_on_no_rows(frame: Any, plan: Plan) -> Prepared:
     with tried(InvalidArgument, rule, "Write them as one type, and times in one time zone."):
         labels = {name: build.column_of(name, values, library) for name, values in plan.query.shown.labels().items()}
     is_table = not (plan.query.keys.unknown or chooses(plan.query) or suggestion_of(plan.query) is not None)
-    if is_table and not all(is_own(type(statistic)) for _, statistic in plan.query.statistics):
+    if is_table and not own:
         _try_answers(plan, exact)
     ready = Prepared(plan, labels, str(plan.query), is_table)
     rule = "the call must have a provenance of plain JSON values, and it cannot be written"

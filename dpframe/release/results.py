@@ -228,8 +228,14 @@ def numbers_of(plan: Plan, measured: Mapping[Total, Measured]) -> tuple[dict[str
     columns: dict[str, Any] = {}
     steps: dict[str, Any] = {}
     for name, statistic in plan.query.statistics:
-        with _answering(statistic):
-            values, errors, more = answered(statistic, plan.query, measured)
+        more: Mapping[str, Any] = {}
+        if not is_own(type(statistic)):
+            with _answering(statistic):
+                values, errors, more = answered(statistic, plan.query, measured)
+        else:
+            values, errors = plan.query.answer(statistic, measured)
+            if isinstance(statistic, MoreColumns):
+                more = statistic.more({total: measured[total] for total in statistic.totals()})
         columns[name], steps[name] = denoised(values, statistic, plan, measured)
         if steps[name] is not None:
             more = {NOISY: values, **more}
@@ -243,12 +249,12 @@ def numbers_of(plan: Plan, measured: Mapping[Total, Measured]) -> tuple[dict[str
 def answered(
     statistic: Statistic, query: Query, measured: Mapping[Total, Measured]
 ) -> tuple[Floats, Floats, Mapping[str, Any]]:
-    """The noisy values of a statistic, their errors, and its further columns: a number for each row."""
+    """The noisy values of a statistic of the caller's, their errors, and its further columns: a number for each row."""
     values, errors = query.answer(statistic, measured)
     more: Mapping[str, Any] = {}
     if isinstance(statistic, MoreColumns):
         more = statistic.more({total: measured[total] for total in statistic.totals()})
-    for numbers in () if is_own(type(statistic)) else (values, errors, *more.values()):
+    for numbers in (values, errors, *more.values()):
         shape, rows = np.shape(numbers), query.shown.cells
         if shape != (rows,) or np.asarray(numbers).dtype.kind not in "biuf":
             raise InvalidType(f"it must give numbers of shape ({rows},), not {np.asarray(numbers).dtype} of {shape}")
