@@ -154,4 +154,56 @@ WITNESSES = (
         "",
         f"{WITNESS}::test_153_a_head_must_be_elsewhere",
     ),
+    bug(
+        "ledger",
+        "a head elsewhere that is compared before the commit alone",
+        "SqlStore._write_newest",
+        "hold = None if anew else lambda head: self._hold_head(connection, head, mark, place)",
+        "hold = None",
+        f"{WITNESS}::test_201_of_two_copies_that_charge_at_once_one_releases_nothing",
+    ),
+    bug(
+        "ledger",
+        "an object that keeps a head is not read after it was written",
+        "witness._of_object",
+        "        following(read())  #",
+        "        #",
+        f"{WITNESS}::test_201_an_object_is_read_once_more_after_it_was_written",
+    ),
+    bug(
+        "ledger",
+        "a head in a file that two copies write at once",
+        "witness._of_file",
+        "            with locks.held_head(path, wait=databases.WAIT):\n                old =",
+        "            if True:\n                old =",
+        f"{WITNESS}::test_201_nobody_writes_a_head_in_a_file_between_a_look_and_the_writing",
+    ),
+    bug(
+        "ledger",
+        "an entry in memory that is listed before it is counted",
+        "MemoryStore._append",
+        """        self._last = Mark(len(self._entries) + 1, "", total, entry.limit or self._last.limit)
+        self._entries.append(entry)
+""",
+        """        self._entries.append(entry)
+        self._last = Mark(len(self._entries), "", total, entry.limit or self._last.limit)
+""",
+        "test_stream_steps.py::test_202_ctrl_c_leaves_no_stream_in_memory_that_was_not_charged",
+    ),
+    bug(
+        "ledger",
+        "whoever is interrupted as the work ends waits for itself",
+        "_Work.wait",
+        "        if self.ended:\n            return\n",
+        "",
+        "test_stream_steps.py::test_203_ctrl_c_just_as_the_work_ends_waits_for_nothing",
+    ),
+    bug(
+        "ledger",
+        "a forked child that is known by its number",
+        "entries._forked",
+        "    _process = object()\n",
+        "    pass\n",
+        "test_ledger.py::test_204_a_forked_child_is_refused",
+    ),
 )

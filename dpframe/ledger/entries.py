@@ -347,6 +347,18 @@ def _changed(entry: Entry, where: str | None) -> LedgerError:
 UNLIMITED = Limit(Fraction(0), Fraction(0), ())  # never compared with: the default ledger only records
 
 
+_process = object()  # of this process: a number may come again in a child, as 1 does in containers
+
+
+def _forked() -> None:
+    global _process
+    _process = object()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
+
+
 class MemoryStore:
     """A list of entries, for the threads of one process."""
 
@@ -358,7 +370,7 @@ class MemoryStore:
         self._contents: dict[int, bytes] = {}  # of periods of stream, by the numbers of their entries
         self._last = Mark(0, "", (), limit)
         self._lock = threading.Lock()
-        self._process = os.getpid()
+        self._process = _process
 
     def charge(self, entry: Entry, allowed: Allowed) -> None:
         """Append if it is allowed. A forked child would spend the same budget again, so it is refused."""
@@ -440,11 +452,12 @@ class MemoryStore:
         )
 
     def _append(self, entry: Entry, total: Amount) -> None:
+        # first what is spent: Ctrl-C may come between the two, and what is listed but not counted would be free
+        self._last = Mark(len(self._entries) + 1, "", total, entry.limit or self._last.limit)
         self._entries.append(entry)
-        self._last = Mark(len(self._entries), "", total, entry.limit or self._last.limit)
 
     def _check_process(self) -> None:
-        if os.getpid() != self._process:
+        if self._process is not _process:
             raise LedgerError(
                 "a ledger in memory must be charged in the process that created it, not in a forked child. "
                 "Release in the parent, or keep the ledger in a file: path=..."

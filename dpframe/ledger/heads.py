@@ -173,10 +173,15 @@ def check_writable_at(path: str) -> None:
         with open(path, "r+b", buffering=0, opener=plain):
             return
     except OSError as error:
-        raise LedgerError(
-            f"the head of the ledger cannot be written to {path!r} ({said(error)}): nothing was charged. "
-            "Let this user write the file and its folder, and ask again."
-        ) from None
+        raise not_writable(path, error) from None
+
+
+def not_writable(path: str, error: OSError) -> LedgerError:
+    """The refusal of a head that could not follow a charge."""
+    return LedgerError(
+        f"the head of the ledger cannot be written to {path!r} ({said(error)}): nothing was charged. "
+        "Let this user write the file and its folder, and ask again."
+    )
 
 
 def unwritten(file: str, error: OSError) -> LedgerError:

@@ -12,7 +12,7 @@ import stat
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 from dpframe.errors import LedgerError, LedgerUnavailable, plain, said
@@ -36,10 +36,20 @@ def path_of(file: str) -> str:
 @contextmanager
 def held(file: str, *, wait: float, create: bool) -> Iterator[int | None]:
     """Hold the ledger's lock; its descriptor, or None where this user may only read and there is no lock."""
-    until = time.monotonic() + wait
-    opened = _taken(file, until, wait, create=create)
+    opened = _taken(file, wait, lambda: _opened(file, create=create))
     try:
         yield opened
+    finally:
+        if opened is not None:
+            _let_go(opened)
+
+
+@contextmanager
+def held_head(file: str, *, wait: float) -> Iterator[None]:
+    """Hold the lock of a head that is kept elsewhere: copies of a ledger share no other."""
+    opened = _taken(file, wait, lambda: _open(file, os.O_RDWR | os.O_CREAT), "head of the ledger")
+    try:
+        yield
     finally:
         if opened is not None:
             _let_go(opened)
@@ -53,14 +63,15 @@ def is_held(file: str, opened: int) -> bool:
         return False
 
 
-def _taken(file: str, until: float, wait: float, *, create: bool) -> int | None:
+def _taken(file: str, wait: float, opener: Callable[[], int | None], what: str = "ledger") -> int | None:
+    until = time.monotonic() + wait
     while True:
         go_on()
-        opened = _opened(file, create=create)
+        opened = opener()
         if opened is None:
             return None
         try:
-            _wait_for(opened, file, until, wait)
+            _wait_for(opened, file, until, wait, what)
             if is_held(file, opened):  # else it was removed or replaced meanwhile: take the one that is there now
                 return opened
         except BaseException:
@@ -68,10 +79,10 @@ def _taken(file: str, until: float, wait: float, *, create: bool) -> int | None:
             raise
         _let_go(opened)
         if time.monotonic() >= until:
-            raise _locked(file, wait)
+            raise _locked(file, wait, what)
 
 
-def _wait_for(opened: int, file: str, until: float, wait: float) -> None:
+def _wait_for(opened: int, file: str, until: float, wait: float, what: str) -> None:
     pause = FIRST
     while True:
         try:
@@ -79,20 +90,20 @@ def _wait_for(opened: int, file: str, until: float, wait: float) -> None:
                 return
         except OSError as error:
             raise LedgerError(
-                f"the ledger at {file!r} cannot be locked ({said(error)}): nothing was charged. Its disk offers no "
-                "locks. Keep the ledger on a local disk, or in PostgreSQL."
+                f"the {what} at {file!r} cannot be locked ({said(error)}): nothing was charged. Its disk offers no "
+                f"locks. Keep the {what} on a local disk, or in PostgreSQL."
             ) from None
         left = until - time.monotonic()
         if left <= 0:
-            raise _locked(file, wait)
+            raise _locked(file, wait, what)
         time.sleep(min(pause, left))
         go_on()
         pause = min(2 * pause, LONGEST)
 
 
-def _locked(file: str, wait: float) -> Locked:
+def _locked(file: str, wait: float, what: str) -> Locked:
     return Locked(
-        f"the ledger at {file!r} is locked by another process since {wait:g} seconds: nothing was charged. "
+        f"the {what} at {file!r} is locked by another process since {wait:g} seconds: nothing was charged. "
         "Ask again when that process is done."
     )
 

@@ -624,15 +624,14 @@ class SqlStore:
                 if file is not None:
                     heads.write(file, self.terms, mark)
                 if self.witness is not None:
-                    self._advance(self.witness, mark, anew)
+                    place = self.witness.shown
+                    hold = None if anew else lambda head: self._hold_head(connection, head, mark, place)
+                    try:
+                        self.witness.advance(self.terms, mark, anew=anew, hold=hold)
+                    except LedgerUnavailable as error:  # also where its place is locked: the ledger itself is not
+                        raise stands(error) from None
         except OSError as error:
             raise heads.unwritten(str(file), error) from None
-
-    def _advance(self, witness: Witness, mark: Mark, anew: bool) -> None:
-        try:
-            witness.advance(self.terms, mark, anew=anew)
-        except LedgerUnavailable as error:  # also where its place is locked: the ledger itself is not
-            raise stands(error) from None
 
 
 def _collecting(stored: Iterator[Row], named: list[Row]) -> Iterator[Row]:

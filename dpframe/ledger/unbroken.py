@@ -53,6 +53,7 @@ class _Work(Generic[T]):
         self.value: T | None = None
         self.error: BaseException | None = None
         self.stopped = False
+        self.ended = False
         self.to_its_end = False  # whether it must not stop at a lock, whatever its caller does
         self.done = _thread.allocate_lock()  # a plain lock: its methods are one instruction, which nothing interrupts
         self.done.acquire()
@@ -68,6 +69,7 @@ class _Work(Generic[T]):
             self.error = error
         finally:
             _running.discard(self)
+            self.ended = True  # first: whoever was interrupted as it took the lock would wait for it for ever
             self.done.release()
 
     def result(self) -> T:
@@ -90,6 +92,8 @@ class _Work(Generic[T]):
 
     def wait(self) -> None:
         """Wait for a while, and to its end where it must not stop; another Ctrl-C ends the waiting, not the work."""
+        if self.ended:
+            return
         try:
             if not self.done.acquire(timeout=GRACE) and self.to_its_end:
                 self.done.acquire()  # no longer than the ledger's lock is waited for

@@ -3,6 +3,9 @@
 It is one text, of the last entry: kept in a file, in another database, or by an object of the caller's. As the head
 next to a file it is written after the commit and never before, while the ledger is locked. It may fall behind, and a
 writer that was slow does not take it back: what is there is looked at first, and a later head stays.
+
+Two copies of a ledger lock different files, and may charge at once. So a writer asks anew whether the ledger contains
+what is kept, while it alone writes there: the second of the two learns of the first before it reads a row.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from dpframe.errors import InvalidArgument, InvalidType, LedgerError, LedgerUnavailable, named
 from dpframe.ledger import database as databases
-from dpframe.ledger import heads
+from dpframe.ledger import heads, locks
 from dpframe.ledger.address import Address
 from dpframe.ledger.database import Database
 from dpframe.ledger.entries import Mark
@@ -38,6 +41,7 @@ class Keeper(Protocol):
 HeadOption = str | PathLike[str] | Keeper
 WHICH = "SELECT (SELECT oid FROM pg_database WHERE datname = current_database()), pg_postmaster_start_time()"
 Next = Callable[[Head | None], Head | None]  # of what is kept: what is to be kept instead, None to leave it
+Hold = Callable[[Head | None], None]  # refuses what is kept where the ledger does not contain it
 
 
 @dataclass(frozen=True)
@@ -60,11 +64,16 @@ class Witness:
             if other.exec_driver_sql(WHICH).one() == here:
                 raise _beside(self.shown)
 
-    def advance(self, terms: Terms, mark: Mark, *, anew: bool = False) -> None:
-        """Keep the head of a place in the chain, unless a later one is kept; with `anew` whatever is kept."""
+    def advance(self, terms: Terms, mark: Mark, *, anew: bool = False, hold: Hold | None = None) -> None:
+        """Keep the head of a place in the chain, unless a later one is kept; with `anew` whatever is kept.
+
+        `hold` looks at what is kept while nobody else writes there.
+        """
         new = Head(Mark.first(terms).head, mark)
 
         def following(old: Head | None) -> Head | None:
+            if hold is not None:
+                hold(old)
             stays = old is not None and old.ledger == new.ledger and old.mark.entry >= mark.entry
             return None if old == new or (stays and not anew) else new
 
@@ -100,15 +109,22 @@ def _of_file(path: str) -> Witness:
     ways = heads.ways_of(path)
 
     def exchange(following: Next) -> None:
-        old = heads.read_at(path, ways)
-        if (new := following(old)) is None:
-            return
         try:
-            heads.write_at(path, new, old)
+            with locks.held_head(path, wait=databases.WAIT):
+                old = heads.read_at(path, ways)
+                if (new := following(old)) is not None:
+                    heads.write_at(path, new, old)
         except OSError as error:
             raise heads.unwritten_at(path, error) from None
 
-    return Witness(path, repr(path), lambda: heads.read_at(path, ways), exchange, lambda: heads.check_writable_at(path))
+    def check_writable() -> None:
+        try:
+            with locks.held_head(path, wait=databases.WAIT):
+                heads.check_writable_at(path)
+        except OSError as error:
+            raise heads.not_writable(path, error) from None
+
+    return Witness(path, repr(path), lambda: heads.read_at(path, ways), exchange, check_writable)
 
 
 def _of_server(address: Address) -> Witness:
@@ -165,6 +181,7 @@ def _of_object(keeper: Keeper) -> Witness:
             keeper.write(new.slot())
         except Exception as error:
             raise failed(error, f"written to {shown}: no row was read, but what was charged stays charged") from None
+        following(read())  # no lock is held here: a copy that wrote at the same time is noticed if it was faster
 
     return Witness(keeper, shown, read, exchange, lambda: None)
 

@@ -282,7 +282,11 @@ def test_pickling_is_refused(protocol):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
-def test_a_forked_child_is_refused():
+@pytest.mark.parametrize("number", ["another", "the same"])
+def test_204_a_forked_child_is_refused(monkeypatch, number):
+    """Also where it has its parent's number, as the first process of a container and of its child have."""
+    if number == "the same":
+        monkeypatch.setattr(os, "getpid", lambda: 1)
     ledger = dpf.Ledger(epsilon=1)
     reader, writer = os.pipe()
     with warnings.catch_warnings():

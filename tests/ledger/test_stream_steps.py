@@ -247,6 +247,45 @@ def test_a_forked_child_draws_nothing_from_a_ledger_in_memory():
     assert os.waitpid(child, 0)[1] == 0
 
 
+class _Interrupted(list):
+    """A list of entries; Ctrl-C comes at once after one was appended."""
+
+    def append(self, entry):
+        super().append(entry)
+        raise KeyboardInterrupt
+
+
+def test_202_ctrl_c_leaves_no_stream_in_memory_that_was_not_charged(monkeypatch):
+    ledger = dpf.Ledger(epsilon=1)
+    with monkeypatch.context() as patched:
+        patched.setattr(ledger._store, "_entries", _Interrupted())
+        with pytest.raises(KeyboardInterrupt):
+            stream_of(ledger, epsilon=1).release(STAYS, 1)
+    assert ledger.spent.epsilon == 1
+    with pytest.raises(dpf.BudgetExceeded):
+        stream_of(ledger, epsilon=1).release(STAYS, 1)
+
+
+class _Taken:
+    """A lock; Ctrl-C comes at once after it was taken."""
+
+    def __init__(self, lock):
+        self.lock, self.release = lock, lock.release
+
+    def acquire(self, timeout=-1):
+        assert self.lock.acquire(timeout=min(timeout, 10) if timeout > 0 else 10), "it waits for what it holds"
+        raise KeyboardInterrupt
+
+
+def test_203_ctrl_c_just_as_the_work_ends_waits_for_nothing():
+    work = unbroken._Work(lambda: 1)
+    work.done, work.to_its_end = _Taken(work.done), True
+    with pytest.raises(KeyboardInterrupt):
+        work.result()
+    assert work.value == 1
+    assert not work.done.lock.acquire(timeout=0)  # by whoever was interrupted, and by nobody again
+
+
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no timers")
 def test_ctrl_c_while_the_lock_is_waited_for_loses_no_period(path, monkeypatch):
     stream, keep = stream_of(made(path)), stream_path.keep

@@ -370,6 +370,86 @@ def test_153_a_slow_writer_does_not_take_the_head_back(store, head):
     assert kept.read().mark.entry == 2
 
 
+@pytest.fixture
+def copies(tmp_path, head):
+    """A ledger and its copy on another disk, which know one head."""
+    places = [tmp_path / part / "clinic.ledger" for part in ("one", "two")]
+    for place in places:
+        place.parent.mkdir()
+    dpf.Ledger(epsilon=1, path=places[0], head=head)
+    for end in ("", ".head", ".lock"):
+        shutil.copy(f"{places[0]}{end}", f"{places[1]}{end}")
+    return places
+
+
+def test_201_of_two_copies_that_charge_at_once_one_releases_nothing(copies, head, monkeypatch):
+    """Each has committed before the other's head is there: they lock different files."""
+    first, second = (dpf.Ledger.open(copy, head=head) for copy in copies)
+    write_newest = sql.SqlStore._write_newest
+
+    def later(self, mine, anew):
+        monkeypatch.setattr(sql.SqlStore, "_write_newest", write_newest)
+        take(first, "1")
+        write_newest(self, mine, anew)
+
+    monkeypatch.setattr(sql.SqlStore, "_write_newest", later)
+    with pytest.raises(dpf.LedgerError, match="its entry 1 is not the one that was written"):
+        PEOPLE.dp.count(epsilon=1, ledger=second)
+    assert first.spent.epsilon == 1
+    first.verify()
+
+
+class _Hurried(Kept):
+    """An object that another copy writes at once after it was written."""
+
+    def __init__(self):
+        super().__init__()
+        self.then = None
+
+    def write(self, text):
+        super().write(text)
+        then, self.then = self.then, None
+        if then is not None:
+            self.text = then
+
+
+@pytest.mark.parametrize("head", [_Hurried()])
+def test_201_an_object_is_read_once_more_after_it_was_written(copies, head):
+    first, second = (dpf.Ledger.open(copy, head=head) for copy in copies)
+    before = head.text
+    take(first)
+    head.then, head.text = head.text, before  # the second looks before the first writes, and writes before it
+    with pytest.raises(dpf.LedgerError, match="its entry 1 is not the one that was written"):
+        take(second)
+
+
+def test_201_nobody_writes_a_head_in_a_file_between_a_look_and_the_writing(tmp_path, monkeypatch):
+    head = tmp_path / "other.head"
+    ledger = dpf.Ledger(epsilon=1, path=tmp_path / "clinic.ledger", head=head)
+    write_at, held = heads.write_at, []
+
+    def written(path, new, old):
+        if path == str(head):
+            with pytest.raises(locks.Locked), locks.held_head(path, wait=0):
+                pass
+            held.append(path)
+        write_at(path, new, old)
+
+    monkeypatch.setattr(heads, "write_at", written)
+    take(ledger)
+    assert held == [str(head)]
+
+
+def test_201_a_head_that_cannot_be_locked_is_refused_before_the_charge(tmp_path):
+    head = tmp_path / "other.head"
+    ledger = dpf.Ledger(epsilon=1, path=tmp_path / "clinic.ledger", head=head)
+    os.unlink(f"{head}.lock")
+    os.mkdir(f"{head}.lock")
+    with pytest.raises(dpf.LedgerError, match=r"cannot be written to .*other\.head.*nothing was charged"):
+        take(ledger)
+    assert ledger.spent.epsilon == 0
+
+
 def test_153_threads_and_objects_write_the_head_in_order(store, head):
     dpf.Ledger(epsilon=100, path=store.url, head=head)
     raised = []
