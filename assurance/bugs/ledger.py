@@ -194,9 +194,9 @@ LEDGER = (
         "ledger",
         "a forked child that spends the same budget",
         "MemoryStore._check_process",
-        "if os.getpid() != self._process:",
+        "if self._process is not _process:",
         "if False:",
-        "test_ledger.py::test_a_forked_child_is_refused",
+        "test_ledger.py::test_204_a_forked_child_is_refused",
     ),
     bug(
         "ledger",
