@@ -96,4 +96,12 @@ CONTRACTS = (
         "return min(MOST, (max if self.accounting.one_is_enough else min)(fits)) * 9 // 10",
         f"{CHECKS}::test_broken_accountings_are_refused",
     ),
+    bug(
+        "accounting",
+        "a curve of pure noise that is 0 where exponentials overflow",
+        "curves.of_discrete_laplace",
+        "np.exp(beyond - rate) * -np.expm1(-beyond)",
+        "math.exp(-rate) * np.expm1(beyond)",
+        "test_compositions.py::test_curves_of_pure_noise_hold_where_exponentials_overflow",
+    ),
 )

@@ -158,4 +158,12 @@ IDENTITY = (
         'if values.dtype.kind in "fO":\n',
         "test_identity.py::test_a_changed_choice_is_altered",
     ),
+    bug(
+        "rows",
+        "both hours of a repeated one are one condition",
+        "KeyAxis.__post_init__",
+        '        object.__setattr__(self, "tokens", tuple(seen))\n',
+        "",
+        "test_identity.py::test_99_both_hours_of_a_repeated_one_are_two_conditions_and_values",
+    ),
 )

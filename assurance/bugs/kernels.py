@@ -234,4 +234,12 @@ KERNELS = (
         "max(in_threads(work, workers))",
         f"{FILE}::test_rows_of_which_none_is_in_a_cell_have_a_place",
     ),
+    bug(
+        "rows",
+        "205: no room for a group that is written before it is known to be new",
+        "loops.check_parts",
+        "np.empty(together.size + 1, np.int64)",
+        "np.empty(together.size, np.int64)",
+        "test_kernels.py::test_205_a_unit_with_rows_in_every_group_is_counted_within_its_arrays",
+    ),
 )

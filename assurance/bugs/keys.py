@@ -237,4 +237,12 @@ KEYS = (
         "return collected(lazy.drop_nulls(kept) if kept else lazy, source.rows)",
         "test_found_keys.py::test_keys_that_are_no_text_have_no_name",
     ),
+    bug(
+        "keys",
+        "a delta of keys whose tails are rounded to 0",
+        "discovery.discover",
+        "if chance < LEAST_DELTA:",
+        "if False:",
+        "test_key_lines.py::test_a_delta_of_keys_below_the_numbers_of_tails_is_refused",
+    ),
 )

@@ -218,4 +218,12 @@ NOISE = (
         "if False:",
         "test_results.py::test_seeded_bits_are_stamped",
     ),
+    bug(
+        "noise",
+        "truncated noise of a reach below its scale that is uniform",
+        "samplers._narrow",
+        "chance = np.exp(-loss)",
+        "chance = np.exp(-0.0 * loss)",
+        "test_key_lines.py::test_truncated_laplace_of_a_reach_below_its_scale_draws_its_law",
+    ),
 )

@@ -37,6 +37,7 @@ EXAMPLE = "Write for instance dpf.compare_accounting([noise] * 10, delta=1e-6)."
 
 NEEDS_ACCOUNTING = "privacy loss distributions need dp-accounting: pip install 'dpframe[accounting]'"
 LEAST_DELTA = 1e-12
+MOST_LOSS = 700.0  # of one noise: the exponentials of more do not fit double precision
 POINTS = 2_000  # of the narrowest distribution, on each side of 0
 MOST_POINTS = 50_000  # of the widest
 TRIED = 4.0 ** np.arange(-15.0, 21.0)
@@ -272,7 +273,7 @@ def _pld(noises: Sequence[Curve], delta: Fraction) -> Compared:
     except ImportError:
         return Compared("pld", None, NEEDS_ACCOUNTING)
     except InvalidArgument:
-        return Compared("pld", None, f"for a delta of at least {LEAST_DELTA:g}")
+        return Compared("pld", None, f"for a delta of at least {LEAST_DELTA:g}, and losses of at most {MOST_LOSS:g}")
     return Compared("pld", epsilon, "the noises are fixed beforehand")
 
 
@@ -293,6 +294,11 @@ class Composition:
         counts = Counter(mechanisms)
         tail = delta * TRUNCATED / len(mechanisms)
         reaches = {mechanism: _reach(mechanism, tail) for mechanism in counts}
+        if not max(reaches.values()) <= MOST_LOSS:
+            raise InvalidArgument(
+                f"epsilon must be at most {MOST_LOSS:g} in each noise for a privacy loss distribution: exponentials of "
+                "more do not fit double precision. Use basic or gdp accounting there."
+            )
         self._delta = delta - math.fsum(mechanism.infinite for mechanism in mechanisms)  # an infinite loss is all delta
         if self._delta < LEAST_DELTA:
             raise InvalidArgument(

@@ -97,9 +97,10 @@ class Engine(Protocol):
     def fold(self, columns: Sequence[str], piece: Callable[[Any], Partial], by: str | None) -> Partial:
         """The sum of ``piece(frame)`` over frames that hold every row exactly once; frames of no rows do no harm.
 
-        Each frame has at least `columns`, with the dtypes of the schema, in Polars, pandas or Arrow. Where `by` names a
-        column, all rows that are equal in it are in one frame; 0.0 equals -0.0, and rows in which it is null or NaN
-        are in one frame too. A table without rows is one frame without rows.
+        Each frame has at least `columns`, with the dtypes of the schema, in Polars, in Arrow, or in pandas with dtypes
+        of Arrow: pandas' own say less than a schema. Where `by` names a column, all rows that are equal in it are in
+        one frame; 0.0 equals -0.0, and rows in which it is null or NaN are in one frame too. A table without rows is
+        one frame without rows.
         """
         ...
 

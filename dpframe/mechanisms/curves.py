@@ -81,8 +81,9 @@ def of_discrete_laplace(shift: float, scale: float, epsilons: Floats) -> Floats:
     rate = 1.0 / scale
     inside = np.minimum(epsilons, shift * rate)  # where it is 0
     last = np.ceil((shift - inside * scale) / 2.0) - 1.0
-    rest = np.expm1(inside - (shift - last - 1.0) * rate)
-    return np.asarray((-np.expm1(-(last + 1.0) * rate) - math.exp(-rate) * rest) / (1.0 + math.exp(-rate)))
+    beyond = inside - (shift - last - 1.0) * rate  # from 0 to rate, so that no exponential of it overflows
+    rest = np.exp(beyond - rate) * -np.expm1(-beyond)
+    return np.asarray((-np.expm1(-(last + 1.0) * rate) - rest) / (1.0 + math.exp(-rate)))
 
 
 def of_generalized(p: float, ratio: float, epsilons: Floats) -> Floats:

@@ -296,11 +296,29 @@ def discrete_laplace(scale: float, size: int) -> Integers:
 
 
 def truncated_discrete_laplace(scale: float, reach: int, size: int) -> Integers:
-    """Draws of the same law given that they lie in -reach, ..., reach: others are drawn again."""
+    """Draws of the same law given that they lie in -reach, ..., reach: others are drawn again.
+
+    Where few would lie there, uniform ones are kept with the probability exp(-|k| / scale), which is above exp(-1).
+    """
+    if reach < checked_scale(scale):
+        return _narrow(scale, reach, size)
     table = table_of(Law(1.0, checked_scale(scale), discrete=True))
     found = drawn(table, size)
     while (beyond := np.flatnonzero((found < -reach) | (found > reach))).size:
         found[beyond] = drawn(table, beyond.size)
+    return found
+
+
+def _narrow(scale: float, reach: int, size: int) -> Integers:
+    found, left = np.zeros(size, dtype=np.int64), np.arange(size)
+    while left.size and not is_silent():
+        candidate = uniform(2 * reach, left.size) - reach
+        loss = np.abs(candidate) / scale
+        chance = np.exp(-loss)
+        exact = _exponential_of(np.abs(candidate), lambda distance: distance / Fraction(scale))
+        kept = accepted(chance, chance * (loss + 1.0) * 2.0**-46, exact)
+        found[left[kept]] = candidate[kept]
+        left = left[~kept]
     return found
 
 

@@ -250,6 +250,7 @@ def reach_in_words(sensitivity: Sensitivity) -> str:
 CLOSE = 1e-6  # relative, of the factor and of epsilon
 MOST_STEPS = 40
 LEAST_SHARE = 1e-300  # of epsilon, whose logarithm is taken
+MOST_TIGHTENED = 100.0  # as an epsilon: of more, the losses of smaller noise may be too large for double precision
 
 
 def tightened(noises: Noises, epsilon: Fraction, delta: Fraction) -> Noises:
@@ -268,6 +269,8 @@ def tightened(noises: Noises, epsilon: Fraction, delta: Fraction) -> Noises:
         most = Fraction(gaussian_curve.largest_mu(down(epsilon), down(delta))) ** 2
         return _divided(noises, max(1.0, root_down(most / mu_squared)))
     most_epsilon, outside = down(epsilon), down(delta)
+    if most_epsilon > MOST_TIGHTENED:
+        return noises
 
     def excess(factor: float) -> float:
         composed = composed_epsilon(_divided(noises, factor), outside)  # 0 where delta alone covers the whole

@@ -19,6 +19,7 @@ from dpframe.queries.sameness import same_key
 from dpframe.queries.statistics import Statistic
 from dpframe.queries.total import RowsTotal, Total, UnitsTotal
 
+LEAST_DELTA = Fraction(1, 10**300)
 MOST_KEYS = 2**20  # of one unit; each number of them up to here is looked at
 EXAMPLE = "Write for instance keys=dpf.discover(delta=1e-7)."
 
@@ -111,6 +112,11 @@ def discover(
     chance = exact_delta(delta)
     if not chance:
         raise InvalidArgument(f"delta must be above 0 for keys to be found. {EXAMPLE}")
+    if chance < LEAST_DELTA:
+        raise InvalidArgument(
+            f"delta must be at least {float(LEAST_DELTA):g} for keys to be found: the tails of noise below it are no "
+            f"numbers of double precision. {EXAMPLE}"
+        )
     most = checked_whole("max_keys", max_keys, 1, MOST_KEYS, "a whole number from 1 to 2**20")
     fewest = checked_whole("at_least", at_least, 1, 2**31, "a whole number from 1 to 2**31")
     if not isinstance(nulls, bool):

@@ -102,6 +102,9 @@ class KeyAxis:
     argument: str = "keys"  # what the caller calls them
     names: tuple[str, ...] = field(init=False, repr=False, compare=False)
     size: int = field(init=False, repr=False, compare=False)
+    tokens: tuple[Any, ...] = field(
+        init=False, repr=False, default=()
+    )  # Python takes both hours of a repeated one for one
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "names", self.columns)
@@ -114,7 +117,7 @@ class KeyAxis:
             return  # each column of one kind, whose values are the same where Python calls them equal
         for position, column in enumerate(self.columns):
             _check_one_kind(f"{self.argument} of column {column!r}", self.values(position))
-        seen: set[tuple[Any, ...]] = set()
+        seen: dict[tuple[Any, ...], None] = {}
         for row in self.rows:
             tokens = tuple(map(same_key, row))
             if tokens in seen:
@@ -122,7 +125,8 @@ class KeyAxis:
                 raise InvalidArgument(
                     f"{self.argument} must be distinct, but {twice} occurs twice. Name each value once."
                 )
-            seen.add(tokens)
+            seen[tokens] = None
+        object.__setattr__(self, "tokens", tuple(seen))
 
     def values(self, position: int) -> list[Any]:
         """The value of each combination in the column at `position`."""

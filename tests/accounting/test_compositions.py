@@ -17,6 +17,7 @@ from published import check, inputs, published
 import dpframe as dpf
 from assurance import accounting
 from dpframe import Gaussian, GeneralizedGaussian, InvalidArgument, Laplace, PrivacyLoss
+from dpframe.accounting import PureLoss
 from dpframe.mechanisms import gaussian_curve
 
 DELTA = 1e-6
@@ -118,6 +119,24 @@ def test_curves_are_those_of_forty_digits(noise):
     assert noise.deltas(epsilons) == pytest.approx(exact, rel=1e-7, abs=1e-15)
     mirrored = -np.expm1(-epsilons) + np.exp(-epsilons) * exact
     assert noise.deltas(-epsilons) == pytest.approx(mirrored, rel=1e-10)
+
+
+@pytest.mark.parametrize("epsilon", [5.0, 715.0, 760.0, 5e4])
+def test_curves_of_pure_noise_hold_where_exponentials_overflow(epsilon):
+    pure = PureLoss(epsilon)
+    points = epsilon - np.array([3.0, 1.0, 0.5, 0.0])
+    assert pure.deltas(points) == pytest.approx([pure.delta(at) for at in points], rel=1e-9)
+
+
+def test_losses_that_are_too_large_for_a_distribution_are_refused():
+    pytest.importorskip("dp_accounting")
+    assert 1_379 < composed([Laplace.calibrate(sensitivity=1, epsilon=690)] * 2) < 1_380.1
+    large = [Laplace.calibrate(sensitivity=1, epsilon=760)]
+    with pytest.raises(InvalidArgument, match="epsilon must be at most 700 in each noise"):
+        composed(large)
+    row = dpf.compare_accounting(large, delta=DELTA).rows[-1]
+    assert (row.accounting, row.epsilon) == ("pld", None)
+    assert row.note == "for a delta of at least 1e-12, and losses of at most 700"
 
 
 # Privacy loss distributions

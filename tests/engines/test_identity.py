@@ -25,6 +25,7 @@ from dpframe.engines.columns import identity
 from dpframe.engines.columns.source import source_of
 from dpframe.engines.sums import cells, weights
 from dpframe.queries.sameness import same, same_key
+from dpframe.testing import exact
 
 EXACT = 1e9  # at this epsilon noise is negligible
 NEAR = 1e-3
@@ -117,6 +118,18 @@ def test_99_one_instant_is_one_key(engine, case):
 def test_99_both_hours_of_a_repeated_one_are_two_keys(engine):
     frame = engine({"id": [moment.astimezone(UTC) for moment in (*REPEATED, REPEATED[1])]})
     assert counts(frame, REPEATED) == near(1, 2)
+
+
+def test_99_both_hours_of_a_repeated_one_are_two_conditions_and_values(engine):
+    """Of two statistics of one call, whose columns are told apart as Python does not."""
+    frame = engine({"id": [moment.astimezone(UTC) for moment in (*REPEATED, REPEATED[1])]})
+    for pair in (REPEATED, REPEATED[::-1]):
+        asked = {f"n{number}": dpf.count(where={"id": [moment]}) for number, moment in enumerate(pair)}
+        asked |= {f"p{number}": dpf.proportion("id", moment) for number, moment in enumerate(pair)}
+        with exact():
+            found = frame.dp.agg(**asked, epsilon=1, checks=False, ledger=dpf.Ledger(epsilon=1))
+        rows = [1, 2] if pair is REPEATED else [2, 1]
+        assert [found[name].to_list()[0] for name in asked] == pytest.approx([*rows, *(row / 3 for row in rows)])
 
 
 def test_99_a_time_with_a_zone_is_no_time_of_a_column():

@@ -374,6 +374,19 @@ def test_kernels_that_are_not_compiled_are_not_used(monkeypatch):
 
 
 @fast
+def test_205_a_unit_with_rows_in_every_group_is_counted_within_its_arrays(monkeypatch):
+    """As functions of Python, which look at every index: compiled, the one behind the end was written."""
+    loops = importlib.import_module("dpframe.engines.compiled.loops")
+    for name in ("add_unit", "add_broken"):
+        monkeypatch.setattr(loops, name, getattr(loops, name).py_func)
+    ends, units = np.array([0, 3]), np.zeros(4, np.uint32)
+    places, flags = np.array([1, 2, 1, 0], np.uint32), np.zeros(4, np.uint16)
+    rules, groups, found = np.array([[1, 1]]), np.zeros(2, np.int64), np.zeros(3, np.int64)
+    loops.check_parts.py_func((0, 1), ends, units, places, flags, (1, 2, 1, 0, 1), rules, groups, found)
+    assert found.tolist() == [1, 0, 1]  # one unit breaks the rule, none has a row outside, and there is one
+
+
+@fast
 def test_rows_of_which_none_is_in_a_cell_have_a_place(always, monkeypatch):
     """A kernel reads and writes the place of unit 0 for them, which was beyond the end where no unit has a number."""
     numbers, number = [], kernel_units.Named.number

@@ -250,6 +250,18 @@ def test_truncated_laplace_draws_its_law():
     assert chisquare(counts, thinner / thinner.sum() * drawn.size).pvalue < 1e-6
 
 
+@pytest.mark.parametrize("scale", [4.0, 1e5])
+def test_truncated_laplace_of_a_reach_below_its_scale_draws_its_law(scale):
+    """Nearly all draws of the whole law would be drawn again."""
+    with noise.insecure_bits(7):
+        drawn = noise.truncated_discrete_laplace(scale, 3, 400_000)
+    counts = np.bincount(drawn + 3, minlength=7)
+    masses = np.exp(-np.abs(np.arange(-3, 4)) / scale)
+    assert chisquare(counts, masses / masses.sum() * drawn.size).pvalue > 1e-6
+    wrong = np.exp(-np.abs(np.arange(-3, 4)) / (scale * 1.1) if scale == 4.0 else -np.abs(np.arange(-3, 4)) / 8)
+    assert chisquare(counts, wrong / wrong.sum() * drawn.size).pvalue < 1e-6
+
+
 def test_truncated_laplace_has_no_place_in_ledgers_that_charge_curves():
     law = TruncatedLaplace.calibrate(epsilon=1, delta=1e-6)
     with pytest.raises(InvalidArgument, match="proven mu"):
@@ -334,3 +346,10 @@ def test_truncated_noise_has_no_row_of_divergences():
     law = TruncatedLaplace.calibrate(epsilon=1, delta=1e-7)
     rows = {row.accounting: row for row in dpf.compare_accounting([law] * 3, delta=1e-5).rows}
     assert (rows["rdp"].epsilon, rows["rdp"].note) == (None, "a noise has no proven Rényi divergence")
+
+
+def test_a_delta_of_keys_below_the_numbers_of_tails_is_refused():
+    """Below, tails are rounded to 0 and the line would be too low."""
+    assert dpf.discover(delta=1e-300).delta == Fraction(1, 10**300)
+    with pytest.raises(InvalidArgument, match=r"delta must be at least 1e-300 for keys to be found"):
+        dpf.discover(delta=1e-301)

@@ -70,6 +70,13 @@ def test_four_equal_gaussian_results_have_half_the_noise_of_the_price_divided_by
     assert most * (1 - Fraction(1, 10**12)) <= whole <= most
 
 
+@pytest.mark.parametrize("epsilon", [90, 1_440, 2_200])
+def test_together_of_any_epsilon_they_are_planned_and_cost_no_more(epsilon):
+    """Of a large one, losses do not fit double precision: the noise of the price divided up stays."""
+    joint = dpf.plan_together(mixed_plans(), epsilon=epsilon, delta=DELTA, weights={"p = 3": 0.01})
+    assert joint.cost.epsilon <= epsilon
+
+
 def test_agg_and_released_together_are_the_same():
     agg = PREVIEW.agg(n=dpf.count(), s=dpf.sum("cost", bounds=(0, 5)), epsilon=1, delta=DELTA, checks=False)
     plans = {"n": PREVIEW.count(), "s": PREVIEW.sum("cost", bounds=(0, 5), checks=False)}

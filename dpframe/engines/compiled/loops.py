@@ -415,7 +415,7 @@ def check_parts(chosen, ends, units, places, flags, shape, rules, together, foun
     """
     size, cells, inner, bits, few = shape
     has, rows_of, ends_of = np.empty(size, np.uint16), np.empty(size, np.int64), np.empty(size, np.int64)
-    touched = np.empty(together.size, np.int64)
+    touched = np.empty(together.size + 1, np.int64)  # a group is written before it is known to be new
     for part in range(chosen[0], ends.size - 1, chosen[1]):
         first, last = ends[part], ends[part + 1]
         has[:], rows_of[:] = 0, 0
