@@ -130,7 +130,7 @@ class Ledger(ShownLedger):
     0.1. ``gdp`` adds mu^2 and ``rdp`` Rényi divergences, rounded up, against a limit rounded down
     (``docs/assurance/accounting.md``). Charges are never refunded. Copies are the same ledger. One in memory cannot be
     pickled and does not charge in a forked child; a durable one may go to other processes, for its pickle carries its
-    address, never its budget (``docs/assurance/ledger.md``).
+    address and `checks`, never its budget (``docs/assurance/ledger.md``).
 
     Examples
     --------
@@ -552,14 +552,16 @@ class Ledger(ShownLedger):
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _unpickled, (*self._store.identity, self._store.head)
+        return _unpickled, (*self._store.identity, self._store.head, self._checks)
 
 
-def _unpickled(path: str, beginning: str, head: Any = None) -> Ledger:
+def _unpickled(path: str, beginning: str, head: Any = None, checks: Any = None) -> Ledger:
     """The ledger at the address that a pickle carries, if it is still the same one."""
     from dpframe.ledger.sql import SqlStore
 
-    return Ledger._of(SqlStore.again(path, beginning, head))
+    ledger = Ledger._of(SqlStore.again(path, beginning, head))
+    ledger._checks = checks
+    return ledger
 
 
 def _who(unit: PrivacyUnit, other: PrivacyUnit) -> str:

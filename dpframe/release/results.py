@@ -364,7 +364,7 @@ def entry_of(prepared: Prepared, words: Words, ledger: Ledger) -> Entry:
         plan.amount,
         plan.cost,
         snapshot=snapshot,
-        asked=facts_of(plan, ledger.unit or plan.unit) if is_named else None,
+        asked=facts_of(plan, ledger.unit or plan.unit, ledger.checks) if is_named else None,
         promises=(promise_of(prepared, words),),
     )
 
