@@ -34,6 +34,7 @@ from dpframe.jobs.job import Job, LedgerTerms, Output, Question, Report, Table, 
 from dpframe.jobs.job import plain as plain_value
 from dpframe.jobs.output_formats import ENDINGS, FORMATS
 from dpframe.ledger import spending
+from dpframe.ledger.address import BESIDE, Address
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries import statistics
 from dpframe.queries.date_grid import dates
@@ -284,10 +285,10 @@ def _check_unit(job: Job) -> None:
 
 def _check_written(job: Job, path: Path) -> None:
     """Refuse to write over or among what the job reads, over its ledger or audit trail, or twice over one file."""
-    ledger = os.path.realpath(job.ledger.place)
     read = {os.path.realpath(file) for file in (*job.scan.files, job.scan.database or str(path), str(path))}
-    read |= {ledger + end for end in ("", ".head", ".lock", "-journal", "-wal", "-shm")}
-    read |= set() if job.ledger.head is None else {os.path.realpath(job.ledger.head)}
+    with placed(job.ledger.where):
+        kept = [Address.of(job.ledger.place).file, job.ledger.head and Address.of(job.ledger.head, "head").file]
+    read |= {file + end for file in kept if file for end in (*BESIDE, ".new")}  # PATH.new: a head is written there
     written: set[str] = set()
     outputs = [(one.where, "path", one.path) for one in job.outputs]
     outputs += [] if job.report is None else [(job.report.where, "path", job.report.path)]

@@ -235,14 +235,20 @@ def test_the_jobs_on_the_pages_are_jobs(page, tmp_path):
         ("path", "clinic.ledger.head"),
         ("path", "stays.parquet"),
         ("path", "../{folder}/release.toml"),
+        ("path", "clinic.ledger.head.new"),
         ("audit", "clinic.ledger"),
+        ("audit", "clinic.ledger-wal"),
+        *(("path", f"other.head{end}") for end in ("", ".lock", ".new")),
     ],
 )
-def test_nothing_is_written_over_what_the_job_needs(tmp_path, key, place):
+@pytest.mark.parametrize("start", ["", "sqlite:///{folder}/"], ids=["path", "url"])
+def test_nothing_is_written_over_what_the_job_needs(tmp_path, key, place, start):
     (tmp_path / "stays.parquet").touch()
-    place = place.format(folder=tmp_path.name)
+    place, start = place.format(folder=tmp_path.name), start.format(folder=tmp_path)
     more = f'\n[[output]]\nrelease = "wards"\npath = "{place}"\nformat = "parquet"\n'
-    text = TEXT + more if key == "path" else f'audit = "{place}"\n' + TEXT
+    ledger = f'{"url" if start else "path"} = "{start}clinic.ledger"\nhead = "{start}other.head"'
+    text = TEXT.replace('path = "clinic.ledger"', ledger)
+    text = text + more if key == "path" else f'audit = "{place}"\n' + text
     with pytest.raises(dpf.InvalidArgument, match=f"{key} must be a file of its own"):
         read(tmp_path, text)
 
