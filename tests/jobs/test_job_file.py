@@ -97,6 +97,11 @@ def test_hours_are_times_of_toml(tmp_path):
         ("engine =", "engine", "release.toml: a job must be a TOML file"),
         ('path = "stays.parquet"', "", "[source]: exactly one of path, table and sql must be given"),
         ('path = "stays.parquet"', 'path = "stays.csv"', "[source]: columns must be given for a CSV file"),
+        (
+            'path = "stays.parquet"',
+            'path = "file:///data/*.parquet"',
+            "[source]: path must be the name of files, not a URL of local ones such as 'file:///data/*.parquet'",
+        ),
         ('path = "stays.parquet"', 'table = "stays"', "table must be left out with engine = 'polars'"),
         ('path = "stays.parquet"', 'path = "stays.xlsx"\nformat = "excel"', "format must be one of parquet, csv"),
         ('path = "stays.parquet"', 'path = "s.csv"\ncolumns = {a = "text"}', "the type of column 'a' must be one of"),

@@ -854,6 +854,35 @@ def test_193_no_output_is_written_among_what_the_job_reads(source, folder):
     assert job(folder, text=other).outputs[0].path.name == "wards.parquet"
 
 
+@pytest.mark.parametrize("place", ["data/wards.parquet", "data/a/wards.parquet", "data/a/b/c/wards.parquet"])
+@pytest.mark.parametrize(
+    ("engine", "pattern"),
+    [
+        ("polars", "data/**/*.parquet"),
+        ("polars", "data/**/**/w*.parquet"),
+        ("duckdb", "data/**/w*.parquet"),
+    ],
+)
+def test_193_a_pattern_of_any_folders_names_what_engines_read_by_it(pattern, place, engine, folder):
+    if engine == "duckdb":
+        pytest.importorskip("duckdb")
+    text = TEXT.replace("stays.parquet", pattern)
+    with pytest.raises(dpf.InvalidArgument, match=r"\[\[output\]\] 1: path must be a file of its own"):
+        job(folder, text=text.replace("out/wards.parquet", place))
+    (folder / place).parent.mkdir(parents=True)
+    pl.read_parquet(folder / "stays.parquet").write_parquet(folder / place)
+    found = scans.opened(engine, scans.Scan(path=str(folder / pattern)))
+    assert (found.collect().height if engine == "polars" else len(found.fetchall())) > 0
+    for other in ("data/wards.csv", "other/wards.parquet", "wards.parquet"):
+        assert job(folder, text=text.replace("out/wards.parquet", other)).outputs[0].path == folder / other
+
+
+def test_193_no_output_makes_a_folder_that_the_next_run_would_read(folder):
+    text = TEXT.replace("stays.parquet", "data/*").replace("out/wards", "data/out/wards")
+    with pytest.raises(dpf.InvalidArgument, match=r"\[\[output\]\] 1: path must be a file of its own"):
+        job(folder, text=text)
+
+
 @pytest.mark.parametrize(
     "change", [Path.unlink, lambda path: path.write_bytes(b"PAR1 A. Patient" * 99)], ids=["removed", "other"]
 )
