@@ -234,7 +234,9 @@ class NoProvenance(DpframeError, LookupError):
 
 
 class ReleaseFailed(DpframeError, RuntimeError):
-    """The dataframe engine failed after the charge. Its own message may hold private values and is withheld.
+    """The dataframe engine, or a function of the caller's, failed after the charge, which stands.
+
+    The engine's own message may hold private values and is withheld.
 
     Examples
     --------

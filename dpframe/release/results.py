@@ -618,7 +618,10 @@ def _step(cells: Floats, denoiser: Any, law: Any, facts: dict[str, Any]) -> tupl
             "values. The charge stands. Ask again with another one."
         ) from cause
     if result.shape != cells.shape:
-        raise InvalidArgument(f"denoise must return values of the shape {cells.shape} that it got, not {result.shape}.")
+        raise ReleaseFailed(
+            f"denoise must return values of the shape {cells.shape} that it got, and {name} returned {result.shape} "
+            "for the noisy values. The charge stands. Ask again with another one."
+        )
     return result, {"name": name}
 
 
