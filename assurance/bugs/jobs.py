@@ -267,6 +267,14 @@ JOBS = (
     ),
     bug(
         "jobs",
+        "a trail that says that each answer was charged",
+        "Ledger.take",
+        "            self._replayed += mark is not None\n",
+        "",
+        "jobs/test_jobs.py::test_a_run_says_that_it_charged_nothing_where_another_run_had_charged_meanwhile",
+    ),
+    bug(
+        "jobs",
         "an output over a ledger that a URL names",
         "job_file._check_written",
         "Address.of(job.ledger.place).file",

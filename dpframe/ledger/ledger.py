@@ -53,9 +53,8 @@ made_any = threading.Event()  # a ledger other than the default one: from then o
 
 @dataclass(frozen=True)
 class Foresight:
-    """A ledger before several charges: its last entry, which of them are answered already, and what would be left."""
+    """A ledger before several charges: which of them are answered already, and what would be left."""
 
-    last: int
     stored: Mapping[str, bool]
     left: PrivacyLoss
 
@@ -184,6 +183,7 @@ class Ledger(ShownLedger):
     def _start(self, accounting: Accounting, terms: Terms | None, store: Store) -> None:
         self._accounting = accounting
         self._checks = None
+        self._replayed = 0
         self._terms = terms
         self._store = store
 
@@ -345,6 +345,7 @@ class Ledger(ShownLedger):
         entry = replace(entry, amount=checked_amount(entry.amount, self._parts))
         mark = self._store.charge(entry, self._allowing(entry))
         if not isinstance(mark, Mark):
+            self._replayed += mark is not None
             return mark
         return self._receipt(mark) | ({} if entry.snapshot is None else {"snapshot": entry.snapshot})
 
@@ -385,7 +386,7 @@ class Ledger(ShownLedger):
                 raise BudgetExceeded(f"{name}: {refusal(limit, self._accounting, entry, total)}")
             total = after
         left = left_of(limit, self._accounting, total)
-        return Foresight(last.entry, stored, left)
+        return Foresight(stored, left)
 
     @trimmed
     def affords(self, plan: Costing) -> int:

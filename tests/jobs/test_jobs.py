@@ -73,6 +73,22 @@ def test_a_job_that_is_run_again_costs_nothing_and_says_the_same(folder):
     assert charges(folder) == 4
 
 
+def test_a_run_says_that_it_charged_nothing_where_another_run_had_charged_meanwhile(folder, monkeypatch):
+    release, told = running._release, []
+
+    def after_another(whole, question, *more):
+        if question.label == "wards" and not told:
+            told.append("the other run begins")
+            running.run(job(folder))
+        return release(whole, question, *more)
+
+    monkeypatch.setattr(running, "_release", after_another)
+    run(job(folder), told.append)
+    assert charges(folder) == 2
+    assert [[one["charged"] for one in line["releases"]] for line in lines(folder)] == [[True, True], [False, False]]
+    assert "nights of w1: replayed from the ledger, at no cost (entry 3)" in told
+
+
 def test_a_job_that_does_not_fit_as_a_whole_is_not_begun(folder):
     text = TEXT.replace("epsilon = 1.0", "epsilon = 0.4")  # for either, but not for both
     with pytest.raises(
