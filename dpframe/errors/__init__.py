@@ -14,7 +14,7 @@
     │   └── NoLedger                      no ledger is in sight
     ├── AlreadyReleased (TypeError)       the frame is a result, not private data
     ├── NoProvenance (LookupError)        the frame is not, or no longer, a result
-    ├── ReleaseFailed (RuntimeError)      the dataframe engine failed; its message is withheld
+    ├── ReleaseFailed (RuntimeError)      the engine, or a function of yours, failed after the charge
     ├── SourceFailed (RuntimeError)       a job cannot open its data; nothing was charged
     └── OutputFailed (RuntimeError)       a job cannot write a file; what was released is in the ledger
 
