@@ -26,6 +26,14 @@ BEFORE = (
     ),
     bug(
         "before the charge",
+        "a denoiser of another shape that fails as if nothing were charged",
+        "results._step",
+        '        raise ReleaseFailed(\n            f"denoise must return',
+        '        raise InvalidArgument(\n            f"denoise must return',
+        f"{CHARGED}::test_97_a_denoiser_that_returns_another_shape_later_says_that_the_charge_stands",
+    ),
+    bug(
+        "before the charge",
         "a call that is tried on the rows themselves",
         "tried_on_no_rows",
         "        exact = exact_totals(plan, empty)\n",

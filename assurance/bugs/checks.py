@@ -13,6 +13,7 @@ LISTED = "test_checks_table.py::test_every_pair_of_a_verb_and_a_number_is_listed
 NOTHING = "test_checks.py::test_checks_that_would_tell_nothing_are_measured_only_for_who_asks"
 TOGETHER = "test_checks.py::test_plans_that_are_released_together_decide_at_the_price_of_the_whole"
 STORED = "test_checks.py::test_an_answer_that_was_stored_without_checks_is_the_answer_of_a_call_that_says_nothing"
+OTHER = "test_checks.py::test_a_stored_answer_is_no_answer_where_the_ledger_asks_for_other_checks"
 ONE_READ = "test_checks_table.py::test_one_read_gives_totals_and_the_numbers_of_a_read_of_their_own"
 SAID = "test_checks.py::test_an_answer_that_bounds_made_wrong_says_so_everywhere"
 
@@ -106,6 +107,22 @@ CHECKS = (
         "list(plan.known_by or plan.noises)",
         "list(plan.noises)",
         STORED,
+    ),
+    bug(
+        "checks",
+        "a stored answer returned where its ledger asks for other checks",
+        "release.facts._checks",
+        "usual if checked else None",
+        "None",
+        OTHER,
+    ),
+    bug(
+        "checks",
+        "a pickle of a ledger without its checks",
+        "Ledger.__reduce__",
+        ", self._checks)",
+        ")",
+        "test_durable.py::test_a_pickle_carries_the_address_and_no_budget",
     ),
     bug(
         "checks",

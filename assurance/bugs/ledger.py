@@ -202,7 +202,7 @@ LEDGER = (
         "ledger",
         "a pickle with a budget of its own",
         "Ledger.__reduce__",
-        "        return _unpickled, (*self._store.identity, self._store.head)",
+        "        return _unpickled, (*self._store.identity, self._store.head, self._checks)",
         "        return Ledger, (self._terms.epsilon, self._terms.delta)",
         "test_ledger.py::test_pickling_is_refused",
     ),

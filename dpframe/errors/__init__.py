@@ -14,7 +14,7 @@
     │   └── NoLedger                      no ledger is in sight
     ├── AlreadyReleased (TypeError)       the frame is a result, not private data
     ├── NoProvenance (LookupError)        the frame is not, or no longer, a result
-    ├── ReleaseFailed (RuntimeError)      the dataframe engine failed; its message is withheld
+    ├── ReleaseFailed (RuntimeError)      the engine, or a function of yours, failed after the charge
     ├── SourceFailed (RuntimeError)       a job cannot open its data; nothing was charged
     └── OutputFailed (RuntimeError)       a job cannot write a file; what was released is in the ledger
 
@@ -234,7 +234,9 @@ class NoProvenance(DpframeError, LookupError):
 
 
 class ReleaseFailed(DpframeError, RuntimeError):
-    """The dataframe engine failed after the charge. Its own message may hold private values and is withheld.
+    """The dataframe engine, or a function of the caller's, failed after the charge, which stands.
+
+    The engine's own message may hold private values and is withheld.
 
     Examples
     --------

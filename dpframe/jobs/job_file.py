@@ -11,6 +11,7 @@ import os
 import tomllib
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from fnmatch import fnmatch
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,7 @@ from dpframe.jobs.job import Job, LedgerTerms, Output, Question, Report, Table, 
 from dpframe.jobs.job import plain as plain_value
 from dpframe.jobs.output_formats import ENDINGS, FORMATS
 from dpframe.ledger import spending
+from dpframe.ledger.address import BESIDE, Address
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries import statistics
 from dpframe.queries.date_grid import dates
@@ -284,10 +286,10 @@ def _check_unit(job: Job) -> None:
 
 def _check_written(job: Job, path: Path) -> None:
     """Refuse to write over or among what the job reads, over its ledger or audit trail, or twice over one file."""
-    ledger = os.path.realpath(job.ledger.place)
     read = {os.path.realpath(file) for file in (*job.scan.files, job.scan.database or str(path), str(path))}
-    read |= {ledger + end for end in ("", ".head", ".lock", "-journal", "-wal", "-shm")}
-    read |= set() if job.ledger.head is None else {os.path.realpath(job.ledger.head)}
+    with placed(job.ledger.where):
+        kept = [Address.of(job.ledger.place).file, job.ledger.head and Address.of(job.ledger.head, "head").file]
+    read |= {file + end for file in kept if file for end in (*BESIDE, ".new")}  # PATH.new: a head is written there
     written: set[str] = set()
     outputs = [(one.where, "path", one.path) for one in job.outputs]
     outputs += [] if job.report is None else [(job.report.where, "path", job.report.path)]
@@ -295,14 +297,24 @@ def _check_written(job: Job, path: Path) -> None:
         real = os.path.realpath(place)
         if real in written:
             raise InvalidArgument(f"{where}: {key} must differ from that of every other output. Take another.")
-        pattern = os.path.realpath(job.scan.path or path)  # of files that a later release, or run, would read
-        among = (Path(real), *filter(os.path.isdir, Path(real).parents))
-        if any(str(one) in read or one.match(pattern) for one in among):
+        pattern = Path(os.path.realpath(job.scan.path or path)).parts  # of files that a later run would read
+        folders = (one for one in Path(real).parents if not os.path.isfile(one))
+        if any(str(one) in read or _is_named(one.parts, pattern) for one in (Path(real), *folders)):
             raise InvalidArgument(
                 f"{harmless(where)}: {key} must be a file of its own, and {shown(place.name)} is read by the job, or "
                 "is its ledger. Take another name."
             )
         written.add(real)
+
+
+def _is_named(place: Sequence[str], pattern: Sequence[str]) -> bool:
+    """Tell whether a pattern names a place, both by their parts; "**" is any folders, as the engines read it."""
+    if not pattern:
+        return not place
+    if pattern[0] == "**" and _is_named(place, pattern[1:]):
+        return True
+    rest = pattern if pattern[0] == "**" else pattern[1:]
+    return bool(place) and fnmatch(place[0], pattern[0]) and _is_named(place[1:], rest)
 
 
 def _scan(table: Table, engine: str, folder: Path, variables: Variables) -> Scan:
@@ -322,6 +334,11 @@ def _scan(table: Table, engine: str, folder: Path, variables: Variables) -> Scan
     path, database = table.maybe_text("path"), table.maybe_text("database")
     if path is not None and database is not None:
         raise InvalidArgument(f"{table.where}: database must come with table or sql, not with path. Keep one.")
+    if path is not None and path.lower().startswith("file://"):  # else nothing compares these files with each other
+        raise InvalidArgument(
+            f"{table.where}: path must be the name of files, not a URL of local ones such as {shown(path)}. Write the "
+            "part after 'file://'."
+        )
     if engine == "duckdb" and path is None and database is None:
         raise MissingArgument(
             f"{table.where}: database must be given: the one file that {given[0]} reads. Write for instance "

@@ -350,11 +350,12 @@ def create(job: Job) -> Ledger:
 
 def _release(whole: PlannedJob, question: Question, trail: Trail, told: Callable[[str], None]) -> Any:
     """Make one release, or take it from the ledger, and write its files; the frame."""
+    before = whole.ledger._replayed
     with _readable(whole.job):
         frame = asked(question, whole.dp, whole.ledger)
     provenance = released(frame).provenance
     entry = provenance["ledger"]["entry"]
-    charged = entry > whole.foresight.last  # else the ledger had the answer before this run
+    charged = whole.ledger._replayed == before  # else the ledger had the answer, maybe of another run amid this one
     trail.released(provenance, charged=charged)
     cost = f"charged {whole.plans[question.label].cost}" if charged else "replayed from the ledger, at no cost"
     written = whole.job.variables.written

@@ -53,9 +53,8 @@ made_any = threading.Event()  # a ledger other than the default one: from then o
 
 @dataclass(frozen=True)
 class Foresight:
-    """A ledger before several charges: its last entry, which of them are answered already, and what would be left."""
+    """A ledger before several charges: which of them are answered already, and what would be left."""
 
-    last: int
     stored: Mapping[str, bool]
     left: PrivacyLoss
 
@@ -130,7 +129,7 @@ class Ledger(ShownLedger):
     0.1. ``gdp`` adds mu^2 and ``rdp`` Rényi divergences, rounded up, against a limit rounded down
     (``docs/assurance/accounting.md``). Charges are never refunded. Copies are the same ledger. One in memory cannot be
     pickled and does not charge in a forked child; a durable one may go to other processes, for its pickle carries its
-    address, never its budget (``docs/assurance/ledger.md``).
+    address and `checks`, never its budget (``docs/assurance/ledger.md``).
 
     Examples
     --------
@@ -184,6 +183,7 @@ class Ledger(ShownLedger):
     def _start(self, accounting: Accounting, terms: Terms | None, store: Store) -> None:
         self._accounting = accounting
         self._checks = None
+        self._replayed = 0
         self._terms = terms
         self._store = store
 
@@ -345,6 +345,7 @@ class Ledger(ShownLedger):
         entry = replace(entry, amount=checked_amount(entry.amount, self._parts))
         mark = self._store.charge(entry, self._allowing(entry))
         if not isinstance(mark, Mark):
+            self._replayed += mark is not None
             return mark
         return self._receipt(mark) | ({} if entry.snapshot is None else {"snapshot": entry.snapshot})
 
@@ -385,7 +386,7 @@ class Ledger(ShownLedger):
                 raise BudgetExceeded(f"{name}: {refusal(limit, self._accounting, entry, total)}")
             total = after
         left = left_of(limit, self._accounting, total)
-        return Foresight(last.entry, stored, left)
+        return Foresight(stored, left)
 
     @trimmed
     def affords(self, plan: Costing) -> int:
@@ -552,14 +553,16 @@ class Ledger(ShownLedger):
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _unpickled, (*self._store.identity, self._store.head)
+        return _unpickled, (*self._store.identity, self._store.head, self._checks)
 
 
-def _unpickled(path: str, beginning: str, head: Any = None) -> Ledger:
+def _unpickled(path: str, beginning: str, head: Any = None, checks: Any = None) -> Ledger:
     """The ledger at the address that a pickle carries, if it is still the same one."""
     from dpframe.ledger.sql import SqlStore
 
-    return Ledger._of(SqlStore.again(path, beginning, head))
+    ledger = Ledger._of(SqlStore.again(path, beginning, head))
+    ledger._checks = checks
+    return ledger
 
 
 def _who(unit: PrivacyUnit, other: PrivacyUnit) -> str:

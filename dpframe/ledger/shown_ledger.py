@@ -24,12 +24,14 @@ class ShownLedger:
         "__weakref__",
         "_accounting",
         "_checks",
+        "_replayed",
         "_store",
         "_terms",
     )  # so that ledger.limit = 5 is refused, by any name
 
     _accounting: Accounting
     _checks: Any
+    _replayed: int  # how many stored answers it has returned
     _terms: Terms | None
     _store: Store
 

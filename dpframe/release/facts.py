@@ -27,6 +27,7 @@ from dpframe.mechanisms.gaussian import Gaussian
 from dpframe.mechanisms.generalized_gaussian import GeneralizedGaussian
 from dpframe.mechanisms.laplace import Laplace, TruncatedLaplace
 from dpframe.mechanisms.truncated import TruncatedGeneralizedGaussian
+from dpframe.planning.check_pricing import asked_checks
 from dpframe.planning.plan import Plan
 from dpframe.privacy import Price, PrivacyUnit
 from dpframe.queries import bins, contributions, discovery, keys, statistics, where
@@ -268,11 +269,12 @@ FORMS: Mapping[type[Any], Form] = {
 }  # fmt: skip
 
 
-def facts_of(plan: Plan, unit: PrivacyUnit) -> dict[str, str]:
+def facts_of(plan: Plan, unit: PrivacyUnit, checks: Any = None) -> dict[str, str]:
     """A hash for each part of the question and each option that shapes the law of the answer.
 
     What does not shape it is left out, and so is what is the ledger's own. Contribution bounds are told where they
-    are not those of `unit`, the ledger's own: dpframe 0.1 had no others. Some names are those of 0.1.
+    are not those of `unit`, the ledger's own: dpframe 0.1 had no others. `checks` are those of the ledger object, which
+    a call follows that says nothing. Some names are those of 0.1.
     """
     question = plan.question
     query, pricing, denoising = question.query, question.pricing, question.denoising
@@ -296,7 +298,7 @@ def facts_of(plan: Plan, unit: PrivacyUnit) -> dict[str, str]:
         "order": denoising.order,
         "graph": denoising.graph,
         "population": question.population,
-        "checks": None if is_one_of(pricing.checks, ("auto",)) else pricing.checks,
+        "checks": _checks(plan, checks),
     }
     if pricing.within is None:
         facts["price"] = plan.price
@@ -311,6 +313,15 @@ def facts_of(plan: Plan, unit: PrivacyUnit) -> dict[str, str]:
     if callable(mechanism):  # whatever it is, this is the noise that it chose for the answers alone
         facts["mechanism"] = list(plan.known_by or plan.noises)
     return {NAMED.get(name, name): hash_of(name, value) for name, value in facts.items()}
+
+
+def _checks(plan: Plan, usual: Any) -> Any:
+    """The checks that a call asks for, or its ledger where there is something to check; None where nobody does."""
+    asked = plan.question.pricing.checks
+    if asked is None and usual is not None:
+        checked = plan.checks is not None or asked_checks(plan.query, plan.unit, None) is not None
+        asked = usual if checked else None
+    return None if is_one_of(asked, ("auto",)) else asked
 
 
 def _resolved(typed: keys.Keys, checked: keys.Keys) -> keys.Keys:

@@ -365,9 +365,10 @@ def _try_denoisers(plan: Plan) -> None:
             denoised(values, statistic, plan, {})
         except ReleaseFailed as error:
             cause = error.__cause__
+            fails = f"raises {said(cause)}" if cause else "returns values of another shape"
             raise InvalidArgument(
                 "denoise must be a function of noisy values and their noise, but on the values "
-                f"1, 2, 3, ... it raises {said(cause) if cause else 'an error'}. Nothing was charged. Fix the function."
+                f"1, 2, 3, ... it {fails}. Nothing was charged. Fix the function."
             ) from cause
 
 

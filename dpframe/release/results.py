@@ -364,7 +364,7 @@ def entry_of(prepared: Prepared, words: Words, ledger: Ledger) -> Entry:
         plan.amount,
         plan.cost,
         snapshot=snapshot,
-        asked=facts_of(plan, ledger.unit or plan.unit) if is_named else None,
+        asked=facts_of(plan, ledger.unit or plan.unit, ledger.checks) if is_named else None,
         promises=(promise_of(prepared, words),),
     )
 
@@ -618,7 +618,10 @@ def _step(cells: Floats, denoiser: Any, law: Any, facts: dict[str, Any]) -> tupl
             "values. The charge stands. Ask again with another one."
         ) from cause
     if result.shape != cells.shape:
-        raise InvalidArgument(f"denoise must return values of the shape {cells.shape} that it got, not {result.shape}.")
+        raise ReleaseFailed(
+            f"denoise must return values of the shape {cells.shape} that it got, and {name} returned {result.shape} "
+            "for the noisy values. The charge stands. Ask again with another one."
+        )
     return result, {"name": name}
 
 

@@ -97,6 +97,11 @@ def test_hours_are_times_of_toml(tmp_path):
         ("engine =", "engine", "release.toml: a job must be a TOML file"),
         ('path = "stays.parquet"', "", "[source]: exactly one of path, table and sql must be given"),
         ('path = "stays.parquet"', 'path = "stays.csv"', "[source]: columns must be given for a CSV file"),
+        (
+            'path = "stays.parquet"',
+            'path = "file:///data/*.parquet"',
+            "[source]: path must be the name of files, not a URL of local ones such as 'file:///data/*.parquet'",
+        ),
         ('path = "stays.parquet"', 'table = "stays"', "table must be left out with engine = 'polars'"),
         ('path = "stays.parquet"', 'path = "stays.xlsx"\nformat = "excel"', "format must be one of parquet, csv"),
         ('path = "stays.parquet"', 'path = "s.csv"\ncolumns = {a = "text"}', "the type of column 'a' must be one of"),
@@ -235,14 +240,20 @@ def test_the_jobs_on_the_pages_are_jobs(page, tmp_path):
         ("path", "clinic.ledger.head"),
         ("path", "stays.parquet"),
         ("path", "../{folder}/release.toml"),
+        ("path", "clinic.ledger.head.new"),
         ("audit", "clinic.ledger"),
+        ("audit", "clinic.ledger-wal"),
+        *(("path", f"other.head{end}") for end in ("", ".lock", ".new")),
     ],
 )
-def test_nothing_is_written_over_what_the_job_needs(tmp_path, key, place):
+@pytest.mark.parametrize("start", ["", "sqlite:///{folder}/"], ids=["path", "url"])
+def test_nothing_is_written_over_what_the_job_needs(tmp_path, key, place, start):
     (tmp_path / "stays.parquet").touch()
-    place = place.format(folder=tmp_path.name)
+    place, start = place.format(folder=tmp_path.name), start.format(folder=tmp_path)
     more = f'\n[[output]]\nrelease = "wards"\npath = "{place}"\nformat = "parquet"\n'
-    text = TEXT + more if key == "path" else f'audit = "{place}"\n' + TEXT
+    ledger = f'{"url" if start else "path"} = "{start}clinic.ledger"\nhead = "{start}other.head"'
+    text = TEXT.replace('path = "clinic.ledger"', ledger)
+    text = text + more if key == "path" else f'audit = "{place}"\n' + text
     with pytest.raises(dpf.InvalidArgument, match=f"{key} must be a file of its own"):
         read(tmp_path, text)
 

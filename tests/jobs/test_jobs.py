@@ -73,6 +73,22 @@ def test_a_job_that_is_run_again_costs_nothing_and_says_the_same(folder):
     assert charges(folder) == 4
 
 
+def test_a_run_says_that_it_charged_nothing_where_another_run_had_charged_meanwhile(folder, monkeypatch):
+    release, told = running._release, []
+
+    def after_another(whole, question, *more):
+        if question.label == "wards" and not told:
+            told.append("the other run begins")
+            running.run(job(folder))
+        return release(whole, question, *more)
+
+    monkeypatch.setattr(running, "_release", after_another)
+    run(job(folder), told.append)
+    assert charges(folder) == 2
+    assert [[one["charged"] for one in line["releases"]] for line in lines(folder)] == [[True, True], [False, False]]
+    assert "nights of w1: replayed from the ledger, at no cost (entry 3)" in told
+
+
 def test_a_job_that_does_not_fit_as_a_whole_is_not_begun(folder):
     text = TEXT.replace("epsilon = 1.0", "epsilon = 0.4")  # for either, but not for both
     with pytest.raises(
@@ -852,6 +868,35 @@ def test_193_no_output_is_written_among_what_the_job_reads(source, folder):
         job(folder, text=text)
     other = TEXT.replace("stays.parquet", "s*.parquet").replace("out/wards", "wards")
     assert job(folder, text=other).outputs[0].path.name == "wards.parquet"
+
+
+@pytest.mark.parametrize("place", ["data/wards.parquet", "data/a/wards.parquet", "data/a/b/c/wards.parquet"])
+@pytest.mark.parametrize(
+    ("engine", "pattern"),
+    [
+        ("polars", "data/**/*.parquet"),
+        ("polars", "data/**/**/w*.parquet"),
+        ("duckdb", "data/**/w*.parquet"),
+    ],
+)
+def test_193_a_pattern_of_any_folders_names_what_engines_read_by_it(pattern, place, engine, folder):
+    if engine == "duckdb":
+        pytest.importorskip("duckdb")
+    text = TEXT.replace("stays.parquet", pattern)
+    with pytest.raises(dpf.InvalidArgument, match=r"\[\[output\]\] 1: path must be a file of its own"):
+        job(folder, text=text.replace("out/wards.parquet", place))
+    (folder / place).parent.mkdir(parents=True)
+    pl.read_parquet(folder / "stays.parquet").write_parquet(folder / place)
+    found = scans.opened(engine, scans.Scan(path=str(folder / pattern)))
+    assert (found.collect().height if engine == "polars" else len(found.fetchall())) > 0
+    for other in ("data/wards.csv", "other/wards.parquet", "wards.parquet"):
+        assert job(folder, text=text.replace("out/wards.parquet", other)).outputs[0].path == folder / other
+
+
+def test_193_no_output_makes_a_folder_that_the_next_run_would_read(folder):
+    text = TEXT.replace("stays.parquet", "data/*").replace("out/wards", "data/out/wards")
+    with pytest.raises(dpf.InvalidArgument, match=r"\[\[output\]\] 1: path must be a file of its own"):
+        job(folder, text=text)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import itertools
 import json
 import logging
 import pickle
+import re
 import subprocess
 import sys
 import time
@@ -244,7 +245,8 @@ def test_97_a_denoiser_that_cannot_work_is_refused_before_the_charge(engine, den
         lambda ledger: frame.dp.histogram("x", bins=[0, 1, 2], epsilon=1, denoise=wanted, ledger=ledger),
         dpf.InvalidArgument,
     )
-    assert str(error).startswith("denoise must ")
+    fault = {too_short: "returns values of another shape", words: "raises ValueError"}.get(denoiser, "raises Zero")
+    assert re.match(rf"denoise must .* it {fault}.* Nothing was charged\.", str(error))
 
 
 def test_97_a_denoiser_that_fails_later_fails_in_words_and_shows_only_its_own_code(engine):
@@ -262,6 +264,19 @@ def test_97_a_denoiser_that_fails_later_fails_in_words_and_shows_only_its_own_co
     assert ledger.spent.epsilon == 1
     cause = caught.value.__cause__
     assert [step.name for step in traceback.extract_tb(cause.__traceback__)] == ["later"]
+
+
+def test_97_a_denoiser_that_returns_another_shape_later_says_that_the_charge_stands(engine):
+    called = []
+
+    def later(values, _):
+        called.append(values)
+        return values[len(called) - 1 :]  # all of them where it is tried
+
+    ledger = dpf.Ledger(epsilon=1)
+    with pytest.raises(ReleaseFailed, match=r"of the shape \(2,\) .*, and later returned \(1,\) .*The charge stands\."):
+        engine({"x": [0.5]}).dp.histogram("x", bins=[0, 1, 2], epsilon=1, denoise=later, ledger=ledger)
+    assert ledger.spent.epsilon == 1
 
 
 def test_97_plans_that_are_certain_to_fail_cost_nothing_together(engine):

@@ -244,10 +244,10 @@ def test_a_job_says_what_its_bounds_made_wrong(failure, tmp_path, capsys):
     record = dpf.read_parquet(tmp_path / "wrong.parquet").dp.provenance
     assert any(wrong in line for line in check_lines(record))
     for changed, share in (("checks = false", None), ("checks = 0.5", 0.5)):
-        job.write_text(changed + "\n" + job.read_text(encoding="utf-8"), encoding="utf-8")
-        (plan,) = planned(job_file.read(job, []), charge=False).plans.values()
+        said = job.read_text(encoding="utf-8").replace('snapshot = "1"', 'snapshot = "2"')
+        (other := tmp_path / "other.toml").write_text(changed + "\n" + said, encoding="utf-8")
+        (plan,) = planned(job_file.read(other, []), charge=False).plans.values()
         assert (plan.checks and float(plan.checks.share)) == share
-        job.write_text(job.read_text(encoding="utf-8").partition("\n")[2], encoding="utf-8")
 
 
 def test_little_that_is_clipped_is_said_and_does_not_warn():
@@ -406,6 +406,28 @@ def test_a_ledger_may_say_it_for_all_its_calls(tmp_path):
     assert dpf.Ledger.open(tmp_path / "a.ledger").checks is None  # it is this object's, and never the ledger's
     none = dpf.Ledger(epsilon=10, checks=False)
     assert ask("income", bounds=(0, 2), epsilon=1, ledger=none).checks is None
+
+
+@pytest.mark.parametrize(("before", "after"), [(0.9, False), (False, None), (None, 0.9), ("auto", True)])
+def test_a_stored_answer_is_no_answer_where_the_ledger_asks_for_other_checks(before, after, tmp_path):
+    first, other = (dpf.Ledger(epsilon=9, checks=one, path=tmp_path / "a.ledger") for one in (before, after))
+    named = {"label": "income", "snapshot": "1", "epsilon": 1}
+    ask = partial(incomes().dp.sum, "income", bounds=(0, 100_000), **named)
+    answer = ask(ledger=first)
+    with pytest.raises(dpf.LedgerError, match="checks differs"):
+        ask(ledger=other)
+    given = {"checks": "auto" if before is None else before}
+    assert answer.equals(ask(ledger=first))
+    assert answer.equals(ask(ledger=other, **given))  # the call says it, as the ledger did
+    assert other.spent.epsilon == 1
+
+
+@pytest.mark.parametrize("checks", [0.9, True, False])
+def test_the_checks_of_a_ledger_are_no_fact_of_a_question_with_nothing_to_check(checks, tmp_path):
+    first, other = (dpf.Ledger(epsilon=9, checks=one, path=tmp_path / "a.ledger") for one in (None, checks))
+    named = {"label": "rows", "snapshot": "1", "epsilon": 1}
+    assert incomes().dp.count(**named, ledger=first).equals(incomes().dp.count(**named, ledger=other))
+    assert first.spent.epsilon == 1
 
 
 @pytest.mark.parametrize(

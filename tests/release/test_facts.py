@@ -74,10 +74,10 @@ def test_a_stored_answer_is_known_where_every_class_and_field_is_renamed(said, l
         pytest.importorskip("pandas")
     told = []
 
-    def facts_of(plan, unit):
+    def facts_of(plan, *ledger):
         with renamed() as classes:
             assert classes > 50
-            told.append(facts.facts_of(plan, unit))
+            told.append(facts.facts_of(plan, *ledger))
         return told[0]
 
     monkeypatch.setattr(results, "facts_of", facts_of)
