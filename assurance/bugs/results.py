@@ -211,6 +211,14 @@ RESULTS = (
     ),
     bug(
         "results",
+        "computed subtotals at the keys of other rows",
+        "derived_frame.DerivedFrame._placed",
+        'if "levels" in facts and (drawn or result_tables.is_two_way(facts)):',
+        "if False:",
+        "derived/test_derived_changes.py::test_subtotals_that_were_computed_stand_at_their_keys_in_any_order_of_rows",
+    ),
+    bug(
+        "results",
         "the words of a mechanism that fails on exact totals",
         "results.with_noise",
         "    except STOPS:\n        raise\n",

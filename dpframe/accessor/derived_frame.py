@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
+import numpy as np
+
 from dpframe.accessor.changed_frame import Labels
 from dpframe.accessor.joined import parts_of
 from dpframe.accessor.released_frame import ReleasedFrame
@@ -60,14 +62,19 @@ class DerivedFrame(ReleasedFrame):
         return super().__getattribute__(name)
 
     def _shown(self) -> tuple[Any, dict[str, Any]]:
-        """The frame and its record as charts and tables read them; refused where something was changed."""
-        return self._placed()[:2]
+        """The frame and its record as tables and statements read them; refused where something was changed."""
+        return self._placed(drawn=False)[:2]
 
-    def _placed(self) -> tuple[Any, dict[str, Any], Places]:
-        """The same, and the rows of the frame in which those of the record stand."""
+    def _placed(self, *, drawn: bool) -> tuple[Any, dict[str, Any], Places]:
+        """The same, and the rows of the frame in which those of the record stand.
+
+        Charts and two-way tables find the cells of levels by their place: so these stand in the order of the record.
+        """
         facts = provenance.counted(self._facts)
-        places = provenance.checked_numbers(self._frame, facts)
-        return (*shown(self._frame, facts), places)
+        frame, places = self._frame, provenance.checked_numbers(self._frame, facts)
+        if "levels" in facts and (drawn or result_tables.is_two_way(facts)):
+            frame, places = build.reordered(frame, places), np.arange(places.size)
+        return (*shown(frame, facts), places)
 
     @trimmed
     def plot(
@@ -97,7 +104,7 @@ class DerivedFrame(ReleasedFrame):
             )
         self._check_drawn("plot")
         asked = Asked(x, color, facet, kind, value, title, notes, limit)
-        frame, facts, places = self._labeled(labels, "plot")._placed()
+        frame, facts, places = self._labeled(labels, "plot")._placed(drawn=True)
         if not (asked.lays_out or value) and (sides := derived.sides_of(facts, places)):
             return derived.of_comparison(frame, facts, sides, asked)
         if derived.statistics_of(frame, facts) > 1:

@@ -86,6 +86,34 @@ def test_labels_are_taken(made, tmp_path):
         derived.dp.table("markdown", labels={"ward": "Station"})
 
 
+def test_subtotals_that_were_computed_stand_at_their_keys_in_any_order_of_rows(tmp_path):
+    """Two-way tables and charts find cells by their place; other tables follow the rows as they stand."""
+    pytest.importorskip("altair")
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"ward": ["A"] * 300 + ["B"] * 200 + ["C"] * 100, "sex": [0, 1] * 300})
+    by, price = frame.dp.group_by("ward", "sex", keys=KEYS), {"epsilon": 5, "denoise": None}
+    with dpf.Ledger(epsilon=20):
+        cubes = [by.count(cube=True, **price) for _ in range(2)]
+        rolled = by.count(rollup=True, **price)
+    whole = dpf.combine("a.count - b.count", dict(zip("ab", cubes, strict=True)))
+    moved = whole.sort_values("value", ascending=False)  # which keeps the record
+    assert moved.dp.table("markdown") == whole.dp.table("markdown")
+    assert moved.dp.statement() == whole.dp.statement()
+    pages = []
+    for result in (whole, moved):
+        result.dp.write_html(tmp_path / "page.html", charts=False)
+        page = (tmp_path / "page.html").read_text(encoding="utf-8")
+        pages.append(page[page.index("<table") : page.index("</table>")])
+    assert pages[0] == pages[1]
+    double = dpf.combine("2 * a.count", {"a": rolled})
+    for one in (whole, double):
+        for first, second in ((one, one.sort_values("value")), (one.dp.sort("ward"), one.dp.sort("value"))):
+            for asked in ({}, {"x": "ward"}):
+                assert first.dp.plot(**asked).to_dict() == second.dp.plot(**asked).to_dict()
+    order = double.dp.sort("value").dp.table("csv").splitlines()
+    assert [float(line.split(",")[2]) for line in order[-len(double) :]] == sorted(double["value"])
+
+
 # Some rows of a release ---------------------------------------------------------------------------------------------
 
 MONTHS = [1, 2, 3, 4, 5]
