@@ -219,6 +219,14 @@ RESULTS = (
     ),
     bug(
         "results",
+        "a chart of a population with subtotals at the keys of other rows",
+        "population.drawn",
+        'rows = source.places if "levels" in said else np.arange(len(named))',
+        "rows = np.arange(len(named))",
+        "derived/test_comparing.py::test_charts_of_a_population_show_subtotals_at_their_keys_in_any_order_of_rows",
+    ),
+    bug(
+        "results",
         "the words of a mechanism that fails on exact totals",
         "results.with_noise",
         "    except STOPS:\n        raise\n",
