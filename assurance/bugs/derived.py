@@ -174,6 +174,14 @@ DERIVED = (
     ),
     bug(
         "derived",
+        "the first rows after a sort that was not recorded taken as chosen by keys",
+        "changes.Release.said",
+        'if _order_of(self.cells) not in (None, said.get("order")):',
+        "if False:",
+        f"{CHANGES}::test_the_first_rows_of_an_order_that_was_not_recorded_are_taken_as_chosen_by_noise",
+    ),
+    bug(
+        "derived",
         "a total matched with the missing key of another result",
         "Source.tokens",
         'missing = TOTAL if "levels" in self.facts else None',
