@@ -158,6 +158,22 @@ DERIVED = (
     ),
     bug(
         "derived",
+        "a total of the finest subtotals whatever their noise",
+        "along._level_of",
+        "places += sorted(above, key=lambda place: _noise_of(source, levels, place))",
+        "places += above",
+        f"{CHANGES}::test_a_total_is_of_the_level_whose_sums_have_the_least_noise",
+    ),
+    bug(
+        "derived",
+        "a total of the subtotals with the fewest rows whatever their noise",
+        "along._noise_of",
+        'return float(levels[place]["rows"] * law.get("variance", 0.0))',
+        'return float(levels[place]["rows"])',
+        f"{CHANGES}::test_a_total_is_of_the_level_whose_sums_have_the_least_noise",
+    ),
+    bug(
+        "derived",
         "a total of one of several tables that were filtered to different keys",
         "along._level_of",
         "    _check_alike(source, levels, stops)\n",

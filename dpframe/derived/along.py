@@ -203,21 +203,32 @@ def _forms(source: Source, verb: str, quotients: Sequence[str] = ()) -> dict[str
 def _level_of(source: Source, labels: Sequence[str]) -> Rows:
     """The rows that are added up: all, or those of one level of subtotals or one table, which is what was asked.
 
-    Where no level is, they are the cells; of tables the first that has these columns. What was filtered must have left
-    the same keys in all of them, or it would matter which one is taken.
+    Where no level is, they are the cells; of tables with more columns those whose sum has the least noise. What was
+    filtered must have left the same keys in all of them, or it would matter which one is taken.
     """
     levels, every = source.facts.get("levels"), np.arange(source.rows)
     if levels is None:
         return every
     stops = np.cumsum([level["rows"] for level in levels])
     places = [place for place, level in enumerate(levels) if {*level["columns"]} == {*labels}]
-    places += [place for place, level in enumerate(levels) if {*level["columns"]} > {*labels}]
+    above = [place for place, level in enumerate(levels) if {*level["columns"]} > {*labels}]
+    places += sorted(above, key=lambda place: _noise_of(source, levels, place))
     if not places:
         raise InvalidArgument(
             f"by must name columns of one table, and none has {shown(list(labels))} together. Name fewer."
         )
     _check_alike(source, levels, stops)
     return every[stops[places[0]] - levels[places[0]]["rows"] : stops[places[0]]]
+
+
+def _noise_of(source: Source, levels: Sequence[Facts], place: int) -> float:
+    """The variance of the sum of a level, of the first statistic: of others levels compare alike.
+
+    The tables of marginals add up to the same numbers, so that any of them does.
+    """
+    numbers = next(iter(source.measures.values()))["statistics"]
+    law = source.facts["statistics"][numbers[place * len(numbers) // len(levels)]]
+    return float(levels[place]["rows"] * law.get("variance", 0.0))
 
 
 def _check_alike(source: Source, levels: Sequence[Facts], stops: Rows) -> None:

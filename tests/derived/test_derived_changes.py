@@ -337,6 +337,25 @@ def test_other_changes_of_a_frame_are_refused_with_the_way_out():
         dpf.combine("a", {"a": polars})
 
 
+def test_a_total_is_of_the_level_whose_sums_have_the_least_noise():
+    rows = {"ward": ["A", "B"] * 300, "sex": [0, 1, 1] * 200, "week": [*range(20)] * 30, "id": [*range(100)] * 6}
+    keys = {**KEYS, "week": [*range(20)]}
+    by = pl.DataFrame(rows).dp.group_by(*keys, keys=keys)
+    for shape in ({"rollup": True}, {"cube": True}):
+        found = by.count(epsilon=1, denoise=None, ledger=dpf.Ledger(epsilon=1), **shape)
+        some = found if "rollup" in shape else found.dp.filter({"ward": ["A", "B", "C"]})  # without (sex,)
+        pairs = found.filter(pl.col("ward").is_not_null(), pl.col("sex").is_not_null(), pl.col("week").is_null())
+        sums = pairs.group_by("sex", maintain_order=True).agg(pl.col("count").sum())
+        assert some.dp.total("sex").select("sex", "count").equals(sums)
+        single = found.filter(pl.col("ward").is_not_null(), pl.col("sex").is_null(), pl.col("week").is_null())
+        assert some.dp.total("ward")["count"].to_list() == single["count"].to_list()
+    ledger = dpf.Ledger(epsilon=1, delta=1e-6, unit="id")
+    price = {"epsilon": 1, "delta": 1e-6, "mechanism": "gaussian", "max_rows": 1, "max_groups": 40, "checks": False}
+    found = by.count(rollup=True, denoise=None, ledger=ledger, **price)
+    cells = found.filter(pl.col("week").is_not_null()).group_by("sex", maintain_order=True).agg(pl.col("count").sum())
+    assert np.allclose(found.dp.total("sex")["count"], cells["count"])  # 60 cells that move less than 3 pairs
+
+
 def test_tables_of_which_different_keys_were_filtered_are_refused():
     tables = _tables(pl.DataFrame(VISITS))
     for uneven in (
