@@ -227,6 +227,14 @@ RESULTS = (
     ),
     bug(
         "results",
+        "joined results that were computed taken as releases of epsilon 0",
+        "entry.accessor",
+        'first = facts.get("parts", [facts])[0]',
+        "first = facts",
+        "frames/test_joined.py::test_a_workbook_of_joined_results_says_that_they_were_computed",
+    ),
+    bug(
+        "results",
         "the words of a mechanism that fails on exact totals",
         "results.with_noise",
         "    except STOPS:\n        raise\n",

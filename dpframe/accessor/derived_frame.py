@@ -124,7 +124,7 @@ class DerivedFrame(ReleasedFrame):
 
     def _check_drawn(self, verb: str) -> None:
         """Refuse a chart or a table of a test that has no interval."""
-        if self._facts["verb"] == "chi2":
+        if self._alone(verb)["verb"] == "chi2":
             raise InvalidArgument(
                 f"{verb} must be of numbers with intervals, and chi2 is a test. Read it off the frame, or write "
                 "statement()."
@@ -133,16 +133,17 @@ class DerivedFrame(ReleasedFrame):
     @trimmed
     def statement(self, *, unit: str | None = None) -> str:
         """A paragraph for readers without mathematics: from which releases it is computed, and how near it is."""
+        self._alone("statement")
         frame, facts = self._shown()
         return derived.statement_of(facts, frame, unit)
 
     def _sections(self, *, charts: bool, labels: Any = None, named: Any = None) -> list[Section]:
         """A section for each part, for pages."""
-        self._check_drawn("write_html")
         sections = []
         for frame, facts in parts_of(self._frame):
             words = (named or {}).get(facts["label"] or "", labels)
             part = DerivedFrame(frame, facts)._labeled(words, "write_html")
+            part._check_drawn("write_html")
             plain, said = part._shown()
             table = part._table(None, result_tables.Look())
             chart = part.plot() if charts else None
@@ -150,6 +151,7 @@ class DerivedFrame(ReleasedFrame):
         return sections
 
     def __repr__(self) -> str:
-        stamp = f"{self._facts['warning']}; " if "warning" in self._facts else ""
-        offered = TESTED if self._facts["verb"] == "chi2" else OFFERED
+        first = self._facts.get("parts", [self._facts])[0]
+        stamp = f"{first['warning']}; " if "warning" in first else ""
+        offered = TESTED if first["verb"] == "chi2" else OFFERED
         return f"<.dp of numbers computed from releases: {stamp}{', '.join(offered)}>"
