@@ -356,6 +356,14 @@ def test_a_total_is_of_the_level_whose_sums_have_the_least_noise():
     assert np.allclose(found.dp.total("sex")["count"], cells["count"])  # 60 cells that move less than 3 pairs
 
 
+def test_a_mask_of_two_columns_of_keys_is_not_said_to_be_of_numbers():
+    counts = _counts("pandas")
+    both = counts.dp.filter((counts["ward"] == "A") & (counts["sex"] == 1))  # of which pandas keeps no name
+    with pytest.raises(dpf.InvalidArgument, match=r"a mask may have chosen some .*result\.dp\.filter\(\{"):
+        both.dp.total()
+    counts.dp.filter({"ward": "A", "sex": 1}).dp.total()
+
+
 def test_tables_of_which_different_keys_were_filtered_are_refused():
     tables = _tables(pl.DataFrame(VISITS))
     for uneven in (
