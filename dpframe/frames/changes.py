@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, checked_column_name, closest, shown
 from dpframe.frames import build, foreign, prints
-from dpframe.frames.columns import distinct, text_of, value_at
+from dpframe.frames.columns import distinct, keys_in, text_of, value_at
 from dpframe.frames.kinds import check_threads, is_missing, is_pandas
 from dpframe.frames.prints import Places
 
@@ -504,8 +504,7 @@ def _mask_of_keys(release: Release, given: Mapping[Any, Any]) -> tuple[NDArray[n
             if name in release.facts["columns"]:
                 hint = "For numbers give a mask: result['n'] > 10."
             raise InvalidArgument(f"mask_or_mapping must name columns of keys, not {shown(name)}. {hint}")
-        listed = list(keys) if isinstance(keys, (list, tuple, set, frozenset, range)) else [keys]
-        asked = ["" if is_missing(key) else text_of(key) for key in listed]
+        asked = ["" if is_missing(key) else text_of(key) for key in keys_in(keys)]
         different, ranks = distinct(release.frame, name)
         texts = ["" if is_missing(value) else text_of(value) for value in different]
         if len(release.frame) and (unknown := next((text for text in asked if text not in texts), None)) is not None:

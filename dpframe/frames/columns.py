@@ -149,6 +149,14 @@ def value_at(frame: Any, name: str, row: int) -> Any:
     return frame[name].iloc[row] if is_pandas(frame) else frame.get_column(name)[row]
 
 
+def keys_in(given: Any) -> list[Any]:
+    """The keys in a list, a set, a range, an array, a series or an index; anything else is one key."""
+    if isinstance(given, np.ndarray) and given.dtype.kind == "M":
+        given = given.astype("M8[us]").tolist()  # as Python's moments
+    several = isinstance(given, (list, tuple, set, frozenset, range, pl.Series)) or getattr(given, "ndim", 0) == 1
+    return list(given) if several else [given]
+
+
 def text_of(value: Any) -> str:
     """A key as text: 1 of whole numbers of any type, a day without its hours."""
     if isinstance(value, (bool, np.bool_)):
