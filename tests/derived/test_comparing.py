@@ -495,6 +495,11 @@ def test_tables_that_cannot_be_tested_are_refused():
         rows.dp.group_by("ward", "sex", keys=keys).n_units(max_groups=2, **people).dp.chi2()
     with pytest.raises(dpf.InvalidArgument, match=r"each unit is in one cell"):
         rows.dp.group_by("ward", "sex", keys=keys).count(max_rows=1, max_groups=1, **people).dp.chi2()
+    two = {"n": dpf.count(), "few": dpf.count(where={"sex": [0]})}
+    both = rows.dp.group_by("ward", "sex", keys=keys).agg(two, epsilon=CLEAR, ledger=_ledger())
+    with pytest.raises(dpf.InvalidArgument, match=r"one count, and this result has \['n', 'few'\].*select\('n'\)"):
+        both.dp.chi2()
+    assert both.dp.select("n").dp.chi2()["degrees"][0] == 1
     few = rows.head(0).dp.group_by("ward", "sex", keys=keys).n_units(max_groups=1, **{**people, "epsilon": CLEAR})
     assert few.dp.chi2()["p_value"][0] == 1.0
     adjusted = rows.dp.group_by("ward", "sex", keys=keys).count(epsilon=1.0, keep_noisy=False, ledger=_ledger())
