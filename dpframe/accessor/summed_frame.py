@@ -147,7 +147,7 @@ class SummedFrame:
         Returns
         -------
         DataFrame
-            As of `cumulative`. For sums in place of means multiply by `n`, with ``dpf.combine``.
+            As of `cumulative`. The sums of `n` numbers are `n` times these means, and so are their errors.
 
         Raises
         ------

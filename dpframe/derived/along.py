@@ -61,7 +61,7 @@ def _check_entries(entries: int) -> None:
     if entries > MOST_ENTRIES:
         raise InvalidArgument(
             f"the result must have fewer rows to be added up so often, for it takes {entries:,} terms. "
-            "Take result.dp.total(by=...) of fewer, or wider bins."
+            "Filter to fewer keys, or release wider bins."
         )
 
 
@@ -108,13 +108,13 @@ class Lines:
         ]
         mine = [source.keys[axis.get("released", axis["columns"])[0]] for axis in axes]
         ordered = [place for place, axis in enumerate(axes) if "every" in axis or "bins" in axis]
-        if not ordered:  # then the one that has several keys here, as declared
-            several = [place for place, codes in enumerate(mine) if np.unique(codes).size > 1]
-            ordered = several or list(range(len(axes)))[:1]
+        if len(ordered) != 1:  # then the one that has several keys here, as declared
+            among = ordered or list(range(len(axes)))
+            ordered = [place for place in among if np.unique(mine[place]).size > 1] or among[:1]
         if len(ordered) != 1:
             raise InvalidArgument(
                 f"the result must have one key in order, such as dates or bins, and it has {shown(source.labels)}. "
-                "Write group_by with one of them, or result.dp.total(by=...) first."
+                'Group by one, or filter the others to one key: result.dp.filter({"ward": "A"}).'
             )
         self.name = axes[ordered[0]]["columns"][0]
         along = mine.pop(ordered[0])

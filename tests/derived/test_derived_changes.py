@@ -265,6 +265,29 @@ def test_a_step_between_keys_that_were_left_out_is_refused():
         odd.dp.difference(3)
 
 
+def test_a_line_runs_where_the_other_keys_are_filtered_to_one():
+    by = pl.DataFrame({**VISITS, "day": DAYS, "age": [float(n % 90) for n in range(400)]}).dp
+    months, price = dpf.dates("2026-01-01", "2026-05-31", every="1mo"), {"epsilon": 1, "denoise": None}
+    with dpf.Ledger(epsilon=2):
+        bins = by.group_by("day", keys=months).histogram("age", bins=[0, 30, 60, 90], **price)
+        pairs = by.group_by("ward", "sex", keys=KEYS).count(**price)
+    for result, one, along in ((bins, {"age_left": 30}, "day"), (pairs, {"ward": "A"}, "sex")):
+        with pytest.raises(dpf.InvalidArgument, match=r"one key in order.*filter the others to one key: result"):
+            result.dp.cumulative()
+        line = result.dp.filter(one)
+        assert line.dp.cumulative()["count"].to_list() == line["count"].cum_sum().to_list()
+        assert line.dp.difference()[along].to_list() == line[along].to_list()[1:]
+    day = bins.dp.filter({"day": date(2026, 2, 1)})
+    assert day.dp.cumulative()["count"].to_list() == day["count"].cum_sum().to_list()
+
+
+def test_sums_of_a_moving_average_have_as_many_times_its_error():
+    line = _series(pl.DataFrame(VISITS)).dp.filter({"ward": "A"})
+    mean, total = line.dp.rolling(4), line.dp.head(4).dp.total()
+    for name in ("count", "count_error"):
+        assert 4 * mean[name][0] == total[name][0]
+
+
 def test_what_was_chosen_by_its_noise_is_refused():
     counts = _series(pl.DataFrame(VISITS))
     asked = {
