@@ -158,6 +158,22 @@ DERIVED = (
     ),
     bug(
         "derived",
+        "a total of the finest subtotals whatever their noise",
+        "along._level_of",
+        "places += sorted(above, key=lambda place: _noise_of(source, levels, place))",
+        "places += above",
+        f"{CHANGES}::test_a_total_is_of_the_level_whose_sums_have_the_least_noise",
+    ),
+    bug(
+        "derived",
+        "a total of the subtotals with the fewest rows whatever their noise",
+        "along._noise_of",
+        'return float(levels[place]["rows"] * law.get("variance", 0.0))',
+        'return float(levels[place]["rows"])',
+        f"{CHANGES}::test_a_total_is_of_the_level_whose_sums_have_the_least_noise",
+    ),
+    bug(
+        "derived",
         "a total of one of several tables that were filtered to different keys",
         "along._level_of",
         "    _check_alike(source, levels, stops)\n",
@@ -171,6 +187,14 @@ DERIVED = (
         "by_keys = _is_of_keys(release.frame.select(labels), given, mask)",
         "by_keys = {*given.meta.root_names()} <= {*labels}",
         f"{CHANGES}::test_what_was_chosen_by_its_noise_is_refused",
+    ),
+    bug(
+        "derived",
+        "the first rows after a sort that was not recorded taken as chosen by keys",
+        "changes.Release.said",
+        'if _order_of(self.cells) not in (None, said.get("order")):',
+        "if False:",
+        f"{CHANGES}::test_the_first_rows_of_an_order_that_was_not_recorded_are_taken_as_chosen_by_noise",
     ),
     bug(
         "derived",

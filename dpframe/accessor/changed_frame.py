@@ -11,6 +11,7 @@ from dpframe.errors import InvalidArgument, shown
 from dpframe.errors.tracebacks import trimmed
 from dpframe.frames import build, changes, foreign
 from dpframe.frames.build import public
+from dpframe.frames.columns import square
 from dpframe.release import provenance
 
 Labels = Mapping[str, Mapping[str, Any]]  # {"columns": {name: word}, "values": {column: {key: word}}}
@@ -110,8 +111,8 @@ class ChangedFrame:
         ----------
         mask_or_mapping : Boolean column, list, array or expression; or dict
             A truth for each row of the frame, such as ``result["n"] > 10``, or for Polars an expression,
-            ``pl.col("n") > 10``; missing truths are false. Or by column of keys one key or a list of them:
-            ``{"ward": ["A", "B"], "sex": 0}``. Of bins name the edges: ``{"age_left": [20, 40]}``.
+            ``pl.col("n") > 10``; missing truths are false. Or by column of keys one key, or a list, array or series of
+            them: ``{"ward": ["A", "B"], "sex": 0}``. Of bins name the edges: ``{"age_left": [20, 40]}``.
 
         Returns
         -------
@@ -182,7 +183,8 @@ class ChangedFrame:
         Returns
         -------
         DataFrame
-            A new frame. After a `sort` by a number its notes say what that does to intervals, as in `filter`.
+            A new frame. After a `sort` by a number its notes say what that does to intervals, as in `filter`; also
+            where the rows stand in an order that `sort` did not make, such as that of ``sort_values`` of pandas.
 
         Raises
         ------
@@ -309,4 +311,4 @@ class ChangedFrame:
         is_correlation = facts["measures"][name]["verb"] == "correlation"
         diagonal = 0.0 if is_correlation and value == f"{name}_error" else 1.0 if is_correlation else float("nan")
         left, right = facts["cells"][-1]["columns"]
-        return public(changes.square(release.frame, left, right, value, diagonal))
+        return public(square(release.frame, left, right, value, diagonal))

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
+import numpy as np
+
 from dpframe.accessor.changed_frame import Labels
 from dpframe.accessor.joined import parts_of
 from dpframe.accessor.released_frame import ReleasedFrame
@@ -60,14 +62,19 @@ class DerivedFrame(ReleasedFrame):
         return super().__getattribute__(name)
 
     def _shown(self) -> tuple[Any, dict[str, Any]]:
-        """The frame and its record as charts and tables read them; refused where something was changed."""
-        return self._placed()[:2]
+        """The frame and its record as tables and statements read them; refused where something was changed."""
+        return self._placed(drawn=False)[:2]
 
-    def _placed(self) -> tuple[Any, dict[str, Any], Places]:
-        """The same, and the rows of the frame in which those of the record stand."""
+    def _placed(self, *, drawn: bool) -> tuple[Any, dict[str, Any], Places]:
+        """The same, and the rows of the frame in which those of the record stand.
+
+        Charts and two-way tables find the cells of levels by their place: so these stand in the order of the record.
+        """
         facts = provenance.counted(self._facts)
-        places = provenance.checked_numbers(self._frame, facts)
-        return (*shown(self._frame, facts), places)
+        frame, places = self._frame, provenance.checked_numbers(self._frame, facts)
+        if "levels" in facts and (drawn or result_tables.is_two_way(facts)):
+            frame, places = build.reordered(frame, places), np.arange(places.size)
+        return (*shown(frame, facts), places)
 
     @trimmed
     def plot(
@@ -97,7 +104,7 @@ class DerivedFrame(ReleasedFrame):
             )
         self._check_drawn("plot")
         asked = Asked(x, color, facet, kind, value, title, notes, limit)
-        frame, facts, places = self._labeled(labels, "plot")._placed()
+        frame, facts, places = self._labeled(labels, "plot")._placed(drawn=True)
         if not (asked.lays_out or value) and (sides := derived.sides_of(facts, places)):
             return derived.of_comparison(frame, facts, sides, asked)
         if derived.statistics_of(frame, facts) > 1:
@@ -117,7 +124,7 @@ class DerivedFrame(ReleasedFrame):
 
     def _check_drawn(self, verb: str) -> None:
         """Refuse a chart or a table of a test that has no interval."""
-        if self._facts["verb"] == "chi2":
+        if self._alone(verb)["verb"] == "chi2":
             raise InvalidArgument(
                 f"{verb} must be of numbers with intervals, and chi2 is a test. Read it off the frame, or write "
                 "statement()."
@@ -126,16 +133,17 @@ class DerivedFrame(ReleasedFrame):
     @trimmed
     def statement(self, *, unit: str | None = None) -> str:
         """A paragraph for readers without mathematics: from which releases it is computed, and how near it is."""
+        self._alone("statement")
         frame, facts = self._shown()
         return derived.statement_of(facts, frame, unit)
 
     def _sections(self, *, charts: bool, labels: Any = None, named: Any = None) -> list[Section]:
         """A section for each part, for pages."""
-        self._check_drawn("write_html")
         sections = []
         for frame, facts in parts_of(self._frame):
             words = (named or {}).get(facts["label"] or "", labels)
             part = DerivedFrame(frame, facts)._labeled(words, "write_html")
+            part._check_drawn("write_html")
             plain, said = part._shown()
             table = part._table(None, result_tables.Look())
             chart = part.plot() if charts else None
@@ -143,6 +151,7 @@ class DerivedFrame(ReleasedFrame):
         return sections
 
     def __repr__(self) -> str:
-        stamp = f"{self._facts['warning']}; " if "warning" in self._facts else ""
-        offered = TESTED if self._facts["verb"] == "chi2" else OFFERED
+        first = self._facts.get("parts", [self._facts])[0]
+        stamp = f"{first['warning']}; " if "warning" in first else ""
+        offered = TESTED if first["verb"] == "chi2" else OFFERED
         return f"<.dp of numbers computed from releases: {stamp}{', '.join(offered)}>"

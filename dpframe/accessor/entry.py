@@ -149,4 +149,5 @@ def accessor(frame: Any) -> PrivateFrame[Any] | ReleasedFrame | PublicFrame:
     facts = build.record_of(frame)
     if facts is None:
         return PrivateFrame(frame)
-    return (DerivedFrame if facts["schema"] == foreign.DERIVED else ReleasedFrame)(frame, facts)
+    first = facts.get("parts", [facts])[0]
+    return (DerivedFrame if first["schema"] == foreign.DERIVED else ReleasedFrame)(frame, facts)

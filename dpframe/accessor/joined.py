@@ -21,8 +21,9 @@ def concat(releases: Sequence[Frame], names: Sequence[str] | None = None, column
     Parameters
     ----------
     releases : list of DataFrame
-        Results of dpframe, of one library: the same columns of the same dtypes, and the same statistics. Costs, noise,
-        bounds, keys and bins may differ. A result of `concat` counts as its parts.
+        Results of dpframe, of one library, all released or all computed from releases: the same columns of the same
+        dtypes, and the same statistics. Costs, noise, bounds, keys and bins may differ. A result of `concat` counts as
+        its parts.
     names : list of str, optional
         A name for each release, such as ``["Jan", "Feb"]``: they become a column of text, the first one.
     column : str
@@ -133,6 +134,7 @@ def _check_alike(frame: Any, facts: dict[str, Any], frames: list[Any], records: 
         return
     first, number = frames[0], len(frames) + 1
     for words, expected, actual in (
+        ("be all released or all computed", _kind(records[0]), _kind(facts)),
         ("be of one library", library_of(first), library_of(frame)),
         ("have the same columns", list(first.columns), list(frame.columns)),
         ("have the same dtypes", build.dtypes_of(first), build.dtypes_of(frame)),
@@ -143,6 +145,10 @@ def _check_alike(frame: Any, facts: dict[str, Any], frames: list[Any], records: 
                 f"releases must {words}: those of the first are {shown(expected)}, "
                 f"and of number {number} {shown(actual)}. Join releases of one question."
             )
+
+
+def _kind(record: dict[str, Any]) -> str:
+    return "computed" if record["schema"] == foreign.DERIVED else "released"
 
 
 def _statistics(record: dict[str, Any]) -> dict[str, Any]:

@@ -60,8 +60,8 @@ class SummedFrame:
             The keys; for each statistic ``NAME`` and ``NAME_error``, the half-width of its 95% interval; ``covers``,
             which is ``"table"``: the noise alone (``docs/concepts/errors.md``). Of unbiased values, also where adjusted
             ones were released. A mean, a proportion or a ratio becomes that of the groups together, with ``NAME_low``
-            and ``NAME_high``. Of subtotals and of `marginals` the table that has these columns is taken, with the least
-            noise.
+            and ``NAME_high``. Of subtotals and of `marginals` the table of these columns is taken; where there is none,
+            the table with more columns whose sums have the least noise.
 
         Raises
         ------
@@ -147,7 +147,7 @@ class SummedFrame:
         Returns
         -------
         DataFrame
-            As of `cumulative`. For sums in place of means multiply by `n`, with ``dpf.combine``.
+            As of `cumulative`. The sums of `n` numbers are `n` times these means, and so are their errors.
 
         Raises
         ------

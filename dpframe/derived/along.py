@@ -61,7 +61,7 @@ def _check_entries(entries: int) -> None:
     if entries > MOST_ENTRIES:
         raise InvalidArgument(
             f"the result must have fewer rows to be added up so often, for it takes {entries:,} terms. "
-            "Take result.dp.total(by=...) of fewer, or wider bins."
+            "Filter to fewer keys, or release wider bins."
         )
 
 
@@ -108,13 +108,13 @@ class Lines:
         ]
         mine = [source.keys[axis.get("released", axis["columns"])[0]] for axis in axes]
         ordered = [place for place, axis in enumerate(axes) if "every" in axis or "bins" in axis]
-        if not ordered:  # then the one that has several keys here, as declared
-            several = [place for place, codes in enumerate(mine) if np.unique(codes).size > 1]
-            ordered = several or list(range(len(axes)))[:1]
+        if len(ordered) != 1:  # then the one that has several keys here, as declared
+            among = ordered or list(range(len(axes)))
+            ordered = [place for place in among if np.unique(mine[place]).size > 1] or among[:1]
         if len(ordered) != 1:
             raise InvalidArgument(
                 f"the result must have one key in order, such as dates or bins, and it has {shown(source.labels)}. "
-                "Write group_by with one of them, or result.dp.total(by=...) first."
+                'Group by one, or filter the others to one key: result.dp.filter({"ward": "A"}).'
             )
         self.name = axes[ordered[0]]["columns"][0]
         along = mine.pop(ordered[0])
@@ -203,21 +203,32 @@ def _forms(source: Source, verb: str, quotients: Sequence[str] = ()) -> dict[str
 def _level_of(source: Source, labels: Sequence[str]) -> Rows:
     """The rows that are added up: all, or those of one level of subtotals or one table, which is what was asked.
 
-    Where no level is, they are the cells; of tables the first that has these columns. What was filtered must have left
-    the same keys in all of them, or it would matter which one is taken.
+    Where no level is, they are the cells; of tables with more columns those whose sum has the least noise. What was
+    filtered must have left the same keys in all of them, or it would matter which one is taken.
     """
     levels, every = source.facts.get("levels"), np.arange(source.rows)
     if levels is None:
         return every
     stops = np.cumsum([level["rows"] for level in levels])
     places = [place for place, level in enumerate(levels) if {*level["columns"]} == {*labels}]
-    places += [place for place, level in enumerate(levels) if {*level["columns"]} > {*labels}]
+    above = [place for place, level in enumerate(levels) if {*level["columns"]} > {*labels}]
+    places += sorted(above, key=lambda place: _noise_of(source, levels, place))
     if not places:
         raise InvalidArgument(
             f"by must name columns of one table, and none has {shown(list(labels))} together. Name fewer."
         )
     _check_alike(source, levels, stops)
     return every[stops[places[0]] - levels[places[0]]["rows"] : stops[places[0]]]
+
+
+def _noise_of(source: Source, levels: Sequence[Facts], place: int) -> float:
+    """The variance of the sum of a level, of the first statistic: of others levels compare alike.
+
+    The tables of marginals add up to the same numbers, so that any of them does.
+    """
+    numbers = next(iter(source.measures.values()))["statistics"]
+    law = source.facts["statistics"][numbers[place * len(numbers) // len(levels)]]
+    return float(levels[place]["rows"] * law.get("variance", 0.0))
 
 
 def _check_alike(source: Source, levels: Sequence[Facts], stops: Rows) -> None:

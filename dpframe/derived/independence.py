@@ -12,7 +12,7 @@ from dpframe.derived.population import check_asked
 from dpframe.derived.record import facts_of, frame_of, measure_of
 from dpframe.derived.sums_of_noise import Law
 from dpframe.derived.traced import Source
-from dpframe.errors import InvalidArgument
+from dpframe.errors import InvalidArgument, shown
 from dpframe.queries.contributions import POPULATION
 from dpframe.queries.mixing import uniforms
 
@@ -62,13 +62,18 @@ def _counts_of(source: Source) -> tuple[str, NDArray[np.int64], tuple[int, int]]
         )
     wanted = COUNTS if unit["column"] is None else ("n_units",)
     names = [name for name, said in source.measures.items() if said["verb"] in wanted and said["column"] is None]
-    if len(names) != 1 or (unit["column"] is not None and unit["max_groups"] != 1):
+    if not names or (unit["column"] is not None and unit["max_groups"] != 1):
         way = (
             "Write group_by(...).count(...)."
             if unit["column"] is None
             else "Write group_by(...).n_units(max_groups=1, ...)."
         )
         raise InvalidArgument(f"chi2 must be asked of counts in which each unit is in one cell. {way}")
+    if len(names) > 1:
+        raise InvalidArgument(
+            f"chi2 must be asked of one count, and this result has {shown(names)}. "
+            f"Write result.dp.select({shown(names[0])}).dp.chi2()."
+        )
     check_asked(source, names[0], ASKED)
     both = [column for axis in axes for column in axis["columns"]]
     start = 0

@@ -387,17 +387,19 @@ def errors_of(frame: Any, *, cells: bool) -> dict[str, list[Any]]:
 
 
 def drawn(frame: Any, words: tuple[Any, Facts, Mapping[str, str]]) -> tuple[Any, dict[str, Any]]:
-    """A frame and its record as charts read them, with intervals of the population.
+    """A frame and its record as charts read them, with intervals of the population: of levels in the released order.
 
     `words` are the frame and the record as labels call them, and their names for its columns.
     """
     named, said, names = words
-    found = intervals_of(Source.of("result", frame), ASKED)
+    source = Source.of("result", frame)
+    found = intervals_of(source, ASKED)
     columns = {name: build.numbers(named, name) for name in said["columns"]}
     for name, (value, low, high) in found.items():
         new = names.get(name, name)
         columns |= {new + LOW: low, new + HIGH: high, new + ERROR: _farther(value, low, high)}
-    made = build.beside(named, foreign.labels_of(said), np.arange(len(named)), columns)
+    rows = source.places if "levels" in said else np.arange(len(named))
+    made = build.beside(named, foreign.labels_of(said), rows, {name: each[rows] for name, each in columns.items()})
     measures = {names.get(name, name): said["measures"][names.get(name, name)] for name in found}
     return made, {**said, "columns": list(columns), "measures": measures, "covers": POPULATION}
 

@@ -235,10 +235,11 @@ def _check_traceable(name: str, facts: Facts) -> None:
         raise InvalidArgument(
             f"{name} must have its numbers as they were released, and these were rounded. Pass the released frame."
         )
-    if (view := view_of(facts)) is not None and view.is_chosen:
+    if (view := view_of(facts)) is not None and view.chosen:
         raise InvalidArgument(
-            f"{name} must have rows that keys choose, and some were chosen by their noisy numbers, which no interval "
-            'covers. Compute first and choose after, or write result.dp.filter({"ward": ["A", "B"]}).'
+            f"{name} must have rows that keys choose, and {view.chosen}: no interval covers that. Compute first and "
+            "choose after, or choose from the released frame by keys: "
+            'result.dp.filter({"ward": ["A", "B"]}), result.dp.sort("ward").dp.head(2).'
         )
     if "model" in facts:
         raise InvalidArgument(

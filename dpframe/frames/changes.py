@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, checked_column_name, closest, shown
 from dpframe.frames import build, foreign, prints
-from dpframe.frames.columns import distinct, text_of, value_at
+from dpframe.frames.columns import distinct, keys_in, text_of, value_at
 from dpframe.frames.kinds import check_threads, is_missing, is_pandas
 from dpframe.frames.prints import Places
 
@@ -33,7 +34,7 @@ class View:
     released: int  # rows of the release
     measures: Mapping[str, tuple[str, int]]  # by its name here the released statistic, and which of `cells` it shows
     is_sorted: bool
-    is_chosen: bool  # whether some rows were chosen by their noisy numbers, or may have been
+    chosen: str  # in which way some rows were chosen by their noisy numbers, or may have been; "" where keys chose all
 
     @property
     def is_whole(self) -> bool:
@@ -95,8 +96,8 @@ def viewed(record: Facts) -> Facts:
     steps |= {name: step for name, step in said.get("rounded", {}).items() if name in measures}
     if steps := {name: step for name, step in steps.items() if step is not None}:
         facts["rounded"] = {**base.get("rounded", {}), "steps": steps}
-    verbs, chosen = [step["verb"] for step in said["steps"]], any(step.get("by_numbers") for step in said["steps"])
-    view = View(rows, shape, cells, total, measures, "sort" in verbs, chosen)
+    is_sorted = any(step["verb"] == "sort" for step in said["steps"])
+    view = View(rows, shape, cells, total, measures, is_sorted, _chosen(said["steps"]))
     facts["notes"] = [*base["notes"], *_notes(said, view)]
     return {**facts, "view": view}
 
@@ -211,7 +212,25 @@ def _notes(said: Facts, view: View) -> list[str]:
     if shown_rows == view.released:
         return []
     words = [f"{shown_rows:,} of {view.released:,} released rows are shown, so a total of them is no total of all"]
-    return [*words, CHOSEN] if view.is_chosen else words
+    return [*words, CHOSEN] if view.chosen else words
+
+
+def _chosen(steps: Sequence[Facts]) -> str:
+    """The way in which steps chose rows by their noisy numbers, or may have; "" where none did."""
+    number = next((number for number, step in enumerate(steps) if step.get("by_numbers")), None)
+    if number is None:
+        return ""
+    if steps[number]["verb"] == "filter":
+        return "a mask may have chosen some by their noisy numbers"
+    if any(step["verb"] == "sort" and step.get("numbers") for step in steps[:number]):
+        return "some were chosen by their noisy numbers"
+    return "head may have chosen some by their noisy numbers, for .dp.sort did not make the order of the rows"
+
+
+def _order_of(cells: NDArray[np.int64]) -> str | None:
+    """A hash of the order in which rows stand; None where it is that of the release."""
+    in_order = bool((np.diff(cells[0]) > 0).all())
+    return None if in_order else hashlib.sha256(cells[0].astype("<i8").tobytes()).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -225,12 +244,14 @@ class Release:
 
     @property
     def said(self) -> dict[str, Any]:
-        """The changes before."""
-        if "shown" in self.record:
-            return dict(self.record["shown"])
-        names = [name for axis in self.facts["cells"] for name in axis["columns"]]
+        """The changes before; rows in an order that none of them made were moved by other means, perhaps by numbers."""
+        names = {name: name for axis in self.facts["cells"] for name in axis["columns"]}
         measures = {name: [name, 0] for name in self.facts["measures"]}
-        return {"steps": [], "labels": dict(zip(names, names, strict=True)), "measures": measures, "texts": []}
+        said: dict[str, Any] = {"steps": [], "labels": names, "measures": measures, "texts": []}
+        said |= self.record.get("shown", {})
+        if _order_of(self.cells) not in (None, said.get("order")):
+            said["steps"] = [*said["steps"], {"verb": "reorder", "numbers": True}]
+        return said
 
     @property
     def statistics(self) -> dict[str, list[str]]:
@@ -259,7 +280,7 @@ class Release:
         base = {name: fact for name, fact in self.record.items() if name != "shown"}
         whole = len(declared) == 1 and np.array_equal(declared[0], np.arange(foreign.rows_of(base)))
         said["cells"] = None if whole else [" ".join(map(str, row)) for row in declared.tolist()]
-        said["rows"] = {"labels": [], "sha256": "", "order": None}
+        said |= {"order": _order_of(cells), "rows": {"labels": [], "sha256": "", "order": None}}
         facts = viewed({**base, "shown": said})
         labels = foreign.labels_of(facts)
         numbers = [name for name in facts["columns"] if name not in labels]
@@ -345,7 +366,7 @@ def checked_columns(columns: Any, release: Release, of: str) -> dict[str, str]:
         checked_column_name(f"each word of {of}columns", word)
     for name in columns:
         if name not in known:
-            owner = _statistic_of(name, release)
+            owner = next((one for one, mine in release.statistics.items() if name in mine), None)
             hint = f"Name {owner!r}, whose other columns follow." if owner else _near(name, known)
             raise InvalidArgument(f"{of}columns must name keys or statistics of the result, not {shown(name)}. {hint}")
     return dict(columns)
@@ -483,8 +504,7 @@ def _mask_of_keys(release: Release, given: Mapping[Any, Any]) -> tuple[NDArray[n
             if name in release.facts["columns"]:
                 hint = "For numbers give a mask: result['n'] > 10."
             raise InvalidArgument(f"mask_or_mapping must name columns of keys, not {shown(name)}. {hint}")
-        listed = list(keys) if isinstance(keys, (list, tuple, set, frozenset, range)) else [keys]
-        asked = ["" if is_missing(key) else text_of(key) for key in listed]
+        asked = ["" if is_missing(key) else text_of(key) for key in keys_in(keys)]
         different, ranks = distinct(release.frame, name)
         texts = ["" if is_missing(value) else text_of(value) for value in different]
         if len(release.frame) and (unknown := next((text for text in asked if text not in texts), None)) is not None:
@@ -668,10 +688,6 @@ def _key_text(release: Release, column: str, row: int) -> str:
     return " to ".join(map(text_of, values))
 
 
-def _statistic_of(column: Any, release: Release) -> str | None:
-    return next((name for name, mine in release.statistics.items() if column in mine), None)
-
-
 def _near(name: Any, known: Sequence[str]) -> str:
     near = closest(str(name), known)
     return f"Did you mean {near!r}?" if near else f"Name some of {_listed(known)}."
@@ -680,20 +696,3 @@ def _near(name: Any, known: Sequence[str]) -> str:
 def _listed(names: Sequence[Any]) -> str:
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
     return ", ".join(shown(name) for name in names[:MOST_NAMED]) + more
-
-
-def square(frame: Any, left: str, right: str, value: str, diagonal: float) -> Any:
-    """A number for each pair of names both ways, named as they come; on the diagonal what the frame has."""
-    (first_names, rows), (other_names, across) = distinct(frame, left), distinct(frame, right)
-    names = list(dict.fromkeys([*map(text_of, first_names), *map(text_of, other_names)]))
-    down = np.array([names.index(text_of(name)) for name in first_names], dtype=np.int64)[rows]
-    beside = np.array([names.index(text_of(name)) for name in other_names], dtype=np.int64)[across]
-    made = np.full((len(names), len(names)), np.nan)
-    np.fill_diagonal(made, diagonal)
-    numbers = build.numbers(frame, value)
-    made[down, beside] = made[beside, down] = numbers
-    if is_pandas(frame):
-        import pandas
-
-        return pandas.DataFrame(made, index=pandas.Index(names, name="column"), columns=names)
-    return build.frame_of({"column": names, **dict(zip(names, made.T, strict=True))}, "polars")

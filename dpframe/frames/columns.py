@@ -1,4 +1,4 @@
-"""Single columns: a caller's series as a frame of one column, and back; the keys in a column of a result."""
+"""Single columns: a caller's series as a frame of one column, and back; the keys in columns of a result."""
 
 from __future__ import annotations
 
@@ -149,6 +149,14 @@ def value_at(frame: Any, name: str, row: int) -> Any:
     return frame[name].iloc[row] if is_pandas(frame) else frame.get_column(name)[row]
 
 
+def keys_in(given: Any) -> list[Any]:
+    """The keys in a list, a set, a range, an array, a series or an index; anything else is one key."""
+    if isinstance(given, np.ndarray) and given.dtype.kind == "M":
+        given = given.astype("M8[us]").tolist()  # as Python's moments
+    several = isinstance(given, (list, tuple, set, frozenset, range, pl.Series)) or getattr(given, "ndim", 0) == 1
+    return list(given) if several else [given]
+
+
 def text_of(value: Any) -> str:
     """A key as text: 1 of whole numbers of any type, a day without its hours."""
     if isinstance(value, (bool, np.bool_)):
@@ -161,3 +169,20 @@ def text_of(value: Any) -> str:
     if isinstance(value, date) and not isinstance(value, datetime):
         return value.isoformat()
     return str(value).removesuffix(" 00:00:00")
+
+
+def square(frame: Any, left: str, right: str, value: str, diagonal: float) -> Any:
+    """A number for each pair of names both ways, named as they come; on the diagonal what the frame has."""
+    (first_names, rows), (other_names, across) = distinct(frame, left), distinct(frame, right)
+    names = list(dict.fromkeys([*map(text_of, first_names), *map(text_of, other_names)]))
+    down = np.array([names.index(text_of(name)) for name in first_names], dtype=np.int64)[rows]
+    beside = np.array([names.index(text_of(name)) for name in other_names], dtype=np.int64)[across]
+    made = np.full((len(names), len(names)), np.nan)
+    np.fill_diagonal(made, diagonal)
+    numbers = build.numbers(frame, value)
+    made[down, beside] = made[beside, down] = numbers
+    if is_pandas(frame):
+        import pandas
+
+        return pandas.DataFrame(made, index=pandas.Index(names, name="column"), columns=names)
+    return build.frame_of({"column": names, **dict(zip(names, made.T, strict=True))}, "polars")

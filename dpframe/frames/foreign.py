@@ -570,7 +570,7 @@ SHOWN = _object(
         "cells": _none_or(_list(_text, 1)),
         "rows": ROWS,
     },
-    {"rounded": _by_name(_above)},
+    {"rounded": _by_name(_above), "order": _none_or(_like(SHA256))},
 )
 SUGGESTED = _object(
     {

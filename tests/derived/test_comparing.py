@@ -15,6 +15,7 @@ from dpframe.derived.independence import _binomial, _multinomial, _steps
 from dpframe.derived.population import counted, shared
 from dpframe.derived.sums_of_noise import Law
 from dpframe.display.pages import number
+from dpframe.frames import build
 from dpframe.noise import insecure_bits
 from dpframe.queries.mixing import uniforms
 from dpframe.queries.row_functions import squares
@@ -292,6 +293,22 @@ def test_errors_of_subtotals_are_those_of_their_rows(covers):
         assert told["interval"].to_list() == [rows["count_interval"].max() for rows in by_rows]
 
 
+def test_charts_of_a_population_show_subtotals_at_their_keys_in_any_order_of_rows():
+    pytest.importorskip("altair")
+    pandas = pytest.importorskip("pandas")
+    by = _shop().dp.group_by("variant", "bought", keys={"variant": ["A", "B"], "bought": [True, False]})
+    price = {"epsilon": 1.0, "denoise": None, "population": True, "ledger": _ledger()}
+    for table in ({"rollup": True}, {"cube": True}):
+        found = by.count(**price, **table)
+        sort = [found.dp.sort("bought", "variant"), found.dp.sort("count")]
+        plain = pandas.DataFrame({name: found[name].to_list() for name in found.columns})
+        moved = build.attach(plain, build.record_of(found)).sort_values("count")
+        for one, other in (sort, (found, moved)):
+            for asked in ({}, {"x": "variant"}, {"labels": {"values": {"variant": {"A": "One"}}}}):
+                first, second = (result.dp.plot(covers="population", **asked).to_dict() for result in (one, other))
+                assert first == second
+
+
 @pytest.mark.parametrize(("asked", "verb"), REFUSED)
 def test_other_statistics_are_refused_by_name(asked, verb):
     result = _shop().dp.group_by("variant", keys=["A", "B"]).agg(x=asked(), epsilon=1.0, ledger=_ledger())
@@ -478,6 +495,11 @@ def test_tables_that_cannot_be_tested_are_refused():
         rows.dp.group_by("ward", "sex", keys=keys).n_units(max_groups=2, **people).dp.chi2()
     with pytest.raises(dpf.InvalidArgument, match=r"each unit is in one cell"):
         rows.dp.group_by("ward", "sex", keys=keys).count(max_rows=1, max_groups=1, **people).dp.chi2()
+    two = {"n": dpf.count(), "few": dpf.count(where={"sex": [0]})}
+    both = rows.dp.group_by("ward", "sex", keys=keys).agg(two, epsilon=CLEAR, ledger=_ledger())
+    with pytest.raises(dpf.InvalidArgument, match=r"one count, and this result has \['n', 'few'\].*select\('n'\)"):
+        both.dp.chi2()
+    assert both.dp.select("n").dp.chi2()["degrees"][0] == 1
     few = rows.head(0).dp.group_by("ward", "sex", keys=keys).n_units(max_groups=1, **{**people, "epsilon": CLEAR})
     assert few.dp.chi2()["p_value"][0] == 1.0
     adjusted = rows.dp.group_by("ward", "sex", keys=keys).count(epsilon=1.0, keep_noisy=False, ledger=_ledger())

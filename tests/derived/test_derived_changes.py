@@ -86,6 +86,34 @@ def test_labels_are_taken(made, tmp_path):
         derived.dp.table("markdown", labels={"ward": "Station"})
 
 
+def test_subtotals_that_were_computed_stand_at_their_keys_in_any_order_of_rows(tmp_path):
+    """Two-way tables and charts find cells by their place; other tables follow the rows as they stand."""
+    pytest.importorskip("altair")
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"ward": ["A"] * 300 + ["B"] * 200 + ["C"] * 100, "sex": [0, 1] * 300})
+    by, price = frame.dp.group_by("ward", "sex", keys=KEYS), {"epsilon": 5, "denoise": None}
+    with dpf.Ledger(epsilon=20):
+        cubes = [by.count(cube=True, **price) for _ in range(2)]
+        rolled = by.count(rollup=True, **price)
+    whole = dpf.combine("a.count - b.count", dict(zip("ab", cubes, strict=True)))
+    moved = whole.sort_values("value", ascending=False)  # which keeps the record
+    assert moved.dp.table("markdown") == whole.dp.table("markdown")
+    assert moved.dp.statement() == whole.dp.statement()
+    pages = []
+    for result in (whole, moved):
+        result.dp.write_html(tmp_path / "page.html", charts=False)
+        page = (tmp_path / "page.html").read_text(encoding="utf-8")
+        pages.append(page[page.index("<table") : page.index("</table>")])
+    assert pages[0] == pages[1]
+    double = dpf.combine("2 * a.count", {"a": rolled})
+    for one in (whole, double):
+        for first, second in ((one, one.sort_values("value")), (one.dp.sort("ward"), one.dp.sort("value"))):
+            for asked in ({}, {"x": "ward"}):
+                assert first.dp.plot(**asked).to_dict() == second.dp.plot(**asked).to_dict()
+    order = double.dp.sort("value").dp.table("csv").splitlines()
+    assert [float(line.split(",")[2]) for line in order[-len(double) :]] == sorted(double["value"])
+
+
 # Some rows of a release ---------------------------------------------------------------------------------------------
 
 MONTHS = [1, 2, 3, 4, 5]
@@ -237,6 +265,29 @@ def test_a_step_between_keys_that_were_left_out_is_refused():
         odd.dp.difference(3)
 
 
+def test_a_line_runs_where_the_other_keys_are_filtered_to_one():
+    by = pl.DataFrame({**VISITS, "day": DAYS, "age": [float(n % 90) for n in range(400)]}).dp
+    months, price = dpf.dates("2026-01-01", "2026-05-31", every="1mo"), {"epsilon": 1, "denoise": None}
+    with dpf.Ledger(epsilon=2):
+        bins = by.group_by("day", keys=months).histogram("age", bins=[0, 30, 60, 90], **price)
+        pairs = by.group_by("ward", "sex", keys=KEYS).count(**price)
+    for result, one, along in ((bins, {"age_left": 30}, "day"), (pairs, {"ward": "A"}, "sex")):
+        with pytest.raises(dpf.InvalidArgument, match=r"one key in order.*filter the others to one key: result"):
+            result.dp.cumulative()
+        line = result.dp.filter(one)
+        assert line.dp.cumulative()["count"].to_list() == line["count"].cum_sum().to_list()
+        assert line.dp.difference()[along].to_list() == line[along].to_list()[1:]
+    day = bins.dp.filter({"day": date(2026, 2, 1)})
+    assert day.dp.cumulative()["count"].to_list() == day["count"].cum_sum().to_list()
+
+
+def test_sums_of_a_moving_average_have_as_many_times_its_error():
+    line = _series(pl.DataFrame(VISITS)).dp.filter({"ward": "A"})
+    mean, total = line.dp.rolling(4), line.dp.head(4).dp.total()
+    for name in ("count", "count_error"):
+        assert 4 * mean[name][0] == total[name][0]
+
+
 def test_what_was_chosen_by_its_noise_is_refused():
     counts = _series(pl.DataFrame(VISITS))
     asked = {
@@ -250,9 +301,9 @@ def test_what_was_chosen_by_its_noise_is_refused():
         "head": counts.dp.sort("count", descending=True).dp.head(3),
     }
     for chosen in asked.values():
-        with pytest.raises(dpf.InvalidArgument, match=r"chosen by their noisy numbers.*Compute first"):
+        with pytest.raises(dpf.InvalidArgument, match=r"chosen (some )?by their noisy numbers.*Compute first"):
             chosen.dp.total()
-        with pytest.raises(dpf.InvalidArgument, match=r"chosen by their noisy numbers"):
+        with pytest.raises(dpf.InvalidArgument, match=r"chosen (some )?by their noisy numbers"):
             dpf.combine("a + 1", {"a": chosen})
     with pytest.raises(dpf.InvalidType, match="this expression gives several columns"):
         counts.dp.filter(pl.col("count", "ward").is_not_null())
@@ -261,6 +312,39 @@ def test_what_was_chosen_by_its_noise_is_refused():
     first = counts.dp.share().dp.sort("count", descending=True).dp.head(3)
     assert len(first) == 3
     assert counts.dp.head(5).dp.total()["count"][0] == counts["count"][:5].sum()
+
+
+@pytest.mark.parametrize("library", ["polars", "pandas"])
+def test_the_first_rows_of_an_order_that_was_not_recorded_are_taken_as_chosen_by_noise(library, tmp_path):
+    """Noise orders 20 equal groups as they were declared with a chance below 1e-6: then none would be chosen."""
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"ward": [*range(20)] * 200})
+    counts = frame.dp.group_by("ward", keys=[*range(20)]).count(epsilon=0.2, denoise=None, ledger=dpf.Ledger(epsilon=1))
+    sort = counts.sort_values("count", ascending=False)  # which keeps the record
+    sort.dp.write_parquet(tmp_path / "sorted.parquet")
+    by_keys = counts.dp.sort("ward", descending=True)
+    by_keys.dp.write_parquet(tmp_path / "keys.parquet")
+    if library == "polars":
+        counts = dpf.read_parquet(tmp_path / "keys.parquet", like="polars").dp.sort("ward")
+    sort, by_keys = (dpf.read_parquet(tmp_path / name, like=library) for name in ("sorted.parquet", "keys.parquet"))
+    moved = {
+        "as it is": sort,
+        "filtered": sort.dp.filter({"ward": [*range(15)]}),
+        "renamed": sort.dp.relabel({"ward": {0: "none"}}),
+        "fewer": sort.dp.head(10),
+    }
+    if library == "pandas":
+        moved["after a sort by keys"] = by_keys.sort_values("count")
+    for chosen in moved.values():
+        with pytest.raises(dpf.InvalidArgument, match=r"head may have chosen some .*\.dp\.sort did not make the order"):
+            chosen.dp.head(3).dp.total()
+        assert "chosen for its noisy number" in chosen.dp.head(3).dp.statement()
+    assert sort.dp.head(3).dp.provenance["shown"]["steps"][0] == {"verb": "reorder", "numbers": True}
+    assert sort.dp.total().equals(counts.dp.total())
+    named = by_keys.dp.relabel({"ward": {19: "last"}})
+    for first, wards in ((counts, [0, 1, 2]), (by_keys, [19, 18, 17]), (named, ["last", "18", "17"])):
+        assert first.dp.head(5).dp.head(3)["ward"].to_list() == wards
+        assert first.dp.head(5).dp.head(3).dp.total()["count"].to_list() == [sum(first["count"].to_list()[:3])]
 
 
 def test_other_changes_of_a_frame_are_refused_with_the_way_out():
@@ -274,6 +358,33 @@ def test_other_changes_of_a_frame_are_refused_with_the_way_out():
     polars = _series(pl.DataFrame(VISITS)).filter(pl.col("ward") == "A")
     with pytest.raises(dpf.NoProvenance, match=r"\.dp\.filter"):
         dpf.combine("a", {"a": polars})
+
+
+def test_a_total_is_of_the_level_whose_sums_have_the_least_noise():
+    rows = {"ward": ["A", "B"] * 300, "sex": [0, 1, 1] * 200, "week": [*range(20)] * 30, "id": [*range(100)] * 6}
+    keys = {**KEYS, "week": [*range(20)]}
+    by = pl.DataFrame(rows).dp.group_by(*keys, keys=keys)
+    for shape in ({"rollup": True}, {"cube": True}):
+        found = by.count(epsilon=1, denoise=None, ledger=dpf.Ledger(epsilon=1), **shape)
+        some = found if "rollup" in shape else found.dp.filter({"ward": ["A", "B", "C"]})  # without (sex,)
+        pairs = found.filter(pl.col("ward").is_not_null(), pl.col("sex").is_not_null(), pl.col("week").is_null())
+        sums = pairs.group_by("sex", maintain_order=True).agg(pl.col("count").sum())
+        assert some.dp.total("sex").select("sex", "count").equals(sums)
+        single = found.filter(pl.col("ward").is_not_null(), pl.col("sex").is_null(), pl.col("week").is_null())
+        assert some.dp.total("ward")["count"].to_list() == single["count"].to_list()
+    ledger = dpf.Ledger(epsilon=1, delta=1e-6, unit="id")
+    price = {"epsilon": 1, "delta": 1e-6, "mechanism": "gaussian", "max_rows": 1, "max_groups": 40, "checks": False}
+    found = by.count(rollup=True, denoise=None, ledger=ledger, **price)
+    cells = found.filter(pl.col("week").is_not_null()).group_by("sex", maintain_order=True).agg(pl.col("count").sum())
+    assert np.allclose(found.dp.total("sex")["count"], cells["count"])  # 60 cells that move less than 3 pairs
+
+
+def test_a_mask_of_two_columns_of_keys_is_not_said_to_be_of_numbers():
+    counts = _counts("pandas")
+    both = counts.dp.filter((counts["ward"] == "A") & (counts["sex"] == 1))  # of which pandas keeps no name
+    with pytest.raises(dpf.InvalidArgument, match=r"a mask may have chosen some .*result\.dp\.filter\(\{"):
+        both.dp.total()
+    counts.dp.filter({"ward": "A", "sex": 1}).dp.total()
 
 
 def test_tables_of_which_different_keys_were_filtered_are_refused():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 
 import numpy as np
@@ -176,3 +177,47 @@ def test_one_release_joined_alone_keeps_its_own_record(engine):
     joined = dpf.concat([one])
     assert "parts" in joined.dp.provenance
     assert "parts" not in one.dp.provenance
+
+
+def test_joined_results_that_were_computed_are_written_as_such(engine, tmp_path):
+    ledger = dpf.Ledger(epsilon=9, path=tmp_path / "clinic.ledger")
+    by = engine(FRAME).dp.group_by("ward", keys=["A", "B"])
+    years = [by.count(epsilon=1, denoise=None, ledger=ledger) for _ in range(2)]
+    joined = {
+        "totals": dpf.concat([year.dp.total() for year in years], names=["2025", "2026"], column="year"),
+        "shares": dpf.concat([year.dp.share() for year in years]),
+    }
+    for name, frame in joined.items():
+        frame.dp.write_parquet(tmp_path / f"{name}.parquet")
+        for one in (frame, dpf.read_parquet(tmp_path / f"{name}.parquet")):
+            assert "computed from releases" in repr(one.dp)
+            assert [len(part) for part in one.dp.parts] == [len(frame) // 2] * 2
+            assert not one.dp.provenance["altered"]
+            pages = tmp_path / "page.html", tmp_path / "report.html"
+            one.dp.write_html(pages[0], charts=False)
+            ledger.report(pages[1], one, charts=False)
+            for page in pages:
+                text = page.read_text(encoding="utf-8")
+                assert text.count('"said": "computed from 1 release (epsilon 1), at no cost"') == 2
+                assert "epsilon 0" not in text
+            for verb in ("table", "statement", "plot"):
+                with pytest.raises(dpf.InvalidArgument, match=f"{verb} must be asked of one release, and this frame"):
+                    getattr(one.dp, verb)()
+            with pytest.raises(dpf.InvalidArgument, match=r"errors must be asked of a release.*computed from some"):
+                one.dp.errors()
+    with pytest.raises(dpf.InvalidArgument, match=r"be all released or all computed: .*'released'.*'computed'"):
+        dpf.concat([years[0], years[1].dp.total("ward")])
+
+
+def test_a_workbook_of_joined_results_says_that_they_were_computed(engine):
+    openpyxl = pytest.importorskip("openpyxl")
+    pytest.importorskip("xlsxwriter")
+    by = engine(FRAME).dp.group_by("ward", keys=["A", "B"])
+    years = [by.count(epsilon=1, denoise=None, ledger=dpf.Ledger(epsilon=1)) for _ in range(2)]
+    for verb in ("total", "share"):
+        joined = dpf.concat([getattr(year.dp, verb)() for year in years])
+        book = openpyxl.load_workbook(io.BytesIO(joined.dp.table("excel")))
+        words = [str(cell) for sheet in book for row in sheet.iter_rows(values_only=True) for cell in row]
+        said = [word for word in words if "computed from 1 release (epsilon 1), at no cost" in word]
+        assert len(said) == 4  # on each sheet, and in its notes
+        assert not any("epsilon 0" in word for word in words)
