@@ -504,7 +504,7 @@ def _mask_of_keys(release: Release, given: Mapping[Any, Any]) -> tuple[NDArray[n
             if name in release.facts["columns"]:
                 hint = "For numbers give a mask: result['n'] > 10."
             raise InvalidArgument(f"mask_or_mapping must name columns of keys, not {shown(name)}. {hint}")
-        asked = ["" if is_missing(key) else text_of(key) for key in keys_in(keys)]
+        asked = ["" if is_missing(key) else text_of(key) for key in keys_in(keys, name)]
         different, ranks = distinct(release.frame, name)
         texts = ["" if is_missing(value) else text_of(value) for value in different]
         if len(release.frame) and (unknown := next((text for text in asked if text not in texts), None)) is not None:

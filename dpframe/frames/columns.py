@@ -149,12 +149,14 @@ def value_at(frame: Any, name: str, row: int) -> Any:
     return frame[name].iloc[row] if is_pandas(frame) else frame.get_column(name)[row]
 
 
-def keys_in(given: Any) -> list[Any]:
-    """The keys in a list, a set, a range, an array, a series or an index; anything else is one key."""
-    if isinstance(given, np.ndarray) and given.dtype.kind == "M":
-        given = given.astype("M8[us]").tolist()  # as Python's moments
-    several = isinstance(given, (list, tuple, set, frozenset, range, pl.Series)) or getattr(given, "ndim", 0) == 1
-    return list(given) if several else [given]
+def keys_in(given: Any, name: str) -> list[Any]:
+    """The keys in a list, a set or a range; anything else is one key, and a column of values is none."""
+    if isinstance(given, pl.Series) or getattr(given, "ndim", 0) > 0:
+        raise InvalidType(
+            f"mask_or_mapping must name keys of {shown(name)} in a list that you wrote down, not in "
+            f"{shown(given, kind=True)}: values from data reveal people. Write {{{shown(name)}: [...]}}."
+        )
+    return list(given) if isinstance(given, (list, tuple, set, frozenset, range)) else [given]
 
 
 def text_of(value: Any) -> str:

@@ -303,22 +303,16 @@ def test_a_mask_of_each_kind(released):
         bins.dp.filter({"age": 30})
 
 
-def test_keys_of_a_filter_are_listed_as_either_library_lists_them(released):
-    frame, dates = released[0]["count"], released[0]["dates"]
+def test_keys_of_a_filter_are_one_or_listed_and_no_column_of_data(released):
+    frame = released[0]["count"]
     wanted = frame.dp.filter({"ward": ["A", "C"], "sex": [1]})
-    days = [*dates["day"].to_list()[:2]]
-    for listed in (np.array, pl.Series, tuple, set):
-        some = frame.dp.filter({"ward": listed(["A", "C"]), "sex": listed([1])})
+    for listed in (tuple, set):
+        some = frame.dp.filter({"ward": listed(["A", "C"]), "sex": 1})
         assert build.rows(some) == build.rows(wanted)
-        assert some.dp.provenance["shown"]["steps"][0]["where"]["sex"] == ["1"]
-    for unit in ("D", "s", "ns"):
-        assert dates.dp.filter({"day": np.array(days, dtype=f"M8[{unit}]")})["day"].to_list() == days
-    with pytest.raises(dpf.InvalidArgument, match=r"must name keys of 'ward', which are 'A', 'B', 'C', not 'D'"):
-        frame.dp.filter({"ward": np.array(["A", "D"])})
     pandas = pytest.importorskip("pandas")
-    for listed in (pandas.Series, pandas.Index, pandas.Categorical):
-        assert build.rows(frame.dp.filter({"ward": listed(["A", "C"]), "sex": listed([1])})) == build.rows(wanted)
-        assert dates.dp.filter({"day": listed(days)})["day"].to_list() == days
+    for column in (np.array, pl.Series, pandas.Series, pandas.Index, pandas.Categorical):
+        with pytest.raises(dpf.InvalidType, match=r"keys of 'ward' in a list that you wrote down, not in an? "):
+            frame.dp.filter({"ward": column(["A", "C"])})
 
 
 def test_the_index_of_pandas_stays(released):
