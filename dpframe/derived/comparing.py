@@ -10,15 +10,15 @@ from numpy.typing import NDArray
 
 from dpframe.derived.expressions import matched
 from dpframe.derived.linear import Linear, Quotient
-from dpframe.derived.population import Estimate, estimate_of, sampled_names
+from dpframe.derived.population import Estimate, cells_of, estimate_of, sampled_names
 from dpframe.derived.record import facts_of, frame_of, measure_of
 from dpframe.derived.sums_of_noise import checked_confidence
 from dpframe.derived.traced import Source
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, is_one_of, shown
 from dpframe.errors.tracebacks import trimmed
 from dpframe.frames.kinds import is_frame, is_missing
-from dpframe.privacy import noun_of
-from dpframe.queries.contributions import POPULATION
+from dpframe.privacy import PrivacyUnit, noun_of
+from dpframe.queries.contributions import POPULATION, groups_of
 from dpframe.queries.sameness import same_key
 
 Floats = NDArray[np.float64]
@@ -27,7 +27,7 @@ Rows = NDArray[np.int64]
 ASKED = "dpf.compare"
 LEAST_P = 1e-6  # no p-value is told as less
 LEVELS = 13  # of the test, between which p-values are read off
-SAME = ("verb", "column", "bounds", "unit_bounds", "value")  # facts of two statistics that can be compared
+SAME = ("verb", "column", "bounds", "unit_bounds", "value", "where")  # what two statistics must agree in
 ENDS = ["low", "high"]
 _MISSING: Any = object()
 
@@ -79,8 +79,8 @@ def compare(
     Raises
     ------
     InvalidArgument, InvalidType, MissingArgument
-        If an argument breaks its rule; if groups or rows are not independent; of a ratio, a quantile, a variance,
-        ``n_distinct``, a correlation.
+        If an argument breaks its rule; if groups or rows are not independent; if two results are of different
+        statistics or units; of a ratio, a quantile, a variance, ``n_distinct``, a correlation.
     NoProvenance
         If a frame carries no record.
 
@@ -226,13 +226,19 @@ def _of_results(later: Any, earlier: Any, by: Any, samples: Any) -> Prepared:
     names = [name for name in sampled_names(sources[0], ASKED) if name in sources[1].measures]
     for name in names:
         one, other = (source.measures[name] for source in sources)
-        if any(one.get(fact) != other.get(fact) for fact in SAME):
+        if fact := next((fact for fact in SAME if one.get(fact) != other.get(fact)), None):
             raise InvalidArgument(
-                f"{name} must be the same statistic in both results, with the same bounds, and it is not. "
-                "Release both alike."
+                f"{name} must be the same statistic in both results, and its {fact} is {shown(one.get(fact))} and "
+                f"{shown(other.get(fact))}. Release both alike."
             )
     if not names:
         raise InvalidArgument("later and earlier must have a statistic of one name in common. Release both alike.")
+    units = [_unit_of(source) for source in sources]
+    if units[0] != units[1]:
+        raise InvalidArgument(
+            f"later and earlier must count the same unit in as many groups, not {' and '.join(units)}. "
+            "Release both with one unit and one max_groups."
+        )
     first, second = places["later"], places["earlier"]
     pairs = [
         (
@@ -242,6 +248,13 @@ def _of_results(later: Any, earlier: Any, by: Any, samples: Any) -> Prepared:
         for name in names
     ]
     return sources[0], labels, first, names, pairs, "compare(later, earlier)"
+
+
+def _unit_of(source: Source) -> str:
+    """Whose rows are counted, and in how many groups at full weight, as words."""
+    unit = PrivacyUnit.of_facts(source.facts["unit"])
+    groups = groups_of(unit, cells_of(source.whole.facts))
+    return "rows" if unit.column is None else f"{noun_of(unit.column)} in {groups:,} group{'' if groups == 1 else 's'}"
 
 
 def _checked_by(source: Source, by: Any) -> tuple[str, list[str]]:

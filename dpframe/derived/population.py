@@ -131,9 +131,14 @@ def check_asked(source: Source, name: str, asked: str) -> None:
             f"{name} must be released with contribution bounds for {asked}, and contributions has none. "
             "Ask for n_units, or write max_rows=1 and max_groups=1."
         )
-    axes = source.facts["cells"]
-    cells = MANY if any("discovered" in axis for axis in axes) else math.prod(axis["size"] for axis in axes)
-    check_sample(name, source.measures[name], PrivacyUnit.of_facts(source.facts["unit"]), cells, asked)
+    unit = PrivacyUnit.of_facts(source.facts["unit"])
+    check_sample(name, source.measures[name], unit, cells_of(source.facts), asked)
+
+
+def cells_of(facts: Facts) -> int:
+    """The number of groups, as far as it was declared."""
+    axes = facts["cells"]
+    return MANY if any("discovered" in axis for axis in axes) else math.prod(axis["size"] for axis in axes)
 
 
 # Noise ---------------------------------------------------------------------------------------------------------------

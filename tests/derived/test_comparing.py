@@ -113,6 +113,52 @@ def test_two_results_of_different_people():
     assert found["p_value"][0] == 1e-6
 
 
+@pytest.mark.parametrize(
+    ("asked", "other", "said"),
+    [
+        (dpf.count(), dpf.count(where={"bought": True}), r"its where is None and 'bought is True'"),
+        (
+            dpf.mean("spend", bounds=(0, 500)),
+            dpf.mean("spend", bounds=(0, 500), where={"bought": True}),
+            r"its where is None and 'bought is True'",
+        ),
+        (dpf.sum("spend", bounds=(0, 500)), dpf.sum("spend", bounds=(0, 400)), r"its bounds is \[0\.0, 500\.0\] and"),
+        (dpf.count(), dpf.count("spend"), r"its column is None and 'spend'"),
+        (
+            dpf.mean("spend", bounds=(0, 500)),
+            dpf.mean("spend", bounds=(0, 500), missing="midpoint"),
+            r"x must have missing='drop' for dpf\.compare",
+        ),
+    ],
+)
+def test_different_statistics_of_two_results_are_not_compared(asked, other, said):
+    one, two = (_shop().dp.agg(x=each, epsilon=1.0, ledger=_ledger(), checks=False) for each in (asked, other))
+    with pytest.raises(dpf.InvalidArgument, match=said):
+        dpf.compare(one, two, samples="different")
+    with pytest.raises(dpf.InvalidArgument):
+        dpf.compare(two, one, samples="different")
+
+
+def test_a_mean_with_values_in_place_of_missing_ones_tells_of_no_population():
+    mean = _shop().dp.mean("spend", bounds=(0, 500), missing="midpoint", epsilon=1.0, ledger=_ledger())
+    with pytest.raises(dpf.InvalidArgument, match=r"spend_mean must have missing='drop' for covers='population'"):
+        mean.dp.errors(covers="population")
+
+
+def test_results_of_different_units_are_not_compared():
+    rows = _visits()
+    by_row = rows.dp.count(epsilon=1.0, ledger=_ledger())
+    by_person = rows.dp.count(epsilon=1.0, max_rows=1, ledger=_ledger("person"))
+    with pytest.raises(dpf.InvalidArgument, match=r"the same unit in as many groups, not rows and person in 1 group\."):
+        dpf.compare(by_row, by_person, samples="different")
+    ledger, by = _ledger("person"), rows.dp.group_by("ward", keys=["A", "B"])
+    one, two = (by.n_units(epsilon=1.0, max_groups=groups, ledger=ledger) for groups in (1, 2))
+    with pytest.raises(dpf.InvalidArgument, match=r"not person in 1 group and person in 2 groups\."):
+        dpf.compare(one, two, samples="different")
+    many = by.n_units(epsilon=1.0, max_groups=3, ledger=ledger)  # of two groups
+    assert len(dpf.compare(two, many, samples="different")) == 2
+
+
 def test_other_keys_are_kept_and_libraries_too():
     pd = pytest.importorskip("pandas")
     rows = _shop().with_columns(month=pl.int_range(pl.len()) % 3)
@@ -310,7 +356,7 @@ def test_rows_that_are_no_sample_are_refused_before_a_charge():
         by.count(epsilon=1.0, max_rows=3, population=True, ledger=ledger)
     with pytest.raises(dpf.InvalidArgument, match=r"population must be left out of a quantile"):
         by.agg(x=dpf.quantile("cost", q=0.5, bounds=(0, 9)), epsilon=1.0, population=True, ledger=ledger)
-    with pytest.raises(dpf.InvalidArgument, match=r"missing must be 'drop'"):
+    with pytest.raises(dpf.InvalidArgument, match=r"cost_mean must have missing='drop'"):
         by.mean("cost", bounds=(0, 9), missing="midpoint", epsilon=1.0, max_rows=1, population=True, ledger=ledger)
     by_counts = _visits().dp.group_by("ward", keys=dpf.discover(delta=1e-6))
     found = {"epsilon": 1.0, "delta": 1e-5, "max_groups": 1, "population": True, "ledger": ledger}
