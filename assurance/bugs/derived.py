@@ -114,6 +114,22 @@ DERIVED = (
     ),
     bug(
         "derived",
+        "the spread of some rows taken as that of all",
+        "population._spreads_beside",
+        'alike = ("column", "bounds", "where")',
+        'alike = ("column", "bounds")',
+        f"{COMPARE}::test_the_spread_of_some_rows_does_not_stand_in_for_that_of_all",
+    ),
+    bug(
+        "derived",
+        "the number of some rows taken as that of all",
+        "population._squares_of_sum",
+        ' and one.get("where") in (None, said.get("where"))',
+        "",
+        f"{COMPARE}::test_the_number_of_some_rows_does_not_stand_in_for_that_of_all",
+    ),
+    bug(
+        "derived",
         "p-values of one side with intervals of two",
         "comparing._p_values",
         "np.maximum(2.0 * ndtr(-score), LEAST_P)",

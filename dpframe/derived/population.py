@@ -255,11 +255,9 @@ def is_bounded_only(source: Source, name: str) -> bool:
 
 
 def _spreads_beside(source: Source, said: Facts) -> list[Facts]:
-    return [
-        one
-        for one in source.measures.values()
-        if one["verb"] in SPREADS and (one["column"], one.get("bounds")) == (said["column"], said["bounds"])
-    ]
+    alike = ("column", "bounds", "where")
+    measures = [one for one in source.measures.values() if one["verb"] in SPREADS]
+    return [one for one in measures if all(one.get(fact) == said.get(fact) for fact in alike)]
 
 
 def _read_variance(source: Source, said: Facts) -> Floats | None:
@@ -320,9 +318,10 @@ def _squares_of_sum(source: Source, name: str, form: Linear, asked: str) -> Floa
     if np.isfinite(largest).all():
         return largest
     units = "unit_bounds" in said
+    verbs = ("n_units",) if units else ("count",) if source.facts["unit"]["column"] else ("count", "n_units")
     for other, one in source.measures.items():
-        counts_all = one["verb"] == ("n_units" if units else "count") and one["column"] in (None, said["column"])
-        if counts_all or (one["verb"] == "n_units" and source.facts["unit"]["column"] is None):
+        of_all = one["column"] in (None, said["column"]) and one.get("where") in (None, said.get("where"))
+        if one["verb"] in verbs and of_all:
             count = source.form(source.unbiased(other))
             assert isinstance(count, Linear)
             return np.asarray(most**2 * np.maximum(count.values + np.sqrt(count.variances()), 0.0))

@@ -467,6 +467,33 @@ def test_bounds_stand_in_for_squares_that_nobody_measured():
         signed.dp.errors(covers="population")
 
 
+@pytest.mark.parametrize("law", [{}, {"delta": 1e-6, "mechanism": "gaussian"}])
+def test_the_spread_of_some_rows_does_not_stand_in_for_that_of_all(law):
+    rows = _shop().with_columns(few=pl.col("spend") < 100)
+    mean, few = {"m": dpf.mean("spend", bounds=(0, 500))}, {"where": {"few": True}}
+    spread = {"sd": dpf.std("spend", bounds=(0, 500), **few)}
+    release = {"epsilon": CLEAR, "ledger": _ledger(), **law}
+    told = rows.dp.agg(mean | spread, **release).dp.errors(covers="population")
+    assert told["interval"][0] == pytest.approx(1.96 * 250.0 / np.sqrt(len(rows)), rel=0.01)
+    mean = {"m": dpf.mean("spend", bounds=(0, 500), **few)}
+    told, values = rows.dp.agg(mean | spread, **release).dp.errors(covers="population"), rows.filter("few")["spend"]
+    assert told["interval"][0] == pytest.approx(1.96 * float(values.std()) / np.sqrt(len(values)), rel=0.01)
+
+
+def test_the_number_of_some_rows_does_not_stand_in_for_that_of_all():
+    rows = _shop().with_columns(few=pl.col("spend") < 5)
+    signed, few = {"s": dpf.sum("spend", bounds=(-500, 500))}, {"where": {"few": True}}
+    release = {"epsilon": CLEAR, "ledger": _ledger()}
+    for beside in (dpf.count(**few), dpf.count("variant")):
+        with pytest.raises(dpf.InvalidArgument, match=r"Ask for it with population=True"):
+            rows.dp.agg(signed | {"n": beside}, **release).dp.errors(covers="population")
+    signed_few = {"s": dpf.sum("spend", bounds=(-500, 500), **few)}
+    for sums, rows_of in ((signed, {}), (signed_few, few), (signed_few, {})):  # all rows are no fewer than some
+        told = rows.dp.agg(sums | {"n": dpf.count(**rows_of)}, **release).dp.errors(covers="population")
+        n = rows["few"].sum() if rows_of else len(rows)
+        assert told["interval"][0] == pytest.approx(1.96 * 500.0 * np.sqrt(n), rel=0.01)
+
+
 def test_the_plan_says_what_squares_cost():
     by = _shop().dp.group_by("variant", keys=["A", "B"]).preview
     release = {"epsilon": 1.0, "ledger": _ledger(), "checks": False}
