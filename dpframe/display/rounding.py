@@ -252,9 +252,9 @@ def checked_digits(digits: object) -> Digits:
 def rounded(name: str, columns: Mapping[str, Floats], digits: Digits) -> Rounded:
     """The columns of one statistic, rounded alike.
 
-    With ``digits="error"`` the smallest error keeps two digits, and whole numbers stay whole. A value moves by at most
-    half a step. Errors grow by the largest of these moves, and are rounded up; lower ends go down and upper ones up:
-    so every interval holds what it held.
+    With ``digits="error"`` the smallest error keeps two digits, and whole numbers with whole errors stay whole. A value
+    moves by at most half a step. Errors grow by the largest of these moves, and are rounded up; lower ends go down and
+    upper ones up: so every interval holds what it held.
     """
     middle = name + NOISY if name + NOISY in columns else name  # around which the interval lies
     unbiased = columns[middle]
@@ -278,7 +278,7 @@ def rounded(name: str, columns: Mapping[str, Floats], digits: Digits) -> Rounded
 def _decimals(errors: Floats, values: Floats) -> int:
     """The decimals that keep two digits of the smallest error."""
     known = errors[np.isfinite(errors) & (errors > 0)]
-    whole = bool(np.all(values[np.isfinite(values)] % 1 == 0))
+    whole = bool(np.all(values[np.isfinite(values)] % 1 == 0) and np.all(known % 1 == 0))  # a share of 0 is no count
     if not known.size:
         return 0 if whole else MOST
     decimals = KEPT - 1 - math.floor(math.log10(float(known.min())))

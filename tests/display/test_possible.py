@@ -109,6 +109,19 @@ def test_what_is_too_noisy_is_said_everywhere():
     assert "too noisy" in str(share.dp.plot().to_dict())
 
 
+@pytest.mark.parametrize("happened", [False, True])
+def test_a_share_of_none_or_of_all_keeps_its_interval(happened):
+    frame, name = pl.DataFrame({"ok": [happened] * 300}), "ok_proportion"
+    for epsilon in (1.0, 100.0):
+        with dpf.Ledger(epsilon=9999), seeded(1):  # of twenty at least one is exactly 0 or 1
+            shares = [frame.dp.proportion("ok", epsilon=epsilon) for _ in range(20)]
+        share = next(one for one in shares if one[name].item() == happened)
+        rounded = share.dp.round()
+        assert share[f"{name}_error"].item() <= rounded[f"{name}_error"].item() < 1.2 * share[f"{name}_error"].item()
+        low, high = map(float, share.dp.table("csv").splitlines()[-1].split(",")[-2:])
+        assert high - low < 0.1
+
+
 def test_an_error_is_never_cut():
     frame = pl.DataFrame({"ok": [True] * 400})
     result = frame.dp.proportion("ok", epsilon=0.2, ledger=dpf.Ledger(epsilon=1))
