@@ -37,6 +37,10 @@ Reach = tuple[Floats, Floats]  # the distances to the lower and to the upper end
 
 ASKED = "covers='population'"
 MANY = 2**31  # groups, where they were found and nobody declared their number
+UNTRACED = (
+    "No margin of error for the population behind these data is known here: if numbers were rounded, or rows chosen by "
+    "them, the released frame has it."
+)
 BERNSTEIN = 3  # numbers of each group, of a mean and a variance of pure noise
 
 
@@ -408,8 +412,13 @@ def drawn(frame: Any, words: tuple[Any, Facts, Mapping[str, str]]) -> tuple[Any,
 
 def sentences(frame: Any) -> list[str]:
     """Sentences of a statement on the population behind a release that was asked for one."""
-    source, said = Source.of("result", frame), []
-    for name, (value, low, high) in intervals_of(source, "a statement on its population").items():
+    try:
+        source = Source.of("result", frame)
+        found = intervals_of(source, "a statement on its population")
+    except InvalidArgument:
+        return [UNTRACED]
+    said = []
+    for name, (value, low, high) in found.items():
         margins = _farther(value, low, high)
         known = margins[np.isfinite(margins)]
         if low.size == 1 and known.size:

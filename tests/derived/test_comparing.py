@@ -12,7 +12,7 @@ from scipy import stats
 import dpframe as dpf
 from dpframe.derived.comparing import _holm, told
 from dpframe.derived.independence import _binomial, _multinomial, _steps
-from dpframe.derived.population import counted, shared
+from dpframe.derived.population import UNTRACED, counted, shared
 from dpframe.derived.sums_of_noise import Law
 from dpframe.display.pages import number
 from dpframe.noise import insecure_bits
@@ -230,6 +230,26 @@ def test_a_statement_tells_the_farther_end_of_an_interval():
     margins = both.dp.errors(covers="population", cells=True)["p_interval"]
     sizes = f"{number(margins.min())} to {number(margins.max())}, depending on the row."
     assert f"the margin of error of p (noise and sampling) is {sizes}" in both.dp.statement()
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        lambda result: result.dp.round(),
+        lambda result: result.dp.sort("n", descending=True).dp.head(1),
+        lambda result: result.dp.filter(pl.col("n") > 0),
+        lambda result: result.dp.sort("n").dp.round().dp.filter({"variant": "A"}),
+        lambda result: _test(1.0, keep_noisy=False, denoise="nonnegative"),
+    ],
+)
+def test_a_statement_says_where_nothing_is_known_of_the_population(clear, changed, tmp_path):
+    part = changed(clear)
+    assert part.dp.statement().endswith(UNTRACED)
+    part.dp.write_html(tmp_path / "part.html", charts=False)
+    assert UNTRACED in (tmp_path / "part.html").read_text(encoding="utf-8")
+    by_keys = clear.dp.filter({"variant": "A"}).dp.statement()
+    assert "In 95 of 100 samples" in by_keys
+    assert UNTRACED not in by_keys
 
 
 REFUSED = [
