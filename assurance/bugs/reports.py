@@ -95,6 +95,14 @@ REPORTS: tuple[Mutant, ...] = (
     ),
     bug(
         "reports",
+        "ends of intervals in words rounded to the nearest step",
+        "rounding.end_words",
+        "_outward(high, size, np.ceil)",
+        "_outward(high, size, np.rint)",
+        "test_possible.py::test_an_interval_in_words_holds_what_it_held",
+    ),
+    bug(
+        "reports",
         "errors that leave out what rounding moved",
         "rounding.rounded",
         "errors + moves.max(initial=0.0)",

@@ -21,7 +21,7 @@ from dpframe.derived.linear import Linear, Moments, Quotient, ends, half_widths
 from dpframe.derived.sums_of_noise import law_of, normal_quantile
 from dpframe.derived.traced import Source
 from dpframe.display.pages import number
-from dpframe.display.rounding import HIGH, LOW
+from dpframe.display.rounding import HIGH, LOW, end_words
 from dpframe.errors import InvalidArgument, is_one_of, shown
 from dpframe.frames import build, foreign
 from dpframe.frames.prints import Places
@@ -422,8 +422,8 @@ def sentences(frame: Any) -> list[str]:
         margins = _farther(value, low, high)
         known = margins[np.isfinite(margins)]
         if low.size == 1 and known.size:
-            ends_of = f"from {number(float(low[0]))} to {number(float(high[0]))}"
-            said.append(f"In 95 of 100 samples, the interval {ends_of} contains {name} of the population.")
+            ends_of = " to ".join(end_words(float(low[0]), float(high[0])))
+            said.append(f"In 95 of 100 samples, the interval from {ends_of} contains {name} of the population.")
         elif known.size:
             least, most = number(float(known.min())), number(float(known.max()))
             sizes = most if least == most else f"{least} to {most}, depending on the row"

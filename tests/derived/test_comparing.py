@@ -15,6 +15,7 @@ from dpframe.derived.independence import _binomial, _multinomial, _steps
 from dpframe.derived.population import UNTRACED, counted, shared
 from dpframe.derived.sums_of_noise import Law
 from dpframe.display.pages import number
+from dpframe.display.rounding import end_words
 from dpframe.noise import insecure_bits
 from dpframe.queries.mixing import uniforms
 from dpframe.queries.row_functions import squares
@@ -223,7 +224,8 @@ def test_comparisons_are_shown_and_written(clear, tmp_path):
 def test_a_statement_tells_the_farther_end_of_an_interval():
     pytest.importorskip("altair")
     few = _shop(200).dp.group_by("bought", keys=[True]).count(epsilon=CLEAR, population=True, ledger=_ledger())
-    low, high = (number(few.dp.errors(covers="population", cells=True)[f"count_{end}"][0]) for end in ("low", "high"))
+    errors = few.dp.errors(covers="population", cells=True)
+    low, high = end_words(errors["count_low"][0], errors["count_high"][0])
     said = f"In 95 of 100 samples, the interval from {low} to {high} contains count of the population."
     assert said in few.dp.statement()
     both = _test(shop=_shop(200))

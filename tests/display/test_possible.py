@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import polars as pl
 import pytest
@@ -70,6 +72,39 @@ def low():
     """A median whose interval ends on its lower bound."""
     frame = pl.DataFrame({"x": [0.0] * 60 + [70.0] * 5})
     return frame.dp.median("x", bounds=(0, 100), epsilon=1.0, ledger=dpf.Ledger(epsilon=1))
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "said"),
+    [
+        (0.00213, 0.00239, ("0.00213", "0.00239")),  # four digits tell them
+        (0.002134567, 0.002391234, ("0.00213", "0.0024")),
+        (1_012.934, 1_013.4129, ("1,012.93", "1,013.42")),
+        (1_013.456, 1_013.456, ("1,013", "1,014")),
+        (-0.0, 12.3456, ("0", "13")),
+        (-np.inf, 5.123456, ("-∞", "5.124")),
+        (123_456.7, 234_567.8, ("120,000", "240,000")),
+    ],
+)
+def test_an_interval_in_words_holds_what_it_held(low, high, said):
+    assert rounding.end_words(low, high) == said
+    least, most = (float(end.replace(",", "").replace("∞", "inf")) for end in said)
+    assert least <= low <= high <= most
+
+
+def test_a_statement_tells_the_interval_of_small_and_of_narrow_numbers():
+    small = pl.DataFrame({"x": [0.001, 0.002, 0.003] * 400}).dp
+    with dpf.Ledger(epsilon=99), seeded(2):
+        median = small.median("x", bounds=(0, 0.004), epsilon=5.0)
+        high = pl.DataFrame({"x": [1_012.0, 1_014.0] * 600}).dp
+        mean = high.mean("x", bounds=(1_010, 1_016), epsilon=50.0, population=True)
+    for said, errors, name in (
+        (median.dp.statement(), median.dp.errors(cells=True), "x_median"),
+        (mean.dp.statement(), mean.dp.errors(cells=True, covers="population"), "x_mean"),
+    ):
+        *_, (least, most) = re.findall(rf"interval from ([\d,.]+) to ([\d,.]+) \w+ (?:the exact )?{name}", said)
+        low, high = float(least.replace(",", "")), float(most.replace(",", ""))
+        assert low <= errors[f"{name}_low"].item() < errors[f"{name}_high"].item() <= high, said
 
 
 @pytest.mark.parametrize("form", ["markdown", "html", "latex", "great_tables"])
