@@ -114,12 +114,13 @@ def compare(
             raise InvalidArgument("samples must be left out for two groups of one result. Drop it.")
         like, labels, places, names, pairs, words = _of_groups(result, first, second, by)
         sources = [like]
-    level = checked if adjust is None else 1.0 - (1.0 - checked) / (len(places) * len(names))
+    tests = 1 if adjust is None else len(places) * len(names)
+    level = checked if tests == 1 else 1.0 - (1.0 - checked) / tests
     each = [_compared(one, other, level) for one, other in pairs]
     effect, low, high, p_value = (np.stack(column, axis=1).ravel() for column in zip(*each, strict=True))
     columns = {"effect": effect, "low": low, "high": high}
     columns["p_value"] = p_value if adjust is None else _holm(p_value)
-    facts = facts_of("compare", "compare", words, sources, checked)
+    facts = facts_of("compare", "compare", words, sources, checked, [] if tests == 1 else [_holm_words(tests, checked)])
     return frame_of(
         like,
         labels,
@@ -133,7 +134,7 @@ def compare(
             "effect": {
                 **measure_of(facts),
                 "ends": ENDS,
-                "tests": 1 if adjust is None else p_value.size,
+                "tests": tests,
                 "sides": _sides(
                     ("later", "earlier") if second is _MISSING else (_key(first), _key(second)), pairs, checked
                 ),
@@ -342,6 +343,13 @@ def _holm(p_values: Floats) -> Floats:
     adjusted = np.empty(p_values.size)
     adjusted[order] = raised
     return adjusted
+
+
+def _holm_words(tests: int, confidence: float) -> str:
+    return (
+        f"p-values are adjusted for {tests:,} comparisons by Holm's method, and intervals by Bonferroni's: "
+        f"all hold together with {100 * confidence:g}%"
+    )
 
 
 def told(p_values: Sequence[float], tests: int = 1) -> list[str]:

@@ -185,6 +185,12 @@ def test_holm_widens_intervals_and_raises_p_values(clear):
     assert "<= 4e-06" in adjusted.dp.table("markdown")
     assert "<= 4e-06" in adjusted.dp.sort("p_value").dp.head(1).dp.table("markdown")  # it stays one of four
     assert "<= 1e-06" in plain.dp.table("markdown")
+    note = "for 4 comparisons by Holm's method, and intervals by Bonferroni's: all hold together with 95%"
+    for words in (adjusted.dp.statement(), adjusted.dp.table("markdown"), adjusted.dp.provenance["notes"][0]):
+        assert note in words.replace("\\", "")
+    assert (
+        "Holm" not in plain.dp.statement() + dpf.compare(clear.dp.select("n"), "B", "A", adjust="holm").dp.statement()
+    )
     assert told([1e-6, 4e-6, 0.01], 4) == ["<= 4e-06", "<= 4e-06", "0.01"]
 
 
