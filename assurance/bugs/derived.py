@@ -130,6 +130,22 @@ DERIVED = (
     ),
     bug(
         "derived",
+        "differences of shares beyond 0 and 1 left without an interval",
+        "comparing._compared",
+        "middles = np.clip(one.middles - other.middles, least, most)",
+        "middles = one.middles - other.middles",
+        f"{COMPARE}::test_shares_that_noise_moved_beyond_0_and_1_keep_an_interval",
+    ),
+    bug(
+        "derived",
+        "shares beyond 0 and 1 left without an interval of the population",
+        "Estimate.limits",
+        "middles = np.clip(self.middles, np.minimum(self.values, self.least), np.maximum(self.values, self.most))",
+        "middles = self.middles",
+        f"{COMPARE}::test_shares_that_noise_moved_beyond_0_and_1_keep_an_interval",
+    ),
+    bug(
+        "derived",
         "p-values of one side with intervals of two",
         "comparing._p_values",
         "np.maximum(2.0 * ndtr(-score), LEAST_P)",

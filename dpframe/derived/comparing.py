@@ -294,8 +294,8 @@ def _share_draws(form: Any, one: Rows, other: Rows) -> bool:
 
 def _compared(one: Estimate, other: Estimate, level: float) -> tuple[Floats, Floats, Floats, Floats]:
     """The difference, its interval, and its p-value."""
-    effect, middles = one.values - other.values, one.middles - other.middles
-    least, most = one.least - other.most, one.most - other.least
+    effect, least, most = one.values - other.values, one.least - other.most, one.most - other.least
+    middles = np.clip(one.middles - other.middles, least, most)  # of two shares beyond 0 and 1 something is left
 
     def interval(confidence: float) -> tuple[Floats, Floats]:
         (below, above), (lower, upper) = one.reach(confidence), other.reach(confidence)

@@ -77,10 +77,11 @@ class Estimate:
         return lower, upper
 
     def limits(self, confidence: float) -> Reach:
-        """The ends of its intervals, within what is possible."""
+        """The ends of its intervals, within what is possible; around the nearest limit where its middle is beyond."""
         lower, upper = self.reach(confidence)
-        low, high = np.clip(self.middles - lower, self.least, self.most), self.middles + upper
-        return np.minimum(low, self.values), np.maximum(np.clip(high, self.least, self.most), self.values)
+        middles = np.clip(self.middles, np.minimum(self.values, self.least), np.maximum(self.values, self.most))
+        low, high = (np.clip(end, self.least, self.most) for end in (middles - lower, middles + upper))
+        return np.minimum(low, self.values), np.maximum(high, self.values)
 
     def at(self, rows: NDArray[np.int64] | slice) -> Estimate:
         """Some rows, in this order."""

@@ -10,9 +10,9 @@ import pytest
 from scipy import stats
 
 import dpframe as dpf
-from dpframe.derived.comparing import _holm, told
+from dpframe.derived.comparing import _compared, _holm, told
 from dpframe.derived.independence import _binomial, _multinomial, _steps
-from dpframe.derived.population import UNTRACED, counted, shared
+from dpframe.derived.population import UNTRACED, Estimate, counted, shared
 from dpframe.derived.sums_of_noise import Law
 from dpframe.display.pages import number
 from dpframe.display.rounding import end_words
@@ -91,6 +91,28 @@ def test_differences_are_first_minus_second(clear):
     assert mean["effect"][0] == pytest.approx(means[0] - means[1], abs=1e-3)
     assert mean["p_value"][0] == pytest.approx(welch.pvalue, rel=0.03)
     assert found.filter(statistic="p")["p_value"][0] == 1e-6
+
+
+def test_shares_that_noise_moved_beyond_0_and_1_keep_an_interval():
+    def share(middle):
+        reach = np.array([0.003]), np.array([0.003])
+        value = np.clip([middle], 0.0, 1.0)
+        return Estimate(value, np.array([middle]), lambda _: reach, lambda _: reach, 0.0, 1.0, np.array([True]))
+
+    near, far = share(1.008), share(-0.006)
+    effect, low, high, _ = _compared(near, far, 0.95)
+    assert (effect[0], high[0]) == (1.0, 1.0)
+    assert low[0] == pytest.approx(1.0 - 0.006)
+    assert [end[0] for end in near.limits(0.95)] == pytest.approx([1.0 - 0.003 * np.sqrt(2.0), 1.0])
+    assert [end[0] for end in far.limits(0.95)] == pytest.approx([0.0, 0.003 * np.sqrt(2.0)])
+    # of 300 pairs of all and none, in which one of a hundred had no width
+    pairs = pl.DataFrame({"pair": np.repeat(range(600), 300) // 2, "all": np.repeat([False, True] * 300, 300)})
+    by = pairs.dp.group_by("pair", "all", keys={"pair": range(300), "all": [False, True]})
+    with insecure_bits(3):
+        shares = by.proportion("all", epsilon=0.5, population=True, denoise=None, ledger=_ledger())
+    found, each = dpf.compare(shares, True, False, by="all"), shares.dp.errors(cells=True, covers="population")
+    assert (found["low"] < found["high"] - 1e-3).all()
+    assert (each["all_proportion_low"] < each["all_proportion_high"] - 1e-3).all()
 
 
 @pytest.mark.parametrize("confidence", [0.5, 0.95, pytest.param(0.9, marks=pytest.mark.slow), 0.999])
