@@ -1,7 +1,7 @@
 """Numbers as people write them: intervals cut to what a number can be, and numbers rounded to their errors.
 
-A released error is the half-width of the noise and is never cut. What readers see of it is, and marked where it tells
-nothing. Intervals of rounded numbers still hold.
+A released error is one half-width for both sides, and is not cut here. What readers see of it is, and marked where it
+tells nothing. Intervals of rounded numbers still hold.
 """
 
 from __future__ import annotations
