@@ -86,6 +86,23 @@ REPORTS: tuple[Mutant, ...] = (
     ),
     bug(
         "reports",
+        "a share that is exactly 0 or 1 rounded as a count",
+        "rounding._decimals",
+        " and np.all(known % 1 == 0))",
+        ")",
+        "test_rounding.py::test_the_smallest_error_keeps_two_digits",
+        "test_possible.py::test_a_share_of_none_or_of_all_keeps_its_interval",
+    ),
+    bug(
+        "reports",
+        "ends of intervals in words rounded to the nearest step",
+        "rounding.end_words",
+        "_outward(high, size, np.ceil)",
+        "_outward(high, size, np.rint)",
+        "test_possible.py::test_an_interval_in_words_holds_what_it_held",
+    ),
+    bug(
+        "reports",
         "errors that leave out what rounding moved",
         "rounding.rounded",
         "errors + moves.max(initial=0.0)",

@@ -200,9 +200,8 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
             With ``cells=True`` a row for each row of the result: its labels, and for each released column ``NAME``
             what was listed above, as ``NAME_interval``, ``NAME_noisy_rmse`` and ``NAME_denoised_rmse``, and the ends of
             the interval as tables show it, ``NAME_low`` and ``NAME_high``: cut to what is possible, such as shares to 0
-            and 1. Half-widths are never cut. ``NAME_denoised_rmse`` is the
-            standard deviation of a total given its noisy value, as far as the prior was learned; null where the
-            method does not know it.
+            and 1. Half-widths are not cut with them. ``NAME_denoised_rmse`` is the standard deviation of a total
+            given its noisy value, as far as the prior was learned; null where the method does not know it.
 
         Raises
         ------

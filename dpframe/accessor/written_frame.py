@@ -135,8 +135,8 @@ class WrittenFrame(ChangedFrame):
         Parameters
         ----------
         digits : "error" or int
-            "error" keeps two digits of the smallest error of each statistic, and whole numbers whole; a number is one
-            of decimals, below 0 of zeros before the point.
+            "error" keeps two digits of the smallest error of each statistic, and whole numbers with whole errors, such
+            as counts, whole; a number is one of decimals, below 0 of zeros before the point.
 
         Returns
         -------
@@ -200,7 +200,7 @@ class WrittenFrame(ChangedFrame):
         errors = {name: build.numbers(self._frame, name + ERROR).tolist() for name in facts["measures"]}
         named = facts if unit is None else {**facts, "word": checked_name("unit", unit)}
         ends = {name: rounding.of_frame(self._frame, facts, name) for name in facts["measures"]}
-        more = population.sentences(self._frame) if facts.get("population") and "shown" not in facts else []
+        more = population.sentences(self._frame) if facts.get("population") else []
         return " ".join([statements.statement_of(named, values, errors, ends), *more])
 
     @trimmed

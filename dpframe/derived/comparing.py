@@ -10,15 +10,15 @@ from numpy.typing import NDArray
 
 from dpframe.derived.expressions import matched
 from dpframe.derived.linear import Linear, Quotient
-from dpframe.derived.population import Estimate, estimate_of, sampled_names
+from dpframe.derived.population import Estimate, cells_of, estimate_of, sampled_names
 from dpframe.derived.record import facts_of, frame_of, measure_of
 from dpframe.derived.sums_of_noise import checked_confidence
 from dpframe.derived.traced import Source
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, is_one_of, shown
 from dpframe.errors.tracebacks import trimmed
 from dpframe.frames.kinds import is_frame, is_missing
-from dpframe.privacy import noun_of
-from dpframe.queries.contributions import POPULATION
+from dpframe.privacy import PrivacyUnit, noun_of
+from dpframe.queries.contributions import POPULATION, groups_of
 from dpframe.queries.sameness import same_key
 
 Floats = NDArray[np.float64]
@@ -27,7 +27,7 @@ Rows = NDArray[np.int64]
 ASKED = "dpf.compare"
 LEAST_P = 1e-6  # no p-value is told as less
 LEVELS = 13  # of the test, between which p-values are read off
-SAME = ("verb", "column", "bounds", "unit_bounds", "value")  # facts of two statistics that can be compared
+SAME = ("verb", "column", "bounds", "unit_bounds", "value", "where")  # what two statistics must agree in
 ENDS = ["low", "high"]
 _MISSING: Any = object()
 
@@ -79,8 +79,8 @@ def compare(
     Raises
     ------
     InvalidArgument, InvalidType, MissingArgument
-        If an argument breaks its rule; if groups or rows are not independent; of a ratio, a quantile, a variance,
-        ``n_distinct``, a correlation.
+        If an argument breaks its rule; if groups or rows are not independent; if two results are of different
+        statistics or units; of a ratio, a quantile, a variance, ``n_distinct``, a correlation.
     NoProvenance
         If a frame carries no record.
 
@@ -114,12 +114,13 @@ def compare(
             raise InvalidArgument("samples must be left out for two groups of one result. Drop it.")
         like, labels, places, names, pairs, words = _of_groups(result, first, second, by)
         sources = [like]
-    level = checked if adjust is None else 1.0 - (1.0 - checked) / (len(places) * len(names))
+    tests = 1 if adjust is None else len(places) * len(names)
+    level = checked if tests == 1 else 1.0 - (1.0 - checked) / tests
     each = [_compared(one, other, level) for one, other in pairs]
     effect, low, high, p_value = (np.stack(column, axis=1).ravel() for column in zip(*each, strict=True))
     columns = {"effect": effect, "low": low, "high": high}
     columns["p_value"] = p_value if adjust is None else _holm(p_value)
-    facts = facts_of("compare", "compare", words, sources, checked)
+    facts = facts_of("compare", "compare", words, sources, checked, [] if tests == 1 else [_holm_words(tests, checked)])
     return frame_of(
         like,
         labels,
@@ -133,7 +134,7 @@ def compare(
             "effect": {
                 **measure_of(facts),
                 "ends": ENDS,
-                "tests": 1 if adjust is None else p_value.size,
+                "tests": tests,
                 "sides": _sides(
                     ("later", "earlier") if second is _MISSING else (_key(first), _key(second)), pairs, checked
                 ),
@@ -226,13 +227,19 @@ def _of_results(later: Any, earlier: Any, by: Any, samples: Any) -> Prepared:
     names = [name for name in sampled_names(sources[0], ASKED) if name in sources[1].measures]
     for name in names:
         one, other = (source.measures[name] for source in sources)
-        if any(one.get(fact) != other.get(fact) for fact in SAME):
+        if fact := next((fact for fact in SAME if one.get(fact) != other.get(fact)), None):
             raise InvalidArgument(
-                f"{name} must be the same statistic in both results, with the same bounds, and it is not. "
-                "Release both alike."
+                f"{name} must be the same statistic in both results, and its {fact} is {shown(one.get(fact))} and "
+                f"{shown(other.get(fact))}. Release both alike."
             )
     if not names:
         raise InvalidArgument("later and earlier must have a statistic of one name in common. Release both alike.")
+    units = [_unit_of(source) for source in sources]
+    if units[0] != units[1]:
+        raise InvalidArgument(
+            f"later and earlier must count the same unit in as many groups, not {' and '.join(units)}. "
+            "Release both with one unit and one max_groups."
+        )
     first, second = places["later"], places["earlier"]
     pairs = [
         (
@@ -242,6 +249,13 @@ def _of_results(later: Any, earlier: Any, by: Any, samples: Any) -> Prepared:
         for name in names
     ]
     return sources[0], labels, first, names, pairs, "compare(later, earlier)"
+
+
+def _unit_of(source: Source) -> str:
+    """Whose rows are counted, and in how many groups at full weight, as words."""
+    unit = PrivacyUnit.of_facts(source.facts["unit"])
+    groups = groups_of(unit, cells_of(source.whole.facts))
+    return "rows" if unit.column is None else f"{noun_of(unit.column)} in {groups:,} group{'' if groups == 1 else 's'}"
 
 
 def _checked_by(source: Source, by: Any) -> tuple[str, list[str]]:
@@ -280,8 +294,8 @@ def _share_draws(form: Any, one: Rows, other: Rows) -> bool:
 
 def _compared(one: Estimate, other: Estimate, level: float) -> tuple[Floats, Floats, Floats, Floats]:
     """The difference, its interval, and its p-value."""
-    effect, middles = one.values - other.values, one.middles - other.middles
-    least, most = one.least - other.most, one.most - other.least
+    effect, least, most = one.values - other.values, one.least - other.most, one.most - other.least
+    middles = np.clip(one.middles - other.middles, least, most)  # of two shares beyond 0 and 1 something is left
 
     def interval(confidence: float) -> tuple[Floats, Floats]:
         (below, above), (lower, upper) = one.reach(confidence), other.reach(confidence)
@@ -329,6 +343,13 @@ def _holm(p_values: Floats) -> Floats:
     adjusted = np.empty(p_values.size)
     adjusted[order] = raised
     return adjusted
+
+
+def _holm_words(tests: int, confidence: float) -> str:
+    return (
+        f"p-values are adjusted for {tests:,} comparisons by Holm's method, and intervals by Bonferroni's: "
+        f"all hold together with {100 * confidence:g}%"
+    )
 
 
 def told(p_values: Sequence[float], tests: int = 1) -> list[str]:

@@ -21,7 +21,7 @@ from dpframe.derived.linear import Linear, Moments, Quotient, ends, half_widths
 from dpframe.derived.sums_of_noise import law_of, normal_quantile
 from dpframe.derived.traced import Source
 from dpframe.display.pages import number
-from dpframe.display.rounding import HIGH, LOW
+from dpframe.display.rounding import HIGH, LOW, end_words
 from dpframe.errors import InvalidArgument, is_one_of, shown
 from dpframe.frames import build, foreign
 from dpframe.frames.prints import Places
@@ -37,6 +37,10 @@ Reach = tuple[Floats, Floats]  # the distances to the lower and to the upper end
 
 ASKED = "covers='population'"
 MANY = 2**31  # groups, where they were found and nobody declared their number
+UNTRACED = (
+    "No margin of error for the population behind these data is known here: if numbers were rounded, or rows chosen by "
+    "them, the released frame has it."
+)
 BERNSTEIN = 3  # numbers of each group, of a mean and a variance of pure noise
 
 
@@ -73,10 +77,11 @@ class Estimate:
         return lower, upper
 
     def limits(self, confidence: float) -> Reach:
-        """The ends of its intervals, within what is possible."""
+        """The ends of its intervals, within what is possible; around the nearest limit where its middle is beyond."""
         lower, upper = self.reach(confidence)
-        low, high = np.clip(self.middles - lower, self.least, self.most), self.middles + upper
-        return np.minimum(low, self.values), np.maximum(np.clip(high, self.least, self.most), self.values)
+        middles = np.clip(self.middles, np.minimum(self.values, self.least), np.maximum(self.values, self.most))
+        low, high = (np.clip(end, self.least, self.most) for end in (middles - lower, middles + upper))
+        return np.minimum(low, self.values), np.maximum(high, self.values)
 
     def at(self, rows: NDArray[np.int64] | slice) -> Estimate:
         """Some rows, in this order."""
@@ -131,9 +136,14 @@ def check_asked(source: Source, name: str, asked: str) -> None:
             f"{name} must be released with contribution bounds for {asked}, and contributions has none. "
             "Ask for n_units, or write max_rows=1 and max_groups=1."
         )
-    axes = source.facts["cells"]
-    cells = MANY if any("discovered" in axis for axis in axes) else math.prod(axis["size"] for axis in axes)
-    check_sample(name, source.measures[name], PrivacyUnit.of_facts(source.facts["unit"]), cells, asked)
+    unit = PrivacyUnit.of_facts(source.facts["unit"])
+    check_sample(name, source.measures[name], unit, cells_of(source.facts), asked)
+
+
+def cells_of(facts: Facts) -> int:
+    """The number of groups, as far as it was declared."""
+    axes = facts["cells"]
+    return MANY if any("discovered" in axis for axis in axes) else math.prod(axis["size"] for axis in axes)
 
 
 # Noise ---------------------------------------------------------------------------------------------------------------
@@ -250,11 +260,9 @@ def is_bounded_only(source: Source, name: str) -> bool:
 
 
 def _spreads_beside(source: Source, said: Facts) -> list[Facts]:
-    return [
-        one
-        for one in source.measures.values()
-        if one["verb"] in SPREADS and (one["column"], one.get("bounds")) == (said["column"], said["bounds"])
-    ]
+    alike = ("column", "bounds", "where")
+    measures = [one for one in source.measures.values() if one["verb"] in SPREADS]
+    return [one for one in measures if all(one.get(fact) == said.get(fact) for fact in alike)]
 
 
 def _read_variance(source: Source, said: Facts) -> Floats | None:
@@ -315,9 +323,10 @@ def _squares_of_sum(source: Source, name: str, form: Linear, asked: str) -> Floa
     if np.isfinite(largest).all():
         return largest
     units = "unit_bounds" in said
+    verbs = ("n_units",) if units else ("count",) if source.facts["unit"]["column"] else ("count", "n_units")
     for other, one in source.measures.items():
-        counts_all = one["verb"] == ("n_units" if units else "count") and one["column"] in (None, said["column"])
-        if counts_all or (one["verb"] == "n_units" and source.facts["unit"]["column"] is None):
+        of_all = one["column"] in (None, said["column"]) and one.get("where") in (None, said.get("where"))
+        if one["verb"] in verbs and of_all:
             count = source.form(source.unbiased(other))
             assert isinstance(count, Linear)
             return np.asarray(most**2 * np.maximum(count.values + np.sqrt(count.variances()), 0.0))
@@ -406,13 +415,18 @@ def drawn(frame: Any, words: tuple[Any, Facts, Mapping[str, str]]) -> tuple[Any,
 
 def sentences(frame: Any) -> list[str]:
     """Sentences of a statement on the population behind a release that was asked for one."""
-    source, said = Source.of("result", frame), []
-    for name, (value, low, high) in intervals_of(source, "a statement on its population").items():
+    try:
+        source = Source.of("result", frame)
+        found = intervals_of(source, "a statement on its population")
+    except InvalidArgument:
+        return [UNTRACED]
+    said = []
+    for name, (value, low, high) in found.items():
         margins = _farther(value, low, high)
         known = margins[np.isfinite(margins)]
         if low.size == 1 and known.size:
-            ends_of = f"from {number(float(low[0]))} to {number(float(high[0]))}"
-            said.append(f"In 95 of 100 samples, the interval {ends_of} contains {name} of the population.")
+            ends_of = " to ".join(end_words(float(low[0]), float(high[0])))
+            said.append(f"In 95 of 100 samples, the interval from {ends_of} contains {name} of the population.")
         elif known.size:
             least, most = number(float(known.min())), number(float(known.max()))
             sizes = most if least == most else f"{least} to {most}, depending on the row"

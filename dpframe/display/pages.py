@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import math
 import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -29,8 +30,8 @@ def number(value: float) -> str:
     if value != value:
         return "-"
     if abs(value) >= 1e15 or 0 < abs(value) < 1e-3:
-        return f"{value:.3g}"
-    digits = max(0, 3 - len(str(int(abs(value)))) + 1)
+        return f"{value:.4g}"
+    digits = max(0, 3 - math.floor(math.log10(abs(value)))) if value else 0
     text = f"{value:,.{digits}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 

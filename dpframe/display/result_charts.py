@@ -276,19 +276,20 @@ def interval(row: Row, name: str, measure: str, statistic: Mapping[str, Any]) ->
     if name == measure and measure + EXPECTED in row:
         reach = BAND * row[measure + EXPECTED]
         band = {"band_low": row[name] - reach, "band_high": row[name] + reach}
-    low = rounding.forms(made, rounding.LOW)[0].format(_end_words(ends["low"]))
-    high = rounding.forms(made, rounding.HIGH)[0].format(_end_words(ends["high"]))
     value = rounding.forms(made, "")[0].format(pages.number(row[name]))
-    says = {"says": f"{value} (95%: {low} to {high})", "short": pages.number(row[name])}
+    says = f"{value} (95%: {' to '.join(rounding.marked_ends(made))})"
     own = f"{measure}_low" in row or rounding.limits(statistic) is not None
     symmetric = {} if own else {"symmetric": True}
     noisy = {"noisy": True} if made.noisy[0] else {}
-    return {"value": row[name], **says, **band, **symmetric, **noisy, **_finite(**ends)}
-
-
-def _end_words(end: float) -> str:
-    """An end of an interval; many have none."""
-    return pages.number(end) if math.isfinite(end) else "∞" if end > 0 else "-∞"
+    return {
+        "value": row[name],
+        "says": says,
+        "short": pages.number(row[name]),
+        **band,
+        **symmetric,
+        **noisy,
+        **_finite(**ends),
+    }
 
 
 def _finite(**positions: float) -> dict[str, float | None]:

@@ -1,13 +1,13 @@
 """Numbers as people write them: intervals cut to what a number can be, and numbers rounded to their errors.
 
-A released error is the half-width of the noise and is never cut. What readers see of it is, and marked where it tells
-nothing. Intervals of rounded numbers still hold.
+A released error is one half-width for both sides, and is not cut here. What readers see of it is, and marked where it
+tells nothing. Intervals of rounded numbers still hold.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache, partial
@@ -144,16 +144,43 @@ def sentences(intervals_by_name: Mapping[str, Shown], measures: Mapping[str, Sta
         if seen.noisy.any():
             said.append(f"The noise is too large to tell {name}{_in_rows(seen.noisy)}.")
         elif seen.low.size == 1 and (seen.is_cut or seen.on_bounds or "q" in measures[name]):
-            ends = (form.format(number(float(end[0]))) for form, end in _ends(seen))
-            said.append(f"With 95% the interval from {' to '.join(ends)} holds the exact {name}.")
+            said.append(f"With 95% the interval from {' to '.join(marked_ends(seen))} holds the exact {name}.")
         if seen.on_bounds:
             rows = "" if seen.low.size == 1 else f" of {seen.on_bounds:,} of {seen.low.size:,} rows"
             said.append(f"An end of the interval{rows} of {name} lies on a bound of its values, or beyond it.")
     return said
 
 
-def _ends(shown: Shown) -> Sequence[tuple[str, Floats]]:
-    return (forms(shown, LOW)[0], shown.low), (forms(shown, HIGH)[0], shown.high)
+def marked_ends(seen: Shown) -> list[str]:
+    """The ends of the first interval as text; one on a bound is that bound, and marked."""
+    ends = float(seen.low[0]), float(seen.high[0])
+    on_bound = seen.below[0], seen.above[0]
+    words = [_english(ends[i], None) if on_bound[i] else word for i, word in enumerate(end_words(*ends))]
+    return [forms(seen, end)[0].format(word) for end, word in zip((LOW, HIGH), words, strict=True)]
+
+
+def end_words(low: float, high: float) -> tuple[str, str]:
+    """The ends of an interval as text, rounded outward to two digits of its width where four digits do not tell them.
+
+    Examples
+    --------
+    >>> end_words(1012.93, 1013.41), end_words(0.0017, 0.00231), end_words(0.0, 12.3456)
+    (('1,012.93', '1,013.41'), ('0.0017', '0.00231'), ('0', '13'))
+    """
+    width, nearer = high - low, min(abs(low), abs(high))
+    size = width if 0.0 < width < math.inf else nearer / 100.0  # four digits of the only end
+    return _outward(low, size, np.floor), _outward(high, size, np.ceil)
+
+
+def _outward(end: float, size: float, towards: Any) -> str:
+    if not math.isfinite(end):
+        return _english(end, None)
+    plain = number(end + 0.0)  # no -0
+    if float(plain.replace(",", "")) == end or not 0.0 < size < math.inf:
+        return plain
+    decimals = int(np.clip(KEPT - 1 - math.floor(math.log10(size)), -MOST, MOST))
+    text = _english(float(_to_steps(np.array([end]), decimals, towards)[0]), decimals)
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def _in_rows(rows: Booleans) -> str:
@@ -252,9 +279,9 @@ def checked_digits(digits: object) -> Digits:
 def rounded(name: str, columns: Mapping[str, Floats], digits: Digits) -> Rounded:
     """The columns of one statistic, rounded alike.
 
-    With ``digits="error"`` the smallest error keeps two digits, and whole numbers stay whole. A value moves by at most
-    half a step. Errors grow by the largest of these moves, and are rounded up; lower ends go down and upper ones up:
-    so every interval holds what it held.
+    With ``digits="error"`` the smallest error keeps two digits, and whole numbers with whole errors stay whole. A value
+    moves by at most half a step. Errors grow by the largest of these moves, and are rounded up; lower ends go down and
+    upper ones up: so every interval holds what it held.
     """
     middle = name + NOISY if name + NOISY in columns else name  # around which the interval lies
     unbiased = columns[middle]
@@ -278,7 +305,7 @@ def rounded(name: str, columns: Mapping[str, Floats], digits: Digits) -> Rounded
 def _decimals(errors: Floats, values: Floats) -> int:
     """The decimals that keep two digits of the smallest error."""
     known = errors[np.isfinite(errors) & (errors > 0)]
-    whole = bool(np.all(values[np.isfinite(values)] % 1 == 0))
+    whole = bool(np.all(values[np.isfinite(values)] % 1 == 0) and np.all(known % 1 == 0))  # a share of 0 is no count
     if not known.size:
         return 0 if whole else MOST
     decimals = KEPT - 1 - math.floor(math.log10(float(known.min())))

@@ -205,6 +205,11 @@ def check_sample(name: str, said: Mapping[str, Any], unit: PrivacyUnit, cells: i
             f"{name} must be of rows that count alike for {asked}, and it has weight={said['weight']!r}. "
             "Release it without weight."
         )
+    if "missing" in said:
+        raise InvalidArgument(
+            f"{name} must have missing='drop' for {asked}, and it has missing={said['missing']!r}: values that are put "
+            "in place of missing ones are no sample. Release it without missing."
+        )
     if "bounds_of_groups" in said:
         raise InvalidArgument(
             f"{name} must have one pair of bounds for {asked}, and each group has its own. Write bounds=(lower, upper)."

@@ -10,11 +10,12 @@ import pytest
 from scipy import stats
 
 import dpframe as dpf
-from dpframe.derived.comparing import _holm, told
+from dpframe.derived.comparing import _compared, _holm, told
 from dpframe.derived.independence import _binomial, _multinomial, _steps
-from dpframe.derived.population import counted, shared
+from dpframe.derived.population import UNTRACED, Estimate, counted, shared
 from dpframe.derived.sums_of_noise import Law
 from dpframe.display.pages import number
+from dpframe.display.rounding import end_words
 from dpframe.frames import build
 from dpframe.noise import insecure_bits
 from dpframe.queries.mixing import uniforms
@@ -93,6 +94,28 @@ def test_differences_are_first_minus_second(clear):
     assert found.filter(statistic="p")["p_value"][0] == 1e-6
 
 
+def test_shares_that_noise_moved_beyond_0_and_1_keep_an_interval():
+    def share(middle):
+        reach = np.array([0.003]), np.array([0.003])
+        value = np.clip([middle], 0.0, 1.0)
+        return Estimate(value, np.array([middle]), lambda _: reach, lambda _: reach, 0.0, 1.0, np.array([True]))
+
+    near, far = share(1.008), share(-0.006)
+    effect, low, high, _ = _compared(near, far, 0.95)
+    assert (effect[0], high[0]) == (1.0, 1.0)
+    assert low[0] == pytest.approx(1.0 - 0.006)
+    assert [end[0] for end in near.limits(0.95)] == pytest.approx([1.0 - 0.003 * np.sqrt(2.0), 1.0])
+    assert [end[0] for end in far.limits(0.95)] == pytest.approx([0.0, 0.003 * np.sqrt(2.0)])
+    # of 300 pairs of all and none, in which one of a hundred had no width
+    pairs = pl.DataFrame({"pair": np.repeat(range(600), 300) // 2, "all": np.repeat([False, True] * 300, 300)})
+    by = pairs.dp.group_by("pair", "all", keys={"pair": range(300), "all": [False, True]})
+    with insecure_bits(3):
+        shares = by.proportion("all", epsilon=0.5, population=True, denoise=None, ledger=_ledger())
+    found, each = dpf.compare(shares, True, False, by="all"), shares.dp.errors(cells=True, covers="population")
+    assert (found["low"] < found["high"] - 1e-3).all()
+    assert (each["all_proportion_low"] < each["all_proportion_high"] - 1e-3).all()
+
+
 @pytest.mark.parametrize("confidence", [0.5, 0.95, pytest.param(0.9, marks=pytest.mark.slow), 0.999])
 @pytest.mark.parametrize("epsilon", [5.0, pytest.param(0.3, marks=pytest.mark.slow), CLEAR])
 def test_p_values_agree_with_intervals(confidence, epsilon):
@@ -112,6 +135,52 @@ def test_two_results_of_different_people():
     assert found.dp.provenance["kind"] == "compare"
     assert len(found.dp.provenance["of"]) == 2
     assert found["p_value"][0] == 1e-6
+
+
+@pytest.mark.parametrize(
+    ("asked", "other", "said"),
+    [
+        (dpf.count(), dpf.count(where={"bought": True}), r"its where is None and 'bought is True'"),
+        (
+            dpf.mean("spend", bounds=(0, 500)),
+            dpf.mean("spend", bounds=(0, 500), where={"bought": True}),
+            r"its where is None and 'bought is True'",
+        ),
+        (dpf.sum("spend", bounds=(0, 500)), dpf.sum("spend", bounds=(0, 400)), r"its bounds is \[0\.0, 500\.0\] and"),
+        (dpf.count(), dpf.count("spend"), r"its column is None and 'spend'"),
+        (
+            dpf.mean("spend", bounds=(0, 500)),
+            dpf.mean("spend", bounds=(0, 500), missing="midpoint"),
+            r"x must have missing='drop' for dpf\.compare",
+        ),
+    ],
+)
+def test_different_statistics_of_two_results_are_not_compared(asked, other, said):
+    one, two = (_shop().dp.agg(x=each, epsilon=1.0, ledger=_ledger(), checks=False) for each in (asked, other))
+    with pytest.raises(dpf.InvalidArgument, match=said):
+        dpf.compare(one, two, samples="different")
+    with pytest.raises(dpf.InvalidArgument):
+        dpf.compare(two, one, samples="different")
+
+
+def test_a_mean_with_values_in_place_of_missing_ones_tells_of_no_population():
+    mean = _shop().dp.mean("spend", bounds=(0, 500), missing="midpoint", epsilon=1.0, ledger=_ledger())
+    with pytest.raises(dpf.InvalidArgument, match=r"spend_mean must have missing='drop' for covers='population'"):
+        mean.dp.errors(covers="population")
+
+
+def test_results_of_different_units_are_not_compared():
+    rows = _visits()
+    by_row = rows.dp.count(epsilon=1.0, ledger=_ledger())
+    by_person = rows.dp.count(epsilon=1.0, max_rows=1, ledger=_ledger("person"))
+    with pytest.raises(dpf.InvalidArgument, match=r"the same unit in as many groups, not rows and person in 1 group\."):
+        dpf.compare(by_row, by_person, samples="different")
+    ledger, by = _ledger("person"), rows.dp.group_by("ward", keys=["A", "B"])
+    one, two = (by.n_units(epsilon=1.0, max_groups=groups, ledger=ledger) for groups in (1, 2))
+    with pytest.raises(dpf.InvalidArgument, match=r"not person in 1 group and person in 2 groups\."):
+        dpf.compare(one, two, samples="different")
+    many = by.n_units(epsilon=1.0, max_groups=3, ledger=ledger)  # of two groups
+    assert len(dpf.compare(two, many, samples="different")) == 2
 
 
 def test_other_keys_are_kept_and_libraries_too():
@@ -139,6 +208,12 @@ def test_holm_widens_intervals_and_raises_p_values(clear):
     assert "<= 4e-06" in adjusted.dp.table("markdown")
     assert "<= 4e-06" in adjusted.dp.sort("p_value").dp.head(1).dp.table("markdown")  # it stays one of four
     assert "<= 1e-06" in plain.dp.table("markdown")
+    note = "for 4 comparisons by Holm's method, and intervals by Bonferroni's: all hold together with 95%"
+    for words in (adjusted.dp.statement(), adjusted.dp.table("markdown"), adjusted.dp.provenance["notes"][0]):
+        assert note in words.replace("\\", "")
+    assert (
+        "Holm" not in plain.dp.statement() + dpf.compare(clear.dp.select("n"), "B", "A", adjust="holm").dp.statement()
+    )
     assert told([1e-6, 4e-6, 0.01], 4) == ["<= 4e-06", "<= 4e-06", "0.01"]
 
 
@@ -178,13 +253,34 @@ def test_comparisons_are_shown_and_written(clear, tmp_path):
 def test_a_statement_tells_the_farther_end_of_an_interval():
     pytest.importorskip("altair")
     few = _shop(200).dp.group_by("bought", keys=[True]).count(epsilon=CLEAR, population=True, ledger=_ledger())
-    low, high = (number(few.dp.errors(covers="population", cells=True)[f"count_{end}"][0]) for end in ("low", "high"))
+    errors = few.dp.errors(covers="population", cells=True)
+    low, high = end_words(errors["count_low"][0], errors["count_high"][0])
     said = f"In 95 of 100 samples, the interval from {low} to {high} contains count of the population."
     assert said in few.dp.statement()
     both = _test(shop=_shop(200))
     margins = both.dp.errors(covers="population", cells=True)["p_interval"]
     sizes = f"{number(margins.min())} to {number(margins.max())}, depending on the row."
     assert f"the margin of error of p (noise and sampling) is {sizes}" in both.dp.statement()
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        lambda result: result.dp.round(),
+        lambda result: result.dp.sort("n", descending=True).dp.head(1),
+        lambda result: result.dp.filter(pl.col("n") > 0),
+        lambda result: result.dp.sort("n").dp.round().dp.filter({"variant": "A"}),
+        lambda result: _test(1.0, keep_noisy=False, denoise="nonnegative"),
+    ],
+)
+def test_a_statement_says_where_nothing_is_known_of_the_population(clear, changed, tmp_path):
+    part = changed(clear)
+    assert part.dp.statement().endswith(UNTRACED)
+    part.dp.write_html(tmp_path / "part.html", charts=False)
+    assert UNTRACED in (tmp_path / "part.html").read_text(encoding="utf-8")
+    by_keys = clear.dp.filter({"variant": "A"}).dp.statement()
+    assert "In 95 of 100 samples" in by_keys
+    assert UNTRACED not in by_keys
 
 
 REFUSED = [
@@ -327,7 +423,7 @@ def test_rows_that_are_no_sample_are_refused_before_a_charge():
         by.count(epsilon=1.0, max_rows=3, population=True, ledger=ledger)
     with pytest.raises(dpf.InvalidArgument, match=r"population must be left out of a quantile"):
         by.agg(x=dpf.quantile("cost", q=0.5, bounds=(0, 9)), epsilon=1.0, population=True, ledger=ledger)
-    with pytest.raises(dpf.InvalidArgument, match=r"missing must be 'drop'"):
+    with pytest.raises(dpf.InvalidArgument, match=r"cost_mean must have missing='drop'"):
         by.mean("cost", bounds=(0, 9), missing="midpoint", epsilon=1.0, max_rows=1, population=True, ledger=ledger)
     by_counts = _visits().dp.group_by("ward", keys=dpf.discover(delta=1e-6))
     found = {"epsilon": 1.0, "delta": 1e-5, "max_groups": 1, "population": True, "ledger": ledger}
@@ -436,6 +532,33 @@ def test_bounds_stand_in_for_squares_that_nobody_measured():
     signed = rows.dp.sum("spend", bounds=(-500, 500), epsilon=CLEAR, ledger=_ledger())
     with pytest.raises(dpf.InvalidArgument, match=r"Ask for it with population=True"):
         signed.dp.errors(covers="population")
+
+
+@pytest.mark.parametrize("law", [{}, {"delta": 1e-6, "mechanism": "gaussian"}])
+def test_the_spread_of_some_rows_does_not_stand_in_for_that_of_all(law):
+    rows = _shop().with_columns(few=pl.col("spend") < 100)
+    mean, few = {"m": dpf.mean("spend", bounds=(0, 500))}, {"where": {"few": True}}
+    spread = {"sd": dpf.std("spend", bounds=(0, 500), **few)}
+    release = {"epsilon": CLEAR, "ledger": _ledger(), **law}
+    told = rows.dp.agg(mean | spread, **release).dp.errors(covers="population")
+    assert told["interval"][0] == pytest.approx(1.96 * 250.0 / np.sqrt(len(rows)), rel=0.01)
+    mean = {"m": dpf.mean("spend", bounds=(0, 500), **few)}
+    told, values = rows.dp.agg(mean | spread, **release).dp.errors(covers="population"), rows.filter("few")["spend"]
+    assert told["interval"][0] == pytest.approx(1.96 * float(values.std()) / np.sqrt(len(values)), rel=0.01)
+
+
+def test_the_number_of_some_rows_does_not_stand_in_for_that_of_all():
+    rows = _shop().with_columns(few=pl.col("spend") < 5)
+    signed, few = {"s": dpf.sum("spend", bounds=(-500, 500))}, {"where": {"few": True}}
+    release = {"epsilon": CLEAR, "ledger": _ledger()}
+    for beside in (dpf.count(**few), dpf.count("variant")):
+        with pytest.raises(dpf.InvalidArgument, match=r"Ask for it with population=True"):
+            rows.dp.agg(signed | {"n": beside}, **release).dp.errors(covers="population")
+    signed_few = {"s": dpf.sum("spend", bounds=(-500, 500), **few)}
+    for sums, rows_of in ((signed, {}), (signed_few, few), (signed_few, {})):  # all rows are no fewer than some
+        told = rows.dp.agg(sums | {"n": dpf.count(**rows_of)}, **release).dp.errors(covers="population")
+        n = rows["few"].sum() if rows_of else len(rows)
+        assert told["interval"][0] == pytest.approx(1.96 * 500.0 * np.sqrt(n), rel=0.01)
 
 
 def test_the_plan_says_what_squares_cost():

@@ -433,7 +433,8 @@ def test_words_stand_out_from_what_is_behind_them(dark):
         (-0.5, 0.5, "-0.50 ± 0.50"),
         (1234.5, 12.0, "1,234 ± 13"),
         (2.0, math.inf, "2 ± ∞"),
-        (57.0, 3.2, "57 ± 4"),
+        (57.0, 3.2, "57.0 ± 3.2"),
+        (57.0, 3.0, "57 ± 3"),
     ],
 )
 def test_a_number_on_a_map_is_rounded_to_its_margin(value, error, said):

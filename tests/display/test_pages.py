@@ -42,6 +42,25 @@ def words(text):
     return sorted(text.split())
 
 
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (1234.56, "1,235"),
+        (1.0, "1"),
+        (0.5, "0.5"),
+        (0.99996, "1"),
+        (0.0123456, "0.01235"),
+        (-0.00149, "-0.00149"),
+        (0.000123456, "0.0001235"),
+        (0.0, "0"),
+        (float("inf"), "inf"),
+        (float("nan"), "-"),
+    ],
+)
+def test_numbers_have_four_digits_that_tell(value, said):
+    assert pages.number(value) == said
+
+
 def test_without_a_terminal_a_line_is_as_long_as_it_is():
     table = pages.text_table(HEADER, ROWS)
     assert len(table.splitlines()) == 4

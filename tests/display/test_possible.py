@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import polars as pl
 import pytest
@@ -72,6 +74,39 @@ def low():
     return frame.dp.median("x", bounds=(0, 100), epsilon=1.0, ledger=dpf.Ledger(epsilon=1))
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "said"),
+    [
+        (0.00213, 0.00239, ("0.00213", "0.00239")),  # four digits tell them
+        (0.002134567, 0.002391234, ("0.00213", "0.0024")),
+        (1_012.934, 1_013.4129, ("1,012.93", "1,013.42")),
+        (1_013.456, 1_013.456, ("1,013", "1,014")),
+        (-0.0, 12.3456, ("0", "13")),
+        (-np.inf, 5.123456, ("-∞", "5.124")),
+        (123_456.7, 234_567.8, ("120,000", "240,000")),
+    ],
+)
+def test_an_interval_in_words_holds_what_it_held(low, high, said):
+    assert rounding.end_words(low, high) == said
+    least, most = (float(end.replace(",", "").replace("∞", "inf")) for end in said)
+    assert least <= low <= high <= most
+
+
+def test_a_statement_tells_the_interval_of_small_and_of_narrow_numbers():
+    small = pl.DataFrame({"x": [0.001, 0.002, 0.003] * 400}).dp
+    with dpf.Ledger(epsilon=99), seeded(2):
+        median = small.median("x", bounds=(0, 0.004), epsilon=5.0)
+        high = pl.DataFrame({"x": [1_012.0, 1_014.0] * 600}).dp
+        mean = high.mean("x", bounds=(1_010, 1_016), epsilon=50.0, population=True)
+    for said, errors, name in (
+        (median.dp.statement(), median.dp.errors(cells=True), "x_median"),
+        (mean.dp.statement(), mean.dp.errors(cells=True, covers="population"), "x_mean"),
+    ):
+        *_, (least, most) = re.findall(rf"interval from ([\d,.]+) to ([\d,.]+) \w+ (?:the exact )?{name}", said)
+        low, high = float(least.replace(",", "")), float(most.replace(",", ""))
+        assert low <= errors[f"{name}_low"].item() < errors[f"{name}_high"].item() <= high, said
+
+
 @pytest.mark.parametrize("form", ["markdown", "html", "latex", "great_tables"])
 def test_a_table_shows_that_the_quantile_may_lie_beyond(low, form):
     if form in ("latex", "great_tables"):
@@ -107,6 +142,19 @@ def test_what_is_too_noisy_is_said_everywhere():
     pytest.importorskip("altair")
     assert "(too noisy)" in str(mean.dp.plot().to_dict())
     assert "too noisy" in str(share.dp.plot().to_dict())
+
+
+@pytest.mark.parametrize("happened", [False, True])
+def test_a_share_of_none_or_of_all_keeps_its_interval(happened):
+    frame, name = pl.DataFrame({"ok": [happened] * 300}), "ok_proportion"
+    for epsilon in (1.0, 100.0):
+        with dpf.Ledger(epsilon=9999), seeded(1):  # of twenty at least one is exactly 0 or 1
+            shares = [frame.dp.proportion("ok", epsilon=epsilon) for _ in range(20)]
+        share = next(one for one in shares if one[name].item() == happened)
+        rounded = share.dp.round()
+        assert share[f"{name}_error"].item() <= rounded[f"{name}_error"].item() < 1.2 * share[f"{name}_error"].item()
+        low, high = map(float, share.dp.table("csv").splitlines()[-1].split(",")[-2:])
+        assert high - low < 0.1
 
 
 def test_an_error_is_never_cut():

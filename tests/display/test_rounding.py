@@ -21,6 +21,9 @@ def column(values, errors, **more):
         ([828.25], [3.0], 1),
         ([828.0], [3.0], 0),  # whole numbers stay whole
         ([828.0], [340.0], -1),
+        ([0.0, 1.0], [0.0123, 0.2], 3),  # shares that happen to be whole are no counts
+        ([0.0], [0.5], 2),
+        ([49.0], [2.5], 1),
         ([1.5, 2.5], [0.0123, 40.0], 3),  # the smallest error decides
         ([1.5, 2.5], [np.inf, 0.99], 2),
         ([0.5], [np.nan], 15),

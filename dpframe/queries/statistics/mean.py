@@ -69,11 +69,6 @@ class Mean(Squaring):
 
     def of_population(self) -> Self:
         """The same with squares, from which the variance of a sample's mean follows."""
-        if self.missing != "drop":
-            raise InvalidArgument(
-                "missing must be 'drop' with population=True: values that are put in place of missing ones are no "
-                "sample. Leave missing out."
-            )
         return replace(self, squares=True)
 
     def squared(self) -> Total | None:
