@@ -95,7 +95,7 @@ REPORTS: tuple[Mutant, ...] = (
     ),
     bug(
         "reports",
-        "ends of intervals in words rounded to the nearest step",
+        "ends of intervals in statements rounded to the nearest step",
         "rounding.end_words",
         "_outward(high, size, np.ceil)",
         "_outward(high, size, np.rint)",

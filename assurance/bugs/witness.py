@@ -192,7 +192,7 @@ WITNESSES = (
     ),
     bug(
         "ledger",
-        "whoever is interrupted as the work ends waits for itself",
+        "a caller that is interrupted as the work ends waits for itself",
         "_Work.wait",
         "        if self.ended:\n            return\n",
         "",
