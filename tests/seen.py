@@ -1,7 +1,8 @@
-"""The specification of a chart as tests read it: its views, with the words around them beside it."""
+"""Charts and pages as tests read them: the views of a chart with the words around them, the table of a page."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 
@@ -13,3 +14,11 @@ def seen(chart: Any) -> dict[str, Any]:
     (below,) = whole.pop("vconcat")
     (view,) = below["vconcat"]
     return {**whole, **view, "captions": " ".join(below["title"]["text"])}
+
+
+def table_of_page(result: Any, folder: Path) -> str:
+    """The table on the page of a result, as it is written."""
+    page = folder / "page.html"
+    result.dp.write_html(page, charts=False)
+    text = page.read_text(encoding="utf-8")
+    return text[text.index("<table") : text.index("</table>")]

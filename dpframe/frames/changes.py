@@ -224,7 +224,7 @@ def _chosen(steps: Sequence[Facts]) -> str:
         return "a mask may have chosen some by their noisy numbers"
     if any(step["verb"] == "sort" and step.get("numbers") for step in steps[:number]):
         return "some were chosen by their noisy numbers"
-    return "head may have chosen some by their noisy numbers, for .dp.sort did not make the order of the rows"
+    return "head may have chosen some by their noisy numbers, because .dp.sort did not make the order of the rows"
 
 
 def _order_of(cells: NDArray[np.int64]) -> str | None:

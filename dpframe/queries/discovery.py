@@ -114,8 +114,8 @@ def discover(
         raise InvalidArgument(f"delta must be above 0 for keys to be found. {EXAMPLE}")
     if chance < LEAST_DELTA:
         raise InvalidArgument(
-            f"delta must be at least {float(LEAST_DELTA):g} for keys to be found: the tails of noise below it are no "
-            f"numbers of double precision. {EXAMPLE}"
+            f"delta must be at least {float(LEAST_DELTA):g} for keys to be found: double precision cannot hold the "
+            f"tails of noise below it. {EXAMPLE}"
         )
     most = checked_whole("max_keys", max_keys, 1, MOST_KEYS, "a whole number from 1 to 2**20")
     fewest = checked_whole("at_least", at_least, 1, 2**31, "a whole number from 1 to 2**31")
