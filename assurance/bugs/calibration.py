@@ -136,9 +136,9 @@ CALIBRATION = (
     bug(
         "accounting",
         "a hundredth less noise than the whole may have",
-        "tightened",
-        "    return _divided(noises, low)\n",
-        "    return _divided(noises, low * 1.01)\n",
+        "_largest_factor",
+        "            break\n    return low\n",
+        "            break\n    return low * 1.01\n",
         "test_together.py::test_mixed_noise_costs_exactly_its_price",
     ),
     bug(

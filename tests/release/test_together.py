@@ -149,6 +149,19 @@ def test_agg_calibrates_any_noise_together():
     assert alone / plan.parts[0].mechanism.scale > 1.2
 
 
+def test_a_call_again_takes_up_what_was_calibrated_together(monkeypatch):
+    """An audit asks one call hundreds of times, and each took seconds."""
+    pytest.importorskip("dp_accounting", reason="the extra accounting")
+    noise = dpf.generalized_gaussian(p=3)
+
+    def planned():
+        return PREVIEW.agg(a=dpf.count("age"), b=dpf.count("ward"), epsilon=0.7, delta=DELTA, mechanism=noise)
+
+    first = planned()
+    monkeypatch.delattr("dpframe.planning.auto.composed_epsilon")
+    assert planned().parts == first.parts
+
+
 def test_noise_that_is_private_already_is_never_enlarged():
     few = (dpf.Gaussian(1.0, 1000.0), dpf.Gaussian(1.0, 1000.0))
     assert all(
