@@ -58,10 +58,10 @@ GRIDS = (
     ),
     bug(
         "grids",
-        "a time that clocks leave out begun after the change",
+        "a time that clocks leave out begun before the change",
         "zones._after",
-        "np.where(local < wall, middle, below), np.where(local < wall, at, middle)",
-        "np.where(local <= wall, middle, below), np.where(local <= wall, at, middle)",
+        "return at",
+        "return below",
         f"{TIMES}::test_half_an_hour_is_the_change_on_lord_howe",
         f"{TIMES}::test_days_of_odd_clocks",
     ),

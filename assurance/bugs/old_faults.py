@@ -266,9 +266,11 @@ OLD_FAULTS = (
                 "Ledger.take",
                 "        mark = self._store.charge(entry",
                 "        self._allowing(entry)(last := self._store.last(), plus(last.total, entry.amount))\n"
+                '        __import__("time").sleep(0.02)\n'  # so that others look, too
                 "        mark = self._store.charge(entry",
             ),
         ),
+        "test_durable.py::test_eight_threads_never_pass_the_limit",
         "test_durable.py::test_eight_forked_processes_never_pass_the_limit",
     ),
     bug(

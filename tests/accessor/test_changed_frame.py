@@ -149,6 +149,11 @@ def test_a_sorted_result(released, name, tmp_path):
     values = made[last].to_list()
     assert values == sorted(values, reverse=True)
     works(made, ledger, tmp_path)
+    top = next(iter(table(made, labels_of(frame))))
+    kept = [
+        of.dp.filter([key == top for key in table(of, labels_of(frame))]).dp.provenance["shown"] for of in (made, frame)
+    ]
+    assert kept[0]["cells"] == kept[1]["cells"]
     if made.dp.provenance["measures"]:
         errors = table(frame.dp.errors(cells=True), labels_of(frame))
         assert table(made.dp.errors(cells=True), labels_of(frame)) == errors

@@ -10,6 +10,11 @@ import polars as pl
 import pytest
 
 import dpframe as dpf
+from dpframe.engines.schema import check
+from dpframe.engines.totals import totals
+from dpframe.queries.keys import Keys
+from dpframe.queries.query import Query
+from dpframe.queries.statistics import Count
 from dpframe.testing import Partial, check_engine
 
 
@@ -134,6 +139,9 @@ def test_pieces_of_other_dtypes_are_read_as_nothing():
 def test_what_an_engine_returns_must_be_a_sum_of_its_pieces(engine):
     with pytest.raises(dpf.ReleaseFailed):
         dpf.of(engine(PEOPLE)).sum("x", bounds=(0, 4), epsilon=1, ledger=dpf.Ledger(epsilon=1))
+    asked = check(engine(PEOPLE), Query("count", Keys(()), (("n", Count()),)), dpf.PrivacyUnit())
+    with pytest.raises(dpf.InvalidType, match="fold must return the sum of what piece gave"):
+        totals(engine(PEOPLE), asked, dpf.PrivacyUnit(), 1)
 
 
 def test_answers_of_an_engine_are_polars_frames_and_refusals_come_before_the_charge():
