@@ -368,6 +368,9 @@ def charging() -> set[str]:
 
 def _charges(node: ast.AST) -> bool:
     """Whether it calls a ledger, and not an accounting, which says what something costs."""
-    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in CHARGES):
-        return False
-    return "accounting" not in ast.unparse(node.func.value)
+    match node:
+        case ast.Call(func=ast.Attribute(value=value, attr=called)):
+            return called in CHARGES and "accounting" not in ast.unparse(value)
+        case ast.Call(func=ast.Name(id=called)):
+            return called in CHARGES
+    return False
