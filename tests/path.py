@@ -155,14 +155,13 @@ def counted() -> dict[str, float]:
     files = sorted(PACKAGE.rglob("*.py"))
     texts = {file: file.read_text(encoding="utf-8") for file in files}
     lines = [text.count("\n") for text in texts.values()]
-    trees = [ast.parse(text) for text in texts.values()]
-    imports = sum(
-        (node.end_lineno or node.lineno) - node.lineno + 1
-        for tree in trees
-        for node in ast.walk(tree)
-        if isinstance(node, (ast.Import, ast.ImportFrom))
-    )
-    classes = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    imports, classes = 0, []
+    for text in texts.values():
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, (ast.Import, ast.ImportFrom)):
+                imports += (node.end_lineno or node.lineno) - node.lineno + 1
+            elif isinstance(node, ast.ClassDef):
+                classes.append(node)
     members = {
         name: members_of(next(one for one in classes if one.name == name)) for name in ("Statistic", "Query", "Total")
     }

@@ -18,6 +18,7 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from tests.floors import ROOT
@@ -142,15 +143,15 @@ def sentences(paragraph: str) -> list[str]:
 
 def found_in_source(text: str) -> list[Finding]:
     """Private words in the docstrings and messages of a file of the package, and long messages."""
-    tree = ast.parse(text)
-    strings = [node for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    nodes = list(ast.walk(ast.parse(text)))
+    strings = [node for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
     found = [
         Finding("words", node.lineno, match[0])
         for node in strings
         if " " in node.value
         for match in PRIVATE.finditer(re.sub(r"`[^`]*`", "X", node.value))
     ]
-    errors = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and named(node.func) in ERRORS]
+    errors = [node for node in nodes if isinstance(node, ast.Call) and named(node.func) in ERRORS]
     return found + [
         Finding("messages", error.lineno, message)
         for error in errors
@@ -184,6 +185,7 @@ def found_in_refusals(text: str) -> list[Finding]:
     ]
 
 
+@cache
 def findings() -> dict[str, list[Finding]]:
     """What was found, by page and by room."""
     found = {name: found_in_page(page.read_text(encoding="utf-8")) for name, page in pages().items()}

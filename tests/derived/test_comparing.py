@@ -227,14 +227,15 @@ def test_comparisons_are_shown_and_written(clear, tmp_path):
     by_kind = {row.split(" | ")[0]: row for row in found.dp.table("markdown").splitlines()}
     assert re.match(r"\| p \| -?0\.\d+ \|", by_kind["| p"])
     assert re.match(r"\| s \| -?[\d,]+ \|", by_kind["| s"])  # each rounded to its own error
-    assert found.dp.plot().to_dict()["title"]["text"] == "B and A"
+    title = found.dp.plot().to_dict()["title"]
+    assert title["text"] == "B and A"
     effects = found.dp.plot(value="effect").to_dict()
     assert effects["title"]["text"] == "B minus A"
     panels = [str(panel) for panel in effects["concat"]]
     assert len(panels) == len(set(found["statistic"])) > 1, "their units differ: each has a scale of its own"
     assert all(f"'title': '{name}'" in panel for name, panel in zip(found["statistic"], panels, strict=True))
     covered = "95% margin of error (noise and sample)"
-    assert found.dp.plot().to_dict()["title"]["subtitle"].endswith(covered)
+    assert title["subtitle"].endswith(covered)
     assert clear.dp.plot(covers="population").to_dict()["title"]["subtitle"].endswith(covered)
     assert clear.dp.plot().to_dict()["title"]["subtitle"].endswith("95% margin of error (noise)")
     with pytest.raises(dpf.InvalidArgument, match=r"covers must be left out: these intervals are computed"):
@@ -389,20 +390,24 @@ def test_errors_of_subtotals_are_those_of_their_rows(covers):
         assert told["interval"].to_list() == [rows["count_interval"].max() for rows in by_rows]
 
 
-def test_charts_of_a_population_show_subtotals_at_their_keys_in_any_order_of_rows():
+@pytest.mark.parametrize(
+    "asked",
+    [{}, {"x": "variant"}, {"labels": {"values": {"variant": {"A": "One"}}}}],
+    ids=["as it is", "along a key", "in other words"],
+)
+@pytest.mark.parametrize("table", ["rollup", "cube"])
+def test_charts_of_a_population_show_subtotals_at_their_keys_in_any_order_of_rows(table, asked):
     pytest.importorskip("altair")
     pandas = pytest.importorskip("pandas")
     by = _shop().dp.group_by("variant", "bought", keys={"variant": ["A", "B"], "bought": [True, False]})
     price = {"epsilon": 1.0, "denoise": None, "population": True, "ledger": _ledger()}
-    for table in ({"rollup": True}, {"cube": True}):
-        found = by.count(**price, **table)
-        sort = [found.dp.sort("bought", "variant"), found.dp.sort("count")]
-        plain = pandas.DataFrame({name: found[name].to_list() for name in found.columns})
-        moved = build.attach(plain, build.record_of(found)).sort_values("count")
-        for one, other in (sort, (found, moved)):
-            for asked in ({}, {"x": "variant"}, {"labels": {"values": {"variant": {"A": "One"}}}}):
-                first, second = (result.dp.plot(covers="population", **asked).to_dict() for result in (one, other))
-                assert first == second
+    found = by.count(**price, **{table: True})
+    sort = [found.dp.sort("bought", "variant"), found.dp.sort("count")]
+    plain = pandas.DataFrame({name: found[name].to_list() for name in found.columns})
+    moved = build.attach(plain, build.record_of(found)).sort_values("count")
+    for one, other in (sort, (found, moved)):
+        first, second = (result.dp.plot(covers="population", **asked).to_dict() for result in (one, other))
+        assert first == second
 
 
 @pytest.mark.parametrize(("asked", "verb"), REFUSED)

@@ -295,8 +295,10 @@ def test_sums_wrap_modulo_2_64():
 
 
 @fast
+@pytest.mark.parametrize("nulls", ["drop", "one-unit"])
+@pytest.mark.parametrize("text", [False, True], ids=["numbers", "text"])
 @pytest.mark.parametrize("few", [0, 5_000], ids=["by kernels", "some batches by Polars"])
-def test_rows_that_are_spilled(few, always, monkeypatch):
+def test_rows_that_are_spilled(few, text, nulls, always, monkeypatch):
     """Narrow coded rows of units, in parts of a file, of which one has too many for memory."""
     monkeypatch.setattr(kernels, "FEW_ROWS", few)
     rng = np.random.default_rng(3)
@@ -306,15 +308,13 @@ def test_rows_that_are_spilled(few, always, monkeypatch):
         x=pl.when(pl.col("x") > 20).then("x"), u=pl.when(pl.col("u") != 5).then("u")
     )
     query = Query("agg", Keys(key_axes(("k",), [0, 2, 3], None)), (("n", Count()), ("m", mean("x", (0, 400)))))
-    for owner in ("u", pl.format("person {}", "u")):
-        table = frame.with_columns(u=owner)
-        for nulls in ("drop", "one-unit"):
-            unit = PrivacyUnit("u", max_rows=3, max_groups=2, nulls=nulls)
-            expected = without(monkeypatch, lambda table=table, unit=unit: whole(table, query, unit, 2.0))
-            for memory in (30_000, 2_000_000):
-                checked = check(table.lazy(), query, unit)
-                found = totals(table.lazy(), checked, unit, 2.0, Reading(memory=memory))
-                assert {total: cells.tolist() for total, cells in found.items()} == expected
+    table = frame.with_columns(u=pl.format("person {}", "u") if text else "u")
+    unit = PrivacyUnit("u", max_rows=3, max_groups=2, nulls=nulls)
+    expected = without(monkeypatch, lambda: whole(table, query, unit, 2.0))
+    for memory in (30_000, 2_000_000):
+        checked = check(table.lazy(), query, unit)
+        found = totals(table.lazy(), checked, unit, 2.0, Reading(memory=memory))
+        assert {total: cells.tolist() for total, cells in found.items()} == expected
 
 
 @fast

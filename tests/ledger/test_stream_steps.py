@@ -328,9 +328,9 @@ add_noise = Laplace.add_noise
 def slowly(noise, totals):
     time.sleep(0.3)
     os.kill(os.getpid(), signal.SIGINT)
-    time.sleep(1.0)  # two that come before the first is heard are one
+    time.sleep(0.6)  # two that come before the first is heard are one
     os.kill(os.getpid(), signal.SIGINT)
-    time.sleep(0.5)
+    time.sleep(0.3)
     return add_noise(noise, totals)
 
 Laplace.add_noise = slowly

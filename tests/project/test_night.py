@@ -121,7 +121,7 @@ def test_a_drill_that_fails_stops_no_other(ran, capsys):
 
 
 def test_a_drill_that_takes_too_long_is_ended_with_its_children(ran, root):
-    code, rows = ran([named("long", hours=5 / 3_600)])
+    code, rows = ran([named("long", hours=2 / 3_600)])
     assert (code, rows[0].outcome) == (1, "out of time")
     child = int((root / "logs" / "full-long.txt").read_text())
     if os.path.isdir("/proc/self"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,7 @@ def room(name):
     return name.split(".")[1] if "." in name else "__init__"
 
 
+@cache
 def imported(path):
     """Every module that a file imports, anywhere in it."""
     found = set()

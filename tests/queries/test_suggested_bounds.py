@@ -71,27 +71,24 @@ def test_the_bins_are_those_of_the_page(whole):
     assert exact_counts(frame, whole).tolist() == counted(values, whole).tolist()
 
 
+@pytest.mark.parametrize("more", [{}, {"unit": dpf.PrivacyUnit("u", max_rows=2)}], ids=["rows", "units"])
+@pytest.mark.parametrize("column", ["x", "day"])
 @pytest.mark.parametrize("name", [name for name in ENGINES if name != "spark"])  # which `check_engine` tries
-def test_every_engine_suggests_the_same(name):
+def test_every_engine_suggests_the_same(name, column, more):
     if name in NEEDS:
         pytest.importorskip(NEEDS[name])
     random = np.random.default_rng(3)
     days = [date(2020, 1, 1) + timedelta(days=int(day)) for day in random.integers(0, 900, 3_000)]
     frame = pl.DataFrame({"x": random.lognormal(0, 2, 3_000), "u": random.integers(0, 900, 3_000), "day": days})
-    unit = dpf.PrivacyUnit("u", max_rows=2)
+    answers = []
     with ENGINES[name]() as make:
-        for columns in (("x",), ("day",)):
-            for more in ({}, {"unit": unit}):
-                answers = []
-                for given in (frame, make(frame)):
-                    with seeded(1), warnings.catch_warnings():
-                        warnings.simplefilter("ignore", dpf.BoundsWarning)
-                        result = dpf.of(given).suggest_bounds(
-                            *columns, epsilon=0.2, ledger=dpf.Ledger(epsilon=1, **more)
-                        )
-                    answers.append({name: [str(value) for value in result[name].to_list()] for name in COLUMNS})
-                assert answers[0]["noise"] == answers[1]["noise"]
-                assert [each[:10] for each in answers[0]["lower"]] == [each[:10] for each in answers[1]["lower"]]
+        for given in (frame, make(frame)):
+            with seeded(1), warnings.catch_warnings():
+                warnings.simplefilter("ignore", dpf.BoundsWarning)
+                result = dpf.of(given).suggest_bounds(column, epsilon=0.2, ledger=dpf.Ledger(epsilon=1, **more))
+            answers.append({name: [str(value) for value in result[name].to_list()] for name in COLUMNS})
+    assert answers[0]["noise"] == answers[1]["noise"]
+    assert [each[:10] for each in answers[0]["lower"]] == [each[:10] for each in answers[1]["lower"]]
 
 
 @pytest.mark.parametrize("pure", [True, False])
@@ -156,18 +153,18 @@ def test_the_noise_is_that_of_the_call_that_is_planned(statistic, neighbors):
             assert row["noise"] == pytest.approx(plan.error[f"x_{statistic}"], rel=0.02)
 
 
-def test_dates_have_bounds_of_whole_months():
+@pytest.mark.parametrize("dtype", [pl.Date, pl.Datetime("ms")], ids=["dates", "instants"])
+def test_dates_have_bounds_of_whole_months(dtype):
     days = [date(2021, 2, 3) + timedelta(days=day % 600) for day in range(30_000)]
-    for dtype in (pl.Date, pl.Datetime("ms")):
-        frame = pl.DataFrame({"day": pl.Series(days, dtype=pl.Date).cast(dtype)})
-        with seeded(2):
-            result = frame.dp.suggest_bounds("day", epsilon=1, ledger=dpf.Ledger(epsilon=1))
-        lower, upper = result["lower"][0], result["upper"][0]
-        assert result.schema["lower"] == result.schema["upper"] == pl.Date
-        assert date(2021, 1, 1) <= lower <= date(2021, 3, 1)
-        assert lower.day == 1
-        assert date(2022, 8, 31) <= upper <= date(2022, 10, 31)
-        assert (upper + timedelta(days=1)).day == 1
+    frame = pl.DataFrame({"day": pl.Series(days, dtype=pl.Date).cast(dtype)})
+    with seeded(2):
+        result = frame.dp.suggest_bounds("day", epsilon=1, ledger=dpf.Ledger(epsilon=1))
+    lower, upper = result["lower"][0], result["upper"][0]
+    assert result.schema["lower"] == result.schema["upper"] == pl.Date
+    assert date(2021, 1, 1) <= lower <= date(2021, 3, 1)
+    assert lower.day == 1
+    assert date(2022, 8, 31) <= upper <= date(2022, 10, 31)
+    assert (upper + timedelta(days=1)).day == 1
 
 
 def test_whole_numbers_have_whole_bounds_that_clip_nothing_on_them():
