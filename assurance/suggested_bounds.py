@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from scipy.stats import binom
 
 import dpframe as dpf
 from assurance import verdict
@@ -30,6 +29,7 @@ from dpframe.noise import insecure_bits
 from dpframe.planning.bounds_suggestion import suggested
 from dpframe.planning.plan import Plan
 from dpframe.release.results import exact_totals, noisy_of
+from tests.covering import chance_of_missing
 
 Floats = NDArray[np.float64]
 
@@ -81,7 +81,9 @@ class Line:
     @property
     def fails(self) -> bool:
         """Whether too few intervals hold, or the error is too large."""
-        return self.held < binom.ppf(ALARM, self.runs, 0.95) or (self.must_be_near and self.ratio > TIMES)
+        return chance_of_missing(self.runs - self.held, self.runs, 0.05) <= ALARM or (
+            self.must_be_near and self.ratio > TIMES
+        )
 
     def __str__(self) -> str:
         near = "counts" if self.must_be_near else "      "

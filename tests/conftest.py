@@ -112,6 +112,16 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Let a worker that has nothing to do take tests of another, where their order says nothing: in a quick run."""
+    if not config.getoption("--quick"):
+        return None
+    from xdist.scheduler import WorkStealingScheduling
+
+    return WorkStealingScheduling(config, log)
+
+
 def end_coverage() -> None:
     """Trace no further line, here or in processes to come, and write down what was seen; if coverage was measured."""
     library = sys.modules.get("coverage")

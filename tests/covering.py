@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from scipy.stats import binom
+from scipy import special
 
 import dpframe as dpf
 
@@ -46,6 +46,11 @@ ASKED = {
 ROWS, PEOPLE = None, dpf.PrivacyUnit(column="person", max_rows=2)
 NARROWER = 0.98  # an interval that must be caught where there are samples enough
 EXACT_TO = 1e-6  # bounds are rounded to a grid of 2**-30 of their length
+
+
+def chance_of_missing(misses: Any, samples: int, rate: float) -> Any:
+    """How likely so many misses or more are, of one number or of each, where one of `samples` misses with this rate."""
+    return special.bdtrc(misses - 1, samples, rate)
 
 
 @dataclass(frozen=True)
@@ -110,7 +115,7 @@ class Covered:
 
     def chance(self, confidence: float = 0.95) -> float:
         """How likely so many misses or more are, where intervals cover with this confidence."""
-        return float(binom.sf(self.misses - 1, self.samples, 1.0 - confidence))
+        return float(chance_of_missing(self.misses, self.samples, 1.0 - confidence))
 
 
 def covered(case: Case, factor: float = 1.0) -> list[Covered]:

@@ -402,43 +402,42 @@ def test_sum_of_a_result_names_total(engine, ledger):
 SCHEMA = Path(__file__).parents[2] / "docs" / "derived.schema.json"
 
 
-def made(engine, ledger):
+DERIVED = {
+    "the total of a key": lambda cells, line, cube: cells.dp.total("ward"),
+    "the total": lambda cells, line, cube: cells.dp.total(),
+    "shares": lambda cells, line, cube: cells.dp.share("month"),
+    "changes": lambda cells, line, cube: line.dp.change(),
+    "rolling": lambda cells, line, cube: line.dp.rolling(2),
+    "a quotient": lambda cells, line, cube: dpf.combine("a / b", {"a": line, "b": line}),
+    "of subtotals": lambda cells, line, cube: dpf.combine("a - b", {"a": cube, "b": cube}),
+}
+
+
+@pytest.mark.parametrize("how", DERIVED)
+def test_a_derived_result_says_where_it_comes_from_and_costs_nothing(engine, ledger, how, tmp_path):
+    jsonschema = pytest.importorskip("jsonschema")
+    pytest.importorskip("altair")
     cells = engine(STAYS).dp.group_by("ward", "month", keys=KEYS).count(epsilon=1, ledger=ledger, label="cells")
     line = engine(STAYS).dp.group_by("month", keys=MONTHS).count(epsilon=1, denoise=None, ledger=ledger)
     cube = engine(STAYS).dp.group_by("ward", "month", keys=KEYS).count(cube=True, epsilon=1, ledger=ledger)
-    return [
-        cells.dp.total("ward"),
-        cells.dp.total(),
-        cells.dp.share("month"),
-        line.dp.change(),
-        line.dp.rolling(2),
-        dpf.combine("a / b", {"a": line, "b": line}),
-        dpf.combine("a - b", {"a": cube, "b": cube}),
-    ]
-
-
-def test_a_derived_result_says_where_it_comes_from_and_costs_nothing(engine, ledger, tmp_path):
-    jsonschema = pytest.importorskip("jsonschema")
-    pytest.importorskip("altair")
-    schema, spent = json.loads(SCHEMA.read_text(encoding="utf-8")), None
-    for number, result in enumerate(made(engine, ledger)):
-        spent = spent or ledger.spent
-        facts = result.dp.provenance
-        jsonschema.Draft202012Validator(schema).validate(facts)
-        assert json.loads(json.dumps(facts)) == facts
-        assert facts["altered"] is False
-        assert facts["cost"]["epsilon"] == 0.0
-        assert facts["of"][0]["release"]
-        result.dp.plot().to_dict()
-        for kind in ("markdown", "html", "csv"):
-            assert result.dp.table(kind)
-        assert "at no cost" in result.dp.statement()
-        result.dp.write_html(tmp_path / "x.html")
-        result.dp.write_parquet(tmp_path / "x.parquet")
-        for like in ("polars", "pandas") if engine.is_pandas else ("polars",):
-            read = dpf.read_parquet(tmp_path / "x.parquet", like)
-            assert read.dp.provenance == facts, number
-            assert read.dp.statement() == result.dp.statement()
+    spent = ledger.spent
+    result = DERIVED[how](cells, line, cube)
+    facts = result.dp.provenance
+    jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text(encoding="utf-8"))).validate(facts)
+    assert json.loads(json.dumps(facts)) == facts
+    assert facts["altered"] is False
+    assert facts["cost"]["epsilon"] == 0.0
+    assert facts["of"][0]["release"]
+    result.dp.plot().to_dict()
+    for kind in ("markdown", "html", "csv"):
+        assert result.dp.table(kind)
+    assert "at no cost" in result.dp.statement()
+    result.dp.write_html(tmp_path / "x.html")
+    result.dp.write_parquet(tmp_path / "x.parquet")
+    for like in ("polars", "pandas") if engine.is_pandas else ("polars",):
+        read = dpf.read_parquet(tmp_path / "x.parquet", like)
+        assert read.dp.provenance == facts
+        assert read.dp.statement() == result.dp.statement()
     assert ledger.spent == spent
 
 

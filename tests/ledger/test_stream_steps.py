@@ -288,7 +288,11 @@ def test_203_ctrl_c_just_as_the_work_ends_waits_for_nothing():
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no timers")
 def test_ctrl_c_while_the_lock_is_waited_for_loses_no_period(path, monkeypatch):
-    stream, keep = stream_of(made(path)), stream_path.keep
+    stream, keep, heard = stream_of(made(path)), stream_path.keep, threading.Event()
+
+    def hear(*_):
+        heard.set()
+        raise KeyboardInterrupt
 
     def interrupted(*arguments):
         held = threading.Event()
@@ -296,14 +300,15 @@ def test_ctrl_c_while_the_lock_is_waited_for_loses_no_period(path, monkeypatch):
         def hold():
             with locks.held(str(path), wait=5.0, create=False):
                 held.set()
-                time.sleep(0.6)  # far longer than until the signal, also where the machine is busy
+                heard.wait(10)
+                time.sleep(0.2)  # whoever gives up on Ctrl-C does so while it is held
 
         threading.Thread(target=hold).start()
         assert held.wait(10)
         signal.setitimer(signal.ITIMER_REAL, 0.05)
         return keep(*arguments)
 
-    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    before = signal.signal(signal.SIGALRM, hear)
     try:
         with monkeypatch.context() as patched:
             patched.setattr(unbroken, "GRACE", 0.01)
@@ -318,23 +323,27 @@ def test_ctrl_c_while_the_lock_is_waited_for_loses_no_period(path, monkeypatch):
 
 
 INTERRUPTED_TWICE = """
-import os, signal, sys, time
+import os, signal, sys, threading, time
 import dpframe as dpf
 from dpframe.mechanisms.laplace import Laplace
 from tests.killed_streams import stays, stream_of
 
-add_noise = Laplace.add_noise
+add_noise, heard = Laplace.add_noise, threading.Semaphore(0)
+
+def hear(*_):
+    heard.release()
+    raise KeyboardInterrupt
 
 def slowly(noise, totals):
-    time.sleep(0.3)
-    os.kill(os.getpid(), signal.SIGINT)
-    time.sleep(0.6)  # two that come before the first is heard are one
-    os.kill(os.getpid(), signal.SIGINT)
+    for seconds in (0.1, 0.2):  # until its caller waits, and waits again
+        time.sleep(seconds)
+        os.kill(os.getpid(), signal.SIGINT)
+        heard.acquire(timeout=30)  # two that come before the first is heard are one
     time.sleep(0.3)
     return add_noise(noise, totals)
 
 Laplace.add_noise = slowly
-signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGINT, hear)
 release = lambda: stream_of(dpf.Ledger.open(sys.argv[1])).release(stays(), 1)
 if sys.argv[2] == "itself":
     release()

@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
-from scipy.stats import binom
 from seen import seen
 
 import dpframe as dpf
 from dpframe.noise import insecure_bits
+from tests.covering import chance_of_missing
 
 LOCAL = dpf.local
 ALARM = 1e-6
@@ -46,9 +46,9 @@ def test_intervals_cover_and_are_not_wide(name):
     off = np.array([one["count"].to_numpy() - np.array(COUNTS) for one in found])
     sizes = np.array([one["count_error"].to_numpy() for one in found])
     misses = int((np.abs(off) > sizes).sum())
-    assert binom.sf(misses - 1, off.size, 0.05) > ALARM
+    assert chance_of_missing(misses, off.size, 0.05) > ALARM
     narrow = int((np.abs(off) > 0.8 * sizes).sum())
-    assert binom.sf(narrow - 1, off.size, 0.05) < ALARM, "intervals of four fifths are caught"
+    assert chance_of_missing(narrow, off.size, 0.05) < ALARM, "intervals of four fifths are caught"
     z = off.mean(axis=0) / (sizes.mean(axis=0) / 1.96) * runs**0.5
     assert np.abs(z).max() < 6, "no bias"
     assert 0.85 < off.std() / (sizes.mean() / 1.96) < 1.1
@@ -78,7 +78,7 @@ def test_means_are_without_bias_and_their_intervals_cover():
         off = np.array([one["age_mean"][0] - truth for one in found])
         error = found[0]["age_mean_error"][0]
         assert abs(off.mean()) < 6 * off.std() / 300**0.5
-        assert binom.sf(int((np.abs(off) > error).sum()) - 1, 300, 0.05) > ALARM
+        assert chance_of_missing(int((np.abs(off) > error).sum()), 300, 0.05) > ALARM
         assert off.std() < 1.2 * error / 1.96
 
 

@@ -7,11 +7,11 @@ import warnings
 import numpy as np
 import polars as pl
 import pytest
-from scipy.stats import binom
 from seen import seen
 
 import dpframe as dpf
 from dpframe.engines.totals import totals
+from tests.covering import chance_of_missing
 
 YEARS = list(range(2016, 2026))
 
@@ -463,7 +463,7 @@ def test_intervals_of_all_bounds_hold_at_once(epsilon, price):
                 holds[place] &= one[f"{name}_low"] - 1e-9 <= known[key][place] <= one[f"{name}_high"] + 1e-9
         missed = [count + (not held) for count, held in zip(missed, holds, strict=True)]
     for count in missed:
-        assert binom.sf(count - 1, 60, 0.05) > 1e-6 / 16
+        assert chance_of_missing(count, 60, 0.05) > 1e-6 / 16
 
 
 def test_units_cut_without_noise():

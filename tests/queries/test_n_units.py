@@ -8,11 +8,11 @@ import numpy as np
 import polars as pl
 import pytest
 from neighbors import BY_GROUP, EVERYTHING, GROUPS, UNITS, given_as, largest_by_chance, query_of, ratios
-from scipy.stats import binom
 
 import dpframe as dpf
 from dpframe import MissingArgument, PrivacyUnit
 from dpframe.queries.contributions import steps_of
+from tests.covering import chance_of_missing
 
 STATISTICS = {"units": dpf.n_units(), "units with a value": dpf.n_units("x")}
 
@@ -118,7 +118,7 @@ def test_intervals_cover():
         epsilon=0.4, max_groups=2, denoise=None, ledger=dpf.Ledger(epsilon=1.0, unit="u", checks=False)
     )
     missed = int((np.abs(found["n_units"].to_numpy() - 3.0) > found["n_units_error"].to_numpy()).sum())
-    assert binom.sf(missed - 1, groups, 0.05) > 1e-6
+    assert chance_of_missing(missed, groups, 0.05) > 1e-6
     assert math.isclose(
         found["n_units_error"][0], dpf.Laplace.calibrate(sensitivity=2.0, epsilon=0.4, grid=2.0**-20).interval(0.95)
     )

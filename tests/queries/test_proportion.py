@@ -9,12 +9,12 @@ import numpy as np
 import polars as pl
 import pytest
 from neighbors import BY_GROUP, EVERYTHING, UNITS, given_as, largest_by_chance, query_of, ratios
-from scipy.stats import binom
 
 import dpframe as dpf
 from dpframe import InvalidType, MissingArgument, PrivacyUnit, WrongDtype
 from dpframe.queries.limits import grid_steps
 from dpframe.queries.products import two_sided
+from tests.covering import chance_of_missing
 
 NOISES = [{"mechanism": "laplace"}, {"mechanism": "gaussian", "delta": 1e-6}]
 
@@ -79,7 +79,7 @@ def test_intervals_cover(share, size, value, noise):
     ledger = dpf.Ledger(epsilon=9.0, delta=1e-4, accounting="basic")
     found = frame.dp.group_by("g", keys=range(groups)).proportion("x", value=value, epsilon=1.0, ledger=ledger, **noise)
     missed = np.abs(found["x_proportion"].to_numpy() - share) > found["x_proportion_error"].to_numpy()
-    assert binom.sf(int(missed.sum()) - 1, groups, 0.05) > 1e-6 / 36
+    assert chance_of_missing(int(missed.sum()), groups, 0.05) > 1e-6 / 36
 
 
 def test_refusals():

@@ -22,7 +22,6 @@ from neighbors import (
     ratios,
     tables_on,
 )
-from scipy.stats import binom
 
 import dpframe as dpf
 from dpframe import InvalidArgument, PrivacyUnit
@@ -32,6 +31,7 @@ from dpframe.jobs import job_file
 from dpframe.jobs.job import Table
 from dpframe.queries.quantiles import among_own
 from dpframe.queries.statistics.quantile import QuantileByGroup
+from tests.covering import chance_of_missing
 
 NOBODY = PrivacyUnit()
 NOISES = [{"mechanism": "laplace"}, {"mechanism": "gaussian", "delta": 1e-6}]
@@ -216,9 +216,9 @@ def test_intervals_cover(size, noise):
         truth = np.sort(values, axis=1)[:, math.ceil(q * size - 1e-9) - 1]
         low, high, value, error = (found[f"q_q{q}{end}"].to_numpy() for end in ("_low", "_high", "", "_error"))
         missed = ((truth < low) | (truth > high)).reshape(groups, 3).sum(axis=0)
-        assert (binom.sf(missed - 1, groups, 0.05) > 1e-6 / 18).all()
+        assert (chance_of_missing(missed, groups, 0.05) > 1e-6 / 18).all()
         off = (np.abs(value - truth) > error).reshape(groups, 3).sum(axis=0)
-        assert (binom.sf(off - 1, groups, 0.05) > 1e-6 / 18).all()
+        assert (chance_of_missing(off, groups, 0.05) > 1e-6 / 18).all()
 
 
 def test_intervals_of_weighed_units_reach_as_many_rows_farther():

@@ -6,7 +6,6 @@ import numpy as np
 import polars as pl
 import pytest
 from neighbors import BY_GROUP, UNITS, by_group_and, given_as, largest_by_chance, query_of, ratios
-from scipy.stats import binom
 
 import dpframe as dpf
 from dpframe import InvalidArgument, InvalidType, MissingArgument, PrivacyUnit
@@ -16,6 +15,7 @@ from dpframe.queries.prefix_sums import PrefixSums, Tree
 from dpframe.queries.quotients import sum_interval
 from dpframe.queries.statistics import Ranges
 from dpframe.queries.total import Measured
+from tests.covering import chance_of_missing
 
 NOISES = [{"mechanism": "laplace"}, {"mechanism": "gaussian", "delta": 1e-6}]
 LINES = [PrefixSums(size) for size in (1, 2, 13, 40)]
@@ -170,7 +170,7 @@ def test_intervals_of_sums_cover(epsilon, noise):
     missed = [*(np.abs(off) > errors + 1e-9).sum(axis=0), *(np.abs(running[:, 1:]) > first + 1e-9).sum(axis=0)]
     missed += [*(np.abs(sums) > near + 1e-9).sum(axis=0)]
     for each in missed:
-        assert binom.sf(int(each) - 1, groups, 0.05) > 1e-6 / 400
+        assert chance_of_missing(int(each), groups, 0.05) > 1e-6 / 400
 
 
 @pytest.mark.slow

@@ -8,10 +8,10 @@ import numpy as np
 import polars as pl
 import pytest
 from neighbors import BY_GROUP, UNITS, given_as, largest_by_chance, query_of
-from scipy.stats import binom
 
 import dpframe as dpf
 from dpframe import InvalidArgument, InvalidType, MissingArgument
+from tests.covering import chance_of_missing
 
 BOUNDS = {"cost": (0, 50), "days": (0, 9)}
 COST = dpf.ratio("cost", "days", bounds=BOUNDS)
@@ -58,7 +58,7 @@ def test_intervals_cover(size, noise):
     found = frame.dp.group_by("g", keys=range(groups)).agg(COST, epsilon=1.0, ledger=ledger, **noise)
     low, high = (found[f"cost_per_days{end}"].to_numpy() for end in ("_low", "_high"))
     missed = (low > cost.sum() / days.sum()) | (high < cost.sum() / days.sum())
-    assert binom.sf(int(missed.sum()) - 1, groups, 0.05) > 1e-6 / 6
+    assert chance_of_missing(int(missed.sum()), groups, 0.05) > 1e-6 / 6
 
 
 def test_a_divisor_of_unknown_sign_has_no_bounded_interval(tmp_path):

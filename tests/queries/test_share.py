@@ -7,12 +7,12 @@ import polars as pl
 import pytest
 from neighbors import given_as
 from scipy.optimize import minimize
-from scipy.stats import binom
 
 import dpframe as dpf
 from dpframe import InvalidArgument, InvalidType, MissingArgument
 from dpframe.queries.quotients import nearest_shares
 from dpframe.queries.statistics import Share, Total
+from tests.covering import chance_of_missing
 
 NOISES = [{"mechanism": "laplace"}, {"mechanism": "gaussian", "delta": 1e-6}]
 
@@ -101,7 +101,7 @@ def test_intervals_cover(bins, size, noise):
     exact = np.tile(np.bincount(values, minlength=bins) / size, groups)
     missed = np.abs(found["share"].to_numpy() - exact) > found["share_error"].to_numpy() + 1e-12
     for each in missed.reshape(groups, bins).sum(axis=0):
-        assert binom.sf(int(each) - 1, groups, 0.05) > 1e-6 / 42
+        assert chance_of_missing(int(each), groups, 0.05) > 1e-6 / 42
 
 
 def test_refusals():

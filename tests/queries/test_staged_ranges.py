@@ -8,7 +8,6 @@ import numpy as np
 import polars as pl
 import pytest
 from neighbors import UNITS, given_as, largest_by_chance, ratios
-from scipy.stats import binom
 
 import dpframe as dpf
 from dpframe import PrivacyUnit, noise
@@ -39,6 +38,7 @@ from dpframe.queries.stages import (
 )
 from dpframe.queries.statistics import Ranges, StagedRanges
 from dpframe.release.results import noisy_of
+from tests.covering import chance_of_missing
 
 SIDE = 24
 EDGES = np.arange(SIDE + 1.0)
@@ -335,7 +335,7 @@ def test_intervals_of_the_noisy_counts_cover(epsilon):
     plan = frame.dp.preview.histogram("x", bins=range(1_025), ranges=True, epsilon=epsilon)
     assert errors == {plan.error["count"] * (1 if epsilon == 0.5 else 4)}
     assert "4 times that if rows are few" in str(plan)
-    assert binom.sf(missed - 1, 20 * 1_024, 0.05) > 1e-6
+    assert chance_of_missing(missed, 20 * 1_024, 0.05) > 1e-6
 
 
 @pytest.mark.parametrize("axes", [1, 2])

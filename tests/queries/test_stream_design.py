@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from scipy.stats import binom
+from scipy import special
 
 import dpframe as dpf
 from dpframe.mechanisms.gaussian import Gaussian
@@ -21,6 +21,7 @@ from dpframe.streams.stream_plan import (
     half_width,
     half_widths,
 )
+from tests.covering import chance_of_missing
 
 ROWS = np.array([[3, 1, 4, 1, 5, 9, 2, 6]]).T
 REACH = StreamReach.of(Total(), dpf.PrivacyUnit(), periods=52, groups=1)
@@ -101,8 +102,8 @@ def test_intervals_hold_as_often_as_they_say(noise, confidence):
 
         def chance(half, sums=sums):
             outside = int((sums > half).sum())
-            law = binom(sums.size, 1.0 - confidence)
-            return min(law.cdf(outside), law.sf(outside - 1))
+            few = special.bdtr(outside, sums.size, 1.0 - confidence)
+            return min(few, chance_of_missing(outside, sums.size, 1.0 - confidence))
 
         half = half_width(noise, weights, confidence)
         assert chance(half) > 1e-6 / 12

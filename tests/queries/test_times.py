@@ -163,14 +163,16 @@ def test_the_days_on_which_clocks_change_have_23_and_25_hours():
     assert parts["count"].to_list() == [14, 12, 12, 12]
 
 
-@settings(deadline=None, max_examples=60)
+@pytest.mark.parametrize("steps", [EVERY, ("1h", "30m", "15m")], ids=["of days", "of minutes"])
+@settings(deadline=None, max_examples=30)
 @given(
+    st.data(),
     st.sampled_from(WHOLE_HOURS),
-    st.sampled_from(["1h", "30m", "15m", *EVERY]),
     st.lists(st.datetimes(FIRST.replace(tzinfo=None), LAST.replace(tzinfo=None)), max_size=40),
 )
-def test_rows_are_in_the_step_that_the_clock_of_their_zone_shows(zone, every, instants):
+def test_rows_are_in_the_step_that_the_clock_of_their_zone_shows(steps, data, zone, instants):
     """Against each row's own wall clock, by Python's zoneinfo, which is asked here and never of private rows."""
+    every = data.draw(st.sampled_from(list(steps)))
     first = {"1w": date(2017, 8, 28), "1q": date(2017, 7, 1), "1y": date(2017, 1, 1)}.get(every, date(2017, 8, 1))
     found = exactly(zoned(instants, zone), dpf.dates(first, date(2018, 5, 31), every=every))
     expected = Counter()

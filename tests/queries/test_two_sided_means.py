@@ -8,7 +8,6 @@ import numpy as np
 import polars as pl
 import pytest
 from neighbors import BY_GROUP, EVERYTHING, UNITS, given_as, largest_by_chance, query_of, ratios
-from scipy.stats import binom
 
 import dpframe as dpf
 from dpframe import PrivacyUnit
@@ -16,6 +15,7 @@ from dpframe.queries.products import bernstein, two_sided
 from dpframe.queries.query import Query
 from dpframe.queries.quotients import interval_of_sum
 from dpframe.queries.total import Measured, Total
+from tests.covering import chance_of_missing
 
 BOUNDS = (-20.0, 100.0)
 PUBLISHED = [  # bounds, epsilon, A, B -> count, mean
@@ -152,7 +152,7 @@ def test_intervals_cover(epsilon, share, size):
             for (_, statistic), truth in zip(query.statistics, (size, values.mean()), strict=False):
                 found, errors = query.answer(statistic, measured)
                 missed = int((np.abs(found - truth) > errors + 1e-6).sum())
-                assert binom.sf(missed - 1, repeats, 0.05) > 1e-6 / 192
+                assert chance_of_missing(missed, repeats, 0.05) > 1e-6 / 192
 
 
 @pytest.mark.parametrize("draws", [2, 3])
@@ -165,7 +165,7 @@ def test_the_interval_of_a_sum_of_draws(draws, confidence):
     ):
         drawn = noise.add_noise(np.zeros(draws * 100_000, dtype=np.int64)).reshape(-1, draws).sum(axis=1) * noise.grid
         missed = int((np.abs(drawn) > interval_of_sum(noise, draws, confidence) + noise.grid).sum())
-        assert binom.sf(missed - 1, 100_000, 1 - confidence) > 1e-6 / 16
+        assert chance_of_missing(missed, 100_000, 1 - confidence) > 1e-6 / 16
 
 
 def test_people_are_weighed_and_their_counts_are_not_rounded():

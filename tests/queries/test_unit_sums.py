@@ -6,11 +6,11 @@ import numpy as np
 import polars as pl
 import pytest
 from neighbors import BY_GROUP, EVERYTHING, UNITS, given_as, largest_by_chance, query_of, ratios
-from scipy.stats import binom
 
 import dpframe as dpf
 from dpframe import InvalidArgument, MissingArgument, PrivacyUnit
 from dpframe.queries.contributions import steps_of
+from tests.covering import chance_of_missing
 
 BOUNDS = {"non-negative": (0.0, 4.0), "signed": (-3.0, 4.0), "negative": (-4.0, -1.0), "high": (2.0, 4.0)}
 
@@ -110,4 +110,4 @@ def test_intervals_cover():
         "x", unit_bounds=(0, 4), epsilon=0.4, max_groups=1, denoise=None, ledger=dpf.Ledger(epsilon=1.0, unit="u")
     )
     missed = int((np.abs(found["x_sum"].to_numpy() - 8.0) > found["x_sum_error"].to_numpy()).sum())
-    assert binom.sf(missed - 1, groups, 0.05) > 1e-6
+    assert chance_of_missing(missed, groups, 0.05) > 1e-6

@@ -9,13 +9,13 @@ import numpy as np
 import polars as pl
 import pytest
 from neighbors import BY_GROUP, EVERYTHING, UNITS, given_as, largest_by_chance, query_of, ratios
-from scipy.stats import binom
 
 import dpframe as dpf
 from dpframe import InvalidArgument, MissingArgument, PrivacyUnit
 from dpframe.queries.limits import grid_steps
 from dpframe.queries.products import bernstein
 from dpframe.queries.row_functions import centred_squares
+from tests.covering import chance_of_missing
 
 BOUNDS = [(0.0, 4.0), (-3.0, 4.0), (100.0, 101.0)]
 
@@ -114,7 +114,7 @@ def test_intervals_cover(size, noise):
     )
     for name, truth in (("x_var", values.var(ddof=1)), ("x_std", values.std(ddof=1))):
         missed = int((np.abs(found[name].to_numpy() - truth) > found[f"{name}_error"].to_numpy()).sum())
-        assert binom.sf(missed - 1, groups, 0.08) > 1e-6
+        assert chance_of_missing(missed, groups, 0.08) > 1e-6
 
 
 def test_refusals():

@@ -24,7 +24,6 @@ from neighbors import (
     ratios,
     tables_on,
 )
-from scipy.stats import binom
 
 import dpframe as dpf
 from dpframe import InvalidArgument, InvalidType, MissingArgument, PrivacyUnit, WrongDtype
@@ -33,6 +32,7 @@ from dpframe.engines.totals import totals
 from dpframe.queries.limits import grid_steps, step_length
 from dpframe.queries.total import Measured
 from dpframe.testing import check_statistic, exact
+from tests.covering import chance_of_missing
 
 NOBODY = PrivacyUnit()
 MIXED = [None, math.nan, math.inf, -math.inf, -0.0, 0.0, 0.3, 1.0, 2.0, 9.0, 1.7, 5.0]
@@ -224,7 +224,7 @@ def test_intervals_cover(strength, share, size):
             assert (found >= 0.0).all()
             assert (found <= upper).all()
             missed = int((np.abs(found - true) > errors + 1e-6).sum())
-            assert binom.sf(missed - 1, repeats, 0.05) > 1e-6 / 108
+            assert chance_of_missing(missed, repeats, 0.05) > 1e-6 / 108
 
 
 def survey(rows=3_000):

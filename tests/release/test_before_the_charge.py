@@ -184,7 +184,7 @@ import sys, threading, time
 import polars as pl
 lazy = next(sys.modules[name] for name in ("polars._dependencies", "polars.dependencies") if name in sys.modules)
 real = lazy.import_module
-lazy.import_module = lambda name: (real(name), time.sleep(0.3 if threading.current_thread().name == "1" else 0.6))[0]
+lazy.import_module = lambda name: (real(name), time.sleep(0.15 if threading.current_thread().name == "1" else 0.3))[0]
 import dpframe as dpf
 frame, start, wrong = pl.DataFrame({"ward": ["A", "B"]}), threading.Barrier(6), []
 
