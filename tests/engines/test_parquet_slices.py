@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 
 import numpy as np
 import polars as pl
@@ -194,6 +195,21 @@ def test_a_dataset_of_parquet_files_keeps_no_bytes_that_it_has_read(scan, tmp_pa
     scan.drop("a").collect().write_csv(tmp_path / "table.csv")
     for other in (dataset.dataset(tmp_path / "table.csv", format="csv"), dataset.dataset(table(3).to_arrow())):
         assert batches._unbuffered(other) is None
+
+
+def test_no_batch_of_a_dataset_is_decoded_long_before_it_is_asked_for(tmp_path):
+    import pyarrow
+    from pyarrow import dataset
+
+    numbers = np.random.default_rng(1).random(2**20)
+    parquet.write_table(pyarrow.table({"x": numbers}), tmp_path / "0.parquet", row_group_size=2**13)
+    frames, before = of_dataset(dataset.dataset(tmp_path / "0.parquet"), Reading(2**24))._frames(["x"]), None
+    for _ in range(20):
+        rows = next(frames).num_rows
+        before = before or pyarrow.total_allocated_bytes()
+        time.sleep(0.01)  # in which threads would decode
+    assert rows <= 2**13
+    assert pyarrow.total_allocated_bytes() - before < 8 * 2**13 * 16
 
 
 def test_what_the_caller_of_a_dataset_chose_is_kept(tmp_path):
