@@ -322,7 +322,7 @@ STATISTICS = (
         "statistics",
         "rows counted for units",
         "compound._units",
-        "pairs = np.unique(code * cells + cell)",
+        "pairs = different(code * cells + cell)",
         "pairs = np.sort(code * cells + cell)",
         f"{UNITS}::test_no_neighbor_is_farther_than_the_sensitivity",
     ),

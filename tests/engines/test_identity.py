@@ -95,6 +95,17 @@ def test_99_keys_that_the_dtype_does_not_tell_apart_are_refused(case):
         frame.dp.mode("id", categories=keys, epsilon=1, ledger=dpf.Ledger(epsilon=1))
 
 
+@given(st.lists(st.integers(-(2**63), 2**63 - 1)))
+def test_the_different_ones_of_numbers_are_those_of_numpy(values):
+    numbers = np.array(values, dtype=np.int64)
+    for each in (numbers, numbers % 3, numbers.view(np.uint64)):
+        before = each.copy()
+        found = identity.different(each)
+        assert found.dtype == each.dtype
+        assert np.array_equal(found, np.unique(each))
+        assert np.array_equal(each, before)
+
+
 def test_99_combinations_that_the_dtypes_do_not_tell_apart_are_refused():
     frame = DECIMALS.with_columns(ward=pl.lit("A"))
     keys = pl.DataFrame({"id": pl.Series([0.1, Decimal("0.1"), 0.1], dtype=pl.Object), "ward": ["A", "A", "B"]})

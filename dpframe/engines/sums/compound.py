@@ -16,6 +16,7 @@ from typing import Any, Self
 import numpy as np
 import polars as pl
 
+from dpframe.engines.columns.identity import different
 from dpframe.engines.columns.source import ColumnRequest, Role, Source, collected, unit_requests
 from dpframe.engines.compiled.kernel_units import of_units, weighed_rows
 from dpframe.engines.sums.addends import OF_CHECKS, ROWS, Terms
@@ -54,7 +55,7 @@ def units_by_cell(source: Source, query: Query, unit: PrivacyUnit) -> Integers:
     code, size = unit_codes(units)
     rows = np.bincount(code, minlength=size)
     most = int(group.max(initial=0)) + 1
-    pairs = np.unique((code * most + group).view(np.uint64))  # both are numbered below 2**32
+    pairs = different((code * most + group).view(np.uint64))  # both are numbered below 2**32
     groups = np.bincount((pairs // np.uint64(most)).astype(np.int64), minlength=size)
     there = rows > 0
     return _in_grid(rows[there], groups[there], query)
@@ -313,7 +314,7 @@ def _others(table: pl.DataFrame, parts: Parts, query: Query, unit: PrivacyUnit, 
 
 def _units(cell: Integers, code: Integers, size: int, cells: int, unit: PrivacyUnit, p: float) -> Integers:
     """The number of units in each cell, each counted v(t) steps where it is in t cells."""
-    pairs = np.unique(code * cells + cell)  # fits 64 bits: units are numbered below 2**32, cells below 2**30
+    pairs = different(code * cells + cell)  # fits 64 bits: units are numbered below 2**32, cells below 2**30
     if counts_whole(unit, cells):
         return np.bincount(pairs % cells, minlength=cells).astype(np.int64)
     return added(_steps(pairs // cells, size, cells, unit, p), pairs % cells, cells)

@@ -23,6 +23,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dpframe.engines.columns.identity import different
 from dpframe.engines.engine import Partial
 from dpframe.engines.sums.weights import unit_codes
 from dpframe.errors import InvalidArgument
@@ -209,7 +210,7 @@ class Holdings:
         cell = table[CELL].to_numpy()
         value = cell * size + code  # fits 64 bits: values are numbered below 2**33, cells below 2**30
         if self.units is None:
-            return np.bincount(np.unique(value) // size, minlength=cells).astype(np.int64)
+            return np.bincount(different(value) // size, minlength=cells).astype(np.int64)
         nodes, value = np.unique(value, return_inverse=True)
         owners, unit = np.unique(cell * self.units + table[UNIT].to_numpy(), return_inverse=True)
         found = covered(unit.reshape(-1), value.reshape(-1), owners.size, nodes.size, most)
