@@ -20,6 +20,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -255,6 +256,25 @@ def fair(rows: int) -> Iterator[Case]:
             yield Case(f"{spread} {ids} ids, Laplace, Polars", release, _bounded_by_hand(frame, column), AIMS["fair"])
 
 
+def other_statistics(rows: int) -> Iterator[Case]:
+    """What is no sum, by 24 keys: different units and values, medians; and a variance."""
+    frame = _users_frame(rows).select("user", "hour", "age", "cost")
+    hours = frame.dp.group_by("hour", keys=range(HOURS))
+    unit = dpf.PrivacyUnit(column="user", max_rows=3, max_groups=2)
+    users, each = (dpf.Ledger(epsilon=PLENTY, unit=of, checks=False) for of in (unit, dpf.PrivacyUnit()))
+    asked = {
+        "n_units": (lambda: hours.n_units(epsilon=1.0, ledger=users), pl.col("user").n_unique()),
+        "n_distinct": (lambda: hours.n_distinct("user", epsilon=1.0, ledger=each), pl.col("user").n_unique()),
+        "median": (lambda: hours.median("cost", bounds=COST_BOUNDS, epsilon=1.0, ledger=each), pl.col("cost").median()),
+        "variance": (lambda: hours.variance("age", bounds=AGE_BOUNDS, epsilon=1.0, ledger=each), pl.col("age").var()),
+    }
+    for name, (release, wanted) in asked.items():
+        lazy = frame.lazy().group_by("hour").agg(wanted)
+        yield Case(
+            name, release, {"polars": lazy.collect, "polars streaming": partial(lazy.collect, engine="streaming")}
+        )
+
+
 def _bounded_by_hand(frame: pl.DataFrame, unit: str) -> dict[str, Action]:
     """Pairs of unit and cell, a weight for each unit, and weighted sums by cell; joined, and by a window."""
     cell, value = ["ward", "hour"], {"cost": pl.col("cost").clip(*COST_BOUNDS), "age": pl.col("age").clip(*AGE_BOUNDS)}
@@ -391,7 +411,14 @@ def _in_fresh_process(program: str) -> str:
     return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.strip()
 
 
-SIZED = {"row level": row_level, "histogram": histogram, "grid": grid, "user level": user_level, "fair": fair}
+SIZED = {
+    "row level": row_level,
+    "histogram": histogram,
+    "grid": grid,
+    "user level": user_level,
+    "fair": fair,
+    "other statistics": other_statistics,
+}
 UNSIZED = {"small releases": small_releases, "import": imports}
 
 if __name__ == "__main__":
