@@ -374,8 +374,6 @@ def twice(columns: Sequence[Declared]) -> tuple[int, int] | None:
     """The places of two combinations that the columns cannot tell apart; None if there are none."""
     rows = combinations(columns)[-1]
     places = np.flatnonzero(rows >= 0)
-    if different(rows[places]).size == places.size:
-        return None
     _, first, group = np.unique(rows[places], return_index=True, return_inverse=True)
     again = np.flatnonzero(first[group] != np.arange(places.size))
     return (int(places[first[group[again[0]]]]), int(places[again[0]])) if again.size else None
