@@ -209,7 +209,7 @@ def test_no_batch_of_a_dataset_is_decoded_long_before_it_is_asked_for(tmp_path):
         before = before or pyarrow.total_allocated_bytes()
         time.sleep(0.01)  # in which threads would decode
     assert rows <= 2**13
-    assert pyarrow.total_allocated_bytes() - before < 8 * 2**13 * 16
+    assert pyarrow.total_allocated_bytes() - before < numbers.nbytes / 2  # threads had decoded nearly all of it
 
 
 def test_what_the_caller_of_a_dataset_chose_is_kept(tmp_path):
