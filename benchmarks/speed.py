@@ -18,9 +18,8 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -42,6 +41,7 @@ HEAVY_MODULES = ("scipy.stats", "dp_accounting", "pandas")
 PLENTY = 1e6  # of epsilon: no release of a run is refused
 ZIPF = 1.3  # the exponent of skewed ids: the largest unit has a quarter of all rows
 AIMS = {"rows": 2.0, "histogram": 1.6, "pandas": 1.0, "user": 5.0, "small": 5.0, "fair": 0.8}
+SUMS = (pl.len().alias("n"), pl.col("cost").sum(), pl.col("age").mean())
 CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
 
 
@@ -269,10 +269,7 @@ def other_statistics(rows: int) -> Iterator[Case]:
         "variance": (lambda: hours.variance("age", bounds=AGE_BOUNDS, epsilon=1.0, ledger=each), pl.col("age").var()),
     }
     for name, (release, wanted) in asked.items():
-        lazy = frame.lazy().group_by("hour").agg(wanted)
-        yield Case(
-            name, release, {"polars": lazy.collect, "polars streaming": partial(lazy.collect, engine="streaming")}
-        )
+        yield Case(name, release, _polars_by(frame, "hour", wanted=[wanted]))
 
 
 def _bounded_by_hand(frame: pl.DataFrame, unit: str) -> dict[str, Action]:
@@ -312,8 +309,7 @@ def _histogram(frame: Any, column: Any, bins: Any, limits: Any, **more: Any) -> 
     return lambda: frame.dp.histogram(column, bins=bins, range=limits, epsilon=1.0, ledger=ledger, **more)
 
 
-def _polars_by(frame: pl.DataFrame, *by: str) -> dict[str, Action]:
-    wanted = [pl.len().alias("n"), pl.col("cost").sum(), pl.col("age").mean()]
+def _polars_by(frame: pl.DataFrame, *by: str, wanted: Sequence[pl.Expr] = SUMS) -> dict[str, Action]:
     return {
         "polars": lambda: frame.group_by(by).agg(wanted),
         "polars streaming": lambda: frame.lazy().group_by(by).agg(wanted).collect(engine="streaming"),

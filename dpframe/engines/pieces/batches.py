@@ -118,8 +118,8 @@ def _dataset_batches(narrow: Any, reading: Reading) -> Iterator[Any]:
     dataset, names = narrow
     columns: Any = names or {ROWS: pyarrow.compute.scalar(True)}
     ahead = {"batch_readahead": 2, "fragment_readahead": 1, "fragment_scan_options": _unbuffered(dataset)}
-    ahead["use_threads"] = False  # with threads pyarrow decodes hundreds of batches before they are asked for
-    scanner = dataset.scanner(columns=columns, batch_size=reading.batch, **ahead)
+    # With threads pyarrow decodes hundreds of batches before they are asked for.
+    scanner = dataset.scanner(columns=columns, batch_size=reading.batch, use_threads=False, **ahead)
     return (pyarrow.Table.from_batches([batch]) for batch in scanner.to_batches() if batch.num_rows)
 
 
