@@ -8,6 +8,7 @@ import importlib
 import importlib.util
 import inspect
 import io
+import itertools
 import json
 import pkgutil
 import re
@@ -66,25 +67,28 @@ def test_every_block_of_a_document_runs(document, tmp_path, monkeypatch):
     module = types.ModuleType("document")
     monkeypatch.setitem(sys.modules, "document", module)  # what it defines can be pickled, as from __main__
     namespace = vars(module)
-    for number, (block, shown) in enumerate(with_outputs(document), start=1):
+    pairs = with_outputs(document)
+    assert [block for block, _, _ in pairs] == code
+    for number, (block, shown, is_shown) in enumerate(pairs, start=1):
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
             exec(compile(block, f"{document.name}, block {number}", "exec", dont_inherit=True), namespace)
         if shown is not None:
             assert masked(printed.getvalue()) == masked(shown), f"block {number}"
+        assert is_shown or not printed.getvalue(), f"block {number} prints what the page does not show"
 
 
-def with_outputs(document: Path) -> list[tuple[str, str | None]]:
-    """Each block of Python with the block of text that follows at once, which shows what it prints."""
+def with_outputs(document: Path) -> list[tuple[str, str | None, bool]]:
+    """Each block of Python; the block of text that follows at once, to compare; whether any output follows at once."""
     text = document.read_text(encoding="utf-8")
-    found = list(re.finditer(r"^```(\w*)\n(.*?)^```", text, re.MULTILINE | re.DOTALL))
-    pairs: list[tuple[str, str | None]] = []
-    for place, block in enumerate(found):
+    blocks = list(re.finditer(r"^```([^\n]*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
+    found: list[tuple[str, str | None, bool]] = []
+    for block, after in itertools.zip_longest(blocks, blocks[1:]):
         if block[1] == "python":
-            after = found[place + 1] if place + 1 < len(found) else None
-            is_output = after is not None and after[1] == "text" and not text[block.end() : after.start()].strip()
-            pairs.append((block[2], after[2] if after is not None and is_output else None))
-    return pairs
+            rest = text[block.end() :].lstrip()
+            shown = after[2] if after is not None and rest.startswith("```text\n") else None
+            found.append((block[2], shown, rest.startswith(("```text\n", "```json\n", "```\n", "|"))))
+    return found
 
 
 def masked(text: str) -> str:
