@@ -2,7 +2,7 @@
 
 Pages keep the links that a reader of the repository can follow. Here a link out of ``docs/`` becomes a link to the
 page of that file, or plain words where it has none; a picture gets its dark version next to it. Formulas become
-MathML, which browsers draw without a script.
+MathML, which browsers draw without a script. A page that asks another host for anything is refused.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from latex2mathml.converter import convert
+from mkdocs.exceptions import BuildError
 from mkdocs.structure.files import File
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -29,6 +30,7 @@ PAGES = {ROOT / file: page for page, file in FROM_ROOT.items()} | {ROOT / "READM
 LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\]]*\])*)\]\((?![a-z]+:|#)([^)#\s]+)(#[^)\s]*)?\)")
 IMAGE = re.compile(r"(!\[[^\]]*\]\()(?![a-z]+:)([^)\s]+)\)")
 FETCHED = "https://unpkg.com/iframe-worker/shim"
+FOREIGN = re.compile(r"<(?:script|link|img|iframe)\b[^>]*\b(?:src|href)=[\"']?(?:https?:)?//[^>]*>")
 FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.DOTALL)
 
 
@@ -73,12 +75,22 @@ def on_page_content(html: str, **_: Any) -> str:
 
 def on_post_page(output: str, page: Any, **_: Any) -> str:
     """Take the one script that the theme would fetch from another host from the site itself."""
-    return output.replace(FETCHED, _relative("javascripts/iframe-worker.js", page.file.dest_uri))
+    name = page.file.dest_uri
+    return _checked(output.replace(FETCHED, _relative("javascripts/iframe-worker.js", name)), name)
 
 
-def on_post_template(output: str, **_: Any) -> str:
+def on_post_template(output: str, template_name: str, **_: Any) -> str:
     """The same of the page for addresses that are none, which has no address of its own."""
-    return output.replace(FETCHED, "/javascripts/iframe-worker.js")
+    return _checked(output.replace(FETCHED, "/javascripts/iframe-worker.js"), template_name)
+
+
+def _checked(output: str, name: str) -> str:
+    """A page that asks no other host for anything, and whose formulas are all drawn."""
+    if found := FOREIGN.search(output):
+        raise BuildError(f"{name} fetches from another host: {found[0]}")
+    if 'class="arithmatex"' in output:
+        raise BuildError(f"{name} has a formula that is not drawn.")
+    return output
 
 
 def _drawn(match: re.Match[str]) -> str:
