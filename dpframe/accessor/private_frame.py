@@ -33,7 +33,7 @@ from dpframe.accessor.several_columns import PairsOfColumns, TablesOfColumns
 from dpframe.errors import InvalidArgument, InvalidType, NoProvenance
 from dpframe.errors.tracebacks import trimmed
 from dpframe.frames import register
-from dpframe.frames.columns import height_of, key_rows, names_of
+from dpframe.frames.columns import height_of, names_of, values_of_keys
 from dpframe.frames.kinds import Library, is_frame
 from dpframe.ledger.ledger import ledger_for
 from dpframe.planning.call import Call, checked_flag
@@ -80,7 +80,7 @@ def declared_axes(by: tuple[Any, ...], keys: Any) -> tuple[Any, ...]:
     if framed:
         names_of(keys, "keys")
     size = size_of(by, height_of(keys) if framed else limits.of_keys(keys))
-    return limits.axes_or_later(size, lambda: group_axes(by, keys, key_rows(keys, named(by)) if framed else None))
+    return limits.axes_or_later(size, lambda: group_axes(by, keys, values_of_keys(keys, named(by)) if framed else None))
 
 
 F = TypeVar("F")  # the frame of the results

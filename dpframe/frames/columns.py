@@ -86,12 +86,15 @@ def taken(frame: Any, column: str) -> Any:
     return frame[column]
 
 
-def key_rows(keys: Any, by: Sequence[str]) -> list[tuple[Any, ...]]:
-    """The rows of a frame of declared key combinations, as plain values in the order of `by`."""
+def values_of_keys(keys: Any, by: Sequence[str]) -> list[list[Any]]:
+    """The columns of a frame of declared key combinations, as plain values in the order of `by`."""
     names = names_of(keys, "keys")
     if set(names) != set(by):
         raise InvalidArgument(f"keys must be a frame of the columns {list(by)}, not of {shown(names)}.")
-    return rows_of(keys, by)
+    if is_pandas(keys):
+        return [[None if is_missing(value) else value for value in keys[name]] for name in by]
+    native = _collected(keys)
+    return [native[name].to_list() for name in by]
 
 
 def names_of(frame: Any, argument: str) -> list[Any]:
@@ -109,16 +112,20 @@ def names_of(frame: Any, argument: str) -> list[Any]:
     return names
 
 
-def rows_of(frame: Any, columns: Sequence[str] | None = None) -> list[tuple[Any, ...]]:
-    """The rows of a public frame, as plain values in the order of its columns, or of `columns`."""
+def rows_of(frame: Any) -> list[tuple[Any, ...]]:
+    """The rows of a public frame, as plain values in the order of its columns."""
     if is_pandas(frame):
-        chosen = frame if columns is None else frame[list(columns)]
-        return [tuple(None if is_missing(value) else value for value in row) for row in chosen.itertuples(index=False)]
+        return [tuple(None if is_missing(value) else value for value in row) for row in frame.itertuples(index=False)]
+    return list(_collected(frame).rows())
+
+
+def _collected(frame: Any) -> pl.DataFrame:
+    """A public frame as one of Polars."""
     import narwhals.stable.v2 as nw
 
     check_threads(frame)
-    native = nw.from_native(frame).lazy().collect(backend="polars").to_native()
-    return list((native if columns is None else native[list(columns)]).rows())
+    collected: pl.DataFrame = nw.from_native(frame).lazy().collect(backend="polars").to_native()
+    return collected
 
 
 def height_of(frame: Any) -> int:

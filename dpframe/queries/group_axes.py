@@ -92,7 +92,7 @@ def size_of(by: Sequence[str | Bins], keys: int) -> int:
     return keys
 
 
-def group_axes(by: tuple[str | Bins, ...], keys: object, combinations: Iterable[tuple[Any, ...]] | None) -> Any:
+def group_axes(by: tuple[str | Bins, ...], keys: object, combinations: Sequence[Iterable[Any]] | None) -> Any:
     """The axes of ``group_by(*by, keys=keys)``, each where its first column was named."""
     columns = named(by)
     if len(columns) == len(by):

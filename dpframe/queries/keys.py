@@ -102,6 +102,7 @@ class KeyAxis:
     argument: str = "keys"  # what the caller calls them
     names: tuple[str, ...] = field(init=False, repr=False, compare=False)
     size: int = field(init=False, repr=False, compare=False)
+    lists: list[list[Any]] = field(init=False, repr=False, compare=False)  # the values of each column
     tokens: tuple[Any, ...] = field(
         init=False, repr=False, default=()
     )  # Python takes both hours of a repeated one for one
@@ -109,14 +110,16 @@ class KeyAxis:
     def __post_init__(self) -> None:
         object.__setattr__(self, "names", self.columns)
         object.__setattr__(self, "size", len(self.rows))
+        places = range(len(self.columns))
+        object.__setattr__(self, "lists", [list(map(itemgetter(place), self.rows)) for place in places])
         if not self.rows:
             raise InvalidArgument(
                 f"{self.argument} must name at least one value of {self.columns[0]!r}. {EXAMPLES[self.argument]}"
             )
-        if all(map(are_plain, map(self.values, range(len(self.columns))))) and len(set(self.rows)) == len(self.rows):
+        if all(map(are_plain, self.lists)) and len(set(self.rows)) == len(self.rows):
             return  # each column of one kind, whose values are the same where Python calls them equal
-        for position, column in enumerate(self.columns):
-            _check_one_kind(f"{self.argument} of column {column!r}", self.values(position))
+        for column, values in zip(self.columns, self.lists, strict=True):
+            _check_one_kind(f"{self.argument} of column {column!r}", values)
         seen: dict[tuple[Any, ...], None] = {}
         for row in self.rows:
             tokens = tuple(map(same_key, row))
@@ -130,14 +133,14 @@ class KeyAxis:
 
     def values(self, position: int) -> list[Any]:
         """The value of each combination in the column at `position`."""
-        return list(map(itemgetter(position), self.rows))
+        return self.lists[position]
 
     def kind(self, position: int) -> Kind:
         """The kind of values that the column at `position` is asked for."""
         return next((kind for kind in map(kind_of, self.values(position)) if kind != "missing"), "missing")
 
     def labels(self) -> dict[str, Sequence[Any] | NDArray[Any]]:
-        return {column: self.values(position) for position, column in enumerate(self.columns)}
+        return dict(zip(self.columns, self.lists, strict=True))
 
     def facts(self) -> dict[str, Any]:
         kinds = [self.kind(position) for position in range(len(self.columns))]
@@ -314,12 +317,11 @@ class Keys:
         return " x ".join(map(str, self.axes))
 
 
-def key_axes(by: tuple[str, ...], keys: object, combinations: Iterable[tuple[Any, ...]] | None) -> tuple[Any, ...]:
-    """The axes of ``group_by(*by, keys=keys)``; `combinations` are the rows of `keys` where it was a frame."""
+def key_axes(by: tuple[str, ...], keys: object, combinations: Sequence[Iterable[Any]] | None) -> tuple[Any, ...]:
+    """The axes of ``group_by(*by, keys=keys)``; `combinations` are the columns of `keys` where it was a frame."""
     _check_by(by)
     if combinations is not None:
-        columns = [plain_keys(values) for values in zip(*combinations, strict=True)]
-        return (KeyAxis(by, tuple(zip(*columns, strict=True))),)
+        return (KeyAxis(by, tuple(zip(*map(plain_keys, combinations), strict=True))),)
     if keys is None:
         return tuple(
             DtypeAxis((column,), f"keys must be given: they are never taken from the data. {KEYS_EXAMPLE}")
@@ -444,7 +446,8 @@ def are_plain(values: Sequence[Any]) -> bool:
     """Tell whether all are integers, text, dates or datetimes, which are keys as they are: without a turn for each."""
     kinds = set(map(type, values))
     if kinds == {int}:
-        return bool(max(map(abs, values)).bit_length() <= MOST_BITS)
+        least, largest = min(values), max(values)
+        return bool(max(largest, -least).bit_length() <= MOST_BITS)
     if kinds == {str}:
         return all(map(str.isascii, values)) or is_utf8("".join(values))
     return kinds == {date} or are_naive(kinds, values)

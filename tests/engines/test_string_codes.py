@@ -149,7 +149,7 @@ def test_the_integers_of_polars(unit, monkeypatch):
     numbers["x"] = np.where(generator.random(400) < 0.1, np.nan, generator.normal(0, 9, 400))
     statistics = ("n", Count()), ("s", sum("x", (-5, 8))), ("m", mean("x", (-5, 8))), ("t", sum("y", (0, 2)))
     by_words, by_two = key_axes(("k",), [*KEYS, None], None), key_axes(("k", "y"), {"k": KEYS[:4], "y": [0, 2]}, None)
-    some = key_axes(("k", "y"), None, [("A", 0), ("", 1), ("Berlin", 2), (None, 1)])
+    some = key_axes(("k", "y"), None, [["A", "", "Berlin", None], [0, 1, 2, 1]])
     queries = [Query("agg", Keys(axes), statistics) for axes in (by_words, by_two, some)]
     queries.append(Query("agg", Keys(()), (("p", proportion("k", "Berlin")),)))
     polars = pl.DataFrame({"k": words(400, 7), **numbers})
