@@ -153,8 +153,6 @@ class FoundAxis(KeyAxis):
         """Nothing is declared that could be checked."""
         object.__setattr__(self, "names", self.columns)
         object.__setattr__(self, "size", max(len(self.rows), self.room, 0 if self.discovery is None else 2))
-        places = range(len(self.columns))
-        object.__setattr__(self, "lists", [[row[place] for row in self.rows] for place in places])
 
     @property
     def coding(self) -> Coding:  # type: ignore[override]

@@ -102,7 +102,6 @@ class KeyAxis:
     argument: str = "keys"  # what the caller calls them
     names: tuple[str, ...] = field(init=False, repr=False, compare=False)
     size: int = field(init=False, repr=False, compare=False)
-    lists: list[list[Any]] = field(init=False, repr=False, compare=False)  # the values of each column
     tokens: tuple[Any, ...] = field(
         init=False, repr=False, default=()
     )  # Python takes both hours of a repeated one for one
@@ -110,15 +109,14 @@ class KeyAxis:
     def __post_init__(self) -> None:
         object.__setattr__(self, "names", self.columns)
         object.__setattr__(self, "size", len(self.rows))
-        places = range(len(self.columns))
-        object.__setattr__(self, "lists", [list(map(itemgetter(place), self.rows)) for place in places])
+        columns = [self.values(position) for position in range(len(self.columns))]
         if not self.rows:
             raise InvalidArgument(
                 f"{self.argument} must name at least one value of {self.columns[0]!r}. {EXAMPLES[self.argument]}"
             )
-        if all(map(are_plain, self.lists)) and len(set(self.rows)) == len(self.rows):
+        if all(map(are_plain, columns)) and len(set(self.rows)) == len(self.rows):
             return  # each column of one kind, whose values are the same where Python calls them equal
-        for column, values in zip(self.columns, self.lists, strict=True):
+        for column, values in zip(self.columns, columns, strict=True):
             _check_one_kind(f"{self.argument} of column {column!r}", values)
         seen: dict[tuple[Any, ...], None] = {}
         for row in self.rows:
@@ -133,14 +131,14 @@ class KeyAxis:
 
     def values(self, position: int) -> list[Any]:
         """The value of each combination in the column at `position`."""
-        return self.lists[position]
+        return list(map(itemgetter(position), self.rows))
 
     def kind(self, position: int) -> Kind:
         """The kind of values that the column at `position` is asked for."""
         return next((kind for kind in map(kind_of, self.values(position)) if kind != "missing"), "missing")
 
     def labels(self) -> dict[str, Sequence[Any] | NDArray[Any]]:
-        return dict(zip(self.columns, self.lists, strict=True))
+        return {column: self.values(position) for position, column in enumerate(self.columns)}
 
     def facts(self) -> dict[str, Any]:
         kinds = [self.kind(position) for position in range(len(self.columns))]

@@ -102,8 +102,7 @@ def _numbers(
     if not size:
         zeros = {total: np.zeros(total.norm(False).width) for total in measured}
         measured = {total: replace(numbers, values=zeros[total]) for total, numbers in measured.items()}
-    axis = _axis(plan)
-    keys = Keys((replace(axis, rows=tuple(rows) or ((None,) * len(axis.columns),), room=0, discovery=None),))
+    keys = Keys((replace(_axis(plan), rows=tuple(rows) or ((None,),), room=0, discovery=None),))
     columns, steps = results.numbers_of(replace(plan, query=replace(plan.query, keys=keys)), measured)
     if not size:
         return {name: values[:0] for name, values in columns.items()}, dict.fromkeys(steps)
