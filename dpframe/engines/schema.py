@@ -398,7 +398,7 @@ def _way_out(column: ColumnType, argument: str) -> str:
 
 def _keys_of_column(column: ColumnType, axis: KeyAxis, position: int) -> Declared:
     """The keys of one column as it compares them, which is the same for all neighbors: by its dtype."""
-    name, kind, values = axis.columns[position], axis.kind(position), axis.values(position)
+    name, kind, (values, places) = axis.columns[position], axis.kind(position), axis.numbered[position]
     _check_kind(name, column, kind, axis.argument)
     if kind in ("date", "datetime") and column.kind in ("date", "datetime"):
         aware = any(isinstance(value, datetime) and value.tzinfo is not None for value in values)
@@ -406,9 +406,9 @@ def _keys_of_column(column: ColumnType, axis: KeyAxis, position: int) -> Declare
             raise WrongDtype(_zone_words(name, column, axis.argument))
     if column.identity is None:
         raise WrongDtype(_identity_words(name, column, "be grouped by"))
-    keys = declared(values, column.identity)
+    keys = declared(values, column.identity, places)
     if (column.polars is not None or column.kind == "period") and (keys.rows < 0).any():
-        unlike = values[int(np.argmax(keys.rows < 0))]
+        unlike = axis.rows[int(np.argmax(keys.rows < 0))][position]
         raise InvalidArgument(
             f"{axis.argument} of column {name!r} must convert exactly to its dtype {column.dtype}, "
             f"unlike {shown(unlike)}. Leave it out, or cast the column."

@@ -49,6 +49,7 @@ KIND_WORDS = {
 }
 
 Kind = Literal["number", "text", "date", "datetime", "duration", "time", "period", "missing"]
+Numbered = tuple[Sequence[Any], NDArray[np.int64] | None]  # different values, and the place of each row's among them
 
 
 class Axis(Protocol):
@@ -105,16 +106,18 @@ class KeyAxis:
     tokens: tuple[Any, ...] = field(
         init=False, repr=False, default=()
     )  # Python takes both hours of a repeated one for one
+    numbered: tuple[Numbered, ...] = field(init=False, repr=False, compare=False)  # each column
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "names", self.columns)
         object.__setattr__(self, "size", len(self.rows))
         columns = [self.values(position) for position in range(len(self.columns))]
+        object.__setattr__(self, "numbered", tuple(map(numbered, columns)) if len(columns) > 1 else ((*columns, None),))
         if not self.rows:
             raise InvalidArgument(
                 f"{self.argument} must name at least one value of {self.columns[0]!r}. {EXAMPLES[self.argument]}"
             )
-        if all(map(are_plain, columns)) and len(set(self.rows)) == len(self.rows):
+        if all(are_plain(values) for values, _ in self.numbered) and len(set(self.rows)) == len(self.rows):
             return  # each column of one kind, whose values are the same where Python calls them equal
         for column, values in zip(self.columns, columns, strict=True):
             _check_one_kind(f"{self.argument} of column {column!r}", values)
@@ -135,7 +138,7 @@ class KeyAxis:
 
     def kind(self, position: int) -> Kind:
         """The kind of values that the column at `position` is asked for."""
-        return next((kind for kind in map(kind_of, self.values(position)) if kind != "missing"), "missing")
+        return next((kind for kind in map(kind_of, self.numbered[position][0]) if kind != "missing"), "missing")
 
     def labels(self) -> dict[str, Sequence[Any] | NDArray[Any]]:
         return {column: self.values(position) for position, column in enumerate(self.columns)}
@@ -438,6 +441,16 @@ def plain_keys(values: Iterable[Any], argument: str = "keys") -> tuple[Any, ...]
     """Keys of one column as plain Python values, as `plain_key` has them."""
     listed = tuple(values)
     return listed if are_plain(listed) else tuple(plain_key(value, argument) for value in listed)
+
+
+def numbered(values: Sequence[Any]) -> Numbered:
+    """A column of combinations by its different values; as it is where values that Python calls equal may differ."""
+    if len(set(map(type, values))) == 1:
+        places = {value: place for place, value in enumerate(dict.fromkeys(values))}
+        different = tuple(places)
+        if are_plain(different):
+            return different, np.fromiter(map(places.__getitem__, values), np.int64, len(values))
+    return values, None
 
 
 def are_plain(values: Sequence[Any]) -> bool:

@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -296,10 +296,11 @@ class Declared:
         return len(self.values) + (self.missing != NOWHERE)
 
 
-def declared(values: Sequence[Any], identity: Identity) -> Declared:
-    """The keys of one column as they were declared, one for each combination."""
+def declared(values: Sequence[Any], identity: Identity, places: Integers | None = None) -> Declared:
+    """The keys of one column as they were declared, one for each combination; or different ones, and where each is."""
     kept = values if _are_stored(values, identity) else _dates_stored(values, identity)
-    return as_stored([stored(value, identity) for value in values] if kept is None else kept)
+    known = as_stored([stored(value, identity) for value in values] if kept is None else kept)
+    return known if places is None else replace(known, rows=known.rows[places])
 
 
 def _dates_stored(values: Sequence[Any], identity: Identity) -> list[int] | None:

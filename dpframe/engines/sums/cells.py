@@ -295,7 +295,7 @@ def _key_codes(cells: Cells, axis: KeyAxis, table: pl.DataFrame) -> Integers:
     code = cells.positions(axis.columns[0], table)
     for column, known in zip(axis.columns[1:], inner, strict=True):
         both = combined(code, cells.positions(column, table), cells.declared[column].size)
-        code = positions(pl.Series("", both), known.tolist())
+        code = positions(pl.Series("", both), known)
     if np.array_equal(rows, np.arange(rows.size)):
         return code
     cell_of = np.full(rows.max(initial=NOWHERE) + 2, NOWHERE)  # of each number; the last entry is for NOWHERE
@@ -357,12 +357,13 @@ def declared_keys(source: Source, axis: KeyAxis, position: int) -> Declared:
     assert column.identity is not None
     if axis.coding == "found":
         return as_stored([told_apart(code, column) for code in axis.values(position)])
-    return declared(axis.values(position), column.identity)
+    values, places = axis.numbered[position]
+    return declared(values, column.identity, places)
 
 
-def positions(values: pl.Series, keys: Sequence[Any]) -> Integers:
+def positions(values: pl.Series, keys: Sequence[Any] | Integers) -> Integers:
     """The position of each value among keys of which no two are equal; NOWHERE for any other, and for null."""
-    if not keys:
+    if not len(keys):
         return np.full(len(values), NOWHERE, dtype=np.int64)
     if values.dtype == pl.String:
         return _spelled(values, keys)
@@ -379,19 +380,26 @@ def come_as_positions(column: ColumnType, dtype: pl.DataType) -> bool:
     return column.by_position or (column.identity is not None and column.identity.form == "text" and dtype.is_integer())
 
 
-def close_together(keys: Sequence[int]) -> bool:
+def close_together(keys: Sequence[int] | Integers) -> bool:
     """Tell whether a table of all integers from the least key to the greatest is small."""
-    return max(keys) - min(keys) <= LOOK_UP and max(map(abs, keys)) < 2**62
+    least, greatest = ends_of(keys)
+    return greatest - least <= LOOK_UP and max(-least, greatest) < 2**62
 
 
-def table_of(keys: Sequence[int], entries: NDArray[Any], beyond: int) -> tuple[NDArray[Any], int]:
+def ends_of(keys: Sequence[int] | Integers) -> tuple[int, int]:
+    """The least and the greatest key."""
+    return (int(keys.min()), int(keys.max())) if isinstance(keys, np.ndarray) else (min(keys), max(keys))
+
+
+def table_of(keys: Sequence[int] | Integers, entries: NDArray[Any], beyond: int) -> tuple[NDArray[Any], int]:
     """A table of integer keys that lie close together, and the integer that its first entry is of.
 
     It has the entry of each key, and `beyond` for the integers between them and for one on either side of them all:
     where an integer lies farther out, it is taken for one of these two.
     """
-    first = min(keys) - 1
-    table = np.full(max(keys) + 2 - first, beyond, dtype=entries.dtype)
+    least, greatest = ends_of(keys)
+    first = least - 1
+    table = np.full(greatest + 2 - first, beyond, dtype=entries.dtype)
     table[np.array(keys, dtype=np.int64) - first] = entries
     return table, first
 
@@ -402,7 +410,7 @@ def filled(values: pl.Series, first: int) -> pl.Series:
     return whole.fill_null(first) if whole.null_count() else whole
 
 
-def _looked_up(values: pl.Series, keys: Sequence[int]) -> Integers:
+def _looked_up(values: pl.Series, keys: Sequence[int] | Integers) -> Integers:
     """Positions of integer keys that lie close together, from an array."""
     table, first = table_of(keys, np.arange(len(keys)), NOWHERE)
     return table.take(filled(values, first).to_numpy() - first, mode="clip")  # a difference that wraps is still outside
@@ -423,7 +431,7 @@ def _enum(keys: tuple[str, ...]) -> pl.Enum:
     return pl.Enum(keys)
 
 
-def _joined(values: pl.Series, keys: Sequence[Any]) -> Integers:
+def _joined(values: pl.Series, keys: Sequence[Any] | Integers) -> Integers:
     """Positions by a join. The keys are different, so each row finds one of them or none: no row is multiplied."""
     places = pl.Series("place", range(len(keys)), dtype=pl.Int64)
     right = pl.DataFrame([pl.Series("key", keys, dtype=values.dtype), places])
