@@ -23,7 +23,6 @@ from dpframe.denoise.estimators import (
     Order,
     best_threshold,
     centred,
-    fitted,
     james_stein,
     ordered_axes,
     shrinkage,
@@ -260,7 +259,7 @@ def _around_a_positive_mean(values: Floats, noise: NoiseLaw) -> Candidate:
     """James-Stein around the mean, which is taken as not negative, and shrunk until no value is."""
     candidate, rest = _james_stein(values, noise, "mean"), values - values.mean()
     middle = positive_mean(float(values.sum()), math.sqrt(values.size * noise.variance)) / values.size
-    kept = 1.0 - shrinkage(rest, noise, fitted("mean"))
+    kept = 1.0 - shrinkage(rest, noise, 1)
     less = min(kept, LEVEL * middle / max(-float(rest.min()), middle))
     more = (kept - less) ** 2 * float(np.square(rest).sum())
     return replace(candidate, risk=candidate.risk + more, denoised=lambda: middle + less * rest)
@@ -447,17 +446,16 @@ def _on_graph(values: Floats, noise: NoiseLaw, edges: Integers) -> Iterator[Cand
 def _james_stein(values: Floats, noise: NoiseLaw, centre: Centre) -> Candidate:
     """James-Stein with Stein's estimate of its error, and that estimate's standard error."""
     rest = values - centred(values, centre)
-    free = values.size - fitted(centre)  # what is left of the dimensions
-    taken = shrinkage(rest, noise, fitted(centre))
+    fitted = int(isinstance(centre, str))  # the parameters of the centre that were taken from the values
+    free = values.size - fitted  # what is left of the dimensions
+    taken = shrinkage(rest, noise, fitted)
     margin = math.sqrt(2.0 * values.size) * noise.variance * taken**2
     if taken == 1.0:
         risk = float(np.square(rest).sum()) - (2 * free - values.size) * noise.variance
     else:
         risk = (values.size - taken * (free - 2)) * noise.variance
     name = "james-stein" if centre == 0.0 else "james-stein around the mean"
-    left = 1.0 - taken * (
-        1.0 - fitted(centre) / values.size
-    )  # of the variance, under the prior that shrinks by so much
+    left = 1.0 - taken * (1.0 - fitted / values.size)  # of the variance, under the prior that shrinks by so much
     unsure = math.sqrt(2.0 / values.size) * taken**2  # the same margin: how widely totals spread is not known exactly
     deviations = partial(np.full, values.shape, math.sqrt((max(left, 1.0 / values.size) + unsure) * noise.variance))
     return Candidate(name, risk, margin, partial(james_stein, values, noise, centre=centre), deviations)

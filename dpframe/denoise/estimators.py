@@ -175,7 +175,7 @@ def james_stein(values: Floats, noise: NoiseLaw, *, centre: Centre = 0.0) -> Flo
     values = np.asarray(values, dtype=np.float64)
     middle = centred(values, centre)
     rest = values - middle
-    return middle + rest * (1.0 - shrinkage(rest, noise, fitted(centre))) + 0.0  # no -0.0
+    return middle + rest * (1.0 - shrinkage(rest, noise, int(isinstance(centre, str)))) + 0.0  # no -0.0
 
 
 def rounded(values: Floats, noise: NoiseLaw) -> Floats:
@@ -253,11 +253,6 @@ def centred(values: Floats, centre: Centre) -> Floats:
             raise InvalidArgument(f"centre must be a number, an array or 'mean', not {centre!r}.")
         return np.asarray(values.mean() if values.size else 0.0)
     return np.asarray(centre, dtype=np.float64)
-
-
-def fitted(centre: Centre) -> int:
-    """The number of parameters of the centre that were taken from the values."""
-    return int(isinstance(centre, str))
 
 
 def shrinkage(rest: Floats, noise: NoiseLaw, fitted: int = 0) -> float:

@@ -14,10 +14,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.engines.columns.source import ColumnType, Source, source_of
-from dpframe.engines.sums.cells import with_conditions
-from dpframe.errors import InvalidArgument, InvalidType
-from dpframe.privacy import PrivacyUnit
+from dpframe.errors import InvalidArgument
 from dpframe.queries.total import Total
 
 GIBIBYTE = 2**30
@@ -121,36 +118,3 @@ def added_up(partials: Any) -> Partial:
     if total is None:
         raise InvalidArgument("an engine must show at least one frame, of no rows where it has none")
     return total
-
-
-class RowTask:
-    """The columns that a task reads, and of whom a piece must hold all rows. A task has both as fields."""
-
-    unit: PrivacyUnit
-    types: dict[str, ColumnType]  # of the columns that are read
-    conditional: bool = True  # whether some of them may be read under conditions
-
-    @property
-    def columns(self) -> list[str]:
-        """The columns that are read."""
-        return list(self.types)
-
-    @property
-    def by(self) -> str | None:
-        """The column of the unit, whose rows must be in one piece; of several columns the first one.
-
-        Rows of one combination are equal in it. But rows without a unit are where any of the columns is missing, so
-        an engine that brings together the rows that are equal in one column must leave such rows out.
-        """
-        return next(iter(self.unit.columns), None)
-
-    def _brought(self, frame: Any) -> Source:
-        """A piece, whose dtypes must be those of the schema: keys and units are told apart by them."""
-        if isinstance(frame, Source):  # a frame in memory, whose schema the types are
-            source = frame
-        else:
-            source = source_of(frame)
-            for name, column in self.types.items():
-                if source.column(name).polars != column.polars:
-                    raise InvalidType("a piece must have the dtypes of the schema")
-        return with_conditions(source) if self.conditional else source

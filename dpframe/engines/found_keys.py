@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 from dpframe.engines.columns.found_labels import codes_of_known, form_of, in_order, is_written_as_text, labels
 from dpframe.engines.columns.identity import UNNAMED, without_bytes
 from dpframe.engines.columns.source import ColumnRequest, ColumnType, collected, source_of, unit_requests
-from dpframe.engines.engine import Engine, Partial, Reading, RowTask
+from dpframe.engines.engine import Engine, Partial, Reading
 from dpframe.engines.sums.cells import Integers
 from dpframe.engines.sums.weights import unit_codes
+from dpframe.engines.task import RowTask
 from dpframe.engines.totals import answered, engine_of
 from dpframe.errors import InvalidType
 from dpframe.privacy import PrivacyUnit

@@ -16,14 +16,14 @@ from typing import Any, Self
 import numpy as np
 import polars as pl
 
-from dpframe.engines.columns.source import ColumnRequest, ColumnType, Source, collected, unit_requests
+from dpframe.engines.columns.source import ColumnRequest, ColumnType, Source, collected, source_of, unit_requests
 from dpframe.engines.compiled import kernel_rows, kernel_units
 from dpframe.engines.compiled.kernel_units import of_units
-from dpframe.engines.engine import Engine, Partial, RowTask
+from dpframe.engines.engine import Engine, Partial
 from dpframe.engines.schema import columns_of
 from dpframe.engines.sums import weights
 from dpframe.engines.sums.addends import OF_CHECKS, ROWS, Terms
-from dpframe.engines.sums.cells import Cells
+from dpframe.engines.sums.cells import Cells, with_conditions
 from dpframe.engines.sums.compound import (
     Parts,
     coded_units,
@@ -38,12 +38,46 @@ from dpframe.engines.sums.compound import (
 )
 from dpframe.engines.sums.distinct import gathered
 from dpframe.engines.sums.row_totals import coded_rows, of_rows_alone
+from dpframe.errors import InvalidType
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.indicators import Between, Checks, Rule
 from dpframe.queries.limits import grid_steps
 from dpframe.queries.query import Query, compound, gathers, read_by
 from dpframe.queries.total import DistinctTotal
 from dpframe.queries.where import Conditional
+
+
+class RowTask:
+    """The columns that a task reads, and of whom a piece must hold all rows. A task has both as fields."""
+
+    unit: PrivacyUnit
+    types: dict[str, ColumnType]  # of the columns that are read
+    conditional: bool = True  # whether some of them may be read under conditions
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that are read."""
+        return list(self.types)
+
+    @property
+    def by(self) -> str | None:
+        """The column of the unit, whose rows must be in one piece; of several columns the first one.
+
+        Rows of one combination are equal in it. But rows without a unit are where any of the columns is missing, so
+        an engine that brings together the rows that are equal in one column must leave such rows out.
+        """
+        return next(iter(self.unit.columns), None)
+
+    def _brought(self, frame: Any) -> Source:
+        """A piece, whose dtypes must be those of the schema: keys and units are told apart by them."""
+        if isinstance(frame, Source):  # a frame in memory, whose schema the types are
+            source = frame
+        else:
+            source = source_of(frame)
+            for name, column in self.types.items():
+                if source.column(name).polars != column.polars:
+                    raise InvalidType("a piece must have the dtypes of the schema")
+        return with_conditions(source) if self.conditional else source
 
 
 @dataclass(frozen=True)

@@ -14,13 +14,11 @@ from dpframe.accounting import Accounting, Part
 from dpframe.accounting.comparison import composed_epsilon
 from dpframe.display import pages
 from dpframe.errors import InvalidArgument, InvalidType, shown
-from dpframe.exact import between, checked_whole, down, root_down, up
+from dpframe.exact import between, down, root_down, up
 from dpframe.mechanisms import gaussian_curve
 from dpframe.mechanisms.contract import Mechanism
-from dpframe.mechanisms.gaussian import ContrastGaussian, Gaussian
 from dpframe.mechanisms.generalized_gaussian import GeneralizedGaussian
-from dpframe.mechanisms.laplace import Laplace
-from dpframe.planning.sensitivity import Sensitivity
+from dpframe.planning.sensitivity import Sensitivity, gaussian_of, laplace_of
 from dpframe.queries.statistics import CONFIDENCE
 
 START = Fraction(1, 2)
@@ -70,13 +68,6 @@ class Accuracy:
         each = self.within if isinstance(self.within, tuple) else (("", self.within),)
         targets = ", ".join(f"{name} within {error:g}".strip() for name, error in each)
         return f"{targets}, with a confidence of {self.confidence:.6g}"
-
-
-def checked_size(size: object) -> int | None:
-    """The assumed number of values of a mean."""
-    if size is None:
-        return None
-    return checked_whole("size", size, 1, 2**53, "a whole number above 0", " Write for instance size=1_000.")
 
 
 def smallest_epsilon(targets: Mapping[str, float], errors_at: Callable[[Fraction], Mapping[str, float]]) -> Fraction:
@@ -174,21 +165,6 @@ class Choice:
     def facts(self) -> dict[str, Any]:
         """The choice, for the provenance."""
         return {"mechanism": "auto", "why": self.why, "variances": dict(self.variances)}
-
-
-def laplace_of(sensitivity: Sensitivity, part: Part) -> Laplace:
-    """Pure noise for a part of the cost."""
-    assert part.epsilon is not None
-    return Laplace.of_steps(math.ceil(sensitivity.steps(1)), part.epsilon, sensitivity.grid)
-
-
-def gaussian_of(sensitivity: Sensitivity, part: Part) -> Gaussian:
-    """Gaussian noise for a part of the cost."""
-    assert part.mu is not None
-    if sensitivity.contrasts is not None:
-        steps = Fraction(sensitivity.steps(2))
-        return ContrastGaussian.of_design(steps, part.mu, sensitivity.grid, sensitivity.contrasts)
-    return Gaussian.of_mu(Fraction(sensitivity.steps(2)), part.mu, sensitivity.grid)
 
 
 def choose(sensitivities: Sequence[Sensitivity], parts: Sequence[Part], *, accounting: Accounting) -> Choice:

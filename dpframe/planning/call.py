@@ -14,11 +14,10 @@ from dpframe.denoise import DENOISERS, can_be_called
 from dpframe.errors import InvalidArgument, InvalidType, checked_name, is_one_of, shown
 from dpframe.frames.kinds import Library, library_of
 from dpframe.mechanisms.contract import Mechanism
-from dpframe.planning.auto import checked_size
 from dpframe.planning.graph import pairs_of
 from dpframe.planning.sensitivity import Sensitivity
 from dpframe.privacy import PrivacyLoss, PrivacyUnit, checked_bound
-from dpframe.queries.limits import MOST_CELLS, checked_checks, checked_memory, checked_most
+from dpframe.queries.limits import MOST_CELLS, checked_checks, checked_memory, checked_most, checked_size
 from dpframe.queries.query import Query
 
 Calibration = Callable[[Sensitivity, PrivacyLoss], Mechanism]

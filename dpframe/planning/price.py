@@ -26,11 +26,11 @@ from dpframe.mechanisms.laplace import TruncatedLaplace
 from dpframe.mechanisms.quantile_choice import QuantileChoice, quantile_parts
 from dpframe.mechanisms.selection import ExponentialMechanism, Peeling, PermuteAndFlip, own_of_place
 from dpframe.mechanisms.thresholded import Thresholded, of_noise
-from dpframe.planning.auto import Choice, Noises, choose, gaussian_of, laplace_of, reach_in_words, tightened
+from dpframe.planning.auto import Choice, Noises, choose, reach_in_words, tightened
 from dpframe.planning.call import Calibration, Question
 from dpframe.planning.check_pricing import AskedChecks, PlannedChecks, planned_checks
 from dpframe.planning.plan import Plan, Planned, expected_errors
-from dpframe.planning.sensitivity import Sensitivity, sensitivities_of, sensitivity_of
+from dpframe.planning.sensitivity import Sensitivity, gaussian_of, laplace_of, sensitivities_of, sensitivity_of
 from dpframe.privacy import Price, PrivacyLoss, PrivacyUnit
 from dpframe.queries.contributions import as_array, key_weights
 from dpframe.queries.discovery import Discovery, FoundAxis, found_axis

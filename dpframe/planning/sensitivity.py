@@ -1,4 +1,4 @@
-"""The sensitivity of a Total: the largest move of its vector by one unit."""
+"""The sensitivity of a Total, the largest move of its vector by one unit; and the noise that covers it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
+from dpframe.accounting import Part
 from dpframe.errors import InvalidArgument
 from dpframe.exact import checked_whole, positive, root_up, up
+from dpframe.mechanisms.gaussian import ContrastGaussian, Gaussian
+from dpframe.mechanisms.laplace import Laplace
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.contrasts import ContrastDesign
 from dpframe.queries.contributions import counts_whole, groups_of
@@ -226,3 +229,18 @@ def _root_up(single: int, powers: Fraction, p: float) -> float:
     if p == 2:
         return root_up(single * single * powers, estimate)
     return estimate * (1.0 + 2.0**-40)  # a power of floats errs by far less
+
+
+def laplace_of(sensitivity: Sensitivity, part: Part) -> Laplace:
+    """Pure noise for a part of the cost."""
+    assert part.epsilon is not None
+    return Laplace.of_steps(math.ceil(sensitivity.steps(1)), part.epsilon, sensitivity.grid)
+
+
+def gaussian_of(sensitivity: Sensitivity, part: Part) -> Gaussian:
+    """Gaussian noise for a part of the cost."""
+    assert part.mu is not None
+    if sensitivity.contrasts is not None:
+        steps = Fraction(sensitivity.steps(2))
+        return ContrastGaussian.of_design(steps, part.mu, sensitivity.grid, sensitivity.contrasts)
+    return Gaussian.of_mu(Fraction(sensitivity.steps(2)), part.mu, sensitivity.grid)

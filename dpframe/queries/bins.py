@@ -77,12 +77,9 @@ class BinAxis:
         return np.array([int(edge) // size for edge in self.edges], dtype=np.int64).view(f"{family}[{unit}]")
 
     def facts(self) -> dict[str, Any]:
-        ends = {"first": self._plain_edge(0), "last": self._plain_edge(-1)}
+        first, last = (float(edge) if self.kind == "number" else str(edge) for edge in self.shown_edges()[[0, -1]])
+        ends = {"first": first, "last": last}
         return {"columns": [self.column], "size": self.size, "bins": self.kind, "outside": self.outside, **ends}
-
-    def _plain_edge(self, index: int) -> float | str:
-        edge = self.shown_edges()[index]
-        return float(edge) if self.kind == "number" else str(edge)
 
     def notes(self) -> tuple[str, ...]:
         """Say where values outside the edges go."""

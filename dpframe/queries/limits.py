@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import re
 import warnings
-from collections.abc import Callable, Sequence, Sized
+from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeGuard
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from dpframe.errors import (
     shown,
 )
 from dpframe.errors.tracebacks import depth_outside
-from dpframe.exact import exact_share, exactly, is_number, is_whole, nearest
+from dpframe.exact import checked_whole, exact_share, exactly, is_number, is_whole, nearest
 
 AUTO = "auto"  # of checks: what bounds leave out is measured, for the usual share of the cost
 LARGEST_EXACT = 2.0**53  # every integer up to here is a float of its own
@@ -229,3 +229,15 @@ def checked_checks(checks: object) -> Any:
     if share >= 1:
         raise InvalidArgument(rule + example)
     return share
+
+
+def checked_size(size: object) -> int | None:
+    """The assumed number of values of a mean."""
+    if size is None:
+        return None
+    return checked_whole("size", size, 1, 2**53, "a whole number above 0", " Write for instance size=1_000.")
+
+
+def are_by_group(bounds: object) -> TypeGuard[Mapping[Any, Any]]:
+    """Tell whether bounds are those of groups: a dict, if not of numbers alone, which is refused as a pair is."""
+    return isinstance(bounds, Mapping) and not (bounds and all(map(is_number, bounds.values())))

@@ -19,7 +19,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpframe.engines.columns.identity import Declared
-from dpframe.engines.compiled.kernels import in_threads, kernels_for, read_only, threads
+from dpframe.engines.compiled.kernels import Scratch, in_threads, kernels_for, read_only, threads
 
 Integers = NDArray[np.int64]
 Words = NDArray[np.uint64]
@@ -36,24 +36,6 @@ BEYOND = 32  # bytes that are there after the start of a string that is looked a
 Bytes = NDArray[np.uint8]
 Ends = NDArray[Any]  # integers of 32 or 64 bits
 Codes = NDArray[np.int16]
-
-
-class Scratch:
-    """Arrays that a thread writes to again and again, which is faster than new ones.
-
-    What is needed for one step alone is in the first, the second and the third, whatever the step: few arrays stay in
-    the processor's cache.
-    """
-
-    def __init__(self) -> None:
-        self._arrays: dict[str, Integers] = {}
-
-    def of(self, name: str, rows: int, dtype: type) -> Any:
-        """The array of this name for a block of so many rows, of 8 bytes each; what is in it is left from before."""
-        found = self._arrays.get(name)
-        if found is None or found.size < rows:  # the first block has most rows
-            found = self._arrays[name] = np.empty(rows, dtype=np.int64)
-        return found[:rows].view(dtype)
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any, TypeVar
 
+import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
@@ -123,3 +124,21 @@ def read_only(values: pl.Series | NDArray[Any]) -> Any:
     view = (values.to_numpy() if isinstance(values, pl.Series) else values).view()
     view.flags.writeable = False
     return view
+
+
+class Scratch:
+    """Arrays that a thread writes to again and again, which is faster than new ones.
+
+    What is needed for one step alone is in the first, the second and the third, whatever the step: few arrays stay in
+    the processor's cache.
+    """
+
+    def __init__(self) -> None:
+        self._arrays: dict[str, NDArray[np.int64]] = {}
+
+    def of(self, name: str, rows: int, dtype: type) -> Any:
+        """The array of this name for a block of so many rows, of 8 bytes each; what is in it is left from before."""
+        found = self._arrays.get(name)
+        if found is None or found.size < rows:  # the first block has most rows
+            found = self._arrays[name] = np.empty(rows, dtype=np.int64)
+        return found[:rows].view(dtype)

@@ -43,13 +43,13 @@ import polars as pl
 
 from dpframe.engines.columns.identity import NOWHERE, UTF8, Declared
 from dpframe.engines.columns.source import ColumnType, source_of, types_of_spark
-from dpframe.engines.engine import Partial, RowTask, added_up
+from dpframe.engines.engine import Partial, added_up
 from dpframe.engines.pieces.unit_parts import FAILED, Spill, as_pairs, cost, in_parts, received, together, versions
 from dpframe.engines.sums.addends import ROWS, Terms
 from dpframe.engines.sums.cells import Cells
 from dpframe.engines.sums.compound import Parts
 from dpframe.engines.sums.row_totals import of_groups
-from dpframe.engines.task import Task
+from dpframe.engines.task import RowTask, Task
 from dpframe.errors import InvalidArgument, ReleaseFailed, shown
 from dpframe.errors.tracebacks import withheld
 from dpframe.queries.limits import grid_steps, step_length

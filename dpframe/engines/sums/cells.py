@@ -361,7 +361,7 @@ def declared_keys(source: Source, axis: KeyAxis, position: int) -> Declared:
     return declared(values, column.identity, places)
 
 
-def positions(values: pl.Series, keys: Sequence[Any] | Integers) -> Integers:
+def positions(values: pl.Series, keys: Any) -> Integers:
     """The position of each value among keys of which no two are equal; NOWHERE for any other, and for null."""
     if not len(keys):
         return np.full(len(values), NOWHERE, dtype=np.int64)

@@ -17,8 +17,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpframe.engines.columns.identity import NOWHERE, Declared
-from dpframe.engines.columns.short_strings import MOST_STRINGS, KnownWords, Scratch
-from dpframe.engines.compiled.kernels import read_only
+from dpframe.engines.columns.short_strings import MOST_STRINGS, KnownWords
+from dpframe.engines.compiled.kernels import Scratch, read_only
 from dpframe.engines.sums.cells import NARROW, Cells, Integers, close_together, filled, near_uniform, table_of
 from dpframe.queries.bins import BinAxis, Coding
 from dpframe.queries.keys import KeyAxis

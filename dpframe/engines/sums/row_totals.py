@@ -20,11 +20,10 @@ from typing import Any, Self
 import numpy as np
 import polars as pl
 
-from dpframe.engines.columns.short_strings import Scratch
 from dpframe.engines.columns.source import Source, collected
 from dpframe.engines.compiled import kernel_rows, kernels
 from dpframe.engines.compiled.kernel_rows import Slots, Tables, loaded, together
-from dpframe.engines.compiled.kernels import in_threads, threads
+from dpframe.engines.compiled.kernels import Scratch, in_threads, threads
 from dpframe.engines.sums.addends import ROWS, Integers, Terms, Watched
 from dpframe.engines.sums.cells import Cells, placed
 from dpframe.engines.sums.places import BLOCK, may_be_placed, places_of

@@ -22,10 +22,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.engines.columns.short_strings import Scratch
 from dpframe.engines.columns.source import Source, unit_requests
 from dpframe.engines.compiled.kernel_rows import MISSING, Slots, Tables, loaded, together
-from dpframe.engines.compiled.kernels import MOST_ROWS, in_threads, threads
+from dpframe.engines.compiled.kernels import MOST_ROWS, Scratch, in_threads, threads
 from dpframe.engines.sums.addends import Integers, Terms
 from dpframe.engines.sums.cells import NARROW, Cells
 from dpframe.engines.sums.places import may_be_placed, places_of

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Self, TypeGuard
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from dpframe.errors import InvalidArgument, shown
-from dpframe.exact import is_number
 from dpframe.queries.keys import KeyAxis, Keys
 from dpframe.queries.limits import check_column, checked_bounds
 from dpframe.queries.moments import two_sided_mean
@@ -92,11 +91,6 @@ class ByGroup(Statistic):
 
     def __str__(self) -> str:
         return f"{self.verb}({self.column}) in the bounds of each group"
-
-
-def are_by_group(bounds: object) -> TypeGuard[Mapping[Any, Any]]:
-    """Tell whether bounds are those of groups: a dict, if not of numbers alone, which is refused as a pair is."""
-    return isinstance(bounds, Mapping) and not (bounds and all(map(is_number, bounds.values())))
 
 
 @dataclass(frozen=True)

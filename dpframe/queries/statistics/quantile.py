@@ -15,11 +15,11 @@ from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown
 from dpframe.errors.tracebacks import trimmed
 from dpframe.exact import between, is_number
 from dpframe.privacy import PrivacyUnit
-from dpframe.queries.limits import check_column, checked_bounds, checked_place
+from dpframe.queries.limits import are_by_group, check_column, checked_bounds, checked_place
 from dpframe.queries.prefix_sums import PrefixSums, Tree
 from dpframe.queries.quantiles import cuts_between, distribution, half_widths, places
 from dpframe.queries.row_functions import Floats, Integers
-from dpframe.queries.statistics.by_group import ByGroup, are_by_group
+from dpframe.queries.statistics.by_group import ByGroup
 from dpframe.queries.statistics.statistic import CONFIDENCE, Deciding, Statistic, check_size
 from dpframe.queries.total import Measured, Noise, Total, VectorTotal
 from dpframe.queries.vectors import InnerCounts

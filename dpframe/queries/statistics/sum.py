@@ -8,8 +8,9 @@ from typing import Any, ClassVar, Self
 
 from dpframe.errors import InvalidArgument
 from dpframe.errors.tracebacks import trimmed
+from dpframe.queries.limits import are_by_group
 from dpframe.queries.row_functions import squares
-from dpframe.queries.statistics.by_group import SumByGroup, are_by_group, checked_groups
+from dpframe.queries.statistics.by_group import SumByGroup, checked_groups
 from dpframe.queries.statistics.statistic import Clipped, Squaring
 from dpframe.queries.statistics.weighted import WeightedSum, checked_weight
 from dpframe.queries.total import FunctionTotal, SumTotal, Total, UnitsTotal
