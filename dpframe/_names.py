@@ -49,14 +49,12 @@ from dpframe.mechanisms.truncated import (
     truncated_generalized_gaussian,
     truncated_generalized_gaussian_scale,
 )
-from dpframe.planning.joint import JointPlan
 from dpframe.planning.plan import Plan, PlanTable
 from dpframe.planning.sensitivity import Sensitivity
 from dpframe.privacy import PrivacyLoss, PrivacyUnit
 from dpframe.queries.date_grid import dates
 from dpframe.queries.discovery import discover
-from dpframe.queries.group_axes import bins
-from dpframe.queries.keys import REST
+from dpframe.queries.keys import REST, bins
 from dpframe.queries.statistics import (
     Correlation,
     Count,
@@ -86,7 +84,7 @@ from dpframe.queries.statistics import (
     sum,
     variance,
 )
-from dpframe.release.together import plan_together, release_together
+from dpframe.release.together import JointPlan, plan_together, release_together
 from dpframe.streams.stream import Stream
 from dpframe.streams.stream_plan import StreamPlan
 

@@ -282,7 +282,7 @@ BEFORE = (
         "before the charge",
         "a column that is grouped by twice",
         "flat_columns",
-        "    check_once(named(flat))\n",
+        "    check_once(key_names(flat))\n",
         "",
         "test_refusals.py::test_164_a_column_that_is_named_twice_is_refused_by_name",
     ),

@@ -55,8 +55,8 @@ BLOCKS = (
         "engines",
         "blocks: rows of integers beyond the keys in the last cell",
         "cells.table_of",
-        "np.full(max(keys) + 2 - first,",
-        "np.full(max(keys) + 1 - first,",
+        "np.full(greatest + 2 - first,",
+        "np.full(greatest + 1 - first,",
         f"{FILE}::test_integers_of_any_size_among_keys",
     ),
     bug(

@@ -28,7 +28,7 @@ CHARGES = (
     bug(
         "charges",
         "plans together of which the first alone is charged",
-        "joint.joint_plan",
+        "together.joint_plan",
         "amount = accounting.charge(price, limit, tuple(noise for name in calls for noise in noises[name]))",
         "amount = accounting.charge(price, limit, noises[next(iter(calls))])",
         ONE,

@@ -135,7 +135,7 @@ CHECKS = (
     bug(
         "checks",
         "plans together decide at the cost of their previews",
-        "joint._asked",
+        "together._asked",
         "plan.checks or plan.unseen for name",
         "plan.checks for name",
         TOGETHER,

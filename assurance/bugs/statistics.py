@@ -113,7 +113,7 @@ STATISTICS = (
     bug(
         "statistics",
         "a weighted mean charged for half its largest weight",
-        "products.weighed_ways",
+        "vectors.weighed_ways",
         "RowVector(entries, (most, most**2), words)",
         "RowVector(entries, (most // 2, most**2 // 4), words)",
         f"{WEIGHTED}::test_no_neighbor_is_farther_than_the_sensitivity",
@@ -122,7 +122,7 @@ STATISTICS = (
     bug(
         "statistics",
         "a value whose two weighted ways are more than its weight",
-        "products.WeighedWay.__call__",
+        "vectors.WeighedWay.__call__",
         "part if self.above else weight - part",
         "part if self.above else weight",
         f"{WEIGHTED}::test_no_neighbor_is_farther_than_the_sensitivity",
@@ -964,7 +964,7 @@ STATISTICS = (
     bug(
         "statistics",
         "a missing value that is a whole on both sides of a mean",
-        "products.two_sided",
+        "vectors.two_sided",
         "halfway = 2 ** (bits - 1) if everyone else None",
         "halfway = 2**bits if everyone else None",
         f"{MEANS}::test_the_sensitivity_is_attained_by_a_missing_value_too",

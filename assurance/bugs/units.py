@@ -161,7 +161,7 @@ UNITS = (
     bug(
         "units",
         "plans released together with the bounds of the first",
-        "joint.joint_plan",
+        "together.joint_plan",
         "priced.plan(plan.question, plan.unit, accounting",
         "priced.plan(plan.question, next(iter(calls.values())).unit, accounting",
         "test_contributions.py::test_plans_released_together_keep_their_own_bounds",

@@ -41,8 +41,7 @@ from dpframe.planning.plan import Plan
 from dpframe.queries import limits, statistics
 from dpframe.queries.contributions import Grouping, UnitGrid, grid_of, of_population
 from dpframe.queries.discovery import Discovery, found_axes
-from dpframe.queries.group_axes import Bins, group_axes, named, size_of
-from dpframe.queries.keys import Keys, bin_axes, check_once, key_columns
+from dpframe.queries.keys import Bins, Keys, bin_axes, check_once, group_axes, key_columns, key_names, size_of
 from dpframe.queries.limits import check_column
 from dpframe.queries.query import Query, option_of
 from dpframe.queries.statistics import Contributors, Count, Mode, Ranges, StagedRanges, Statistic
@@ -62,7 +61,7 @@ def flat_columns(by: tuple[Any, ...], *, binned: bool = False) -> tuple[Any, ...
     for column in flat:
         if not (binned and isinstance(column, Bins)):
             check_column(column)
-    check_once(named(flat))
+    check_once(key_names(flat))
     return flat
 
 
@@ -80,7 +79,9 @@ def declared_axes(by: tuple[Any, ...], keys: Any) -> tuple[Any, ...]:
     if framed:
         names_of(keys, "keys")
     size = size_of(by, height_of(keys) if framed else limits.of_keys(keys))
-    return limits.axes_or_later(size, lambda: group_axes(by, keys, values_of_keys(keys, named(by)) if framed else None))
+    return limits.axes_or_later(
+        size, lambda: group_axes(by, keys, values_of_keys(keys, key_names(by)) if framed else None)
+    )
 
 
 F = TypeVar("F")  # the frame of the results

@@ -15,10 +15,9 @@ from dpframe.engines.schema import check
 from dpframe.engines.totals import totals
 from dpframe.errors import DpframeError
 from dpframe.privacy import PrivacyUnit
-from dpframe.queries import group_axes
 from dpframe.queries.contributions import Grouping, UnitGrid, grid_of
 from dpframe.queries.date_grid import dates
-from dpframe.queries.keys import REST, Keys, bin_axes, key_axes, running_axes
+from dpframe.queries.keys import REST, Keys, bin_axes, bins, group_axes, key_axes, running_axes
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import (
     Contributors,
@@ -275,7 +274,7 @@ def _cells() -> dict[str, Keys]:
         "words and the rest": ("word", ["A", "a", REST]),
         "integers and the rest": ("byte", [0, None, REST]),
     }
-    bins = {
+    edges_of = {
         "bins": ("x", EDGES, "drop"),
         "clipped bins": ("x", EDGES, "clip"),
         "bins of integers": ("whole", [-(2.0**53), 0, 1, 2.0**53], "drop"),
@@ -284,12 +283,12 @@ def _cells() -> dict[str, Keys]:
     }
     return {
         **{name: Keys(key_axes((column,), values, None)) for name, (column, values) in keys.items()},
-        **{name: Keys(bin_axes(column, edges, None, None, end)) for name, (column, edges, end) in bins.items()},
+        **{name: Keys(bin_axes(column, edges, None, None, end)) for name, (column, edges, end) in edges_of.items()},
         "bins closed on the right": Keys(running_axes("x", EDGES, None)),
         "words and days": Keys(key_axes(("word", "day"), {"word": ["A", None], "day": days}, None)),
         "a grid": Keys(bin_axes(["x", "whole"], [EDGES, [0, 1, 2.0**53]], None, None, "drop")),
         "words and bins": Keys((*key_axes(("word",), ["B", ""], None), *bin_axes("x", EDGES, None, None, "drop"))),
-        "bins and words": Keys(group_axes.group_axes((group_axes.bins("x", EDGES), "word"), ["B", ""], None)),
+        "bins and words": Keys(group_axes((bins("x", EDGES), "word"), ["B", ""], None)),
         "weeks": Keys(key_axes(("day",), WEEKS, None)),
         "months": Keys(key_axes(("moment",), dates("2023-12-01", "2024-03-01", every="1mo"), None)),
         "hours of instants": Keys(

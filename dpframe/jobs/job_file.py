@@ -40,7 +40,7 @@ from dpframe.privacy import PrivacyUnit
 from dpframe.queries import statistics
 from dpframe.queries.date_grid import dates
 from dpframe.queries.discovery import discover
-from dpframe.queries.group_axes import bins
+from dpframe.queries.keys import bins
 from dpframe.queries.limits import checked_checks
 
 VERBS = tuple(sorted({*OF_FRAMES} - {"group_by", "preview", "local"}))

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe import denoise, noise
-from dpframe.denoise import DENOISERS, choose, estimators, named_facts, sums, tables, takes
+from dpframe.denoise import DENOISERS, choose, estimators, named_facts, sums, takes
 from dpframe.display.rounding import HIGH, LOW, Digits, rounded
 from dpframe.display.statements import AS_IT_WAS, check_warning, packed
 from dpframe.engines.engine import Reading
@@ -500,13 +500,13 @@ def _of_rollup(values: Floats, laws: list[Mechanism], query: Query, statistic: S
 
 def _of_cube(values: Floats, laws: list[Mechanism], query: Query, statistic: Statistic) -> tuple[Floats, list[float]]:
     """The fit of a table to its margins, which are then the sums of its cells: exact, for these are whole steps."""
-    shape, sets = query.keys.shape, tables.margins(len(query.keys.axes))
+    shape, sets = query.keys.shape, sums.margins(len(query.keys.axes))
     noisy = {
         kept: values[start:stop].reshape([shape[axis] for axis in kept])
         for kept, (start, stop) in zip(sets, _places(query), strict=True)
     }
     nonnegative = _nonnegative(statistic)
-    fitted = tables.fitted_table(noisy, dict(zip(sets, laws, strict=True)), nonnegative=nonnegative)
+    fitted = sums.fitted_table(noisy, dict(zip(sets, laws, strict=True)), nonnegative=nonnegative)
     rollup = Subtotals(query.keys.axes, "rollup").levels
     tree = sums.Tree.of(parents_of(rollup))
     levels = [np.bincount(level.group, fitted.cells.ravel(), minlength=level.size) for level in rollup]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dpframe.denoise import public_total
-from dpframe.denoise.tables import fitted_table, margins
+from dpframe.denoise.sums import fitted_table, margins
 
 
 @dataclass(frozen=True)

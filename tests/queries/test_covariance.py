@@ -16,8 +16,8 @@ from dpframe import InvalidArgument, InvalidType, MissingArgument, PrivacyUnit
 from dpframe.queries import moments
 from dpframe.queries.limits import grid_steps
 from dpframe.queries.moments import Pair
-from dpframe.queries.products import centred_products, pair_cells
 from dpframe.queries.total import Measured
+from dpframe.queries.vectors import centred_products, pair_cells
 from tests.covering import chance_of_missing
 
 ASKED = {"covariance": dpf.covariance, "correlation": dpf.correlation}

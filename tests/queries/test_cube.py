@@ -22,10 +22,10 @@ from dpframe.engines.totals import engine_of, totals
 from dpframe.errors import InvalidArgument
 from dpframe.planning.sensitivity import sensitivities_of
 from dpframe.queries.keys import KeyAxis, Keys
-from dpframe.queries.products import two_sided
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import Count, Statistic, Sum, Total
 from dpframe.queries.total import over
+from dpframe.queries.vectors import two_sided
 
 ROWS = {
     "ward": ["A", "A", "A", "B", "B", "C", "Z", None] * 40,

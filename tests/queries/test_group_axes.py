@@ -14,8 +14,7 @@ from seen import seen
 import dpframe as dpf
 from dpframe.engines.schema import check
 from dpframe.engines.totals import totals
-from dpframe.queries.group_axes import Bins
-from dpframe.queries.keys import KeyAxis
+from dpframe.queries.keys import Bins, KeyAxis
 
 EXACT = 1e7  # an epsilon at which there is no noise
 EDGES = [0, 18, 65, 120]

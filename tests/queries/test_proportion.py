@@ -13,7 +13,7 @@ from neighbors import BY_GROUP, EVERYTHING, UNITS, given_as, largest_by_chance, 
 import dpframe as dpf
 from dpframe import InvalidType, MissingArgument, PrivacyUnit, WrongDtype
 from dpframe.queries.limits import grid_steps
-from dpframe.queries.products import two_sided
+from dpframe.queries.vectors import two_sided
 from tests.covering import chance_of_missing
 
 NOISES = [{"mechanism": "laplace"}, {"mechanism": "gaussian", "delta": 1e-6}]

@@ -16,7 +16,6 @@ from dpframe.engines.totals import totals
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.keys import Keys
 from dpframe.queries.limits import grid_steps
-from dpframe.queries.products import bernstein, centred_products, pair_cells, two_sided
 from dpframe.queries.query import Query
 from dpframe.queries.row_functions import LARGEST_REACH, RowFunction, centred_squares
 from dpframe.queries.statistics import Statistic, Total
@@ -31,7 +30,7 @@ from dpframe.queries.total import (
     VectorTotal,
     over,
 )
-from dpframe.queries.vectors import InnerCounts
+from dpframe.queries.vectors import InnerCounts, bernstein, centred_products, pair_cells, two_sided
 from dpframe.testing.statistic_rules import _row_by_row
 
 ROW = centred_squares("x", (0.0, 1.0))

@@ -11,10 +11,10 @@ from neighbors import BY_GROUP, EVERYTHING, UNITS, given_as, largest_by_chance, 
 
 import dpframe as dpf
 from dpframe import PrivacyUnit
-from dpframe.queries.products import bernstein, two_sided
 from dpframe.queries.query import Query
 from dpframe.queries.quotients import interval_of_sum
 from dpframe.queries.total import Measured, Total
+from dpframe.queries.vectors import bernstein, two_sided
 from tests.covering import chance_of_missing
 
 BOUNDS = (-20.0, 100.0)

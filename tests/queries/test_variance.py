@@ -13,8 +13,8 @@ from neighbors import BY_GROUP, EVERYTHING, UNITS, given_as, largest_by_chance, 
 import dpframe as dpf
 from dpframe import InvalidArgument, MissingArgument, PrivacyUnit
 from dpframe.queries.limits import grid_steps
-from dpframe.queries.products import bernstein
 from dpframe.queries.row_functions import centred_squares
+from dpframe.queries.vectors import bernstein
 from tests.covering import chance_of_missing
 
 BOUNDS = [(0.0, 4.0), (-3.0, 4.0), (100.0, 101.0)]

@@ -17,10 +17,10 @@ from dpframe import engines
 from dpframe.engines.compiled import kernels
 from dpframe.engines.totals import WAY_CHANGES
 from dpframe.queries import row_functions
-from dpframe.queries.products import bernstein, pair_cells, two_sided
 from dpframe.queries.row_functions import Share, TwoSided, centred_squares
 from dpframe.queries.statistics import Clipped, Contributors, Mean, Mode, RowFunction, Statistic, Total
 from dpframe.queries.total import Norm, SumTotal
+from dpframe.queries.vectors import bernstein, pair_cells, two_sided
 from dpframe.testing import ContractBroken, check_statistic, statistic_rules
 
 SHIPPED = [dpf.count(), dpf.count("x"), dpf.sum("x", bounds=(-3, 8)), dpf.mean("x", bounds=(-3, 8)), Mode()]

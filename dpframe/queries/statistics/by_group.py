@@ -18,11 +18,11 @@ from dpframe.errors import InvalidArgument, shown
 from dpframe.queries.keys import KeyAxis, Keys
 from dpframe.queries.limits import check_column, checked_bounds
 from dpframe.queries.moments import two_sided_mean
-from dpframe.queries.products import two_sided
 from dpframe.queries.row_functions import Bounds, Floats
 from dpframe.queries.sameness import same_key
 from dpframe.queries.statistics.statistic import CONFIDENCE, Statistic, check_size
 from dpframe.queries.total import Measured, Noise, SumTotal, Total, VectorTotal
+from dpframe.queries.vectors import two_sided
 from dpframe.queries.where import GroupBounds, by_group, under_conditions
 
 PLACES = (0.0, 1.0)  # between the bounds of any group

@@ -14,10 +14,10 @@ from dpframe.queries import moments
 from dpframe.queries.keys import KeyAxis
 from dpframe.queries.limits import checked_bounds, checked_columns, grid_steps, step_length
 from dpframe.queries.moments import Pair
-from dpframe.queries.products import centred_products, pair_cells, pairs
 from dpframe.queries.row_functions import Floats
 from dpframe.queries.statistics.statistic import CONFIDENCE, Statistic, check_size
 from dpframe.queries.total import FunctionTotal, Measured, Noise, Total, VectorTotal
+from dpframe.queries.vectors import centred_products, pair_cells, pairs
 from dpframe.queries.where import plain_name, under_conditions
 
 NOISY = "_noisy"

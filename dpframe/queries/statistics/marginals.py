@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Protocol, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.denoise.tables import without_negatives
+from dpframe.denoise.sums import without_negatives
 from dpframe.errors import InvalidArgument, InvalidType, is_one_of, shown
 from dpframe.exact import is_whole
 from dpframe.queries import limits

@@ -12,13 +12,13 @@ from dpframe.errors import InvalidArgument, is_one_of, shown
 from dpframe.errors.tracebacks import trimmed
 from dpframe.queries.limits import are_by_group, grid_steps, step_length
 from dpframe.queries.moments import Reading, two_sided_mean
-from dpframe.queries.products import bernstein, two_sided
 from dpframe.queries.quotients import fieller, quotient_half_widths
 from dpframe.queries.row_functions import Floats, centred_squares
 from dpframe.queries.statistics.by_group import MeanByGroup, checked_groups
 from dpframe.queries.statistics.statistic import CONFIDENCE, Squaring, Statistic, check_size
 from dpframe.queries.statistics.weighted import WeightedMean, checked_weight
 from dpframe.queries.total import FunctionTotal, Measured, Noise, RowsTotal, SumTotal, Total, VectorTotal
+from dpframe.queries.vectors import bernstein, two_sided
 from dpframe.queries.where import Conditional, under_conditions
 
 OF_WAYS = 1.0, 1.0, 2.0  # variances of the way above, of it with both ways, and of both ways, for noise of variance 1

@@ -13,12 +13,11 @@ from dpframe.errors.tracebacks import trimmed
 from dpframe.queries.keys import KeyAxis, plain_key
 from dpframe.queries.limits import check_column
 from dpframe.queries.moments import two_sided_mean
-from dpframe.queries.products import two_sided
 from dpframe.queries.row_functions import Floats
 from dpframe.queries.statistics.statistic import CONFIDENCE, Statistic, check_size
 from dpframe.queries.statistics.weighted import WeightedProportion, checked_weight
 from dpframe.queries.total import Measured, Noise, Total, VectorTotal
-from dpframe.queries.vectors import Matches
+from dpframe.queries.vectors import Matches, two_sided
 from dpframe.queries.where import plain_name, under_conditions
 
 BOUNDS = (0.0, 1.0)

@@ -12,11 +12,11 @@ from dpframe.errors import InvalidArgument, is_one_of, shown
 from dpframe.errors.tracebacks import trimmed
 from dpframe.queries.limits import are_by_group
 from dpframe.queries.moments import Reading, bernstein_variance, centred_variance, standard_deviation
-from dpframe.queries.products import bernstein
 from dpframe.queries.row_functions import Floats, centred_squares
 from dpframe.queries.statistics.by_group import PLACES, ByGroup, checked_groups
 from dpframe.queries.statistics.statistic import CONFIDENCE, Clipped, check_size
 from dpframe.queries.total import FunctionTotal, Measured, Noise, RowsTotal, SumTotal, Total, VectorTotal
+from dpframe.queries.vectors import bernstein
 from dpframe.queries.where import plain_name, under_conditions
 
 

@@ -18,10 +18,10 @@ from dpframe.errors import InvalidArgument, MissingArgument, harmless, shown
 from dpframe.queries.keys import KeyAxis
 from dpframe.queries.limits import SMALLEST_BOUND, check_column, checked_bounds, grid_steps, step_length
 from dpframe.queries.moments import Reading, two_sided_mean
-from dpframe.queries.products import weighed_values, weighed_ways
 from dpframe.queries.row_functions import Bounds, Floats
 from dpframe.queries.statistics.statistic import CONFIDENCE, Clipped, Statistic, check_size
 from dpframe.queries.total import FunctionTotal, Measured, Noise, SumTotal, Total, VectorTotal
+from dpframe.queries.vectors import weighed_values, weighed_ways
 from dpframe.queries.where import matched, plain_name, under_conditions
 
 EXAMPLE = 'Write for instance weight="w", weight_bounds=(0, 5).'
