@@ -76,9 +76,9 @@ def finite(value: object) -> Fraction | None:
         return None
 
 
-def checked_float(argument: str, value: object, way_out: str = "") -> float:
+def checked_float(argument: str, value: object) -> float:
     """The Python float nearest to a caller's number, where no exact one is needed; infinite or NaN as it comes."""
-    number = _read(argument, value, way_out, typed=False)
+    number = _read(argument, value, "", typed=False)
     return number if isinstance(number, float) else nearest(number)
 
 
@@ -208,6 +208,13 @@ def down(value: Fraction) -> float:
     """The largest float that is not above `value`: what remains is never overstated."""
     closest = nearest(value)
     return closest if closest <= value else math.nextafter(closest, -math.inf)
+
+
+def in_mpmath(value: Fraction) -> Any:
+    """A rational as an mpmath number, to the digits that mpmath works with."""
+    import mpmath
+
+    return mpmath.mpf(value.numerator) / value.denominator
 
 
 def rounded_up(value: Any) -> float:

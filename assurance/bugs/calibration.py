@@ -105,8 +105,8 @@ CALIBRATION = (
         "accounting",
         "the curve of a bounded range at twice the epsilon",
         "declared.delta_of_range",
-        "short = -mpmath.expm1((_exactly(epsilon) - _exactly(length)) / 2)",
-        "short = -mpmath.expm1((_exactly(epsilon) - _exactly(length)) / 4)",
+        "short = -mpmath.expm1((in_mpmath(epsilon) - in_mpmath(length)) / 2)",
+        "short = -mpmath.expm1((in_mpmath(epsilon) - in_mpmath(length)) / 4)",
         "test_selection.py::test_the_exponential_mechanism_keeps_its_bounded_range",
     ),
     bug(

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
 
 from dpframe.errors import InvalidArgument, InvalidType, shown
-from dpframe.exact import checked_whole, exact_delta, exact_epsilon, is_whole, rounded_up, shown_up
+from dpframe.exact import checked_whole, exact_delta, exact_epsilon, in_mpmath, is_whole, rounded_up, shown_up
 from dpframe.privacy import PrivacyLoss
 
 DIGITS = 50
@@ -58,8 +57,10 @@ def advanced_composition(
             f"delta must be so small that all {number:,} of them and slack stay below 1. Write a smaller one."
         )
     with mpmath.workdps(DIGITS):
-        each = _exactly(loss)
-        whole = each * mpmath.sqrt(-2 * number * mpmath.log(_exactly(exact_slack))) + number * each * mpmath.expm1(each)
+        each = in_mpmath(loss)
+        whole = each * mpmath.sqrt(-2 * number * mpmath.log(in_mpmath(exact_slack))) + number * each * mpmath.expm1(
+            each
+        )
         return PrivacyLoss(rounded_up(whole), shown_up(total))
 
 
@@ -119,7 +120,7 @@ def _most_steps(epsilon: Fraction, count: int, room: Fraction) -> int:
 
     steps = 0
     with mpmath.workdps(DIGITS):
-        e, allowed = _exactly(epsilon), _exactly(room)
+        e, allowed = in_mpmath(epsilon), in_mpmath(room)
         term = mpmath.exp(-count * mpmath.log1p(mpmath.exp(-e)))  # C(k, l) e^((k - l) epsilon) / (1 + e^epsilon)^k
         mirrored = mpmath.exp(-count * mpmath.log1p(mpmath.exp(e)))  # C(k, l) e^(l epsilon) / (1 + e^epsilon)^k
         above, below, rate = mpmath.mpf(0), mpmath.mpf(0), mpmath.exp(e)
@@ -138,7 +139,7 @@ def _power_down(base: Fraction, count: int) -> Fraction:
     import mpmath
 
     with mpmath.workdps(DIGITS):
-        power = mpmath.exp(count * mpmath.log(_exactly(base)))
+        power = mpmath.exp(count * mpmath.log(in_mpmath(base)))
         return Fraction(int(mpmath.floor(power * 2**150)) - 1, 2**150) if base < 1 else Fraction(1)
 
 
@@ -155,9 +156,3 @@ def _above_zero(argument: str, value: object) -> Fraction:
             f"{argument} must be a number above 0 and below 1, not {shown(value)}. Write for instance 1e-6."
         )
     return number
-
-
-def _exactly(value: Fraction) -> Any:
-    import mpmath
-
-    return mpmath.mpf(value.numerator) / value.denominator

@@ -13,11 +13,11 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, ClassVar, Protocol, TypeGuard
+from typing import ClassVar, Protocol, TypeGuard
 
 import numpy as np
 
-from dpframe.exact import exact_epsilon, exactly, rounded_up, up
+from dpframe.exact import exact_epsilon, exactly, in_mpmath, rounded_up, up
 from dpframe.mechanisms import curves, gaussian_curve, renyi
 from dpframe.mechanisms.curves import Floats, checked_outside, curve_point
 
@@ -31,8 +31,8 @@ def delta_of_range(length: Fraction, epsilon: Fraction) -> float:
     import mpmath
 
     with mpmath.workdps(DIGITS):
-        short = -mpmath.expm1((_exactly(epsilon) - _exactly(length)) / 2)
-        return rounded_up(short**2 / -mpmath.expm1(-_exactly(length)))
+        short = -mpmath.expm1((in_mpmath(epsilon) - in_mpmath(length)) / 2)
+        return rounded_up(short**2 / -mpmath.expm1(-in_mpmath(length)))
 
 
 def epsilon_of_range(length: Fraction, outside: float) -> float:
@@ -40,10 +40,10 @@ def epsilon_of_range(length: Fraction, outside: float) -> float:
     import mpmath
 
     with mpmath.workdps(DIGITS):
-        left = 1 - mpmath.sqrt(mpmath.mpf(outside) * -mpmath.expm1(-_exactly(length)))
-        if left <= mpmath.exp(-_exactly(length) / 2):
+        left = 1 - mpmath.sqrt(mpmath.mpf(outside) * -mpmath.expm1(-in_mpmath(length)))
+        if left <= mpmath.exp(-in_mpmath(length) / 2):
             return 0.0
-        return min(up(length), rounded_up(_exactly(length) + 2 * mpmath.log(left)))
+        return min(up(length), rounded_up(in_mpmath(length) + 2 * mpmath.log(left)))
 
 
 def deltas_of_range(length: float, epsilons: Floats) -> Floats:
@@ -86,7 +86,7 @@ def renyi_of_range(length: Fraction, order: Fraction) -> Fraction:
 
     small = max(0.0, -2.0 * math.log10(min(1.0, float(length)))) + max(0.0, -math.log10(min(1.0, float(order - 1))))
     with mpmath.workdps(DIGITS + math.ceil(2.0 * small)):  # the moment is near 1, and its logarithm small
-        a, loss = _exactly(order - 1), _exactly(length)
+        a, loss = in_mpmath(order - 1), in_mpmath(length)
         constant, slope = mpmath.exp(loss) - mpmath.exp(-a * loss), -mpmath.expm1(-a * loss)
         best = a * constant / ((a + 1) * slope)
         moment = a * mpmath.log(best) + mpmath.log((constant - best * slope) / mpmath.expm1(loss))
@@ -295,7 +295,7 @@ def delta_of_pure(pure: float, epsilon: Fraction) -> float:
     if epsilon >= pure:
         return 0.0
     with mpmath.workdps(DIGITS):
-        gap = -mpmath.expm1(_exactly(epsilon - Fraction(pure)))
+        gap = -mpmath.expm1(in_mpmath(epsilon - Fraction(pure)))
         return rounded_up(gap / (1 + mpmath.exp(-mpmath.mpf(pure))))
 
 
@@ -308,9 +308,3 @@ def epsilon_of_pure(pure: float, delta: float) -> float:
         if left <= mpmath.exp(-mpmath.mpf(pure)):
             return 0.0
         return min(pure, rounded_up(pure + mpmath.log(left)))
-
-
-def _exactly(value: Fraction) -> Any:
-    import mpmath
-
-    return mpmath.mpf(value.numerator) / value.denominator

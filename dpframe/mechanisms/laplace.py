@@ -11,7 +11,7 @@ import numpy as np
 
 from dpframe import noise
 from dpframe.errors import InvalidArgument
-from dpframe.exact import down, exact_delta, exact_epsilon, exactly, rounded_up, up
+from dpframe.exact import down, exact_delta, exact_epsilon, exactly, in_mpmath, rounded_up, up
 from dpframe.mechanisms import curves, renyi
 from dpframe.mechanisms.contract import (
     LARGEST_LAPLACE,
@@ -140,7 +140,7 @@ class Laplace(Stepped):
         exact = exactly("epsilon", epsilon, typed=False)  # the typed decimal may be larger: it would understate delta
         last = math.ceil((shift - exact * scale) / 2) - 1  # the outcomes up to here have a loss above epsilon
         with mpmath.workdps(120):  # both terms may nearly cancel
-            t, loss = _exactly(scale), _exactly(exact)
+            t, loss = in_mpmath(scale), in_mpmath(exact)
             rate = mpmath.exp(-1 / t)
             upper = -mpmath.expm1(-(last + 1) / t) - rate * mpmath.expm1(loss - (shift - last - 1) / t)
             return rounded_up(upper / (1 + rate))
@@ -153,12 +153,6 @@ class Laplace(Stepped):
     def add_noise(self, totals: noise.Integers) -> noise.Integers:
         """`totals` (int64, in grid steps) plus independent noise, modulo 2**64."""
         return wrapped(totals, noise.discrete_laplace(self.step_scale, checked_integers(totals).size))
-
-
-def _exactly(value: Fraction) -> Any:
-    import mpmath
-
-    return mpmath.mpf(value.numerator) / value.denominator
 
 
 @dataclass(frozen=True)
@@ -283,7 +277,7 @@ class TruncatedLaplace(Stepped):
             rate = 1 / mpmath.mpf(self.step_scale)
             below, end = mpmath.exp(-rate * self.reach), mpmath.exp(-rate)
             held = (1 - below) / (1 + end - 2 * below * end) if self.counts == 1 else 1 / (1 + mpmath.exp(-2 * rate))
-            return min(1.0, rounded_up(self.infinite - mpmath.expm1(_exactly(exact - loss)) * held))
+            return min(1.0, rounded_up(self.infinite - mpmath.expm1(in_mpmath(exact - loss)) * held))
 
     def deltas(self, epsilons: curves.Floats) -> curves.Floats:
         """The delta at many epsilons, in double precision."""

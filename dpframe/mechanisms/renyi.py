@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from dpframe.exact import exactly
+from dpframe.exact import exactly, in_mpmath
 from dpframe.mechanisms.gaussian_curve import SMALLER, edge
 
 POINTS = 2**18
@@ -47,7 +47,7 @@ def of_discrete_laplace(shift: int, scale: Fraction, order: Fraction) -> Fractio
     import mpmath
 
     with mpmath.workdps(_digits(shift / scale, order)):
-        a, rate = _exactly(order), 1 / _exactly(scale)
+        a, rate = in_mpmath(order), 1 / in_mpmath(scale)
         inside, falls = -rate * (2 * a - 1), -mpmath.expm1(-rate)
         above = mpmath.exp(rate * shift * (a - 1))  # every outcome of 0 and below
         between = above * mpmath.exp(inside) * mpmath.expm1(inside * (shift - 1)) / mpmath.expm1(inside)
@@ -62,7 +62,7 @@ def of_laplace(ratio: float, order: Fraction) -> Fraction:
     import mpmath
 
     with mpmath.workdps(_digits(Fraction(ratio), order)):
-        a, shift = _exactly(order), mpmath.mpf(ratio)
+        a, shift = in_mpmath(order), mpmath.mpf(ratio)
         moment = (a * mpmath.exp((a - 1) * shift) + (a - 1) * mpmath.exp(-a * shift)) / (2 * a - 1)
         return _up(mpmath.log(moment) / (a - 1))
 
@@ -118,12 +118,6 @@ def _digits(ratio: Fraction, order: Fraction) -> int:
     """Enough for 40 correct digits of the logarithm of a moment near 1, which is about order^2 ratio^2 / 2."""
     small = float(min(ratio, Fraction(1))) * float(min(order - 1, Fraction(1)))
     return 60 + math.ceil(-2.0 * math.log10(small) + math.log10(float(order)))
-
-
-def _exactly(value: Fraction) -> Any:
-    import mpmath
-
-    return mpmath.mpf(value.numerator) / value.denominator
 
 
 def _up(value: Any) -> Fraction:

@@ -352,7 +352,7 @@ def candidates(
     if rows_too:
         for row, cut, reach in rows:
             row["left_out_low"], row["left_out_high"] = cut.rows_left_out(reach)
-    return [row for row, _, _ in rows], _problem(*rows[0], unit, paid)
+    return [row for row, _, _ in rows], _problem(*rows[0][:2], unit, paid)
 
 
 def _candidate(
@@ -373,7 +373,7 @@ def _candidate(
     }
 
 
-def _problem(best: Mapping[str, Any], cut: CutUnits, reach: float, unit: PrivacyUnit, paid: float) -> str | None:
+def _problem(best: Mapping[str, Any], cut: CutUnits, unit: PrivacyUnit, paid: float) -> str | None:
     """The objection to the best bounds, as text; None where the noise is no reason for one."""
     low, high, times = best["units_cut_low"], best["units_cut_high"], cut.enough
     if high <= MOST_CUT or times <= 1.0:  # else a cell is too wide to tell, which no price changes

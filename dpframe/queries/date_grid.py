@@ -150,11 +150,11 @@ def dates(first: date | str, last: date | str, *, every: str | None = None, star
     return Dates(start, end, step, begins, zone)
 
 
-def checked_every(every: object, argument: str = "every") -> str:
+def checked_every(every: object) -> str:
     """One of the steps."""
     if not isinstance(every, str) or every not in WORDS:
         steps = ", ".join(f'"{step}" ({words})' for step, words in WORDS.items())
-        raise InvalidArgument(f"{argument} must be one of {steps}, not {shown(every)}. {DATES_EXAMPLE}")
+        raise InvalidArgument(f"every must be one of {steps}, not {shown(every)}. {DATES_EXAMPLE}")
     return every
 
 
