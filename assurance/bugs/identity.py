@@ -64,6 +64,22 @@ IDENTITY = (
     ),
     bug(
         "identity",
+        "combinations numbered where Python takes 1 for True",
+        "keys.numbered",
+        "if len(set(map(type, values))) == 1:",
+        "if values:",
+        "test_identity.py::test_columns_of_combinations_are_numbered_where_equal_values_are_one_key",
+    ),
+    bug(
+        "identity",
+        "combinations whose key the column cannot hold at the place of another",
+        "identity.declared",
+        "rows=known.rows[places]",
+        "rows=places",
+        "test_identity.py::test_columns_of_combinations_are_numbered_where_equal_values_are_one_key",
+    ),
+    bug(
+        "identity",
         "units in seconds read as milliseconds, which clip",
         "pandas_columns.load",
         'values.view(f"{values.dtype.kind}8[ms]") if is_name else _milliseconds(values)',

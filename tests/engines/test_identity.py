@@ -24,6 +24,7 @@ import dpframe as dpf
 from dpframe.engines.columns import identity
 from dpframe.engines.columns.source import source_of
 from dpframe.engines.sums import cells, weights
+from dpframe.queries import keys as of_keys
 from dpframe.queries.sameness import same, same_key
 from dpframe.testing import exact
 
@@ -331,6 +332,35 @@ def test_dates_are_stored_all_at_once_as_one_by_one(dtype):
         each = identity.as_stored([identity.stored(key, known) for key in keys])
         found = identity.declared(keys, known)
         assert (found.values, found.missing, found.rows.tolist()) == (each.values, each.missing, each.rows.tolist())
+
+
+ONE_AND_TRUE, ONE_AND_A_HALF, FAR = [1, True, 1], [1, 1.0, 0.5], [7, 2**64, 7]
+NOON, SECOND_NOON = datetime(2025, 1, 1, 12), datetime(2025, 1, 1, 12, fold=1)
+COLUMNS_OF_COMBINATIONS = {  # with the different values, where they are numbered
+    pl.Int64(): [([3, 1, 3, 3], (3, 1)), (FAR, (7, 2**64)), (ONE_AND_TRUE, None), (ONE_AND_A_HALF, None)],
+    pl.String(): [(["b", "é", "b"], ("b", "é")), (["b", None, "b"], None), (["b", "\ud83d"], None)],
+    pl.Date(): [([date(2025, 1, 1), date.min, date(2025, 1, 1)], (date(2025, 1, 1), date.min))],
+    pl.Datetime("ms"): [
+        ([NOON, NOON.replace(microsecond=1), SECOND_NOON], (NOON, NOON.replace(microsecond=1))),
+        ([NOON, NOON.replace(tzinfo=UTC)], None),
+        ([NOON, NOON.date()], None),
+    ],
+}
+
+
+@pytest.mark.parametrize("dtype", COLUMNS_OF_COMBINATIONS)
+def test_columns_of_combinations_are_numbered_where_equal_values_are_one_key(dtype):
+    known = identity.identity_of(dtype)
+    assert known is not None
+    for values, different in COLUMNS_OF_COMBINATIONS[dtype]:
+        found, places = of_keys.numbered(values)
+        assert (tuple(found), places is not None) == (different or tuple(values), different is not None)
+        each, at_once = identity.declared(values, known), identity.declared(found, known, places)
+        assert (at_once.values, at_once.missing, at_once.rows.tolist()) == (
+            each.values,
+            each.missing,
+            each.rows.tolist(),
+        )
 
 
 def test_half_a_surrogate_pair_beside_the_other_is_no_text():
