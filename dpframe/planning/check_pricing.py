@@ -27,7 +27,7 @@ from dpframe.queries.indicators import Between, Checks, Indicator, Rule
 from dpframe.queries.keys import Keys
 from dpframe.queries.limits import AUTO
 from dpframe.queries.query import Query, by_choice, chooses, distributed
-from dpframe.queries.quotients import quotient_ends
+from dpframe.queries.quotients import quotient_ends, sum_interval
 from dpframe.queries.statistics import CONFIDENCE
 from dpframe.queries.total import by_whole_units
 from dpframe.queries.where import as_checked, is_compared
@@ -247,7 +247,7 @@ def planned_checks(
 
 def shares_between(counts: Any, of: Any, noise: Mechanism) -> tuple[Any, Any]:
     """The ends of the 95% intervals of quotients of noisy numbers of units, between 0 and 1 (Fieller 1954)."""
-    squared = noise.interval(CONFIDENCE) ** 2
+    squared = sum_interval(noise, CONFIDENCE) ** 2
     low, high = quotient_ends(counts, of, (squared, 0.0, squared))
     known = of > 0.0  # of a total that is not there nothing is known
     low, high = np.where(known, low, 0.0), np.where(known, high, 1.0)
