@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from dpframe.derived.linear import Form, Linear, Quotient, add, divide, multiply
 from dpframe.derived.record import columns_of, facts_of, frame_of
+from dpframe.derived.same_groups import check_same_groups
 from dpframe.derived.sums_of_noise import checked_confidence
 from dpframe.derived.traced import Source, constant
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, closest, shown
@@ -45,6 +46,7 @@ def combine(
     on : str or list of str, optional
         The columns of keys or bins by which rows are matched; by default all, which must be the same in all results. A
         result of a single row is matched with every row of the others. Keys that only some results have are left out.
+        Rows of one label must be one group: a month is not its first day.
     confidence : float
         Of the intervals, above 0 and at most 0.9999.
 
@@ -190,6 +192,7 @@ def matched(
         )
     rows = len(common)
     places = {name: np.array([mine[token] for token in common], dtype=np.int64) for name, mine in known.items()}
+    check_same_groups(keyed, labels, places)
     single = {source.name: np.zeros(rows, dtype=np.int64) for source in sources if not source.labels}
     return labels, {**places, **single}, len(every) - rows
 
