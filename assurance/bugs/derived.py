@@ -301,4 +301,12 @@ DERIVED = (
         "",
         f"{GROUPS}::test_totals_are_matched_where_they_are_of_the_same_keys",
     ),
+    bug(
+        "derived",
+        "a total of people of whom some are in several groups",
+        "along._check_adds_up",
+        'elif said["verb"] == "n_units" and unit["max_groups"] != 1:',
+        'elif said["verb"] == "n_units" and unit["max_groups"] is None:',
+        f"{COMBINE}::test_numbers_of_things_that_groups_share_have_no_total",
+    ),
 )

@@ -512,3 +512,35 @@ def test_names_are_those_that_are_written(ledger):
         dpf.combine(f"a.{decomposed}", {"a": both})
     with pytest.raises(dpf.InvalidArgument, match="are all written so"):
         dpf.combine(decomposed, {composed: one, decomposed: both})
+
+
+def test_numbers_of_things_that_groups_share_have_no_total():
+    people = dpf.Ledger(epsilon=1e9, unit="person", accounting="basic")
+    frame = pl.DataFrame({**STAYS, "person": [place % 60 for place in range(200)]})
+    by = frame.dp.group_by("ward", keys=WARDS)
+    ask = {"epsilon": 1e6, "denoise": None, "ledger": people}
+    asked = {
+        "people": dpf.n_units(),
+        "months": dpf.n_distinct("month", max_values=4),
+        "n": dpf.count(),
+        "cost": dpf.sum("cost", unit_bounds=(0, 100)),
+    }
+    many, one = (by.agg(asked, **ask, max_rows=9, max_groups=groups) for groups in (3, 1))
+    shared = r"one person may be in several groups of people\. Release it with max_groups=1, or by fewer keys; or leave"
+    for verb in ("total", "share", "cumulative"):
+        with pytest.raises(dpf.InvalidArgument, match=rf"^{verb} must be of numbers that add up, and {shared}"):
+            getattr(many.dp, verb)()
+        for result in (many, one):
+            with pytest.raises(
+                dpf.InvalidArgument, match=r"two groups of months may have the same values\. Release it"
+            ):
+                getattr(result.dp.select("months").dp, verb)()
+        getattr(many.dp.select("n", "cost").dp, verb)()  # the way out; what each adds is added up
+        getattr(one.dp.select("people").dp, verb)()
+        getattr(many.dp.filter({"ward": ["A"]}).dp, verb)()  # one group
+    assert values(many.dp.select("cost").dp.total(), "cost")[0] == pytest.approx(sum(STAYS["cost"]), abs=1)
+    averages = many.dp.rolling(2)  # which is no number of people
+    assert values(averages, "people").tolist() == pytest.approx(
+        [(values(many, "people")[at] + values(many, "people")[at + 1]) / 2 for at in (0, 1)]
+    )
+    many.dp.difference()
