@@ -309,4 +309,20 @@ DERIVED = (
         'elif said["verb"] == "n_units" and unit["max_groups"] is None:',
         f"{COMBINE}::test_numbers_of_things_that_groups_share_have_no_total",
     ),
+    bug(
+        "derived",
+        "keys that only one of two compared results has left out in silence",
+        "comparing.compare",
+        "notes = [*notes, *(",
+        "notes = [*(",
+        f"{COMBINE}::test_keys_are_matched_in_any_order_and_library",
+    ),
+    bug(
+        "derived",
+        "one release under two names counted twice",
+        "record._listed",
+        'different = {_identity(one): one for one in facts["of"]}',
+        'different = dict(enumerate(facts["of"]))',
+        f"{COMBINE}::test_a_release_that_has_two_names_is_one",
+    ),
 )

@@ -146,6 +146,10 @@ def _along(
 ) -> Any:
     """A result of the rows that are not among the first `gone` of their line."""
     source = _of_cells(frame, verb)
+    if not source.rows:
+        raise InvalidArgument(
+            f"{verb} must be asked of a result with rows, and no group is shown here. Read it as it is."
+        )
     lines = Lines(source)
     if gone >= lines.size:
         raise InvalidArgument(

@@ -32,7 +32,7 @@ ENDS = ["low", "high"]
 _MISSING: Any = object()
 
 Pairs = Sequence[tuple[Estimate, Estimate]]
-Prepared = tuple[Source, list[str], Rows, list[str], Pairs, str]
+Prepared = tuple[Source, list[str], Rows, list[str], Pairs, str, list[str]]
 
 
 @trimmed
@@ -107,12 +107,12 @@ def compare(
     if not is_one_of(adjust, (None, "holm")):
         raise InvalidArgument(f'adjust must be "holm" or left out, not {shown(adjust)}.')
     if second is _MISSING:
-        like, labels, places, names, pairs, words = _of_results(result, first, by, samples)
+        like, labels, places, names, pairs, words, notes = _of_results(result, first, by, samples)
         sources = [like, Source.of("earlier", first)]
     else:
         if samples is not None:
             raise InvalidArgument("samples must be left out for two groups of one result. Drop it.")
-        like, labels, places, names, pairs, words = _of_groups(result, first, second, by)
+        like, labels, places, names, pairs, words, notes = _of_groups(result, first, second, by)
         sources = [like]
     tests = 1 if adjust is None else len(places) * len(names)
     level = checked if tests == 1 else 1.0 - (1.0 - checked) / tests
@@ -120,7 +120,8 @@ def compare(
     effect, low, high, p_value = (np.stack(column, axis=1).ravel() for column in zip(*each, strict=True))
     columns = {"effect": effect, "low": low, "high": high}
     columns["p_value"] = p_value if adjust is None else _holm(p_value)
-    facts = facts_of("compare", "compare", words, sources, checked, [] if tests == 1 else [_holm_words(tests, checked)])
+    notes = [*notes, *([] if tests == 1 else [_holm_words(tests, checked)])]
+    facts = facts_of("compare", "compare", words, sources, checked, notes)
     return frame_of(
         like,
         labels,
@@ -200,7 +201,7 @@ def _of_groups(result: Any, first: Any, second: Any, by: Any) -> Prepared:
             )
     estimates = [estimate_of(source, name, ASKED, exact=False) for name in names]
     pairs = [(estimate.at(one), estimate.at(other)) for estimate in estimates]
-    return source, labels, one, names, pairs, f"compare({shown(first)}, {shown(second)})"
+    return source, labels, one, names, pairs, f"compare({shown(first)}, {shown(second)})", []
 
 
 def _of_results(later: Any, earlier: Any, by: Any, samples: Any) -> Prepared:
@@ -223,7 +224,7 @@ def _of_results(later: Any, earlier: Any, by: Any, samples: Any) -> Prepared:
             'samples must be "different" for two results, your word that no unit is in both: the same people in both '
             "years are not two samples. Without it use dpf.combine."
         )
-    labels, places, _ = matched(sources, None)
+    labels, places, notes = matched(sources, None)
     names = [name for name in sampled_names(sources[0], ASKED) if name in sources[1].measures]
     for name in names:
         one, other = (source.measures[name] for source in sources)
@@ -248,7 +249,7 @@ def _of_results(later: Any, earlier: Any, by: Any, samples: Any) -> Prepared:
         )
         for name in names
     ]
-    return sources[0], labels, first, names, pairs, "compare(later, earlier)"
+    return sources[0], labels, first, names, pairs, "compare(later, earlier)", notes
 
 
 def _unit_of(source: Source) -> str:

@@ -87,11 +87,10 @@ def combine(
     checked = checked_confidence(confidence)
     tree = tree_of(expression)
     sources = _sources(results, names_in(tree))
-    labels, places, left_out = matched(list(sources.values()), on)
+    labels, places, notes = matched(list(sources.values()), on)
     rows = len(next(iter(places.values())))
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         form = _evaluated(tree, sources, places, rows)
-    notes = [f"{left_out} keys that only some of the results have are left out"] if left_out else []
     facts = facts_of("combine", "combine", expression.strip(), list(sources.values()), checked, notes)
     first = next((source for source in sources.values() if source.labels), next(iter(sources.values())))
     columns = columns_of({VALUE: form}, checked)
@@ -167,13 +166,13 @@ def _spelled(name: str, known: Iterable[Any]) -> str:
 
 def matched(
     sources: Sequence[Source], on: str | Sequence[str] | None
-) -> tuple[list[str], dict[str, NDArray[np.int64]], int]:
-    """The label columns, at which row of each result the rows of the answer are, and how many keys are left out."""
+) -> tuple[list[str], dict[str, NDArray[np.int64]], list[str]]:
+    """The label columns, at which row of each result the rows of the answer are, and the note on keys left out."""
     keyed = [source for source in sources if source.labels]
     if not keyed:
         if on is not None:
             raise InvalidArgument("on must be left out of results that are single numbers. Drop it.")
-        return [], {source.name: np.zeros(1, dtype=np.int64) for source in sources}, 0
+        return [], {source.name: np.zeros(1, dtype=np.int64) for source in sources}, []
     labels = _checked_on(keyed, on)
     tokens = {source.name: source.tokens(labels) for source in keyed}
     for source in keyed:
@@ -194,7 +193,13 @@ def matched(
     places = {name: np.array([mine[token] for token in common], dtype=np.int64) for name, mine in known.items()}
     check_same_groups(keyed, labels, places)
     single = {source.name: np.zeros(rows, dtype=np.int64) for source in sources if not source.labels}
-    return labels, {**places, **single}, len(every) - rows
+    return labels, {**places, **single}, _left_out(len(every) - rows)
+
+
+def _left_out(keys: int) -> list[str]:
+    """The note on keys that are left out; none where there are none."""
+    one, verb = ("key", "is") if keys == 1 else ("keys", "are")
+    return [f"{keys:,} {one} that only some of the results have {verb} left out"] if keys else []
 
 
 def _checked_on(keyed: Sequence[Source], on: str | Sequence[str] | None) -> list[str]:
