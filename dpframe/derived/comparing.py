@@ -28,6 +28,7 @@ ASKED = "dpf.compare"
 LEAST_P = 1e-6  # no p-value is told as less
 LEVELS = 13  # of the test, between which p-values are read off
 SAME = ("verb", "column", "bounds", "unit_bounds", "value", "where")  # what two statistics must agree in
+WHOLE = "value_sha256"  # of a value that is too long to be shown; older records have none
 ENDS = ["low", "high"]
 _MISSING: Any = object()
 
@@ -232,6 +233,11 @@ def _of_results(later: Any, earlier: Any, by: Any, samples: Any) -> Prepared:
             raise InvalidArgument(
                 f"{name} must be the same statistic in both results, and its {fact} is {shown(one.get(fact))} and "
                 f"{shown(other.get(fact))}. Release both alike."
+            )
+        if WHOLE in one and WHOLE in other and one[WHOLE] != other[WHOLE]:
+            raise InvalidArgument(
+                f"{name} must be the same statistic in both results, and its value is {one['value']} and another that "
+                "begins alike. Release both alike."
             )
     if not names:
         raise InvalidArgument("later and earlier must have a statistic of one name in common. Release both alike.")
