@@ -295,6 +295,14 @@ DERIVED = (
     ),
     bug(
         "derived",
+        "groups that became columns compared by their names",
+        "comparing._of_results",
+        "is not None and len(view.cells) > 1:",
+        "is not None and len(view.cells) < 1:",
+        f"{GROUPS}::test_keys_that_became_columns_are_not_compared",
+    ),
+    bug(
+        "derived",
         "totals of different keys matched",
         "same_groups.check_same_groups",
         "            _check_totals(label, (first, other), places)\n",

@@ -16,6 +16,7 @@ from dpframe.derived.sums_of_noise import checked_confidence
 from dpframe.derived.traced import Source
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, is_one_of, shown
 from dpframe.errors.tracebacks import trimmed
+from dpframe.frames.changes import view_of
 from dpframe.frames.kinds import is_frame, is_missing
 from dpframe.privacy import PrivacyUnit, noun_of
 from dpframe.queries.contributions import POPULATION, groups_of
@@ -225,6 +226,12 @@ def _of_results(later: Any, earlier: Any, by: Any, samples: Any) -> Prepared:
             'samples must be "different" for two results, your word that no unit is in both: the same people in both '
             "years are not two samples. Without it use dpf.combine."
         )
+    for source in sources:
+        if (view := view_of(source.facts)) is not None and len(view.cells) > 1:  # keys that became names of columns
+            raise InvalidArgument(
+                f"{source.name} must have its keys in rows, by which groups are matched, and .dp.wide put some into "
+                "columns. Compare first."
+            )
     labels, places, notes = matched(sources, None)
     names = [name for name in sampled_names(sources[0], ASKED) if name in sources[1].measures]
     for name in names:

@@ -96,6 +96,13 @@ def test_what_is_else_is_told_by_its_place_and_by_all_keys():
     assert len(dpf.combine("b - a", {"a": alone[0].dp.select("sex", "count"), "b": alone[1].dp.select("sex", "count")}))
 
 
+def test_keys_that_became_columns_are_not_compared():
+    few, many = (_by_ward(wards) for wards in ("AB", "ABC"))
+    for later, earlier in ((few.dp.wide("ward"), many.dp.wide("ward")), (few, many.dp.wide("ward"))):
+        with pytest.raises(dpf.InvalidArgument, match=r"(later|earlier) must have its keys in rows.*Compare first"):
+            dpf.compare(later, earlier, samples="different")
+
+
 def test_a_month_is_not_its_first_day():
     months, days = (_by_day("2026-01-01", "2026-03-01", every) for every in ("1mo", "1d"))
     weeks = _by_day("2025-12-29", "2026-03-30", "1w")
