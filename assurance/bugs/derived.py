@@ -264,7 +264,7 @@ DERIVED = (
     bug(
         "derived",
         "a month matched with its first day",
-        "same_groups._check_steps",
+        "expressions._check_steps",
         "if axes[0].get(fact, usual) != axes[1].get(fact, usual):",
         'if fact != "every" and axes[0].get(fact, usual) != axes[1].get(fact, usual):',
         f"{GROUPS}::test_a_month_is_not_its_first_day",
@@ -272,7 +272,7 @@ DERIVED = (
     bug(
         "derived",
         "everything else matched with everything else of other declared keys",
-        "same_groups._check_rest",
+        "expressions._check_rest",
         "(not rest or _have_same_keys(label, both))",
         "(not rest or len(both) == 2)",
         f"{GROUPS}::test_everything_else_is_matched_beside_the_same_keys_alone",
@@ -280,7 +280,7 @@ DERIVED = (
     bug(
         "derived",
         "the keys of a rest that are shown taken as all that were declared",
-        "same_groups._declared",
+        "expressions._declared",
         "if np.unique(codes[rows]).size == size else None",
         "if np.unique(codes[rows]).size <= size else None",
         f"{GROUPS}::test_what_is_else_is_told_by_its_place_and_by_all_keys",
@@ -288,7 +288,7 @@ DERIVED = (
     bug(
         "derived",
         "bins that hold what is outside matched with bins that do not",
-        "same_groups._rest_of",
+        "expressions._rest_of",
         'if "rest" not in axis and axis.get("outside") != "clip":',
         'if "rest" not in axis:',
         f"{GROUPS}::test_end_bins_that_hold_what_is_outside_are_the_same_ends",
@@ -304,7 +304,7 @@ DERIVED = (
     bug(
         "derived",
         "totals of different keys matched",
-        "same_groups.check_same_groups",
+        "expressions._check_same_groups",
         "            _check_totals(label, (first, other), places)\n",
         "",
         f"{GROUPS}::test_totals_are_matched_where_they_are_of_the_same_keys",
