@@ -7,6 +7,7 @@ from assurance.bugs.seeding import bug
 COMBINE = "test_combine.py"
 COMPARE = "test_comparing.py"
 CHANGES = "test_derived_changes.py"
+GROUPS = "test_same_groups.py"
 DERIVED = (
     bug(
         "derived",
@@ -259,5 +260,85 @@ DERIVED = (
         'missing = TOTAL if "levels" in self.facts else None',
         "missing = None",
         f"{COMBINE}::test_a_total_is_no_missing_key",
+    ),
+    bug(
+        "derived",
+        "a month matched with its first day",
+        "expressions._check_steps",
+        "if axes[0].get(fact, usual) != axes[1].get(fact, usual):",
+        'if fact != "every" and axes[0].get(fact, usual) != axes[1].get(fact, usual):',
+        f"{GROUPS}::test_a_month_is_not_its_first_day",
+    ),
+    bug(
+        "derived",
+        "everything else matched with everything else of other declared keys",
+        "expressions._check_rest",
+        "(not rest or _have_same_keys(label, both))",
+        "(not rest or len(both) == 2)",
+        f"{GROUPS}::test_everything_else_is_matched_beside_the_same_keys_alone",
+    ),
+    bug(
+        "derived",
+        "the keys of a rest that are shown taken as all that were declared",
+        "expressions._declared",
+        "if np.unique(codes[rows]).size == size else None",
+        "if np.unique(codes[rows]).size <= size else None",
+        f"{GROUPS}::test_what_is_else_is_told_by_its_place_and_by_all_keys",
+    ),
+    bug(
+        "derived",
+        "bins that hold what is outside matched with bins that do not",
+        "expressions._rest_of",
+        'if "rest" not in axis and axis.get("outside") != "clip":',
+        'if "rest" not in axis:',
+        f"{GROUPS}::test_end_bins_that_hold_what_is_outside_are_the_same_ends",
+    ),
+    bug(
+        "derived",
+        "groups that became columns compared by their names",
+        "comparing._of_results",
+        "is not None and len(view.cells) > 1:",
+        "is not None and len(view.cells) < 1:",
+        f"{GROUPS}::test_keys_that_became_columns_are_not_compared",
+    ),
+    bug(
+        "derived",
+        "totals of different keys matched",
+        "expressions._check_same_groups",
+        "            _check_totals(label, (first, other), places)\n",
+        "",
+        f"{GROUPS}::test_totals_are_matched_where_they_are_of_the_same_keys",
+    ),
+    bug(
+        "derived",
+        "a total of people of whom some are in several groups",
+        "along._check_adds_up",
+        'elif said["verb"] == "n_units" and unit["max_groups"] != 1:',
+        'elif said["verb"] == "n_units" and unit["max_groups"] is None:',
+        f"{COMBINE}::test_numbers_of_things_that_groups_share_have_no_total",
+    ),
+    bug(
+        "derived",
+        "keys that only one of two compared results has left out in silence",
+        "comparing.compare",
+        "notes = [*notes, *(",
+        "notes = [*(",
+        f"{COMBINE}::test_keys_are_matched_in_any_order_and_library",
+    ),
+    bug(
+        "derived",
+        "one release under two names counted twice",
+        "record._listed",
+        'different = {_identity(one): one for one in facts["of"]}',
+        'different = dict(enumerate(facts["of"]))',
+        f"{COMBINE}::test_a_release_that_has_two_names_is_one",
+    ),
+    bug(
+        "derived",
+        "shares of two long values that begin alike compared",
+        "comparing._of_results",
+        "if WHOLE in one and WHOLE in other and one[WHOLE] != other[WHOLE]:",
+        "if WHOLE in one and WHOLE in other and one[WHOLE] is None:",
+        f"{COMPARE}::test_values_that_differ_beyond_what_is_shown_are_not_compared",
     ),
 )

@@ -66,7 +66,8 @@ class SummedFrame:
         Raises
         ------
         InvalidArgument, InvalidType
-            If `by` names no columns of keys, or a number cannot be traced to noise of a known law.
+            If `by` names no columns of keys, or a number cannot be traced to noise of a known law, or does not add up:
+            `n_distinct`, and `n_units` where a unit may be in several groups.
 
         Examples
         --------

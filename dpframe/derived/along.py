@@ -14,10 +14,12 @@ from dpframe.derived.record import columns_of, facts_of, frame_of, measure_of
 from dpframe.derived.traced import Source
 from dpframe.errors import InvalidArgument, InvalidType, shown
 from dpframe.exact import is_whole
+from dpframe.privacy import noun_of
 from dpframe.queries.statistics import CONFIDENCE
 
 NAME = "result"  # of the one release, in errors
 POOLED = ("mean", "proportion", "ratio")  # whose total is that of the groups together
+SUMS = ("total", "share", "cumulative")  # of numbers that must add up; an average or a step is of any
 PERCENT = 100.0
 MOST_ENTRIES = 2**25  # terms of all sums together
 
@@ -144,6 +146,10 @@ def _along(
 ) -> Any:
     """A result of the rows that are not among the first `gone` of their line."""
     source = _of_cells(frame, verb)
+    if not source.rows:
+        raise InvalidArgument(
+            f"{verb} must be asked of a result with rows, and no group is shown here. Read it as it is."
+        )
     lines = Lines(source)
     if gone >= lines.size:
         raise InvalidArgument(
@@ -190,6 +196,8 @@ def _of_cells(frame: Any, verb: str) -> Source:
 
 def _forms(source: Source, verb: str, quotients: Sequence[str] = ()) -> dict[str, Any]:
     """The forms of all statistics: linear ones, or of these verbs quotients."""
+    if verb in SUMS and source.rows > 1:
+        _check_adds_up(source, verb)
     forms: dict[str, Any] = {name: source.form(source.unbiased(name)) for name in source.measures}
     for name, form in forms.items():
         of = source.measures[name]["verb"]
@@ -198,6 +206,22 @@ def _forms(source: Source, verb: str, quotients: Sequence[str] = ()) -> dict[str
             way = f"Write for instance .dp.select({linear}).dp.{verb}(...)" if linear else "Write dpf.combine"
             raise InvalidArgument(f"{verb} must be of counts and sums, and {name} is a {of}. {way}.")
     return forms
+
+
+def _check_adds_up(source: Source, verb: str) -> None:
+    """Refuse numbers of things that several groups may share: they would count twice. What a unit adds does not."""
+    unit = source.facts["unit"]
+    for name, said in source.measures.items():
+        if said["verb"] == "n_distinct":
+            what, way = f"two groups of {name} may have the same values", "by fewer keys"
+        elif said["verb"] == "n_units" and unit["max_groups"] != 1:
+            what = f"one {noun_of(unit['column'])} may be in several groups of {name}"
+            way = "with max_groups=1, or by fewer keys"
+        else:
+            continue
+        raise InvalidArgument(
+            f"{verb} must be of numbers that add up, and {what}. Release it {way}; or leave it out: .dp.select(...)."
+        )
 
 
 def _level_of(source: Source, labels: Sequence[str]) -> Rows:

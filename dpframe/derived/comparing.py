@@ -16,6 +16,7 @@ from dpframe.derived.sums_of_noise import checked_confidence
 from dpframe.derived.traced import Source
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, is_one_of, shown
 from dpframe.errors.tracebacks import trimmed
+from dpframe.frames.changes import view_of
 from dpframe.frames.kinds import is_frame, is_missing
 from dpframe.privacy import PrivacyUnit, noun_of
 from dpframe.queries.contributions import POPULATION, groups_of
@@ -28,11 +29,12 @@ ASKED = "dpf.compare"
 LEAST_P = 1e-6  # no p-value is told as less
 LEVELS = 13  # of the test, between which p-values are read off
 SAME = ("verb", "column", "bounds", "unit_bounds", "value", "where")  # what two statistics must agree in
+WHOLE = "value_sha256"  # of a value that is too long to be shown; older records have none
 ENDS = ["low", "high"]
 _MISSING: Any = object()
 
 Pairs = Sequence[tuple[Estimate, Estimate]]
-Prepared = tuple[Source, list[str], Rows, list[str], Pairs, str]
+Prepared = tuple[Source, list[str], Rows, list[str], Pairs, str, list[str]]
 
 
 @trimmed
@@ -107,12 +109,12 @@ def compare(
     if not is_one_of(adjust, (None, "holm")):
         raise InvalidArgument(f'adjust must be "holm" or left out, not {shown(adjust)}.')
     if second is _MISSING:
-        like, labels, places, names, pairs, words = _of_results(result, first, by, samples)
+        like, labels, places, names, pairs, words, notes = _of_results(result, first, by, samples)
         sources = [like, Source.of("earlier", first)]
     else:
         if samples is not None:
             raise InvalidArgument("samples must be left out for two groups of one result. Drop it.")
-        like, labels, places, names, pairs, words = _of_groups(result, first, second, by)
+        like, labels, places, names, pairs, words, notes = _of_groups(result, first, second, by)
         sources = [like]
     tests = 1 if adjust is None else len(places) * len(names)
     level = checked if tests == 1 else 1.0 - (1.0 - checked) / tests
@@ -120,7 +122,8 @@ def compare(
     effect, low, high, p_value = (np.stack(column, axis=1).ravel() for column in zip(*each, strict=True))
     columns = {"effect": effect, "low": low, "high": high}
     columns["p_value"] = p_value if adjust is None else _holm(p_value)
-    facts = facts_of("compare", "compare", words, sources, checked, [] if tests == 1 else [_holm_words(tests, checked)])
+    notes = [*notes, *([] if tests == 1 else [_holm_words(tests, checked)])]
+    facts = facts_of("compare", "compare", words, sources, checked, notes)
     return frame_of(
         like,
         labels,
@@ -200,7 +203,7 @@ def _of_groups(result: Any, first: Any, second: Any, by: Any) -> Prepared:
             )
     estimates = [estimate_of(source, name, ASKED, exact=False) for name in names]
     pairs = [(estimate.at(one), estimate.at(other)) for estimate in estimates]
-    return source, labels, one, names, pairs, f"compare({shown(first)}, {shown(second)})"
+    return source, labels, one, names, pairs, f"compare({shown(first)}, {shown(second)})", []
 
 
 def _of_results(later: Any, earlier: Any, by: Any, samples: Any) -> Prepared:
@@ -223,7 +226,13 @@ def _of_results(later: Any, earlier: Any, by: Any, samples: Any) -> Prepared:
             'samples must be "different" for two results, your word that no unit is in both: the same people in both '
             "years are not two samples. Without it use dpf.combine."
         )
-    labels, places, _ = matched(sources, None)
+    for source in sources:
+        if (view := view_of(source.facts)) is not None and len(view.cells) > 1:  # keys that became names of columns
+            raise InvalidArgument(
+                f"{source.name} must have its keys in rows, by which groups are matched, and .dp.wide put some into "
+                "columns. Compare first."
+            )
+    labels, places, notes = matched(sources, None)
     names = [name for name in sampled_names(sources[0], ASKED) if name in sources[1].measures]
     for name in names:
         one, other = (source.measures[name] for source in sources)
@@ -231,6 +240,11 @@ def _of_results(later: Any, earlier: Any, by: Any, samples: Any) -> Prepared:
             raise InvalidArgument(
                 f"{name} must be the same statistic in both results, and its {fact} is {shown(one.get(fact))} and "
                 f"{shown(other.get(fact))}. Release both alike."
+            )
+        if WHOLE in one and WHOLE in other and one[WHOLE] != other[WHOLE]:
+            raise InvalidArgument(
+                f"{name} must be the same statistic in both results, and its value is {one['value']} and another that "
+                "begins alike. Release both alike."
             )
     if not names:
         raise InvalidArgument("later and earlier must have a statistic of one name in common. Release both alike.")
@@ -248,7 +262,7 @@ def _of_results(later: Any, earlier: Any, by: Any, samples: Any) -> Prepared:
         )
         for name in names
     ]
-    return sources[0], labels, first, names, pairs, "compare(later, earlier)"
+    return sources[0], labels, first, names, pairs, "compare(later, earlier)", notes
 
 
 def _unit_of(source: Source) -> str:

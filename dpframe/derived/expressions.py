@@ -13,15 +13,24 @@ from numpy.typing import NDArray
 from dpframe.derived.linear import Form, Linear, Quotient, add, divide, multiply
 from dpframe.derived.record import columns_of, facts_of, frame_of
 from dpframe.derived.sums_of_noise import checked_confidence
-from dpframe.derived.traced import Source, constant
+from dpframe.derived.traced import TOTAL, Source, constant
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, closest, shown
 from dpframe.errors.tracebacks import trimmed
+from dpframe.frames import foreign
+from dpframe.queries.date_grid import MONDAY
 
 LONGEST = 1_000  # letters of an expression
 LARGEST = 1e100  # factor, whose square is a float, too
 EXAMPLE = 'Write for instance dpf.combine("feb.n - jan.n", {"jan": jan, "feb": feb}).'
 GRAMMAR = "made of names, numbers, + - * / and parentheses"
 VALUE = "value"
+
+Facts = Mapping[str, Any]
+Mask = NDArray[np.bool_]
+Pair = tuple[Source, Source]
+Places = Mapping[str, NDArray[np.int64]]
+
+STEPS: Facts = {"every": "1d", "starts": MONDAY, "zone": None}  # of an axis that does not say: a plain date is a day
 
 
 @trimmed
@@ -45,6 +54,7 @@ def combine(
     on : str or list of str, optional
         The columns of keys or bins by which rows are matched; by default all, which must be the same in all results. A
         result of a single row is matched with every row of the others. Keys that only some results have are left out.
+        Rows of one label must be one group: a month is not its first day.
     confidence : float
         Of the intervals, above 0 and at most 0.9999.
 
@@ -85,11 +95,10 @@ def combine(
     checked = checked_confidence(confidence)
     tree = tree_of(expression)
     sources = _sources(results, names_in(tree))
-    labels, places, left_out = matched(list(sources.values()), on)
+    labels, places, notes = matched(list(sources.values()), on)
     rows = len(next(iter(places.values())))
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         form = _evaluated(tree, sources, places, rows)
-    notes = [f"{left_out} keys that only some of the results have are left out"] if left_out else []
     facts = facts_of("combine", "combine", expression.strip(), list(sources.values()), checked, notes)
     first = next((source for source in sources.values() if source.labels), next(iter(sources.values())))
     columns = columns_of({VALUE: form}, checked)
@@ -165,13 +174,13 @@ def _spelled(name: str, known: Iterable[Any]) -> str:
 
 def matched(
     sources: Sequence[Source], on: str | Sequence[str] | None
-) -> tuple[list[str], dict[str, NDArray[np.int64]], int]:
-    """The label columns, at which row of each result the rows of the answer are, and how many keys are left out."""
+) -> tuple[list[str], dict[str, NDArray[np.int64]], list[str]]:
+    """The label columns, at which row of each result the rows of the answer are, and the note on keys left out."""
     keyed = [source for source in sources if source.labels]
     if not keyed:
         if on is not None:
             raise InvalidArgument("on must be left out of results that are single numbers. Drop it.")
-        return [], {source.name: np.zeros(1, dtype=np.int64) for source in sources}, 0
+        return [], {source.name: np.zeros(1, dtype=np.int64) for source in sources}, []
     labels = _checked_on(keyed, on)
     tokens = {source.name: source.tokens(labels) for source in keyed}
     for source in keyed:
@@ -190,8 +199,15 @@ def matched(
         )
     rows = len(common)
     places = {name: np.array([mine[token] for token in common], dtype=np.int64) for name, mine in known.items()}
+    _check_same_groups(keyed, labels, places)
     single = {source.name: np.zeros(rows, dtype=np.int64) for source in sources if not source.labels}
-    return labels, {**places, **single}, len(every) - rows
+    return labels, {**places, **single}, _left_out(len(every) - rows)
+
+
+def _left_out(keys: int) -> list[str]:
+    """The note on keys that are left out; none where there are none."""
+    one, verb = ("key", "is") if keys == 1 else ("keys", "are")
+    return [f"{keys:,} {one} that only some of the results have {verb} left out"] if keys else []
 
 
 def _checked_on(keyed: Sequence[Source], on: str | Sequence[str] | None) -> list[str]:
@@ -219,6 +235,98 @@ def _checked_on(keyed: Sequence[Source], on: str | Sequence[str] | None) -> list
                 )
         labels += ends
     return labels
+
+
+def _check_same_groups(sources: Sequence[Source], labels: Sequence[str], places: Places) -> None:
+    """Refuse rows that have one label in several results and are different groups there."""
+    first, *others = sources
+    for other in others:
+        for label in labels if other.identity != first.identity else ():
+            _check_steps(label, (first, other))
+            _check_rest(label, (first, other), places)
+            _check_totals(label, (first, other), places)
+
+
+def _check_steps(label: str, both: Pair) -> None:
+    """Refuse a month and its first day."""
+    axes = [_axis_of(source, label) for source in both]
+    for fact, usual in STEPS.items():
+        if axes[0].get(fact, usual) != axes[1].get(fact, usual):
+            said = [f"{fact}={axis[fact]!r}" if fact in axis else f"no {fact}" for axis in axes]
+            raise InvalidArgument(
+                f"results must have the same groups, and {label} has {said[0]} in {both[0].name}, {said[1]} in "
+                f"{both[1].name}. Release both by the same keys."
+            )
+
+
+def _check_rest(label: str, both: Pair, places: Places) -> None:
+    """Refuse a group that also holds all other values where these are not the same in both results."""
+    masks = [_rest_of(source, label)[places[source.name]] for source in both]
+    either, rest = masks[0] | masks[1], any("rest" in _axis_of(source, label) for source in both)
+    alike = np.array_equal(masks[0], masks[1]) and (not rest or _have_same_keys(label, both))
+    if either.any() and not alike:
+        raise _different(f"{label} has a group of all other values, which are", label, both[0], places, either)
+
+
+def _check_totals(label: str, both: Pair, places: Places) -> None:
+    """Refuse totals of different keys; with the rest of them they are of all rows."""
+    if "levels" not in both[0].facts:
+        return
+    totals: Mask = np.array([token == (TOTAL,) for token in both[0].tokens([label])])[places[both[0].name]]
+    rests = ["rest" in _axis_of(source, label) for source in both]
+    if totals.any() and not all(rests) and (any(rests) or not _have_same_keys(label, both)):
+        raise _different(f"the totals of {label} are of keys that are", label, both[0], places, totals)
+
+
+def _different(what: str, label: str, one: Source, places: Places, apart: Mask) -> InvalidArgument:
+    values = one.frame[label].to_list()
+    kept = list(dict.fromkeys(values[row] for row in places[one.name][~apart].tolist()))
+    way = f"Leave them out: result.dp.filter({{{label!r}: {shown(kept)}}})" if kept else "Release both by the same keys"
+    return InvalidArgument(
+        f"results must have the same groups, and {what} not known to be the same in all results. {way}."
+    )
+
+
+def _rest_of(source: Source, label: str) -> Mask:
+    """The rows that also hold what has no place of its own: the rest of keys, or a bin at an end."""
+    axis = _axis_of(source, label)
+    if "rest" not in axis and axis.get("outside") != "clip":
+        return np.zeros(source.rows, dtype=bool)
+    codes, last = source.keys[_released(axis)[0]], _size(source, axis) - 1
+    wider: Mask = (codes == last) | ((codes == 0) & ("rest" not in axis))
+    return wider
+
+
+def _have_same_keys(label: str, both: Pair) -> bool:
+    """Tell whether two results have the same declared keys; those that are not shown are not known."""
+    one, other = (_declared(source, label) for source in both)
+    return one is not None and one == other
+
+
+def _declared(source: Source, label: str) -> set[Any] | None:
+    """The declared keys, without the rest; None where some are not shown."""
+    axis = _axis_of(source, label)
+    codes, size = source.keys[_released(axis)[0]], _size(source, axis) - ("rest" in axis)
+    rows = np.flatnonzero((codes >= 0) & (codes < size))
+    tokens = source.tokens(foreign.labels_of({"cells": [axis]}))
+    return {tokens[row] for row in rows.tolist()} if np.unique(codes[rows]).size == size else None
+
+
+def _axis_of(source: Source, label: str) -> Facts:
+    """The axis that a column of labels is of."""
+    axes = source.facts["cells"]
+    return next((axis for axis in axes if label in foreign.labels_of({"cells": [axis]})), {})
+
+
+def _released(axis: Facts) -> list[str]:
+    """The columns of an axis as they were released."""
+    columns: list[str] = axis.get("released", axis["columns"])
+    return columns
+
+
+def _size(source: Source, axis: Facts) -> int:
+    """The number of places of an axis as it was released."""
+    return next(int(one["size"]) for one in source.whole.facts["cells"] if one["columns"] == _released(axis))
 
 
 def _evaluated(

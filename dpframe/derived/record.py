@@ -167,13 +167,21 @@ def _words(name: str, measure: Facts, facts: Facts) -> str:
 
 
 def _listed(facts: Facts) -> str:
-    """The releases that it was computed from, as text."""
-    count = len(facts["of"])
-    costs = {(one["cost"]["epsilon"], one["cost"]["delta"]) for one in facts["of"]}
+    """The different releases that it was computed from, as text."""
+    different = {_identity(one): one for one in facts["of"]}
+    count = len(different)
+    costs = {(one["cost"]["epsilon"], one["cost"]["delta"]) for one in different.values()}
     each = ", each" if count > 1 else ""
     (epsilon, delta), *others = costs
     price = "" if others else f" (epsilon {epsilon:.4g}{f', delta {delta:.3g}' if delta else ''}{each})"
     return f"{count} release{'s' if count > 1 else ''}{price}"
+
+
+def _identity(origin: Facts) -> tuple[Any, ...]:
+    """The release that an origin is; of a record without its random bytes the hash of its numbers."""
+    if "release" not in origin:
+        return (origin["sha256"],)
+    return (origin["release"], origin.get("part"), str(origin.get("period")))
 
 
 def _origin(source: Source) -> dict[str, Any]:

@@ -108,18 +108,21 @@ class Source:
 
     @cached_property
     def keys(self) -> dict[str, NDArray[np.int64]]:
-        """The declared key that each row has, by the first released column of each axis; the rows are one table."""
+        """The declared key that each row has, by the first released column of each axis; -1 where it is of all keys."""
         view, facts = view_of(self.facts), self.whole.facts
         cells = np.arange(self.rows) if view is None else view.cells[0]
         axes = facts["cells"]
-        if "levels" in facts:
-            stops = np.cumsum([level["rows"] for level in facts["levels"]])
-            place = int(np.searchsorted(stops, cells[0], side="right"))
-            level = facts["levels"][place]
-            axes = [axis for axis in axes if {*axis["columns"]} <= {*level["columns"]}]
-            cells = cells - (stops[place] - level["rows"])
-        codes = np.unravel_index(cells, [axis["size"] for axis in axes]) if axes else ()
-        return {axis["columns"][0]: code.astype(np.int64) for axis, code in zip(axes, codes, strict=True)}
+        every = {"columns": [name for axis in axes for name in axis["columns"]], "rows": foreign.rows_of(facts)}
+        codes = {axis["columns"][0]: np.full(self.rows, -1, dtype=np.int64) for axis in axes}
+        start = 0
+        for level in facts.get("levels", [every]):
+            inside = np.flatnonzero((cells >= start) & (cells < start + level["rows"]))
+            kept = [axis for axis in axes if {*axis["columns"]} <= {*level["columns"]}]
+            each = np.unravel_index(cells[inside] - start, [axis["size"] for axis in kept]) if kept else ()
+            for axis, code in zip(kept, each, strict=True):
+                codes[axis["columns"][0]][inside] = code
+            start += level["rows"]
+        return codes
 
     @cached_property
     def labels(self) -> list[str]:

@@ -510,6 +510,7 @@ MEASURE = _object(
         "counts": _one_of("values", "units"),
         "ddof": _whole,
         "value": _text,
+        "value_sha256": _text,
         "q": _positive,
         "size": _some,
         "missing": _text,

@@ -258,7 +258,11 @@ def test_keys_are_matched_in_any_order_and_library(ledger):
     assert found["ward"].to_list() == ["C", "A"]
     both = dict(zip(b["ward"], b["count"], strict=True))
     assert found["value"].to_list() == [both["C"] - a["count"][0], both["A"] - a["count"][1]]
-    assert "1 keys that only some" in found.dp.provenance["notes"][0]
+    assert found.dp.provenance["notes"][0] == "1 key that only some of the results have is left out"
+    compared = dpf.compare(b, a, samples="different")
+    assert compared["ward"].tolist() == ["A", "C"]
+    assert compared.dp.provenance["notes"][0] == found.dp.provenance["notes"][0]
+    assert "1 key that only some of the results have is left out" in compared.dp.statement()
 
 
 def test_a_single_number_stands_beside_every_row(engine, ledger):
@@ -512,3 +516,65 @@ def test_names_are_those_that_are_written(ledger):
         dpf.combine(f"a.{decomposed}", {"a": both})
     with pytest.raises(dpf.InvalidArgument, match="are all written so"):
         dpf.combine(decomposed, {composed: one, decomposed: both})
+
+
+def test_numbers_of_things_that_groups_share_have_no_total():
+    people = dpf.Ledger(epsilon=1e9, unit="person", accounting="basic")
+    frame = pl.DataFrame({**STAYS, "person": [place % 60 for place in range(200)]})
+    by = frame.dp.group_by("ward", keys=WARDS)
+    ask = {"epsilon": 1e6, "denoise": None, "ledger": people}
+    asked = {
+        "people": dpf.n_units(),
+        "months": dpf.n_distinct("month", max_values=4),
+        "n": dpf.count(),
+        "cost": dpf.sum("cost", unit_bounds=(0, 100)),
+    }
+    many, one = (by.agg(asked, **ask, max_rows=9, max_groups=groups) for groups in (3, 1))
+    shared = r"one person may be in several groups of people\. Release it with max_groups=1, or by fewer keys; or leave"
+    for verb in ("total", "share", "cumulative"):
+        with pytest.raises(dpf.InvalidArgument, match=rf"^{verb} must be of numbers that add up, and {shared}"):
+            getattr(many.dp, verb)()
+        for result in (many, one):
+            with pytest.raises(
+                dpf.InvalidArgument, match=r"two groups of months may have the same values\. Release it"
+            ):
+                getattr(result.dp.select("months").dp, verb)()
+        getattr(many.dp.select("n", "cost").dp, verb)()  # the way out; what each adds is added up
+        getattr(one.dp.select("people").dp, verb)()
+        getattr(many.dp.filter({"ward": ["A"]}).dp, verb)()  # one group
+    assert values(many.dp.select("cost").dp.total(), "cost")[0] == pytest.approx(sum(STAYS["cost"]), abs=1)
+    averages = many.dp.rolling(2)  # which is no number of people
+    assert values(averages, "people").tolist() == pytest.approx(
+        [(values(many, "people")[at] + values(many, "people")[at + 1]) / 2 for at in (0, 1)]
+    )
+    many.dp.difference()
+
+
+def test_a_release_that_has_two_names_is_one(ledger):
+    first, second = (
+        pl.DataFrame(STAYS).dp.group_by("ward", keys=WARDS).count(epsilon=epsilon, denoise=None, ledger=ledger)
+        for epsilon in (1, 1)
+    )
+    one = dpf.combine("a - b", {"a": first, "b": first.dp.filter({"ward": ["A", "B"]})})
+    assert "computed from 1 release (epsilon 1), at no cost" in one.dp.statement()
+    assert "computed from 2 releases (epsilon 1, each)" in dpf.combine("a-b", {"a": first, "b": second}).dp.statement()
+    plans = {name: pl.DataFrame(STAYS).dp.preview.count(denoise=None) for name in ("a", "b")}
+    parts = dpf.combine("a - b", dpf.release_together(plans, epsilon=2, ledger=ledger))
+    assert "computed from 2 releases" in parts.dp.statement()  # which took a part of the budget each
+    stream = dpf.Stream(
+        "t", statistic=dpf.count(), time="month", periods=MONTHS, epsilon=1, mechanism="laplace", ledger=ledger
+    )
+    periods = {f"p{month}": stream.release(pl.DataFrame(STAYS), month) for month in MONTHS[:2]}
+    assert "computed from 2 releases" in dpf.combine("p2.total - p1.total", periods).dp.statement()
+
+
+def test_a_result_without_rows_has_nothing_in_order():
+    ledger = dpf.Ledger(epsilon=9, delta=1e-3, unit="person", accounting="basic")
+    frame = pl.DataFrame({"ward": ["A"], "person": [1]})
+    empty = frame.dp.group_by("ward", keys=dpf.discover(delta=1e-9)).agg(
+        n=dpf.count(), epsilon=1, max_rows=1, max_groups=1, denoise=None, ledger=ledger
+    )
+    assert not len(empty)  # of one unit, whose group is found with a chance of at most 1e-9
+    for verb, asked in {"cumulative": (), "rolling": (1,), "difference": (), "change": ()}.items():
+        with pytest.raises(dpf.InvalidArgument, match=rf"^{verb} must be asked of a result with rows, and no group is"):
+            getattr(empty.dp, verb)(*asked)

@@ -675,3 +675,21 @@ def test_stored_answers_tell_population_apart(tmp_path):
     assert rows.dp.count(**asked).equals(first)
     with pytest.raises(dpf.LedgerError, match=r"population differs"):
         rows.dp.count(**asked, population=True)
+
+
+def test_values_that_differ_beyond_what_is_shown_are_not_compared():
+    from dpframe.frames import build
+
+    ends = ["x" * 300 + end for end in "AB"]
+    frame = pl.DataFrame({"s": [ends[0]] * 900 + [ends[1]] * 100})
+    ask = {"epsilon": CLEAR, "ledger": _ledger()}
+    one, other, again = (frame.dp.agg(p=dpf.proportion("s", value=value), **ask) for value in (*ends, ends[0]))
+    with pytest.raises(
+        dpf.InvalidArgument, match=r"its value is 'x+\.\.\. and another that begins alike\. Release both"
+    ):
+        dpf.compare(one, other, samples="different")
+    assert len(dpf.compare(one, again, samples="different")) == 1
+    record = build.record_of(other)
+    said = {name: fact for name, fact in record["measures"]["p"].items() if name != "value_sha256"}
+    old = build.attach(other.clone(), {**record, "measures": {"p": said}})
+    assert len(dpf.compare(one, old, samples="different")) == 1  # a record of before, compared as it was

@@ -1,0 +1,161 @@
+"""Rows of one label are matched if they are one group: a step of time, the rest of keys, an end bin, a total."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, timedelta
+
+import numpy as np
+import polars as pl
+import pytest
+
+import dpframe as dpf
+
+CLEAR = 1e6  # epsilon, at which noise moves nothing
+WARDS = "ABCDE"
+
+
+def _rows() -> pl.DataFrame:
+    days = [datetime(2026, 1, 1) + timedelta(hours=6 * step) for step in range(4 * 90)]
+    size = len(days)
+    return pl.DataFrame(
+        {
+            "ward": [WARDS[place % 5] for place in range(size)],
+            "sex": [place // 5 % 2 for place in range(size)],
+            "age": [float(place % 40) for place in range(size)],
+            "day": days,
+        }
+    )
+
+
+def _counts(frame, *by, keys, **more):
+    ledger = dpf.Ledger(epsilon=1e9, delta=0.5, accounting="basic")
+    return frame.dp.group_by(*by, keys=keys).count(epsilon=CLEAR, denoise=None, ledger=ledger, **more)
+
+
+def _by_ward(wards, rest=True, frame=None, **more):
+    keys = {"sex": [0, 1], "ward": [*wards, *([dpf.REST] if rest else [])]}
+    return _counts(_rows() if frame is None else frame, "sex", "ward", keys=keys, **more)
+
+
+def _by_day(first, last, every, frame=None, **more):
+    frame = _rows() if frame is None else frame
+    return _counts(frame, "day", keys=dpf.dates(first, last, every=every, **more))
+
+
+def _bins(*edges, outside="drop"):
+    ledger = dpf.Ledger(epsilon=1e9)
+    return _rows().dp.histogram("age", bins=edges, outside=outside, epsilon=CLEAR, denoise=None, ledger=ledger)
+
+
+def _both_ways(one, other):
+    """All that matches two results."""
+    yield lambda: dpf.combine("b - a", {"a": one, "b": other})
+    yield lambda: dpf.combine("b - a", {"a": other, "b": one})
+    if "levels" not in one.dp.provenance:
+        yield lambda: dpf.compare(one, other, samples="different")
+
+
+def _check_refused(one, other, words):
+    for asked in _both_ways(one, other):
+        with pytest.raises(dpf.InvalidArgument, match=rf"^results must have the same groups, and {words}"):
+            asked()
+
+
+def _numbers(frame, name="value"):
+    return np.rint(np.asarray(frame[name], dtype=np.float64)).tolist()
+
+
+@pytest.mark.parametrize("rollup", [False, True])
+@pytest.mark.parametrize("library", ["polars", "pandas"])
+def test_everything_else_is_matched_beside_the_same_keys_alone(library, rollup):
+    if library == "pandas":
+        pytest.importorskip("pandas")
+    frame = _rows() if library == "polars" else _rows().to_pandas()
+    more = {"frame": frame, "rollup": rollup}
+    few, many, again = (_by_ward(wards, **more) for wards in ("AB", "ABC", "BA"))
+    _check_refused(few, many, r"ward has a group of all other values, .*Leave them out: result\.dp\.filter\(")
+    _check_refused(few, _by_ward(["A", "B", "Other"], rest=False, **more), r"ward has a group of all other values")
+    same = dpf.combine("b - a", {"a": few, "b": again})
+    assert _numbers(same) == [0.0] * len(few)
+    one, other = (result.dp.filter({"ward": ["A", "B"]}) for result in (few, many))
+    for asked in _both_ways(one, other):  # the way out
+        assert len(asked()) == 4
+    assert _numbers(dpf.combine("b - a", {"a": one, "b": other})) == [0.0] * 4
+
+
+def test_what_is_else_is_told_by_its_place_and_by_all_keys():
+    few, many, again = (_by_ward(wards) for wards in ("AB", "ABC", "BA"))
+    renamed = [result.dp.relabel({"ward": {"Other": "Elsewhere"}}) for result in (few, many, again)]
+    _check_refused(renamed[0], renamed[1], r"ward has a group of all other values")
+    assert len(dpf.combine("b - a", {"a": renamed[0], "b": renamed[2]})) == 6
+    some = [result.dp.filter({"ward": ["A", "Other"]}) for result in (few, again)]
+    _check_refused(*some, r"ward has a group of all other values")  # which others, is not shown
+    assert _numbers(dpf.combine("b - a", {"a": some[0], "b": few})) == [0.0] * 4  # of one release
+    alone = [result.dp.filter({"ward": ["Other"]}) for result in (few, many)]
+    _check_refused(*alone, r"ward has a group of all other values, .*Release both by the same keys\.")
+    assert len(dpf.combine("b - a", {"a": alone[0].dp.select("sex", "count"), "b": alone[1].dp.select("sex", "count")}))
+
+
+def test_keys_that_became_columns_are_not_compared():
+    few, many = (_by_ward(wards) for wards in ("AB", "ABC"))
+    for later, earlier in ((few.dp.wide("ward"), many.dp.wide("ward")), (few, many.dp.wide("ward"))):
+        with pytest.raises(dpf.InvalidArgument, match=r"(later|earlier) must have its keys in rows.*Compare first"):
+            dpf.compare(later, earlier, samples="different")
+
+
+def test_a_month_is_not_its_first_day():
+    months, days = (_by_day("2026-01-01", "2026-03-01", every) for every in ("1mo", "1d"))
+    weeks = _by_day("2025-12-29", "2026-03-30", "1w")
+    _check_refused(months, days, r"day has .*every='1mo' in ")
+    _check_refused(weeks, days, r"day has .*every='1w' in ")
+    again = _by_day("2026-02-01", "2026-04-01", "1mo")
+    assert _numbers(dpf.combine("b - a", {"a": months, "b": again})) == [0.0, 0.0]
+    assert len(dpf.compare(again, months, samples="different")) == 2
+    declared = _counts(_rows().with_columns(pl.col("day").dt.date()), "day", keys=[date(2026, 1, 1), date(2026, 2, 1)])
+    _check_refused(months, declared, r"day has .*every='1mo' in ")
+    assert _numbers(dpf.combine("b - a", {"a": days, "b": declared})) == [0.0, 0.0]  # a plain date is a day
+    words = {"2026-01-01": "January", "2026-02-01": "February"}
+    named = [result.dp.relabel({"day": words}) for result in (again, declared)]
+    assert len(dpf.combine("b - a", {"a": named[0], "b": named[1]})) == 1  # by the caller's own words
+
+
+def test_days_of_a_time_zone_are_no_days_of_another():
+    zoned = [_rows().with_columns(pl.col("day").dt.replace_time_zone(zone)) for zone in ("UTC", "Asia/Tokyo")]
+    days = [_by_day("2026-01-01", "2026-01-05", "1d", frame) for frame in zoned]
+    _check_refused(*days, r"day has zone='(UTC|Asia/Tokyo)' in ")
+
+
+def test_end_bins_that_hold_what_is_outside_are_the_same_ends():
+    clipped, longer = (_bins(*edges, outside="clip") for edges in ((0, 10, 20), (0, 10, 20, 30)))
+    _check_refused(clipped, longer, r"age_left has a group of all other values")
+    _check_refused(clipped, _bins(0, 10, 20), r"age_left has a group of all other values")
+    assert _numbers(dpf.combine("b - a", {"a": clipped, "b": _bins(0, 10, 20, outside="clip")})) == [0.0, 0.0]
+    middle = longer.dp.filter({"age_left": [10.0]})
+    assert len(dpf.combine("b - a", {"a": _bins(5, 10, 20), "b": middle})) == 1
+
+
+def test_totals_are_matched_where_they_are_of_the_same_keys():
+    few, many, again = (_by_ward(wards, rest=False, rollup=True) for wards in ("AB", "ABC", "BA"))
+    _check_refused(few, many, r"the totals of ward are of keys that are not known")
+    assert _numbers(dpf.combine("b - a", {"a": few, "b": again})) == [0.0] * 7
+    cells = [result.dp.filter({"ward": ["A", "B"]}) for result in (few, many)]
+    assert _numbers(dpf.combine("b - a", {"a": cells[0], "b": cells[1]})) == [0.0] * 4
+    everyone = [_by_ward(wards, rollup=True).dp.filter({"ward": ["A", None]}) for wards in ("AB", "ABC")]
+    assert _numbers(dpf.combine("b - a", {"a": everyone[0], "b": everyone[1]})) == [0.0] * 5
+    _check_refused(everyone[0], few.dp.filter({"ward": ["A", None]}), r"the totals of ward are of keys")
+
+
+def test_totals_of_tables_and_of_combinations_are_told_apart():
+    def tables(wards):
+        ledger = dpf.Ledger(epsilon=1e9, delta=0.5, accounting="basic")
+        keys = {"sex": [0, 1], "ward": list(wards)}
+        return _rows().dp.marginals(
+            ["sex", "ward"], keys=keys, degree=2, epsilon=CLEAR, mechanism="gaussian", delta=1e-6, denoise=None,
+            ledger=ledger,
+        )  # fmt: skip
+
+    _check_refused(tables("AB"), tables("ABC"), r"the totals of ward are of keys")
+    assert len(dpf.combine("b - a", {"a": tables("AB"), "b": tables("AB")})) == 9
+    pairs = [{"sex": [0, 0, 1], "ward": ["A", "B", "A"]}, {"sex": [0, 1, 1], "ward": ["A", "B", "A"]}]
+    one, other = (_counts(_rows(), "sex", "ward", keys=pl.DataFrame(keys), rollup=True) for keys in pairs)
+    _check_refused(one, other, r"the totals of (sex|ward) are of keys")
