@@ -15,6 +15,7 @@ from dpframe.derived.linear import Linear, half_widths
 from dpframe.derived.sums_of_noise import Law, half_width
 from dpframe.derived.traced import Source, contrast_weights
 from dpframe.queries.contrasts import ContrastDesign
+from dpframe.testing import seeded
 
 STAYS = {
     "ward": ["A", "B", "A", "C"] * 50,
@@ -386,6 +387,25 @@ def test_means_are_pooled_exactly(engine, ledger):
         assert abs(values(whole, "m")[0] - 4.25) < 0.2
         assert abs(values(whole, "p")[0] - 0.25) < 0.05
         assert values(whole, "m_low")[0] < values(whole, "m")[0] < values(whole, "m_high")[0]
+
+
+def test_shares_and_pooled_means_are_within_what_is_possible():
+    """A mean of one group is what was released; small groups have intervals as wide as what is possible."""
+    frame = pl.DataFrame({"w": list("AABBBC") * 2, "x": [0.0, 5.0, 5.0, 5.0, 5.0, 0.0] * 2, "ok": [True] * 12})
+    possible = {"m": (0.0, 5.0), "p": (0.0, 1.0)}
+    for seed in range(20):
+        with seeded(seed):
+            asked = frame.dp.group_by("w", keys=["A", "B", "C", "D"])
+            own = dpf.Ledger(epsilon=10, checks=False)
+            shares = asked.count(epsilon=0.5, denoise=None, ledger=own).dp.share()
+            means = asked.agg(m=dpf.mean("x", bounds=(0, 5)), p=dpf.proportion("ok"), epsilon=1, ledger=own)
+        assert shares["count_low"].min() >= 0.0
+        assert shares["count_high"].max() <= 1.0
+        alone = means.dp.total(by="w")
+        for name, (least, most) in possible.items():
+            assert alone[f"{name}_low"].min() >= least
+            assert alone[f"{name}_high"].max() <= most
+            assert alone[name].is_between(least, most).all()
 
 
 def test_a_mean_beside_a_count_is_refused_with_the_count_to_select(engine, ledger):
