@@ -10,7 +10,14 @@ from numpy.typing import NDArray
 
 from dpframe.derived.expressions import matched
 from dpframe.derived.linear import Linear, Quotient
-from dpframe.derived.population import Estimate, cells_of, estimate_of, sampled_names
+from dpframe.derived.population import (
+    Estimate,
+    cells_of,
+    estimate_of,
+    is_bounded_only,
+    sampled_names,
+    spread_words,
+)
 from dpframe.derived.record import facts_of, frame_of, measure_of
 from dpframe.derived.sums_of_noise import checked_confidence
 from dpframe.derived.traced import Source
@@ -122,7 +129,8 @@ def compare(
     effect, low, high, p_value = (np.stack(column, axis=1).ravel() for column in zip(*each, strict=True))
     columns = {"effect": effect, "low": low, "high": high}
     columns["p_value"] = p_value if adjust is None else _holm(p_value)
-    notes = [*notes, *([] if tests == 1 else [_holm_words(tests, checked)])]
+    unmeasured = [name for name in names if any(is_bounded_only(source, name) for source in sources)]
+    notes = [*notes, *map(spread_words, unmeasured), *([] if tests == 1 else [_holm_words(tests, checked)])]
     facts = facts_of("compare", "compare", words, sources, checked, notes)
     return frame_of(
         like,

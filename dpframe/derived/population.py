@@ -259,6 +259,11 @@ def is_bounded_only(source: Source, name: str) -> bool:
     return said["verb"] == "sum" and "square_totals" not in said
 
 
+def spread_words(name: str) -> str:
+    """What is said where nothing is known of how far values differ."""
+    return f"How far values of {name} differ was not measured: the most that its bounds allow is taken"
+
+
 def _spreads_beside(source: Source, said: Facts) -> list[Facts]:
     alike = ("column", "bounds", "where")
     measures = [one for one in source.measures.values() if one["verb"] in SPREADS]
@@ -434,5 +439,5 @@ def sentences(frame: Any) -> list[str]:
                 f"For the population behind these data, the margin of error of {name} (noise and sampling) is {sizes}."
             )
         if known.size and is_bounded_only(source, name):
-            said.append(f"How far values of {name} differ was not measured: the most that its bounds allow is taken.")
+            said.append(f"{spread_words(name)}.")
     return said

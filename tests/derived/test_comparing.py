@@ -693,3 +693,16 @@ def test_values_that_differ_beyond_what_is_shown_are_not_compared():
     said = {name: fact for name, fact in record["measures"]["p"].items() if name != "value_sha256"}
     old = build.attach(other.clone(), {**record, "measures": {"p": said}})
     assert len(dpf.compare(one, old, samples="different")) == 1  # a record of before, compared as it was
+
+
+def test_a_spread_that_was_not_measured_is_said():
+    """As in the statement of the result itself: the interval of the difference is wider for it."""
+    frame = pl.DataFrame({"variant": ["A", "B"] * 500, "spend": [5.0, 9.0, 30.0, 2.0] * 250})
+    asked = frame.dp.group_by("variant", keys=["A", "B"])
+    said = "How far values of m differ was not measured: the most that its bounds allow is taken"
+    for population in (False, True):
+        mean = dpf.mean("spend", bounds=(0, 500))
+        result = asked.agg(m=mean, epsilon=1, population=population, ledger=_ledger())
+        compared = dpf.compare(result, "B", "A")
+        assert (said in compared.dp.provenance["notes"]) is not population
+        assert (said in compared.dp.statement()) is not population
