@@ -20,6 +20,7 @@ from dpframe.display import rounding
 from dpframe.display.pages import number
 from dpframe.display.rounding import step_words
 from dpframe.errors import InvalidArgument, capital, harmless, listed, no_markup
+from dpframe.frames.changes import view_of
 from dpframe.privacy import noun_of
 from dpframe.queries.contributions import POPULATION
 
@@ -167,7 +168,7 @@ def _lines(facts: Facts) -> Iterator[tuple[str, bool]]:
         if row["what"] == "below":  # of a Boolean column there are bounds, and no check
             bounds = next((one for one in clipped if one[0] == row["of"]), None)
         if row["what"] in ("below", "above"):
-            if bounds is not None:
+            if bounds is not None and bounds[2]:
                 yield from _of_values(row, units, *bounds, unsure=row["of"] in both, facts=facts)
         elif row["what"] == "outside":
             said = f"of {units} {'are' if column is None else 'have rows'} in no declared group or bin"
@@ -268,12 +269,20 @@ def _enough(low: float, high: float, facts: Facts) -> str:
 
 
 def _clipped(facts: Facts) -> list[tuple[str, tuple[Any, Any], list[tuple[str, Facts]]]]:
-    """The columns that the statistics of a record clip, with bounds and users, in the order of its checks."""
+    """The columns that a release clips, with bounds and the users that are shown, in the order of its checks.
+
+    Checks are of the whole release, under its names: a changed frame may show other names, another order, or a part.
+    """
+    view = view_of(facts)
+    whole = facts if view is None else facts["whole"]
+    names: dict[str, list[str]] = {}
+    for name in facts["measures"]:
+        names.setdefault(name if view is None else view.measures[name][0], []).append(name)
     found: dict[tuple[str, float, float], list[tuple[str, Facts]]] = {}
-    for name, measure in facts["measures"].items():
-        for column, (lower, upper) in _bounds_of(measure, facts):
+    for released, measure in whole["measures"].items():
+        for column, (lower, upper) in _bounds_of(measure, whole):
             of = _under_conditions(column, measure)
-            found.setdefault((of, lower, upper), []).append((name, measure))
+            found.setdefault((of, lower, upper), []).extend((name, measure) for name in names.get(released, ()))
     return [(column, (lower, upper), users) for (column, lower, upper), users in found.items()]
 
 

@@ -192,10 +192,14 @@ def checked_numbers(frame: Any, facts: Mapping[str, Any]) -> Places:
 
 
 def counted(facts: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The record as of a table: of what a changed frame shows, and with the counts of a top-k as what they are."""
+    """The record as of a table: of what a changed frame shows, and with the counts of a top-k as what they are.
+
+    That of a changed frame has the record of its release as ``whole``: of that its checks speak.
+    """
     if changes.view_of(facts) is not None:
         return facts
-    return changes.viewed(facts) if "shown" in facts else changes.counted(facts)
+    whole = changes.counted({name: fact for name, fact in facts.items() if name not in ("shown", "view")})
+    return {**changes.viewed(facts), "whole": whole} if "shown" in facts else changes.counted(facts)
 
 
 def _check_kinds(frame: Any, facts: Mapping[str, Any]) -> None:
