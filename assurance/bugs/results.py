@@ -249,4 +249,20 @@ RESULTS = (
         "        pass\n",
         "test_own_code.py::test_188_a_mechanism_that_fails_on_zeros_costs_nothing",
     ),
+    bug(
+        "results",
+        "bounds of groups taken in the order of the release",
+        "rounding.placed",
+        "bounds[places] = ",
+        "bounds[:] = ",
+        "test_possible.py::test_intervals_are_cut_to_the_bounds_of_their_own_group",
+    ),
+    bug(
+        "results",
+        "a record without the bounds of some group",
+        "foreign._contradiction",
+        'if len(statistic.get("bounds_of_groups", range(cells))) != cells:',
+        "if False:",
+        "test_possible.py::test_a_record_without_the_bounds_of_some_group_is_refused",
+    ),
 )

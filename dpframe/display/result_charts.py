@@ -27,6 +27,7 @@ from dpframe.queries.statistics.marginals import places_of_levels
 MOST_CELLS = 2_000  # of bars, points and lines; beyond, a chart says nothing and Altair is slow
 MOST_TILES = 100_000
 STATISTIC = "quantile"  # the column that tells quantiles of one column apart, where a chart shows them together
+BOUNDS = " bounds"  # ends the name, in a row, of the bounds of its own group
 EXPECTED = " expected"  # ends the name, in a row, of the expected error of a denoised value
 BAND = 2  # of them make a band
 ALL = "all"  # a margin of a table
@@ -48,6 +49,9 @@ def of_result(frame: Any, facts: Facts, errors: Mapping[str, NDArray[np.float64]
     names = layout.measures_of(asked.value, list(facts["measures"]), noisy)
     for name, expected in errors.items():
         rows = [row | {name + EXPECTED: error} for row, error in zip(rows, expected.tolist(), strict=True)]
+    for name, statistic in facts["measures"].items():
+        own = np.transpose(statistic.get("bounds_of_rows", ())).tolist()
+        rows = [row | {name + BOUNDS: pair} for row, pair in zip(rows, own, strict=True)] if own else rows
     if not rows:  # no group that is found has to reach the threshold
         return charts.nothing(NOTHING, chart_words.words(names, facts, [], asked, []))
     tables = len(facts["measures"]) == 1 and any(level["columns"] for level in facts.get("levels", ()))
@@ -166,7 +170,7 @@ def _panel(
     facet = ", ".join(dimension.name for dimension in laid.facets)
     described = chart_words.axis_title(names, facts)
     running = first["verb"] == "ecdf"
-    limits = rounding.limits(first) if len(cells) == 1 else None
+    limits = rounding.limits(_of_row(first, kept[0], measure_of(names[0], facts))) if len(cells) == 1 else None
     reach = (0.0, 1.0) if running else limits if limits and math.isfinite(limits[1]) else None
     panel = Panel(
         cells,
@@ -269,6 +273,7 @@ def _is_a_count(statistic: Mapping[str, Any]) -> bool:
 
 def interval(row: Row, name: str, measure: str, statistic: Mapping[str, Any]) -> Cell:
     """The released value and the ends of its interval: its own, or those around the unbiased value of one total."""
+    statistic = _of_row(statistic, row, measure)
     released = {column: np.array([float(row[column])]) for column in rounding.columns_of(measure) if column in row}
     made = rounding.intervals(statistic, measure, released)
     ends = {"low": float(made.low[0]), "high": float(made.high[0])}
@@ -289,6 +294,15 @@ def interval(row: Row, name: str, measure: str, statistic: Mapping[str, Any]) ->
         **symmetric,
         **noisy,
         **_finite(**ends),
+    }
+
+
+def _of_row(statistic: Mapping[str, Any], row: Row, measure: str) -> Mapping[str, Any]:
+    """The facts of a statistic in one row, in whose group it may have bounds of its own."""
+    if measure + BOUNDS not in row:
+        return statistic
+    return {name: fact for name, fact in statistic.items() if name != "bounds_of_rows"} | {
+        "bounds": row[measure + BOUNDS]
     }
 
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from dpframe.display.pages import number
 from dpframe.errors import InvalidArgument, InvalidType, shown
 from dpframe.frames import build, foreign
+from dpframe.frames.changes import view_of
 from dpframe.queries.query import ERROR, NOISY
 from dpframe.queries.quotients import within_limits
 
@@ -66,7 +67,7 @@ class Shown:
 def limits(statistic: Statistic) -> tuple[float, float] | None:
     """The numbers between which a statistic lies by itself; None where there are none."""
     verb = statistic["verb"]
-    if "bounds" in statistic and ("q" in statistic or verb == "mean"):
+    if "bounds" in statistic and _lies_within(statistic):
         lower, upper = statistic["bounds"]
         return float(lower), float(upper)
     if verb in SHARES:
@@ -78,6 +79,25 @@ def limits(statistic: Statistic) -> tuple[float, float] | None:
     if verb == "ratio" and "denominator_bounds" in statistic and "bounds" in statistic:
         return (0.0, math.inf) if min(statistic["bounds"][0], statistic["denominator_bounds"][0]) >= 0.0 else None
     return None
+
+
+def placed(facts: Mapping[str, Any], places: NDArray[np.int64]) -> Mapping[str, Any]:
+    """The record, in which statistics with bounds by group have those of each row, in the order of the frame.
+
+    `places` are the rows of the frame in which the rows of the record stand.
+    """
+    own = {name: said for name, said in facts["measures"].items() if "bounds_of_groups" in said and _lies_within(said)}
+    view, measures = view_of(facts), dict(facts["measures"])
+    for name, said in own.items():
+        ends, bounds = np.array(said["bounds_of_groups"], dtype=np.float64), np.empty((len(places), 2))
+        bounds[places] = ends if view is None else ends[view.cells[view.measures[name][1]]]
+        measures[name] = {**said, "bounds_of_rows": tuple(bounds.T)}
+    return {**facts, "measures": measures} if own else facts
+
+
+def _lies_within(statistic: Statistic) -> bool:
+    """Tell whether a statistic lies between the bounds of its values by itself."""
+    return "q" in statistic or statistic["verb"] == "mean"
 
 
 def columns_of(name: str) -> tuple[str, ...]:
@@ -96,7 +116,8 @@ def intervals(statistic: Statistic, name: str, columns: Mapping[str, Floats]) ->
     errors = columns[name + ERROR]
     middle = columns.get(name + NOISY, columns[name]) if foreign.is_around_noisy(statistic) else columns[name]
     low, high = columns.get(name + LOW, middle - errors), columns.get(name + HIGH, middle + errors)
-    none, within = np.zeros(errors.shape, dtype=np.bool_), limits(statistic)
+    none = np.zeros(errors.shape, dtype=np.bool_)
+    within: Any = statistic.get("bounds_of_rows", limits(statistic))  # numbers, or an array for all rows
     tells = statistic["verb"] in TELLING
     if within is None:
         return Shown(low, high, False, none, none, ~np.isfinite(errors) if tells else none)
@@ -112,7 +133,7 @@ def intervals(statistic: Statistic, name: str, columns: Mapping[str, Floats]) ->
     )
 
 
-def _is_as_wide(errors: Floats, within: tuple[float, float]) -> Booleans:
+def _is_as_wide(errors: Floats, within: Any) -> Booleans:
     """Tell of which rows the uncut interval is at least as wide as what is possible."""
     return np.asarray(2.0 * errors >= (within[1] - within[0]) * (1.0 - OF_POSSIBLE))
 
@@ -131,8 +152,10 @@ def notes_of(intervals_by_name: Mapping[str, Shown], measures: Mapping[str, Stat
         if seen.noisy.any():
             said.append(f"{TOO_NOISY}, the interval is as wide as what is possible: {name}{_in_rows(seen.noisy)}")
         if seen.on_bounds:
-            lower, upper = measures[name]["bounds"]
-            where = f"<= {number(lower)} or >= {number(upper)}"
+            where = "<= or >="  # of groups with bounds of their own
+            if "bounds" in measures[name]:
+                lower, upper = map(number, measures[name]["bounds"])
+                where = f"<= {lower} or >= {upper}"
             said.append(f"{name}: an end on a bound of its values says that it may lie beyond it ({where})")
     return said
 

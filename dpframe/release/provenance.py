@@ -326,6 +326,7 @@ def errors_of_cells(frame: Any, facts: Mapping[str, Any], places: Places) -> dic
     """As `errors`, for each row of the frame, as columns: a result may have no row."""
     known = cell_errors(facts, places)
     columns: dict[str, list[Any]] = {}
+    facts = rounding.placed(facts, places)
     for name, statistic in facts["measures"].items():
         noise, expected = _noise_of_rows(facts, statistic, places), known.get(name)
         columns[f"{name}_interval"] = build.numbers(frame, name + ERROR).tolist()
