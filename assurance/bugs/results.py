@@ -265,4 +265,20 @@ RESULTS = (
         "if False:",
         "test_possible.py::test_a_record_without_the_bounds_of_some_group_is_refused",
     ),
+    bug(
+        "results",
+        "intervals around values that adjusting moved",
+        "rounding.intervals",
+        "if is_unplaced(statistic, name, columns):",
+        "if False:",
+        "test_possible.py::test_a_value_that_was_moved_has_no_interval_without_its_unbiased_one",
+    ),
+    bug(
+        "results",
+        "intervals around 0 in place of a sum of any sign",
+        "rounding.is_unplaced",
+        "(AS_IT_WAS, CUT) if least >= 0.0 else (AS_IT_WAS,)",
+        "(AS_IT_WAS, CUT)",
+        "test_possible.py::test_a_value_that_was_moved_has_no_interval_without_its_unbiased_one",
+    ),
 )

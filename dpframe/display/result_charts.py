@@ -276,12 +276,13 @@ def interval(row: Row, name: str, measure: str, statistic: Mapping[str, Any]) ->
     statistic = _of_row(statistic, row, measure)
     released = {column: np.array([float(row[column])]) for column in rounding.columns_of(measure) if column in row}
     made = rounding.intervals(statistic, measure, released)
-    ends = {"low": float(made.low[0]), "high": float(made.high[0])}
     band = {}
     if name == measure and measure + EXPECTED in row:
         reach = BAND * row[measure + EXPECTED]
         band = {"band_low": row[name] - reach, "band_high": row[name] + reach}
     value = rounding.forms(made, "")[0].format(pages.number(row[name]))
+    if made.unplaced:
+        return {"value": row[name], "says": value, "short": pages.number(row[name]), **band}
     says = f"{value} (95%: {' to '.join(rounding.marked_ends(made))})"
     own = f"{measure}_low" in row or rounding.limits(statistic) is not None
     symmetric = {} if own else {"symmetric": True}
@@ -293,7 +294,7 @@ def interval(row: Row, name: str, measure: str, statistic: Mapping[str, Any]) ->
         **band,
         **symmetric,
         **noisy,
-        **_finite(**ends),
+        **_finite(low=float(made.low[0]), high=float(made.high[0])),
     }
 
 
@@ -398,6 +399,8 @@ def _is_summed(facts: Facts, rows: Sequence[Row], names: Sequence[str]) -> bool:
     axes = facts["cells"]
     if len(names) != 1 or names[0] not in facts["measures"]:
         return False
+    if rounding.is_unplaced(facts["measures"][names[0]], names[0], rows[0]):
+        return False
     summed = "sums" in facts["measures"][names[0]] and len(rows) == axes[0]["size"] and is_whole(facts)
     return summed and len(axes) == 1 and axes[0].get("bins") in SCALES and len(rows) <= MOST_CELLS
 
@@ -444,11 +447,15 @@ def of_tables(rows: Sequence[Row], facts: Mapping[str, Any], words: Words) -> An
     shown = tables[:MOST_MAPS]
     errors = [table[0][name + ERROR] for _, table in shown]
     least, most = pages.number(min(errors)), pages.number(max(errors))
-    said = f"{margin_words(facts)} of a cell: ±{least}" + (f" to ±{most}, by table" if least != most else "")
+    unplaced = rounding.is_unplaced(facts["measures"][name], name, rows[0])
+    of = "an unbiased cell" if unplaced else "a cell"
+    said = f"{margin_words(facts)} of {of}: ±{least}" + (f" to ±{most}, by table" if least != most else "")
     cut = (f"the first {len(shown)} of {len(tables)} tables",) if len(tables) > len(shown) else ()
+    if unplaced:
+        shown = [(columns, [{**row, name + ERROR: None} for row in table]) for columns, table in shown]
     cells = [_interval(row, name) for _, table in shown for row in table]
     seen = ("value", "low", "high") if order == 1 else ("value",)  # maps show no intervals
-    ends = [cell[end] for cell in cells for end in seen]
+    ends = [cell[end] for cell in cells for end in seen if end in cell]
     reach = min(0.0, *ends), max(1.0, *ends)
     made = [charts.panel(_table_panel(name, columns, table, reach), " and ".join(columns)) for columns, table in shown]
     if words.subtitle:
@@ -469,5 +476,7 @@ def _table_panel(name: str, columns: Sequence[str], table: Sequence[Row], reach:
 
 def _interval(row: Row, name: str) -> dict[str, Any]:
     middle, error = row.get(f"{name}_noisy", row[name]), row[name + ERROR]
+    if error is None:
+        return {"value": row[name], "says": pages.number(row[name])}
     says = f"{pages.number(row[name])} ± {pages.number(error)}"
     return {"value": row[name], "low": middle - error, "high": middle + error, "says": says}

@@ -7,7 +7,7 @@ tells nothing. Intervals of rounded numbers still hold.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache, partial
@@ -32,6 +32,7 @@ SHARES = ("proportion", "share", "ecdf")
 SPREADS = ("std", "var", "variance")
 TELLING = (*SHARES, "mean", "ratio")  # of which an interval as wide as what is possible tells nothing
 TOO_NOISY = "too noisy"
+AS_IT_WAS, CUT = "none", "none, non-negative"  # what denoise="auto" says of itself where it does no more
 OF_POSSIBLE = 1e-9  # a slack of what is possible: errors are floats
 
 
@@ -49,6 +50,8 @@ class Shown:
         Whether an end of a quantile lies on a bound, so that it may lie beyond.
     noisy : array of bool
         Whether the noise leaves nothing to be said.
+    unplaced : bool
+        Whether nobody can tell where the intervals lie; their ends are then no numbers.
     """
 
     low: Floats
@@ -57,6 +60,7 @@ class Shown:
     below: Booleans
     above: Booleans
     noisy: Booleans
+    unplaced: bool = False
 
     @property
     def on_bounds(self) -> int:
@@ -100,6 +104,24 @@ def _lies_within(statistic: Statistic) -> bool:
     return "q" in statistic or statistic["verb"] == "mean"
 
 
+def does(step: Mapping[str, Any]) -> str:
+    """The work of a denoiser as text; "auto" may have chosen to do nothing."""
+    return str(step.get("chose", {"nonnegative": CUT}.get(step["name"], step["name"])))
+
+
+def is_unplaced(statistic: Statistic, name: str, columns: Container[str]) -> bool:
+    """Tell whether nobody can tell where intervals lie: around unbiased values that are not among the columns.
+
+    A value that was not moved is its own unbiased one. Around a 0 in place of a number below it the interval reaches no
+    less far up, and holds all that the number can be.
+    """
+    if not foreign.is_around_noisy(statistic) or name + NOISY in columns or name + LOW in columns:
+        return False
+    least = min(statistic.get(bounds, [0.0])[0] for bounds in ("bounds", "unit_bounds"))
+    harmless = (AS_IT_WAS, CUT) if least >= 0.0 else (AS_IT_WAS,)
+    return any(does(step) not in harmless for step in statistic.get("denoise") or ())
+
+
 def columns_of(name: str) -> tuple[str, ...]:
     """The columns that a statistic of this name may have."""
     return tuple(name + end for end in ("", NOISY, ERROR, LOW, HIGH))
@@ -114,9 +136,12 @@ def of_frame(frame: Any, facts: Mapping[str, Any], name: str) -> Shown:
 def intervals(statistic: Statistic, name: str, columns: Mapping[str, Floats]) -> Shown:
     """The intervals that are shown, of the released columns of one statistic by name."""
     errors = columns[name + ERROR]
+    none = np.zeros(errors.shape, dtype=np.bool_)
+    if is_unplaced(statistic, name, columns):
+        nowhere = np.full(errors.shape, np.nan)
+        return Shown(nowhere, nowhere, False, none, none, none, unplaced=True)
     middle = columns.get(name + NOISY, columns[name]) if foreign.is_around_noisy(statistic) else columns[name]
     low, high = columns.get(name + LOW, middle - errors), columns.get(name + HIGH, middle + errors)
-    none = np.zeros(errors.shape, dtype=np.bool_)
     within: Any = statistic.get("bounds_of_rows", limits(statistic))  # numbers, or an array for all rows
     tells = statistic["verb"] in TELLING
     if within is None:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dpframe.display import rounding
 from dpframe.display.pages import number
-from dpframe.display.rounding import step_words
+from dpframe.display.rounding import AS_IT_WAS, CUT, does, is_unplaced, step_words
 from dpframe.errors import InvalidArgument, capital, harmless, listed, no_markup
 from dpframe.frames.changes import view_of
 from dpframe.privacy import noun_of
@@ -60,7 +60,7 @@ def unpacked(said: Mapping[str, Any], size: int) -> Floats:
 
 
 DROWNED = "the noise is larger than the differences between these groups"  # how the words on that begin
-AS_IT_WAS, CUT = "none", "none, non-negative"  # what denoise="auto" says of itself where it does no more
+UNPLACED = "without intervals, which lie around the unbiased values that keep_noisy=False left out"
 CUT_WITH_SUMS = f"{CUT}, with its sums"
 PROJECTIONS = ("nonnegative", "isotonic")  # on sets that hold the truth, so never farther from it
 
@@ -97,10 +97,10 @@ def denoised_words(facts: Mapping[str, Any], shown: Callable[[float], str]) -> l
     for name, statistic in facts["measures"].items():
         if any(step.get("noise_dominates") for step in statistic["denoise"] or ()):
             drowned.append(name)
-        if not statistic["denoise"] or all(_does(step) == AS_IT_WAS for step in statistic["denoise"]):
+        if not statistic["denoise"] or all(does(step) == AS_IT_WAS for step in statistic["denoise"]):
             continue
-        if all(_does(step) in (AS_IT_WAS, CUT, CUT_WITH_SUMS) for step in statistic["denoise"]):
-            (lowered if any(_does(step) == CUT_WITH_SUMS for step in statistic["denoise"]) else cut).append(name)
+        if all(does(step) in (AS_IT_WAS, CUT, CUT_WITH_SUMS) for step in statistic["denoise"]):
+            (lowered if any(does(step) == CUT_WITH_SUMS for step in statistic["denoise"]) else cut).append(name)
             continue
         errors = dict.fromkeys(shown(error) for error in estimated_rmse(statistic) if error is not None)
         (parts if errors else unknown).append(f"{name} {', '.join(errors)}".strip())
@@ -115,6 +115,8 @@ def denoised_words(facts: Mapping[str, Any], shown: Callable[[float], str]) -> l
         )
     if drowned:
         words.append(f"{DROWNED}: {', '.join(drowned)}")
+    if unplaced := [name for name, one in facts["measures"].items() if is_unplaced(one, name, facts["columns"])]:
+        words.append(f"{UNPLACED}: {', '.join(unplaced)}")
     return words + rounded_words(facts)
 
 
@@ -125,11 +127,6 @@ def rounded_words(facts: Mapping[str, Any]) -> list[str]:
         steps.setdefault(step_words(step), []).append(name)
     said = "; ".join(f"{', '.join(names)} to {step}" for step, names in steps.items())
     return [f"rounded, and the errors contain it: {said}"] if said else []
-
-
-def _does(step: Mapping[str, Any]) -> str:
-    """The work of a denoiser as text; "auto" may have chosen to do nothing."""
-    return str(step.get("chose", {"nonnegative": CUT}.get(step["name"], step["name"])))
 
 
 Facts = Mapping[str, Any]
@@ -468,13 +465,14 @@ def _accuracy(facts: Mapping[str, Any], errors: Mapping[str, Sequence[float]]) -
             said.append(f"{capital(chosen)}.")
             continue
         least, most = min(all_of_them), max(all_of_them)
+        of = f"the unbiased values of {name}" if is_unplaced(facts["measures"][name], name, facts["columns"]) else name
         if not math.isfinite(most):
             said.append(f"For some rows the noise hides {name} entirely.")
         elif math.isclose(least, most) or number(least) == number(most):
-            said.append(f"The margin of error (95%) of {name} is {number(most)}.")
+            said.append(f"The margin of error (95%) of {of} is {number(most)}.")
         else:
             said.append(
-                f"The margin of error (95%) of {name} is {number(least)} to {number(most)}, depending on the row."
+                f"The margin of error (95%) of {of} is {number(least)} to {number(most)}, depending on the row."
             )
     return said
 

@@ -331,7 +331,8 @@ def errors_of_cells(frame: Any, facts: Mapping[str, Any], places: Places) -> dic
         noise, expected = _noise_of_rows(facts, statistic, places), known.get(name)
         columns[f"{name}_interval"] = build.numbers(frame, name + ERROR).tolist()
         ends = rounding.of_frame(frame, facts, name)
-        columns |= {name + rounding.LOW: ends.low.tolist(), name + rounding.HIGH: ends.high.tolist()}
+        for end, values in ((rounding.LOW, ends.low), (rounding.HIGH, ends.high)):
+            columns[name + end] = [None] * len(places) if ends.unplaced else values.tolist()
         columns[f"{name}_noisy_rmse"] = [None] * len(places) if noise is None else noise.tolist()
         columns[f"{name}_denoised_rmse"] = [None] * len(places) if expected is None else expected.tolist()
     rows = build.rows(frame)

@@ -253,3 +253,65 @@ def test_a_record_without_the_bounds_of_some_group_is_refused(by_group):
     assert foreign.problem_of(record) == ""
     record["measures"]["a"]["bounds_of_groups"].pop()
     assert "must have bounds for each group" in foreign.problem_of(record)
+
+
+WARDS = pl.DataFrame({"g": [*"AAABBC"] * 20, "h": ["x", "y"] * 60, "x": [1.0, 5.0, 9.0] * 40})
+MOVED = {  # what adjusting moved, so that nobody can tell around what an interval lies
+    "order": lambda dp, words: dp.group_by("g", keys=[*"ABC"]).count(order=True, epsilon=0.1, **words),
+    "james-stein": lambda dp, words: dp.group_by("g", keys=[*"ABC"]).count(denoise="james-stein", epsilon=0.1, **words),
+    "of any sign": lambda dp, words: dp.group_by("g", keys=[*"ABC"]).sum(
+        "x", bounds=(-9, 9), denoise="nonnegative", epsilon=1.0, **words
+    ),
+    "bins": lambda dp, words: dp.histogram("x", bins=[0, 4, 8, 12], ranges=True, epsilon=1.0, **words),
+    "subtotals": lambda dp, words: dp.group_by("g", "h", keys={"g": [*"ABC"], "h": ["x", "y"]}).count(
+        cube=True, epsilon=1.0, **words
+    ),
+    "tables": lambda dp, words: dp.marginals(
+        ["g", "h"], keys={"g": [*"ABC"], "h": ["x", "y"]}, denoise="auto", epsilon=1.0, delta=1e-6, **words
+    ),
+    "tables of one": lambda dp, words: dp.marginals(
+        ["g", "h"], keys={"g": [*"ABC"], "h": ["x", "y"]}, degree=1, denoise="auto", epsilon=1.0, delta=1e-6, **words
+    ),
+}
+LEFT_OUT = "without intervals, which lie around the unbiased values that keep_noisy=False left out: "
+
+
+@pytest.mark.parametrize("name", MOVED)
+@pytest.mark.parametrize("library", ["polars", "pandas"])
+def test_a_value_that_was_moved_has_no_interval_without_its_unbiased_one(name, library, tmp_path):
+    if library == "pandas":
+        pytest.importorskip("pandas")
+    frame = WARDS if library == "polars" else WARDS.to_pandas()
+    words = {"keep_noisy": False, "ledger": dpf.Ledger(epsilon=9, delta=1e-3)}
+    with seeded(4):
+        made = MOVED[name](frame.dp, words)
+    (measure,) = made.dp.provenance["measures"]
+    errors = made.dp.errors(cells=True)
+    for end in ("low", "high"):
+        assert all(value is None for value in errors[f"{measure}_{end}"].to_list())
+    assert errors[f"{measure}_interval"].to_list() == made[f"{measure}_error"].to_list()
+    table = made.dp.table("csv")
+    assert LEFT_OUT + measure in table
+    assert f'"{measure} ±"' not in table
+    assert f"The margin of error (95%) of the unbiased values of {measure} is" in made.dp.statement()
+    made.dp.write_html(tmp_path / "page.html", charts=False)
+    pytest.importorskip("altair")
+    chart = made.dp.plot().to_dict()
+    cells = [cell for data in found_in(chart, "values") for cell in data if isinstance(cell, dict)]
+    assert cells
+    assert not any({"low", "high", "open"} & {*cell} or "±" in str(cell) for cell in cells)
+    assert "bars" not in str(chart["title"])
+
+
+def test_a_value_that_was_not_moved_keeps_its_interval():
+    """Negative counts alone are shown as 0, around which the interval holds what the count can be."""
+    ledger = dpf.Ledger(epsilon=99)
+    count = WARDS.dp.group_by("g", keys=[*"ABCDEF"]).count(
+        denoise="nonnegative", keep_noisy=False, epsilon=1.0, ledger=ledger
+    )
+    errors = count.dp.errors(cells=True)
+    assert (errors["count_high"] - count["count"]).to_list() == pytest.approx(count["count_error"].to_list())
+    assert LEFT_OUT not in count.dp.table("csv")
+    kept = WARDS.dp.group_by("g", keys=[*"ABC"]).count(denoise="james-stein", epsilon=1.0, ledger=ledger)
+    found = kept.dp.errors(cells=True)
+    assert (found["count_high"] - kept["count_noisy"]).to_list() == pytest.approx(kept["count_error"].to_list())
