@@ -281,4 +281,12 @@ RESULTS = (
         "(AS_IT_WAS, CUT)",
         "test_possible.py::test_a_value_that_was_moved_has_no_interval_without_its_unbiased_one",
     ),
+    bug(
+        "results",
+        "fifteen decimals of a number without a finite error",
+        "rounding._decimals",
+        "if not known.size and np.isfinite(errors).all():",
+        "if not known.size:",
+        "test_rounding.py::test_numbers_without_a_finite_error_are_no_row_of_digits",
+    ),
 )

@@ -135,8 +135,9 @@ class WrittenFrame(ChangedFrame):
         Parameters
         ----------
         digits : "error" or int
-            "error" keeps two digits of the smallest error of each statistic, and whole numbers with whole errors, such
-            as counts, whole; a number is one of decimals, below 0 of zeros before the point.
+            "error" keeps two digits of the smallest error of each statistic (four of the smallest value where nothing
+            tells how far off it is), and whole numbers with whole errors, such as counts, whole; a number is one of
+            decimals, below 0 of zeros before the point.
 
         Returns
         -------

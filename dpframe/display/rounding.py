@@ -7,7 +7,7 @@ tells nothing. Intervals of rounded numbers still hold.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache, partial
@@ -333,7 +333,8 @@ def rounded(name: str, columns: Mapping[str, Floats], digits: Digits) -> Rounded
     """
     middle = name + NOISY if name + NOISY in columns else name  # around which the interval lies
     unbiased = columns[middle]
-    decimals = _decimals(columns[name + ERROR], unbiased) if digits == "error" else digits
+    ends = [columns[name + end] for end in (LOW, HIGH) if name + end in columns]
+    decimals = _decimals(columns[name + ERROR], unbiased, ends) if digits == "error" else digits
     made: dict[str, Floats] = {}
     for column in (name, name + NOISY):
         if column in columns:
@@ -350,14 +351,27 @@ def rounded(name: str, columns: Mapping[str, Floats], digits: Digits) -> Rounded
     return Rounded(decimals, made)
 
 
-def _decimals(errors: Floats, values: Floats) -> int:
-    """The decimals that keep two digits of the smallest error."""
+def _decimals(errors: Floats, values: Floats, ends: Sequence[Floats]) -> int:
+    """The decimals that keep two digits of the smallest error.
+
+    Where none is finite, of the smallest distance from a value to an end; else four digits of the smallest value.
+    """
     known = errors[np.isfinite(errors) & (errors > 0)]
     whole = bool(np.all(values[np.isfinite(values)] % 1 == 0) and np.all(known % 1 == 0))  # a share of 0 is no count
+    if not known.size and whole:
+        return 0
+    if not known.size and np.isfinite(errors).all():  # each of them is 0
+        return MOST
     if not known.size:
-        return 0 if whole else MOST
+        known = next(filter(np.size, (_positive(*(end - values for end in ends)), _positive(values) / 100.0)))
     decimals = KEPT - 1 - math.floor(math.log10(float(known.min())))
     return int(np.clip(decimals, -MOST, 0 if whole else MOST))
+
+
+def _positive(*numbers: Floats) -> Floats:
+    """The sizes of the numbers that are finite and not 0."""
+    sizes = np.abs(np.concatenate([np.empty(0), *numbers]))
+    return np.asarray(sizes[np.isfinite(sizes) & (sizes > 0)])
 
 
 def _to_steps(values: Floats, decimals: int, towards: Any) -> Floats:

@@ -467,7 +467,7 @@ def _accuracy(facts: Mapping[str, Any], errors: Mapping[str, Sequence[float]]) -
         least, most = min(all_of_them), max(all_of_them)
         of = f"the unbiased values of {name}" if is_unplaced(facts["measures"][name], name, facts["columns"]) else name
         if not math.isfinite(most):
-            said.append(f"For some rows the noise hides {name} entirely.")
+            said.append(f"{'The' if len(all_of_them) == 1 else 'For some rows the'} noise hides {name} entirely.")
         elif math.isclose(least, most) or number(least) == number(most):
             said.append(f"The margin of error (95%) of {of} is {number(most)}.")
         else:
