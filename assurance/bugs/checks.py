@@ -217,7 +217,7 @@ CHECKS = (
         "checks",
         "checks looked for under the names of a changed frame",
         "statements._clipped",
-        'whole = facts if view is None else facts["whole"]',
+        'whole = facts if shown is None else facts["whole"]',
         "whole = facts",
         "test_checks.py::test_what_bounds_made_wrong_is_said_of_changed_frames",
     ),

@@ -20,7 +20,6 @@ from dpframe.display import rounding
 from dpframe.display.pages import number
 from dpframe.display.rounding import AS_IT_WAS, CUT, does, is_unplaced, step_words
 from dpframe.errors import InvalidArgument, capital, harmless, listed, no_markup
-from dpframe.frames.changes import view_of
 from dpframe.privacy import noun_of
 from dpframe.queries.contributions import POPULATION
 
@@ -270,11 +269,11 @@ def _clipped(facts: Facts) -> list[tuple[str, tuple[Any, Any], list[tuple[str, F
 
     Checks are of the whole release, under its names: a changed frame may show other names, another order, or a part.
     """
-    view = view_of(facts)
-    whole = facts if view is None else facts["whole"]
+    shown = getattr(facts.get("view"), "measures", None)  # of `changes.View`, which no file holds
+    whole = facts if shown is None else facts["whole"]
     names: dict[str, list[str]] = {}
     for name in facts["measures"]:
-        names.setdefault(name if view is None else view.measures[name][0], []).append(name)
+        names.setdefault(name if shown is None else shown[name][0], []).append(name)
     found: dict[tuple[str, float, float], list[tuple[str, Facts]]] = {}
     for released, measure in whole["measures"].items():
         for column, (lower, upper) in _bounds_of(measure, whole):
