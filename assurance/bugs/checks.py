@@ -205,4 +205,20 @@ CHECKS = (
         "return True",
         LISTED,
     ),
+    bug(
+        "checks",
+        "the last bounds of a column checked for all of them",
+        "PlannedChecks.rows",
+        "for indicator, count in counted:",
+        "for indicator, count in counts.items():",
+        "test_checks.py::test_bounds_of_one_column_that_differ_are_told_apart",
+    ),
+    bug(
+        "checks",
+        "checks looked for under the names of a changed frame",
+        "statements._clipped",
+        'whole = facts if shown is None else facts["whole"]',
+        "whole = facts",
+        "test_checks.py::test_what_bounds_made_wrong_is_said_of_changed_frames",
+    ),
 )

@@ -151,7 +151,7 @@ STATED = (
         "stated",
         "denoised where nothing was",
         "denoised_words",
-        'if not statistic["denoise"] or all(_does(step) == AS_IT_WAS for step in statistic["denoise"]):',
+        'if not statistic["denoise"] or all(does(step) == AS_IT_WAS for step in statistic["denoise"]):',
         'if not statistic["denoise"]:',
         "test_errors_of_results.py::test_112_nothing_is_said_to_be_denoised_where_nothing_was",
     ),

@@ -15,7 +15,7 @@ from dpframe.accessor.joined import parts_of
 from dpframe.accessor.summed_frame import Measurement, SummedFrame, measurements_of
 from dpframe.accessor.written_frame import WrittenFrame, section_of, suggested
 from dpframe.derived import population
-from dpframe.display import report, result_charts
+from dpframe.display import report, result_charts, rounding
 from dpframe.display.layout import Asked
 from dpframe.errors import AlreadyReleased, BoundsWarning, InvalidArgument, closest, shown
 from dpframe.errors.tracebacks import depth_outside, trimmed
@@ -169,7 +169,7 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
         places = provenance.checked_numbers(self._frame, facts)
         frame = build.reordered(self._frame, places) if "levels" in facts or "top" in facts else self._frame
         known = {} if "levels" in facts else provenance.cell_errors(facts, places)  # of levels none is known
-        return result_charts.of_result(frame, facts, known, asked)
+        return result_charts.of_result(frame, rounding.placed(facts, places), known, asked)
 
     @trimmed
     def errors(self, *, cells: bool = False, covers: Literal["table", "population"] = "table") -> Any:

@@ -135,8 +135,9 @@ class WrittenFrame(ChangedFrame):
         Parameters
         ----------
         digits : "error" or int
-            "error" keeps two digits of the smallest error of each statistic, and whole numbers with whole errors, such
-            as counts, whole; a number is one of decimals, below 0 of zeros before the point.
+            "error" keeps two digits of the smallest error of each statistic (four of the smallest value where nothing
+            tells how far off it is), and whole numbers with whole errors, such as counts, whole; a number is one of
+            decimals, below 0 of zeros before the point.
 
         Returns
         -------
@@ -195,7 +196,7 @@ class WrittenFrame(ChangedFrame):
         Patients in 2026. The numbers were computed exactly, and random noise was added to each to mask any one row. ...
         """
         facts = provenance.counted(self._alone("statement"))
-        provenance.checked_numbers(self._frame, facts)
+        facts = rounding.placed(facts, provenance.checked_numbers(self._frame, facts))
         values = {name: build.numbers(self._frame, name).tolist() for name in facts["measures"]}
         errors = {name: build.numbers(self._frame, name + ERROR).tolist() for name in facts["measures"]}
         named = facts if unit is None else {**facts, "word": checked_name("unit", unit)}
@@ -248,7 +249,8 @@ def table_of(frame: Any, facts: Mapping[str, Any], look: result_tables.Look) -> 
     places = provenance.checked_numbers(frame, facts)
     if result_tables.is_two_way(facts):  # whose rows are found by where they stand
         frame, places = build.reordered(frame, places), np.arange(len(places))
-    return result_tables.of_result(frame, facts, provenance.cell_errors(facts, places), look)
+    errors = provenance.cell_errors(facts, places)
+    return result_tables.of_result(frame, rounding.placed(facts, places), errors, look)
 
 
 def suggested(

@@ -179,12 +179,12 @@ def _clipped(statistic: Mapping[str, Any]) -> list[str]:
 
 def open_end(cell: Mapping[str, Any]) -> bool:
     """Tell whether a number has an interval without an end on some side."""
-    return cell["low"] is None or cell["high"] is None
+    return "low" in cell and (cell["low"] is None or cell["high"] is None)
 
 
 def _middle(cell: Mapping[str, Any]) -> float:
-    """The middle of an interval; the value where it has no end."""
-    return float(cell["value"]) if open_end(cell) else (cell["low"] + cell["high"]) / 2
+    """The middle of an interval; the value where it has no end, or is not known."""
+    return float(cell["value"]) if "low" not in cell or open_end(cell) else (cell["low"] + cell["high"]) / 2
 
 
 def _is_moved(cell: Mapping[str, Any]) -> bool:
@@ -205,7 +205,7 @@ def _errors(measures: Mapping[str, Mapping[str, Any]], facts: Facts, panels: Seq
     if is_pairs(facts["cells"]):
         return f"±: {margin_words(facts)}"
     kinds = {panel.kind for panel in panels}
-    if not panels:
+    if not any("low" in cell for panel in panels for cell in panel.cells):
         return ""
     if kinds == {"heatmap"}:
         return f"{margin_words(facts)} of each cell: {_reach(panels)}"
@@ -219,11 +219,7 @@ def _reach(panels: Sequence[Panel]) -> str:
     """The half-widths of the intervals of all cells, from the least to the largest."""
     said = []
     for panel in panels:
-        halves = [
-            (cell["high"] - cell["low"]) / 2
-            for cell in panel.cells
-            if cell["low"] is not None and cell["high"] is not None
-        ]
+        halves = [(cell["high"] - cell["low"]) / 2 for cell in panel.cells if "low" in cell and not open_end(cell)]
         least, most = (pages.number(end(halves)) for end in (min, max)) if halves else ("-", "-")
         said.append(f"±{least}" if least == most else f"±{least} to ±{most}")
     return ", ".join(said)

@@ -99,8 +99,10 @@ def map_cells(rows: Sequence[Mapping[str, Any]], across: str, up: str, value: st
     ]
 
 
-def with_margin(value: float, error: float) -> str:
-    """A number with its margin of error, both rounded as a table rounds them."""
+def with_margin(value: float, error: float | None) -> str:
+    """A number with its margin of error where it has one, both rounded as a table rounds them."""
+    if error is None:
+        return pages.number(value)
     made = rounded("", {"": np.array([value]), ERROR: np.array([error])}, "error")
     text, margin = (writer(None)(float(made.columns[name][0]), made.decimals) for name in ("", ERROR))
     return f"{text} ± {margin}"

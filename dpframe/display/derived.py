@@ -33,7 +33,7 @@ from dpframe.queries.query import ERROR
 
 Facts = Mapping[str, Any]
 
-EVERYTHING = "For {count} of {rows} rows of {name} the noise leaves nothing to be said."
+EVERYTHING = "For {rows}{name} the noise leaves nothing to be said."
 ROW = 44  # pixels of a row, in which two intervals stand one below the other
 APART = 7  # pixels of each side above and below the middle of its row
 ALL = "all rows"
@@ -83,7 +83,8 @@ def _accuracy(name: str, errors: Sequence[float], facts: Mapping[str, Any]) -> l
         sizes = most if least == most else f"{least} to {most}, depending on the row"
         said.append(f"In {100 * confidence:g} of 100 {what} {name} by at most {sizes}.")
     if len(known) < len(errors):
-        said.append(EVERYTHING.format(count=len(errors) - len(known), rows=len(errors), name=name))
+        rows = "" if len(errors) == 1 else f"{len(errors) - len(known)} of {len(errors)} rows of "
+        said.append(EVERYTHING.format(rows=rows, name=name))
     return said
 
 

@@ -64,7 +64,7 @@ class Panel:
     `cells` are rows of ``value``, ``low``, ``high``, ``says`` (the value as text), with ``cell`` (a name) or ``left``,
     ``middle`` and ``right`` along the axis; of a heat map also ``up``, or ``bottom`` and ``top``; ``color`` and
     ``facet`` where there are such; ``band_low`` and ``band_high`` where the expected error of a denoised value is
-    known.
+    known. ``low`` and ``high`` are None where an interval has no end, and missing where nobody knows where it lies.
     """
 
     cells: Sequence[Cell]
@@ -82,6 +82,8 @@ class Panel:
 
     def open_of(self, cell: Cell) -> str:
         """Tell on which sides an interval has no end, or one beyond the scale: "low", "high", "both", or ""."""
+        if "low" not in cell:  # nobody can tell where it lies
+            return ""
         least, most = self.reach or (-math.inf, math.inf)
         low = cell["low"] is None or cell["low"] < least
         high = cell["high"] is None or cell["high"] > most

@@ -27,6 +27,7 @@ from dpframe.queries.statistics.marginals import places_of_levels
 MOST_CELLS = 2_000  # of bars, points and lines; beyond, a chart says nothing and Altair is slow
 MOST_TILES = 100_000
 STATISTIC = "quantile"  # the column that tells quantiles of one column apart, where a chart shows them together
+BOUNDS = " bounds"  # ends the name, in a row, of the bounds of its own group
 EXPECTED = " expected"  # ends the name, in a row, of the expected error of a denoised value
 BAND = 2  # of them make a band
 ALL = "all"  # a margin of a table
@@ -48,6 +49,9 @@ def of_result(frame: Any, facts: Facts, errors: Mapping[str, NDArray[np.float64]
     names = layout.measures_of(asked.value, list(facts["measures"]), noisy)
     for name, expected in errors.items():
         rows = [row | {name + EXPECTED: error} for row, error in zip(rows, expected.tolist(), strict=True)]
+    for name, statistic in facts["measures"].items():
+        own = np.transpose(statistic.get("bounds_of_rows", ())).tolist()
+        rows = [row | {name + BOUNDS: pair} for row, pair in zip(rows, own, strict=True)] if own else rows
     if not rows:  # no group that is found has to reach the threshold
         return charts.nothing(NOTHING, chart_words.words(names, facts, [], asked, []))
     tables = len(facts["measures"]) == 1 and any(level["columns"] for level in facts.get("levels", ()))
@@ -166,7 +170,7 @@ def _panel(
     facet = ", ".join(dimension.name for dimension in laid.facets)
     described = chart_words.axis_title(names, facts)
     running = first["verb"] == "ecdf"
-    limits = rounding.limits(first) if len(cells) == 1 else None
+    limits = rounding.limits(_of_row(first, kept[0], measure_of(names[0], facts))) if len(cells) == 1 else None
     reach = (0.0, 1.0) if running else limits if limits and math.isfinite(limits[1]) else None
     panel = Panel(
         cells,
@@ -269,14 +273,16 @@ def _is_a_count(statistic: Mapping[str, Any]) -> bool:
 
 def interval(row: Row, name: str, measure: str, statistic: Mapping[str, Any]) -> Cell:
     """The released value and the ends of its interval: its own, or those around the unbiased value of one total."""
+    statistic = _of_row(statistic, row, measure)
     released = {column: np.array([float(row[column])]) for column in rounding.columns_of(measure) if column in row}
     made = rounding.intervals(statistic, measure, released)
-    ends = {"low": float(made.low[0]), "high": float(made.high[0])}
     band = {}
     if name == measure and measure + EXPECTED in row:
         reach = BAND * row[measure + EXPECTED]
         band = {"band_low": row[name] - reach, "band_high": row[name] + reach}
     value = rounding.forms(made, "")[0].format(pages.number(row[name]))
+    if made.unplaced:
+        return {"value": row[name], "says": value, "short": pages.number(row[name]), **band}
     says = f"{value} (95%: {' to '.join(rounding.marked_ends(made))})"
     own = f"{measure}_low" in row or rounding.limits(statistic) is not None
     symmetric = {} if own else {"symmetric": True}
@@ -288,7 +294,16 @@ def interval(row: Row, name: str, measure: str, statistic: Mapping[str, Any]) ->
         **band,
         **symmetric,
         **noisy,
-        **_finite(**ends),
+        **_finite(low=float(made.low[0]), high=float(made.high[0])),
+    }
+
+
+def _of_row(statistic: Mapping[str, Any], row: Row, measure: str) -> Mapping[str, Any]:
+    """The facts of a statistic in one row, in whose group it may have bounds of its own."""
+    if measure + BOUNDS not in row:
+        return statistic
+    return {name: fact for name, fact in statistic.items() if name != "bounds_of_rows"} | {
+        "bounds": row[measure + BOUNDS]
     }
 
 
@@ -384,6 +399,8 @@ def _is_summed(facts: Facts, rows: Sequence[Row], names: Sequence[str]) -> bool:
     axes = facts["cells"]
     if len(names) != 1 or names[0] not in facts["measures"]:
         return False
+    if rounding.is_unplaced(facts["measures"][names[0]], names[0], rows[0]):
+        return False
     summed = "sums" in facts["measures"][names[0]] and len(rows) == axes[0]["size"] and is_whole(facts)
     return summed and len(axes) == 1 and axes[0].get("bins") in SCALES and len(rows) <= MOST_CELLS
 
@@ -430,11 +447,15 @@ def of_tables(rows: Sequence[Row], facts: Mapping[str, Any], words: Words) -> An
     shown = tables[:MOST_MAPS]
     errors = [table[0][name + ERROR] for _, table in shown]
     least, most = pages.number(min(errors)), pages.number(max(errors))
-    said = f"{margin_words(facts)} of a cell: ±{least}" + (f" to ±{most}, by table" if least != most else "")
+    unplaced = rounding.is_unplaced(facts["measures"][name], name, rows[0])
+    of = "an unbiased cell" if unplaced else "a cell"
+    said = f"{margin_words(facts)} of {of}: ±{least}" + (f" to ±{most}, by table" if least != most else "")
     cut = (f"the first {len(shown)} of {len(tables)} tables",) if len(tables) > len(shown) else ()
+    if unplaced:
+        shown = [(columns, [{**row, name + ERROR: None} for row in table]) for columns, table in shown]
     cells = [_interval(row, name) for _, table in shown for row in table]
     seen = ("value", "low", "high") if order == 1 else ("value",)  # maps show no intervals
-    ends = [cell[end] for cell in cells for end in seen]
+    ends = [cell[end] for cell in cells for end in seen if end in cell]
     reach = min(0.0, *ends), max(1.0, *ends)
     made = [charts.panel(_table_panel(name, columns, table, reach), " and ".join(columns)) for columns, table in shown]
     if words.subtitle:
@@ -455,5 +476,7 @@ def _table_panel(name: str, columns: Sequence[str], table: Sequence[Row], reach:
 
 def _interval(row: Row, name: str) -> dict[str, Any]:
     middle, error = row.get(f"{name}_noisy", row[name]), row[name + ERROR]
+    if error is None:
+        return {"value": row[name], "says": pages.number(row[name])}
     says = f"{pages.number(row[name])} ± {pages.number(error)}"
     return {"value": row[name], "low": middle - error, "high": middle + error, "says": says}

@@ -84,7 +84,7 @@ def of_result(frame: Any, facts: Mapping[str, Any], errors: Errors, look: Look) 
     numbers = {name: _numbers(frame, facts, name, look.digits, ends[name], kinds) for name in statistics}
     extra: list[str] = []
     if is_two_way(facts):
-        columns, extra = _two_way(rows, facts, numbers, write)
+        columns, extra = _two_way(rows, facts, numbers, write, "unbiased " if ends[statistics[0]].unplaced else "")
     else:
         columns = _label_columns(rows, facts, write)
         for name in statistics:
@@ -229,7 +229,7 @@ def _statistic_columns(name: str, numbers: Rounded, expected: Any, ends: Shown) 
         for end, words in ENDS.items():
             parts.append((words, made[name + end], rounding.forms(ends, end) if on_bounds else None))
     else:
-        parts.append((PLUS_MINUS, made[name + ERROR], None))
+        parts.append((f"{UNBIASED if ends.unplaced else ''}{PLUS_MINUS}", made[name + ERROR], None))
     if name + NOISY in made and not np.array_equal(made[name + NOISY], made[name], equal_nan=True):
         parts.append((UNBIASED, made[name + NOISY], None))
     columns = [Column(title + words, cells.tolist(), True, decimals, forms) for words, cells, forms in parts]
@@ -244,10 +244,11 @@ def _two_way(
     facts: Mapping[str, Any],
     numbers: Mapping[str, Rounded],
     write: Write,
+    of: str,
 ) -> tuple[list[Column], list[str]]:
     """A line for each key of the first column, a column for each of the second; the margins stand last.
 
-    And a note on the errors, which are the same for all cells of a kind.
+    And a note on the errors `of` numbers, which are the same for all cells of a kind.
     """
     (name,), levels = facts["measures"], facts["levels"]
     first, second = levels[0]["columns"]
@@ -273,8 +274,8 @@ def _two_way(
         said.append(f"{sizes[-1]} ({kind})")
         start += level["rows"]
     if len(set(sizes)) == 1:
-        return columns, [f"{margin_words(facts)} of each number: ±{sizes[0]}"]
-    return columns, [f"{margin_words(facts)}: ±{', ±'.join(said)}"]
+        return columns, [f"{margin_words(facts)} of each {of}number: ±{sizes[0]}"]
+    return columns, [f"{margin_words(facts)}{of and ' of unbiased numbers'}: ±{', ±'.join(said)}"]
 
 
 def _named(name: str, facts: Mapping[str, Any]) -> str:

@@ -7,7 +7,7 @@ tells nothing. Intervals of rounded numbers still hold.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache, partial
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from dpframe.display.pages import number
 from dpframe.errors import InvalidArgument, InvalidType, shown
 from dpframe.frames import build, foreign
+from dpframe.frames.changes import view_of
 from dpframe.queries.query import ERROR, NOISY
 from dpframe.queries.quotients import within_limits
 
@@ -31,6 +32,7 @@ SHARES = ("proportion", "share", "ecdf")
 SPREADS = ("std", "var", "variance")
 TELLING = (*SHARES, "mean", "ratio")  # of which an interval as wide as what is possible tells nothing
 TOO_NOISY = "too noisy"
+AS_IT_WAS, CUT = "none", "none, non-negative"  # what denoise="auto" says of itself where it does no more
 OF_POSSIBLE = 1e-9  # a slack of what is possible: errors are floats
 
 
@@ -48,6 +50,8 @@ class Shown:
         Whether an end of a quantile lies on a bound, so that it may lie beyond.
     noisy : array of bool
         Whether the noise leaves nothing to be said.
+    unplaced : bool
+        Whether nobody can tell where the intervals lie; their ends are then no numbers.
     """
 
     low: Floats
@@ -56,6 +60,7 @@ class Shown:
     below: Booleans
     above: Booleans
     noisy: Booleans
+    unplaced: bool = False
 
     @property
     def on_bounds(self) -> int:
@@ -66,7 +71,7 @@ class Shown:
 def limits(statistic: Statistic) -> tuple[float, float] | None:
     """The numbers between which a statistic lies by itself; None where there are none."""
     verb = statistic["verb"]
-    if "bounds" in statistic and ("q" in statistic or verb == "mean"):
+    if "bounds" in statistic and _lies_within(statistic):
         lower, upper = statistic["bounds"]
         return float(lower), float(upper)
     if verb in SHARES:
@@ -78,6 +83,43 @@ def limits(statistic: Statistic) -> tuple[float, float] | None:
     if verb == "ratio" and "denominator_bounds" in statistic and "bounds" in statistic:
         return (0.0, math.inf) if min(statistic["bounds"][0], statistic["denominator_bounds"][0]) >= 0.0 else None
     return None
+
+
+def placed(facts: Mapping[str, Any], places: NDArray[np.int64]) -> Mapping[str, Any]:
+    """The record, in which statistics with bounds by group have those of each row, in the order of the frame.
+
+    `places` are the rows of the frame in which the rows of the record stand.
+    """
+    own = {name: said for name, said in facts["measures"].items() if "bounds_of_groups" in said and _lies_within(said)}
+    view, measures = view_of(facts), dict(facts["measures"])
+    for name, said in own.items():
+        ends, bounds = np.array(said["bounds_of_groups"], dtype=np.float64), np.empty((len(places), 2))
+        bounds[places] = ends if view is None else ends[view.cells[view.measures[name][1]]]
+        measures[name] = {**said, "bounds_of_rows": tuple(bounds.T)}
+    return {**facts, "measures": measures} if own else facts
+
+
+def _lies_within(statistic: Statistic) -> bool:
+    """Tell whether a statistic lies between the bounds of its values by itself."""
+    return "q" in statistic or statistic["verb"] == "mean"
+
+
+def does(step: Mapping[str, Any]) -> str:
+    """The work of a denoiser as text; "auto" may have chosen to do nothing."""
+    return str(step.get("chose", {"nonnegative": CUT}.get(step["name"], step["name"])))
+
+
+def is_unplaced(statistic: Statistic, name: str, columns: Container[str]) -> bool:
+    """Tell whether nobody can tell where intervals lie: around unbiased values that are not among the columns.
+
+    A value that was not moved is its own unbiased one. Around a 0 in place of a number below it the interval reaches no
+    less far up, and holds all that the number can be.
+    """
+    if not foreign.is_around_noisy(statistic) or name + NOISY in columns or name + LOW in columns:
+        return False
+    least = min(statistic.get(bounds, [0.0])[0] for bounds in ("bounds", "unit_bounds"))
+    harmless = (AS_IT_WAS, CUT) if least >= 0.0 else (AS_IT_WAS,)
+    return any(does(step) not in harmless for step in statistic.get("denoise") or ())
 
 
 def columns_of(name: str) -> tuple[str, ...]:
@@ -94,9 +136,13 @@ def of_frame(frame: Any, facts: Mapping[str, Any], name: str) -> Shown:
 def intervals(statistic: Statistic, name: str, columns: Mapping[str, Floats]) -> Shown:
     """The intervals that are shown, of the released columns of one statistic by name."""
     errors = columns[name + ERROR]
+    none = np.zeros(errors.shape, dtype=np.bool_)
+    if is_unplaced(statistic, name, columns):
+        nowhere = np.full(errors.shape, np.nan)
+        return Shown(nowhere, nowhere, False, none, none, none, unplaced=True)
     middle = columns.get(name + NOISY, columns[name]) if foreign.is_around_noisy(statistic) else columns[name]
     low, high = columns.get(name + LOW, middle - errors), columns.get(name + HIGH, middle + errors)
-    none, within = np.zeros(errors.shape, dtype=np.bool_), limits(statistic)
+    within: Any = statistic.get("bounds_of_rows", limits(statistic))  # numbers, or an array for all rows
     tells = statistic["verb"] in TELLING
     if within is None:
         return Shown(low, high, False, none, none, ~np.isfinite(errors) if tells else none)
@@ -112,7 +158,7 @@ def intervals(statistic: Statistic, name: str, columns: Mapping[str, Floats]) ->
     )
 
 
-def _is_as_wide(errors: Floats, within: tuple[float, float]) -> Booleans:
+def _is_as_wide(errors: Floats, within: Any) -> Booleans:
     """Tell of which rows the uncut interval is at least as wide as what is possible."""
     return np.asarray(2.0 * errors >= (within[1] - within[0]) * (1.0 - OF_POSSIBLE))
 
@@ -131,8 +177,10 @@ def notes_of(intervals_by_name: Mapping[str, Shown], measures: Mapping[str, Stat
         if seen.noisy.any():
             said.append(f"{TOO_NOISY}, the interval is as wide as what is possible: {name}{_in_rows(seen.noisy)}")
         if seen.on_bounds:
-            lower, upper = measures[name]["bounds"]
-            where = f"<= {number(lower)} or >= {number(upper)}"
+            where = "<= or >="  # of groups with bounds of their own
+            if "bounds" in measures[name]:
+                lower, upper = map(number, measures[name]["bounds"])
+                where = f"<= {lower} or >= {upper}"
             said.append(f"{name}: an end on a bound of its values says that it may lie beyond it ({where})")
     return said
 
@@ -285,7 +333,8 @@ def rounded(name: str, columns: Mapping[str, Floats], digits: Digits) -> Rounded
     """
     middle = name + NOISY if name + NOISY in columns else name  # around which the interval lies
     unbiased = columns[middle]
-    decimals = _decimals(columns[name + ERROR], unbiased) if digits == "error" else digits
+    ends = [columns[name + end] for end in (LOW, HIGH) if name + end in columns]
+    decimals = _decimals(columns[name + ERROR], unbiased, ends) if digits == "error" else digits
     made: dict[str, Floats] = {}
     for column in (name, name + NOISY):
         if column in columns:
@@ -302,14 +351,27 @@ def rounded(name: str, columns: Mapping[str, Floats], digits: Digits) -> Rounded
     return Rounded(decimals, made)
 
 
-def _decimals(errors: Floats, values: Floats) -> int:
-    """The decimals that keep two digits of the smallest error."""
+def _decimals(errors: Floats, values: Floats, ends: Sequence[Floats]) -> int:
+    """The decimals that keep two digits of the smallest error.
+
+    Where none is finite, of the smallest distance from a value to an end; else four digits of the smallest value.
+    """
     known = errors[np.isfinite(errors) & (errors > 0)]
     whole = bool(np.all(values[np.isfinite(values)] % 1 == 0) and np.all(known % 1 == 0))  # a share of 0 is no count
+    if not known.size and whole:
+        return 0
+    if not known.size and np.isfinite(errors).all():  # each of them is 0
+        return MOST
     if not known.size:
-        return 0 if whole else MOST
+        known = next(filter(np.size, (_positive(*(end - values for end in ends)), _positive(values) / 100.0)))
     decimals = KEPT - 1 - math.floor(math.log10(float(known.min())))
     return int(np.clip(decimals, -MOST, 0 if whole else MOST))
+
+
+def _positive(*numbers: Floats) -> Floats:
+    """The sizes of the numbers that are finite and not 0."""
+    sizes = np.abs(np.concatenate([np.empty(0), *numbers]))
+    return np.asarray(sizes[np.isfinite(sizes) & (sizes > 0)])
 
 
 def _to_steps(values: Floats, decimals: int, towards: Any) -> Floats:

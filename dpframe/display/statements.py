@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dpframe.display import rounding
 from dpframe.display.pages import number
-from dpframe.display.rounding import step_words
+from dpframe.display.rounding import AS_IT_WAS, CUT, does, is_unplaced, step_words
 from dpframe.errors import InvalidArgument, capital, harmless, listed, no_markup
 from dpframe.privacy import noun_of
 from dpframe.queries.contributions import POPULATION
@@ -59,7 +59,7 @@ def unpacked(said: Mapping[str, Any], size: int) -> Floats:
 
 
 DROWNED = "the noise is larger than the differences between these groups"  # how the words on that begin
-AS_IT_WAS, CUT = "none", "none, non-negative"  # what denoise="auto" says of itself where it does no more
+UNPLACED = "without intervals, which lie around the unbiased values that keep_noisy=False left out"
 CUT_WITH_SUMS = f"{CUT}, with its sums"
 PROJECTIONS = ("nonnegative", "isotonic")  # on sets that hold the truth, so never farther from it
 
@@ -96,10 +96,10 @@ def denoised_words(facts: Mapping[str, Any], shown: Callable[[float], str]) -> l
     for name, statistic in facts["measures"].items():
         if any(step.get("noise_dominates") for step in statistic["denoise"] or ()):
             drowned.append(name)
-        if not statistic["denoise"] or all(_does(step) == AS_IT_WAS for step in statistic["denoise"]):
+        if not statistic["denoise"] or all(does(step) == AS_IT_WAS for step in statistic["denoise"]):
             continue
-        if all(_does(step) in (AS_IT_WAS, CUT, CUT_WITH_SUMS) for step in statistic["denoise"]):
-            (lowered if any(_does(step) == CUT_WITH_SUMS for step in statistic["denoise"]) else cut).append(name)
+        if all(does(step) in (AS_IT_WAS, CUT, CUT_WITH_SUMS) for step in statistic["denoise"]):
+            (lowered if any(does(step) == CUT_WITH_SUMS for step in statistic["denoise"]) else cut).append(name)
             continue
         errors = dict.fromkeys(shown(error) for error in estimated_rmse(statistic) if error is not None)
         (parts if errors else unknown).append(f"{name} {', '.join(errors)}".strip())
@@ -114,6 +114,8 @@ def denoised_words(facts: Mapping[str, Any], shown: Callable[[float], str]) -> l
         )
     if drowned:
         words.append(f"{DROWNED}: {', '.join(drowned)}")
+    if unplaced := [name for name, one in facts["measures"].items() if is_unplaced(one, name, facts["columns"])]:
+        words.append(f"{UNPLACED}: {', '.join(unplaced)}")
     return words + rounded_words(facts)
 
 
@@ -124,11 +126,6 @@ def rounded_words(facts: Mapping[str, Any]) -> list[str]:
         steps.setdefault(step_words(step), []).append(name)
     said = "; ".join(f"{', '.join(names)} to {step}" for step, names in steps.items())
     return [f"rounded, and the errors contain it: {said}"] if said else []
-
-
-def _does(step: Mapping[str, Any]) -> str:
-    """The work of a denoiser as text; "auto" may have chosen to do nothing."""
-    return str(step.get("chose", {"nonnegative": CUT}.get(step["name"], step["name"])))
 
 
 Facts = Mapping[str, Any]
@@ -167,7 +164,7 @@ def _lines(facts: Facts) -> Iterator[tuple[str, bool]]:
         if row["what"] == "below":  # of a Boolean column there are bounds, and no check
             bounds = next((one for one in clipped if one[0] == row["of"]), None)
         if row["what"] in ("below", "above"):
-            if bounds is not None:
+            if bounds is not None and bounds[2]:
                 yield from _of_values(row, units, *bounds, unsure=row["of"] in both, facts=facts)
         elif row["what"] == "outside":
             said = f"of {units} {'are' if column is None else 'have rows'} in no declared group or bin"
@@ -268,12 +265,20 @@ def _enough(low: float, high: float, facts: Facts) -> str:
 
 
 def _clipped(facts: Facts) -> list[tuple[str, tuple[Any, Any], list[tuple[str, Facts]]]]:
-    """The columns that the statistics of a record clip, with bounds and users, in the order of its checks."""
+    """The columns that a release clips, with bounds and the users that are shown, in the order of its checks.
+
+    Checks are of the whole release, under its names: a changed frame may show other names, another order, or a part.
+    """
+    shown = getattr(facts.get("view"), "measures", None)  # of `changes.View`, which no file holds
+    whole = facts if shown is None else facts["whole"]
+    names: dict[str, list[str]] = {}
+    for name in facts["measures"]:
+        names.setdefault(name if shown is None else shown[name][0], []).append(name)
     found: dict[tuple[str, float, float], list[tuple[str, Facts]]] = {}
-    for name, measure in facts["measures"].items():
-        for column, (lower, upper) in _bounds_of(measure, facts):
+    for released, measure in whole["measures"].items():
+        for column, (lower, upper) in _bounds_of(measure, whole):
             of = _under_conditions(column, measure)
-            found.setdefault((of, lower, upper), []).append((name, measure))
+            found.setdefault((of, lower, upper), []).extend((name, measure) for name in names.get(released, ()))
     return [(column, (lower, upper), users) for (column, lower, upper), users in found.items()]
 
 
@@ -459,13 +464,14 @@ def _accuracy(facts: Mapping[str, Any], errors: Mapping[str, Sequence[float]]) -
             said.append(f"{capital(chosen)}.")
             continue
         least, most = min(all_of_them), max(all_of_them)
+        of = f"the unbiased values of {name}" if is_unplaced(facts["measures"][name], name, facts["columns"]) else name
         if not math.isfinite(most):
-            said.append(f"For some rows the noise hides {name} entirely.")
+            said.append(f"{'The' if len(all_of_them) == 1 else 'For some rows the'} noise hides {name} entirely.")
         elif math.isclose(least, most) or number(least) == number(most):
-            said.append(f"The margin of error (95%) of {name} is {number(most)}.")
+            said.append(f"The margin of error (95%) of {of} is {number(most)}.")
         else:
             said.append(
-                f"The margin of error (95%) of {name} is {number(least)} to {number(most)}, depending on the row."
+                f"The margin of error (95%) of {of} is {number(least)} to {number(most)}, depending on the row."
             )
     return said
 

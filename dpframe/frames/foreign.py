@@ -253,7 +253,7 @@ def _problem_of_derived(record: Mapping[str, Any]) -> str:
 def _contradiction(record: Mapping[str, Any]) -> str:
     """The contradiction between fields that are each of the right form; "" where there is none."""
     levels = record.get("levels") or [None]
-    count = len(record["statistics"])
+    count, cells = len(record["statistics"]), math.prod(axis["size"] for axis in record["cells"])
     if (problem := _of_the_model(record) or _problem_of_counts(record)) or ("model" not in record and not count):
         return problem or "its statistics must be at least one"
     for name, statistic in record["measures"].items():
@@ -275,6 +275,8 @@ def _contradiction(record: Mapping[str, Any]) -> str:
             return f"its measure {shown(name)} must have bounds"
         if "deviations" in statistic and len(statistic["deviations"]) != len(levels):
             return f"its measure {shown(name)} must have a deviation for each level"
+        if len(statistic.get("bounds_of_groups", range(cells))) != cells:
+            return f"its measure {shown(name)} must have bounds for each group"
         if problem := _problem_of_totals(record, name, statistic):
             return problem
         if any(name + end not in record["columns"] for end in ("", "_error")):

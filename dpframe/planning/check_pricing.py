@@ -86,12 +86,12 @@ class PlannedChecks:
 
     def rows(self, numbers: Integers) -> list[dict[str, Any]]:
         """A row for each indicator, of its noisy numbers: what a record and ``.dp.checks()`` hold."""
-        indicators = self.checks.indicators
-        counts = dict(zip(indicators, np.asarray(numbers, dtype=np.float64).tolist(), strict=True))
+        counted = list(zip(self.checks.indicators, np.asarray(numbers, dtype=np.float64).tolist(), strict=True))
+        counts = dict(counted)  # of "present" and "units"; others are of a column with several bounds more than once
         error = self.mechanism.interval(CONFIDENCE)
         whole = Indicator(None, "units")
         rows = []
-        for indicator, count in counts.items():
+        for indicator, count in counted:
             of = Indicator(indicator.of, "present") if indicator.what in ("below", "above") else whole
             total = counts.get(of, 0.0)
             low, high = shares_between(np.array([count]), np.array([total]), self.mechanism)

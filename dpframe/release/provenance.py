@@ -192,10 +192,14 @@ def checked_numbers(frame: Any, facts: Mapping[str, Any]) -> Places:
 
 
 def counted(facts: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The record as of a table: of what a changed frame shows, and with the counts of a top-k as what they are."""
+    """The record as of a table: of what a changed frame shows, and with the counts of a top-k as what they are.
+
+    That of a changed frame has the record of its release as ``whole``: of that its checks speak.
+    """
     if changes.view_of(facts) is not None:
         return facts
-    return changes.viewed(facts) if "shown" in facts else changes.counted(facts)
+    whole = changes.counted({name: fact for name, fact in facts.items() if name not in ("shown", "view")})
+    return {**changes.viewed(facts), "whole": whole} if "shown" in facts else changes.counted(facts)
 
 
 def _check_kinds(frame: Any, facts: Mapping[str, Any]) -> None:
@@ -322,11 +326,13 @@ def errors_of_cells(frame: Any, facts: Mapping[str, Any], places: Places) -> dic
     """As `errors`, for each row of the frame, as columns: a result may have no row."""
     known = cell_errors(facts, places)
     columns: dict[str, list[Any]] = {}
+    facts = rounding.placed(facts, places)
     for name, statistic in facts["measures"].items():
         noise, expected = _noise_of_rows(facts, statistic, places), known.get(name)
         columns[f"{name}_interval"] = build.numbers(frame, name + ERROR).tolist()
         ends = rounding.of_frame(frame, facts, name)
-        columns |= {name + rounding.LOW: ends.low.tolist(), name + rounding.HIGH: ends.high.tolist()}
+        for end, values in ((rounding.LOW, ends.low), (rounding.HIGH, ends.high)):
+            columns[name + end] = [None] * len(places) if ends.unplaced else values.tolist()
         columns[f"{name}_noisy_rmse"] = [None] * len(places) if noise is None else noise.tolist()
         columns[f"{name}_denoised_rmse"] = [None] * len(places) if expected is None else expected.tolist()
     rows = build.rows(frame)

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 from dpframe import denoise, noise
 from dpframe.denoise import DENOISERS, choose, estimators, named_facts, sums, takes
-from dpframe.display.rounding import HIGH, LOW, Digits, rounded
-from dpframe.display.statements import AS_IT_WAS, check_warning, packed
+from dpframe.display.rounding import AS_IT_WAS, HIGH, LOW, Digits, rounded
+from dpframe.display.statements import check_warning, packed
 from dpframe.engines.engine import Reading
 from dpframe.engines.found_keys import forms, keyed, label_columns, read
 from dpframe.engines.schema import columns_of, emptied

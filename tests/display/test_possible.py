@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 import dpframe as dpf
 from dpframe.display import rounding
+from dpframe.frames import foreign
 from dpframe.queries.quotients import within_limits
 from dpframe.testing import seeded
 
@@ -175,3 +177,141 @@ def test_ratios_are_cut_in_their_columns():
     assert all(
         one["x_per_y_low"].item() <= max(one["x_per_y"].item(), 0.0) <= one["x_per_y_high"].item() for one in ends
     )
+
+
+OWN = {"A": (0, 10), "B": (0, 100), "C": (0, 9)}
+
+
+@pytest.fixture(scope="module")
+def by_group():
+    """All values of A and B lie above the bounds of their group, and C has next to none."""
+    rows = pl.DataFrame({"g": ["A"] * 300 + ["B"] * 300 + ["C"], "x": [50.0] * 300 + [500.0] * 300 + [4.0]})
+    with seeded(5):
+        return rows.dp.group_by("g", keys=["A", "B", "C"]).agg(
+            **{"m": dpf.median("x", bounds=OWN), "a": dpf.mean("x", bounds=OWN), "s": dpf.std("x", bounds=OWN)},
+            **{"epsilon": 2.0, "ledger": dpf.Ledger(epsilon=2)},
+        )
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda dp: dp.sort("m", descending=True),
+        lambda dp: dp.filter({"g": ["C", "A"]}),
+        lambda dp: dp.sort("g", descending=True).dp.relabel(columns={"g": "Ward"}),
+        lambda dp: dp.filter({"g": "B"}),
+    ],
+)
+def test_intervals_are_cut_to_the_bounds_of_their_own_group(by_group, change):
+    made = change(by_group.dp)
+    errors, uncut = made.dp.errors(cells=True), 0
+    for row, released in zip(errors.rows(named=True), made.rows(named=True), strict=True):
+        least, most = OWN[row.get("g", row.get("Ward"))]
+        assert least <= row["a_low"] <= released["a"] <= row["a_high"] <= most
+        assert row["m_high"] == most
+        assert row["s_low"] >= 0
+        uncut += released["a"] + released["a_error"] > most
+    assert uncut
+
+
+def test_a_wide_frame_has_the_bounds_of_each_group(by_group):
+    for wide in (by_group.dp.wide("g"), by_group.dp.sort("m").dp.select("a", "m").dp.wide("g")):
+        errors = wide.dp.errors(cells=True)
+        for key, (least, most) in OWN.items():
+            assert least <= errors[f"a_{key}_low"].item() <= errors[f"a_{key}_high"].item() <= most
+            assert errors[f"m_{key}_high"].item() == most
+
+
+def test_bounds_by_group_are_marked_and_too_noisy_is_said(by_group):
+    lines = by_group.dp.sort("g", descending=True).dp.table("markdown").replace("\\", "").splitlines()
+    row = {line.split(" |")[0].strip("| "): line for line in lines if line.startswith("|")}
+    assert ">= 10" in row["A"]
+    assert ">= 100" in row["B"]
+    assert "(too noisy)" in row["C"]
+    assert "(too noisy)" not in row["A"] + row["B"]
+    assert "- m: an end on a bound of its values says that it may lie beyond it (<= or >=)" in lines
+    assert "The noise is too large to tell a in 1 of 3 rows." in by_group.dp.statement()
+    pytest.importorskip("altair")
+    cells = [cell for data in found_in(by_group.dp.plot(value="a").to_dict(), "values") for cell in data]
+    said = {cell["x_says"]: cell for cell in cells if "x_says" in cell}
+    assert {key: bool(cell.get("noisy")) for key, cell in said.items()} == {"A": False, "B": False, "C": True}
+    assert (said["A"]["high"], said["B"]["high"]) == (10.0, 100.0)
+
+
+def found_in(part, name):
+    """All lists of a name, however deep."""
+    if isinstance(part, list):
+        return [one for each in part for one in found_in(each, name)]
+    if not isinstance(part, dict):
+        return []
+    mine = [part[name]] if isinstance(part.get(name), list) else []
+    return mine + [one for each in part.values() for one in found_in(each, name)]
+
+
+def test_a_record_without_the_bounds_of_some_group_is_refused(by_group):
+    record = json.loads(json.dumps(by_group.dp.provenance))
+    assert foreign.problem_of(record) == ""
+    record["measures"]["a"]["bounds_of_groups"].pop()
+    assert "must have bounds for each group" in foreign.problem_of(record)
+
+
+WARDS = pl.DataFrame({"g": [*"AAABBC"] * 20, "h": ["x", "y"] * 60, "x": [1.0, 5.0, 9.0] * 40})
+MOVED = {  # what adjusting moved, so that nobody can tell around what an interval lies
+    "order": lambda dp, words: dp.group_by("g", keys=[*"ABC"]).count(order=True, epsilon=0.1, **words),
+    "james-stein": lambda dp, words: dp.group_by("g", keys=[*"ABC"]).count(denoise="james-stein", epsilon=0.1, **words),
+    "of any sign": lambda dp, words: dp.group_by("g", keys=[*"ABC"]).sum(
+        "x", bounds=(-9, 9), denoise="nonnegative", epsilon=1.0, **words
+    ),
+    "bins": lambda dp, words: dp.histogram("x", bins=[0, 4, 8, 12], ranges=True, epsilon=1.0, **words),
+    "subtotals": lambda dp, words: dp.group_by("g", "h", keys={"g": [*"ABC"], "h": ["x", "y"]}).count(
+        cube=True, epsilon=1.0, **words
+    ),
+    "tables": lambda dp, words: dp.marginals(
+        ["g", "h"], keys={"g": [*"ABC"], "h": ["x", "y"]}, denoise="auto", epsilon=1.0, delta=1e-6, **words
+    ),
+    "tables of one": lambda dp, words: dp.marginals(
+        ["g", "h"], keys={"g": [*"ABC"], "h": ["x", "y"]}, degree=1, denoise="auto", epsilon=1.0, delta=1e-6, **words
+    ),
+}
+LEFT_OUT = "without intervals, which lie around the unbiased values that keep_noisy=False left out: "
+
+
+@pytest.mark.parametrize("name", MOVED)
+@pytest.mark.parametrize("library", ["polars", "pandas"])
+def test_a_value_that_was_moved_has_no_interval_without_its_unbiased_one(name, library, tmp_path):
+    if library == "pandas":
+        pytest.importorskip("pandas")
+    frame = WARDS if library == "polars" else WARDS.to_pandas()
+    words = {"keep_noisy": False, "ledger": dpf.Ledger(epsilon=9, delta=1e-3)}
+    with seeded(4):
+        made = MOVED[name](frame.dp, words)
+    (measure,) = made.dp.provenance["measures"]
+    errors = made.dp.errors(cells=True)
+    for end in ("low", "high"):
+        assert all(value is None for value in errors[f"{measure}_{end}"].to_list())
+    assert errors[f"{measure}_interval"].to_list() == made[f"{measure}_error"].to_list()
+    table = made.dp.table("csv")
+    assert LEFT_OUT + measure in table
+    assert f'"{measure} ±"' not in table
+    assert f"The margin of error (95%) of the unbiased values of {measure} is" in made.dp.statement()
+    made.dp.write_html(tmp_path / "page.html", charts=False)
+    pytest.importorskip("altair")
+    chart = made.dp.plot().to_dict()
+    cells = [cell for data in found_in(chart, "values") for cell in data if isinstance(cell, dict)]
+    assert cells
+    assert not any({"low", "high", "open"} & {*cell} or "±" in str(cell) for cell in cells)
+    assert "bars" not in str(chart["title"])
+
+
+def test_a_value_that_was_not_moved_keeps_its_interval():
+    """Negative counts alone are shown as 0, around which the interval holds what the count can be."""
+    ledger = dpf.Ledger(epsilon=99)
+    count = WARDS.dp.group_by("g", keys=[*"ABCDEF"]).count(
+        denoise="nonnegative", keep_noisy=False, epsilon=1.0, ledger=ledger
+    )
+    errors = count.dp.errors(cells=True)
+    assert (errors["count_high"] - count["count"]).to_list() == pytest.approx(count["count_error"].to_list())
+    assert LEFT_OUT not in count.dp.table("csv")
+    kept = WARDS.dp.group_by("g", keys=[*"ABC"]).count(denoise="james-stein", epsilon=1.0, ledger=ledger)
+    found = kept.dp.errors(cells=True)
+    assert (found["count_high"] - kept["count_noisy"]).to_list() == pytest.approx(kept["count_error"].to_list())

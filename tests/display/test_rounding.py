@@ -26,7 +26,7 @@ def column(values, errors, **more):
         ([49.0], [2.5], 1),
         ([1.5, 2.5], [0.0123, 40.0], 3),  # the smallest error decides
         ([1.5, 2.5], [np.inf, 0.99], 2),
-        ([0.5], [np.nan], 15),
+        ([0.5], [np.nan], 4),
         ([5.0], [np.inf], 0),
         ([1.6e7], [599_146.45], -4),
     ],
@@ -80,3 +80,29 @@ def test_digits_are_checked():
 
 def test_steps_are_written_as_people_do():
     assert [step_words(step) for step in (1000.0, 1.0, 0.1, 0.001)] == ["1,000", "1", "0.1", "0.001"]
+
+
+INFINITE = np.array([np.inf])
+
+
+@pytest.mark.parametrize(
+    ("columns", "decimals"),
+    [
+        ({"n": [4.280112327246290], "n_low": [-np.inf], "n_high": [np.inf]}, 3),
+        ({"n": [4.280112327246290], "n_low": [0.0], "n_high": [np.inf]}, 1),
+        ({"n": [0.00428011], "n_low": [0.00427], "n_high": [np.inf]}, 6),
+        ({"n": [123_456.789], "n_low": [-np.inf], "n_high": [np.inf]}, -2),
+        ({"n": [1_234.0]}, 0),
+    ],
+)
+def test_numbers_without_a_finite_error_are_no_row_of_digits(columns, decimals):
+    arrays = {name: np.array(values) for name, values in columns.items()}
+    made = rounded("n", arrays | {"n_error": INFINITE}, "error")
+    assert made.decimals == decimals
+    assert made.columns["n"] == pytest.approx(arrays["n"], rel=2e-2)
+    assert made.columns["n_error"].tolist() == [np.inf]
+
+
+def test_exact_numbers_keep_their_digits():
+    made = rounded("n", {"n": np.array([0.123456789]), "n_error": np.zeros(1)}, "error")
+    assert (made.columns["n"].item(), made.columns["n_error"].item()) == (0.123456789, 0.0)

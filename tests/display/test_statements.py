@@ -10,6 +10,7 @@ import pytest
 
 import dpframe as dpf
 from dpframe import noise
+from dpframe.testing import seeded
 
 PEOPLE = pl.DataFrame({"age": [31, 45, 62] * 300, "id": range(900), "ward": ["a", "b", "c"] * 300})
 
@@ -99,3 +100,18 @@ def test_what_is_promised_is_rounded_up(epsilon, said):
         warnings.simplefilter("ignore", dpf.WeakPrivacyWarning)
         released = frame.dp.count(epsilon=epsilon, ledger=dpf.Ledger(epsilon=20.0))
     assert said in released.dp.statement()
+
+
+def test_a_single_number_that_the_noise_hides_is_no_row_of_some():
+    """The sign of the divisor is hidden: a quotient may be anything."""
+    hidden = {"x": dpf.ratio("age", "id", bounds={"age": (-1, 1), "id": (-1, 1)})}
+    sums = {"a": dpf.sum("age", bounds=(-1, 1)), "b": dpf.sum("id", bounds=(-1, 1))}
+    wards = PEOPLE.dp.group_by("ward", keys=["a", "b"])
+    with seeded(0), dpf.Ledger(epsilon=1):  # of one divisor in twenty the sign is told
+        one, each = (dp.agg(**hidden, epsilon=1e-6) for dp in (PEOPLE.dp, wards))
+        added = [dp.agg(**sums, denoise=None, epsilon=1e-6) for dp in (PEOPLE.dp, wards)]
+    assert "The noise hides x entirely." in one.dp.statement()
+    assert "For some rows the noise hides x entirely." in each.dp.statement()
+    alone, several = (dpf.combine("r.a / r.b", {"r": result}).dp.statement() for result in added)
+    assert "For value the noise leaves nothing to be said." in alone
+    assert "For 2 of 2 rows of value the noise leaves nothing to be said." in several

@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 
 import dpframe as dpf
-from dpframe.display.statements import check_lines, check_warning
+from dpframe.display.statements import check_lines, check_warning, warned_lines
 from dpframe.jobs import job_file
 from dpframe.jobs.running import planned
 from dpframe.noise import insecure_bits
@@ -26,6 +26,8 @@ from dpframe.release.facts import facts_of
 
 INCOMES = [5_000.0] * 700 + [90_000.0] * 300
 SURE = {"epsilon": 10_000.0}  # and nothing is said of checks
+TOO_LOW = "is too low, and its margin of error does not cover that. Widen bounds=, or ask for suggest_bounds"
+BOTH_TOO_LOW = "are too low, and their margins of error do not cover that. Widen bounds=, or ask for suggest_bounds"
 
 
 def incomes(copies=1):
@@ -496,3 +498,73 @@ def test_a_boolean_column_of_polars_cannot_be_clipped():
     frame = pl.DataFrame({"smoker": [True, False, None], "g": ["A", "B", "A"]})
     plan = frame.dp.preview.group_by("g", keys=["A", "B"]).proportion("smoker", epsilon=1, checks=True)
     assert [one.what for one in plan.checks.checks.indicators] == ["outside", "units"]
+
+
+def test_bounds_of_one_column_that_differ_are_told_apart():
+    """All values are above 10, and none is above 100."""
+    frame = pl.DataFrame({"x": [50.0] * 300})
+    found = frame.dp.agg(
+        wide=dpf.mean("x", bounds=(0, 100)),
+        tight=dpf.mean("x", bounds=(0, 10)),
+        checks=0.5,
+        **SURE,
+        ledger=dpf.Ledger(epsilon=1e6),
+    )
+    counts = [(row["what"], round(row["count"])) for row in found.dp.checks().rows(named=True)]
+    assert counts == [("below", 0), ("above", 0), ("below", 0), ("above", 300), ("present", 300)]
+    assert warned_lines(found.dp.provenance) == [f"100% of rows have x above 10, clipped: tight {TOO_LOW}"]
+
+
+@pytest.fixture(scope="module")
+def clipped():
+    """Means in bounds of all groups and of each, all of which clip."""
+    rows = pl.DataFrame({"g": ["A", "B"] * 200, "x": [50.0, 500.0] * 200, "y": [5.0] * 400})
+    own = {"A": (0, 10), "B": (0, 100)}
+    return rows.dp.group_by("g", keys=["A", "B"]).agg(
+        **{"loose": dpf.mean("x", bounds=(0, 900)), "y": dpf.mean("y", bounds=(0, 1))},
+        **{"tight": dpf.mean("x", bounds=(0, 20)), "own": dpf.mean("x", bounds=own)},
+        **{"low": dpf.mean("x", bounds=own, where={"y": (0, 9)})},
+        checks=0.5,
+        epsilon=1e5,
+        ledger=dpf.Ledger(epsilon=1e6),
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda dp: dp.relabel({"g": {"A": "a"}}, columns={"g": "Ward", "own": "Mean"}), {"Mean": 1, "low": 1, "y": 1}),
+        (lambda dp: dp.select("low", "own", "tight", "y", "loose"), {"low": 1, "own": 1, "tight": 1, "y": 1}),
+        (lambda dp: dp.select("tight"), {"tight": 1, "y": 0, "own": 0}),
+        (lambda dp: dp.select("loose"), {"loose": 0, "tight": 0}),
+        (lambda dp: dp.select("own").dp.filter({"g": "B"}).dp.relabel(columns={"g": "Ward"}), {"own": 1, "low": 0}),
+    ],
+)
+def test_what_bounds_made_wrong_is_said_of_changed_frames(clipped, change, said):
+    """Under whatever names, in whatever order, of the statistics that are shown, each with the check of its bounds."""
+    made = change(clipped.dp)
+    for text in (made.dp.statement(), made.dp.table("csv")):
+        assert {name: text.count(f"clipped: {name} {TOO_LOW}") for name in said} == said, text
+    if "own" in said:
+        assert text.count("x in its g above its bounds") == said["own"]
+
+
+def test_what_bounds_made_wrong_is_said_of_wide_frames(clipped, tmp_path):
+    wide = clipped.dp.select("own").dp.wide("g")
+    line = f"100% of rows have x in its g above its bounds, clipped: A and B {BOTH_TOO_LOW}"
+    for made in (wide, wide.dp.round()):
+        assert line in made.dp.statement()
+        assert line in made.dp.table("csv")
+    wide.dp.write_html(tmp_path / "page.html", charts=False)
+    assert "x in its g above its bounds" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    labeled = clipped.dp.table("csv", labels={"columns": {"g": "Ward"}})
+    assert "x in its g above its bounds" in labeled
+    pytest.importorskip("altair")
+    assert line.split(", clipped", maxsplit=1)[0] in str(wide.dp.plot().to_dict())
+
+
+def test_what_lies_beyond_the_edges_is_said_of_a_renamed_distribution():
+    frame = pl.DataFrame({"x": [50.0] * 100 + [90.0] * 100})
+    found = frame.dp.ecdf("x", bins=[0, 20, 60], **SURE, ledger=dpf.Ledger(epsilon=1e6))
+    assert "50% of rows have x above 60" in found.dp.statement()
+    assert "50% of rows have x above 60" in found.dp.relabel(columns={"x": "Cost"}).dp.statement()
