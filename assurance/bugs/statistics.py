@@ -757,22 +757,6 @@ STATISTICS = (
     ),
     bug(
         "statistics",
-        "shares of nearly exact counts in the interval of one draw",
-        "Share._half_widths",
-        "squared = sum_interval(noise, confidence) ** 2",
-        "squared = noise.interval(confidence) ** 2",
-        "test_share.py::test_shares_of_nearly_exact_counts_are_covered",
-    ),
-    bug(
-        "statistics",
-        "proportions of nearly exact counts in the interval of one draw",
-        "Proportion.answer",
-        "sum_interval(sums.noise, CONFIDENCE)",
-        "sums.noise.interval(CONFIDENCE)",
-        "test_proportion.py::test_proportions_of_nearly_exact_counts_are_covered",
-    ),
-    bug(
-        "statistics",
         "a proportion whose other side is all rows",
         "TwoSided.__call__",
         "return share if self.above else 2**self.share.bits - share",

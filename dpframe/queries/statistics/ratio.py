@@ -12,7 +12,7 @@ import numpy as np
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown
 from dpframe.errors.tracebacks import trimmed
 from dpframe.queries.limits import check_column, checked_bounds
-from dpframe.queries.quotients import nearest_shares, quotient_ends, quotient_half_widths, sum_interval, within_limits
+from dpframe.queries.quotients import nearest_shares, quotient_ends, quotient_half_widths, within_limits
 from dpframe.queries.row_functions import Floats
 from dpframe.queries.statistics.statistic import CONFIDENCE, Statistic, check_size
 from dpframe.queries.total import Measured, Noise, RowsTotal, SumTotal, Total
@@ -219,10 +219,10 @@ class Share(Statistic):
     def _half_widths(self, shares: Floats, counts: Floats, noise: Noise, confidence: float) -> Floats:
         """To the farther end of Fieller's set of quotients of a bin and the sum of all, whose noises are added up.
 
-        Of whole draws that are nearly all 0 the sums are not: the half-width is that of `sum_interval`. Where the noisy
-        sum is below 1 nothing is known.
+        Sums of draws have no heavier tails than one, whose interval is taken. Where the noisy sum is below 1 nothing
+        is known.
         """
-        squared = sum_interval(noise, confidence) ** 2
+        squared = noise.interval(confidence) ** 2
         whole = counts.sum(axis=1, keepdims=True)
         farther = np.maximum(shares, 1.0 - shares)
         squares = squared, squared, squared * self.size
