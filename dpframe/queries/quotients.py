@@ -135,22 +135,19 @@ def fieller(
 
 
 def interval_of_sum(noise: Noise, draws: int, confidence: float) -> float:
-    """Half-width of an interval of the sum of independent draws of a noise.
-
-    In standard deviations it is that of one draw or the normal one, whichever is larger: what a sum of draws has lies
-    between them.
-    """
-    normal = NormalDist().inv_cdf((1.0 + confidence) / 2.0) * math.sqrt(noise.variance)
-    return math.sqrt(draws) * max(noise.interval(confidence), normal)
+    """Half-width of an interval of the sum of so many independent draws of a noise."""
+    return math.sqrt(draws) * sum_interval(noise, confidence)
 
 
 def sum_interval(noise: Noise, confidence: float) -> float:
-    """Its half-width: the larger of that of one draw and of the normal law, which sums of many draws come close to.
+    """The half-width of an interval of a sum of draws whose squared weights add up to 1.
 
-    Whole draws that are nearly all 0 have no width by themselves, but sums of many have one: there Chebyshev's
-    inequality is taken.
+    The larger of that of one draw and of the normal law, which sums of many draws come close to. Quotients of noisy
+    numbers are told by such sums too: of the dividend less the quotient times the divisor. Sums of a few whole draws
+    are whole as well, and what the normal law says may leave out a whole step of them: half a step is added to its
+    standard deviation, by the root of squares. Chebyshev's inequality is less where draws are nearly all 0.
     """
-    of_one_draw, spread = noise.interval(confidence), math.sqrt(noise.variance)
-    if of_one_draw <= 0.0:
-        return spread / math.sqrt(1.0 - confidence)
-    return max(of_one_draw, spread * NormalDist().inv_cdf((1.0 + confidence) / 2.0))
+    spread = math.hypot(math.sqrt(noise.variance), noise.grid / 2.0)
+    normal = spread * NormalDist().inv_cdf((1.0 + confidence) / 2.0)
+    chebyshev = math.sqrt(noise.variance / (1.0 - confidence))
+    return min(chebyshev, max(noise.interval(confidence), normal))

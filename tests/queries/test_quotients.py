@@ -7,7 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from dpframe.queries.quotients import quotient_half_widths
+import dpframe as dpf
+from dpframe.queries.quotients import quotient_half_widths, sum_interval
 
 PUBLISHED = {
     (500, 1000, 10, 10): 0.022110262637814782,
@@ -37,3 +38,26 @@ def test_the_set_is_the_one_that_is_defined(top, bottom, both):
     inside = rates[(top - rates * bottom) ** 2 <= squares[0] - 2 * rates * both + rates**2 * squares[2]]
     found = quotient_half_widths(np.array([0.4]), np.array([top]), np.array([bottom]), squares, math.inf)
     assert found[0] == pytest.approx(max(inside.max() - 0.4, 0.4 - inside.min()), abs=5e-6)
+
+
+@pytest.mark.parametrize("draws", [1, 4, 19])
+@pytest.mark.parametrize("law", ["Laplace", "Gaussian"])
+def test_whole_draws_of_a_quotient_are_covered(law, draws):
+    """By their exact chances: a count less its part of all counts, of whose others there are so many."""
+    steps = np.arange(-60, 61)
+    for strength in np.arange(0.6, 5.0, 0.1):
+        if law == "Laplace":
+            noise = dpf.Laplace.calibrate(sensitivity=1, epsilon=strength)
+            chances = np.exp(-strength * np.abs(steps))
+        else:
+            noise = dpf.Gaussian.of_mu(1, float(strength), 1.0)
+            chances = np.exp(-((steps * strength) ** 2) / 2.0)
+        chances /= chances.sum()
+        others = np.ones(1)
+        for _ in range(draws):
+            others = np.convolve(others, chances)
+        sums = np.arange(others.size) - others.size // 2
+        for part in (0.0, 0.05, 0.1, 0.25, 1 / 3, 0.5):
+            spread = math.hypot(1 - part, part * draws**0.5)
+            told = np.abs((1 - part) * steps[:, None] - part * sums) <= sum_interval(noise, 0.95) * spread + 1e-9
+            assert (np.outer(chances, others) * told).sum() > 0.935

@@ -104,6 +104,25 @@ def test_intervals_cover(bins, size, noise):
         assert chance_of_missing(int(each), groups, 0.05) > 1e-6 / 42
 
 
+@pytest.mark.parametrize("epsilon", [2.0, 3.7, 5.0])
+@pytest.mark.parametrize("noise", NOISES, ids=str)
+@pytest.mark.parametrize("bins", [2, 20])
+def test_small_whole_noise_is_covered(bins, noise, epsilon):
+    """One draw is nearly always 0, and so is its interval. Each bin over 1,000 groups: a false alarm below 1e-6."""
+    groups, size = 1_000, 100
+    values = np.arange(size) % bins
+    frame = pl.DataFrame({"g": np.repeat(np.arange(groups), size), "x": np.tile(values, groups)})
+    ledger = dpf.Ledger(epsilon=9.0, delta=1e-4, accounting="basic")
+    asked = frame.dp.group_by("g", keys=range(groups))
+    found = asked.histogram("x", bins=range(bins + 1), normalize=True, epsilon=epsilon, ledger=ledger, **noise)
+    missed = np.abs(found["share"].to_numpy() - 1 / bins) > found["share_error"].to_numpy() + 1e-12
+    chances = chance_of_missing(missed.reshape(groups, bins).sum(axis=0), groups, 0.065)
+    assert (chances > 1e-6 / (6 * 22)).all()
+    plan = frame.dp.preview.histogram("x", bins=range(bins + 1), normalize=True, epsilon=epsilon, size=size, **noise)
+    middle = np.median(found["share_error"].to_numpy())
+    assert plan.error["share"] == pytest.approx(middle, rel=0.1)
+
+
 def test_refusals():
     frame = pl.DataFrame({"x": [1.0], "ward": pl.Series(["A"], dtype=pl.Enum(["A", "B"]))})
     ledger = dpf.Ledger(epsilon=1.0)

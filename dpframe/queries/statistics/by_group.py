@@ -18,6 +18,7 @@ from dpframe.errors import InvalidArgument, shown
 from dpframe.queries.keys import KeyAxis, Keys
 from dpframe.queries.limits import check_column, checked_bounds
 from dpframe.queries.moments import two_sided_mean
+from dpframe.queries.quotients import sum_interval
 from dpframe.queries.row_functions import Bounds, Floats
 from dpframe.queries.sameness import same_key
 from dpframe.queries.statistics.statistic import CONFIDENCE, Statistic, check_size
@@ -149,14 +150,14 @@ class MeanByGroup(ByGroup):
         """The means in the units of the column, and the half-widths of their intervals, group by group."""
         sums = measured[self.totals()[0]]
         above, below = sums.values.reshape(-1, 2).T
-        reading = two_sided_mean(above, below, PLACES, sums.noise.interval(CONFIDENCE))
+        reading = two_sided_mean(above, below, PLACES, sum_interval(sums.noise, CONFIDENCE))
         means = np.clip(self.ends[:, 0] + reading.values * self.lengths, *self.ends.T)
         return means, reading.half_widths * self.lengths
 
     def expected_error(self, noises: Sequence[Noise], size: float, confidence: float = CONFIDENCE) -> float:
         """The error to expect for `size` values around the middle, in the group whose bounds are farthest apart."""
         half = np.array([size / 2.0])
-        reading = two_sided_mean(half, half, PLACES, noises[0].interval(confidence))
+        reading = two_sided_mean(half, half, PLACES, sum_interval(noises[0], confidence))
         return float(reading.half_widths[0] * self.lengths.max())
 
     def check_target(self, name: str, target: float, size: int | None) -> None:

@@ -12,7 +12,7 @@ from dpframe.errors import InvalidArgument, is_one_of, shown
 from dpframe.errors.tracebacks import trimmed
 from dpframe.queries.limits import are_by_group, grid_steps, step_length
 from dpframe.queries.moments import Reading, two_sided_mean
-from dpframe.queries.quotients import fieller, quotient_half_widths
+from dpframe.queries.quotients import fieller, quotient_half_widths, sum_interval
 from dpframe.queries.row_functions import Floats, centred_squares
 from dpframe.queries.statistics.by_group import MeanByGroup, checked_groups
 from dpframe.queries.statistics.statistic import CONFIDENCE, Squaring, Statistic, check_size
@@ -134,7 +134,7 @@ class Mean(Squaring):
         zero, count = np.zeros(1), np.full(1, float(size))
         enough, whole = np.ones(1, dtype=bool), np.full(1, self.bounds[1] - self.bounds[0])
         if self.pure:
-            squared = noises[0].interval(confidence) ** 2
+            squared = sum_interval(noises[0], confidence) ** 2
             top, both, bottom = OF_SQUARES if self.shared else OF_WAYS
             squares = top * squared, both * squared, bottom * squared
             return float((whole * quotient_half_widths(zero + 0.5, count / 2.0, count, squares, 1.0))[0])
@@ -163,7 +163,7 @@ class Mean(Squaring):
             above, below = values.reshape(-1, 2).T
         lower, upper = (step * step_length(self.bounds) for step in grid_steps(self.bounds))
         length = upper - lower
-        half, variances = noise.interval(confidence) * length, OF_SQUARES if self.shared else OF_WAYS
+        half, variances = sum_interval(noise, confidence) * length, OF_SQUARES if self.shared else OF_WAYS
         reading = two_sided_mean(above * length, below * length, (lower, upper), half, variances)
         return Reading(np.clip(reading.values, *self.bounds), reading.half_widths)
 

@@ -14,6 +14,7 @@ from dpframe.errors.tracebacks import trimmed
 from dpframe.queries.keys import KeyAxis, plain_key
 from dpframe.queries.limits import check_column
 from dpframe.queries.moments import two_sided_mean
+from dpframe.queries.quotients import sum_interval
 from dpframe.queries.row_functions import Floats
 from dpframe.queries.sameness import same_key
 from dpframe.queries.statistics.statistic import CONFIDENCE, Statistic, check_size
@@ -63,13 +64,13 @@ class Proportion(Statistic):
         """The share and its error by Fieller's theorem, from the noisy numbers alone; at least 0 and at most 1."""
         (sums,) = measured.values()
         above, below = sums.values.reshape(-1, 2).T
-        reading = two_sided_mean(above, below, BOUNDS, sums.noise.interval(CONFIDENCE))
+        reading = two_sided_mean(above, below, BOUNDS, sum_interval(sums.noise, CONFIDENCE))
         return reading.values, reading.half_widths
 
     def expected_error(self, noises: Sequence[Noise], size: float, confidence: float = CONFIDENCE) -> float:
         """The error to expect for a group of `size` values of which half are true."""
         half = np.array([size / 2.0])
-        return float(two_sided_mean(half, half, BOUNDS, noises[0].interval(confidence)).half_widths[0])
+        return float(two_sided_mean(half, half, BOUNDS, sum_interval(noises[0], confidence)).half_widths[0])
 
     def check_target(self, name: str, target: float, size: int | None) -> None:
         """Its error depends on how many values a group has."""

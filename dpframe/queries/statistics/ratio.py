@@ -12,7 +12,13 @@ import numpy as np
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown
 from dpframe.errors.tracebacks import trimmed
 from dpframe.queries.limits import check_column, checked_bounds
-from dpframe.queries.quotients import nearest_shares, quotient_ends, quotient_half_widths, within_limits
+from dpframe.queries.quotients import (
+    nearest_shares,
+    quotient_ends,
+    quotient_half_widths,
+    sum_interval,
+    within_limits,
+)
 from dpframe.queries.row_functions import Floats
 from dpframe.queries.statistics.statistic import CONFIDENCE, Statistic, check_size
 from dpframe.queries.total import Measured, Noise, RowsTotal, SumTotal, Total
@@ -86,7 +92,9 @@ class Ratio(Statistic):
         top, bottom = sums
         spreads = [total.noise.variance for total in sums]
         heavy = [
-            total.noise.interval(confidence) ** 2 / total.noise.variance for total in sums if total.noise.variance > 0.0
+            sum_interval(total.noise, confidence) ** 2 / total.noise.variance
+            for total in sums
+            if total.noise.variance > 0.0
         ]
         squared = max(heavy, default=0.0)  # z^2 of the noise with the heavier tails
         there = bottom.values != 0.0
@@ -219,10 +227,10 @@ class Share(Statistic):
     def _half_widths(self, shares: Floats, counts: Floats, noise: Noise, confidence: float) -> Floats:
         """To the farther end of Fieller's set of quotients of a bin and the sum of all, whose noises are added up.
 
-        Sums of draws have no heavier tails than one, whose interval is taken. Where the noisy sum is below 1 nothing
-        is known.
+        Quotients are of sums of draws, whose interval is taken: one whole draw may nearly always be 0, and its interval
+        too. Where the noisy sum is below 1 nothing is known.
         """
-        squared = noise.interval(confidence) ** 2
+        squared = sum_interval(noise, confidence) ** 2
         whole = counts.sum(axis=1, keepdims=True)
         farther = np.maximum(shares, 1.0 - shares)
         squares = squared, squared, squared * self.size

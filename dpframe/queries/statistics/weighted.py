@@ -18,6 +18,7 @@ from dpframe.errors import InvalidArgument, MissingArgument, harmless, shown
 from dpframe.queries.keys import KeyAxis
 from dpframe.queries.limits import SMALLEST_BOUND, check_column, checked_bounds, grid_steps, step_length
 from dpframe.queries.moments import Reading, two_sided_mean
+from dpframe.queries.quotients import sum_interval
 from dpframe.queries.row_functions import Bounds, Floats
 from dpframe.queries.statistics.statistic import CONFIDENCE, Clipped, Statistic, check_size
 from dpframe.queries.total import FunctionTotal, Measured, Noise, SumTotal, Total, VectorTotal
@@ -179,7 +180,7 @@ class WeightedMean(Weighted):
         lower, upper = (step * step_length(self.bounds) for step in grid_steps(self.bounds))
         length = upper - lower
         fewest = max(math.sqrt(2.0 * noise.variance), step_length(self.weight_bounds))
-        half = noise.interval(confidence) * length
+        half = sum_interval(noise, confidence) * length
         return two_sided_mean(above * length, below * length, (lower, upper), half, fewest=fewest)
 
 
