@@ -249,9 +249,18 @@ DERIVED = (
         "derived",
         "rows that an expression chose by their noisy numbers taken as chosen by keys",
         "changes.filtered",
-        "by_keys = _is_of_keys(release.frame.select(labels), given, mask)",
-        "by_keys = {*given.meta.root_names()} <= {*labels}",
+        "by_keys = isinstance(given, pl.Expr) and _is_of_keys(release.frame.select(labels), given, mask)",
+        "by_keys = isinstance(given, pl.Expr) and {*given.meta.root_names()} <= {*labels}",
         f"{CHANGES}::test_what_was_chosen_by_its_noise_is_refused",
+    ),
+    bug(
+        "derived",
+        "rows of a mask that is called after a column of keys taken as chosen by keys",
+        "changes.filtered",
+        'step = {"verb": "filter", **({} if by_keys',
+        'by_keys = by_keys or getattr(given, "name", None) in labels\n'
+        '        step = {"verb": "filter", **({} if by_keys',
+        f"{CHANGES}::test_a_mask_of_keys_may_have_been_made_of_numbers",
     ),
     bug(
         "derived",

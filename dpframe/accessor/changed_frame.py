@@ -129,6 +129,10 @@ class ChangedFrame:
         It costs nothing: the numbers are public. The 95% intervals were made for every row. Rows that are chosen
         because their noisy numbers are large are likely too large: choose by keys where intervals matter.
 
+        Keys choose where a dict names them, or an expression of Polars reads keys alone. A mask does not say how it
+        was made, even one of ``result["ward"]``: its rows count as chosen by numbers. Keys that you read from the
+        largest numbers, as in ``{"ward": top}``, choose by numbers too, and dpframe cannot tell.
+
         Examples
         --------
         >>> import dpframe as dpf, polars as pl

@@ -443,10 +443,8 @@ def filtered(release: Release, given: Any) -> Any:
     else:
         labels = foreign.labels_of(release.facts)
         mask = _mask_of(release.frame, given)
-        if isinstance(given, pl.Expr):
-            by_keys = _is_of_keys(release.frame.select(labels), given, mask)
-        else:  # pandas calls a mask after its column where it is made of one alone; Polars after the first of many
-            by_keys = is_pandas(release.frame) and getattr(given, "name", None) in labels
+        # An expression says of what it is made. A mask does not: where numbers were mapped on keys, it has their name
+        by_keys = isinstance(given, pl.Expr) and _is_of_keys(release.frame.select(labels), given, mask)
         step = {"verb": "filter", **({} if by_keys else {"by_numbers": True})}
     kept = np.flatnonzero(mask)
     if not kept.size and len(release.frame):

@@ -195,14 +195,14 @@ def test_totals_of_filtered_marginals_have_the_variance_of_the_dense_matrix(wher
 
 @pytest.mark.parametrize("library", ["polars", "pandas"])
 def test_some_rows_are_those_cells_in_any_order(library):
-    """What a mapping, a mask, a sort, a new name and a wide table leave has the numbers and the noise of its cells."""
+    """What keys, expressions, sorts, new names and wide tables leave has the numbers and the noise of its cells."""
     if library == "pandas":
         pytest.importorskip("pandas")
     frame = pl.DataFrame(VISITS) if library == "polars" else pl.DataFrame(VISITS).to_pandas()
     counts = _series(frame)
     whole = counts.dp.difference()
     kept = [row for row in zip(whole["ward"], whole["day"], whole["count"], strict=True) if row[0] != "B"]
-    mask = counts["ward"] != "B" if library == "pandas" else pl.col("ward") != "B"
+    mask = {"ward": ["C", "A"]} if library == "pandas" else pl.col("ward") != "B"
     renamed = counts.dp.relabel({"ward": {"A": "One"}}, columns={"count": "n", "day": "when"})
     views = {
         "mapping": (counts.dp.filter({"ward": ["A", "C"]}), "count"),
@@ -316,6 +316,26 @@ def test_what_was_chosen_by_its_noise_is_refused():
     first = counts.dp.share().dp.sort("count", descending=True).dp.head(3)
     assert len(first) == 3
     assert counts.dp.head(5).dp.total()["count"][0] == counts["count"][:5].sum()
+
+
+@pytest.mark.parametrize("library", ["polars", "pandas"])
+def test_a_mask_of_keys_may_have_been_made_of_numbers(library):
+    """What is mapped on keys, or looked up among the keys of the largest numbers, is called after the keys."""
+    if library == "pandas":
+        pytest.importorskip("pandas")
+    wards = _counts(library).dp.filter({"sex": 0})
+    ward, numbers = wards["ward"], dict(zip(wards["ward"], wards["count"], strict=True))
+    top = sorted(numbers, key=numbers.get)[1:]
+    of_keys = ward.isin(top) if library == "pandas" else ward.is_in(top)
+    mapped = ward.map(numbers) if library == "pandas" else ward.replace_strict(numbers)
+    for mask in (of_keys, mapped >= numbers[top[0]]):
+        assert mask.name == "ward"
+        chosen = wards.dp.filter(mask)
+        assert chosen.dp.provenance["shown"]["steps"][-1]["by_numbers"]
+        assert "chosen for its noisy number" in chosen.dp.statement()
+        with pytest.raises(dpf.InvalidArgument, match=r"a mask may have chosen some .*result\.dp\.filter\(\{"):
+            chosen.dp.total()
+    assert "chosen for its noisy number" not in wards.dp.filter({"ward": top}).dp.statement()
 
 
 @pytest.mark.parametrize("library", ["polars", "pandas"])
