@@ -338,8 +338,8 @@ DERIVED = (
         "derived",
         "keys that only one of two compared results has left out in silence",
         "comparing.compare",
-        "notes = [*notes, *(",
-        "notes = [*(",
+        "notes = [*notes, *map(",
+        "notes = [*map(",
         f"{COMBINE}::test_keys_are_matched_in_any_order_and_library",
     ),
     bug(

@@ -260,7 +260,7 @@ def is_bounded_only(source: Source, name: str) -> bool:
 
 
 def spread_words(name: str) -> str:
-    """What is said where nothing is known of how far values differ."""
+    """The sentence on values of which nothing tells how far they differ."""
     return f"How far values of {name} differ was not measured: the most that its bounds allow is taken"
 
 
