@@ -191,8 +191,8 @@ STATED = (
         "stated",
         "labels that no hash covers",
         "ranked_of",
-        "        _add(digest, label.kind.encode(), label.different, ranks",
-        "        _add(digest, label.kind.encode(), ranks",
+        "        _add(digest, kind.encode(), label.different, ranks",
+        "        _add(digest, kind.encode(), ranks",
         "test_covered_columns.py::test_109_a_changed_label_is_refused",
     ),
     bug(

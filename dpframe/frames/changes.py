@@ -211,8 +211,8 @@ def _notes(said: Facts, view: View) -> list[str]:
     shown_rows = view.cells.size
     if shown_rows == view.released:
         return []
-    verb = "is" if shown_rows == 1 else "are"
-    words = [f"{shown_rows:,} of {view.released:,} released rows {verb} shown, so a total of them is no total of all"]
+    are, them = ("is", "it") if shown_rows == 1 else ("are", "them")
+    words = [f"{shown_rows:,} of {view.released:,} released rows {are} shown, so a total of {them} is no total of all"]
     return [*words, CHOSEN] if view.chosen else words
 
 

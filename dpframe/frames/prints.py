@@ -65,21 +65,27 @@ def layout_of(levels: Sequence[Mapping[str, Any]] | None) -> Layout:
     return "subtotals" if levels[0]["columns"] else "tables"
 
 
-def print_of(frame: Any, labels: Sequence[str], numbers: Sequence[str], layout: Layout = "cells") -> Print | None:
+def print_of(
+    frame: Any, labels: Sequence[str], numbers: Sequence[str], layout: Layout = "cells", *, by_types: bool = False
+) -> Print | None:
     """The print of these columns; None where one is gone, is there twice or is of a type that no release has.
 
     The rows come in the order in which levels are released: with subtotals those with the fewest missing labels first,
-    of tables those with the most, and each table by itself.
+    of tables those with the most, and each table by itself. `by_types` as in `ranked_of`.
     """
     names = list(frame.columns)
     if any(names.count(name) != 1 for name in (*labels, *numbers)):
         return None
-    ranked = ranked_of(frame, labels, layout)
+    ranked = ranked_of(frame, labels, layout, by_types=by_types)
     return None if ranked is None else with_numbers(ranked, frame, numbers)
 
 
-def ranked_of(frame: Any, labels: Sequence[str], layout: Layout) -> Ranked | None:
-    """The part of a print that is of labels alone; None where one of them is of a type that no release has."""
+def ranked_of(frame: Any, labels: Sequence[str], layout: Layout, *, by_types: bool = False) -> Ranked | None:
+    """The part of a print that is of labels alone; None where one of them is of a type that no release has.
+
+    A column without a label has a type of its own in each library: it is of the kind "missing". `by_types` takes the
+    kind of its type all the same, as records of before do.
+    """
     columns = [labels_of(frame, name) for name in labels]
     places = _canonical([label for label in columns if label is not None], len(frame), layout)
     digest = hashlib.sha256()
@@ -88,7 +94,8 @@ def ranked_of(frame: Any, labels: Sequence[str], layout: Layout) -> Ranked | Non
         if label is None:
             return None
         ranks = label.ranks if in_order else label.ranks[places]
-        _add(digest, label.kind.encode(), label.different, ranks)
+        kind = label.kind if label.different or by_types else "missing"
+        _add(digest, kind.encode(), label.different, ranks)
     return Ranked(digest, places, in_order)
 
 
@@ -111,8 +118,10 @@ def places_of(frame: Any, facts: Mapping[str, Any]) -> Places | None:
         return np.arange(len(frame), dtype=np.int64) if same else None
     numbered = facts["measures"] or "top" in facts or "suggested" in facts
     numbers = [name for name in columns if name not in rows["labels"]] if numbered else []
-    current = print_of(frame, rows["labels"], numbers, layout_of(facts.get("levels")))
-    if current is None or current.sha256 != rows["sha256"]:
+    layout = layout_of(facts.get("levels"))
+    prints = (print_of(frame, rows["labels"], numbers, layout, by_types=by_types) for by_types in (False, True))
+    current = next((each for each in prints if each is not None and each.sha256 == rows["sha256"]), None)
+    if current is None:
         return None
     if rows["order"] is None:
         return current.places

@@ -236,12 +236,12 @@ class Thresholded(Mechanism):
             low, high = (low, middle) if enough else (middle, high)
         return float(math.ceil((self.line + high - 1) * self.grid))  # P(Z < -g) = P(Z >= g + 1)
 
-    @property
-    def words(self) -> str:
-        """The line as text."""
-        half, most = self.likely_shown(HALF), self.likely_shown(MOST)
-        people = "1 person" if half == 1 else f"{half:,.0f} people"
-        return f"a group of {people} is shown half the time, of {most:,.0f} people {MOST:.0%} of the time"
+    def words(self, one: str = "person", many: str = "people") -> str:
+        """The line as text, in units of this noun."""
+        half, most = (
+            f"1 {one}" if size == 1 else f"{size:,.0f} {many}" for size in map(self.likely_shown, (HALF, MOST))
+        )
+        return f"a group of {half} is shown half the time, of {most} {MOST:.0%} of the time"
 
 
 def of_noise(

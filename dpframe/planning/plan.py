@@ -414,11 +414,14 @@ def _found_notes(query: Query, law: Mechanism) -> list[str]:
     if axis is None or axis.discovery is None:
         return []
     assert isinstance(law, Thresholded)
-    said = [law.words, "among groups that are shown, the numbers of those near the threshold are too high"]
+    nouns, units, verb = (
+        (("row", "rows"), "rows", "count") if axis.by_rows else (("person", "people"), "units", "n_units")
+    )
+    said = [law.words(*nouns), "among groups that are shown, the numbers of those near the threshold are too high"]
     if axis.discovery.largest:
         said.append(f"at most {axis.discovery.largest:,} of them are shown, those of the largest noisy numbers")
     if not any(axis.people in statistic.totals() for _, statistic in query.statistics):
-        said.append("the numbers of units are measured in any case: ask for n_units too, at no further cost")
+        said.append(f"the numbers of {units} are measured in any case: ask for {verb} too, at no further cost")
     if axis.discovery.max_keys > 1 and not axis.by_rows:
         said.append(f"of a unit with more than {axis.discovery.max_keys:,} groups a random choice of them counts")
     if law.p == 1 and axis.discovery.max_keys > 1 and not axis.by_rows:

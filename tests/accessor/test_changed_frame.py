@@ -174,8 +174,8 @@ def test_some_rows(released, name, tmp_path):
     assert list(table(first, labels_of(frame)).items()) == whole[:2]
     works(first, ledger, tmp_path)
     if len(made) < len(frame) and name not in CHOICES:
-        verb = "is" if len(made) == 1 else "are"
-        words = f"{len(made)} of {len(frame)} released rows {verb} shown, so a total of them is no total of all"
+        words = f"{len(made)} of {len(frame)} released rows are shown, so a total of them is no total of all"
+        words = words if len(made) > 1 else f"1 of {len(frame)} released rows is shown, so a total of it is"
         assert words in made.dp.table("markdown")
         assert words in made.dp.statement()
         errors = table(frame.dp.errors(cells=True), labels_of(frame))

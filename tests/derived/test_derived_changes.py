@@ -225,6 +225,8 @@ def test_some_rows_are_those_cells_in_any_order(library):
     record = views["mapping"][0].dp.total().dp.provenance
     assert record["of"][0]["shown"][0]["where"] == {"ward": ["A", "C"]}
     assert "10 of 15 released rows are shown, so a total of them is no total of all" in record["notes"]
+    record = counts.dp.head(1).dp.total().dp.provenance
+    assert "1 of 15 released rows is shown, so a total of it is no total of all" in record["notes"]
 
 
 def test_shares_stand_as_the_rows_of_their_frame():

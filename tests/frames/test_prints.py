@@ -1,6 +1,7 @@
 """Labels of few rows are ranked by NumPy, and of many by Polars: both give the same print."""
 
 import random
+from datetime import date
 
 import numpy as np
 import polars as pl
@@ -58,3 +59,40 @@ def test_a_result_is_known_by_either_way(monkeypatch):
         for result in (wards, ages):
             places = prints.places_of(result.reverse(), result.dp.provenance)
             assert places.tolist() == [*reversed(range(result.height))]
+
+
+BEFORE = {  # the hashes in records of before of two rows without a label, by the type of their column
+    "text": (pl.String, "ec041a6f8aa8b833c14597d5cf57c522363ea5d53722627ebfb484656c563cb9"),
+    "number": (pl.Int64, "89eb7a161ac43bdc50dac433600cf16348fef69a487e02bbe4addebaf63ba344"),
+    "truth": (pl.Boolean, "68560dfe58ff7e7baf023f93e82753664bdc4687510921dc30fa4816cdb9bf74"),
+    "moment": (pl.Date, "16635ac94599032dd9ef1dde45db5a8d74bfce6f1f313b527ed3d42c4370d8ba"),
+    "missing": (pl.Null, "15862a47e5ac37c74c731f44bb07e31d91f54453c5336c4e730c3f0486beb782"),
+}
+
+
+@pytest.mark.parametrize("of", BEFORE)
+def test_records_of_before_know_columns_without_a_label(of):
+    dtype, sha256 = BEFORE[of]
+    frame = pl.DataFrame({"key": pl.Series([None, None], dtype=dtype), "n": [1.0, 2.0]})
+    record = {"columns": ["n"], "measures": {"n": {}}, "rows": {"labels": ["key"], "sha256": sha256, "order": None}}
+    assert prints.places_of(frame, record).tolist() == [0, 1]
+    assert prints.places_of(frame.with_columns(n=pl.Series([1.0, 3.0])), record) is None
+    assert prints.print_of(frame, ["key"], ["n"]).sha256 == BEFORE["missing"][1]
+
+
+@pytest.mark.parametrize("library", ["polars", "pandas"])
+def test_columns_without_a_label_are_the_same_in_both_libraries(library, tmp_path):
+    pytest.importorskip("pandas")
+    keys = {"ward": ["A", "B"], "age": [1, 2], "ill": [True, False], "day": [date(2026, 1, 1), date(2026, 1, 2)]}
+    rows = pl.DataFrame({name: each * 20 for name, each in keys.items()})
+    people = (rows if library == "polars" else rows.to_pandas()).dp
+    ledger = dpf.Ledger(epsilon=20.0, delta=1e-5, keys_delta=1e-6)
+    cube = people.group_by(*keys, keys=keys).count(epsilon=1.0, cube=True, ledger=ledger)
+    tables = people.marginals([*keys], keys=keys, degree=1, epsilon=1.0, ledger=ledger)
+    found = people.group_by("ward", keys=dpf.discover(delta=1e-9)).count(epsilon=0.01, delta=1e-6, ledger=ledger)
+    missing = [cube[name].is_null() if library == "polars" else cube[name].isna() for name in keys]
+    for number, one in enumerate([*map(cube.dp.filter, missing), tables.dp.head(1), found]):
+        one.dp.write_parquet(tmp_path / f"{number}.parquet")
+        for like in ("polars", "pandas"):
+            assert not dpf.read_parquet(tmp_path / f"{number}.parquet", like=like).dp.provenance["altered"]
+    assert not len(found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import mpmath
@@ -293,7 +294,9 @@ def test_at_least_raises_the_line_by_the_others():
 def test_words_say_when_groups_are_shown():
     law = of_noise(Gaussian.calibrate(sensitivity=1, epsilon=1, delta=1e-6), ONE, Fraction(1, 10**6))
     assert law.line == 22
-    assert law.words == "a group of 22 people is shown half the time, of 29 people 95% of the time"
+    assert law.words() == "a group of 22 people is shown half the time, of 29 people 95% of the time"
+    assert law.words("row", "rows") == "a group of 22 rows is shown half the time, of 29 rows 95% of the time"
+    assert replace(law, line=1).words().startswith("a group of 1 person is shown half the time, of 8 people 95%")
     people = int(law.likely_shown(0.95))
     with noise.insecure_bits(3):
         rates = [law.is_shown(law.add_noise(np.full(100_000, size))).mean() for size in (people, people - 1)]

@@ -120,7 +120,7 @@ def test_row_units_with_a_delta_pay_the_larger_delta():
     law = plan.parts[0].mechanism
     assert plan.amount == (1, Fraction(1, 10**6))
     assert (law.scale, law.line) == (pytest.approx(4.2246789, rel=1e-7), 22)
-    assert "a group of 22 people is shown half the time, of 29 people 95% of the time" in repr(plan)
+    assert "a group of 22 rows is shown half the time, of 29 rows 95% of the time" in repr(plan)
 
 
 def test_deltas_add_up_where_one_unit_may_lose_both():
@@ -444,7 +444,10 @@ def test_hidden_numbers_of_units_take_their_share_and_a_weight():
     price = {"max_rows": 1, "max_groups": 1, "epsilon": 1, "ledger": ledger()}
     plan = groups.sum("x", bounds=(0, 1), **price)
     assert [part.share for part in plan.parts] == [0.5, 0.5]
-    assert "ask for n_units too" in repr(plan)
+    assert "the numbers of units are measured in any case: ask for n_units too" in repr(plan)
+    rows = visits(2).dp.preview.group_by("k", keys=FOUND)
+    plan = rows.agg(s=dpf.sum("x", bounds=(0, 1)), epsilon=1, ledger=rows_ledger())
+    assert "the numbers of rows are measured in any case: ask for count too" in repr(plan)
     weighted = groups.sum("x", bounds=(0, 1), weights={"keys": 3, "x_sum": 1}, **price)
     assert [part.share for part in weighted.parts] == [0.75, 0.25]
     named = groups.agg(n=dpf.n_units(), s=dpf.sum("x", bounds=(0, 1)), weights={"n": 3}, **price)
