@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, TypeVar
 
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, NoProvenance, shown
@@ -126,6 +126,17 @@ def parts_of(frame: Any) -> list[tuple[Any, dict[str, Any]]]:
     starts = [sum(sizes[:number]) for number in range(len(sizes))]
     cut = [build.rows_between(frame, start, start + size) for start, size in zip(starts, sizes, strict=True)]
     return [(build.attach(part, record), record) for part, record in zip(cut, facts["parts"], strict=True)]
+
+
+def labels_of(facts: Mapping[str, Any], taken: Collection[str]) -> tuple[str | None, list[Any]]:
+    """The column that tells joined parts apart, and what it holds of each: their names or, without any, numbers from 0.
+
+    Without a column there is one release, which was not joined. A column of a name that is `taken` is called ``part``.
+    """
+    if "parts" not in facts:
+        return None, [0]
+    column = facts.get("column", "part")
+    return "part" if column in taken else column, facts.get("names", list(range(len(facts["parts"]))))
 
 
 def _check_alike(frame: Any, facts: dict[str, Any], frames: list[Any], records: list[dict[str, Any]]) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from dpframe.accessor.changed_frame import Labels
-from dpframe.accessor.joined import parts_of
+from dpframe.accessor.joined import labels_of, parts_of
 from dpframe.accessor.summed_frame import Measurement, SummedFrame, measurements_of
 from dpframe.accessor.written_frame import WrittenFrame, section_of, suggested
 from dpframe.derived import population
@@ -194,8 +194,8 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
             expects of itself over all cells, null where nothing was denoised or nothing is known. Denoised values are
             biased, and this is no interval: see ``docs/assurance/denoising.md``. Of a histogram with ``ranges=True``
             two more rows follow, as their `by` says: for sums from the first bin on, and for any sum of neighboring
-            bins. Add up ``count_noisy``; the interval holds for the worst sum of its kind. Of joined releases the
-            column ``part`` comes first, counted from 0.
+            bins. Add up ``count_noisy``; the interval holds for the worst sum of its kind. Of joined releases their
+            names come first, or else the column ``part``, counted from 0.
 
             With ``cells=True`` a row for each row of the result: its labels, and for each released column ``NAME``
             what was listed above, as ``NAME_interval``, ``NAME_noisy_rmse`` and ``NAME_denoised_rmse``, and the ends of
@@ -224,8 +224,9 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
                 errors = population.errors_of(frame, cells=cells)
             else:
                 errors = _errors_of_noise(frame, provenance.counted(said), cells=cells)
-            if "parts" in self._facts:
-                errors = {"part": [number] * len(next(iter(errors.values()))), **errors}
+            label, names = labels_of(self._facts, errors)
+            if label is not None:
+                errors = {label: [names[number]] * len(next(iter(errors.values()))), **errors}
             for name, values in errors.items():
                 columns.setdefault(name, []).extend(values)
         return public(build.frame_of(columns, library_of(self._frame)))
@@ -241,7 +242,7 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
             one of below, above, present, outside, cut, units; ``share``, of those with a value or of all, and the ends
             of its 95% interval, ``share_low`` and ``share_high``; ``count``, the noisy number of rows, or of units
             where the ledger protects units, and ``count_error``, its 95% margin of error. Empty where nothing was
-            checked. Of joined releases the column ``part`` comes first, counted from 0.
+            checked. Of joined releases their names come first, or else the column ``part``, counted from 0.
 
         Examples
         --------
@@ -252,13 +253,14 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
         >>> ages.dp.checks().select("of", "what", "share_high").rows()[0][:2]
         ('age', 'below')
         """
-        several = "parts" in self._facts
+        parts = parts_of(self._frame)
+        label, names = labels_of(self._facts, CHECKS)
         rows = [
-            {"part": number, **row} if several else row
-            for number, (_, facts) in enumerate(parts_of(self._frame))
+            {**({} if label is None else {label: name}), **row}
+            for name, (_, facts) in zip(names, parts, strict=True)
             for row in facts.get("checks", ())
         ]
-        types = {"part": int, **CHECKS} if several else CHECKS
+        types = CHECKS if label is None else {label: type(names[0]), **CHECKS}
         return public(build.of_rows(rows, library_of(self._frame), types))
 
     @trimmed

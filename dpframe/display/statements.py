@@ -134,6 +134,7 @@ SEEN = 0.01  # a share above which something was surely left out, and below whic
 CONTRACTED = ("variance", "std")  # which clipping makes smaller, wherever it clips
 UNKNOWN = ("covariance", "correlation")
 OWN = (*CONTRACTED, *UNKNOWN, "count", "ecdf", "mean", "proportion", "quantile", "ratio", "share", "sum")  # of dpframe
+ADDED = ("count", "n_distinct", "n_units", "sum")  # over units, each of which adds its part
 COUNTED = ("below", "above", "outside", "cut")  # present and units are what these are shares of
 
 
@@ -148,8 +149,8 @@ def warned_lines(facts: Facts) -> list[str]:
 
 
 def check_warning(facts: Facts) -> str | None:
-    """The same as one text; None without any."""
-    return " ".join(warned_lines(facts)) or None
+    """The same as one text, a sentence a line; None without any."""
+    return "\n".join(f"{line}." for line in warned_lines(facts)) or None
 
 
 def _lines(facts: Facts) -> Iterator[tuple[str, bool]]:
@@ -172,8 +173,8 @@ def _lines(facts: Facts) -> Iterator[tuple[str, bool]]:
         else:
             said = f"of {units} have {row['of']}"
             found = (
-                f"{said}, and are down-weighted: counts and sums are too low, and their margins of error do not cover "
-                "that. Raise max_rows= or max_groups="
+                f"{said}, and are down-weighted: {_of_weights(facts['measures'])}, and the margins of error do not "
+                "cover that. Raise max_rows= or max_groups="
             )
             yield _said(row, said, found, facts), _found(row)
 
@@ -222,6 +223,20 @@ def _of_values(
     off = f"{is_are} {_direction(verbs, above, unsure)}" if verbs <= set(OWN) else "may be off"
     wrong = f"{names} {off}, and {error} not cover that. {widen}"
     yield _said(row, f"{said}, clipped", f"{said}, clipped: {wrong}", facts), _found(row)
+
+
+def _of_weights(measures: Facts) -> str:
+    """The numbers that units which count for less make wrong: what adds up is too low, a quotient is of the others."""
+    added = [one["verb"] in ADDED for one in measures.values()]
+    low = "counts and sums are too low"
+    if all(added):  # also of the counts of a top-k, which is no measure
+        return low
+    rest = [(name, one["verb"]) for name, one in measures.items() if one["verb"] not in ADDED]
+    lean = "lean toward the other units" if {verb for _, verb in rest} <= set(OWN) else "may be off"
+    if len(rest) == 1:
+        lean = lean.replace("lean ", "leans ", 1)
+    named = f"{no_markup(listed([name for name, _ in rest]))} {lean}"
+    return f"{low}, {named}" if any(added) else named
 
 
 def _direction(verbs: set[str], above: bool, unsure: bool) -> str:

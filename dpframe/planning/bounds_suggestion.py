@@ -162,10 +162,12 @@ class NoisyGrid:
         times = enough(self.margin * self.deviation * math.sqrt(self.counts.size), float(self.counts.sum()))
         if high <= MOST_CLIPPED or times <= 1.0:  # else it is the planned statistic that wants narrow bounds
             return None
+        of_objects = plan.question.library == "pandas" and not self.cuts.by_days and self.seen is None  # text, or dates
+        unless = f", unless {column} holds no numbers: then cast it" if of_objects else ""
         of = "rows" if plan.unit.column is None else f"weighted rows of units ({plan.unit.one})"
         return (
             f"the counts of {column} are too noisy to tell: the best bounds may clip {low:.0%} to {high:.0%} of {of}. "
-            f"Take none of them, and ask for suggest_bounds again: {would_do(times, plan.cost.epsilon)}."
+            f"Take none of them, and ask for suggest_bounds again: {would_do(times, plan.cost.epsilon)}{unless}."
         )
 
     @cached_property

@@ -379,8 +379,8 @@ def _problem(best: Mapping[str, Any], cut: CutUnits, unit: PrivacyUnit, paid: fl
     if high <= MOST_CUT or times <= 1.0:  # else a cell is too wide to tell, which no price changes
         return None
     return (
-        f"the contributions are too noisy to tell: the best bounds may cut {low:.0%} to {high:.0%} of {unit.one}. "
-        f"Take none of them, and ask for contributions again: {would_do(times, paid)}."
+        f"the contributions are too noisy to tell: the best bounds may cut {low:.0%} to {high:.0%} of units "
+        f"({unit.one}). Take none of them, and ask for contributions again: {would_do(times, paid)}."
     )
 
 

@@ -23,6 +23,7 @@ from dpframe.queries.statistics import Ecdf, Measured, Statistic, SuggestedBound
 from dpframe.queries.statistics.statistic import (
     ONE_CELL,
     Adapting,
+    ByKeys,
     Choosing,
     Deciding,
     Labelled,
@@ -36,6 +37,8 @@ Integers = NDArray[np.int64]
 By = tuple[str, ...]  # the columns that a level keeps apart
 Option = Literal["rollup", "cube"]  # ever fewer columns, those named first stay longest; or every choice of columns
 
+OF_A_MEAN = "Release dpf.count and dpf.sum of the column, and divide."  # of what may have no subtotals
+OF_OTHERS = "Ask for it in a call of its own."
 MOST_CUBED = 8  # columns of a cube: 256 levels
 WORDS: dict[Option | None, str] = {None: "", "rollup": ", with subtotals", "cube": ", with all subtotals"}
 
@@ -354,10 +357,15 @@ def _check_subtotals(query: Query, option: Option) -> None:
     """Only sums of declared keys have subtotals that can be told apart from the cells."""
     rows = Subtotals(query.keys.axes, option)  # which refuses keys that have none
     for name, statistic in query.statistics:
-        if not statistic.adds_up:
+        if isinstance(statistic, ByKeys):
             raise InvalidArgument(
-                f"{option} must be left out of a {statistic.verb} ({name}), which is not the sum of its parts. "
-                "Release dpf.count and dpf.sum of the column, and divide."
+                f"{option} must be left out with bounds by group ({name}), whose noise differs from group to group. "
+                "Write bounds=(lower, upper) for all groups."
+            )
+        if not statistic.adds_up:
+            way_out = OF_A_MEAN if statistic.verb in ("mean", "proportion") else OF_OTHERS
+            raise InvalidArgument(
+                f"{option} must be left out of a {statistic.verb} ({name}), which is not the sum of its parts. {way_out}"
             )
     if not all(isinstance(total, OfRows) for total in query.of_cells):
         raise InvalidArgument(  # of a statistic from outside: the weights of subtotals are those of sums of rows

@@ -60,6 +60,22 @@ def test_numbers_and_errors_of_all_parts(engine):
         uneven.dp.to_numpy("count")
 
 
+def test_checks_name_the_part(engine):
+    with dpf.Ledger(epsilon=9):
+        parts = [engine(FRAME).dp.mean("age", bounds=(0, 100), epsilon=1, checks=True) for _ in range(2)]
+    numbered = dpf.concat(parts).dp.checks()
+    assert list(numbered.columns)[:2] == ["part", "of"]
+    assert sorted(set(numbered["part"].to_list())) == [0, 1]
+    named = dpf.concat(parts, names=["Jan", "Feb"], column="month").dp.checks()
+    assert list(named.columns)[:2] == ["month", "of"]
+    assert list(dict.fromkeys(named["month"].to_list())) == ["Jan", "Feb"]
+    errors = dpf.concat(parts, names=["Jan", "Feb"], column="month").dp.errors()
+    assert list(errors["month"].to_list()) == ["Jan", "Feb"]
+    taken = dpf.concat(parts, names=["Jan", "Feb"], column="of").dp.checks()
+    assert list(taken.columns)[:2] == ["part", "of"]
+    assert list(dict.fromkeys(taken["part"].to_list())) == ["Jan", "Feb"]
+
+
 def test_a_file_keeps_all_records(engine, tmp_path):
     joined = dpf.concat(weeks(engine))
     joined.dp.write_parquet(tmp_path / "weeks.parquet")

@@ -364,11 +364,20 @@ def test_bad_bounds_are_refused():
     for dp in (
         frame.dp,
         frame.dp.group_by("ward", "u", keys={"ward": ["A"], "u": [1]}),
-        frame.dp.group_by(dpf.bins("cost", [0, 50, 100])),
-        frame.dp.group_by("ward", keys=["A", "B", "C", dpf.REST]),
     ):
         with pytest.raises(InvalidArgument, match="bounds by group must follow group_by of one column"):
             dp.mean("cost", bounds=OF_WARDS, **asked)
+    for keys, said in (
+        (dpf.dates("2025-01-06", "2025-01-13", every="1w"), "not of ward: 2 dates every 1w"),
+        (["A", "B", "C", dpf.REST], "not of ward: 3 declared keys and the rest"),
+    ):
+        with pytest.raises(InvalidArgument, match=f"must be of keys that are written as values, {said}"):
+            frame.dp.group_by("ward", keys=keys).mean("cost", bounds=OF_WARDS, **asked)
+    with pytest.raises(InvalidArgument, match="not of cost: 2 bins"):
+        frame.dp.group_by(dpf.bins("cost", [0, 50, 100])).mean("cost", bounds=OF_WARDS, **asked)
+    for verb in ("sum", "mean"):
+        with pytest.raises(InvalidArgument, match=r"rollup must be left out with bounds by group .* Write bounds="):
+            getattr(wards, verb)("cost", bounds=OF_WARDS, rollup=True, **asked)
     with pytest.raises(InvalidArgument, match="bounds must name every declared key"):
         dpf.mean("cost", bounds={})
     with pytest.raises(InvalidArgument, match="lower < upper"):

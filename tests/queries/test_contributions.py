@@ -484,6 +484,7 @@ def test_nothing_is_recommended_where_noise_rules():
     with pytest.warns(dpf.BoundsWarning, match="too noisy to tell.*ask for contributions again:.*would do") as caught:
         found = grid_of(frame, epsilon=0.02).dp.suggest(epsilon=1)
     assert caught[0].filename == __file__
+    assert "% of units (" in str(caught[0].message)
     assert found["units_cut_high"][0] > 0.5
     for wrong in (0, 1.5, "many"):
         with pytest.raises(dpf.DpframeError, match="most_rows must be"):

@@ -188,6 +188,16 @@ def test_units_are_weighed_by_their_rows():
     assert any("weighed" in note for note in result.dp.provenance["notes"])
 
 
+def test_objects_of_pandas_may_hold_no_numbers():
+    """Nothing public tells, since one odd value makes objects of a column of numbers: so the warning says it."""
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"x": pandas.Series(["a", "b"] * 500, dtype=object)})
+    with pytest.warns(dpf.BoundsWarning, match=r"epsilon would do, unless x holds no numbers: then cast it\."):
+        frame.dp.suggest_bounds("x", epsilon=1, ledger=dpf.Ledger(epsilon=1))
+    with pytest.warns(dpf.BoundsWarning, match=r"epsilon(=[0-9.]+)? would do\.$"):
+        pl.DataFrame({"x": [1.0]}).dp.suggest_bounds("x", epsilon=0.01, ledger=dpf.Ledger(epsilon=1))
+
+
 def test_where_noise_rules_it_recommends_nothing_and_warns():
     frame = pl.DataFrame({"x": [float(value) for value in range(200)]})
     with pytest.warns(dpf.BoundsWarning, match=r"too noisy to tell.*Take none of them.*epsilon"):

@@ -490,8 +490,34 @@ def test_a_plan_says_what_to_expect():
 
 def test_a_proportion_of_other_numbers_is_told_of_its_value():
     frame, ledger = pl.DataFrame({"age": [20, 30, 40] * 1_000}), dpf.Ledger(epsilon=100)
-    with pytest.warns(dpf.BoundsWarning, match=r"have age above 1, clipped: .* Say which values it counts: value=$"):
+    with pytest.warns(dpf.BoundsWarning, match=r"have age above 1, clipped: .* Say which values it counts: value=\.$"):
         frame.dp.proportion("age", epsilon=100, ledger=ledger)
+
+
+def test_a_warning_has_a_line_for_each_indicator():
+    ledger = dpf.Ledger(epsilon=30_000, unit="who")
+    with pytest.warns(dpf.BoundsWarning) as caught:
+        incomes(6).dp.mean("income", bounds=(0, 20_000), max_rows=2, **SURE, ledger=ledger)
+    clipped, cut = str(caught[-1].message).split("\n")
+    assert clipped.endswith("or ask for suggest_bounds.")
+    assert cut.endswith("Raise max_rows= or max_groups=.")
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"n": dpf.count()}, "down-weighted: counts and sums are too low, and the"),
+        ({"m": dpf.mean("income", bounds=(0, 10**9))}, "down-weighted: m leans toward the other units, and the"),
+        (
+            {"n": dpf.count(), "m": dpf.mean("income", bounds=(0, 10**9)), "s": dpf.std("income", bounds=(0, 10**9))},
+            "down-weighted: counts and sums are too low, m and s lean toward the other units, and the",
+        ),
+    ],
+)
+def test_units_that_count_for_less_move_each_number_in_its_own_way(asked, said):
+    ledger = dpf.Ledger(epsilon=30_000, unit="who")
+    with pytest.warns(dpf.BoundsWarning, match=said):
+        incomes(6).dp.agg(**asked, max_rows=2, **SURE, ledger=ledger)
 
 
 def test_a_boolean_column_of_polars_cannot_be_clipped():

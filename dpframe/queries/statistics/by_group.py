@@ -49,8 +49,13 @@ class ByGroup(Statistic):
 
     def of_keys(self, keys: Keys) -> Self:
         """The same for the keys of a call: one column of declared ones, each with its bounds."""
-        axis = keys.axes[0] if len(keys.axes) == 1 else None
-        if not isinstance(axis, KeyAxis) or axis.coding != "keys" or len(axis.columns) != 1:
+        axis = keys.axes[0] if len(keys.axes) == 1 and len(keys.axes[0].columns) == 1 else None
+        if axis is not None and axis.coding in ("bins", "rest"):
+            raise InvalidArgument(
+                f"bounds by group must be of keys that are written as values, not of {axis}. Write keys as values "
+                "(without dpf.dates or dpf.REST), or bounds=(lower, upper) for all groups."
+            )
+        if not isinstance(axis, KeyAxis) or axis.coding != "keys":
             raise InvalidArgument(f"bounds by group must follow group_by of one column of declared keys. {EXAMPLE}")
         given = {same_key(key): pair for key, pair in self.bounds_of}
         values = axis.values(0)
