@@ -88,4 +88,12 @@ CHANGES = (
         "for by_types in (False,))",
         f"{PRINTS}::test_records_of_before_know_columns_without_a_label",
     ),
+    bug(
+        "changes",
+        "many late times that wrap in the hash of their rows",
+        "frames.prints._ticks",
+        "LARGEST // size",
+        "LARGEST",
+        f"{PRINTS}::test_many_labels_have_the_bytes_of_few",
+    ),
 )

@@ -23,8 +23,11 @@ Places = NDArray[np.int64]
 NANOSECONDS = {"ms": 10**6, "us": 10**3, "ns": 1}
 FEW = 2**12  # rows, below which NumPy ranks labels before Polars has planned its queries
 EXACT = 2**53  # integers up to here are floats of their own, so that 1 and 1.0 are one label
-MANY = 2**12  # rows from which it is worth a look whether few labels come again and again
+MANY = 2**12  # rows from which it is worth a look whether few labels come again and again, and to join them at once
 AGAIN = 8  # times that each comes then, at least
+LARGEST = 2**63 - 1
+SIZE = 8  # bytes that tell the length of a word
+LONGEST = 2**31 - 1  # bytes that one text of Polars surely holds
 WIDEST = 2**62  # pairs of ranks that one integer tells apart
 
 
@@ -291,18 +294,38 @@ def _bytes(kind: str, different: pl.Series) -> bytes:
     if dtype == pl.Float64:
         return different.to_numpy().astype("<f8").tobytes()
     if dtype in (pl.Datetime, pl.Duration, pl.Time):
-        size = NANOSECONDS[getattr(dtype, "time_unit", "ns") or "us"]
-        ticks = different.to_physical().to_numpy().astype(object) * size  # Python's integers, which do not wrap
-        return ",".join(map(str, ticks)).encode()
-    words = [str(value) for value in different.to_list()]
+        return _ticks(different.to_physical().to_numpy(), NANOSECONDS[getattr(dtype, "time_unit", "ns") or "us"])
     if kind == "decimal":  # its scale is that of the column, which a file or the other library may change
-        words = [word.rstrip("0").rstrip(".") if "." in word else word for word in words]
-    return _joined(words)
+        words = map(str, different.to_list())
+        return _joined([word.rstrip("0").rstrip(".") if "." in word else word for word in words])
+    return _joined(different.to_list()) if len(different) < MANY else _joined_many(different.cast(pl.String))
 
 
-def _joined(words: Sequence[str]) -> bytes:
-    encoded = [word.encode("utf-8") for word in words]
+def _ticks(ticks: NDArray[np.int64], size: int) -> bytes:
+    """Ticks of so many nanoseconds as nanoseconds in a text."""
+    if ticks.size < MANY or max(-int(ticks.min()), int(ticks.max())) > LARGEST // size:
+        return ",".join(map(str, ticks.astype(object) * size)).encode()  # Python's integers, which do not wrap
+    return str(pl.Series(ticks * size).cast(pl.String).str.join(",").item()).encode()
+
+
+def _joined(words: Sequence[Any]) -> bytes:
+    """Labels as text, each after its length."""
+    encoded = [str(word).encode("utf-8") for word in words]
     return b"".join(len(word).to_bytes(8, "little") + word for word in encoded)
+
+
+def _joined_many(words: pl.Series) -> bytes:
+    """The same of many, which takes a fifth of the time."""
+    sizes = words.str.len_bytes().to_numpy().astype("<i8")
+    if int(sizes.sum()) > LONGEST:
+        return _joined(words.to_list())
+    starts = np.cumsum(sizes + SIZE) - sizes - SIZE
+    made = np.empty(int(sizes.sum()) + SIZE * sizes.size, dtype=np.uint8)
+    is_size = np.zeros(made.size, dtype=bool)
+    is_size[starts[:, None] + np.arange(SIZE)] = True
+    made[is_size] = sizes.view(np.uint8)
+    made[~is_size] = np.frombuffer(str(words.str.join("").item()).encode("utf-8"), dtype=np.uint8)
+    return made.tobytes()
 
 
 def numbers_of(frame: Any, name: str) -> NDArray[np.float64] | None:

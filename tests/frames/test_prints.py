@@ -42,6 +42,33 @@ def test_few_labels_are_ranked_as_many(of, monkeypatch):
         assert np.array_equal(mine.missing, other.missing)
 
 
+ENDS = [-(2**63), -(2**63) // 1000 - 1, -(2**63) // 1000, -1, 0, 1, 2**63 // 1000, 2**63 // 1000 + 1, 2**63 - 1]
+DIFFERENT = {
+    "one word": pl.Series(["\u00e9\U0001f600"]),
+    "an empty word": pl.Series([""]),
+    "words": pl.Series(["".join(chr(32 + 7 * n * k % 50_000) for k in range(n % 9)) for n in range(1, 3000)]),
+    "ends of words": pl.Series(["\0", "", "", "a\0", "\u00e9", "", "\uffff", "\U0010ffff\U0010ffff"]),
+    "large integers": pl.Series([-(2**63), 0, 2**53 + 1, 2**63 - 1]),
+    "larger integers": pl.Series([0, 2**64 - 1], dtype=pl.UInt64),
+    **{f"ticks, {number}": pl.Series([each], dtype=pl.Datetime("us")) for number, each in enumerate(ENDS)},
+    "ticks": pl.Series([each for each in ENDS if abs(each) < 2**63 // 1000], dtype=pl.Datetime("us")),
+    "short ticks": pl.Series(ENDS, dtype=pl.Duration("ns")),
+}
+
+
+@pytest.mark.parametrize("of", DIFFERENT)
+def test_many_labels_have_the_bytes_of_few(of, monkeypatch):
+    different = DIFFERENT[of]
+    few = prints._bytes("kind", different)
+    monkeypatch.setattr(prints, "MANY", 1)
+    assert prints._bytes("kind", different) == few
+    if different.dtype == pl.String:
+        assert few == b"".join(len(word.encode()).to_bytes(8, "little") + word.encode() for word in different)
+    elif "ticks" in of:
+        size = {"us": 1000, "ns": 1}[different.dtype.time_unit]
+        assert few.decode() == ",".join(str(int(each) * size) for each in different.to_physical())
+
+
 @pytest.mark.parametrize("few", [prints.FEW, -1])
 def test_a_zero_below_zero_is_a_zero(few, monkeypatch):
     monkeypatch.setattr(prints, "FEW", few)
