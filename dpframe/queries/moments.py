@@ -17,6 +17,9 @@ from dpframe.queries.quotients import quotient_half_widths
 Floats = NDArray[np.float64]
 
 FEWEST = 2.0  # values of a group, by their noisy number, from which a variance is told
+TINY = float(np.finfo(np.float64).tiny)
+OF_CENTRED = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.5, 0.0, 1.0]])  # n, sum y, sum y^2 of n, S and T
+OF_BERNSTEIN = np.array([[1.0, 1.0, 1.0], [-1.0, 0.0, 1.0], [1.0, -1.0, 1.0]])  # the same, y = 2 t - 1
 
 
 @dataclass(frozen=True)
@@ -75,16 +78,16 @@ def centred_variance(
     spread^2 / n^2 on average, which is added back. Below two values, by their noisy number, the answer is the largest
     variance that the bounds allow, and so is its error.
     """
-    noise_n, noise_sum, noise_squares = spreads
     most = half_range**2
     enough = count >= FEWEST
     n = np.where(enough, count, FEWEST)
     mean = np.clip(centred / n, -half_range, half_range)
     square = np.clip(squares / n + most / 2.0, 0.0, most)
-    variance = np.clip(square - mean**2 + noise_sum**2 / n**2, 0.0, most)
-    spread = noise_squares**2 + 4.0 * mean**2 * noise_sum**2 + 2.0 * noise_sum**4 / n**2
-    spread += (most / 2.0 + 2.0 * mean**2 - square) ** 2 * noise_n**2
-    return _corrected(variance, z * np.sqrt(spread) / n, n, enough, most, ddof)
+    variance = np.clip(square - mean**2 + spreads[1] ** 2 / n**2, 0.0, most)
+    units = np.array([1.0, max(half_range, TINY), max(most, TINY)])  # n, S and T with y in [-1, 1]
+    read = np.stack([count, centred, squares], axis=1) / units @ OF_CENTRED.T
+    pair = _with_itself(read, OF_CENTRED * (np.array(spreads) / units) ** 2 @ OF_CENTRED.T, z)
+    return _corrected(variance, pair, n, enough, most, ddof)
 
 
 def bernstein_variance(
@@ -99,11 +102,9 @@ def bernstein_variance(
     enough = count >= FEWEST
     n = np.where(enough, count, FEWEST)
     mean, square = (cells[1] / 2.0 + cells[2]) / n, cells[2] / n
-    slopes = (2.0 * mean**2 - square, 2.0 * mean**2 - square - mean, 2.0 * mean**2 - square - 2.0 * mean + 1.0)
-    half = z * spread * np.sqrt(slopes[0] ** 2 + slopes[1] ** 2 + slopes[2] ** 2) / n
-    variance = np.clip(square - mean**2, 0.0, 0.25)
-    whole = 4.0 * half_range**2
-    return _corrected(variance * whole, half * whole, n, enough, half_range**2, ddof)
+    variance = 4.0 * half_range**2 * np.clip(square - mean**2, 0.0, 0.25)
+    pair = _with_itself(np.stack(cells, axis=1) @ OF_BERNSTEIN.T, spread**2 * OF_BERNSTEIN @ OF_BERNSTEIN.T, z)
+    return _corrected(variance, pair, n, enough, half_range**2, ddof)
 
 
 def standard_deviation(variance: Reading) -> Reading:
@@ -114,13 +115,10 @@ def standard_deviation(variance: Reading) -> Reading:
     return Reading(root, np.maximum(upper, lower))
 
 
-def _corrected(variance: Floats, half: Floats, n: Floats, enough: NDArray[np.bool_], most: float, ddof: int) -> Reading:
-    """With n - ddof for the divisor; at most the largest variance that the bounds allow."""
-    factor = n / (n - ddof)
-    largest = most * factor
-    return Reading(
-        np.where(enough, variance * factor, largest), np.where(enough, np.minimum(half * factor, largest), largest)
-    )
+def _corrected(variance: Floats, pair: Pair, n: Floats, enough: NDArray[np.bool_], most: float, ddof: int) -> Reading:
+    """With n - ddof for the divisor; and its error, that of the covariance of the column with itself."""
+    values = np.where(enough, variance, most) * n / (n - ddof)
+    return Reading(values, most * covariance_errors(pair, values / max(most, TINY), ddof, least=0.0))
 
 
 MOMENTS = 6
@@ -181,23 +179,30 @@ class Pair:
         return np.asarray(self.z**2 * np.sqrt(self._of_means(i, i) * self._of_means(j, j)))
 
 
+def _with_itself(moments: Floats, noise: Floats, z: float) -> Pair:
+    """The pair of a column and itself, from n, sum y and sum y^2 and the covariance of their noise."""
+    twice = [0, 1, 1, 2, 2, 2]
+    return Pair(moments[:, twice], noise[np.ix_(twice, twice)], z)
+
+
 def covariances(pair: Pair, ddof: int) -> Floats:
     """The noisy covariance of each group, unbiased to first order; 0 where there are fewer than two rows."""
     return np.where(pair.enough, pair.centred(0, 1) / (pair.n - ddof), 0.0)
 
 
-def covariance_errors(pair: Pair, values: Floats, ddof: int) -> Floats:
+def covariance_errors(pair: Pair, values: Floats, ddof: int, least: float = -1.0) -> Floats:
     """The distance of the rows' covariance from `values` at most: the reach of Fieller's set, centred sum / (n - ddof).
 
-    No covariance is beyond n / (n - ddof), which is at most 2 for two rows or more. Where the noisy number of rows does
-    not exclude 0 nothing else is known.
+    No covariance is beyond n / (n - ddof), which is at most 2 for two rows or more, nor below `least` times that: 0 for
+    variances. Where the noisy number of rows does not exclude 0 nothing else is known.
     """
     most = FEWEST / (FEWEST - ddof)
     top, bottom = pair.slopes(0, 1), np.zeros((len(values), MOMENTS))
     bottom[:, 0] = 1.0
     squares = pair.spread(top, top), pair.spread(top, bottom), pair.spread(bottom, bottom)
-    farther = most + np.abs(values)
-    half = quotient_half_widths(values, pair.centred(0, 1), pair.n - ddof, squares, farther, (-most, most))
+    limits = least * most, most
+    farther = np.maximum(values - limits[0], limits[1] - values)
+    half = quotient_half_widths(values, pair.centred(0, 1), pair.n - ddof, squares, farther, limits)
     half = np.sqrt(half**2 + (pair.second_order(0, 1) * pair.n / (pair.n - ddof)) ** 2)
     return np.where(pair.enough, np.minimum(half, farther), farther)
 

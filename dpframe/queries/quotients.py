@@ -53,19 +53,21 @@ def quotient_half_widths(
     array([0.02211])
     """
     lower, upper = quotient_ends(top, bottom, squares)
+    bounded = np.isfinite(lower)
     meets = (upper >= limits[0]) & (lower <= limits[1])
     lower, upper = (np.where(meets, np.clip(end, *limits), end) for end in (lower, upper))
     half = np.maximum(np.abs(upper - values), np.abs(values - lower))
-    return np.where(_bounded(bottom, squares), np.minimum(half, largest), largest)
+    return np.where(bounded, np.minimum(half, largest), largest)
 
 
 def quotient_ends(top: Floats, bottom: Floats, squares: Squares) -> tuple[Floats, Floats]:
     """The ends of Fieller's set, as in `quotient_half_widths`; infinite where it is not bounded."""
     of_top, of_both, of_bottom = squares
-    bounded = _bounded(bottom, squares)
+    bounded = np.asarray(bottom**2 > of_bottom)
     curvature = np.where(bounded, bottom**2 - of_bottom, 1.0)
     middle = top * bottom - of_both
-    root = np.sqrt(np.maximum(middle**2 - curvature * (top**2 - of_top), 0.0))
+    squared = top**2 * of_bottom - 2.0 * top * bottom * of_both + bottom**2 * of_top - (of_bottom * of_top - of_both**2)
+    root = np.sqrt(np.maximum(squared, 0.0))  # of middle^2 - curvature (top^2 - of_top), without what cancels there
     ends = (middle - root) / curvature, (middle + root) / curvature
     return np.where(bounded, ends[0], -np.inf), np.where(bounded, ends[1], np.inf)
 
@@ -104,10 +106,6 @@ def nearest_shares(values: Floats) -> Floats:
     last = np.count_nonzero(falling * position > above, axis=1)[:, None]  # at least 1: of the largest alone v > v - 1
     level = np.take_along_axis(above, last - 1, axis=1) / last
     return np.asarray(np.maximum(values - level, 0.0))
-
-
-def _bounded(bottom: Floats, squares: Squares) -> NDArray[np.bool_]:
-    return np.asarray(bottom**2 > squares[2])
 
 
 def fieller(

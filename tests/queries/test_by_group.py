@@ -176,7 +176,7 @@ def test_intervals_cover(pure, strength, size):
 def test_intervals_of_variances_cover(pure, strength, ask):
     """In each of three groups of 400 values: over 5,000 releases, a false alarm below 1e-6 / 36.
 
-    So many that the noise is a small part of their number: the intervals are by the delta method.
+    So many that the noise is a small part of their number.
     """
     repeats, size, ends = 5_000, 400, np.array([BOUNDS[group] for group in "ABC"], dtype=np.float64)
     t = np.linspace(0, 1, size)[:, None] * np.ones(3)

@@ -72,29 +72,33 @@ def test_means_of_small_groups_are_covered(size, share, epsilon):
     assert chance_of_missing(missed, repeats, 0.05) > 1e-6 / 48
 
 
-@pytest.mark.parametrize("n", [50, 1_000])
-@pytest.mark.parametrize("shape", ["normal", "even", "skew", "constant"])
+@pytest.mark.parametrize("noise_of_count", [0.1, 0.3])
+@pytest.mark.parametrize("n", [2, 20, 1_000])
+@pytest.mark.parametrize("shape", ["normal", "even", "skew", "constant", "lower", "ends"])
 @pytest.mark.parametrize("law", ["centred", "bernstein"])
-def test_variances_are_covered(n, shape, law):
-    """Over 20,000 groups: misses of at most 7%, for the interval is one to first order."""
+def test_variances_are_covered(n, shape, law, noise_of_count):
+    """Over 20,000 groups, at the bounds too: misses of at most 6.5%; a false alarm has a chance below 1e-6."""
     repeats, bounds = 20_000, (0.0, 100.0)
+    deviation = noise_of_count * n
     generator = np.random.default_rng(n)
     values = {
         "normal": generator.normal(50, 10, n),
         "even": generator.uniform(*bounds, n),
         "skew": generator.exponential(10, n),
         "constant": np.full(n, 50.0),
+        "lower": np.zeros(n),
+        "ends": np.resize([0.0, 100.0], n),
     }[shape].clip(*bounds)
     truth = values.var(ddof=1)
     if law == "centred":
-        spreads = (3.0**0.5, 3.0**0.5 * 50, 3.0**0.5 * 1250)
+        spreads = (deviation, deviation * 50, deviation * 1250)
         y = values - 50
         sums = (n, y.sum(), (y * y - 1250).sum())
         noisy = [total + generator.normal(0, spread, repeats) for total, spread in zip(sums, spreads, strict=True)]
         found = centred_variance(*noisy, spreads, Z, 50.0, 1)
     else:
         t = values / 100
-        noise = dpf.Laplace.calibrate(sensitivity=2**17, epsilon=1.0)
+        noise = dpf.Laplace.calibrate(sensitivity=2**17, epsilon=2.0**0.5 / deviation)
         cells = tuple(
             noise.add_noise(np.full(repeats, round(total * 2**17))) / 2**17
             for total in (((1 - t) ** 2).sum(), (2 * t * (1 - t)).sum(), (t * t).sum())
@@ -102,24 +106,25 @@ def test_variances_are_covered(n, shape, law):
         spread = noise.variance**0.5
         found = bernstein_variance(cells, spread / 2**17, noise.interval(0.95) / spread, 50.0, 1)
     missed = int((np.abs(found.values - truth) > found.half_widths * (1 + 1e-9)).sum())
-    assert chance_of_missing(missed, repeats, 0.07) > 1e-6 / 16
+    assert chance_of_missing(missed, repeats, 0.065) > 1e-6 / 72
 
 
 @pytest.mark.parametrize(("n", "total", "squares", "variance", "error"), VARIANCES)
 def test_published_variances(n, total, squares, variance, error):
     found = centred_variance(*one(n, total, squares), (3.0, 150.0, 3750.0), Z, 50.0, 1)
     assert found.values[0] == pytest.approx(variance)
-    assert found.half_widths[0] == pytest.approx(error)
+    assert found.half_widths[0] == pytest.approx(error, rel=0.03)  # the published ones are to first order
     root = standard_deviation(found)
     assert root.values[0] == pytest.approx(variance**0.5)
-    assert (root.values + root.half_widths)[0] ** 2 >= (variance + error) * (1 - 1e-12)
+    assert (root.values + root.half_widths)[0] ** 2 >= (found.values + found.half_widths)[0] * (1 - 1e-12)
 
 
 @pytest.mark.parametrize(("low", "middle", "high", "variance", "spread"), BERNSTEIN)
 def test_published_bernstein_variances(low, middle, high, variance, spread):
     found = bernstein_variance(tuple(one(low, middle, high)), 199.83341664682539**0.5, 1.0, 0.5, 0)
     assert found.values[0] == pytest.approx(variance)
-    assert found.half_widths[0] == pytest.approx(min(spread, 0.25))
+    near = 0.03 if low + middle + high >= 1_000 else 0.3  # the published ones are to first order
+    assert found.half_widths[0] == pytest.approx(spread, rel=near)
 
 
 def test_few_values_have_the_largest_variance():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dpframe as dpf
-from dpframe.queries.quotients import quotient_half_widths, sum_interval
+from dpframe.queries.quotients import quotient_ends, quotient_half_widths, sum_interval
 
 PUBLISHED = {
     (500, 1000, 10, 10): 0.022110262637814782,
@@ -38,6 +38,16 @@ def test_the_set_is_the_one_that_is_defined(top, bottom, both):
     inside = rates[(top - rates * bottom) ** 2 <= squares[0] - 2 * rates * both + rates**2 * squares[2]]
     found = quotient_half_widths(np.array([0.4]), np.array([top]), np.array([bottom]), squares, math.inf)
     assert found[0] == pytest.approx(max(inside.max() - 0.4, 0.4 - inside.min()), abs=5e-6)
+
+
+@pytest.mark.parametrize("spread", [1.0, 1e-6, 1e-12])
+def test_the_width_of_little_noise(spread):
+    """It is not lost among the squares of dividend and divisor, which nearly cancel."""
+    top, bottom, both = 333.0, 1000.0, 0.5
+    squares = (spread**2, both * spread**2, spread**2)
+    low, high = quotient_ends(np.array([top]), np.array([bottom]), squares)
+    first_order = spread / bottom * math.sqrt(1.0 - 2.0 * both * 0.333 + 0.333**2)
+    assert (high - low)[0] / 2.0 == pytest.approx(first_order, rel=1e-5, abs=1e-16)
 
 
 @pytest.mark.parametrize("draws", [1, 4, 19])

@@ -101,7 +101,7 @@ def test_std_and_variance_share_what_is_measured():
 @pytest.mark.parametrize("noise", [{"mechanism": "laplace"}, {"mechanism": "gaussian", "delta": 1e-6}], ids=str)
 @pytest.mark.parametrize("size", [2, 20, 400])
 def test_intervals_cover(size, noise):
-    """Over 1,000 groups: misses of at most 8%, for the interval is one to first order; a false alarm below 1e-6."""
+    """Over 1,000 groups: misses of at most 6.5%; a false alarm has a chance below 1e-6."""
     groups = 1_000
     values = np.resize([12.0, 30.0, 31.0, 70.0], size)
     frame = pl.DataFrame({"g": np.repeat(np.arange(groups), size), "x": np.tile(values, groups)})
@@ -114,7 +114,7 @@ def test_intervals_cover(size, noise):
     )
     for name, truth in (("x_var", values.var(ddof=1)), ("x_std", values.std(ddof=1))):
         missed = int((np.abs(found[name].to_numpy() - truth) > found[f"{name}_error"].to_numpy()).sum())
-        assert chance_of_missing(missed, groups, 0.08) > 1e-6
+        assert chance_of_missing(missed, groups, 0.065) > 1e-6 / 12
 
 
 def test_refusals():

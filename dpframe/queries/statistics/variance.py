@@ -72,7 +72,7 @@ class Variance(Clipped):
         return (RowsTotal(self.column), SumTotal(self.column, self.bounds, centred=True), squares)
 
     def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
-        """The variance and its error by the delta method, from the noisy numbers alone."""
+        """The variance and its error by Fieller's theorem, from the noisy numbers alone."""
         noisy = [measured[total] for total in self.totals()]
         reading = self._read([sums.values for sums in noisy], [sums.noise for sums in noisy], CONFIDENCE)
         return reading.values, reading.half_widths
