@@ -365,7 +365,8 @@ def _check_subtotals(query: Query, option: Option) -> None:
         if not statistic.adds_up:
             way_out = OF_A_MEAN if statistic.verb in ("mean", "proportion") else OF_OTHERS
             raise InvalidArgument(
-                f"{option} must be left out of a {statistic.verb} ({name}), which is not the sum of its parts. {way_out}"
+                f"{option} must be left out of a {statistic.verb} ({name}), which is not the sum of its parts. "
+                f"{way_out}"
             )
     if not all(isinstance(total, OfRows) for total in query.of_cells):
         raise InvalidArgument(  # of a statistic from outside: the weights of subtotals are those of sums of rows
