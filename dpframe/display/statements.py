@@ -150,7 +150,8 @@ def warned_lines(facts: Facts) -> list[str]:
 
 def check_warning(facts: Facts) -> str | None:
     """The same as one text, a sentence a line; None without any."""
-    return "\n".join(f"{line}." for line in warned_lines(facts)) or None
+    lines = warned_lines(facts)
+    return ".\n".join(lines) + "." if lines else None
 
 
 def _lines(facts: Facts) -> Iterator[tuple[str, bool]]:

@@ -36,6 +36,7 @@ Integers = NDArray[np.int64]
 
 USUAL = Fraction(1, 20)  # of the budget of a call
 TYPICAL = 1_000  # units, where the call names no size
+NONE = "none: such a call cannot measure what is clipped, left out or counts for less"  # the line of its plan
 WIDEST = 0.5  # of the interval of a share: what is less certain is measured only where a call asks for it
 
 
@@ -128,6 +129,12 @@ def line_of_none(planned: PlannedChecks, size: int | None) -> str:
         f"what the bounds leave out is not measured: of {of} a share would be known to within +-{pages.number(half)} "
         "percentage points; checks=True asks for it"
     )
+
+
+def has_none(query: Query, unit: PrivacyUnit) -> bool:
+    """Tell whether a question may leave out or clip something, and no checks can measure that."""
+    unchecked = query.keys.counted == "units" or any(getattr(one, "unchecked", False) for _, one in query.statistics)
+    return not unchecked and checks_of(query, unit, 1) is None
 
 
 def checks_of(query: Query, unit: PrivacyUnit, p: float, boolean: Collection[str] = ()) -> Checks | None:

@@ -16,7 +16,7 @@ from dpframe.mechanisms.contract import Mechanism
 from dpframe.mechanisms.thresholded import Thresholded
 from dpframe.planning.auto import Accuracy, Choice
 from dpframe.planning.call import Call, Question
-from dpframe.planning.check_pricing import PlannedChecks, line_of_checks, line_of_none
+from dpframe.planning.check_pricing import NONE, PlannedChecks, has_none, line_of_checks, line_of_none
 from dpframe.planning.sensitivity import Sensitivity, groups_in, one_group, uses_rows, uses_units
 from dpframe.privacy import Price, PrivacyLoss, PrivacyUnit
 from dpframe.queries.discovery import found_axis
@@ -310,6 +310,8 @@ class Plan(Costing):
             facts.append(("checks", line_of_checks([self.checks], self.size)))
         elif self.unseen is not None:
             facts.append(("checks", line_of_none(self.unseen, self.size)))
+        elif has_none(self.query, self.unit):
+            facts.append(("checks", NONE))
         of_sample = (OF_POPULATION,) if self.question and self.question.population else ()  # a copy has none
         return facts + [("note", note) for note in (*self.notes, *of_sample)]
 
@@ -537,6 +539,8 @@ class PlanTable:
             for plan in self.plans
             if plan.unseen is not None
         ]
+        if has_none(first.query, first.unit):
+            facts.append(("checks", NONE))
         if self._has_means:
             facts.append(("note", f"a mean's error is shown for a group of {first.assumed_size:,} values"))
         return facts

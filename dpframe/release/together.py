@@ -25,7 +25,15 @@ from dpframe.mechanisms import gaussian_curve
 from dpframe.noise import nonce
 from dpframe.planning.auto import tightened
 from dpframe.planning.call import Calibration, Call
-from dpframe.planning.check_pricing import AskedChecks, PlannedChecks, line_of_checks, line_of_none, planned_checks
+from dpframe.planning.check_pricing import (
+    NONE,
+    AskedChecks,
+    PlannedChecks,
+    has_none,
+    line_of_checks,
+    line_of_none,
+    planned_checks,
+)
 from dpframe.planning.plan import Plan, PlanTable
 from dpframe.planning.price import AUTO, Priced, is_pure, noises_of, parts_of, shares_of, weights_of
 from dpframe.planning.sensitivity import sensitivities_of
@@ -331,6 +339,7 @@ class JointPlan:
                 for name, plan in self.plans.items()
                 if plan.unseen is not None
             ),
+            *(("checks", f"of {name}: {NONE}") for name, plan in self.plans.items() if has_none(plan.query, plan.unit)),
         ]
 
     def _table(self) -> tuple[list[str], list[list[str]]]:

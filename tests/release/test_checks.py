@@ -494,6 +494,26 @@ def test_a_proportion_of_other_numbers_is_told_of_its_value():
         frame.dp.proportion("age", epsilon=100, ledger=ledger)
 
 
+@pytest.mark.parametrize(
+    ("ask", "said"),
+    [
+        (lambda dp: dp.mode("who", categories=[1, 2], epsilon=1), True),
+        (lambda dp: dp.mode("who", categories=[1, 2], epsilon=[1, 2]), True),
+        (lambda dp: dp.top_k("who", categories=[1, 2], k=1, epsilon=1), True),
+        (lambda dp: dp.median("income", bounds=(0, 9), mechanism="exponential", epsilon=1), True),
+        (lambda dp: dp.group_by("who", keys=dpf.discover(delta=1e-6)).count(epsilon=1, delta=1e-6), True),
+        (lambda dp: dp.top_k("who", categories=[1, 2], k=1, counts=True, epsilon=1), False),
+        (lambda dp: dp.count(epsilon=1), False),
+        (lambda dp: dp.count(unit="who", max_rows=1, epsilon=1), False),
+        (lambda dp: dp.mean("income", bounds=(0, 9), epsilon=1, checks=False), False),
+        (lambda dp: dp.suggest_bounds("income", epsilon=1), False),
+        (lambda dp: dp.contributions(unit="who", epsilon=1), False),
+    ],
+)
+def test_a_plan_says_where_nothing_can_be_checked(ask, said):
+    assert ("cannot measure what is clipped, left out" in repr(ask(incomes().dp.preview))) == said
+
+
 def test_a_warning_has_a_line_for_each_indicator():
     ledger = dpf.Ledger(epsilon=30_000, unit="who")
     with pytest.warns(dpf.BoundsWarning) as caught:
