@@ -33,6 +33,7 @@ from dpframe.queries.bins import (
 from dpframe.queries.date_grid import DATES_EXAMPLE, Dates, is_period, python_time
 from dpframe.queries.limits import (
     LARGEST_CELLS,
+    AsWritten,
     Placed,
     axes_made,
     axes_or_later,
@@ -574,8 +575,8 @@ def _tiled(values: Sequence[Any] | NDArray[Any], outer: int, inner: int) -> NDAr
     return list(np.tile(np.repeat(objects, inner), outer).tolist())
 
 
-@dataclass(frozen=True)
-class Bins(Placed):
+@dataclass(frozen=True, repr=False)
+class Bins(AsWritten, Placed):
     """Declared bins of a column, to group by; made by ``dpf.bins``."""
 
     where: ClassVar[str] = (
@@ -583,9 +584,19 @@ class Bins(Placed):
         "Elsewhere name the column, and in a histogram write bins=[0, 18, 65, 120]."
     )
 
+    verb: ClassVar[str] = "bins"
+
     column: str
     size: int  # how many they are, as far as it is known before they are made
     axes: tuple[Any, ...] = field(repr=False)
+
+    def written(self) -> dict[str, Any]:
+        """The arguments of the call that makes them; of very many bins, which are not made yet, their number."""
+        (axis,) = self.axes
+        if not isinstance(axis, BinAxis):
+            return {"column": self.column, "bins": self.size}
+        outside = {} if axis.outside == "drop" else {"outside": axis.outside}
+        return {"column": self.column, "bins": axis.shown_edges().tolist(), **outside}
 
     def made(self) -> BinAxis:
         """The axis; of very many bins it is made only where a call says that it means them."""

@@ -6,7 +6,7 @@ import math
 import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence, Sized
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Any, ClassVar, TypeGuard
 
@@ -135,6 +135,50 @@ LARGEST_CELLS = 2**30  # unit * cells + cell must fit 64 bits
 LEAST_MEMORY = 2**24
 MEMORY = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) ?(MB|MiB|GB|GiB|TB|TiB)", re.IGNORECASE)
 UNITS_OF_MEMORY = {"mb": 10**6, "mib": 2**20, "gb": 10**9, "gib": 2**30, "tb": 10**12, "tib": 2**40}
+
+
+class AsWritten:
+    """One whose `repr` is the call of `dpframe` that makes it, as a person writes it: a dataclass with ``repr=False``.
+
+    Nothing else depends on it: records, names of columns and what is the same are of other making.
+    """
+
+    verb: ClassVar[str]
+
+    def written(self) -> dict[str, Any]:
+        """The arguments of that call by name: the fields that a `repr` shows, where they are not as by default."""
+        shown_fields = [one for one in fields(self) if one.init and one.repr]  # type: ignore[arg-type]
+        given = {one.name: getattr(self, one.name) for one in shown_fields}
+        return {one.name: given[one.name] for one in shown_fields if given[one.name] != one.default}
+
+    def __repr__(self) -> str:
+        given = self.written()
+        columns = [one for value in given.values() for one in (value if isinstance(value, list) else [value])]
+        where = next((one.where for one in columns if isinstance(one, str) and hasattr(one, "where")), None)
+        given = {name: value for name, value in given.items() if getattr(value, "of", value) is not None}
+        said = [("" if name in FIRST else f"{name}=") + in_code(value) for name, value in given.items()]
+        said += [f"where={in_code(where)}"] if where else []
+        return f"dpf.{getattr(self, 'named', '') or self.verb}({', '.join(said)})"
+
+
+FIRST = ("column", "columns", "denominator", "bins")  # the arguments that need no name
+MOST_WRITTEN = 20  # parts of a list
+
+
+def in_code(value: Any) -> str:
+    """A public value as a person writes it: whole numbers without a point, and of a long list its ends."""
+    if isinstance(value, str):
+        return repr(str(getattr(value, "of", value)))
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        return repr(int(value))
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{in_code(key)}: {in_code(each)}" for key, each in value.items()) + "}"
+    if isinstance(value, (list, tuple)):
+        parts = list(map(in_code, value))
+        parts = parts if len(parts) <= MOST_WRITTEN else [*parts[:3], "...", parts[-1]]
+        ends = "[]" if isinstance(value, list) else "()"
+        return ends[0] + ", ".join(parts) + ends[1]
+    return repr(value)
 
 
 @dataclass(frozen=True)

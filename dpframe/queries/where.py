@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import date, time, timedelta
+from datetime import UTC, date, time, timedelta
 from typing import Any, ClassVar
 
 from dpframe.errors import InvalidArgument, InvalidType, harmless, shown
@@ -45,6 +45,19 @@ class Condition:
     """Declared values of a column, or a range: a row holds one of them or not."""
 
     axis: KeyAxis | RangeAxis
+
+    @property
+    def written(self) -> Any:
+        """The value, the list of values, or the pair that it is made of."""
+        if isinstance(self.axis, KeyAxis):
+            values = list(self.axis.values(0))
+            return values[0] if len(values) == 1 else values
+        _, *inner, _ = self.axis.edges  # the outer ones are beyond all values
+        edges = inner if self.axis.kind == "number" else [edge // 1_000 * 1_000 for edge in inner]  # microseconds
+        ends: list[Any] = BinAxis(self.axis.column, tuple(edges), self.axis.kind).shown_edges().tolist()
+        if self.axis.aware:
+            ends = [end.replace(tzinfo=UTC) for end in ends]
+        return (None, ends[0]) if self.axis.inside == 0 else (*ends, None)[:2]
 
     def __str__(self) -> str:
         (column,) = self.axis.columns
@@ -119,6 +132,11 @@ class Conditional(str):
         made = super().__new__(cls, " ".join([*filter(None, [named]), *([f"where {words}"] if conditions else [])]))
         made.of, made.conditions, made.value, made.groups, made.words = of, conditions, value, groups, words
         return made
+
+    @property
+    def where(self) -> dict[str, Any]:
+        """The conditions as ``where=`` of a statistic takes them."""
+        return {condition.axis.columns[0]: condition.written for condition in self.conditions}
 
     @property
     def compared(self) -> tuple[KeyAxis, ...]:

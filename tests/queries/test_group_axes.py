@@ -197,7 +197,7 @@ def test_binned_groups_are_replayed(engine, tmp_path):
 def test_bins_are_a_plain_value():
     ages = dpf.bins("age", EDGES)
     assert ages == dpf.bins("age", EDGES) == pickle.loads(pickle.dumps(ages))
-    assert repr(ages) == "Bins(column='age', size=3)"
+    assert repr(ages) == "dpf.bins('age', [0, 18, 65, 120])"
     assert isinstance(ages, Bins)
     many = dpf.bins("age", 2 * 10**7, range=(0, 1))  # nothing is made before a call says that it means it
     assert many.size == 2 * 10**7

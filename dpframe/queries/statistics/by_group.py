@@ -30,7 +30,7 @@ PLACES = (0.0, 1.0)  # between the bounds of any group
 EXAMPLE = 'Write for instance group_by("ward", keys=["A", "B"]) and bounds={"A": (0, 10), "B": (0, 100)}.'
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ByGroup(Statistic):
     """The parts that all share: a column, and the bounds of its values by key, in the order of the declared keys."""
 
@@ -46,6 +46,11 @@ class ByGroup(Statistic):
         if not self.bounds_of:
             raise InvalidArgument(f"bounds must name every declared key. {EXAMPLE}")
         object.__setattr__(self, "bounds_of", tuple((key, checked_bounds(pair)) for key, pair in self.bounds_of))
+
+    def written(self) -> dict[str, Any]:
+        """The arguments of the call that makes it."""
+        said = super().written()
+        return {"column": said.pop("column"), "bounds": dict(said.pop("bounds_of")), **said}
 
     def of_keys(self, keys: Keys) -> Self:
         """The same for the keys of a call: one column of declared ones, each with its bounds."""
@@ -99,7 +104,7 @@ class ByGroup(Statistic):
         return f"{self.verb}({self.column}) in the bounds of each group"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SumByGroup(ByGroup):
     """The sums of clipped values, each group with its own bounds. Made by `dpframe.sum` with a dict of bounds.
 
@@ -133,7 +138,7 @@ class SumByGroup(ByGroup):
         return float(noises[0].interval(confidence) * self.largest.max())
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class MeanByGroup(ByGroup):
     """The means of clipped values, each group with its own bounds. Made by `dpframe.mean` with a dict of bounds.
 

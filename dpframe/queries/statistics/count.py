@@ -18,7 +18,7 @@ from dpframe.queries.total import COUNTED, Measured, Noise, RowsTotal, Total, Un
 from dpframe.queries.where import under_conditions
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Count(Counted):
     """The number of rows; or, of a column, of values that are present. Made by `dpframe.count`.
 

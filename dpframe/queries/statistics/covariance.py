@@ -26,7 +26,7 @@ MOST_COLUMNS = 64
 EXAMPLE = 'Write for instance ["age", "cost"], bounds={"age": (0, 120), "cost": (0, 5_000)}.'
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Covariance(Statistic):
     """The covariance of each pair of columns, each value clipped to its bounds. Made by `dpframe.covariance`.
 
@@ -56,6 +56,12 @@ class Covariance(Statistic):
     def __post_init__(self) -> None:
         if not is_one_of(self.ddof, (0, 1)) or isinstance(self.ddof, bool):
             raise InvalidArgument(f"ddof must be 0 or 1, not {shown(self.ddof)}. Write ddof=1 for a sample.")
+
+    def written(self) -> dict[str, Any]:
+        """The arguments of the call that makes it."""
+        bounds = dict(zip(map(plain_name, self.columns), self.bounds_of, strict=True))
+        said = {name: value for name, value in super().written().items() if name not in ("columns", "bounds_of")}
+        return {"columns": list(self.columns), "bounds": bounds, **said}
 
     @property
     def default_name(self) -> str:
@@ -180,7 +186,7 @@ class Covariance(Statistic):
         return np.stack([matrices[:, i, j] for i, j in pairs(len(self.columns))], axis=1)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Correlation(Covariance):
     """The correlation of each pair of columns, each value clipped to its bounds. Made by `dpframe.correlation`.
 

@@ -25,7 +25,7 @@ OF_WAYS = 1.0, 1.0, 2.0  # variances of the way above, of it with both ways, and
 OF_SQUARES = 1.25, 1.5, 3.0  # the same where both are made of three numbers
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Mean(Squaring):
     """The mean of a column's values, each clipped to the bounds. Made by `dpframe.mean`.
 

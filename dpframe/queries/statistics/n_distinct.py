@@ -17,7 +17,7 @@ from dpframe.queries.where import under_conditions
 MOST_VALUES = 2**31
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class NDistinct(Statistic):
     """The number of distinct values of a column, each supported by some unit. Made by `dpframe.n_distinct`.
 

@@ -14,7 +14,7 @@ from dpframe.queries.total import RowsTotal, Total, UnitsTotal
 from dpframe.queries.where import under_conditions
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class NUnits(Counted):
     """The number of units with a row in a group; or, of a column, a present value. Made by `dpframe.n_units`.
 

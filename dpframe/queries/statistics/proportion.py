@@ -26,7 +26,7 @@ from dpframe.queries.where import plain_name, under_conditions
 BOUNDS = (0.0, 1.0)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Proportion(Statistic):
     """The share of a column's values that are true, or are one declared value. Made by `dpframe.proportion`.
 

@@ -73,7 +73,7 @@ class QuantileAnswers(ABC):
         """The quantile of each group, and the ends of its interval."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Quantile(QuantileAnswers, Statistic, Deciding):
     """A quantile of a column's values, one of the declared candidates. Made by `dpframe.quantile` and `dpframe.median`.
 
@@ -96,6 +96,14 @@ class Quantile(QuantileAnswers, Statistic, Deciding):
     why: str = field(default="", repr=False, compare=False)
     said: bool = field(default=False, repr=False)  # whether the caller named the candidates: then values lie on them
     most_rows: int = field(default=0, repr=False)  # of a unit that count in full, where units are protected
+
+    def written(self) -> dict[str, Any]:
+        """The arguments of the call that makes it: bounds and a step, where these are its candidates."""
+        ends, steps = (self.candidates[0], self.candidates[-1]), np.diff(self.candidates)
+        even = np.allclose(steps[:-1], steps[0], rtol=1e-9) and steps[-1] <= steps[0] * (1.0 + 1e-9)
+        spaced = {"bounds": ends} | ({"step": float(steps[0])} if self.said else {})
+        asked = {"column": self.column} | ({} if self.named else {"q": self.q})
+        return asked | (spaced if even or not self.said else {"candidates": list(self.candidates)})
 
     @property
     def design(self) -> PrefixSums | Tree:
@@ -174,7 +182,7 @@ class Quantile(QuantileAnswers, Statistic, Deciding):
         return f"{self.named or f'quantile {self.q:g}'}({self.column}) in {ends}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class QuantileByGroup(QuantileAnswers, ByGroup):
     """Quantiles of the values of groups that have bounds, and so candidates, of their own. Made by `dpframe.quantile`.
 
@@ -194,6 +202,10 @@ class QuantileByGroup(QuantileAnswers, ByGroup):
     pure: bool = field(default=False, repr=False)  # the form that it has for pure noise; its answer means the same
     most_rows: int = field(default=0, repr=False)  # of a unit that count in full, where units are protected
     candidates: tuple[tuple[float, ...], ...] = field(init=False, default=(), repr=False, compare=False)
+
+    def written(self) -> dict[str, Any]:
+        """The arguments of the call that makes it."""
+        return {**super().written(), **({} if self.named else {"q": self.q})}
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -238,7 +250,7 @@ class QuantileByGroup(QuantileAnswers, ByGroup):
         return f"{self.named or f'quantile {self.q:g}'}({self.column}) in the bounds of each group"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Quantiles(Statistic):
     """Several quantiles of a column, of one release: in `agg` each becomes a column of its own.
 
@@ -253,6 +265,10 @@ class Quantiles(Statistic):
     verb: ClassVar[str] = "quantile"
 
     parts: tuple[Quantile | QuantileByGroup, ...]
+
+    def written(self) -> dict[str, Any]:
+        """The arguments of the call that makes it."""
+        return {**self.parts[0].written(), "q": [part.q for part in self.parts]}
 
     def several(self, name: str | None) -> list[tuple[str, Statistic]]:
         """Each with the name of its output column."""

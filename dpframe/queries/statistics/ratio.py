@@ -27,7 +27,7 @@ from dpframe.queries.where import plain_name, under_conditions
 EXAMPLE = 'Write for instance bounds={"cost": (0, 5_000), "days": (0, 30)}.'
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Ratio(Statistic):
     """The sum of a column's clipped values over the sum of another's. Made by `dpframe.ratio`.
 
@@ -50,6 +50,11 @@ class Ratio(Statistic):
     bounds: tuple[float, float]
     denominator: str
     denominator_bounds: tuple[float, float]
+
+    def written(self) -> dict[str, Any]:
+        """The arguments of the call that makes it."""
+        bounds = {plain_name(self.column): self.bounds, plain_name(self.denominator): self.denominator_bounds}
+        return {"column": self.column, "denominator": self.denominator, "bounds": bounds}
 
     @property
     def default_name(self) -> str:

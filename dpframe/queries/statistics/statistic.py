@@ -17,7 +17,7 @@ import numpy as np
 from dpframe.errors import MissingArgument
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.keys import KeyAxis, Keys
-from dpframe.queries.limits import check_column, checked_bounds
+from dpframe.queries.limits import AsWritten, check_column, checked_bounds
 from dpframe.queries.row_functions import Floats
 from dpframe.queries.total import Measured, Noise, Total
 from dpframe.queries.where import Conditional, plain_name
@@ -26,8 +26,8 @@ CONFIDENCE = 0.95  # of every error shown
 OF_SQUARED = Fraction(1, 4)  # of the budget that other Totals take: squares tell how wide intervals are, and no answer
 
 
-@dataclass(frozen=True)
-class Statistic:
+@dataclass(frozen=True, repr=False)
+class Statistic(AsWritten):
     """A question about a group: which Totals it needs, and how its answer and its error are read off noisy ones.
 
     A statistic of your own is a frozen dataclass made from this one, with `verb` and `totals`; with `answer`
@@ -145,7 +145,7 @@ def check_size(size: int | None, asked: str, *, of: str = "values", whose: str =
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Counted(Statistic):
     """The parts that counts share: a column, where only its present values count, and whole numbers."""
 
@@ -188,7 +188,7 @@ def told(statistic: Statistic) -> dict[str, Any] | None:
     return said
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Clipped(Statistic):
     """The part that statistics of clipped values share: a column, and the bounds of its values."""
 

@@ -17,7 +17,7 @@ from dpframe.queries.total import FunctionTotal, SumTotal, Total, UnitsTotal
 from dpframe.queries.where import under_conditions
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Sum(Squaring):
     """The sum of a column's values, each clipped to the bounds. Made by `dpframe.sum`.
 
@@ -45,7 +45,7 @@ class Sum(Squaring):
         return FunctionTotal(squares(self.column, self.bounds)) if self.squares else None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class UnitSum(Clipped):
     """The sum of a column, where what one unit adds to a group in all is clipped. Made by `dpframe.sum`.
 
@@ -62,6 +62,10 @@ class UnitSum(Clipped):
     def totals(self) -> tuple[Total, ...]:
         """The Totals to measure for it."""
         return (UnitsTotal(self.column, self.bounds),)
+
+    def written(self) -> dict[str, Any]:
+        """The arguments of the call that makes it."""
+        return {"column": self.column, "unit_bounds": self.bounds}
 
     def facts(self) -> dict[str, Any] | None:
         """The facts that a record states of it."""

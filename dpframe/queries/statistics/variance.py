@@ -20,7 +20,7 @@ from dpframe.queries.vectors import bernstein
 from dpframe.queries.where import plain_name, under_conditions
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Variance(Clipped):
     """The variance of a column's values, each clipped to the bounds. Made by `dpframe.variance`.
 
@@ -112,7 +112,7 @@ class Variance(Clipped):
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Std(Variance):
     """The standard deviation of a column's values, each clipped to the bounds. Made by `dpframe.std`.
 
@@ -130,7 +130,7 @@ class Std(Variance):
         return standard_deviation(super()._read(values, noises, confidence))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class VarianceByGroup(ByGroup):
     """The variances of clipped values, each group with its own bounds. Made by `dpframe.variance` with bounds by key.
 
@@ -198,7 +198,7 @@ class VarianceByGroup(ByGroup):
         return {**super().facts(), "ddof": self.ddof}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class StdByGroup(VarianceByGroup):
     """The standard deviations of clipped values, each group with its own bounds: the roots of `VarianceByGroup`.
 

@@ -41,7 +41,7 @@ def checked_weight(weight: Any, weight_bounds: Any, where: Mapping[str, Any] | N
     return under_conditions(weight, where), bounds
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Weighted(Clipped):
     """The parts that weighted statistics of a column share: the column of weights, and their bounds."""
 
@@ -63,7 +63,7 @@ class Weighted(Clipped):
         return super().__str__() + _with(self.weight, self.weight_bounds)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class WeightedCount(Statistic):
     """The sum of the weights of rows. Made by `dpframe.count` with ``weight=``.
 
@@ -97,7 +97,7 @@ class WeightedCount(Statistic):
         return f"count({where})" + _with(self.weight, self.weight_bounds)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class WeightedSum(Weighted):
     """The sum of products of values and weights, both clipped. Made by `dpframe.sum` with ``weight=``.
 
@@ -126,7 +126,7 @@ class WeightedSum(Weighted):
         return (FunctionTotal(weighed_values(self.column, self.bounds, self.weight, self.weight_bounds)),)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class WeightedMean(Weighted):
     """The sum of products of values and weights over that of weights. Made by `dpframe.mean` with ``weight=``.
 
@@ -184,7 +184,7 @@ class WeightedMean(Weighted):
         return two_sided_mean(above * length, below * length, (lower, upper), half, fewest=fewest)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class WeightedProportion(WeightedMean):
     """The weighted share of values that are true, or one declared value. Made by `dpframe.proportion` with ``weight=``.
 
@@ -198,6 +198,10 @@ class WeightedProportion(WeightedMean):
     verb: ClassVar[str] = "proportion"
 
     value: Any = None
+
+    def written(self) -> dict[str, Any]:
+        """The arguments of the call that makes it."""
+        return {name: value for name, value in super().written().items() if name != "bounds"}
 
     def totals(self) -> tuple[Total, ...]:
         """The Totals to measure for it."""
