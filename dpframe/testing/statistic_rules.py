@@ -55,6 +55,7 @@ class Silence:
     """The law of noise that is none: what is read off exact totals is the truth."""
 
     variance: float = 0.0
+    grid: float = 1.0
 
     def interval(self, confidence: float) -> float:
         """No half-width."""
