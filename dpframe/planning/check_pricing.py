@@ -114,7 +114,7 @@ def line_of_checks(planned: Sequence[PlannedChecks], size: int | None) -> str:
     """The line of a plan on its checks, or of plans of one question on theirs."""
     halves = [each.expected(size)[0] for each in planned]
     least, most = pages.number(min(halves)), pages.number(max(halves))
-    within = f"±{least}" if least == most else f"±{least} to ±{most}"
+    within = f"+-{least}" if least == most else f"+-{least} to +-{most}"
     return (
         f"{100 * float(planned[0].share):.3g}% of the cost measures what the bounds leave out: each share to within "
         f"{within} percentage points of {planned[0].expected(size)[1]}"
@@ -125,7 +125,7 @@ def line_of_none(planned: PlannedChecks, size: int | None) -> str:
     """The line of a plan whose checks would tell nothing, and are left out."""
     half, of = planned.expected(size)
     return (
-        f"what the bounds leave out is not measured: of {of} a share would be known to within ±{pages.number(half)} "
+        f"what the bounds leave out is not measured: of {of} a share would be known to within +-{pages.number(half)} "
         "percentage points; checks=True asks for it"
     )
 
