@@ -241,7 +241,7 @@ DERIVED = (
         "derived",
         "rows that an expression chose by their noisy numbers taken as chosen by keys",
         "changes.filtered",
-        "by_keys = _is_of_keys(release.frame.select(labels), given, mask)",
+        "by_keys = is_of_keys(release.frame.select(labels), given, mask)",
         "by_keys = {*given.meta.root_names()} <= {*labels}",
         f"{CHANGES}::test_what_was_chosen_by_its_noise_is_refused",
     ),
