@@ -19,6 +19,7 @@ from dpframe.errors import (
     shown,
     with_article,
 )
+from dpframe.errors.tracebacks import constructed
 from dpframe.exact import checked_whole, exact_delta, exact_epsilon, exact_share, exactly, up
 
 MOST_BOUND = 2**31
@@ -41,6 +42,7 @@ class Contribution:
     max_groups: int = 1
 
 
+@constructed
 @dataclass(frozen=True)
 class PrivacyUnit:
     """The unit that is protected: a row, or all the rows that share a value of one column, or of several.
@@ -194,6 +196,7 @@ class PrivacyUnit:
         return f"{who} (at most {rows} in {groups} at full weight), {self.neighbors} neighbors"
 
 
+@constructed
 @dataclass(frozen=True)
 class PrivacyLoss:
     """An (epsilon, delta) pair for people to read; what was spent is rounded up, what remains down.
