@@ -196,7 +196,6 @@ class PrivacyUnit:
         return f"{who} (at most {rows} in {groups} at full weight), {self.neighbors} neighbors"
 
 
-@constructed
 @dataclass(frozen=True)
 class PrivacyLoss:
     """An (epsilon, delta) pair for people to read; what was spent is rounded up, what remains down.

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, checked_column_name, closest, shown
 from dpframe.frames import build, foreign, prints
-from dpframe.frames.columns import distinct, keys_in, text_of, value_at
+from dpframe.frames.columns import distinct, is_of_keys, keys_in, mask_of, text_of, value_at
 from dpframe.frames.kinds import check_threads, is_missing, is_pandas
-from dpframe.frames.masks import is_of_keys, mask_of
 from dpframe.frames.prints import Places
 
 Facts = Mapping[str, Any]

@@ -22,7 +22,6 @@ import dpframe as dpf
         (dpf.set_default_ledger, dpf.MissingArgument, "ledger must be given to set_default_ledger"),
         (dpf.Stream, dpf.MissingArgument, "name must be given to Stream"),
         (lambda: dpf.PrivacyUnit("p", max_row=1), dpf.InvalidType, "max_row is not an argument of PrivacyUnit. Its"),
-        (dpf.PrivacyLoss, dpf.MissingArgument, "epsilon must be given to PrivacyLoss"),
         (lambda: dpf.Ledger(1).to_frame(lik="x"), dpf.InvalidType, "lik is not an argument of to_frame"),
         (lambda: dpf.Ledger(1).answers(lik="x"), dpf.InvalidType, "lik is not an argument of answers"),
         (dpf.compare_accounting, dpf.MissingArgument, "workload must be given to compare_accounting"),
