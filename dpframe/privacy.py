@@ -19,6 +19,7 @@ from dpframe.errors import (
     shown,
     with_article,
 )
+from dpframe.errors.tracebacks import constructed
 from dpframe.exact import checked_whole, exact_delta, exact_epsilon, exact_share, exactly, up
 
 MOST_BOUND = 2**31
@@ -41,6 +42,7 @@ class Contribution:
     max_groups: int = 1
 
 
+@constructed
 @dataclass(frozen=True)
 class PrivacyUnit:
     """The unit that is protected: a row, or all the rows that share a value of one column, or of several.

@@ -249,7 +249,7 @@ DERIVED = (
         "derived",
         "rows that an expression chose by their noisy numbers taken as chosen by keys",
         "changes.filtered",
-        "by_keys = isinstance(given, pl.Expr) and _is_of_keys(release.frame.select(labels), given, mask)",
+        "by_keys = isinstance(given, pl.Expr) and is_of_keys(release.frame.select(labels), given, mask)",
         "by_keys = isinstance(given, pl.Expr) and {*given.meta.root_names()} <= {*labels}",
         f"{CHANGES}::test_what_was_chosen_by_its_noise_is_refused",
     ),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 from dpframe.accessor.derived_frame import DerivedFrame
 from dpframe.accessor.private_frame import PrivateFrame, without_provenance
 from dpframe.accessor.released_frame import OF_RESULTS, VERBS, ReleasedFrame
-from dpframe.errors import AlreadyReleased, InvalidArgument, NoProvenance
+from dpframe.errors import AlreadyReleased, InvalidArgument, NoProvenance, no_attribute
 from dpframe.errors.tracebacks import trimmed
 from dpframe.frames import build, foreign
 from dpframe.frames.build import is_public
@@ -39,7 +39,7 @@ class PublicFrame:
                     f"this frame is public (dpf.public), and no release covers it, so .dp has no {name}. "
                     "Draw it or write it as any other frame."
                 )
-            raise AttributeError(f".dp of a public frame has no {name!r}")
+            raise no_attribute(f".dp of a public frame has no {name!r}")
 
     def __repr__(self) -> str:
         return "<.dp of a public frame, which needs no protection>"

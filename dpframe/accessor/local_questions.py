@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
+from dpframe.accessor.options import Number
+from dpframe.errors import InvalidArgument, is_one_of
 from dpframe.errors.tracebacks import trimmed
 from dpframe.ledger.ledger import Ledger
 from dpframe.privacy import PrivacyUnit
-from dpframe.queries.limits import check_column
+from dpframe.queries.limits import AUTO, check_column, checked_checks
 from dpframe.release import randomizing
 
 F = TypeVar("F")  # the frame of the results
@@ -30,6 +32,7 @@ class LocalQuestions(Generic[F]):
         unit: PrivacyUnit | str | Sequence[str] | None = None,
         max_rows: int | None = None,
         label: str | None = None,
+        checks: Literal["auto"] | bool | Number = "auto",
     ) -> F:
         """Randomize each value of a column: a report a row, in the order of the rows, and nothing else.
 
@@ -48,6 +51,8 @@ class LocalQuestions(Generic[F]):
             `max_rows` of its unit makes the report of a random value.
         label : str, optional
             A name for the ledger's entry and the provenance.
+        checks : {"auto", False}
+            As in every question. Reports have no checks, so both do nothing.
 
         Returns
         -------
@@ -72,6 +77,11 @@ class LocalQuestions(Generic[F]):
         (['age'], 3, 1.0)
         """
         check_column(column)
+        if not is_one_of(checked_checks(checks), (None, AUTO, False)):
+            raise InvalidArgument(
+                "checks must be left out of randomize, whose reports have no bounds that leave something out. Drop "
+                "checks."
+            )
         reports: F = randomizing.randomized(
             self._frame, column, method, ledger=ledger, unit=unit, max_rows=max_rows, label=label
         )

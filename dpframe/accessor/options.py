@@ -15,7 +15,15 @@ from fractions import Fraction
 from functools import cache
 from typing import Any, Literal, TypedDict, TypeVar, cast, get_args, get_type_hints
 
-from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, checked_column_name, closest, shown
+from dpframe.errors import (
+    InvalidArgument,
+    InvalidType,
+    MissingArgument,
+    checked_column_name,
+    closest,
+    no_attribute,
+    shown,
+)
 from dpframe.errors.tracebacks import trimmed
 from dpframe.ledger.ledger import Ledger
 from dpframe.planning.call import Calibration
@@ -533,7 +541,7 @@ VERBS_ELSEWHERE = {  # verbs of other libraries, and what to write here
 def no_verb(name: str, verbs: Iterable[str]) -> AttributeError:
     """The refusal of a verb that is none, with the one that was meant where it is clear."""
     meant = VERBS_ELSEWHERE.get(name) or (None if name.startswith("_") else closest(name, verbs))
-    return AttributeError(f".dp has no {name!r}" + (f". Write {meant}." if meant else ""))
+    return no_attribute(f".dp has no {name!r}" + (f". Write {meant}." if meant else ""))
 
 
 def no_item(name: Any) -> str:

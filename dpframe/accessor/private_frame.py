@@ -87,6 +87,16 @@ def declared_axes(by: tuple[Any, ...], keys: Any) -> tuple[Any, ...]:
 F = TypeVar("F")  # the frame of the results
 
 
+NO_LOCAL = (
+    "local must follow df.dp itself: reports have no groups, and no preview, since each costs its method's epsilon "
+    "(float(method.loss)). Write df.dp.local.randomize(...)."
+)
+
+
+class NoLocal(InvalidArgument, AttributeError):
+    """The refusal of ``local`` after `group_by` or `preview`, which have no such attribute."""
+
+
 class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
     """The verbs of a private frame: what ``df.dp`` is.
 
@@ -609,12 +619,17 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
     @property
     def local(self) -> LocalQuestions[F]:
         """Randomize single values, row by row (local differential privacy)."""
-        if self._axes or self._answer is not release:
-            raise InvalidArgument(
-                "local must follow df.dp itself: reports have no groups, and no preview, since each costs its method's "
-                "epsilon (float(method.loss)). Write df.dp.local.randomize(...)."
-            )
+        if not self._is_whole:
+            raise NoLocal(NO_LOCAL)
         return LocalQuestions(self._frame)
+
+    @property
+    def _is_whole(self) -> bool:
+        """Tell whether this is ``df.dp`` itself, neither in groups nor a preview."""
+        return not self._axes and self._answer is release
+
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if self._is_whole or name != "local"]
 
     def _asked(self, verb: str, statistics: dict[str, Statistic], options: Any, grouping: Grouping | None = None) -> F:
         """Make the Query and the Call of a verb, and have it answered: a released frame, or the plan of a preview."""
@@ -637,6 +652,8 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         def __getattr__(self, name: str) -> Any:
             if name in OF_RESULTS and name not in VERBS_ELSEWHERE:
                 raise without_provenance()
+            if name == "local":  # Python asks here where the property refuses
+                raise NoLocal(NO_LOCAL)
             raise no_verb(name, (verb for verb in dir(type(self)) if not verb.startswith("_")))
 
     def __repr__(self) -> str:

@@ -17,12 +17,13 @@ from dpframe.accessor.written_frame import WrittenFrame, section_of, suggested
 from dpframe.derived import population
 from dpframe.display import report, result_charts, rounding
 from dpframe.display.layout import Asked
-from dpframe.errors import AlreadyReleased, BoundsWarning, InvalidArgument, closest, shown
+from dpframe.errors import AlreadyReleased, BoundsWarning, InvalidArgument, checked_text, closest, no_attribute, shown
 from dpframe.errors.tracebacks import depth_outside, trimmed
 from dpframe.frames import build, foreign, register
 from dpframe.frames.build import public
 from dpframe.frames.kinds import library_of
 from dpframe.ledger.canonical import now
+from dpframe.planning.call import checked_flag
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.query import NOISY
 from dpframe.release import provenance
@@ -218,6 +219,7 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
         >>> ages.dp.errors(cells=True).columns[2:]
         ['count_interval', 'count_low', 'count_high', 'count_noisy_rmse', 'count_denoised_rmse']
         """
+        checked_flag("cells", cells)
         columns: dict[str, list[Any]] = {}
         for number, (frame, said) in enumerate(parts_of(self._frame)):
             if population.is_population(covers):
@@ -442,6 +444,7 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
         >>> path.read_text(encoding="utf-8")[:15]
         '<!DOCTYPE html>'
         """
+        checked_text("title", title)
         sections = self._sections(charts=charts, labels=labels)
         page = report.page(title or sections[0].title, report.lead(sections), sections, now())
         Path(path).write_text(page, encoding="utf-8")
@@ -462,7 +465,7 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
                 raise AlreadyReleased(
                     f"this frame is a released result: it is public, so use it directly, without .dp.{name}.{summed}"
                 )
-            raise AttributeError(f".dp of a result has no {name!r}." + _instead_of(name))
+            raise no_attribute(f".dp of a result has no {name!r}." + _instead_of(name))
 
     def __repr__(self) -> str:
         return register.in_terminal(self._title(), register.OF_RESULTS)

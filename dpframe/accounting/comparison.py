@@ -24,6 +24,7 @@ from dpframe.accounting.by_curves import conversion
 from dpframe.accounting.compositions import advanced_composition, optimal_composition
 from dpframe.display import charts, pages
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown
+from dpframe.errors.tracebacks import trimmed
 from dpframe.exact import down, exact_delta, shown_up, typed_down, up
 from dpframe.mechanisms import gaussian_curve
 from dpframe.mechanisms.contract import is_mechanism
@@ -116,6 +117,7 @@ class Comparison:
         return pages.html_page("Accountings of one workload", [self.workload, self._at], *self._table())
 
 
+@trimmed
 def compare_accounting(workload: Any, *, delta: float | None = None) -> Comparison:
     """Compare accountings: the smallest epsilon of the same releases at one delta, in each of them.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from dpframe.errors import InvalidArgument, InvalidType, shown
+from dpframe.errors.tracebacks import trimmed
 from dpframe.exact import checked_whole, exact_delta, exact_epsilon, in_mpmath, is_whole, rounded_up, shown_up
 from dpframe.privacy import PrivacyLoss
 
@@ -64,6 +65,7 @@ def advanced_composition(
         return PrivacyLoss(rounded_up(whole), shown_up(total))
 
 
+@trimmed
 def optimal_composition(
     epsilon: float | Fraction, delta: float | Fraction, count: int, *, total_delta: float | Fraction
 ) -> PrivacyLoss:

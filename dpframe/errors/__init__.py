@@ -366,6 +366,17 @@ def checked_column_name(argument: str, value: str, way_out: str = "Rename the co
     return value
 
 
+def checked_text(argument: str, value: object) -> None:
+    """Refuse what is neither text nor left out."""
+    if value is not None and not isinstance(value, str):
+        raise InvalidType(f"{argument} must be text, not {shown(value)}.")
+
+
+def no_attribute(words: str) -> AttributeError:
+    """The refusal of an attribute that is none, to whose words Python adds no guess of its own."""
+    return AttributeError(words, name=None, obj=None)
+
+
 def is_one_of(value: object, choices: Collection[Any]) -> bool:
     """Tell whether a value is a plain one among the choices; arrays, columns and expressions are none of them."""
     return (value is None or isinstance(value, (str, bool, int, float))) and value in choices

@@ -85,9 +85,18 @@ def trimmed(function: Callable[Given, Answer]) -> Callable[Given, Answer]:
     return door
 
 
+Kind = TypeVar("Kind", bound=type)
+
+
+def constructed(kind: Kind) -> Kind:
+    """A public class, whose constructor is `trimmed`."""
+    kind.__init__ = trimmed(kind.__init__)  # type: ignore[misc]
+    return kind
+
+
 def _unclear(function: Callable[..., Any], given: tuple[Any, ...], named: dict[str, Any]) -> DpframeError | None:
     """The refusal of a call that does not suit the function's signature; None where it does."""
-    asked, name = signature(function), function.__name__
+    asked, name = signature(function), function.__qualname__.removesuffix(".__init__").rpartition(".")[2]
     try:
         asked.bind(*given, **named)
     except TypeError:

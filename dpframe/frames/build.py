@@ -17,6 +17,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpframe.errors import DpframeError, InvalidArgument, InvalidType, is_one_of, named, shown
+from dpframe.errors.tracebacks import trimmed
 from dpframe.frames import foreign
 from dpframe.frames.kinds import Library, check_threads, is_missing, is_pandas
 
@@ -311,6 +312,7 @@ def read_parquet(path: str | PathLike[str], like: Literal["pandas"]) -> PandasFr
 def read_parquet(path: str | PathLike[str], like: None = None) -> Any: ...
 
 
+@trimmed
 def read_parquet(path: str | PathLike[str], like: Library | None = None) -> Any:
     """Read a released frame back, with its provenance.
 
@@ -343,6 +345,8 @@ def read_parquet(path: str | PathLike[str], like: Library | None = None) -> Any:
     >>> dpf.read_parquet(path).dp.provenance == result.dp.provenance
     True
     """
+    if not isinstance(path, (str, bytes, PathLike)):  # open takes numbers of open files as well
+        raise InvalidType(f'path must be the name of a file, not {shown(path)}. Write read_parquet("ages.parquet").')
     named = None if like is None else checked_library(like)
     if named != "pandas":
         check_threads()
@@ -408,6 +412,7 @@ def _series(name: str, values: Any) -> pl.Series:
     return pl.Series(name, values, strict=False)
 
 
+@trimmed
 def public(frame: Frame) -> Frame:
     """Mark a frame as public: its ``.dp`` then refuses to charge for what needs no noise.
 

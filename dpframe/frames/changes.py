@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, checked_column_name, closest, shown
 from dpframe.frames import build, foreign, prints
-from dpframe.frames.columns import distinct, keys_in, text_of, value_at
+from dpframe.frames.columns import distinct, is_of_keys, keys_in, mask_of, text_of, value_at
 from dpframe.frames.kinds import check_threads, is_missing, is_pandas
 from dpframe.frames.prints import Places
 
@@ -442,54 +442,14 @@ def filtered(release: Release, given: Any) -> Any:
         step: dict[str, Any] = {"verb": "filter", "where": where}
     else:
         labels = foreign.labels_of(release.facts)
-        mask = _mask_of(release.frame, given)
+        mask = mask_of(release.frame, given)
         # An expression says of what it is made. A mask does not: where numbers were mapped on keys, it has their name
-        by_keys = isinstance(given, pl.Expr) and _is_of_keys(release.frame.select(labels), given, mask)
+        by_keys = isinstance(given, pl.Expr) and is_of_keys(release.frame.select(labels), given, mask)
         step = {"verb": "filter", **({} if by_keys else {"by_numbers": True})}
     kept = np.flatnonzero(mask)
     if not kept.size and len(release.frame):
         raise InvalidArgument("mask_or_mapping must keep at least one row, and it keeps none. Ask for other rows.")
     return release.of_rows(kept, {**step, "rows": int(kept.size)})
-
-
-def _is_of_keys(keys: pl.DataFrame, given: pl.Expr, mask: NDArray[np.bool_]) -> bool:
-    """Tell whether an expression says the same of keys alone, and of each of them twice.
-
-    Not so one of other columns, however they are named, of a series that stands in it, or of the places of rows.
-    """
-    try:
-        twice = pl.concat([keys, keys]).select(given.alias("mask")).get_column("mask")
-    except pl.exceptions.PolarsError:
-        return False
-    return np.array_equal(twice.fill_null(False).to_numpy(), np.tile(mask, 2))
-
-
-def _mask_of(frame: Any, given: Any) -> NDArray[np.bool_]:
-    """A mask with a truth for each row; what is missing is false, as in both libraries."""
-    rule = "mask_or_mapping must be a Boolean for each row, or a dict of columns and keys"
-    if isinstance(given, pl.Expr):
-        if is_pandas(frame):
-            raise InvalidType(f"{rule}, and an expression of Polars needs a frame of Polars. Write frame['n'] > 10.")
-        check_threads()
-        try:
-            given = frame.select(given.alias("mask")).get_column("mask")
-        except pl.exceptions.DuplicateError:
-            raise InvalidType(f"{rule}, and this expression gives several columns. Join them by & or |.") from None
-    if isinstance(given, pl.Series):
-        values = given.fill_null(False).to_numpy() if given.dtype == pl.Boolean else None
-    elif hasattr(given, "index") and hasattr(given, "fillna"):  # of pandas
-        if not is_pandas(frame) or not given.index.equals(frame.index):
-            raise InvalidArgument(f"{rule}, with the index of the frame, and it has another. Make it of this result.")
-        kind = str(given.dtype)
-        values = given.fillna(False).to_numpy(dtype=bool) if kind in ("bool", "boolean") else None
-    else:
-        made = np.asarray(given) if isinstance(given, (list, tuple, np.ndarray)) else None
-        values = made if made is not None and made.dtype == bool else None
-    if values is None or values.ndim != 1:
-        raise InvalidType(f"{rule}, not {shown(given, kind=True)}. Write result['n'] > 10, or {{'ward': ['A', 'B']}}.")
-    if values.size != len(frame):
-        raise InvalidArgument(f"{rule}: {len(frame)} of them, not {values.size}. Make it of this result.")
-    return np.asarray(values, dtype=bool)
 
 
 def _mask_of_keys(release: Release, given: Mapping[Any, Any]) -> tuple[NDArray[np.bool_], dict[str, list[str]]]:
@@ -528,6 +488,7 @@ def sorted_by(release: Release, columns: Sequence[Any], descending: Any) -> Any:
     keys: list[NDArray[Any]] = []
     by_numbers = False
     for name, down in zip(columns, each, strict=True):
+        _check_is_name("each of columns", name, 'sort("ward", "n")')
         if name not in known:
             raise InvalidArgument(f"columns must name columns of the result, not {shown(name)}. {_near(name, known)}")
         label = ends.get(name, name)
@@ -564,6 +525,7 @@ def selected(release: Release, names: Sequence[Any]) -> Any:
         raise MissingArgument('columns must name at least one column. Write select("ward", "n").')
     owners = {column: name for name, mine in {**labels, **statistics}.items() for column in [name, *mine]}
     for name in names:
+        _check_is_name("each of columns", name, 'select("ward", "n")')
         if name not in owners:
             raise InvalidArgument(
                 f"columns must name columns of the result, not {shown(name)}. {_near(name, list(owners))}"
@@ -613,6 +575,7 @@ def _row_codes(frame: Any, columns: Sequence[str]) -> NDArray[np.int64]:
 def widened(release: Release, column: Any) -> Any:
     """The keys of one column become columns: of each statistic one for each key."""
     labels, statistics = release.labels, release.statistics
+    _check_is_name("column", column, 'wide("ward")')
     if column not in labels:
         raise InvalidArgument(f"column must name a column of keys, not {shown(column)}. {_near(column, list(labels))}")
     if not statistics:
@@ -687,9 +650,16 @@ def _key_text(release: Release, column: str, row: int) -> str:
     return " to ".join(map(text_of, values))
 
 
+def _check_is_name(argument: str, name: object, example: str) -> None:
+    if not isinstance(name, str):
+        raise InvalidType(f"{argument} must be the name of a column (a string), not {shown(name)}. Write {example}.")
+
+
 def _near(name: Any, known: Sequence[str]) -> str:
     near = closest(str(name), known)
-    return f"Did you mean {near!r}?" if near else f"Name some of {_listed(known)}."
+    if near or not known:
+        return f"Did you mean {near!r}?" if near else "This result has none."
+    return f"Name some of {_listed(list(dict.fromkeys(known)))}."
 
 
 def _listed(names: Sequence[Any]) -> str:

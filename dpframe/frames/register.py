@@ -18,7 +18,7 @@ from typing import Any
 
 import polars as pl
 
-from dpframe.errors import DpframeError
+from dpframe.errors import DpframeError, no_attribute
 
 Verbs = Mapping[str, Mapping[str, str]]  # in groups; each with the first line of its help, since none is imported yet
 
@@ -151,7 +151,7 @@ def _refuse(column_class: Any) -> None:
     """Say where ``.dp`` is to be asked, to those who ask a column; ``hasattr`` finds none."""
 
     def dp(column: Any) -> None:
-        raise AttributeError(OF_A_COLUMN)
+        raise no_attribute(OF_A_COLUMN)
 
     if inspect.getattr_static(column_class, "dp", None) is None:
         column_class.dp = property(dp, doc=OF_A_COLUMN)

@@ -394,8 +394,9 @@ class Ledger(ShownLedger):
 
         Parameters
         ----------
-        plan : Plan or StreamPlan
-            Of ``df.dp.preview`` or of a stream, made for this ledger or for one of the same accounting and unit.
+        plan : Plan, StreamPlan or JointPlan
+            Of ``df.dp.preview``, of a stream or of `plan_together`, made for this ledger or for one of the same
+            accounting and unit.
 
         Returns
         -------
@@ -609,6 +610,7 @@ def default_ledger() -> Ledger:
     return _chosen[0] if _chosen else _recording
 
 
+@trimmed
 def set_default_ledger(ledger: Ledger | None) -> None:
     """Set the ledger of calls that name none; None restores the default.
 

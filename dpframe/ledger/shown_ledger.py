@@ -35,6 +35,7 @@ class ShownLedger:
     _terms: Terms | None
     _store: Store
 
+    @trimmed
     def to_frame(self, like: str | None = None) -> Any:
         """Every charge, one row each, in the order in which they were taken; raised limits and recoveries among them.
 
@@ -56,6 +57,7 @@ class ShownLedger:
         """
         return pages.as_frame(rows_of(self._store.entries()), like or "polars", types=COLUMNS)
 
+    @trimmed
     def answers(self, like: str | None = None) -> Any:
         """The answers that are stored: asked again with the same label and snapshot, they cost nothing.
 

@@ -10,7 +10,7 @@ from typing import Any
 from dpframe.display import report
 from dpframe.display.layout import check_labels
 from dpframe.display.report import Budget, Section
-from dpframe.errors import InvalidArgument, InvalidType, NoProvenance, capital, closest, shown
+from dpframe.errors import InvalidArgument, InvalidType, NoProvenance, capital, checked_text, closest, shown
 from dpframe.ledger.canonical import now
 from dpframe.ledger.entries import Entry
 from dpframe.ledger.statement import BETWEEN, Statement, answers_of, rows_of
@@ -40,6 +40,7 @@ def write(
     order: Sequence[str] | None = None,
 ) -> None:
     """Write the page: a section for each release in this order, with its own words, and the ledger."""
+    checked_text("title", title)
     own, named, first = checked(
         text, labels, order, list(dict.fromkeys(label for release in releases for label in _labels_of(release)))
     )

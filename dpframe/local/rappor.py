@@ -271,6 +271,7 @@ class Rappor(LocalMethod):
         Series
             A report a row.
         """
+        randomizing.refuse_exact()
         frame, name = column_frame(permanent, "permanent")
         _, parts = self._read(frame, name)
         texts = [text for cohort, bits in parts for text in self._written(self._responded(bits), cohort)]

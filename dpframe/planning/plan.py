@@ -57,7 +57,7 @@ def expected_errors(query: Query, parts: Sequence[Planned], size: int | None, co
 
 
 class Costing:
-    """A plan that a ledger can be asked about before it is charged: that of one call, or of a stream."""
+    """A plan that a ledger can be asked about before it is charged: of one call, of several together, of a stream."""
 
     unit: PrivacyUnit
     accounting: Accounting
@@ -509,7 +509,7 @@ class PlanTable:
         points = [
             (plan.cost.epsilon, plan.named(name), error) for plan in self.plans for name, error in plan.error.items()
         ]
-        who, *notes = (f"{key} {value}" for key, value in self._facts())
+        who, *notes = (f"{key} {value}".replace("+-", "±") for key, value in self._facts())
         return charts.errors_by_price(points, charts.Words(f"Plans: {self.first.query}", tuple(notes), who))
 
     def _table(self) -> tuple[list[str], list[list[str]]]:

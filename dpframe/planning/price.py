@@ -239,7 +239,13 @@ def priced(
 
 def _chosen_by_ranks(query: Query, **at: Any) -> Priced:
     """A quantile by a choice, with what public facts say of it next to noisy running counts at the same cost."""
-    by_choice = priced(_as_choice(query), mechanism=CHOICE, **at)
+    asked = _as_choice(query)
+    if asked is None:
+        raise InvalidArgument(
+            "mechanism must be noise here: only one quantile of the whole frame, without group_by, can be chosen. "
+            "Write median(column, bounds=..., mechanism='exponential'), or leave mechanism out."
+        )
+    by_choice = priced(asked, mechanism=CHOICE, **at)
     usual = priced(query, mechanism=None, **at)
     (chosen,), (counted,) = (
         expected_errors(either.query, either.parts, None, CONFIDENCE).values() for either in (by_choice, usual)
@@ -251,15 +257,12 @@ def _chosen_by_ranks(query: Query, **at: Any) -> Priced:
     return replace(by_choice, query=_because(by_choice.query, why))
 
 
-def _as_choice(query: Query) -> Query:
-    """The question answered by a choice; refused where it is none of one quantile of the whole frame."""
+def _as_choice(query: Query) -> Query | None:
+    """The question answered by a choice; None where it is none of one quantile of the whole frame."""
     (name, first), *others = query.statistics
     chosen = first.as_choice() if isinstance(first, Deciding) else None
     if chosen is None or others or query.keys.axes:
-        raise InvalidArgument(
-            "mechanism must be noise here: only one quantile of the whole frame, without group_by, can be chosen. "
-            "Write median(column, bounds=..., mechanism='exponential'), or leave mechanism out."
-        )
+        return None
     return replace(query, statistics=((name, chosen),))
 
 
@@ -396,9 +399,10 @@ def is_pure(
         given = shown(mechanism)
         if callable(mechanism) and not isinstance(mechanism, type):
             given = f"{given} of other arguments"  # such as one that makes a calibration, handed over and not called
+        choice = f"{CHOICE!r}, " if _as_choice(query) is not None else ""
         raise InvalidArgument(
-            f"mechanism must be 'laplace', 'gaussian', 'auto', a function (sensitivity, loss) -> Mechanism or None, "
-            f"not {given}.{example}"
+            f"mechanism must be 'laplace', 'gaussian', 'auto', {choice}a function (sensitivity, loss) -> Mechanism or "
+            f"None, not {given}.{example}"
         )
     has_delta = (
         accounting.has_own_delta or bool(price.delta) or (price.share is not None and bool((limit or (0, 0))[1]))

@@ -187,6 +187,10 @@ class Rest(Placed):
     def __repr__(self) -> str:
         return "dpf.REST"
 
+    def __str__(self) -> str:
+        """As results show it, so that it names its rows there."""
+        return OTHER
+
 
 REST = Rest()
 

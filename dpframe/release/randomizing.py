@@ -74,8 +74,17 @@ def is_method(value: object) -> TypeGuard[Method]:
     return not isinstance(value, type) and all(callable(getattr(type(value), name, None)) for name in ANSWERS)
 
 
+def refuse_exact() -> None:
+    """Refuse to make reports where noise is left out."""
+    if noise.is_silent():
+        raise InvalidArgument(
+            "reports must not be asked for inside dpframe.testing.exact: a report is nothing but noise. Use seeded(0)."
+        )
+
+
 def randomized_series(series: Any, method: Method) -> Any:
     """The client's side: a report for each value of a column; nothing is charged."""
+    refuse_exact()
     frame, name = column_frame(series)
     query = method.question(name)
     check(frame, query, ROWS)
@@ -99,10 +108,7 @@ def randomized(
         raise MissingArgument("method must be given. Write method=dpf.local.SubsetSelection([...], epsilon=1).")
     if not is_method(method):
         raise InvalidType(f"method must be one of dpf.local, such as dpf.local.SubsetSelection, not {shown(method)}.")
-    if noise.is_silent():
-        raise InvalidArgument(
-            "randomize must not be asked inside dpframe.testing.exact: a report is nothing but noise. Use seeded(0)."
-        )
+    refuse_exact()
     check_whole(frame)
     payer = ledger_for(ledger)
     if payer is None:

@@ -34,7 +34,7 @@ from dpframe.planning.check_pricing import (
     line_of_none,
     planned_checks,
 )
-from dpframe.planning.plan import Plan, PlanTable
+from dpframe.planning.plan import Costing, Plan, PlanTable
 from dpframe.planning.price import AUTO, Priced, is_pure, noises_of, parts_of, shares_of, weights_of
 from dpframe.planning.sensitivity import sensitivities_of
 from dpframe.privacy import Price, PrivacyLoss, PrivacyUnit
@@ -270,7 +270,7 @@ LEAST_PART = Fraction(1, 100)  # of a typed epsilon, below which noise is not ma
 
 
 @dataclass(frozen=True, repr=False)
-class JointPlan:
+class JointPlan(Costing):
     """Several plans at one cost: what `plan_together` returns.
 
     Parameters

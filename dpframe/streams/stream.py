@@ -18,7 +18,7 @@ from dpframe.errors import (
     harmless,
     shown,
 )
-from dpframe.errors.tracebacks import trimmed
+from dpframe.errors.tracebacks import constructed, trimmed
 from dpframe.frames.kinds import checked_frame, library_of
 from dpframe.ledger.ledger import Ledger
 from dpframe.privacy import PrivacyUnit
@@ -38,6 +38,7 @@ PERIODS_EXAMPLE = 'Write periods=dpf.dates("2026-01-05", "2026-12-28", every="1w
 STATISTIC_EXAMPLE = "Write for instance statistic=dpf.count()."
 
 
+@constructed
 @dataclass(frozen=True)
 class Stream:
     """A series of running totals over declared periods, such as 52 weeks, at one cost for all of them.

@@ -282,6 +282,47 @@ def test_chained_changes(released, steps, name):
     assert made.dp.table("markdown").count("\n| ") >= 1
 
 
+def test_what_is_missing_in_a_mask_is_false_in_a_list_too(released):
+    frame = released[0]["count"]
+    mask = [True, None, False, True, None, None]
+    assert len(frame.dp.filter(mask)) == len(frame.dp.filter(np.array(mask, dtype=object))) == 2
+
+
+def test_names_that_are_no_names_are_refused_in_words(released):
+    frame = released[0]["count"]
+    for verb in (frame.dp.select, frame.dp.sort, frame.dp.wide):
+        with pytest.raises(dpf.InvalidType, match=r"must be the name of a column \(a string\), not \['ward'\]"):
+            verb(["ward"])
+    with pytest.raises(dpf.InvalidArgument) as refusal:
+        frame.dp.sort("zzz")
+    assert str(refusal.value).count("'ward'") == 1
+    with pytest.raises(dpf.InvalidType, match="cells must be True or False, not 'x'"):
+        frame.dp.errors(cells="x")
+    with pytest.raises(dpf.InvalidType, match="title must be text, not 3"):
+        frame.dp.write_html("x.html", title=3)
+
+
+def test_a_single_number_has_no_keys_to_name():
+    one = pl.DataFrame({"age": [1]}).dp.count(epsilon=1, ledger=dpf.Ledger(1))
+    for call in (lambda: one.dp.filter({3: 3}), lambda: one.dp.wide("x")):
+        with pytest.raises(dpf.InvalidArgument, match="This result has none"):
+            call()
+
+
+def test_everything_else_is_named_by_its_key_or_by_its_word():
+    keys = ["A", dpf.REST]
+    frame = pl.DataFrame({"ward": ["A", "B"]}).dp.group_by("ward", keys=keys).count(epsilon=1, ledger=dpf.Ledger(1))
+    for key in (dpf.REST, "Other"):
+        assert frame.dp.filter({"ward": ["A", key]})["ward"].to_list() == ["A", "Other"]
+        some = frame.dp.filter({"ward": key})
+        assert (some["ward"].to_list(), some.dp.provenance["shown"]["steps"][0]["where"]) == (
+            ["Other"],
+            {"ward": ["Other"]},
+        )
+        words = frame.dp.relabel({"ward": {key: "Elsewhere"}})
+        assert words["ward"].to_list() == ["A", "Elsewhere"]
+
+
 def test_a_mask_of_each_kind(released):
     frame = released[0]["count"]
     expected = [value for value in frame["count"].to_list() if value > 100]
@@ -300,6 +341,9 @@ def test_a_mask_of_each_kind(released):
         ({"ward": "D"}, r"must name keys of 'ward', which are 'A', 'B', 'C', not 'D'"),
         ({"count": 3}, "give a mask"),
         ([False] * 6, "keeps none"),
+        ([None] * 6, "Boolean for each row"),
+        ([True, [True], 0, 0, 0, 0], "Boolean for each row"),
+        ([True, None, 0, None, 1, None], "Boolean for each row"),
     ):
         with pytest.raises((dpf.InvalidArgument, dpf.InvalidType), match=words):
             frame.dp.filter(wrong)

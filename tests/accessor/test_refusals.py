@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import traceback
 from contextlib import nullcontext
 from functools import cache
 from typing import Any
@@ -185,6 +186,37 @@ def test_a_verb_that_is_none_names_the_one_that_was_meant(name):
         getattr(pl.DataFrame({"age": [1]}).dp, name)
     assert str(refusal.value).startswith(f".dp has no '{name}'. ")
     assert VERBS_MEANT[name] in str(refusal.value)
+
+
+def test_python_adds_no_guess_to_the_words_of_a_missing_name():
+    private = pl.DataFrame({"age": [1]})
+    result = private.dp.count(epsilon=1, ledger=dpf.Ledger(epsilon=1))
+    cases = [(private.dp, "avg"), (result.dp, "to_csv"), (result.dp, "tabel"), (dpf.public(private).dp, "parts_")]
+    for dp, name in cases:
+        with pytest.raises(AttributeError) as refusal:
+            getattr(dp, name)
+        last = "".join(traceback.format_exception_only(refusal.value)).strip()
+        assert last == f"AttributeError: {refusal.value}"
+
+
+def test_local_is_no_attribute_of_groups_and_previews():
+    dp = pl.DataFrame({"age": [1]}).dp
+    assert "local" in dir(dp)
+    assert hasattr(dp, "local")
+    for other in (dp.group_by("age", keys=[1]), dp.preview, dp.preview.group_by("age", keys=[1])):
+        assert "local" not in dir(other)
+        assert not hasattr(other, "local")
+        assert inspect.getmembers(other)
+        with pytest.raises(dpf.InvalidArgument, match=r"local must follow df\.dp itself"):
+            other.local.randomize("age")
+
+
+def test_a_median_may_be_a_choice_and_its_refusal_says_so():
+    dp = pl.DataFrame({"age": [1.0]}).dp.preview
+    for ask, said in ((dp.median, True), (dp.mean, False), (dp.group_by("age", keys=[1.0]).median, False)):
+        with pytest.raises(dpf.InvalidArgument, match="mechanism must be 'laplace', 'gaussian', 'auto'") as refusal:
+            ask("age", bounds=(0, 9), epsilon=1, mechanism="x")
+        assert ("'exponential'" in str(refusal.value)) is said
 
 
 OF_RESULTS_MEANT = {

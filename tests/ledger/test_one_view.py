@@ -100,6 +100,14 @@ def test_a_plan_of_another_ledger_is_refused():
         dpf.default_ledger().affords(PEOPLE.dp.preview.count(epsilon=0.1, ledger=ledger))
 
 
+def test_a_ledger_affords_several_plans_together_as_often_as_they_fit():
+    ledger = dpf.Ledger(epsilon=1)
+    plans = {"all": PEOPLE.dp.preview.count(), "more": PEOPLE.dp.preview.count()}
+    assert ledger.affords(dpf.plan_together(plans, epsilon=0.3, ledger=ledger)) == 3
+    with pytest.raises(dpf.InvalidArgument, match="plan must be for a ledger like this one"):
+        ledger.affords(dpf.plan_together(plans, epsilon=0.3, delta=1e-6, ledger=dpf.Ledger(1, 1e-6, accounting="gdp")))
+
+
 @pytest.mark.parametrize("name", LEDGERS)
 def test_a_fresh_ledger_is_a_card(name, tmp_path):
     pytest.importorskip("altair")

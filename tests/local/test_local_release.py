@@ -23,6 +23,20 @@ ROWS = {"drug": ["A", "B", None, "other"] * 250, "age": [31.0, 45.0, None, 62.0]
 FRAMES = ["polars", "lazy"] + (["pandas"] if importlib.util.find_spec("pandas") else [])
 
 
+def test_reports_have_no_checks():
+    ledger = dpf.Ledger(9, unit=REPLACE)
+    asked = {"method": METHOD, "ledger": ledger}
+    for nothing in ("auto", False):
+        assert len(pl.DataFrame(ROWS).dp.local.randomize("drug", checks=nothing, **asked)) == 1_000
+    spent = ledger.spent
+    for some in (True, 0.1):
+        with pytest.raises(dpf.InvalidArgument, match="checks must be left out of randomize"):
+            pl.DataFrame(ROWS).dp.local.randomize("drug", checks=some, **asked)
+    with pytest.raises(dpf.InvalidType, match="checks must be"):
+        pl.DataFrame(ROWS).dp.local.randomize("drug", checks="x", **asked)
+    assert ledger.spent == spent
+
+
 def frame_of(library):
     if library == "pandas":
         import pandas

@@ -163,6 +163,12 @@ def test_local_reports_are_refused_without_noise_and_stamped_with_seeded_one():
     method = dpf.local.RandomizedResponse(["a", "b"], epsilon=1)
     with exact(), pytest.raises(dpf.InvalidArgument, match="nothing but noise"):
         FRAME.dp.local.randomize("g", method=method, ledger=dpf.Ledger(epsilon=9, unit=replace))
+    with exact(), pytest.raises(dpf.InvalidArgument, match="nothing but noise"):
+        method.randomize(pl.Series(["a", "b"]))
+    rappor = dpf.local.Rappor(["a", "b"], f=0.5, p=0.25, q=0.75)
+    permanent = rappor.permanent.randomize(pl.Series(["a", "b"]))
+    with exact(), pytest.raises(dpf.InvalidArgument, match="nothing but noise"):
+        rappor.report(permanent)
     with seeded(1):
         reports = FRAME.dp.local.randomize("g", method=method, ledger=dpf.Ledger(epsilon=9, unit=replace))
     assert reports.dp.provenance["warning"] == SEEDED
