@@ -13,7 +13,7 @@ DERIVED = (
         "derived",
         "pooled means beyond their bounds",
         "along._built",
-        'value if verb == "share" else np.clip(value, *limits)',
+        'value if verb == "share" else np.clip(value, *ends)',
         "value",
         "test_combine.py::test_shares_and_pooled_means_are_within_what_is_possible",
     ),

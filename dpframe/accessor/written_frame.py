@@ -10,7 +10,7 @@ import numpy as np
 from dpframe.accessor.changed_frame import ChangedFrame, Labels
 from dpframe.accessor.joined import parts_of
 from dpframe.derived import population
-from dpframe.display import result_page, result_tables, rounding, statements, table_formats
+from dpframe.display import layout, result_page, result_tables, rounding, statements, table_formats
 from dpframe.display.report import Section
 from dpframe.display.rounding import Digits
 from dpframe.errors import MissingArgument, checked_name
@@ -202,7 +202,12 @@ class WrittenFrame(ChangedFrame):
         named = facts if unit is None else {**facts, "word": checked_name("unit", unit)}
         ends = {name: rounding.of_frame(self._frame, facts, name) for name in facts["measures"]}
         more = population.sentences(self._frame) if facts.get("population") else []
-        return " ".join([statements.statement_of(named, values, errors, ends), *more])
+        return " ".join([statements.statement_of(named, values, errors, ends, self._cell), *more])
+
+    def _cell(self, row: int) -> str:
+        """The name of the cell of a row."""
+        (named,) = build.rows(self._frame[row : row + 1])
+        return layout.cell(named, self._facts["cells"], "all" if "levels" in self._facts else "missing")
 
     @trimmed
     def write_parquet(self, path: Any) -> None:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dpframe.derived.linear import Form, Linear, Quotient, Sparse, add, divide
 from dpframe.derived.record import HIGH, LOW, columns_of, facts_of, frame_of, measure_of
 from dpframe.derived.traced import Source
+from dpframe.display.rounding import limits
 from dpframe.errors import InvalidArgument, InvalidType, shown
 from dpframe.exact import is_whole
 from dpframe.privacy import noun_of
@@ -331,11 +332,11 @@ def _built(
             measures[name]["verb"] = "ratio"  # a part of a total may be below 0, or more than all of it
     columns = columns_of(forms, CONFIDENCE)
     for name in forms:
-        if name + LOW in columns and (limits := _limits(source.measures[name], verb)) is not None:
+        if name + LOW in columns and (ends := _limits(source.measures[name], verb)) is not None:
             low, value, high = (columns[name + end] for end in (LOW, "", HIGH))
             halves = np.maximum(value - low, high - value)
-            columns[name + LOW], columns[name + HIGH] = within_limits(low, high, halves, limits)
-            columns[name] = value if verb == "share" else np.clip(value, *limits)
+            columns[name + LOW], columns[name + HIGH] = within_limits(low, high, halves, ends)
+            columns[name] = value if verb == "share" else np.clip(value, *ends)
     return frame_of(source, list(labels), places, columns, facts, measures=measures)
 
 
@@ -343,12 +344,7 @@ def _limits(said: Facts, verb: str) -> tuple[float, float] | None:
     """The numbers between which each quotient lies by itself; None where there are none."""
     if verb == "share":
         return None if _is_of_both_signs(said) else (0.0, 1.0)
-    if verb == "total" and said["verb"] == "proportion":
-        return 0.0, 1.0
-    if verb == "total" and said["verb"] == "mean":
-        lower, upper = said["bounds"]
-        return float(lower), float(upper)
-    return None
+    return limits(said) if verb == "total" and said["verb"] in POOLED else None
 
 
 def _is_of_both_signs(said: Mapping[str, Any]) -> bool:

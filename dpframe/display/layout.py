@@ -109,8 +109,9 @@ def to_the_minute(value: Any, axis: Axis) -> Any:
     return value
 
 
-def cell(row: Row, axes: Sequence[Axis]) -> str:
-    """The name of a cell by all of its columns."""
+def cell(row: Row, axes: Sequence[Axis], missing: str = "missing") -> str:
+    """The name of a cell by all of its columns; `missing` stands for a key that is none."""
+    row = {name: missing if value is None or value != value else value for name, value in row.items()}
     return ", ".join(label(row, axis, column) for axis in axes for column in axis["columns"]) or "all rows"
 
 

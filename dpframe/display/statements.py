@@ -326,7 +326,8 @@ def _bounds_of(measure: Facts, facts: Facts) -> list[tuple[str, tuple[Any, Any]]
 
 
 NOTHING = "No group is shown: none reached the threshold."
-MOST_NAMED = 6  # columns of tables that a title lists
+TOO_SMALL = "too small to distinguish from noise"
+MOST_NAMED = 6  # columns of tables that a title lists, and groups that a sentence lists
 SAME = 1e-6  # relative, of a cost that was rounded up
 PAIR = ("column", "other")  # what names the two columns of a covariance
 
@@ -336,11 +337,12 @@ def statement_of(
     values: Mapping[str, Sequence[float]],
     errors: Mapping[str, Sequence[float]],
     ends: Mapping[str, rounding.Shown],
+    cell: Callable[[int], str] | None = None,
 ) -> str:
     """Sentences on what was published, how it is protected, and how far to trust each number.
 
     `values` are the numbers by column, a row each, `errors` the half-widths of their 95% intervals, and `ends` these
-    intervals as they are shown.
+    intervals as they are shown. `cell` names the cell of a row.
     """
     sentences = [f"{facts['warning']}."] if "warning" in facts else []
     sentences += [_subject(facts), method_words(facts), _promise(facts)]
@@ -348,7 +350,7 @@ def statement_of(
         told = rounding.sentences(
             {name: one for name, one in ends.items() if not _is_chosen(name, facts)}, facts["measures"]
         )
-        sentences += [*_accuracy(facts, errors), *told, *_drowned(values, errors)]
+        sentences += [*_accuracy(facts, errors), *told, *_drowned(values, errors, cell)]
     else:
         sentences.append(NOTHING)
     denoised = [f"{capital(words)}." for words in denoised_words(facts, number)]
@@ -492,13 +494,23 @@ def _accuracy(facts: Mapping[str, Any], errors: Mapping[str, Sequence[float]]) -
     return said
 
 
-def _drowned(values: Mapping[str, Sequence[float]], errors: Mapping[str, Sequence[float]]) -> list[str]:
-    """Columns whose numbers are smaller than their errors, so that even their sign may be that of the noise."""
+def _drowned(
+    values: Mapping[str, Sequence[float]], errors: Mapping[str, Sequence[float]], cell: Callable[[int], str] | None
+) -> list[str]:
+    """Numbers that are smaller than their errors, so that even their sign may be that of the noise.
+
+    Where there are few, they are named by their cells.
+    """
     said = []
     for name, numbers in values.items():
-        small = sum(abs(value) <= error for value, error in zip(numbers, errors[name], strict=True) if error > 0)
-        if small == len(numbers):
-            said.append(f"The noise may be larger than {'each number of ' if small > 1 else ''}{name} itself.")
+        pairs = zip(numbers, errors[name], strict=True)
+        small = [row for row, (value, error) in enumerate(pairs) if error > 0 and abs(value) <= error]
+        are = "is" if len(small) == 1 else "are"
+        if len(small) == len(numbers):
+            said.append(f"{f'All numbers of {name}' if len(small) > 1 else name} {are} {TOO_SMALL}.")
+        elif small and cell and len(small) <= MOST_NAMED:
+            cells = [f"({each})" if "," in each else each for each in map(cell, small)]
+            said.append(f"In {name}, {listed(cells)} {are} {TOO_SMALL}.")
         elif small:
-            said.append(f"{small:,} of the {len(numbers):,} numbers of {name} may be noise alone.")
+            said.append(f"In {name}, {len(small):,} of {len(numbers):,} numbers {are} {TOO_SMALL}.")
     return said

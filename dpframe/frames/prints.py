@@ -311,7 +311,7 @@ def _ticks(ticks: NDArray[np.int64], size: int) -> bytes:
 def _joined(words: Sequence[Any]) -> bytes:
     """Labels as text, each after its length."""
     encoded = [str(word).encode("utf-8") for word in words]
-    return b"".join(len(word).to_bytes(8, "little") + word for word in encoded)
+    return b"".join(len(word).to_bytes(SIZE, "little") + word for word in encoded)
 
 
 def _joined_many(words: pl.Series) -> bytes:

@@ -80,8 +80,22 @@ def test_numbers_below_their_errors_are_told():
     with dpf.Ledger(epsilon=9), noise.insecure_bits(4):
         wards = frame.dp.group_by("ward", keys=["A", "B", "C"]).count(epsilon=0.2)
         none = frame.filter(pl.col("ward") == "D").dp.count(epsilon=0.2)
-    assert "2 of the 3 numbers of count may be noise alone." in wards.dp.statement()
-    assert "The noise may be larger than count itself." in none.dp.statement()
+    assert "In count, B and C are too small to distinguish from noise." in wards.dp.statement()
+    assert " count is too small to distinguish from noise." in none.dp.statement()
+    assert (
+        "All numbers of count are too small to distinguish from noise."
+        in wards.dp.filter({"ward": ["B", "C"]}).dp.statement()
+    )
+
+
+def test_cells_of_noise_are_named_by_all_their_columns_where_they_are_few():
+    frame = pl.DataFrame({"ward": ["A"] * 500, "day": ["Mon"] * 250 + ["Tue"] * 250})
+    keys = {"ward": ["A", "B"], "day": ["Mon", "Tue"]}
+    with dpf.Ledger(epsilon=9), noise.insecure_bits(4):
+        table = frame.dp.group_by(["ward", "day"], keys=keys).count(epsilon=0.9, cube=True)
+        many = frame.dp.group_by("ward", keys=["A", *map(str, range(7))]).count(epsilon=0.9)
+    assert "In count, (B, Mon), (B, Tue) and (B, all) are too" in table.dp.statement()
+    assert "In count, 7 of 8 numbers are too small to distinguish from noise." in many.dp.statement()
 
 
 @pytest.mark.parametrize(
