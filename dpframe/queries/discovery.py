@@ -14,7 +14,7 @@ from dpframe.errors.tracebacks import trimmed
 from dpframe.exact import checked_whole, exact_delta, shown_up
 from dpframe.queries.bins import Coding
 from dpframe.queries.keys import KeyAxis, Keys, plain_key
-from dpframe.queries.limits import MOST_CELLS, length
+from dpframe.queries.limits import MOST_CELLS, AsWritten, length
 from dpframe.queries.sameness import same_key
 from dpframe.queries.statistics import Statistic
 from dpframe.queries.total import RowsTotal, Total, UnitsTotal
@@ -24,8 +24,8 @@ MOST_KEYS = 2**20  # of one unit; each number of them up to here is looked at
 EXAMPLE = "Write for instance keys=dpf.discover(delta=1e-7)."
 
 
-@dataclass(frozen=True)
-class Discovery:
+@dataclass(frozen=True, repr=False)
+class Discovery(AsWritten):
     """The way to find unknown groups; made by `dpframe.discover`, whose arguments it holds.
 
     Examples
@@ -35,14 +35,18 @@ class Discovery:
     keys to be found at delta 1e-07, held by at least 5 units
     """
 
+    verb: ClassVar[str] = "discover"
     delta: Fraction
     max_keys: int = 1_000
     at_least: int = 1
     known: tuple[tuple[Any, ...], ...] = ()
     nulls: bool = False
-    largest: int | None = (
-        None  # how many of those found are shown, of a top-k; without it all, in the order of the keys
-    )
+    # How many of those found are shown, of a top-k; without it all, in the order of the keys
+    largest: int | None = field(default=None, repr=False)
+
+    def written(self) -> dict[str, Any]:
+        known = [key[0] if len(key) == 1 else key for key in self.known]
+        return {**super().written(), "delta": float(self.delta), **({"known": known} if known else {})}
 
     def __str__(self) -> str:
         rare = f", held by at least {self.at_least:,} units" if self.at_least > 1 else ""
