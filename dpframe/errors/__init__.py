@@ -460,8 +460,8 @@ def writable(text: str) -> str:
 
 
 def capital(text: str) -> str:
-    """The text with a capital letter at its beginning."""
-    return text[:1].upper() + text[1:]
+    """The text with a capital letter at its beginning, unless it begins with an expression such as `a.count*2`."""
+    return text if "." in text.partition(" ")[0][:-1] else text[:1].upper() + text[1:]
 
 
 def listed(names: Sequence[str], word: str = "and") -> str:

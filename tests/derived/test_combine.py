@@ -70,6 +70,14 @@ def test_parts_of_one_charge_are_independent(ledger):
     assert values(apart, "value_error")[0] > single
 
 
+def test_the_title_of_an_expression_keeps_its_names(ledger):
+    pytest.importorskip("altair")
+    result = pl.DataFrame(STAYS).dp.group_by("ward", keys=WARDS).count(epsilon=1, denoise=None, ledger=ledger)
+    title = dpf.combine("jan.count*2", {"jan": result}).dp.plot().to_dict()["title"]["text"]
+    assert title == "jan.count*2 by ward"
+    assert result.dp.plot().to_dict()["title"]["text"] == "Number of rows by ward"
+
+
 def test_two_statistics_of_one_law_are_two_draws(ledger):
     result = (
         pl.DataFrame(STAYS)
