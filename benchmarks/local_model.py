@@ -3,6 +3,7 @@
 Run it from the root of the repository: ``python -m benchmarks.local_model``. The tables are not part of the
 repository; they are looked for in ``../shared/data``. Here each line of a table stands for one person.
 ``--picture local.png`` draws a picture such as that of docs/guide/local.md (with the extra ``dpframe[plot]``).
+``--few`` counts instead how many intervals hold where there are few reports.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ PRODUCTS, WORDS, JOBS = (
     "bank_marketing/bank_full.csv",
 )
 MOST_ROWS = 100_000  # of a list
+FEW, RUNS, TEN = (1, 2, 3, 10, 30, 100, 1_000), 2_000, [f"name {number}" for number in range(10)]
 METHODS = {
     "subset selection": lambda names, epsilon: dpf.local.SubsetSelection(names, epsilon=epsilon),
     "randomized response": lambda names, epsilon: dpf.local.RandomizedResponse(names, epsilon=epsilon),
@@ -133,12 +135,41 @@ def picture(models: pl.DataFrame, name: str) -> Any:
     return altair.layer(bars, rules).properties(width=260, height=260).facet(altair.Column("model:N", title=None))
 
 
+def held(make: Any, epsilon: float, reports: int, runs: int = RUNS) -> tuple[float, float]:
+    """The share of intervals that hold, of the one name that everybody has and of the nine that nobody has."""
+    count = pl.Series("name", TEN[:1] * reports)
+    truth = np.array([reports, *[0] * (len(TEN) - 1)])
+    inside = np.zeros((runs, len(TEN)), dtype=bool)
+    for run in range(runs):
+        method = make(TEN, epsilon)
+        if isinstance(method, dpf.local.CountMeanSketch):  # its error is that of a random key
+            method = replace(method, key=str(run))
+        found = method.estimate(method.randomize(count), denoise=None)
+        inside[run] = np.abs(found["count"].to_numpy() - truth) <= found["count_error"].to_numpy()
+    return float(inside[:, 0].mean()), float(inside[:, 1:].mean())
+
+
+def few_reports() -> None:
+    """How many intervals hold where there are few reports: a line for each method and epsilon."""
+    print("| method | epsilon | " + " | ".join(f"{reports:,}" for reports in FEW) + " |")
+    print("|---|---:|" + "---:|" * len(FEW))
+    for name, make in METHODS.items():
+        for epsilon in (1.0, 2.0, 4.0):
+            shares = [held(make, epsilon, reports) for reports in FEW]
+            told = " | ".join(f"{all_have:.1%}, {none_has:.1%}" for all_have, none_has in shares)
+            print(f"| {name} | {epsilon:g} | {told} |", flush=True)
+
+
 def main() -> int:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=DATA, help="the folder of the tables")
+    parser.add_argument("--few", action="store_true", help="how many intervals hold where there are few reports")
     parser.add_argument("--picture", type=Path, help="draw the price of trusting nobody into this file")
     options = parser.parse_args()
+    if options.few:
+        few_reports()
+        return 0
     for file in (PRODUCTS, WORDS, JOBS):
         if not (options.data / file).exists():
             print(f"No {file} in {options.data}. Name the folder with --data.")

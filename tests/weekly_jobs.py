@@ -114,6 +114,21 @@ def check_job_on(engine, folder):
     assert [round(value, 3) for value in wards["nights"]] == [4.667, 4.667, 4.667]
 
 
+def check_ids_on(engine, folder):
+    """Of a unit 7 and 007 are two texts, and so never one person; of other columns they are one number."""
+    (folder / "odd.csv").write_text(
+        "patient,ward,nights\n7,A,07\n007,B,7\n-0,C,0\n0,A,-0\n-12,A,-012\n", encoding="utf-8"
+    )
+    text = TEXT.replace(
+        '"stays.parquet"', '"odd.csv"\ncolumns = {patient = "integer", ward = "string", nights = "integer"}'
+    )
+    one = job(folder, text=text.replace('"polars"', f'"{engine}"', 1))
+    frame = scans.opened(one.engine, one.scan)
+    rows = frame.fetchall() if engine == "duckdb" else frame.collect()
+    rows = rows.rows() if engine == "polars" else [tuple(row) for row in rows]
+    assert rows == [(7, "A", 7), (None, "B", 7), (None, "C", 0), (0, "A", 0), (-12, "A", -12)]
+
+
 def check_folders_on(engine, format, folder):
     """Names of folders are no columns: engines would read p=01 and p=1 as one number, and so as one unit."""
     table = pl.DataFrame({"x": [1.0]})

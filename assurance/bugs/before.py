@@ -51,6 +51,14 @@ BEFORE = (
     ),
     bug(
         "before the charge",
+        "the index of the rows, which are private, in the try on no rows",
+        "emptied",
+        "frame[name].iloc[:0].reset_index(drop=True)",
+        "frame[name].iloc[:0]",
+        f"{CHARGED}::test_97_the_rehearsal_has_no_index_of_the_rows",
+    ),
+    bug(
+        "before the charge",
         "cells that are made before they are counted",
         "axes_or_later",
         "return make() if size <= MOST_CELLS else (Later(size, make),)",

@@ -167,6 +167,22 @@ CALIBRATION = (
     ),
     bug(
         "calibration",
+        "truncated noise of counts used for sums that move by more",
+        "laplace.TruncatedLaplace",
+        "if self.step_sensitivity != 1 or self.counts not in (1, 2)",
+        "if self.counts not in (1, 2)",
+        "test_mechanisms.py::test_207_noise_of_counts_that_move_by_one_is_of_nothing_else",
+    ),
+    bug(
+        "calibration",
+        "noise of a caller for contrasts of a design of its own",
+        "price._checked",
+        'if getattr(mechanism, "design", sensitivity.contrasts) is not sensitivity.contrasts:',
+        "if False:",
+        "test_mechanisms.py::test_207_noise_of_another_design_is_refused",
+    ),
+    bug(
+        "calibration",
         "noise that is proven for one cell used on many",
         "price._checked",
         "if mechanism.cells < sensitivity.swayed:",

@@ -16,6 +16,14 @@ JOBS = (
     ),
     bug(
         "jobs",
+        "ids of a CSV file that differ in leading zeros taken for one unit",
+        "job_file._with_ids",
+        'columns[name] = "id"',
+        'columns[name] = "integer"',
+        "jobs/test_jobs.py::test_206_ids_that_differ_in_zeros_are_never_one_unit",
+    ),
+    bug(
+        "jobs",
         "a preview that makes the ledger",
         "running._ledger",
         "return False, Ledger(**job.ledger.terms, unit=job.ledger.unit, checks=job.checks)",
@@ -204,7 +212,7 @@ JOBS = (
     bug(
         "jobs",
         "ids of a text file read as floats",
-        "job_file._check_unit",
+        "job_file._with_ids",
         '== "number"',
         '== "numbers"',
         "jobs/test_job_file.py::test_ids_are_not_read_as_floats",

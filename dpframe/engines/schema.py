@@ -99,7 +99,7 @@ def emptied(frame: Any, columns: list[str]) -> Any:
     """
     if is_pandas(frame):
         pandas = sys.modules["pandas"]
-        series = {name: frame[name].iloc[:0] for name in columns}
+        series = {name: frame[name].iloc[:0].reset_index(drop=True) for name in columns}
         for name, column in series.items():
             if isinstance(column.dtype, pandas.CategoricalDtype):
                 series[name] = pandas.Series(pandas.Categorical([], categories=[]))

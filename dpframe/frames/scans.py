@@ -24,15 +24,16 @@ from dpframe.errors import NOT_PLAIN, InvalidArgument, shown, stands_in_the_way
 from dpframe.frames.kinds import check_threads
 
 INTEGER = r"^-?[0-9]{1,18}\z"  # the very end: for Java "$" may stand before a line break, and it reads "6\n" as 6
+ID = r"^(0|-?[1-9][0-9]{0,17})\z"  # of a unit, 007 is not taken for 7: two people could have one number
 NUMBER = r"^-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?\z"
 DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}\z"
 REPLACED = "\N{REPLACEMENT CHARACTER}"
 LONGEST = 2**30  # bytes of a line
 PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"BZh")  # the first bytes of gzip, Zstandard and bzip2
-PATTERNS = {"integer": INTEGER, "number": NUMBER, "date": DATE}
+PATTERNS = {"integer": INTEGER, "id": ID, "number": NUMBER, "date": DATE}
 TYPES = ("string", "integer", "number", "boolean", "date")
-OF_POLARS: Mapping[str, Any] = {"integer": pl.Int64, "number": pl.Float64, "date": pl.Date}
-OF_SQL = {"integer": "bigint", "number": "double", "date": "date"}
+OF_POLARS: Mapping[str, Any] = {"integer": pl.Int64, "id": pl.Int64, "number": pl.Float64, "date": pl.Date}
+OF_SQL = {"integer": "bigint", "id": "bigint", "number": "double", "date": "date"}
 OF_SPARK = {
     "spark.ui.enabled": "false",  # its pages show numbers of rows
     "spark.ui.showConsoleProgress": "false",
@@ -72,7 +73,8 @@ class Scan:
 
     path: str | None = None
     format: str = "parquet"
-    columns: Mapping[str, str] = field(default_factory=dict)  # of text files: a type for each column to read
+    # Of text files: a type for each column to read, of `TYPES`, or "id" for integers that tell units apart
+    columns: Mapping[str, str] = field(default_factory=dict)
     database: str | None = None
     table: str | None = None
     sql: str | None = None

@@ -10,6 +10,7 @@ import inspect
 import os
 import tomllib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from fnmatch import fnmatch
 from fractions import Fraction
@@ -264,9 +265,8 @@ def _job(top: Table, path: Path, text: bytes, variables: Variables) -> Job:
         report=_report(top, questions, folder, variables),
         checks=_checks(top),
     )
-    _check_unit(job)
     _check_written(job, path)
-    return job
+    return _with_ids(job)
 
 
 def _checks(top: Table) -> Any:
@@ -274,14 +274,18 @@ def _checks(top: Table) -> Any:
         return checked_checks(top.values.get("checks"))
 
 
-def _check_unit(job: Job) -> None:
-    """Refuse ids that are read as floats: of 17 digits and more two people could have one."""
+def _with_ids(job: Job) -> Job:
+    """The job whose unit is read such that no two people have one id; refused where its type is one of floats."""
+    columns = dict(job.scan.columns)
     for name in job.ledger.unit.columns:
-        if job.scan.columns.get(name) == "number":
+        if columns.get(name) == "number":
             raise InvalidArgument(
                 f"{job.source_where}: the type of column {shown(name)} must keep each value of the unit apart, and "
                 "'number' rounds long ones. Write 'string', or 'integer' for at most 18 digits."
             )
+        if columns.get(name) == "integer":
+            columns[name] = "id"
+    return replace(job, scan=replace(job.scan, columns=columns))
 
 
 def _check_written(job: Job, path: Path) -> None:

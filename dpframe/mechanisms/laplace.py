@@ -194,6 +194,14 @@ class TruncatedLaplace(Stepped):
     norm: ClassVar[float] = 1.0
     name: ClassVar[str] = "truncated Laplace"
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.step_sensitivity != 1 or self.counts not in (1, 2) or self.reach < 1:  # what `delta` is of
+            raise InvalidArgument(
+                "step_sensitivity must be 1, counts 1 or 2 and reach at least 1: this noise is for counts. "
+                "Use TruncatedLaplace.calibrate, or Laplace for sums."
+            )
+
     @classmethod
     def calibrate(cls, *, epsilon: float | Fraction, delta: float | Fraction, counts: int = 1) -> Self:
         """The noise of the smallest k that is (epsilon, delta)-private; of two counts each is so at half of both.

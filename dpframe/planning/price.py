@@ -468,6 +468,11 @@ def _checked(mechanism: Mechanism, sensitivity: Sensitivity, part: Part) -> Mech
         raise InvalidType(
             f"mechanism must return a calibrated dpframe mechanism, not {shown(mechanism)}. {CALIBRATION_EXAMPLE}"
         )
+    if getattr(mechanism, "design", sensitivity.contrasts) is not sensitivity.contrasts:  # its curve is that of its own
+        raise InvalidArgument(
+            "mechanism must be noise for these totals, and ContrastGaussian is for the contrasts of marginals. "
+            "Use Gaussian."
+        )
     if mechanism.grid != sensitivity.grid:
         raise InvalidArgument(
             f"mechanism must work on the statistic's grid {sensitivity.grid:g}, not {mechanism.grid:g}. "

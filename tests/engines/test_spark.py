@@ -10,7 +10,7 @@ import runpy
 import engine_tables
 import polars as pl
 import pytest
-from weekly_jobs import check_folders_on, check_job_on, lay_out
+from weekly_jobs import check_folders_on, check_ids_on, check_job_on, lay_out
 
 import dpframe as dpf
 from assurance.engines import ROOT, spark_frames
@@ -69,6 +69,10 @@ def test_the_example_runs_and_tells_what_is_missing(spark, tmp_path, monkeypatch
 
 def test_a_job_runs_on_spark_by_one_changed_line(spark, tmp_path):
     check_job_on("spark", lay_out(tmp_path))
+
+
+def test_206_ids_that_differ_in_zeros_are_never_one_unit(spark, tmp_path):
+    check_ids_on("spark", lay_out(tmp_path))
 
 
 OTHER = {

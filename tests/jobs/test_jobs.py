@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from weekly_jobs import TEXT, check_folders_on, check_job_on, job, lay_out, run
+from weekly_jobs import TEXT, check_folders_on, check_ids_on, check_job_on, job, lay_out, run
 
 import dpframe as dpf
 from dpframe.frames import scans
@@ -468,6 +468,13 @@ def test_the_same_job_on_other_engines_by_one_changed_line(engine, folder):
     if engine == "duckdb":
         pytest.importorskip("duckdb")
     check_job_on(engine, folder)
+
+
+@pytest.mark.parametrize("engine", ["polars", "duckdb"])
+def test_206_ids_that_differ_in_zeros_are_never_one_unit(engine, folder):
+    if engine == "duckdb":
+        pytest.importorskip("duckdb")
+    check_ids_on(engine, folder)
 
 
 def test_a_table_of_a_database(folder):

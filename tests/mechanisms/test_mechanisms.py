@@ -24,6 +24,8 @@ from dpframe import (
 )
 from dpframe.mechanisms import gaussian_curve
 from dpframe.mechanisms.contract import LARGEST_SIGMA
+from dpframe.mechanisms.gaussian import ContrastGaussian
+from dpframe.mechanisms.laplace import TruncatedLaplace
 
 
 def l2(given_inputs):
@@ -463,3 +465,23 @@ def test_noise_of_a_caller_may_not_cost_even_a_little_more():
 
     with pytest.raises(InvalidArgument, match="must cost at most"):
         pl.DataFrame({"x": [1]}).dp.preview.count(epsilon=1, delta=1e-6, mechanism=too_little)
+
+
+def test_207_noise_of_counts_that_move_by_one_is_of_nothing_else():
+    """Its delta is that of one end: of a sum it would end long before the largest change."""
+    for wrong in ({"step_sensitivity": 100}, {"counts": 3}, {"counts": 0}, {"reach": 0}):
+        with pytest.raises(InvalidArgument, match="this noise is for counts"):
+            TruncatedLaplace(**{"step_sensitivity": 1, "step_scale": 10.0, "reach": 2000} | wrong)
+
+
+def test_207_noise_of_another_design_is_refused():
+    frame = pl.DataFrame({"x": [1], "y": [2]})
+    keys = {"x": [1, 2], "y": [2, 3]}
+    design = frame.dp.preview.marginals(["x", "y"], keys=keys, epsilon=1, delta=1e-6).parts[0].mechanism.design
+
+    def of_marginals(sensitivity, loss):
+        enough = Gaussian.calibrate(sensitivity=sensitivity.norm(2), epsilon=loss.epsilon, delta=loss.delta)
+        return ContrastGaussian(enough.step_sensitivity, enough.step_scale, design=design)
+
+    with pytest.raises(InvalidArgument, match="ContrastGaussian is for the contrasts of marginals"):
+        frame.dp.preview.count(epsilon=1, delta=1e-6, mechanism=of_marginals)

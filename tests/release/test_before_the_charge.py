@@ -314,6 +314,17 @@ def test_97_the_rehearsal_sees_neither_rows_nor_levels(engine):
         assert schema.dtypes_of_all(categories) == schema.dtypes_of_all(categories.iloc[:0])
 
 
+def test_97_the_rehearsal_has_no_index_of_the_rows(engine):
+    """Of a MultiIndex pandas would align a Categorical, which has another index there: it cannot."""
+    if not engine.is_pandas:
+        pytest.skip("only pandas has an index")
+    frame = engine({"s": ["A", "B"], "ward": ["A", "B"], "site": ["x", "y"], "who": [1, 2]})
+    frame = frame.astype({"ward": "category"}).set_index(["site", "who"])
+    assert schema.emptied(frame, ["s", "ward"]).index.names == [None]
+    wards = frame.dp.group_by("s", "ward", keys={"s": ["A"], "ward": ["A"]})
+    assert len(wards.count(epsilon=1, ledger=dpf.Ledger(epsilon=1))) == 1
+
+
 def test_97_what_was_answered_once_is_not_tried_again_but_true_is_not_1(engine, monkeypatch):
     tried, exact_totals = [], path.exact_totals
     monkeypatch.setattr(path, "_kept", {})
