@@ -151,7 +151,7 @@ class DerivedFrame(ReleasedFrame):
         return sections
 
     def __repr__(self) -> str:
-        first = self._facts.get("parts", [self._facts])[0]
-        stamp = f"{first['warning']}; " if "warning" in first else ""
-        offered = TESTED if first["verb"] == "chi2" else OFFERED
+        parts = self._facts.get("parts", [self._facts])
+        stamp = next((f"{part['warning']}; " for part in parts if "warning" in part), "")
+        offered = TESTED if parts[0]["verb"] == "chi2" else OFFERED
         return f"<.dp of numbers computed from releases: {stamp}{', '.join(offered)}>"

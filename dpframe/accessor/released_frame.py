@@ -17,7 +17,16 @@ from dpframe.accessor.written_frame import WrittenFrame, section_of, suggested
 from dpframe.derived import population
 from dpframe.display import report, result_charts, rounding
 from dpframe.display.layout import Asked
-from dpframe.errors import AlreadyReleased, BoundsWarning, InvalidArgument, checked_text, closest, no_attribute, shown
+from dpframe.errors import (
+    AlreadyReleased,
+    BoundsWarning,
+    InvalidArgument,
+    checked_text,
+    closest,
+    listed,
+    no_attribute,
+    shown,
+)
 from dpframe.errors.tracebacks import depth_outside, trimmed
 from dpframe.frames import build, foreign, register
 from dpframe.frames.build import public
@@ -57,7 +66,7 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
         """
         if "parts" not in self._facts:
             return provenance.current(self._frame, self._facts)
-        return {**self._facts, "altered": self._is_altered()}
+        return {**provenance.copied(self._facts), "altered": self._is_altered()}
 
     @property
     def parts(self) -> list[Any]:
@@ -475,10 +484,12 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
 
     def _title(self) -> str:
         """The title: a result, and who is protected, by its record."""
-        first = self._facts["parts"][0] if "parts" in self._facts else self._facts
-        if "warning" in first:
-            return f".dp of a result: {first['warning']}"
-        return f".dp of a released result, which is public; protects {PrivacyUnit.of_facts(first['unit'])}"
+        parts = self._facts.get("parts", [self._facts])
+        for part in parts:
+            if "warning" in part:
+                return f".dp of a result: {part['warning']}"
+        units = list(dict.fromkeys(str(PrivacyUnit.of_facts(part["unit"])) for part in parts))
+        return f".dp of a released result, which is public; protects {listed(units, 'or')}"
 
 
 ELSEWHERE = {  # what people look for, and what it is here

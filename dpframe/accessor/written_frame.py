@@ -142,8 +142,9 @@ class WrittenFrame(ChangedFrame):
         Returns
         -------
         DataFrame
-            A new frame with the same columns, dtypes and order of rows. ``.dp.provenance["rounded"]`` tells the steps,
-            and the hashes of the numbers as they were released, by which `Ledger.verify` knows the release.
+            A new frame with the same columns, dtypes and order of rows. ``.dp.provenance["rounded"]`` (of a changed
+            frame ``["shown"]["rounded"]``) tells the steps, and the hashes of the numbers as they were released, by
+            which `Ledger.verify` knows the release.
 
         Raises
         ------
@@ -202,12 +203,13 @@ class WrittenFrame(ChangedFrame):
         named = facts if unit is None else {**facts, "word": checked_name("unit", unit)}
         ends = {name: rounding.of_frame(self._frame, facts, name) for name in facts["measures"]}
         more = population.sentences(self._frame) if facts.get("population") else []
-        return " ".join([statements.statement_of(named, values, errors, ends, self._cell), *more])
+        missing = "all" if "levels" in facts else "missing"
 
-    def _cell(self, row: int) -> str:
-        """The name of the cell of a row."""
-        (named,) = build.rows(self._frame[row : row + 1])
-        return layout.cell(named, self._facts["cells"], "all" if "levels" in self._facts else "missing")
+        def cell(place: int) -> str:
+            (row,) = build.rows(self._frame[place : place + 1])
+            return layout.cell(row, facts["cells"], missing)
+
+        return " ".join([statements.statement_of(named, values, errors, ends, cell), *more])
 
     @trimmed
     def write_parquet(self, path: Any) -> None:

@@ -22,7 +22,7 @@ from dpframe.display.pages import number
 from dpframe.display.report import Section, facts_list, paragraph
 from dpframe.display.result_page import shown, title_of
 from dpframe.display.result_tables import Table, kinds_of, source
-from dpframe.display.statements import subject
+from dpframe.display.statements import confidence_of, subject
 from dpframe.errors import harmless, listed, no_markup
 from dpframe.frames import build
 from dpframe.frames.changes import view_of
@@ -150,7 +150,7 @@ def of_comparison(frame: Any, facts: Facts, sides: Mapping[str, Any], asked: Ask
     told = layout.told_apart({labels: ", ".join(labels) or ALL for labels in parts})
     by_statistic: dict[str, list[Cell]] = {}
     for place, row in enumerate(rows):
-        both = [_side(told[parts[place]], place, side, sides) for side in (0, 1)]
+        both = [_side(told[parts[place]], place, side, sides, confidence_of(facts)) for side in (0, 1)]
         by_statistic.setdefault(str(row[column]), []).extend(both)
     panels = {name: _panel(name, cells, sides["names"], others) for name, cells in by_statistic.items()}
     (measure,), names = facts["measures"], " and ".join(map(str, sides["names"]))
@@ -186,11 +186,11 @@ def statistics_of(frame: Any, facts: Facts) -> int:
     return len({row[facts["cells"][-1]["columns"][-1]] for row in build.rows(frame)})
 
 
-def _side(name: str, number: int, side: int, sides: Mapping[str, Any]) -> Cell:
+def _side(name: str, number: int, side: int, sides: Mapping[str, Any], confidence: str) -> Cell:
     """The value of one side of a row."""
     value, low, high = (sides[end][side][number] for end in ("values", "low", "high"))
     ends = " to ".join("open" if end is None else pages.number(end) for end in (low, high))
-    says = f"{'-' if value is None else pages.number(value)} (95%: {ends})"
+    says = f"{'-' if value is None else pages.number(value)} ({confidence}: {ends})"
     place = {"cell": layout.broken(name), "x_says": name, "color": str(sides["names"][side])}
     return {**place, "side": side, "value": value, "low": low, "high": high, "says": says}
 

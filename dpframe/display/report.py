@@ -17,16 +17,17 @@ from dpframe._version import VERSION
 from dpframe.display import theme
 from dpframe.display.still import Look, drawn, without_captions
 from dpframe.display.table_formats import TABLE_RULES, variables
-from dpframe.errors import capital, harmless, no_markup
+from dpframe.errors import capital, harmless, listed, no_markup
 from dpframe.queries.contributions import POPULATION, TABLE
+from dpframe.queries.statistics import CONFIDENCE
 
 POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"  # browsers hold it to this
 )
 ERRORS = ("number", "by", "95% margin of error", "noise (standard deviation)", "adjusted: typical error")
 NOISE = (
-    "A margin of error (±) is half the width of the 95% confidence interval of the noise: in 95 of 100 cases the noise "
-    "stays within it."
+    "A margin of error (±){of} is half the width of the {percent:g}% confidence interval of the noise: in {percent:g} "
+    "of 100 cases the noise stays within it."
 )
 NOT_COVERED = "The margins of error do not include what was left out."
 SAMPLE = (
@@ -169,8 +170,13 @@ def _trust(sections: Sequence[Section], shared: Sequence[str]) -> str:
     """Noise, bounds and sample, once for all releases."""
     several, parts = len(sections) > 1, []
     noise = [words for words in dict.fromkeys(one.method for one in sections) if words]
-    if any(one.covers == TABLE for one in sections):
-        noise.append(NOISE)
+    by_confidence: dict[float, list[str]] = {}
+    for one in sections:
+        if one.covers == TABLE:
+            by_confidence.setdefault(one.record.get("confidence", CONFIDENCE), []).append(one.title)
+    for confidence, titles in by_confidence.items():
+        of = f" of {listed(titles)}" if len(by_confidence) > 1 else ""
+        noise.append(NOISE.format(of=of, percent=100 * confidence))
     if noise:
         parts += [heading("Noise"), *map(paragraph, noise)]
     if any(one.errors for one in sections):

@@ -17,7 +17,7 @@ from dpframe.display.charts import NARROW, WIDTH, Words
 from dpframe.display.drawing import Cell, Panel
 from dpframe.display.layout import SCALES, Asked, Dimension, Layout, Row, label
 from dpframe.display.result_tables import is_two_way
-from dpframe.display.statements import NOTHING, is_pairs, margin_words
+from dpframe.display.statements import NOTHING, confidence_of, is_pairs, margin_words
 from dpframe.errors import InvalidArgument, shown
 from dpframe.frames import build, foreign
 from dpframe.frames.changes import is_whole
@@ -239,7 +239,7 @@ def _first_panels(cells: list[Cell]) -> tuple[list[Cell], list[str]]:
 def _cell(row: Row, name: str, laid: Layout, facts: Facts, quantile: str) -> Cell:
     """One number with its interval, and where it lies."""
     measure = measure_of(name, facts)
-    cell = interval(row, name, measure, facts["measures"][measure])
+    cell = interval(row, name, measure, facts)
     if _is_a_count(facts["measures"][measure]) and math.isfinite(cell["value"]):
         cell["short"] = pages.number(round(cell["value"]))  # there are no halves of those that are counted
 
@@ -271,9 +271,9 @@ def _is_a_count(statistic: Mapping[str, Any]) -> bool:
     return "weight" not in statistic and ("counts" in statistic or statistic["verb"] in ("count", "n_units"))
 
 
-def interval(row: Row, name: str, measure: str, statistic: Mapping[str, Any]) -> Cell:
+def interval(row: Row, name: str, measure: str, facts: Facts) -> Cell:
     """The released value and the ends of its interval: its own, or those around the unbiased value of one total."""
-    statistic = _of_row(statistic, row, measure)
+    statistic = _of_row(facts["measures"][measure], row, measure)
     released = {column: np.array([float(row[column])]) for column in rounding.columns_of(measure) if column in row}
     made = rounding.intervals(statistic, measure, released)
     band = {}
@@ -283,7 +283,7 @@ def interval(row: Row, name: str, measure: str, statistic: Mapping[str, Any]) ->
     value = rounding.forms(made, "")[0].format(pages.number(row[name]))
     if made.unplaced:
         return {"value": row[name], "says": value, "short": pages.number(row[name]), **band}
-    says = f"{value} (95%: {' to '.join(rounding.marked_ends(made))})"
+    says = f"{value} ({confidence_of(facts)}: {' to '.join(rounding.marked_ends(made))})"
     own = f"{measure}_low" in row or rounding.limits(statistic) is not None
     symmetric = {} if own else {"symmetric": True}
     noisy = {"noisy": True} if made.noisy[0] else {}
@@ -342,7 +342,7 @@ def _with_margins(name: str, rows: Sequence[Row], facts: Facts, asked: Asked) ->
     whole = {column: layout.unlike(ALL, (row[column] for row in rows)) for column in (up, across)}
     for level in facts["levels"]:
         for row in rows[start : start + level["rows"]]:
-            cell = interval(row, name, measure, facts["measures"][measure])
+            cell = interval(row, name, measure, facts)
             if _is_a_count(facts["measures"][measure]):
                 cell["short"] = pages.number(round(cell["value"]))
             for word, column in (("cell", across), ("up", up)):

@@ -227,17 +227,28 @@ def _of_values(
 
 
 def _of_weights(measures: Facts) -> str:
-    """The numbers that units which count for less make wrong: what adds up is too low, a quotient is of the others."""
-    added = [one["verb"] in ADDED for one in measures.values()]
-    low = "counts and sums are too low"
-    if all(added):  # also of the counts of a top-k, which is no measure
-        return low
-    rest = [(name, one["verb"]) for name, one in measures.items() if one["verb"] not in ADDED]
-    lean = "lean toward the other units" if {verb for _, verb in rest} <= set(OWN) else "may be off"
-    if len(rest) == 1:
-        lean = lean.replace("lean ", "leans ", 1)
-    named = f"{no_markup(listed([name for name, _ in rest]))} {lean}"
-    return f"{low}, {named}" if any(added) else named
+    """The numbers that units which count for less make wrong: what adds up is nearer to 0, the rest leans to others."""
+    added = {
+        name: one.get("unit_bounds") or one.get("bounds") for name, one in measures.items() if one["verb"] in ADDED
+    }
+    negative = {name: bounds for name, bounds in added.items() if bounds and bounds[0] < 0}
+    said = []
+    if not measures or (added and not negative):  # no measures are those of a top-k: counts
+        said = ["counts and sums are too low"]
+    elif negative:
+        too_high = [name for name, bounds in negative.items() if bounds[1] <= 0]
+        ways = {
+            "too low": [name for name in added if name not in negative],
+            "too high": too_high,
+            "too low or too high": [name for name in negative if name not in too_high],
+        }
+        said = [f"{no_markup(listed(of))} {'is' if len(of) == 1 else 'are'} {way}" for way, of in ways.items() if of]
+    rest = [name for name in measures if name not in added]
+    if rest:
+        lean = "lean toward the other units" if {measures[name]["verb"] for name in rest} <= set(OWN) else "may be off"
+        lean = lean.replace("lean ", "leans ", 1) if len(rest) == 1 else lean
+        said.append(f"{no_markup(listed(rest))} {lean}")
+    return ", ".join(said)
 
 
 def _direction(verbs: set[str], above: bool, unsure: bool) -> str:
@@ -372,12 +383,12 @@ def dearer_words(offered: float, cost: float, accounting: str) -> str | None:
 
 def margin_words(facts: Mapping[str, Any]) -> str:
     """The name of the half-width of an interval, and what it covers."""
-    return f"{_level(facts)} margin of error ({covered(facts)})"
+    return f"{confidence_of(facts)} margin of error ({covered(facts)})"
 
 
 def ends_words(facts: Mapping[str, Any]) -> str:
     """The name of an interval, and what it covers."""
-    return f"{_level(facts)} confidence interval ({covered(facts)})"
+    return f"{confidence_of(facts)} confidence interval ({covered(facts)})"
 
 
 def covered(facts: Mapping[str, Any]) -> str:
@@ -385,7 +396,8 @@ def covered(facts: Mapping[str, Any]) -> str:
     return "noise and sample" if facts.get("covers") == POPULATION else "noise"
 
 
-def _level(facts: Mapping[str, Any]) -> str:
+def confidence_of(facts: Mapping[str, Any]) -> str:
+    """The confidence of the intervals, in percent."""
     return f"{100 * facts['confidence']:g}%"
 
 

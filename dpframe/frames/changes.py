@@ -350,8 +350,8 @@ def relabeled(release: Release, values: Any, columns: Any, of: str = "") -> Any:
 
 
 def end_taken(statistics: Sequence[str]) -> str | None:
-    """The name of a statistic that is also that of an end of another one's interval; None where there is none."""
-    return next((name + end for name in statistics for end in ("_low", "_high") if name + end in statistics), None)
+    """The name of a statistic that another one's further column could have; None where there is none."""
+    return next((name + end for name in statistics for end in COMPANIONS[1:] if name + end in statistics), None)
 
 
 def checked_columns(columns: Any, release: Release, of: str) -> dict[str, str]:
@@ -444,12 +444,23 @@ def filtered(release: Release, given: Any) -> Any:
         labels = foreign.labels_of(release.facts)
         mask = mask_of(release.frame, given)
         # An expression says of what it is made. A mask does not: where numbers were mapped on keys, it has their name
-        by_keys = isinstance(given, pl.Expr) and is_of_keys(release.frame.select(labels), given, mask)
+        by_keys = isinstance(given, pl.Expr) and all(
+            is_of_keys(release.frame.select(labels)[order], given, mask[order]) for order in _orders_of(release)
+        )
         step = {"verb": "filter", **({} if by_keys else {"by_numbers": True})}
     kept = np.flatnonzero(mask)
     if not kept.size and len(release.frame):
         raise InvalidArgument("mask_or_mapping must keep at least one row, and it keeps none. Ask for other rows.")
     return release.of_rows(kept, {**step, "rows": int(kept.size)})
+
+
+def _orders_of(release: Release) -> list[NDArray[np.int64]]:
+    """The order of the rows, and where noisy numbers made it, three others, on none of which keys depend."""
+    orders = [np.arange(len(release.frame))]
+    if any(step.get("numbers") for step in release.said["steps"]):
+        released = np.argsort(release.cells[0], kind="stable")
+        orders += [released, released[::-1], np.roll(released, len(released) // 2)]
+    return orders
 
 
 def _mask_of_keys(release: Release, given: Mapping[Any, Any]) -> tuple[NDArray[np.bool_], dict[str, list[str]]]:

@@ -29,6 +29,7 @@ from dpframe.queries.statistics.statistic import Choosing, answering_and_squares
 from dpframe.queries.total import over
 
 SCHEMA = "dpframe.provenance/2"  # records of dpframe 0.1 say /1, and are read as well
+MOST_NESTED = 10_000  # parts of a list that are copied in depth; a longer one is of numbers or text
 KINDS = {  # of the edges of each kind of bins
     "number": ("number",),
     "date": ("moment",),
@@ -143,7 +144,16 @@ def facts_of_plan(plan: Plan) -> dict[str, Any]:
 
 def current(frame: Any, facts: Mapping[str, Any]) -> dict[str, Any]:
     """The record as it is read: with ``"altered": True`` where the released rows are no longer those it covers."""
-    return {**facts, "altered": prints.places_of(frame, changes.viewed(facts)) is None}
+    return {**copied(facts), "altered": prints.places_of(frame, changes.viewed(facts)) is None}
+
+
+def copied(fact: Any) -> Any:
+    """A fact of a record that a reader may change, and the record stays: frames share theirs."""
+    if isinstance(fact, Mapping):
+        return {name: copied(each) for name, each in fact.items()}
+    if isinstance(fact, list):
+        return list(fact) if len(fact) > MOST_NESTED else list(map(copied, fact))
+    return fact
 
 
 def checked(frame: Any, facts: Mapping[str, Any]) -> Places:

@@ -78,6 +78,18 @@ def test_the_title_of_an_expression_keeps_its_names(ledger):
     assert result.dp.plot().to_dict()["title"]["text"] == "Number of rows by ward"
 
 
+def test_pictures_and_pages_say_the_confidence_that_was_asked_for(ledger, tmp_path):
+    pytest.importorskip("altair")
+    result = pl.DataFrame(STAYS).dp.group_by("ward", keys=WARDS).count(epsilon=1, denoise=None, ledger=ledger)
+    half = dpf.combine("jan.count*2", {"jan": result}, confidence=0.5)
+    for frame, said, other in ((half, "50%", "95%"), (result, "95%", "50%")):
+        assert f"({said}: " in frame.dp.plot().description
+        frame.dp.write_html(tmp_path / "page.html")
+        page = (tmp_path / "page.html").read_text(encoding="utf-8")
+        assert f"is half the width of the {said} confidence interval of the noise: in {said[:-1]} of 100" in page
+        assert f"{other} confidence" not in page
+
+
 def test_two_statistics_of_one_law_are_two_draws(ledger):
     result = (
         pl.DataFrame(STAYS)

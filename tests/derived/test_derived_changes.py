@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import date
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from seen import table_of_page
 
 import dpframe as dpf
+from dpframe import noise
 from dpframe.derived.linear import half_widths
 from dpframe.derived.traced import Source
 from dpframe.queries.contrasts import ContrastDesign
@@ -318,6 +320,63 @@ def test_what_was_chosen_by_its_noise_is_refused():
     first = counts.dp.share().dp.sort("count", descending=True).dp.head(3)
     assert len(first) == 3
     assert counts.dp.head(5).dp.total()["count"][0] == counts["count"][:5].sum()
+
+
+@pytest.mark.parametrize("descending", [True, False])
+def test_keys_that_noisy_numbers_put_first_are_chosen_by_them(descending):
+    """Also where they are the first by chance as well; without such a sort the first key is always the same one."""
+    with dpf.Ledger(epsilon=10), noise.insecure_bits(1):
+        rising = pl.DataFrame({"k": [2, 4, 4]}).dp.group_by("k", keys=[1, 2, 3, 4]).count(epsilon=9, denoise=None)
+    assert rising["count"].to_list() == [0, 1, 0, 2]
+    key = pl.col("k")
+    for given in (key == key.first(), (key == key.first()) | (key == key.last()), key.is_in(key.head(2).implode())):
+        chosen = rising.dp.sort("count", descending=descending).dp.filter(given)
+        with pytest.raises(dpf.InvalidArgument, match="by their noisy numbers"):
+            chosen.dp.total()
+        assert rising.dp.filter(given).dp.total()["count"][0] >= 0
+        assert rising.dp.sort("k", descending=True).dp.filter(given).dp.total()["count"][0] >= 0
+    assert len(rising.dp.sort("count", descending=descending).dp.filter(key >= 2).dp.total()) == 1
+
+
+def test_no_statistic_gets_the_name_of_a_column_of_another():
+    """`n_noisy` would be the unbiased values of `n`, around which its interval lies."""
+    frame = pl.DataFrame({"g": ["x", "y"], "k": ["a", "a_noisy"]})
+    keys = {"g": ["x", "y"], "k": ["a", "a_noisy"]}
+    with dpf.Ledger(epsilon=10):
+        both = frame.dp.group_by("g", keys=["x", "y"]).agg(n=dpf.count(), m=dpf.count("k"), epsilon=1, denoise=None)
+        cells = frame.dp.group_by("g", "k", keys=keys).count(epsilon=1, denoise=None)
+    for end in ("noisy", "error", "low", "high"):
+        with pytest.raises(dpf.InvalidArgument, match=f"n_{end}"):
+            both.dp.relabel(columns={"m": f"n_{end}"})
+    with pytest.raises(dpf.InvalidArgument, match="a_noisy"):
+        cells.dp.wide("k")
+
+
+def test_a_joined_frame_says_what_all_its_parts_protect():
+    frame = pl.DataFrame({"u": [1, 1, 2], "g": ["x", "y", "y"]})
+    rows = frame.dp.group_by("g", keys=["x", "y"]).count(epsilon=1, ledger=dpf.Ledger(epsilon=1))
+    people = frame.dp.group_by("g", keys=["x", "y"]).count(
+        epsilon=1, max_rows=1, ledger=dpf.Ledger(epsilon=1, unit="u")
+    )
+    with dpf.testing.exact():
+        exact = frame.dp.group_by("g", keys=["x", "y"]).count(epsilon=1, ledger=dpf.Ledger(epsilon=1))
+    assert "protects each row, add-remove neighbors or each value of 'u'" in repr(dpf.concat([rows, people]).dp)
+    assert "NOT PRIVATE" in repr(dpf.concat([rows, exact]).dp)
+    assert "NOT PRIVATE" in repr(dpf.concat([rows.dp.share(), exact.dp.share()]).dp)
+
+
+def test_who_changes_a_record_that_was_read_changes_no_frame():
+    counts = _series(pl.DataFrame(VISITS))
+    first, joined = counts.dp.filter({"ward": ["A"]}), dpf.concat([counts, counts])
+    before = json.dumps(counts.dp.provenance)
+    for frame in (first, counts, joined):
+        said = frame.dp.provenance
+        for record in said.get("parts", [said]):
+            record["statistics"][0]["scale"] = 1e-3
+            record["cost"]["epsilon"] = 1e-9
+            record["notes"].append("exact")
+    assert json.dumps(counts.dp.provenance) == before
+    assert first.dp.provenance["cost"] == counts.dp.provenance["cost"] != said["parts"][0]["cost"]
 
 
 @pytest.mark.parametrize("library", ["polars", "pandas"])

@@ -536,6 +536,15 @@ def test_a_warning_has_a_line_for_each_indicator():
             {"n": dpf.count(), "m": dpf.mean("income", bounds=(0, 10**9)), "s": dpf.std("income", bounds=(0, 10**9))},
             "down-weighted: counts and sums are too low, m and s lean toward the other units, and the",
         ),
+        (
+            {"n": dpf.count(), "s": dpf.sum("income", bounds=(0, 10**9))},
+            "down-weighted: counts and sums are too low, and",
+        ),
+        ({"s": dpf.sum("income", bounds=(-9, 0))}, "down-weighted: s is too high, and the"),
+        (
+            {"n": dpf.count(), "s": dpf.sum("income", unit_bounds=(-9, 10**9)), "m": dpf.mean("income", bounds=(0, 9))},
+            "down-weighted: n is too low, s is too low or too high, m leans toward the other units, and the",
+        ),
     ],
 )
 def test_units_that_count_for_less_move_each_number_in_its_own_way(asked, said):
