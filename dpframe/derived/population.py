@@ -100,8 +100,8 @@ class Estimate:
 def estimate_of(source: Source, name: str, asked: str, *, exact: bool = True) -> Estimate:
     """The estimate that a released statistic is of its population; refused where it is none of independent units.
 
-    `exact` limits of counts and shares cover at least as often as they say. Others cover as often on average, which is
-    what differences need: of two that cover too often they are far too wide.
+    `exact` limits of counts and shares cover at least as often as they say where there is no noise. Others cover as
+    often on average, which is what differences need: of two that cover too often they are far too wide.
     """
     check_asked(source, name, asked)
     if source.whole is not source:
