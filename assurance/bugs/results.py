@@ -289,4 +289,20 @@ RESULTS = (
         "if not known.size:",
         "test_rounding.py::test_numbers_without_a_finite_error_are_no_row_of_digits",
     ),
+    bug(
+        "results",
+        "208: levels of categories in files",
+        "build._decoded",
+        "return column.cast(column.type.value_type) if types.is_dictionary(column.type) else column",
+        "return column",
+        "frames/test_covered_columns.py::test_208_levels_that_are_no_value_of_a_row_are_not_written",
+    ),
+    bug(
+        "results",
+        "208: the number of levels of a category of pandas in files",
+        "build._plain",
+        "if isinstance(dtype, pandas.CategoricalDtype):",
+        "if False:",
+        "frames/test_covered_columns.py::test_208_levels_that_are_no_value_of_a_row_are_not_written",
+    ),
 )
