@@ -59,7 +59,7 @@ def unpacked(said: Mapping[str, Any], size: int) -> Floats:
     return np.asarray(np.minimum(float(said["least"]) * float(said["ratio"]) ** codes, np.finfo(np.float64).max))
 
 
-DROWNED = "the noise is larger than the differences between these groups"  # how the words on that begin
+DROWNED = "the noise is larger than most differences between these groups"  # how the words on that begin
 UNPLACED = "without intervals, which lie around the unbiased values that keep_noisy=False left out"
 CUT_WITH_SUMS = f"{CUT}, with its sums"
 PROJECTIONS = ("nonnegative", "isotonic")  # on sets that hold the truth, so never farther from it
@@ -498,7 +498,7 @@ def _accuracy(facts: Mapping[str, Any], errors: Mapping[str, Sequence[float]]) -
             said.append(f"{capital(chosen)}.")
             continue
         least, most = min(all_of_them), max(all_of_them)
-        of = f"the unbiased values of {name}" if is_unplaced(facts["measures"][name], name, facts["columns"]) else name
+        of = f"the unbiased values of {name}" if is_unplaced(facts["measures"][name], name, ()) else name
         if not math.isfinite(most):
             said.append(f"{'The' if len(all_of_them) == 1 else 'For some rows the'} noise hides {name} entirely.")
         elif math.isclose(least, most) or number(least) == number(most):
