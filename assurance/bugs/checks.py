@@ -221,4 +221,20 @@ CHECKS = (
         "whole = facts",
         "test_checks.py::test_what_bounds_made_wrong_is_said_of_changed_frames",
     ),
+    bug(
+        "checks",
+        "an epsilon that is named as enough and leaves no room for the noise of a count",
+        "statements._enough",
+        "2.0 * row",
+        "row",
+        "release/test_checks.py::test_the_epsilon_that_is_named_where_noise_is_too_large_is_enough",
+    ),
+    bug(
+        "checks",
+        "Gaussian noise that is said to fall as epsilon grows",
+        "statements._enough",
+        "if 0.0 < delta < 1.0:",
+        "if False:",
+        "release/test_checks.py::test_the_epsilon_that_is_named_has_so_much_less_noise_also_where_it_is_gaussian",
+    ),
 )

@@ -175,8 +175,8 @@ STATED = (
         "stated",
         "an index of names in a file",
         "build._as_arrow",
-        "from_pandas(plain, preserve_index=False)",
-        "from_pandas(plain)",
+        "from_pandas(_plain(frame), preserve_index=False)",
+        "from_pandas(_plain(frame))",
         "test_covered_columns.py::test_108_neither_an_index_nor_other_attributes_are_written",
     ),
     bug(

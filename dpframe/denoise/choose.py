@@ -69,7 +69,7 @@ class Choice:
     values: Floats
     estimated_rmse: float
     deviations: Floats | None = None
-    dominated: bool = False  # by noise, which is larger than the differences between cells
+    dominated: bool = False  # by noise, which is larger than most differences between cells
 
 
 def auto(
@@ -295,7 +295,7 @@ def _choice(
 
 
 def is_dominated(values: Floats, noise: NoiseLaw) -> bool:
-    """Tell whether the noise is larger than the differences between cells: all in all, and for each of them.
+    """Tell whether the noise is larger than most differences between cells: all in all they are not told from it.
 
     The sum of squares around the mean is below twice what noise alone makes of it, and no cell is as far from the
     mean as noise alone puts one of them in a hundred such tables.

@@ -13,9 +13,10 @@ from dpframe._version import VERSION
 from dpframe.derived.linear import Form, Linear, ends, half_widths
 from dpframe.derived.traced import Source
 from dpframe.display.statements import warned_lines
-from dpframe.errors import InvalidArgument
+from dpframe.errors import InvalidArgument, listed
 from dpframe.frames import build, foreign, prints
 from dpframe.frames.changes import end_taken, is_whole
+from dpframe.privacy import PrivacyUnit
 from dpframe.queries.contributions import TABLE
 from dpframe.queries.query import ERROR
 
@@ -155,8 +156,23 @@ def shown(frame: Any, facts: Facts) -> tuple[Any, dict[str, Any]]:
     labels = [name for name in foreign.labels_of(facts) if name not in facts["texts"]]
     plain = build.beside(frame, labels, np.arange(len(frame)), columns)
     words = {**facts, "columns": list(columns), "texts": [], "said": f"computed from {_listed(facts)}, at no cost"}
+    words |= _protections(facts)
     words["measures"] = {name: {**one, "words": _words(name, one, facts)} for name, one in facts["measures"].items()}
     return plain, words
+
+
+def _protections(facts: Facts) -> dict[str, str]:
+    """Words on what each release protects, where that is not the same; also a short form, where its noun is not."""
+    units = {one["name"]: PrivacyUnit.of_facts(one["unit"]) for one in facts["of"]}
+    names: dict[str, list[str]] = {}
+    for name, unit in units.items():
+        names.setdefault(unit.one, []).append(name)
+    full = "; ".join(f"{unit} (in {name})" for name, unit in units.items())
+    each = listed([f"each {noun} in {listed(of)}" for noun, of in names.items()])
+    return {
+        **({"protects": full} if len({*units.values()}) > 1 else {}),
+        **({"each": each} if len(names) > 1 else {}),
+    }
 
 
 def _words(name: str, measure: Facts, facts: Facts) -> str:

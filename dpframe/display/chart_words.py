@@ -125,7 +125,8 @@ def _subtitle(names: Sequence[str], facts: Facts, panels: Sequence[Panel]) -> st
 def protected(facts: Facts) -> str:
     """Say who is protected, in few words; the record has the bounds and the kind of neighbors."""
     local = ", in the local model" if "model" in facts else ""
-    return f"each {one_of(facts)} protected{local}"
+    each = facts.get("each") or f"each {one_of(facts)}"  # of what was computed from releases of different units
+    return f"{each} protected{local}"
 
 
 def _captions(names: Sequence[str], facts: Facts, panels: Sequence[Panel], left_out: Sequence[str]) -> list[str]:

@@ -41,11 +41,11 @@ ALL = "all rows"
 
 def statement_of(facts: Mapping[str, Any], frame: Any, unit: str | None = None) -> str:
     """Sentences on what was computed from which releases, how they are protected, and how far to trust each number."""
-    one = unit or noun_of(facts["unit"]["column"])
+    each = facts.get("each") or f"each {unit or noun_of(facts['unit']['column'])}"
     sentences = [f"{facts['warning']}."] if "warning" in facts else []
     sentences += [
         f"This is {_subject(facts)}, {facts['said']}.",
-        f"It uses published numbers alone, whose noise protects each {one}; so it reveals no more than they do.",
+        f"It uses published numbers alone, whose noise protects {each}; so it reveals no more than they do.",
     ]
     if facts["verb"] == "chi2":
         sentences.append(_test_words(frame))
@@ -101,11 +101,15 @@ def section(facts: Mapping[str, Any], table: Table, frame: Any, chart: Any) -> S
         (),
         tuple(facts["notes"]),
         "rows" if facts["unit"]["column"] is None else f"units ({noun_of(facts['unit']['column'])})",
-        f"no cost: it is computed from releases; it protects {PrivacyUnit.of_facts(facts['unit'])}",
+        f"no cost: it is computed from releases; it protects {_units(facts)}",
         facts_list(_protection(facts)),
         dict(facts),
         covers=str(facts["covers"]),
     )
+
+
+def _units(facts: Facts) -> str:
+    return str(facts.get("protects") or PrivacyUnit.of_facts(facts["unit"]))
 
 
 def _protection(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -117,7 +121,7 @@ def _protection(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [
         ("Cost", "none: it is computed from releases"),
         ("Releases", releases),
-        ("Protects", str(PrivacyUnit.of_facts(facts["unit"]))),
+        ("Protects", _units(facts)),
         ("Hash of the numbers", str(facts["sha256"])),
         ("Computed by", f"dpframe {facts['dpframe']}"),
     ]

@@ -10,6 +10,7 @@ from dpframe.display import chart_words, table_formats
 from dpframe.display.pages import number
 from dpframe.display.report import Section, caption_of, facts_list, figure, paragraph, scrolling
 from dpframe.display.result_tables import PLUS_MINUS, Table, source, titled
+from dpframe.display.rounding import is_unplaced
 from dpframe.display.statements import check_lines, dearer_words, method_words, subject, warned_lines
 from dpframe.errors import capital, harmless, listed
 from dpframe.privacy import PrivacyUnit, noun_of
@@ -68,22 +69,28 @@ def _warning(facts: Mapping[str, Any]) -> str:
 
 
 def found_words(facts: Mapping[str, Any], table: Table) -> str:
-    """A sentence on what was found: what is counted, by what, and the least and the largest of one kind of numbers."""
+    """A sentence on what was found: what is counted, by what, and the least and the largest of one kind of numbers.
+
+    Margins of error are of unbiased values: a number that adjusting moved stands without.
+    """
     what = _subject(facts)
     titles = {column.title: column for column in table.columns}
     name = next(iter(facts["measures"]), "")
     value = titles.get(harmless(name))
     if len(facts["measures"]) != 1 or value is None or value.forms is not None or f"{name}{PLUS_MINUS}" not in titles:
         return f"{what}."
-    texts, margins = table.written(value), table.written(titles[f"{name}{PLUS_MINUS}"])
+    texts = table.written(value)
+    if not is_unplaced(facts["measures"][name], name, ()):
+        margins = table.written(titles[f"{name}{PLUS_MINUS}"])
+        texts = [f"{text} ± {margin}" for text, margin in zip(texts, margins, strict=True)]
     of_rows = list(zip(*(table.written(column) for column in table.columns if not column.is_number), strict=True))
     if len(texts) == 1:
-        return f"{what}: {texts[0]} ± {margins[0]}."
+        return f"{what}: {texts[0]}."
     known = [place for place, cell in enumerate(value.cells) if math.isfinite(cell)]
     if not known or not of_rows:
         return f"{what}."
     ends = [end(known, key=lambda place: value.cells[place]) for end in (min, max)]
-    least, most = (f"{texts[place]} ± {margins[place]} ({', '.join(of_rows[place])})" for place in ends)
+    least, most = (f"{texts[place]} ({', '.join(of_rows[place])})" for place in ends)
     return f"{what}: from {least} to {most}." if facts["label"] else f"From {least} to {most}."
 
 

@@ -124,7 +124,7 @@ def source(facts: Mapping[str, Any]) -> str:
     if receipt:
         dataset = "" if receipt["dataset"] is None else f" of {receipt['dataset']}"
         entry = f"; entry {receipt['entry']} of the ledger{dataset}"
-    unit, record = PrivacyUnit.of_facts(facts["unit"]), facts["sha256"][:12]
+    unit, record = facts.get("protects") or PrivacyUnit.of_facts(facts["unit"]), facts["sha256"][:12]
     return f"dpframe {facts['dpframe']}, protects {unit}{entry}; record {record}"
 
 

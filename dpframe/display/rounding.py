@@ -112,6 +112,7 @@ def does(step: Mapping[str, Any]) -> str:
 def is_unplaced(statistic: Statistic, name: str, columns: Container[str]) -> bool:
     """Tell whether nobody can tell where intervals lie: around unbiased values that are not among the columns.
 
+    Without any columns: whether values were moved so that the intervals are not theirs.
     A value that was not moved is its own unbiased one. Around a 0 in place of a number below it the interval reaches no
     less far up, and holds all that the number can be.
     """

@@ -20,6 +20,7 @@ from dpframe.display import rounding
 from dpframe.display.pages import number
 from dpframe.display.rounding import AS_IT_WAS, CUT, does, is_unplaced, step_words
 from dpframe.errors import InvalidArgument, capital, harmless, listed, no_markup
+from dpframe.mechanisms import gaussian_curve
 from dpframe.privacy import noun_of
 from dpframe.queries.contributions import POPULATION
 
@@ -58,7 +59,7 @@ def unpacked(said: Mapping[str, Any], size: int) -> Floats:
     return np.asarray(np.minimum(float(said["least"]) * float(said["ratio"]) ** codes, np.finfo(np.float64).max))
 
 
-DROWNED = "the noise is larger than the differences between these groups"  # how the words on that begin
+DROWNED = "the noise is larger than most differences between these groups"  # how the words on that begin
 UNPLACED = "without intervals, which lie around the unbiased values that keep_noisy=False left out"
 CUT_WITH_SUMS = f"{CUT}, with its sums"
 PROJECTIONS = ("nonnegative", "isotonic")  # on sets that hold the truth, so never farther from it
@@ -131,6 +132,7 @@ def rounded_words(facts: Mapping[str, Any]) -> list[str]:
 Facts = Mapping[str, Any]
 
 SEEN = 0.01  # a share above which something was surely left out, and below which it is little
+FARTHEST = 1e4  # times less noise, for which no epsilon is named
 CONTRACTED = ("variance", "std")  # which clipping makes smaller, wherever it clips
 UNKNOWN = ("covariance", "correlation")
 OWN = (*CONTRACTED, *UNKNOWN, "count", "ecdf", "mean", "proportion", "quantile", "ratio", "share", "sum")  # of dpframe
@@ -270,7 +272,7 @@ def _said(row: Facts, said: str, found: str, facts: Facts) -> str:
     if high < SEEN:
         return f"fewer than 1% {said}"
     between = _percents(low, high).replace(" to ", " and ")
-    return f"between {between} {said}: too noisy to tell; {_enough(low, high, facts)} would be enough"
+    return f"between {between} {said}: {_enough(row, facts)}"
 
 
 def _percents(low: float, high: float) -> str:
@@ -281,14 +283,28 @@ def _percents(low: float, high: float) -> str:
     return f"{ends[0]:g}%" if ends[0] == ends[1] else f"{ends[0]:g}% to {ends[1]:g}%"
 
 
-def _enough(low: float, high: float, facts: Facts) -> str:
-    """The epsilon at which the interval would be about a percentage point wide: noise falls as epsilon grows."""
-    if high - low >= 1.0:
-        return "a larger epsilon"
-    needed = facts["cost"]["epsilon"] * (high - low) / SEEN
-    digits = 1 - math.floor(math.log10(needed)) if needed > 0.0 else 0
-    rounded = math.ceil(needed * 10.0**digits) / 10.0**digits
-    return f"an epsilon of {rounded:g}"
+def _enough(row: Facts, facts: Facts) -> str:
+    """Say at which epsilon the same question would tell a share of 0, or of twice `SEEN`, from one of `SEEN`.
+
+    The noise of a count is within its half-width in 95 of 100 releases, and an interval reaches as far again: both
+    together must be less than `SEEN` of the units, of which there are surely so many as their own interval begins with.
+    Pure noise falls as epsilon grows, and Gaussian noise as mu does.
+    """
+    surely = 0.0
+    for one in facts["checks"]:  # "units" comes last
+        if (one["what"] == "present" and one["of"] == row["of"]) or (one["what"] == "units" and surely == 0.0):
+            surely = one["count"] - one["count_error"]
+    times = 2.0 * row["count_error"] / (SEEN * surely) if surely > 0.0 else math.inf
+    if times <= 1.0:
+        return f"too close to {100 * SEEN:g}% to tell"
+    epsilon, delta = facts["cost"]["epsilon"], facts["cost"]["delta"]
+    if times > FARTHEST or epsilon * times > gaussian_curve.LARGEST_EPSILON:
+        return "too noisy to tell; a larger epsilon is needed"
+    needed = epsilon * times
+    if 0.0 < delta < 1.0:
+        needed = gaussian_curve.epsilon_of_mu(gaussian_curve.largest_mu(epsilon, delta) * times, delta)
+    rounded = float(Context(prec=2, rounding=ROUND_CEILING).create_decimal(f"{needed:.12g}"))
+    return f"too noisy to tell; if it is 0% or over {200 * SEEN:g}%, an epsilon of {rounded:g} is enough"
 
 
 def _clipped(facts: Facts) -> list[tuple[str, tuple[Any, Any], list[tuple[str, Facts]]]]:
@@ -494,7 +510,7 @@ def _accuracy(facts: Mapping[str, Any], errors: Mapping[str, Sequence[float]]) -
             said.append(f"{capital(chosen)}.")
             continue
         least, most = min(all_of_them), max(all_of_them)
-        of = f"the unbiased values of {name}" if is_unplaced(facts["measures"][name], name, facts["columns"]) else name
+        of = f"the unbiased values of {name}" if is_unplaced(facts["measures"][name], name, ()) else name
         if not math.isfinite(most):
             said.append(f"{'The' if len(all_of_them) == 1 else 'For some rows the'} noise hides {name} entirely.")
         elif math.isclose(least, most) or number(least) == number(most):

@@ -396,14 +396,35 @@ def _arrow(frame: Any) -> Any:
 
 
 def _as_arrow(frame: Any) -> Any:
-    if not is_pandas(frame):
-        check_threads()
-        return frame.to_arrow()
+    """The values alone: a category, or an Enum of Polars, has levels that no release covers, and is written without."""
     import pyarrow
+
+    if is_pandas(frame):
+        table = pyarrow.Table.from_pandas(_plain(frame), preserve_index=False)
+    else:
+        check_threads()
+        table = frame.to_arrow()
+    columns = [_decoded(column) for column in table.columns]
+    return pyarrow.Table.from_arrays(columns, table.column_names, metadata=table.schema.metadata)
+
+
+def _plain(frame: Any) -> Any:
+    """The same values in pandas, without attributes, and with objects in place of categories."""
+    import pandas
 
     plain = frame.copy(deep=False)
     plain.attrs = {}
-    return pyarrow.Table.from_pandas(plain, preserve_index=False)
+    for place, dtype in enumerate(frame.dtypes):
+        if isinstance(dtype, pandas.CategoricalDtype):
+            plain.isetitem(place, frame.iloc[:, place].astype(object))
+    return plain
+
+
+def _decoded(column: Any) -> Any:
+    """A column of Arrow, each value of which is written out."""
+    from pyarrow import types
+
+    return column.cast(column.type.value_type) if types.is_dictionary(column.type) else column
 
 
 def _series(name: str, values: Any) -> pl.Series:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import math
 from pathlib import Path
@@ -618,3 +619,31 @@ def test_a_result_without_rows_has_nothing_in_order():
     for verb, asked in {"cumulative": (), "rolling": (1,), "difference": (), "change": ()}.items():
         with pytest.raises(dpf.InvalidArgument, match=rf"^{verb} must be asked of a result with rows, and no group is"):
             getattr(empty.dp, verb)(*asked)
+
+
+def test_what_each_release_protects_is_named_where_units_differ(tmp_path):
+    rows = pl.DataFrame({"who": [1, 1, 2, 2] * 50, "g": ["x", "y"] * 100})
+    people = dpf.Ledger(epsilon=9, unit="who")
+
+    def asked(ledger, **more):
+        grouped = rows.dp.group_by("g", keys=["x", "y"])
+        return grouped.agg(n=dpf.count(), epsilon=1, denoise=None, checks=False, ledger=ledger, **more)
+
+    a, b = asked(people, max_rows=2, max_groups=2), asked(dpf.Ledger(epsilon=9))
+    found = dpf.combine("a.n / b.n", {"a": a, "b": b})
+    said = found.dp.statement(unit="patient")
+    assert "whose noise protects each who in a and each row in b; so" in said
+    value, add = "each value of 'who' (at most {} in each of 2 groups at full weight), {}", "add-remove neighbors"
+    full = f"protects {value.format('2 rows', add)} (in a); each row, {add} (in b)"
+    assert full in found.dp.table("markdown")
+    assert "each who in a and each row in b protected" in found.dp.plot().to_dict()["title"]["subtitle"]
+    found.dp.write_html(tmp_path / "page.html", charts=False)
+    page = html.unescape((tmp_path / "page.html").read_text(encoding="utf-8"))
+    assert page.count(full.removeprefix("protects ")) > 2
+    fewer = dpf.combine("a.n / b.n", {"a": a, "b": asked(people, max_rows=1, max_groups=2)})
+    assert "each patient; so" in fewer.dp.statement(unit="patient")
+    assert "at most 1 row in each of 2 groups at full weight), add-remove neighbors (in b)" in fewer.dp.table(
+        "markdown"
+    )
+    same = dpf.combine("a.n - b.n", {"a": b, "b": asked(dpf.Ledger(epsilon=9))})
+    assert "protects each row, add-remove neighbors;" in same.dp.table("markdown")

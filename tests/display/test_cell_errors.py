@@ -15,7 +15,7 @@ from dpframe import noise
 from dpframe.display import statements
 from dpframe.display.statements import packed, unpacked
 
-DROWNED = "the noise is larger than the differences between these groups: "
+DROWNED = "the noise is larger than most differences between these groups: "
 
 
 def numbers(frame, name):

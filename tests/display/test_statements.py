@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import warnings
 
 import polars as pl
@@ -129,3 +130,19 @@ def test_a_single_number_that_the_noise_hides_is_no_row_of_some():
     alone, several = (dpf.combine("r.a / r.b", {"r": result}).dp.statement() for result in added)
     assert "For value the noise leaves nothing to be said." in alone
     assert "For 2 of 2 rows of value the noise leaves nothing to be said." in several
+
+
+def test_margins_of_error_are_of_unbiased_values_where_adjusting_moved_them(tmp_path):
+    """That of a noisy value says nothing of an adjusted one, above all not of a group that is unlike the others."""
+    frame = pl.DataFrame({"g": [str(group) for group in range(9) for _ in range(100)] + ["9"] * 160})
+    grouped = frame.dp.group_by("g", keys=[str(group) for group in range(10)])
+    pages = []
+    for denoise in ("auto", None):
+        with seeded(1):
+            found = grouped.count(epsilon=0.1, denoise=denoise, ledger=dpf.Ledger(epsilon=1))
+        found.dp.write_html(tmp_path / "page.html", charts=False)
+        pages.append((tmp_path / "page.html").read_text(encoding="utf-8"))
+        of = "the unbiased values of count" if denoise else "count"
+        assert f"The margin of error (95%) of {of} is 30." in found.dp.statement()
+    assert re.search(r"From \d+ \(\d\) to \d+ \(\d\)\.", pages[0])
+    assert re.search(r"From \d+ ± 30 \(\d\) to \d+ ± 30 \(\d\)\.", pages[1])
