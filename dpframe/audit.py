@@ -19,51 +19,76 @@ True
 from __future__ import annotations
 
 import contextlib
-import copy
+import heapq
 import io
-import json
 import logging
 import math
 import re
+import sys
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import date, time, timedelta
+from decimal import Decimal
+from itertools import chain
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.errors import InvalidArgument, InvalidType, shown
+from dpframe.errors import InvalidArgument, InvalidType, named, shown
 from dpframe.exact import between, checked_float, checked_whole
-from dpframe.frames import build
+from dpframe.frames import build, changes, foreign
+from dpframe.frames.kinds import is_collected, is_missing, is_pandas
 
 __all__ = ["Finding", "epsilon", "mu"]
 
 ADDRESS = re.compile(r"0x[0-9a-fA-F]{6,}")  # differs from object to object, and says nothing of the data
-NUMERIC = "biuf"
+NUMERIC = "biufmM"
+WORDS = (str, bytes, date, time, timedelta)
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """One call: its numbers, one row per independent outcome, and the rest as text. No numbers where it raised."""
+    """One call: its numbers, one row per independent outcome, and the rest as text. No numbers where it raised.
+
+    Of the text each part is there too: a warning, a key, a fact of the record. One that depends on noise, and is
+    never seen again, then hides no other.
+    """
 
     numbers: Floats | None
     text: str
+    parts: frozenset[str]
 
 
-def observe(release: Callable[[], Any], outcomes: int) -> Outcome:
-    """Call once, and keep all that a caller could see."""
-    numbers = None
+def observe(argument: str, release: Callable[[], Any], outcomes: int) -> Outcome:
+    """Call once, and keep all that a caller could see. Only the call itself may fail, and not the reading of it."""
+    answer, reader = None, Reader(argument, outcomes, [])
     with watched() as seen:
         try:
-            arrays: list[Floats] = []
-            seen["answer"] = _parts(release(), arrays)
-            numbers = _rows(arrays, outcomes)
-        except InvalidOutcomes as error:
-            raise InvalidArgument(str(error)) from None
+            answer = release()
         except Exception as error:
             seen["raised"] = f"{type(error).__name__}: {error}"
-    return Outcome(numbers, ADDRESS.sub("0x", json.dumps(seen, sort_keys=True, default=str)))
+    seen["answer"] = reader.text_of(answer)
+    parts: set[str] = set()
+    text = _with_parts("", seen, parts)
+    return Outcome(reader.rows(), text, frozenset(parts))
+
+
+def _with_parts(path: str, node: Any, parts: set[str]) -> str:
+    """A tree of texts as one text; it and each of its branches are added to `parts`."""
+    if isinstance(node, dict):
+        members = (f"{name!r}: {_with_parts(f'{path}/{name}', node[name], parts)}" for name in sorted(node))
+        text = "{" + ", ".join(members) + "}"
+    elif isinstance(node, (list, tuple)) and not all(map(_is_number, node)):
+        text = "[" + ", ".join([_with_parts(path, member, parts) for member in node]) + "]"
+    else:
+        text = node if isinstance(node, str) else repr(node)
+        text = ADDRESS.sub("0x", text) if "0x" in text else text
+    parts.add(sys.intern(f"{path}: {text}"))  # most calls have it too, and share it
+    return text
 
 
 @contextlib.contextmanager
@@ -96,80 +121,127 @@ def watched() -> Iterator[dict[str, Any]]:
     seen |= {"warnings": texts, "logs": lines, "printed": printed.getvalue()}
 
 
-class InvalidOutcomes(ValueError):
-    """The rows of a call cannot be divided among its outcomes."""
+@dataclass(frozen=True)
+class Reader:
+    """Reads an answer: the text in it, as a tree, and its numbers, which are appended to `arrays`."""
 
+    argument: str
+    outcomes: int
+    arrays: list[Floats]
 
-def _rows(arrays: list[Floats], outcomes: int) -> Floats | None:
-    """The numbers of a call, side by side, one row per outcome."""
-    for numbers in arrays:
-        if numbers.size % outcomes:
-            raise InvalidOutcomes(
+    def rows(self) -> Floats | None:
+        """The numbers of a call, side by side, one row per outcome."""
+        return (
+            np.concatenate([each.reshape(self.outcomes, -1) for each in self.arrays], axis=1) if self.arrays else None
+        )
+
+    def text_of(self, value: Any) -> Any:
+        """The text in a value. Refused is what may hold numbers that no event would be of."""
+        if is_collected(value):
+            return self._of_frame(value)
+        if isinstance(value, dict):
+            return {str(name): self.text_of(member) for name, member in value.items()}
+        if isinstance(value, (list, tuple)):
+            if not value or not all(map(_is_number, value)):
+                return [type(value).__name__, *map(self.text_of, value)]
+            self._keep(np.array([*map(_as_float, value)]))
+            return [type(value).__name__, len(value)]
+        if isinstance(value, (np.ndarray, np.generic)):
+            return [type(value).__name__, str(value.dtype), list(value.shape), self._of_cells(value, value.tolist)]
+        if all(hasattr(value, name) for name in ("dtype", "to_list", "to_numpy")):  # a Series
+            cells = self._of_cells(value.to_numpy(), value.to_list)
+            return [type(value).__name__, str(value.dtype), repr(value.name), len(value), cells]
+        if _is_number(value):
+            self._keep(np.array([_as_float(value)]))
+            return type(value).__name__
+        if is_missing(value) or isinstance(value, WORDS):
+            return repr(value)
+        way_out = "End it with .collect()." if hasattr(value, "collect") else "Return the numbers in it."
+        raise InvalidType(
+            f"{self.argument} must return frames of pandas or Polars, columns, arrays, numbers, text, or lists, tuples "
+            f"and dicts of these, not {named(value)}: an audit sees nothing else. {way_out}"
+        )
+
+    def _of_frame(self, frame: Any) -> dict[str, Any]:
+        """The text of a frame: its library, columns, dtypes, keys, their order, index, attrs and provenance."""
+        record = build.record_of(frame)
+        records = [] if record is None else record.get("parts", [record])
+        keys = {
+            name for each in map(changes.viewed, records) for name in {*foreign.labels_of(each)} - {*each["columns"]}
+        }
+        columns = [column for _, column in frame.items()] if is_pandas(frame) else frame.get_columns()
+        text: dict[str, Any] = {"library": f"{type(frame).__module__}.{type(frame).__name__}", "rows": len(frame)}
+        text |= {"columns": list(map(str, frame.columns)), "dtypes": [str(column.dtype) for column in columns]}
+        for place, column in enumerate(columns):
+            is_key = column.name in keys
+            cells = [*map(repr, column.to_list())] if is_key else self._of_cells(column.to_numpy(), column.to_list)
+            text[f"column {place}"] = cells
+        if self.outcomes == 1:  # of several, nothing tells which of them a number of the record belongs to
+            self.arrays.extend(noisy_facts(records))
+        attrs = {str(name): fact for name, fact in getattr(frame, "attrs", {}).items() if name != build.RECORD}
+        index = getattr(frame, "index", None)  # of pandas
+        text["index"] = repr(index) if index is None or type(index).__name__ == "RangeIndex" else self.text_of(index)
+        return text | {"attrs": repr(attrs), "provenance": list(map(public_record, records))}
+
+    def _of_cells(self, values: Any, cells: Callable[[], Any]) -> Any:
+        """The text in a column or an array; None where its values are numbers or times, or are missing."""
+        array = np.asarray(values)
+        if array.dtype.kind in NUMERIC:
+            self._keep((array.view(np.int64) if array.dtype.kind in "mM" else array).astype(np.float64).reshape(-1))
+            return None
+        listed = cells()
+        if array.ndim == 1 and all(_is_number(cell) or is_missing(cell) for cell in listed):
+            self._keep(np.array([*map(_as_float, listed)]))
+            return None
+        return [self.text_of(cell) for cell in listed] if isinstance(listed, list) else self.text_of(listed)
+
+    def _keep(self, numbers: Floats) -> None:
+        if numbers.size % self.outcomes:
+            raise InvalidArgument(
                 f"outcomes must divide the {numbers.size:,} numbers that a call returns into equal parts, "
-                f"not {outcomes:,}."
+                f"not {self.outcomes:,}."
             )
-    return np.concatenate([numbers.reshape(outcomes, -1) for numbers in arrays], axis=1) if arrays else None
+        self.arrays.append(numbers)
 
 
-def _parts(value: Any, arrays: list[Floats]) -> Any:
-    """The text in a value, as JSON takes it; its numbers are appended to `arrays`."""
-    if hasattr(value, "columns") and hasattr(value, "dtypes"):
-        return _of_frame(value, arrays)
-    if isinstance(value, dict):
-        return {str(name): _parts(member, arrays) for name, member in value.items()}
-    if isinstance(value, (list, tuple)):
-        numbers = np.asarray(value, dtype=np.float64) if value and all(map(_is_number, value)) else None
-        if numbers is None:
-            return [type(value).__name__, *(_parts(member, arrays) for member in value)]
-        arrays.append(numbers)
-        return [type(value).__name__, len(value)]
-    if _is_number(value) or (isinstance(value, np.ndarray) and value.dtype.kind in NUMERIC):
-        array = np.asarray(value)
-        arrays.append(array.astype(np.float64).reshape(-1))
-        return [type(value).__name__, str(array.dtype), array.shape]
-    return repr(value)
+FROM_NOISE = {"sha256", "ledger", "release", "totals", "square_totals", "sides"}
+FROM_NOISE |= {"chose", "estimated_rmse", "estimated_rmse_of_levels", "cell_rmse", "noise_dominates"}  # of denoisers
+FROM_NOISE |= {"share", "share_low", "share_high", "count"}  # of checks
 
 
-def _of_frame(frame: Any, arrays: list[Floats]) -> dict[str, Any]:
-    """The text of a frame: its library, columns, dtypes, keys, their order, index, attrs and provenance."""
-    record = build.record_of(frame)
-    names = [str(name) for name in frame.columns]
-    text: dict[str, Any] = {"library": f"{type(frame).__module__}.{type(frame).__name__}", "columns": names}
-    if hasattr(frame, "collect"):
-        return text | {"plan": str(frame)}
-    columns = {name: frame[name] for name in frame.columns}
-    text["dtypes"] = [str(column.dtype) for column in columns.values()]
-    noisy = None if record is None else set(record["columns"])
-    for name, column in columns.items():
-        values = np.asarray(column.to_numpy())
-        if values.dtype.kind in NUMERIC and (noisy is None or name in noisy):
-            arrays.append(values.astype(np.float64))
-        else:
-            text[f"column {name}"] = [repr(cell) for cell in column.to_list()]
-    attrs = {str(name): fact for name, fact in getattr(frame, "attrs", {}).items() if name != build.RECORD}
-    index = getattr(frame, "index", None)
-    levels = getattr(index, "tolist", lambda: None)()
-    return text | {"rows": len(frame), "attrs": repr(attrs), "index": repr(levels), "provenance": public_record(record)}
-
-
-def public_record(record: dict[str, Any] | None) -> dict[str, Any] | None:
+def public_record(record: dict[str, Any]) -> dict[str, Any]:
     """The provenance without what depends on noise, or on how many charges a ledger holds."""
-    if record is None:
-        return None
-    facts = copy.deepcopy(record)
-    for name in ("sha256", "ledger", "release"):
-        facts.pop(name, None)
-    (facts.get("rows") or {}).pop("sha256", None)
-    for statistic in facts["measures"].values():
-        statistic.pop("totals", None)
-        for step in statistic["denoise"] or []:
-            step.pop("chose", None)
-            step.pop("estimated_rmse", None)
-    return facts
+    facts = _public(record)
+    facts |= {name: _public(facts[name], "rows", "order") for name in ("rows", "rounded", "shown") if facts.get(name)}
+    facts |= {name: [_public(each) for each in facts[name]] for name in ("checks", "of") if facts.get(name)}
+    said = {name: _public(one) for name, one in record["measures"].items()}
+    for one in said.values():
+        one["denoise"] = one.get("denoise") and [_public(step) for step in one["denoise"]]
+    return facts | {"measures": said}
+
+
+def _public(facts: dict[str, Any], *also: str) -> dict[str, Any]:
+    return {name: fact for name, fact in facts.items() if name not in FROM_NOISE and name not in also}
+
+
+def noisy_facts(records: list[dict[str, Any]]) -> list[Floats]:
+    """The noisy numbers that a provenance shows: those of checks, and the totals behind a statistic."""
+    found = [[check["count"] for check in each.get("checks") or []] for each in records]
+    for said in (said for each in records for said in each["measures"].values()):
+        found += [totals for kind in build.TOTALS for totals in said.get(kind, ())]
+    return [np.array(numbers, dtype=np.float64) for numbers in found if numbers]
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, (bool, int, float, np.bool_, np.integer, np.floating))
+    return isinstance(value, (float, int, np.bool_, Real, Decimal))
+
+
+def _as_float(value: Any) -> float:
+    """A number as a float; one beyond all floats is infinite."""
+    try:
+        return math.nan if is_missing(value) else float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
 
 
 def apart(first: list[str], second: list[str]) -> tuple[str, ...]:
@@ -198,6 +270,7 @@ Score = Callable[[Any], Floats]  # a number per sample: large speaks for the fir
 Teach = Callable[[Any, Any], Sequence[tuple[str, Score]]]  # the scores that samples of both sides suggest
 
 THRESHOLDS = 200
+TEXTS = 64  # of the texts of a sample, those that are asked for one by one
 LOW_BITS = 8  # of a float's significand, where a careless sampler shows which value it started from
 LARGEST = np.finfo(np.float64).max
 
@@ -243,12 +316,27 @@ def of_numbers(first: Floats, second: Floats) -> list[tuple[str, Score]]:
     return scores
 
 
-def of_texts(first: Integers, second: Integers) -> list[tuple[str, Score]]:
-    """Score a text by how much more often the first side showed it, the texts being numbered."""
-    most = int(max(first.max(initial=0), second.max(initial=0))) + 2
-    counts = [np.bincount(np.minimum(side, most), minlength=most + 1) + 1.0 for side in (first, second)]
-    ratio = np.log(counts[0] / counts[1])
-    return [("what is not a number: log ratio", lambda samples: ratio[np.minimum(samples, most)])]
+def of_texts(first: Sequence[frozenset[str]], second: Sequence[frozenset[str]]) -> list[tuple[str, Score]]:
+    """Score texts that tell the sides apart best, each by being seen; and all of them by what speaks for the first."""
+    counts = [Counter(chain.from_iterable(side)) for side in (first, second)]
+    uneven = [text for text in counts[0] | counts[1] if counts[0][text] != counts[1][text]]
+    ratio = {text: math.log((counts[0][text] + 1) / (counts[1][text] + 1)) for text in uneven}
+    far = {
+        text: abs(counts[0][text] - counts[1][text]) / math.sqrt(counts[0][text] + counts[1][text]) for text in uneven
+    }
+    telling = heapq.nsmallest(TEXTS, uneven, key=lambda text: (-far[text], len(text), text))
+    return [
+        *((f"shows {shown(text)}:", _shows(text)) for text in telling),
+        ("what is not a number: log ratio", lambda samples: _summed(samples, ratio)),
+    ]
+
+
+def _shows(text: str) -> Score:
+    return lambda samples: np.array([text in sample for sample in samples], dtype=np.float64)
+
+
+def _summed(samples: Sequence[frozenset[str]], ratio: dict[str, float]) -> Floats:
+    return np.array([math.fsum(ratio[text] for text in sample if text in ratio) for sample in samples])
 
 
 def finite(numbers: Floats) -> Floats:
@@ -347,8 +435,9 @@ def epsilon(
     ----------
     left, right : callable
         Each takes nothing and releases once: the same release, from one and from the other of two data sets that
-        differ in one unit. They may return a frame, an array, a number, a list, tuple or dict of such parts, or
-        anything that prints. Take data that differ as much as one unit can make them.
+        differ in one unit. They may return frames of pandas or Polars, columns, arrays, numbers, text, or lists,
+        tuples and dicts of these. A number within a text is seen as the text alone. Take data that differ as much as
+        one unit can make them.
     claimed : float
         The epsilon that the release promises.
     delta : float
@@ -376,10 +465,13 @@ def epsilon(
     Notes
     -----
     An event E is chosen on one half of the samples: a threshold on a value, on the lowest bits of a value, on a
-    likelihood ratio of all values, or on how often a text is seen. Texts are everything that is not a number:
-    exceptions, warnings, log lines, prints, dtypes, columns, keys, row order, category levels, attrs, provenance. On
-    the other half P(E) and Q(E) get limits by Clopper and Pearson (1934), and log((P - delta) / Q) bounds epsilon by
-    the definition of differential privacy. A high bound is a proof of loss; a low bound proves nothing.
+    likelihood ratio of all values, on whether a text is seen, or on how much all texts of a call speak for one side.
+    Texts are everything that is not a number: exceptions, warnings, log lines, prints, dtypes, columns, keys, row
+    order, category levels, attrs, provenance. Each warning, key and fact is one, and so are all of a call together.
+    With ``outcomes=1``, noisy numbers in the provenance are values as those of the frame are: the totals behind a
+    statistic, and the counts of checks. On the other half P(E) and Q(E) get limits by Clopper and Pearson (1934), and
+    log((P - delta) / Q) bounds epsilon by the definition of differential privacy. A high bound is a proof of loss; a
+    low bound proves nothing.
 
     Examples
     --------
@@ -462,24 +554,21 @@ def _audited(
     confidence = between("confidence", confidence, 0.0, 1.0, "between 0 and 1", " Write for instance 0.95.")
     per_call = _whole("outcomes", outcomes, 1)
     calls = math.ceil(_whole("samples", samples, FEWEST) / per_call)
-    seen = [[observe(release, per_call) for _ in range(calls)] for release in (left, right)]
-    first, second = ([outcome.text for outcome in side] for side in seen)
+    sides = (("left", left), ("right", right))
+    seen = [[observe(argument, release, per_call) for _ in range(calls)] for argument, release in sides]
     alpha = (1.0 - confidence) / 2  # one half for the numbers, one for all else
-    codes = {text: code for code, text in enumerate(dict.fromkeys(first + second))}
     findings = [(0.0, "none")]
     if calls >= FEWEST:
-        findings.append(strongest(_coded(first, codes), _coded(second, codes), of_texts, bound, alpha))
+        shows = [[outcome.parts for outcome in side] for side in seen]
+        findings.append(strongest(shows[0], shows[1], of_texts, bound, alpha))
     first_numbers, second_numbers = (_stacked(side, per_call) for side in seen)
     if first_numbers.shape[1] and second_numbers.shape[1]:
         width = max(first_numbers.shape[1], second_numbers.shape[1])
         first_numbers, second_numbers = (finite(_widened(side, width)) for side in (first_numbers, second_numbers))
         findings.append(strongest(first_numbers, second_numbers, of_numbers, bound, alpha))
     proved, event = max(findings)
-    return Finding(quantity, proved, claimed, delta, confidence, calls * per_call, event, apart(first, second))
-
-
-def _coded(texts: list[str], codes: dict[str, int]) -> NDArray[np.int64]:
-    return np.array([codes[text] for text in texts], dtype=np.int64)
+    texts = [[outcome.text for outcome in side] for side in seen]
+    return Finding(quantity, proved, claimed, delta, confidence, calls * per_call, event, apart(*texts))
 
 
 def _stacked(side: list[Outcome], per_call: int) -> NDArray[np.float64]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from assurance.bugs.audits import AUDITS
 from assurance.bugs.before import BEFORE
 from assurance.bugs.blocks import BLOCKS
 from assurance.bugs.calibration import CALIBRATION
@@ -68,5 +69,6 @@ MUTANTS: tuple[Mutant, ...] = (
     *WITNESSES,
     *DERIVED,
     *SUGGESTIONS,
+    *AUDITS,
     *OLD_FAULTS,
 )

@@ -74,6 +74,11 @@ def is_pandas(value: object) -> bool:
     return pandas is not None and hasattr(pandas, "DataFrame") and isinstance(value, pandas.DataFrame)
 
 
+def is_collected(value: object) -> bool:
+    """Tell whether a value is a DataFrame as results are: of pandas, or of Polars with its rows."""
+    return isinstance(value, pl.DataFrame) or is_pandas(value)
+
+
 def is_arrow(value: object) -> bool:
     """Tell whether a value is a pyarrow Table."""
     pyarrow = sys.modules.get("pyarrow")

@@ -6,9 +6,11 @@ a million runs.
 
 from __future__ import annotations
 
+import itertools
 import logging
 import warnings
 from dataclasses import replace
+from decimal import Decimal
 
 import numpy as np
 import polars as pl
@@ -20,6 +22,7 @@ from assurance import audit_cases, auditing
 from assurance.auditing import GAUSSIAN, GAUSSIAN_GDP, LAPLACE, SHAPE_3
 from dpframe import audit
 from dpframe.engines.sums.addends import OF_CHECKS
+from dpframe.frames import build
 from dpframe.release import results
 
 SAMPLES = 20_000
@@ -267,6 +270,151 @@ def test_a_denoiser_that_looks_at_the_rows_is_found():
 
     found = dpf.audit.epsilon(release(people), release(people[:2]), claimed=0.1, samples=400, confidence=1 - 1e-6)
     assert not found.holds
+
+
+PEOPLE = pl.DataFrame({"age": [31, 45, 62], "ward": ["A", "B", "A"]})
+FEW = {"samples": 100, "confidence": 1 - 1e-6}
+
+
+def counted(rows):
+    """A count with hardly any noise, though epsilon 0.01 is claimed below."""
+    return PEOPLE[:rows].dp.count(epsilon=50, ledger=dpf.Ledger(epsilon=50))
+
+
+def in_groups(rows):
+    asked = PEOPLE[:rows].dp.group_by("ward", keys=["A", "B"])
+    return asked.count(epsilon=50, ledger=dpf.Ledger(epsilon=50), denoise=None)
+
+
+def pandas_of(rows):
+    return pytest.importorskip("pandas").DataFrame({"n": [rows]})
+
+
+FORMS = {
+    "a frame": counted,
+    "joined results": lambda rows: dpf.concat([counted(rows), counted(rows)], names=["one", "two"]),
+    "a computed result": lambda rows: in_groups(rows).dp.total(),
+    "renamed columns": lambda rows: counted(rows).dp.relabel(columns={"count": "n"}),
+    "frames in a dict": lambda rows: {"n": [counted(rows), "people"]},
+    "a Series": lambda rows: counted(rows)["count"],
+    "a Series of pandas": lambda rows: pandas_of(rows)["n"],
+    "an index of pandas": lambda rows: pandas_of(rows).set_index("n"),
+    "integers of pandas with a missing one": lambda rows: pandas_of(rows).astype("Int64").reindex([0, 1]),
+    "a column of decimals": lambda rows: pl.DataFrame({"n": [Decimal(rows), None]}),
+    "a column of lists": lambda rows: pl.DataFrame({"n": [[rows, 1]]}),
+    "an array of objects": lambda rows: np.array([Decimal(rows), 1], dtype=object),
+    "days": lambda rows: np.array([rows], dtype="datetime64[D]"),
+    "integers beyond all floats": lambda rows: [(rows - 2) * 10**400, 1],
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_numbers_of_every_form_are_looked_at(form):
+    left, right = (lambda rows=rows: FORMS[form](rows) for rows in (3, 2))
+    found = dpf.audit.epsilon(left, right, claimed=0.01, **FEW)
+    assert not found.holds
+    assert found.event.startswith("value")
+
+
+def test_a_column_of_objects_is_divided_among_outcomes():
+    seen = audit.observe("left", lambda: pl.DataFrame({"n": [Decimal(1), None, Decimal(3), Decimal(4)]}), 2)
+    np.testing.assert_array_equal(seen.numbers, [[1.0, np.nan], [3.0, 4.0]])
+
+
+@pytest.mark.parametrize(
+    ("answer", "way_out"),
+    [
+        (pl.LazyFrame({"n": [1]}), r"a LazyFrame.*End it with \.collect\(\)"),
+        ([object()], "Return the numbers in it"),
+        ({"n": 1j}, "not a complex"),
+    ],
+)
+def test_an_answer_that_cannot_be_looked_at_is_refused(answer, way_out):
+    with pytest.raises(dpf.InvalidType, match=f"right must return frames.*{way_out}"):
+        dpf.audit.epsilon(SILENT, lambda: answer, claimed=1.0, samples=100)
+
+
+def test_an_answer_that_cannot_be_read_is_no_outcome(monkeypatch):
+    def fails(record):
+        raise KeyError("columns")
+
+    monkeypatch.setattr(audit, "public_record", fails)
+    with pytest.raises(KeyError):
+        dpf.audit.epsilon(lambda: counted(3), lambda: counted(2), claimed=1.0, samples=100)
+
+
+def one_mean(frame, **options):
+    return frame.dp.mean("age", bounds=(0, 100), epsilon=0.01, ledger=dpf.Ledger(epsilon=1), **options)
+
+
+ASKED = {
+    "a mean with checks": one_mean,
+    "a mean of a population": lambda frame: one_mean(frame, checks=False, population=True),
+    "a computed result": lambda frame: (
+        frame.dp.group_by("ward", keys=["A", "B"])
+        .count(epsilon=0.01, ledger=dpf.Ledger(epsilon=1), denoise=None)
+        .dp.total()
+    ),
+    "joined results": lambda frame: dpf.concat([one_mean(frame)]),
+}
+
+
+@pytest.mark.parametrize("what", ASKED)
+def test_a_warning_is_not_hidden_by_numbers_of_the_record(what):
+    def release(frame):
+        def once():
+            if frame.height == 3:
+                warnings.warn("a value of 62", stacklevel=1)
+            return ASKED[what](frame)
+
+        return once
+
+    found = dpf.audit.epsilon(release(PEOPLE), release(PEOPLE[:2]), claimed=0.01, **FEW)
+    assert not found.holds
+    assert found.event.startswith("shows '/warnings: ")
+
+
+@pytest.mark.parametrize("what", ASKED)
+def test_noise_of_the_record_is_no_difference(what):
+    def release(frame):
+        def once():
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", dpf.BoundsWarning)  # which follows the noisy numbers of the checks
+                return ASKED[what](frame)
+
+        return once
+
+    found = dpf.audit.epsilon(release(PEOPLE), release(PEOPLE[:2]), claimed=0.01, **FEW)
+    assert found.differences == ()
+    assert found.holds
+
+
+@pytest.mark.parametrize("kind", ["totals", "checks"])
+def test_noisy_numbers_of_the_record_are_looked_at(kind):
+    def release(frame):
+        def once():
+            result = one_mean(frame)
+            record = build.record_of(result)
+            if kind == "checks":
+                changed = {"checks": [{**check, "count": float(frame.height)} for check in record["checks"]]}
+            else:
+                (said,) = record["measures"].values()
+                totals = [[float(frame.height)] * len(each) for each in said["totals"]]
+                changed = {"measures": {name: {**said, "totals": totals} for name in record["measures"]}}
+            return build.attach(result, {**record, **changed})
+
+        return once
+
+    assert not dpf.audit.epsilon(release(PEOPLE), release(PEOPLE[:2]), claimed=0.01, **FEW).holds
+
+
+def test_texts_that_are_never_seen_again_prove_nothing():
+    numbers = itertools.count()
+
+    def release():
+        return f"answer {next(numbers)}"
+
+    assert dpf.audit.epsilon(release, release, claimed=0.01, samples=1_000, confidence=1 - 1e-6).holds
 
 
 def test_the_bits_of_float_noise_are_found():
