@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -22,7 +22,9 @@ Floats = NDArray[np.float64]
 Sparse = Any  # of scipy: a row of weights for each row of the form
 Spread = Callable[[Sparse], Floats]
 
-KNOTS, ROUNDS = 9, 4  # slopes at which the quantile of a quotient's noise is computed, and how often where it matters
+FIRST, NARROW = 8, 2.0**-100  # cells of slopes of a quotient to begin with, and half of the least that is halved
+CLOSE = 2.0**-7  # of a bound on a quotient's noise, or of its deviation: what it may be too far
+SPARED = 2.0**-8  # the share of the chance of error that this takes
 COARSE = 10  # bits of the grid there
 CHUNK = 2**22  # numbers at a time
 
@@ -195,7 +197,7 @@ def half_widths(form: Linear, confidence: float) -> Floats:
     widths = np.empty(form.values.size)
     for rows, one in patterns.groups():
         widths[rows] = one.half_width(0.0, 1.0, confidence)
-    return widths + patterns.slack(np.zeros(1), np.ones(1))[:, 0]
+    return widths + patterns.rounded()[:, 1]
 
 
 def ends(form: Form, confidence: float) -> tuple[Floats, Floats]:
@@ -267,10 +269,10 @@ def _product(one: Floats, other: Floats) -> Floats:
 def _fieller(form: Quotient, confidence: float) -> tuple[Floats, Floats]:
     """The ends of Fieller's set {r : abs(top - r bottom) <= q(r)}, q(r) being the quantile of the noise of that.
 
-    The laws are symmetric and log-concave, so that q is a norm of the weights (Meyer and Reisner 1991; Bobkov 2010) and
-    convex in r: it is computed at some slopes, and lies below its chords between them. Where the interval of the
-    divisor is away from 0 the set is an interval, since abs(top - r bottom) - q(r) then rises but once through 0 on
-    either side of the quotient. Elsewhere the set is unbounded, and the answer is everything.
+    Noise comes in steps, and q(r) rises steeply towards slopes at which those of both forms meet, as 1, 2 and 1/2. So
+    it is no convex function of r. Slopes are taken cell by cell (`Cells`), with a bound on q for each, and the answer
+    is the hull of what these bounds leave in. Cells that hold an end are halved until their bound is close to q. Where
+    the set is unbounded the answer is everything.
     """
     above, below, group = form.expanded
     moments = Moments.of(form.top, form.bottom)
@@ -279,53 +281,140 @@ def _fieller(form: Quotient, confidence: float) -> tuple[Floats, Floats]:
     stops = np.searchsorted(group[order], np.arange(moments.size + 1))
     for mine, one in moments.groups():
         rows = np.concatenate([order[stops[place] : stops[place + 1]] for place in mine.tolist()])
-        noise = group[rows]
-        scale, tilt = one.frame()
-        angles = np.linspace(-math.pi / 2.0, math.pi / 2.0, KNOTS + 2)[1:-1]
-        reach = {angle: one.half_width(1.0, -(tilt + math.tan(angle) * scale), confidence, COARSE) for angle in angles}
-        last = one.half_width(0.0, 1.0, confidence) + moments.slack(np.zeros(1), np.ones(1), noise)[:, 0]
-        for turn in range(ROUNDS + 1):
-            slopes = tilt + np.tan(angles) * scale  # of r
-            told = np.array([reach[angle] for angle in angles]) + moments.slack(np.ones(angles.size), -slopes, noise)
-            (lower[rows], upper[rows]), met = _crossings(above[rows], below[rows], slopes, told, last)
-            if turn < ROUNDS:  # the chords that are met are halved
-                more = (angles[met] + angles[met + 1]) / 2.0
-                for angle in more:
-                    reach[angle] = one.half_width(1.0, -(tilt + math.tan(angle) * scale), confidence, COARSE)
-                angles = np.sort(np.concatenate([angles, more]))
+        found = _hull(above[rows], below[rows], one, moments.rounded(group[rows]), confidence)
+        lower[rows], upper[rows] = found
     return lower, upper
 
 
-def _crossings(
-    top: Floats, bottom: Floats, slopes: Floats, reach: Floats, last: Floats
-) -> tuple[tuple[Floats, Floats], NDArray[np.int64]]:
-    """The places where abs(top - r bottom) meets the chords of its quantile, on either side of the quotient.
+def _hull(top: Floats, bottom: Floats, one: Pattern, rounded: Floats, confidence: float) -> tuple[Floats, Floats]:
+    """The hulls of Fieller's sets of rows whose noise has one pattern.
 
-    `reach` has a row for each row, at all slopes; beyond the outer ones the quantile grows by at most `last` a unit.
+    At an angle t, r = tilt + scale tan(t) and cos(t) (top - r bottom) = length sin(middle - t).
     """
-    bounded = np.abs(bottom) > last
-    divisor = np.where(bounded, bottom, 1.0)
-    middle, found, met = top / divisor, [], []
-    for sign in (-1.0, 1.0):
-        # in the direction of r: bottom (r - middle) sign = reach(r), at the knots that lie on this side
-        gaps = np.abs(divisor)[:, None] * (slopes[None, :] - middle[:, None]) * sign - reach
-        order = slice(None) if sign > 0 else slice(None, None, -1)
-        gaps, knots = gaps[:, order], slopes[order]
-        beyond = gaps[:, -1] < 0.0  # still inside at the outermost slope
-        after = np.argmax(gaps >= 0.0, axis=1)  # the first slope outside: on the way there all are inside
-        rest = np.arange(middle.size)
-        before = np.maximum(after - 1, 0)
-        chords = before if sign > 0 else slopes.size - 1 - after
-        met.append(chords[bounded & ~beyond & (after > 0)])
-        inner, far = gaps[rest, before], gaps[rest, after]
-        part = np.where(after > 0, inner / np.where(inner == far, 1.0, inner - far), 1.0)
-        ends = knots[before] + np.clip(part, 0.0, 1.0) * (knots[after] - knots[before])
-        # outside of all slopes the quantile grows by at most `last` with the distance
-        farther = knots[-1] - sign * gaps[:, -1] / np.where(bounded, np.abs(divisor) - last, 1.0)
-        nearer = knots[0] - sign * gaps[:, 0] / (np.abs(divisor) + last)
-        found.append(np.where(beyond, farther, np.where(after == 0, nearer, ends)))
-    lower, upper = (np.where(bounded, end, side) for end, side in zip(found, (-np.inf, np.inf), strict=True))
-    return (lower, upper), np.unique(np.concatenate(met))
+    if one.is_divisor_fixed:
+        half = one.half_width(1.0, 0.0, confidence) + rounded[:, 0]
+        divisor = np.where(bottom == 0.0, np.nan, np.abs(bottom))
+        ends = top / np.where(bottom == 0.0, np.nan, bottom) + half / divisor * np.array([[-1.0], [1.0]])
+        return np.where(bottom == 0.0, -np.inf, ends[0]), np.where(bottom == 0.0, np.inf, ends[1])
+    cells = Cells.all_around(one, confidence)
+    sign = np.where(bottom < 0.0, -1.0, 1.0)
+    across, along = sign * (top - cells.tilt * bottom), np.abs(cells.scale * bottom)
+    middle, length = np.arctan2(across, along), np.hypot(across, along)
+    turns, places = np.full((2, top.size), math.pi), np.zeros((2, top.size), dtype=np.int64)
+    turned = np.arange(top.size)  # the rows whose ends may still move
+    while turned.size:
+        for side, sense in enumerate((-1.0, 1.0)):
+            known = sense * middle[turned], length[turned], rounded[turned]
+            turns[side, turned], places[side, turned] = cells.facing(sense).last_left_in(*known, turns[side, turned])
+        met = np.stack([cells.edges.size - 2 - places[0, turned], places[1, turned]])
+        loose = cells.is_loose[met]
+        halved = np.unique(met[loose])
+        turned = turned[loose.any(axis=0)]
+        cells = cells.halved(halved, one, confidence) if halved.size else cells
+    bounded = (middle - turns[0] > -math.pi / 2.0) & (middle + turns[1] < math.pi / 2.0)
+    along = np.where(bounded, along, 1.0)
+    quotient = top / np.where(bounded, bottom, 1.0)
+    found = []
+    for side, sense in enumerate((-1.0, 1.0)):  # the difference of two tangents, so that nothing cancels
+        turn = np.where(bounded, turns[side], 0.0)
+        far = cells.scale * np.sin(turn) * length / (along * np.cos(middle + sense * turn))
+        found.append(np.where(bounded, quotient + sense * far, sense * np.inf))
+    return found[0], found[1]
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Cells of slopes r = tilt + scale tan(angle), and how far cos(angle) (top - r bottom) may lie from 0 in each.
+
+    Let N(t) be the noise of that at the angle t, the sum of a cosine and a sine, and N' its derivative. With the middle
+    m of a cell, N(t) = cos(t - m) N(m) + sin(t - m) N'(m). So abs(N(t)) is at most abs(N(m)) and a rest, sin(half the
+    cell) abs(N'(m)). The first is within its quantile at the confidence and a little more, the second within one that
+    it leaves with a chance of that little. This holds whatever the law is.
+    """
+
+    tilt: float
+    scale: float
+    edges: Floats  # from -pi/2 to pi/2
+    reach: Floats  # of each cell
+    parts: Floats  # (2, cells): how often it goes as far as rounding moves the top and the bottom
+    is_loose: NDArray[np.bool_]  # whether the rest is more than a small share of it
+    deviations: tuple[float, float]  # of N at 0 and at pi/2
+    farthest: tuple[float, float]  # what both stay within but for a little chance
+
+    @classmethod
+    def all_around(cls, one: Pattern, confidence: float) -> Cells:
+        """A few cells, of all slopes."""
+        tilt, scale, deviations = one.frame()
+        little = 1.0 - (1.0 - confidence) * SPARED / 2.0
+        farthest = one.half_width(1.0, -tilt, little, COARSE), one.half_width(0.0, scale, little, COARSE)
+        edges = np.linspace(-math.pi / 2.0, math.pi / 2.0, FIRST + 1)
+        empty = cls(
+            tilt, scale, edges, np.zeros(0), np.zeros((2, 0)), np.zeros(0, dtype=np.bool_), deviations, farthest
+        )
+        return replace(empty, **empty.told(edges[:-1], edges[1:], one, confidence))
+
+    def told(self, lower: Floats, upper: Floats, one: Pattern, confidence: float) -> dict[str, Any]:
+        """The fields of cells between two edges each."""
+        middle, away = (lower + upper) / 2.0, np.sin((upper - lower) / 2.0 * (1.0 + 2.0**-40))
+        cosine, sine = np.cos(middle), np.sin(middle)
+        of_bottom = -(self.tilt * cosine + self.scale * sine)
+        more = confidence + (1.0 - confidence) * SPARED
+        noise = [
+            one.half_width(first, second, more, COARSE)
+            for first, second in zip(cosine.tolist(), of_bottom.tolist(), strict=True)
+        ]
+        rest = away * (np.abs(sine) * self.farthest[0] + cosine * self.farthest[1])
+        turned = np.abs(self.tilt * sine - self.scale * cosine)
+        parts = np.stack([cosine + away * np.abs(sine), np.abs(of_bottom) + away * turned])
+        reach = np.array(noise) + rest
+        deviation = np.hypot(cosine * self.deviations[0], sine * self.deviations[1])
+        is_loose = (rest > CLOSE * np.maximum(reach, deviation)) & (away > NARROW)
+        return {"reach": reach, "parts": parts, "is_loose": is_loose}
+
+    def halved(self, places: NDArray[np.int64], one: Pattern, confidence: float) -> Cells:
+        """Some cells in two halves, whose bounds are at most that of the whole."""
+        lower, upper = self.edges[places], self.edges[places + 1]
+        middle = (lower + upper) / 2.0
+        ends = np.stack([lower, middle, upper], axis=1)
+        told = self.told(ends[:, :2].ravel(), ends[:, 1:].ravel(), one, confidence)
+        into = np.repeat(places, 2)
+        kept = {name: np.delete(getattr(self, name), places, axis=-1) for name in told}
+        at = into - np.repeat(np.arange(places.size), 2)  # where they lie among those that are kept
+        told["reach"] = np.minimum(told["reach"], self.reach[into])
+        told["parts"] = np.minimum(told["parts"], self.parts[:, into])
+        fields = {name: np.insert(kept[name], at, told[name], axis=-1) for name in told}
+        return replace(self, edges=np.insert(self.edges, places + 1, middle), **fields)
+
+    def facing(self, sense: float) -> Cells:
+        """The same, or their mirror image."""
+        if sense > 0.0:
+            return self
+        names = ("reach", "parts", "is_loose")
+        return replace(self, edges=-self.edges[::-1], **{name: getattr(self, name)[..., ::-1] for name in names})
+
+    def last_left_in(
+        self, middle: Floats, length: Floats, rounded: Floats, turn: Floats
+    ) -> tuple[Floats, NDArray[np.int64]]:
+        """The distance from `middle` to the last angle that the bounds leave in, and the cell of that.
+
+        From the last known, which bounds that got less do not push outwards. The cell of `middle` is always left in.
+        """
+        far = np.empty_like(turn)
+        places = np.searchsorted(self.edges, middle + turn, side="right") - 1
+        places = np.minimum(places, self.edges.size - 2)
+        rest = np.arange(turn.size)
+        while rest.size:
+            mine = places[rest]
+            near, beyond = np.maximum(self.edges[mine] - middle[rest], 0.0), self.edges[mine + 1] - middle[rest]
+            reach = self.reach[mine] + (rounded[rest] * self.parts[:, mine].T).sum(axis=1)
+            share = reach / np.where(length[rest] > 0.0, length[rest], np.nan)
+            inside = ~(np.minimum(np.sin(near), np.sin(beyond)) > share)  # missing values too
+            stops = np.arcsin(np.minimum(share, 1.0))
+            far[rest] = np.where(np.sin(beyond) > share, np.clip(stops, near, beyond), beyond)
+            inside |= mine == 0
+            rest = rest[~inside]
+            places[rest] -= 1
+        return np.minimum(far, turn), places
 
 
 @dataclass(frozen=True, eq=False)
@@ -346,15 +435,24 @@ class Pattern:
         terms = tuple((law, weight, count) for (law, weight), count in sorted(weights.items()))
         return half_width(terms, math.sqrt(max(spread, 0.0)), confidence, bits)
 
-    def frame(self) -> tuple[float, float]:
-        """The scale of quotients of both, and where the noise of top - r bottom is least."""
+    @property
+    def is_divisor_fixed(self) -> bool:
+        """Tell whether no noise moves the second form."""
+        return self.normal[2] == 0.0 and all(other == 0.0 for _, _, other, _ in self.terms)
+
+    def frame(self) -> tuple[float, float, tuple[float, float]]:
+        """The tilt: the r at which top - r bottom has the least noise; the scale of r around it, and two deviations.
+
+        These are of top - tilt bottom and scale bottom, which have no covariance.
+        """
         top, both, bottom = self.normal
         for law, one, other, count in self.terms:
             variance = law.variance * count
             top, both, bottom = top + one**2 * variance, both + one * other * variance, bottom + other**2 * variance
         tilt = both / bottom if bottom else 0.0
         rest = max(top - tilt * both, 0.0)
-        return (math.sqrt(rest / bottom) if bottom and rest else max(abs(tilt), 1.0)), tilt
+        scale = math.sqrt(rest / bottom) if bottom and rest else max(abs(tilt), 1.0)
+        return tilt, scale, (math.sqrt(rest), scale * math.sqrt(bottom))
 
 
 @dataclass(frozen=True, eq=False)
@@ -397,15 +495,9 @@ class Moments:
         sums = [np.bincount(rows, each * product, self.size) for product in (one * one, one * other, other * other)]
         return np.asarray(np.stack(sums) + self.spread)
 
-    def slack(self, first: Floats, second: Floats, rows: Any = slice(None)) -> Floats:
-        """The distance by which rounding moves the spread noise of `first` times one form and `second` times the other.
-
-        An array (rows, cases): half a step for each draw.
-        """
-        total = np.zeros((self.size, first.size))[rows]
-        for absolute in self.roundings:
-            total += absolute[rows][:, :1] * np.abs(first) + absolute[rows][:, 1:] * np.abs(second)
-        return np.asarray(total)
+    def rounded(self, rows: Any = slice(None)) -> Floats:
+        """The distance by which rounding moves the spread noise of each form, half a step for each draw: (rows, 2)."""
+        return np.asarray(sum(self.roundings, start=np.zeros((self.size, 2)))[rows])
 
     def groups(self) -> list[tuple[NDArray[np.int64], Pattern]]:
         """The rows that share a pattern, each pattern once."""

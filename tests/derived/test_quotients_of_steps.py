@@ -1,0 +1,94 @@
+"""Intervals of quotients of noisy whole numbers, by all draws of their noise: nothing here is left to chance."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array, eye_array
+
+from dpframe.derived.linear import Block, Linear, Quotient, ends
+from dpframe.derived.sums_of_noise import Law
+from dpframe.queries.quotients import quotient_ends
+
+RARE = 1e-6  # pairs of draws that are less likely count as misses
+FAR = 30  # steps, beyond which none is as likely in any of these cases
+
+# shape; scales of the noise above and below, in steps; what is truly above and below
+SETTINGS = [
+    (1.0, 1.0 / 1.85, 1.0 / 3.7, 40, 20),
+    (1.0, 0.54, 0.54, 20, 20),
+    (1.0, 1.0, 1.0, 100, 50),
+    (1.0, 0.48, 0.96, 20, 60),
+    (1.0, 1.5, 0.6, 50, 50),
+    (2.0, 0.75, 0.375, 40, 20),
+    (2.0, 0.5, 0.5, 50, 50),
+    (2.0, 1.2, 1.2, 150, 50),
+    (2.0, 0.4, 0.8, 30, 60),
+    (2.0, 2.0, 0.9, 100, 50),
+]
+
+
+def draws(law):
+    """All steps of a draw, and their chances."""
+    tail = law.tail(np.arange(1.0, FAR + 2.0))
+    masses = tail[:-1] - tail[1:]
+    return np.arange(-FAR, FAR + 1), np.concatenate([masses[::-1], [1.0 - 2.0 * tail[0]], masses])
+
+
+def forms(top, bottom, laws):
+    """Two numbers in each row, with noise of their own."""
+    each = csr_array(eye_array(top.size))
+    blocks = [Block((name,), law, top.size) for name, law in zip("ab", laws, strict=True)]
+    pairs = zip((top, bottom), blocks, strict=True)
+    return [Linear(values.astype(float), {block.key: (block, each)}) for values, block in pairs]
+
+
+def held(setting, confidence, of_total):
+    """The chance that the interval of top / bottom holds the truth, or that of top / (top + bottom)."""
+    p, first, second, top, bottom = setting
+    laws = Law(p, first, 1.0), Law(p, second, 1.0)
+    (above, of_above), (below, of_below) = (draws(law) for law in laws)
+    chances = np.outer(of_above, of_below)
+    one, other = np.nonzero(chances >= RARE)
+    a, b = forms(top + above[one], bottom + below[other], laws)
+    low, high = ends(Quotient(a, a.sum_with(b) if of_total else b), confidence)
+    truth = top / (bottom + top * of_total)
+    return float(chances[one, other][(low <= truth) & (truth <= high)].sum())
+
+
+@pytest.mark.parametrize("confidence", [0.5, 0.9, 0.95])
+@pytest.mark.parametrize("of_total", [False, True], ids=["ratio", "share"])
+@pytest.mark.parametrize("setting", SETTINGS, ids=str)
+def test_noise_of_a_few_steps_is_covered(setting, of_total, confidence):
+    assert held(setting, confidence, of_total) >= confidence
+
+
+@pytest.mark.parametrize("confidence", [0.5, 0.95])
+def test_noise_of_many_steps_has_the_interval_of_normal_noise(confidence):
+    top, bottom = np.array([900.0, 2_000.0, -100.0, 5_000.0]), np.array([1_000.0, 1_200.0, 900.0, -1_500.0])
+    law = Law(2.0, 100.0, 1.0)
+    low, high = ends(Quotient(*forms(top, bottom, (law, law))), confidence)
+    square = {0.5: 0.6744898, 0.95: 1.9599640}[confidence] ** 2 * law.variance
+    normal = quotient_ends(top, bottom, (square, 0.0, square))
+    assert (low <= normal[0]).all()
+    assert (high >= normal[1]).all()
+    assert (high - low <= 1.025 * (normal[1] - normal[0])).all()
+
+
+def test_a_quotient_and_the_difference_that_says_the_same_agree():
+    laws = Law(1.0, 1.0 / 1.85, 1.0), Law(1.0, 1.0 / 3.7, 1.0)
+    a, b = forms(np.array([40, 41, 40, 39]), np.array([21, 20, 20, 20]), laws)
+    of_difference = ends(a.sum_with(b.times(2.0), -1.0), 0.95)
+    of_quotient = ends(Quotient(a, b), 0.95)
+    inside = (of_difference[0] <= 0.0) & (of_difference[1] >= 0.0)
+    assert inside.any()
+    assert ((of_quotient[0] <= 2.0) & (of_quotient[1] >= 2.0))[inside].all()
+
+
+def test_a_divisor_without_noise_divides_the_interval():
+    law = Law(1.0, 1.0, 1.0)
+    a, _ = forms(np.array([40, 40, 40]), np.array([1, 1, 1]), (law, law))
+    low, high = ends(a, 0.95)
+    of_quotient = ends(Quotient(a, Linear(np.array([20.0, -4.0, 0.0]), {})), 0.95)
+    assert of_quotient[0].tolist() == [low[0] / 20.0, high[1] / -4.0, -np.inf]
+    assert of_quotient[1].tolist() == [high[0] / 20.0, low[1] / -4.0, np.inf]
