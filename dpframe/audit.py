@@ -206,6 +206,7 @@ class Reader:
 
 FROM_NOISE = {"sha256", "ledger", "release", "totals", "square_totals", "sides"}
 FROM_NOISE |= {"chose", "estimated_rmse", "estimated_rmse_of_levels", "cell_rmse", "noise_dominates"}  # of denoisers
+FROM_NOISE |= {"found"}  # of suggested bounds
 FROM_NOISE |= {"share", "share_low", "share_high", "count"}  # of checks
 
 

@@ -198,15 +198,20 @@ class WrittenFrame(ChangedFrame):
         """
         facts = provenance.counted(self._alone("statement"))
         facts = rounding.placed(facts, provenance.checked_numbers(self._frame, facts))
-        values = {name: build.numbers(self._frame, name).tolist() for name in facts["measures"]}
         errors = {name: build.numbers(self._frame, name + ERROR).tolist() for name in facts["measures"]}
         named = facts if unit is None else {**facts, "word": checked_name("unit", unit)}
         ends = {name: rounding.of_frame(self._frame, facts, name) for name in facts["measures"]}
+        middles = {
+            name: rounding.middle_of(facts["measures"][name], name, facts["columns"])
+            for name, one in ends.items()
+            if not one.unplaced
+        }
+        values = {name: build.numbers(self._frame, middle).tolist() for name, middle in middles.items()}
         more = population.sentences(self._frame) if facts.get("population") else []
         missing = "all" if "levels" in facts else "missing"
 
         def cell(place: int) -> str:
-            (row,) = build.rows(self._frame[place : place + 1])
+            (row,) = build.rows(build.rows_between(self._frame, place, place + 1))
             return layout.cell(row, facts["cells"], missing)
 
         return " ".join([statements.statement_of(named, values, errors, ends, cell), *more])

@@ -24,6 +24,7 @@ Spread = Callable[[Sparse], Floats]
 
 FIRST, NARROW = 8, 2.0**-100  # cells of slopes of a quotient to begin with, and half of the least that is halved
 CLOSE = 2.0**-7  # of a bound on a quotient's noise, or of its deviation: what it may be too far
+STEEPEST = 2.0**-36  # from an infinite slope; of a steeper quotient angles would tell too few digits
 SPARED = 2.0**-8  # the share of the chance of error that this takes
 COARSE = 10  # bits of the grid there
 CHUNK = 2**22  # numbers at a time
@@ -291,11 +292,15 @@ def _hull(top: Floats, bottom: Floats, one: Pattern, rounded: Floats, confidence
 
     At an angle t, r = tilt + scale tan(t) and cos(t) (top - r bottom) = length sin(middle - t).
     """
-    if one.is_divisor_fixed:
+    if one.is_fixed(second=True):
         half = one.half_width(1.0, 0.0, confidence) + rounded[:, 0]
         divisor = np.where(bottom == 0.0, np.nan, np.abs(bottom))
         ends = top / np.where(bottom == 0.0, np.nan, bottom) + half / divisor * np.array([[-1.0], [1.0]])
         return np.where(bottom == 0.0, -np.inf, ends[0]), np.where(bottom == 0.0, np.inf, ends[1])
+    if one.is_fixed(second=False):
+        half = one.half_width(0.0, 1.0, confidence) + rounded[:, 1]
+        ends = top / np.where(np.abs(bottom) > half, bottom + half * np.array([[-1.0], [1.0]]), np.nan)
+        return np.nan_to_num(ends.min(axis=0), nan=-np.inf), np.nan_to_num(ends.max(axis=0), nan=np.inf)
     cells = Cells.all_around(one, confidence)
     sign = np.where(bottom < 0.0, -1.0, 1.0)
     across, along = sign * (top - cells.tilt * bottom), np.abs(cells.scale * bottom)
@@ -311,13 +316,14 @@ def _hull(top: Floats, bottom: Floats, one: Pattern, rounded: Floats, confidence
         halved = np.unique(met[loose])
         turned = turned[loose.any(axis=0)]
         cells = cells.halved(halved, one, confidence) if halved.size else cells
-    bounded = (middle - turns[0] > -math.pi / 2.0) & (middle + turns[1] < math.pi / 2.0)
+    rooms = np.arctan2(along, across * np.array([[-1.0], [1.0]]))  # from the middle to the slopes that are infinite
+    bounded = (turns < rooms).all(axis=0) & (rooms > STEEPEST).all(axis=0)
     along = np.where(bounded, along, 1.0)
     quotient = top / np.where(bounded, bottom, 1.0)
     found = []
     for side, sense in enumerate((-1.0, 1.0)):  # the difference of two tangents, so that nothing cancels
-        turn = np.where(bounded, turns[side], 0.0)
-        far = cells.scale * np.sin(turn) * length / (along * np.cos(middle + sense * turn))
+        turn, room = np.where(bounded, turns[side], 0.0), np.where(bounded, rooms[side], 1.0)
+        far = cells.scale * np.sin(turn) * length / (along * np.sin(room - turn))
         found.append(np.where(bounded, quotient + sense * far, sense * np.inf))
     return found[0], found[1]
 
@@ -435,10 +441,9 @@ class Pattern:
         terms = tuple((law, weight, count) for (law, weight), count in sorted(weights.items()))
         return half_width(terms, math.sqrt(max(spread, 0.0)), confidence, bits)
 
-    @property
-    def is_divisor_fixed(self) -> bool:
-        """Tell whether no noise moves the second form."""
-        return self.normal[2] == 0.0 and all(other == 0.0 for _, _, other, _ in self.terms)
+    def is_fixed(self, *, second: bool) -> bool:
+        """Tell whether no noise moves the second form, or the first."""
+        return self.normal[2 * second] == 0.0 and all(weights[second] == 0.0 for _, *weights, _ in self.terms)
 
     def frame(self) -> tuple[float, float, tuple[float, float]]:
         """The tilt: the r at which top - r bottom has the least noise; the scale of r around it, and two deviations.

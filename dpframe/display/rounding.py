@@ -123,6 +123,11 @@ def is_unplaced(statistic: Statistic, name: str, columns: Container[str]) -> boo
     return any(does(step) not in harmless for step in statistic.get("denoise") or ())
 
 
+def middle_of(statistic: Statistic, name: str, columns: Container[str]) -> str:
+    """The column around whose values the intervals of a statistic lie, where they lie anywhere."""
+    return name + NOISY if name + NOISY in columns and foreign.is_around_noisy(statistic) else name
+
+
 def columns_of(name: str) -> tuple[str, ...]:
     """The columns that a statistic of this name may have."""
     return tuple(name + end for end in ("", NOISY, ERROR, LOW, HIGH))
@@ -141,7 +146,7 @@ def intervals(statistic: Statistic, name: str, columns: Mapping[str, Floats]) ->
     if is_unplaced(statistic, name, columns):
         nowhere = np.full(errors.shape, np.nan)
         return Shown(nowhere, nowhere, False, none, none, none, unplaced=True)
-    middle = columns.get(name + NOISY, columns[name]) if foreign.is_around_noisy(statistic) else columns[name]
+    middle = columns[middle_of(statistic, name, columns)]
     low, high = columns.get(name + LOW, middle - errors), columns.get(name + HIGH, middle + errors)
     within: Any = statistic.get("bounds_of_rows", limits(statistic))  # numbers, or an array for all rows
     tells = statistic["verb"] in TELLING

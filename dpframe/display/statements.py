@@ -368,8 +368,8 @@ def statement_of(
 ) -> str:
     """Sentences on what was published, how it is protected, and how far to trust each number.
 
-    `values` are the numbers by column, a row each, `errors` the half-widths of their 95% intervals, and `ends` these
-    intervals as they are shown. `cell` names the cell of a row.
+    `values` are the unbiased numbers by column, a row each, `errors` the half-widths of their 95% intervals, and `ends`
+    these intervals as they are shown. `cell` names the cell of a row.
     """
     sentences = [f"{facts['warning']}."] if "warning" in facts else []
     sentences += [_subject(facts), method_words(facts), _promise(facts)]
@@ -377,7 +377,7 @@ def statement_of(
         told = rounding.sentences(
             {name: one for name, one in ends.items() if not _is_chosen(name, facts)}, facts["measures"]
         )
-        sentences += [*_accuracy(facts, errors), *told, *_drowned(values, errors, cell)]
+        sentences += [*_accuracy(facts, errors), *told, *_drowned(facts, values, errors, cell)]
     else:
         sentences.append(NOTHING)
     denoised = [f"{capital(words)}." for words in denoised_words(facts, number)]
@@ -523,7 +523,10 @@ def _accuracy(facts: Mapping[str, Any], errors: Mapping[str, Sequence[float]]) -
 
 
 def _drowned(
-    values: Mapping[str, Sequence[float]], errors: Mapping[str, Sequence[float]], cell: Callable[[int], str] | None
+    facts: Facts,
+    values: Mapping[str, Sequence[float]],
+    errors: Mapping[str, Sequence[float]],
+    cell: Callable[[int], str] | None,
 ) -> list[str]:
     """Numbers that are smaller than their errors, so that even their sign may be that of the noise.
 
@@ -534,11 +537,12 @@ def _drowned(
         pairs = zip(numbers, errors[name], strict=True)
         small = [row for row, (value, error) in enumerate(pairs) if error > 0 and abs(value) <= error]
         are = "is" if len(small) == 1 else "are"
+        of = f"{name} (unbiased)" if is_unplaced(facts["measures"][name], name, ()) else name
         if len(small) == len(numbers):
-            said.append(f"{f'All numbers of {name}' if len(small) > 1 else name} {are} {TOO_SMALL}.")
+            said.append(f"{of if len(small) == 1 else f'All numbers of {of}'} {are} {TOO_SMALL}.")
         elif small and cell and len(small) <= MOST_NAMED:
             cells = [f"({each})" if "," in each else each for each in map(cell, small)]
-            said.append(f"In {name}, {listed(cells)} {are} {TOO_SMALL}.")
+            said.append(f"In {of}, {listed(cells)} {are} {TOO_SMALL}.")
         elif small:
-            said.append(f"In {name}, {len(small):,} of {len(numbers):,} numbers {are} {TOO_SMALL}.")
+            said.append(f"In {of}, {len(small):,} of {len(numbers):,} numbers {are} {TOO_SMALL}.")
     return said

@@ -416,7 +416,8 @@ def _plain(frame: Any) -> Any:
     plain.attrs = {}
     for place, dtype in enumerate(frame.dtypes):
         if isinstance(dtype, pandas.CategoricalDtype):
-            plain.isetitem(place, frame.iloc[:, place].astype(object))
+            column = frame.iloc[:, place]
+            plain.isetitem(place, column.astype(object if column.notna().any() else dtype.categories.dtype))
     return plain
 
 

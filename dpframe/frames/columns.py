@@ -220,13 +220,14 @@ def mask_of(frame: Any, given: Any) -> NDArray[np.bool_]:
 
 
 def _truths(given: Any) -> NDArray[np.bool_] | None:
-    """The truths of a list or an array, of which None is false; None where it holds anything else."""
+    """The truths of a list or an array, of which what is missing is false; None where it holds anything else."""
     try:
         made = np.asarray(given)
-        truths = np.asarray(made[np.not_equal(made, np.array(None))].tolist()) if made.dtype == object else made
-    except (ValueError, TypeError):  # lists of several lengths, or values that cannot be compared
+        if made.ndim == 1 and (made.dtype == object or (isinstance(given, (list, tuple)) and made.dtype != bool)):
+            made = np.asarray([False if is_missing(value) else value for value in given])
+    except ValueError:  # lists of several lengths
         return None
-    return made.astype(bool) if truths.dtype == bool else None
+    return made if made.dtype == bool else None
 
 
 def square(frame: Any, left: str, right: str, value: str, diagonal: float) -> Any:

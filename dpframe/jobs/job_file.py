@@ -281,7 +281,7 @@ def _with_ids(job: Job) -> Job:
         if columns.get(name) == "number":
             raise InvalidArgument(
                 f"{job.source_where}: the type of column {shown(name)} must keep each value of the unit apart, and "
-                "'number' rounds long ones. Write 'string', or 'integer' for at most 18 digits."
+                "'number' rounds. Write 'string', or 'integer' for at most 18 digits without leading zeros."
             )
         if columns.get(name) == "integer":
             columns[name] = "id"

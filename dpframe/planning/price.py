@@ -22,6 +22,7 @@ from dpframe.display import pages
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, is_one_of, shown, takes_two
 from dpframe.exact import Amount, exact_weight, is_number, up
 from dpframe.mechanisms.contract import Mechanism, adds_noise
+from dpframe.mechanisms.gaussian import ContrastGaussian
 from dpframe.mechanisms.laplace import TruncatedLaplace
 from dpframe.mechanisms.quantile_choice import QuantileChoice, quantile_parts
 from dpframe.mechanisms.selection import ExponentialMechanism, Peeling, PermuteAndFlip, own_of_place
@@ -468,7 +469,7 @@ def _checked(mechanism: Mechanism, sensitivity: Sensitivity, part: Part) -> Mech
         raise InvalidType(
             f"mechanism must return a calibrated dpframe mechanism, not {shown(mechanism)}. {CALIBRATION_EXAMPLE}"
         )
-    if getattr(mechanism, "design", sensitivity.contrasts) is not sensitivity.contrasts:  # its curve is that of its own
+    if isinstance(mechanism, ContrastGaussian) and mechanism.design is not sensitivity.contrasts:
         raise InvalidArgument(
             "mechanism must be noise for these totals, and ContrastGaussian is for the contrasts of marginals. "
             "Use Gaussian."

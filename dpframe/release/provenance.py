@@ -29,7 +29,6 @@ from dpframe.queries.statistics.statistic import Choosing, answering_and_squares
 from dpframe.queries.total import over
 
 SCHEMA = "dpframe.provenance/2"  # records of dpframe 0.1 say /1, and are read as well
-MOST_NESTED = 10_000  # parts of a list that are copied in depth; a longer one is of numbers or text
 KINDS = {  # of the edges of each kind of bins
     "number": ("number",),
     "date": ("moment",),
@@ -152,7 +151,7 @@ def copied(fact: Any) -> Any:
     if isinstance(fact, Mapping):
         return {name: copied(each) for name, each in fact.items()}
     if isinstance(fact, list):
-        return list(fact) if len(fact) > MOST_NESTED else list(map(copied, fact))
+        return list(map(copied, fact)) if any(isinstance(each, (list, Mapping)) for each in fact) else list(fact)
     return fact
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from datetime import date, timedelta
 
 import hypothesis
@@ -286,6 +287,10 @@ def test_what_is_missing_in_a_mask_is_false_in_a_list_too(released):
     frame = released[0]["count"]
     mask = [True, None, False, True, None, None]
     assert len(frame.dp.filter(mask)) == len(frame.dp.filter(np.array(mask, dtype=object))) == 2
+    assert len(frame.dp.filter([math.nan if one is None else one for one in mask])) == 2
+    for wrong in ([1, 0] * 3, [1.0, math.nan] * 3, ["x", None] * 3):
+        with pytest.raises(dpf.InvalidType, match="must be a Boolean for each row"):
+            frame.dp.filter(wrong)
 
 
 def test_names_that_are_no_names_are_refused_in_words(released):
@@ -341,7 +346,7 @@ def test_a_mask_of_each_kind(released):
         ({"ward": "D"}, r"must name keys of 'ward', which are 'A', 'B', 'C', not 'D'"),
         ({"count": 3}, "give a mask"),
         ([False] * 6, "keeps none"),
-        ([None] * 6, "Boolean for each row"),
+        ([None] * 6, "keeps none"),
         ([True, [True], 0, 0, 0, 0], "Boolean for each row"),
         ([True, None, 0, None, 1, None], "Boolean for each row"),
     ):

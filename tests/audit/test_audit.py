@@ -374,13 +374,18 @@ def test_a_warning_is_not_hidden_by_numbers_of_the_record(what):
     assert found.event.startswith("shows '/warnings: ")
 
 
-@pytest.mark.parametrize("what", ASKED)
+SUGGESTED = {
+    "suggested bounds": lambda frame: frame.dp.suggest_bounds("age", epsilon=0.01, ledger=dpf.Ledger(epsilon=1)),
+}
+
+
+@pytest.mark.parametrize("what", ASKED | SUGGESTED)
 def test_noise_of_the_record_is_no_difference(what):
     def release(frame):
         def once():
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", dpf.BoundsWarning)  # which follows the noisy numbers of the checks
-                return ASKED[what](frame)
+                return (ASKED | SUGGESTED)[what](frame)
 
         return once
 

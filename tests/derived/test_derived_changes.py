@@ -376,6 +376,11 @@ def test_who_changes_a_record_that_was_read_changes_no_frame():
             record["cost"]["epsilon"] = 1e-9
             record["notes"].append("exact")
     assert json.dumps(counts.dp.provenance) == before
+    by_group = dict.fromkeys(range(101), (0, 1))
+    grouped = pl.DataFrame({"k": [1], "x": [0.5]}).dp.group_by("k", keys=range(101))
+    sums = grouped.sum("x", bounds=by_group, epsilon=1, ledger=dpf.Ledger(epsilon=1))
+    sums.dp.provenance["measures"]["x_sum"]["bounds_of_groups"][0][1] = 99
+    assert sums.dp.provenance["measures"]["x_sum"]["bounds_of_groups"][0] == [0.0, 1.0]
     assert first.dp.provenance["cost"] == counts.dp.provenance["cost"] != said["parts"][0]["cost"]
 
 

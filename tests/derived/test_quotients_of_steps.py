@@ -85,6 +85,28 @@ def test_a_quotient_and_the_difference_that_says_the_same_agree():
     assert ((of_quotient[0] <= 2.0) & (of_quotient[1] >= 2.0))[inside].all()
 
 
+@pytest.mark.parametrize("number", [0.0, 7.0, -1e15 / 3.0, 3.67e17, 1e300])
+def test_a_number_by_one_with_noise_is_divided_by_the_ends_of_its_interval(number):
+    """However large it is: angles next to an infinite slope have no digits left."""
+    law = Law(1.0, 1.0, 1.0)
+    b, _ = forms(np.array([100, -20, 2, 0]), np.array([1, 1, 1, 1]), (law, law))
+    low, high = ends(b, 0.95)
+    found = ends(Quotient(Linear(np.full(4, number), {}), b), 0.95)
+    for row in (0, 1):
+        assert [end[row] for end in found] == sorted((number / low[row], number / high[row]))
+    for row in (2, 3):
+        assert [end[row] for end in found] == [-np.inf, np.inf]
+
+
+def test_a_quotient_that_is_too_steep_for_angles_has_no_ends():
+    top, bottom = Law(2.0, 1e-3, 1e-6), Law(2.0, 100.0, 1.0)
+    a, b = forms(np.array([1e15, 1e3]), np.array([5_000.0, 5_000.0]), (top, bottom))
+    low, high = ends(Quotient(a, b), 0.95)
+    assert [low[0], high[0]] == [-np.inf, np.inf]
+    half = (ends(b, 0.95)[1] - 5_000.0)[1]
+    assert np.allclose([low[1], high[1]], [1e3 / (5_000.0 + half), 1e3 / (5_000.0 - half)], rtol=0.01)
+
+
 def test_a_divisor_without_noise_divides_the_interval():
     law = Law(1.0, 1.0, 1.0)
     a, _ = forms(np.array([40, 40, 40]), np.array([1, 1, 1]), (law, law))

@@ -93,8 +93,17 @@ def test_cells_of_noise_are_named_by_all_their_columns_where_they_are_few():
     frame = pl.DataFrame({"ward": ["A"] * 500, "day": ["Mon"] * 250 + ["Tue"] * 250})
     keys = {"ward": ["A", "B"], "day": ["Mon", "Tue"]}
     with dpf.Ledger(epsilon=9), noise.insecure_bits(4):
-        table = frame.dp.group_by(["ward", "day"], keys=keys).count(epsilon=0.9, cube=True)
-        many = frame.dp.group_by("ward", keys=["A", *map(str, range(7))]).count(epsilon=0.9)
+        table = frame.dp.group_by(["ward", "day"], keys=keys).count(epsilon=0.9, cube=True, denoise=None)
+        many = frame.dp.group_by("ward", keys=["A", *map(str, range(7))]).count(epsilon=0.9, denoise=None)
+        alike = frame[:100].dp.group_by("ward", keys=[*"ABCDEFGHIJ"]).count(epsilon=0.05)
+    assert (alike["count"] != alike["count_noisy"]).all()
+    assert re.search(r"In count \(unbiased\), [^.]* too small to distinguish from noise\.", alike.dp.statement())
+    without = (
+        frame[:100]
+        .dp.group_by("ward", keys=[*"ABCDEFGHIJ"])
+        .count(epsilon=0.05, keep_noisy=False, ledger=dpf.Ledger(epsilon=1))
+    )
+    assert "distinguish" not in without.dp.statement(), "nobody can tell where their intervals lie"
     assert "In count, (B, Mon), (B, Tue) and (B, all) are too" in table.dp.statement()
     assert "In count, 7 of 8 numbers are too small to distinguish from noise." in many.dp.statement()
 

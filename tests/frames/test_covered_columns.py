@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 import dpframe as dpf
+from dpframe import noise
 from dpframe.frames import build, prints
 from dpframe.release import provenance
 
@@ -313,3 +314,23 @@ def test_208_levels_that_are_no_value_of_a_row_are_not_written(engine, question,
     back = dpf.read_parquet(path)
     assert back.dp.provenance == result.dp.provenance
     assert not back.dp.provenance["altered"]
+
+
+def test_an_empty_category_keeps_its_type_in_files(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"g": ["a"]})
+    ledger = dpf.Ledger(epsilon=1, delta=1e-3, accounting="basic")
+    found = frame.dp.group_by("g", keys=dpf.discover(delta=1e-9)).count(epsilon=0.1, delta=1e-9, ledger=ledger)
+    assert len(found) == 0, "but for a chance of 2e-9"
+    found["g"] = found["g"].astype(pandas.CategoricalDtype(["John Smith"]))
+    found.dp.write_parquet(tmp_path / "empty.parquet")
+    assert dpf.read_parquet(tmp_path / "empty.parquet", like="polars").schema["g"] == pl.String
+
+
+def test_a_statement_is_of_rows_by_their_place_whatever_their_index():
+    """Before version 3 pandas slices an index of floats by its labels."""
+    pandas = pytest.importorskip("pandas")
+    with dpf.Ledger(epsilon=9), noise.insecure_bits(4):
+        few = pandas.DataFrame({"g": ["a"] * 100}).dp.group_by("g", keys=["a", "b"]).count(epsilon=0.2, denoise=None)
+    few.index = [0.5, 1.5]
+    assert "In count, b is too small to distinguish from noise." in few.dp.statement()

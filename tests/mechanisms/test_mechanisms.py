@@ -485,3 +485,15 @@ def test_207_noise_of_another_design_is_refused():
 
     with pytest.raises(InvalidArgument, match="ContrastGaussian is for the contrasts of marginals"):
         frame.dp.preview.count(epsilon=1, delta=1e-6, mechanism=of_marginals)
+
+    class Named(Gaussian):
+        design = "flat"
+
+    plan = frame.dp.preview.count(
+        epsilon=1,
+        delta=1e-6,
+        mechanism=lambda needed, loss: Named.calibrate(
+            sensitivity=needed.norm(2), epsilon=loss.epsilon, delta=loss.delta
+        ),
+    )
+    assert plan.parts[0].mechanism.design == "flat"
