@@ -287,7 +287,7 @@ REPORTS: tuple[Mutant, ...] = (
         "report.picture",
         "for side in (0, 1)]",
         "for side in (0, 0)]",
-        "test_pages_in_a_browser.py::test_a_report_as_people_see_it",
+        "reports/test_reports.py::test_a_picture_has_other_colors_on_a_dark_page",
     ),
     bug(
         "reports",

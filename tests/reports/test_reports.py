@@ -9,7 +9,7 @@ import pytest
 from weekly_jobs import TEXT, job, lay_out, run
 
 import dpframe as dpf
-from dpframe.display.report import own_words
+from dpframe.display.report import own_words, picture
 from dpframe.jobs.running import planned
 from dpframe.ledger.sql import is_there
 
@@ -289,3 +289,15 @@ def test_maps_have_one_name_for_their_gradients_however_many_were_drawn(tmp_path
     for page in ("one.html", "other.html"):
         found.dp.write_html(tmp_path / page)
     assert "gradient_0" in (tmp_path / "other.html").read_text(encoding="utf-8")
+
+
+def test_a_picture_has_other_colors_on_a_dark_page():
+    pytest.importorskip("altair")
+    pytest.importorskip("vl_convert")
+    with dpf.Ledger(epsilon=1):
+        chart = pl.DataFrame({"g": ["a", "b"]}).dp.group_by("g", keys=["a", "b"]).count(epsilon=1).dp.plot()
+    drawn = picture(chart.to_dict(), "counts", "c")
+    light, dark = re.findall(r":root\{([^}]*)\}", drawn)
+    assert [name for name, _ in re.findall("(--c[0-9]+):(#?[^;]+);", light)] == re.findall("(--c[0-9]+):", dark)
+    assert light != dark
+    assert "--c0" in light
