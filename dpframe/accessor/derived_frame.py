@@ -151,7 +151,6 @@ class DerivedFrame(ReleasedFrame):
         return sections
 
     def __repr__(self) -> str:
-        parts = self._facts.get("parts", [self._facts])
-        stamp = next((f"{part['warning']}; " for part in parts if "warning" in part), "")
-        offered = TESTED if parts[0]["verb"] == "chi2" else OFFERED
+        stamp = "" if self._stamp is None else f"{self._stamp}; "
+        offered = TESTED if self._records[0]["verb"] == "chi2" else OFFERED
         return f"<.dp of numbers computed from releases: {stamp}{', '.join(offered)}>"

@@ -484,12 +484,20 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
 
     def _title(self) -> str:
         """The title: a result, and who is protected, by its record."""
-        parts = self._facts.get("parts", [self._facts])
-        for part in parts:
-            if "warning" in part:
-                return f".dp of a result: {part['warning']}"
-        units = list(dict.fromkeys(str(PrivacyUnit.of_facts(part["unit"])) for part in parts))
+        if (stamp := self._stamp) is not None:
+            return f".dp of a result: {stamp}"
+        units = list(dict.fromkeys(str(PrivacyUnit.of_facts(part["unit"])) for part in self._records))
         return f".dp of a released result, which is public; protects {listed(units, 'or')}"
+
+    @property
+    def _records(self) -> list[dict[str, Any]]:
+        """The records of the parts of a joined frame; of another its own."""
+        return list(self._facts.get("parts", [self._facts]))
+
+    @property
+    def _stamp(self) -> str | None:
+        """Words that say that some part is not private; None where all are."""
+        return next((part["warning"] for part in self._records if "warning" in part), None)
 
 
 ELSEWHERE = {  # what people look for, and what it is here
