@@ -1,0 +1,154 @@
+"""How often 95% intervals of spreads, quantiles and quotients hold, by public calls and by enumeration.
+
+Run it from the root of the repository: ``python -m benchmarks.coverage [--only variances]``.
+The first three release many equal public groups at once and print the least rate of each line. ``quotients`` draws
+nothing but its settings: it sums the chances of all pairs of draws whose interval holds the truth, for noise of few
+steps. ``benchmarks/intervals.py`` does the same for counts, sums and means.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from collections.abc import Iterator
+from itertools import product
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+import dpframe as dpf
+from tests.covering import Covered
+from tests.derived.test_quotients_of_steps import held
+
+Floats = NDArray[np.float64]
+
+NOISES: dict[str, dict[str, Any]] = {
+    "Gaussian": {"mechanism": "gaussian", "delta": 1e-6},
+    "pure": {"mechanism": "laplace"},
+}
+BOUNDS = (0.0, 100.0)
+SIZES = (2, 5, 20, 50, 200, 1_000)
+COSTS = (3.0, 8.0, 20.0, 50.0, 150.0, 400.0)  # values of a group, times epsilon
+QUANTILES = (0.1, 0.5, 0.9)
+EDGES = (0.0, 5.0, 20.0, 40.0, 60.0, 100.0)
+ROWS = 2_000_000  # of one release at most: large groups are fewer
+
+
+def shapes(size: int) -> dict[str, Floats]:
+    """The values of a group: at the bounds, skewed, even."""
+    of = np.random.default_rng(size)
+    places = (np.arange(size) + 0.5) / size
+    return {
+        "all at one bound": np.zeros(size),
+        "exponential, mean 3": of.exponential(3.0, size).clip(*BOUNDS),
+        "lognormal, median 2.7": of.lognormal(1.0, 1.0, size).clip(*BOUNDS),
+        "one at the upper bound, all others at the lower": np.where(np.arange(size) == 0, 100.0, 0.0),
+        "half at each bound": np.resize(np.array(BOUNDS), size),
+        "even between the bounds": 100.0 * places,
+    }
+
+
+def grouped(values: Floats, groups: int) -> Any:
+    """Groups of these values."""
+    frame = pl.DataFrame({"group": np.repeat(np.arange(groups), values.size), "x": np.tile(values, groups)})
+    return frame.dp.group_by("group", keys=range(groups))
+
+
+def cost(epsilon: float, noise: str) -> dict[str, Any]:
+    """Epsilon, a ledger with room for it, and the noise."""
+    return {"epsilon": epsilon, "ledger": dpf.Ledger(epsilon=1e6, delta=0.5, accounting="basic"), **NOISES[noise]}
+
+
+def variances(most: int) -> Iterator[tuple[str, Covered]]:
+    """Variances and standard deviations of all shapes, sizes and costs."""
+    spreads = {"variance": dpf.variance("x", bounds=BOUNDS), "std": dpf.std("x", bounds=BOUNDS)}
+    for noise, size, times in product(NOISES, SIZES, COSTS):
+        groups = min(most, ROWS // size)
+        for shape, values in shapes(size).items():
+            found = grouped(values, groups).agg(spreads, checks=False, **cost(times / size, noise))
+            truth = {"variance": values.var(ddof=1), "std": values.std(ddof=1)}
+            for name, exact in truth.items():
+                outside = np.abs(found[name].to_numpy() - exact) > found[f"{name}_error"].to_numpy() * (1.0 + 1e-9)
+                case = f"{size} values, epsilon {times / size:.3g}"
+                large = "1,000 values" if size == SIZES[-1] else "2 to 200 values"
+                yield f"{shape}, {noise}, {large}", Covered(case, name, groups, int(outside.sum()))
+
+
+def of_values(size: int) -> dict[str, Floats]:
+    """The values of a group: continuous, rounded, tied."""
+    values = np.random.default_rng(size).gamma(2.0, 12.0, size).clip(*BOUNDS)
+    return {"continuous": values, "rounded": values.round(), "tied": np.resize([3.0, 3.0, 8.0, 20.0, 60.0], size)}
+
+
+def quantiles(most: int) -> Iterator[tuple[str, Covered]]:
+    """Quantiles of small and large groups: whether `_low` to `_high` holds the least value of that rank."""
+    for noise, size, epsilon in product(NOISES, (7, 12, 100, 10_000), (1.0, 50.0)):
+        groups = min(most, ROWS // size)
+        for shape, values in of_values(size).items():
+            asked = {"q": dpf.quantile("x", q=list(QUANTILES), bounds=BOUNDS)}
+            found = grouped(values, groups).agg(asked, checks=False, **cost(epsilon, noise))
+            for q in QUANTILES:
+                exact = np.quantile(values, q, method="inverted_cdf")
+                low, high = (found[f"q_q{q}_{end}"].to_numpy() for end in ("low", "high"))
+                case = f"{size} values, epsilon {epsilon:g}"
+                yield f"{shape}, {noise}", Covered(case, f"q{q}", groups, int(((exact < low) | (exact > high)).sum()))
+
+
+def ecdf(most: int) -> Iterator[tuple[str, Covered]]:
+    """Distribution functions of five bins, each edge by itself."""
+    for noise, size, epsilon in product(NOISES, (7, 12, 100, 10_000), (0.5, 5.0)):
+        groups = min(most, ROWS // size)
+        for shape, values in of_values(size).items():
+            found = grouped(values, groups).ecdf("x", bins=list(EDGES), checks=False, **cost(epsilon, noise))
+            exact = np.array([(values <= edge).mean() for edge in EDGES[1:]])
+            off = np.abs(found["ecdf"].to_numpy().reshape(groups, -1) - exact)
+            outside = (off > found["ecdf_error"].to_numpy().reshape(groups, -1) + 1e-12).sum(axis=0)
+            for edge, misses in zip(EDGES[1:], outside, strict=True):
+                case = f"{size} values, epsilon {epsilon:g}"
+                yield f"{shape}, {noise}", Covered(case, f"up to {edge:g}", groups, int(misses))
+
+
+def quotients(settings: int) -> None:
+    """The chance that an interval of a ratio or a share holds the truth, of random settings of noise in few steps."""
+    of = np.random.default_rng(0)
+    least: dict[float, tuple[float, str]] = {}
+    for _ in range(settings):
+        p, confidence = float(of.integers(1, 3)), float(of.choice([0.5, 0.9, 0.95]))
+        one, other = (float(np.round(of.uniform(0.25, 2.2), 2)) for _ in range(2))
+        bottom, slope = int(of.integers(10, 80)), float(of.choice([0.5, 1.0, 2.0, 3.0]))
+        of_total = bool(of.integers(2))
+        setting = (p, one, other, round(bottom * slope), bottom)
+        chance = held(setting, confidence, of_total)
+        words = f"{'share' if of_total else 'ratio'}, p, scales and numbers {setting}"
+        least[confidence] = min(least.get(confidence, (2.0, "")), (chance, words))
+    for confidence, (chance, words) in sorted(least.items()):
+        print(f"{confidence:g}: {chance:.4f} at least ({words})")
+
+
+def main() -> None:
+    """Simulate or enumerate, and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", choices=[*RELEASED, "quotients"], help="what to try; all if none is named")
+    parser.add_argument("--groups", type=int, default=7_200, help="groups of one release, fewer where they are large")
+    parser.add_argument("--settings", type=int, default=400, help="settings of quotients")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore", dpf.WeakPrivacyWarning)  # epsilons at which an interval is a few values wide
+    for name in [options.only] if options.only else [*RELEASED, "quotients"]:
+        print(f"\n{name}")
+        if name == "quotients":
+            quotients(options.settings)
+            continue
+        least: dict[str, Covered] = {}
+        for line, one in RELEASED[name](options.groups):
+            if line not in least or one.rate < least[line].rate:
+                least[line] = one
+        for line, one in sorted(least.items()):
+            print(f"{line}: {one.rate:.4f} at least ({one.column}, {one.case}, {one.samples:,} groups)")
+
+
+RELEASED = {"variances": variances, "quantiles": quantiles, "ecdf": ecdf}
+
+if __name__ == "__main__":
+    main()
