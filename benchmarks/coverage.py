@@ -19,15 +19,12 @@ import polars as pl
 from numpy.typing import NDArray
 
 import dpframe as dpf
-from tests.covering import Covered
+from tests.covering import PRICES, Covered
 from tests.derived.test_quotients_of_steps import held
 
 Floats = NDArray[np.float64]
 
-NOISES: dict[str, dict[str, Any]] = {
-    "Gaussian": {"mechanism": "gaussian", "delta": 1e-6},
-    "pure": {"mechanism": "laplace"},
-}
+NOISES = ("Gaussian", "Laplace")
 BOUNDS = (0.0, 100.0)
 SIZES = (2, 5, 20, 50, 200, 1_000)
 COSTS = (3.0, 8.0, 20.0, 50.0, 150.0, 400.0)  # values of a group, times epsilon
@@ -58,7 +55,7 @@ def grouped(values: Floats, groups: int) -> Any:
 
 def cost(epsilon: float, noise: str) -> dict[str, Any]:
     """Epsilon, a ledger with room for it, and the noise."""
-    return {"epsilon": epsilon, "ledger": dpf.Ledger(epsilon=1e6, delta=0.5, accounting="basic"), **NOISES[noise]}
+    return {"epsilon": epsilon, "ledger": dpf.Ledger(epsilon=1e6, delta=0.5, accounting="basic"), **PRICES[noise]}
 
 
 def variances(most: int) -> Iterator[tuple[str, Covered]]:
