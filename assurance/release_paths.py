@@ -21,6 +21,7 @@ from typing import Any
 import polars as pl
 
 import dpframe as dpf
+from dpframe.accessor.released_frame import VERBS
 
 PACKAGE = File(dpf.__file__).parent
 CHARGES = {"take", "begun", "charge"}  # what a ledger is charged by
@@ -81,6 +82,11 @@ class Path:
     locally: bool = False
     heavy: bool = False  # whether a release takes long: no part of mixtures
     needs_accounting: bool = False
+
+    @property
+    def verb(self) -> str:
+        """The verb that it asks, or the first word of its name."""
+        return self.name.split(",")[0].split(" ")[0]
 
     def price(self, noise: str, accounting: str, epsilon: float) -> dict[str, Any]:
         """What the call says of its price, so that it has this noise under this accounting."""
@@ -350,7 +356,17 @@ METHODS: dict[str, tuple[Callable[[float], Any], str]] = {
     ),
     "mean": (lambda epsilon: dpf.local.Mean((0, 10), epsilon=epsilon), "x"),
 }
+
+
+def _of_bounds(asked: set[str]) -> Iterator[Path]:
+    """A path of each verb of a column and its bounds that no other path asks."""
+    for name in sorted(set(VERBS) - asked):
+        if "bounds" in getattr(getattr(dpf.PrivateFrame, name), "__annotations__", {}):
+            yield Path(name, lambda dp, verb=name, **m: getattr(dp, verb)("x", bounds=(0, 10), **m))
+
+
 PATHS: tuple[Path, ...] = tuple(_paths())
+PATHS += tuple(_of_bounds({path.verb for path in PATHS}))
 
 
 def charging() -> set[str]:

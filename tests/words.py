@@ -234,6 +234,13 @@ def too_long() -> dict[str, int]:
     return found
 
 
+def planned(name: str) -> int:
+    """The words that a page or a section is planned with."""
+    if name.startswith("section "):
+        return SECTIONS[name.removeprefix("section ")][0]
+    return SECTIONS[section_of(name)][1]
+
+
 def ceilings() -> dict[str, dict[str, int]]:
     """What is held: a table for each page or room, and the table ``length``."""
     return tomllib.loads(CEILINGS.read_text(encoding="utf-8"))
@@ -250,7 +257,7 @@ def over() -> list[str]:
     ]
     lengths_held = held.get("length", {})
     return said + [
-        f"{name}: {count} words, held {lengths_held.get(name, 'as planned')}"
+        f"{name}: {count} words, at most {lengths_held.get(name, planned(name))}: shorten it, or another page of it"
         for name, count in too_long().items()
         if count > lengths_held.get(name, 0)
     ]

@@ -107,6 +107,14 @@ WITNESSES = (
         "test_jobs.py::test_153_a_ledger_that_was_put_back_is_held_against_the_audit_trail",
     ),
     bug(
+        "jobs",
+        "a run that failed after a charge and does not say which entry is the newest",
+        "running.run",
+        "            trail.end(ledger, error)\n",
+        "            trail.end(None, error)\n",
+        "test_jobs.py::test_153_a_charge_of_a_release_that_failed_is_held_too",
+    ),
+    bug(
         "ledger",
         "no charge may stand after a commit that was lost",
         "database.refusal",

@@ -192,8 +192,8 @@ class Source:
         if said["verb"] == "mean" and "totals" in said and "bounds" not in said:
             raise _unknown(self, measure, "a mean of a record without its bounds", way_out)
         form = form_of(self, measure)
-        if isinstance(form, Quotient) is not (said["verb"] in QUOTIENTS):
-            raise _unknown(self, measure, f"a {shown(said['verb'])} of a record that contradicts itself", way_out)
+        if said["verb"] in QUOTIENTS and not isinstance(form, Quotient):
+            raise _unknown(self, measure, f"a {said['verb']} of a record that contradicts itself", way_out)
         return form
 
     def checked_column(self, column: str) -> str:
@@ -267,6 +267,8 @@ def form_of(source: Source, measure: str) -> Linear | Quotient:
         return Linear(values, _of_tables(source, said, laws[0]))
     if "sums" in said:
         return Linear(values, _of_bins(source, said, laws[0]))
+    if said["verb"] not in QUOTIENTS and ("totals" in said or not foreign.is_one_total(said)):  # of a caller's own
+        raise _unknown(source, measure, f"a {shown(said['verb'])}", "Compare it by its own intervals.")
     if "totals" in said:
         return _of_totals(source, said, laws)
     if not foreign.is_one_total(said):

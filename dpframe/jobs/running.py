@@ -53,6 +53,7 @@ class Trail:
     outputs: list[dict[str, Any]] = field(default_factory=list)
     remaining: dict[str, float] | None = None
     created: dict[str, Any] | None = None  # the ledger that was made, where that is all that was done
+    last: dict[str, Any] | None = None  # the newest entry of the ledger at the end; None where it cannot be read
 
     def begin(self) -> None:
         """Refuse a trail that cannot be written, before anything is charged."""
@@ -80,7 +81,7 @@ class Trail:
         places = []
         for facts in mine:
             releases = facts.get("releases")
-            for one in releases if isinstance(releases, list) else []:
+            for one in [*(releases if isinstance(releases, list) else []), facts.get("last")]:
                 if isinstance(one, dict) and type(one.get("entry")) is int and isinstance(one.get("head"), str):
                     places.append((one["entry"], one["head"]))
         return max(places, default=None)
@@ -125,8 +126,10 @@ class Trail:
         label = self.job.variables.written(output.label)
         self.outputs.append({"release": label, "path": output.written, "sha256": digest})
 
-    def end(self, error: BaseException | None = None) -> None:
-        """Append the line."""
+    def end(self, ledger: Ledger | None, error: BaseException | None = None) -> None:
+        """Append the line; it names the newest entry, so that a charge of a release that failed is known too."""
+        with suppress(DpframeError):
+            self.last = None if ledger is None else ledger.last_place()
         if self.job.audit is not None:
             append_line(self.job.audit, json.dumps(self.facts(error)).encode())
 
@@ -141,7 +144,7 @@ class Trail:
             "releases": self.releases,
             "outputs": self.outputs,
         }
-        facts |= {"remaining": self.remaining}
+        facts |= {"remaining": self.remaining, "last": self.last}
         if error is not None:
             facts["error"] = {"kind": type(error).__name__, "words": self._words(error)}
         return facts
@@ -319,11 +322,12 @@ def run(job: Job, told: Callable[[str], None] = lambda words: None) -> Trail:
     ReleaseFailed
         If the engine failed on the rows. The charge stands.
     """
-    trail = Trail(job)
+    trail, ledger = Trail(job), None
     trail.begin()
     try:
         whole = planned(job, charge=True)
         trail.check_ledger(whole.ledger)
+        ledger = whole.ledger
         frames = {question.label: _release(whole, question, trail, told) for question in job.questions}
         if job.report is not None:
             whole_report = partial(_report, job.report, whole.ledger, frames)
@@ -332,9 +336,9 @@ def run(job: Job, told: Callable[[str], None] = lambda words: None) -> Trail:
         trail.remaining = _loss(whole)
     except BaseException as error:
         with suppress(OutputFailed):  # the first error is the one to tell
-            trail.end(error)
+            trail.end(ledger, error)
         raise
-    trail.end()
+    trail.end(ledger)
     return trail
 
 
@@ -344,7 +348,7 @@ def create(job: Job) -> Ledger:
     trail.begin()
     ledger = made(job)
     trail.made(ledger)
-    trail.end()
+    trail.end(None)
     return ledger
 
 

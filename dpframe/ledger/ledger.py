@@ -521,6 +521,11 @@ class Ledger(ShownLedger):
         """Tell whether a durable ledger contains an entry of this number and hash."""
         return self._store.head_at(entry) == head
 
+    def last_place(self) -> dict[str, Any]:
+        """The number and the hash of the newest entry of a durable ledger."""
+        mark = self._store.last()
+        return {"entry": mark.entry, "head": mark.head}
+
     @property
     def _parts(self) -> int:
         """Of how many numbers an amount is made in its accounting."""
@@ -534,7 +539,7 @@ class Ledger(ShownLedger):
 
     def __dir__(self) -> list[str]:
         """The names that people call: releases charge and store by names that are not offered."""
-        internal = {"charge", "foresee", "has_place", "keep", "limit_amount", "take", "terms"}
+        internal = {"charge", "foresee", "has_place", "keep", "last_place", "limit_amount", "take", "terms"}
         return [name for name in super().__dir__() if name not in internal]
 
     def __enter__(self) -> Self:

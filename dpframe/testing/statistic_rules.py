@@ -291,7 +291,8 @@ def _check_answers(statistic: Statistic, size: int) -> None:
         require(
             missed <= most,
             "coverage",
-            f"its 95% intervals must cover the truth, and of {size} values do in {share:.1%}",
+            f"95% intervals of {statistic} must cover the truth, and of {size} values with "
+            f"{'Laplace' if laplace else 'Gaussian'} noise do in {share:.1%}",
         )
         expected = statistic.expected_error([laws[total] for total in statistic.totals()], float(size))
         finite = math.isfinite(expected) or (_unbounded(statistic) and expected == math.inf)

@@ -233,11 +233,26 @@ def test_153_a_ledger_that_was_put_back_is_held_against_the_audit_trail(folder):
         trail.write("torn {\nnull\n")
     newest = put_back(folder)
     put_back(folder, kept)
-    with pytest.raises(dpf.LedgerError, match=r"does not hold entry 7 of the audit trail audit\.jsonl"):
+    with pytest.raises(dpf.LedgerError, match=r"does not hold entry 8 of the audit trail audit\.jsonl"):
         running.run(job(folder, "w3"))
     assert charges(folder) == 2
     put_back(folder, newest)
     running.run(job(folder, "w2"))
+
+
+def test_153_a_charge_of_a_release_that_failed_is_held_too(folder, monkeypatch):
+    run(job(folder))
+    kept = put_back(folder)
+    monkeypatch.setattr("dpframe.release.path.measure", lambda *_: results.looked(lambda: None))
+    with pytest.raises(dpf.ReleaseFailed):
+        running.run(job(folder, "w2"))
+    monkeypatch.undo()
+    failed = lines(folder)[-1]
+    assert (failed["status"], failed["releases"], failed["last"]["entry"]) == ("failed", [], 5)
+    put_back(folder, kept)
+    with pytest.raises(dpf.LedgerError, match="does not hold entry 5"):
+        running.run(job(folder, "w3"))
+    assert lines(folder)[-1]["last"] is None  # a ledger that is refused names no entry
 
 
 def test_173_a_line_that_is_cut_takes_no_other_with_it(folder):
@@ -248,7 +263,7 @@ def test_173_a_line_that_is_cut_takes_no_other_with_it(folder):
         trail.write('{"format": "dpframe.run/1", "rel')
     running.run(job(folder, "w2"))
     put_back(folder, kept)
-    with pytest.raises(dpf.LedgerError, match="does not hold entry 7"):
+    with pytest.raises(dpf.LedgerError, match="does not hold entry 8"):
         running.run(job(folder, "w3"))
 
 
@@ -270,7 +285,7 @@ def test_153_lines_of_another_job_or_ledger_are_not_held(folder):
         witness._newest.clear()
         run(job(folder))
     before = json.loads(trail)
-    del before["ledger"]  # as dpframe 0.2 wrote it
+    del before["ledger"], before["last"]  # as dpframe 0.2 wrote it
     (folder / "audit.jsonl").write_text(json.dumps(before) + "\n", encoding="utf-8")
     with pytest.raises(dpf.LedgerError, match="does not hold entry 3"):
         running.run(job(folder, "w2"))

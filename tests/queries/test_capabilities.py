@@ -66,6 +66,13 @@ def grouped(of):
     return of.group_by("ward", keys=["A", "B", "C"])
 
 
+def test_of_a_number_of_ones_own_nothing_is_known_but_its_own_interval():
+    doubled = grouped(FRAME.dp).agg(Doubled(), denoise=None, epsilon=1, ledger=dpf.Ledger(epsilon=10))
+    for computed in (doubled.dp.total, lambda: dpf.combine("a.twice", {"a": doubled})):
+        with pytest.raises(dpf.InvalidArgument, match=r"known law, and it is a 'doubled'\. Compare it by its own"):
+            computed()
+
+
 def test_a_class_constant_says_that_cells_are_chosen():
     ledger = dpf.Ledger(epsilon=10)
     found = grouped(FRAME.dp).agg(Common(), epsilon=5, ledger=ledger)
