@@ -31,6 +31,7 @@ REACH = 16.0  # standard deviations to either side: the noise beyond has a chanc
 WITHIN = 2.0**-26  # more than what a convolution leaves out: tails, and the rounding of its arithmetic
 RARE = 1e-7  # the chance that Hoeffding's inequality leaves out
 MOST_POINTS = 2**20
+MOST_KEPT = 2**17  # points of a convolution that is kept for other levels of confidence
 SMOOTH = 2.0**-8  # of the standard deviation: a rounding below is added, and not convolved
 MOST_CONFIDENCE = 0.9999
 
@@ -106,15 +107,21 @@ def half_width(terms: tuple[tuple[Law, float, int], ...], normal: float, confide
         moved += step * min(draws / 2.0, hoeffding)
         confidence += 0.0 if draws / 2.0 <= hoeffding else RARE
     size = 2 ** max(4, math.ceil(math.log2(2.0 * REACH * deviation / step)))
+    held = (_held if size <= MOST_KEPT else _held.__wrapped__)(terms, normal, step, size)
+    return int(np.searchsorted(held, confidence + WITHIN)) * step + moved
+
+
+@lru_cache(maxsize=256)
+def _held(terms: tuple[tuple[Law, float, int], ...], normal: float, step: float, size: int) -> Floats:
+    """The chance that the sum is at most so many steps away from 0; the same whatever confidence is asked of it."""
     curve = np.ones(size // 2 + 1, dtype=np.complex128)
     for law, weight, count in terms:
         curve *= np.fft.rfft(_masses(law.tail, weight * law.grid, step, size)) ** count
     if normal:
         curve *= np.fft.rfft(_masses(lambda steps: _tail(2.0, normal / step, steps), step, step, size))
     masses = np.fft.irfft(curve, size)
-    held = np.cumsum(np.concatenate([masses[:1], masses[1 : size // 2] + masses[: size // 2 : -1]]))
-    place = int(np.searchsorted(held, confidence + WITHIN))
-    return place * step + moved
+    held: Floats = np.cumsum(np.concatenate([masses[:1], masses[1 : size // 2] + masses[: size // 2 : -1]]))
+    return held
 
 
 def _masses(tail: Any, length: float, step: float, size: int) -> Floats:
