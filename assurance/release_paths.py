@@ -362,7 +362,7 @@ def _of_bounds(asked: set[str]) -> Iterator[Path]:
     """A path of each verb of a column and its bounds that no other path asks."""
     for name in sorted(set(VERBS) - asked):
         if "bounds" in getattr(getattr(dpf.PrivateFrame, name), "__annotations__", {}):
-            yield Path(name, lambda dp, verb=name, **m: getattr(dp, verb)("x", bounds=(0, 10), **m))
+            yield Path(name, lambda dp, verb=name, **m: getattr(dp, verb)("x", bounds=(1, 10), **m))
 
 
 PATHS: tuple[Path, ...] = tuple(_paths())

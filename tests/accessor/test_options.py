@@ -27,7 +27,7 @@ VERBS = {
 }
 STATISTICS = [name for name in VERBS if name != "agg" and hasattr(dpf, name)]
 FRAME = pl.DataFrame({"age": [31.0, 45.0, 62.0], "ward": ["A", "B", "A"], "patient": [1, 1, 2]})
-GIVEN = {"column": "age", "bounds": (0, 100)}  # to a verb that takes them
+GIVEN = {"column": "age", "bounds": (1, 100)}  # to a verb that takes them: some need values above 0
 WARDS = {"column": "ward", "categories": ["A", "B"]}
 PAIR = {"columns": ["age", "patient"], "bounds": {"age": (0, 100), "patient": (0, 10)}}
 NEEDED = {  # by verbs that need others

@@ -47,7 +47,7 @@ def floor(file):
 
 def imported(path):
     """Every import of a file, anywhere in it: modules of the package others marked with !."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes_of(path):
         names = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -102,7 +102,7 @@ def bare():
 
 def bare_errors(path):
     """The errors of Python that a file raises by name: a caller of dpframe catches DpframeError."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes_of(path):
         if isinstance(node, ast.Raise) and node.exc is not None:
             raised = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
             if isinstance(raised, ast.Name) and raised.id in BARE:
@@ -111,38 +111,41 @@ def bare_errors(path):
 
 def compared_names():
     """Comparisons of an accounting's name outside its room: what differs between them, each answers for itself."""
-    for file, node, text in nodes(ast.Compare):
+    for file, node in nodes(ast.Compare):
         compared = {ast.unparse(one) for one in [node.left, *node.comparators]}
         if room(file) != "accounting" and any(one.endswith("accounting.name") or one in NAMES for one in compared):
-            yield file, text
+            yield file, ast.unparse(node)
 
 
 def listed_kinds():
     """Two or more classes of mechanisms in one tuple or union outside their room: each answers for itself."""
-    for file, node, text in [*nodes(ast.Tuple), *nodes(ast.BinOp)]:
+    for file, node in nodes(ast.Tuple | ast.BinOp):
         listed = {one.id for one in ast.walk(node) if isinstance(one, ast.Name)} & MECHANISMS
         if room(file) not in {"mechanisms", "__init__"} and len(listed) > 1:
-            yield file, text
+            yield file, ast.unparse(node)
 
 
 def asked_kinds():
     """Questions for a kind of statistic, or of call, outside their room: each answers for itself."""
-    for file, node, text in nodes(ast.Call):
-        kinds = {one.id for one in ast.walk(node) if isinstance(one, ast.Name)} & STATISTICS
-        if room(file) != "queries" and ast.unparse(node.func) == "isinstance" and kinds:
-            yield file, text
-    for file, node, text in nodes(ast.Compare):
+    for file, node in nodes(ast.Call):
+        if room(file) != "queries" and ast.unparse(node.func) == "isinstance":
+            if {one.id for one in ast.walk(node) if isinstance(one, ast.Name)} & STATISTICS:
+                yield file, ast.unparse(node)
+    for file, node in nodes(ast.Compare):
         if room(file) != "queries" and any(
             ast.unparse(one).endswith(".verb") for one in [node.left, *node.comparators]
         ):
-            yield file, text
+            yield file, ast.unparse(node)
 
 
 def nodes(kind):
-    for file, path in NAMED.items():
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, kind):
-                yield file, node, ast.unparse(node)
+    return ((file, node) for file, path in NAMED.items() for node in nodes_of(path) if isinstance(node, kind))
+
+
+@cache
+def nodes_of(path):
+    """Every node of a file."""
+    return list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
 
 
 def loose():
@@ -160,10 +163,9 @@ def long():
 
 def long_parts(path):
     """The file itself and its functions, where they have too many lines; a docstring does not count."""
-    text = path.read_text(encoding="utf-8")
-    if len(text.splitlines()) > LONGEST_FILE:
+    if len(path.read_text(encoding="utf-8").splitlines()) > LONGEST_FILE:
         yield "file"
-    for node in ast.walk(ast.parse(text)):
+    for node in nodes_of(path):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             said = (ast.get_docstring(node, clean=False) or "").count("\n")
             if node.end_lineno - node.lineno - said > LONGEST_FUNCTION:

@@ -34,6 +34,7 @@ VALUES = (None, math.nan, math.inf, -math.inf, -4.0, 0.0, 0.3, 1.0, 3.0, 9.0)
 KEYS = ["A", "B"]
 LOW, HIGH = 0.0, 3.0
 BOUNDS = (LOW, HIGH)
+ABOVE_0 = (0.25, HIGH)  # of verbs by their names alone: some need values above 0
 NORMS = (1, 2, math.inf)
 UNITS = {
     "rows": {},
@@ -96,7 +97,7 @@ def in_bin(row):
 
 
 def by_name(verb, dp, **options):
-    return getattr(dp, verb)("x", bounds=BOUNDS, **options)
+    return getattr(dp, verb)("x", bounds=ABOVE_0, **options)
 
 
 def grouped(dp, **options):
@@ -109,7 +110,7 @@ BINS = [LOW, 1.0, HIGH]
 BY_GROUP = {"cell": in_group, "groups": 2}
 ratio = dpf.ratio("x", "y", bounds=BOTH)
 CASES = {
-    **{verb: Case(verb, partial(by_name, verb), (X,)) for verb in sorted(BOUNDED)},
+    **{verb: Case(verb, partial(by_name, verb), (("x", *ABOVE_0),)) for verb in sorted(BOUNDED)},
     "covariance": Case("covariance", lambda dp, **o: dp.covariance(["x", "y"], bounds=BOTH, **o), (X, Y)),
     "correlation": Case("correlation", lambda dp, **o: dp.correlation(["x", "y"], bounds=BOTH, **o), (X, Y)),
     "ratio": Case("agg", lambda dp, **o: dp.agg(r=ratio, **o), (X, Y)),
