@@ -40,7 +40,7 @@ BESIDE = 2  # parts that run at a time
 
 @dataclass(frozen=True)
 class Setup:
-    """How environments are made: anew though they are there, or locked; and if all slow tests run, with fresh noise."""
+    """How environments are made: anew though they are there, or locked; and if all tests run, with fresh noise."""
 
     fresh: bool = False
     locked: bool = False
@@ -55,7 +55,7 @@ def main() -> int:
     test = commands.add_parser("test", help="run everything that continuous integration runs")
     test.add_argument("--only", action="append", choices=PARTS, help="run this part alone (may be repeated)")
     test.add_argument(
-        "--whole", action="store_true", help="run all slow tests, not only those of the day, with fresh noise"
+        "--whole", action="store_true", help="run all tests, not of some only those of the day, with fresh noise"
     )
     commands.add_parser("lock", help=f"write {LOCK.relative_to(ROOT).as_posix()} anew, with the newest versions")
     for command in (demo, test):
@@ -148,7 +148,7 @@ def spark(setup: Setup) -> Iterator[Check]:
 def oldest(setup: Setup) -> Iterator[Check]:
     """Pytest with the oldest supported versions; of slow tests those that ask what versions decide."""
     python = environment("oldest", [*oldest_versions(), *group("little")], Setup(fresh=setup.fresh))
-    yield check("pytest", python, "pytest", "-m", "not slow", *but(OF_SOURCE), *anew(setup), *PARALLEL)
+    yield check("pytest", python, "pytest", "-m", "not slow", *but(OF_SOURCE), *again(setup), *PARALLEL)
     yield check("pytest", python, "pytest", "-m", "slow", *OF_VERSIONS, *turn(setup), *PARALLEL)
 
 
@@ -156,7 +156,7 @@ def without_pandas(setup: Setup) -> Iterator[Check]:
     """Pytest where only the dependencies are installed: no pandas, no Altair; slow tests run in the other parts."""
     python = environment("without-pandas", group("little"), Setup(fresh=setup.fresh))
     places = but(OF_SOURCE + OF_NUMBERS)
-    yield check("pytest", python, "pytest", "-m", "not slow", *places, *anew(setup), *PARALLEL)
+    yield check("pytest", python, "pytest", "-m", "not slow", *places, *again(setup), *PARALLEL)
 
 
 def but(places: tuple[str, ...]) -> list[str]:
@@ -170,12 +170,18 @@ def turn(setup: Setup) -> list[str]:
     return anew(setup) if setup.whole else ["--turn", f"{day}/{TURNS}"]
 
 
+def again(setup: Setup) -> list[str]:
+    """Words for pytest: tests that run in `newest` too; the first cases of each, and of the others those of today."""
+    return anew(setup) if setup.whole else [*turn(setup), "--first", str(FIRST)]
+
+
 def anew(setup: Setup) -> list[str]:
     """Words for pytest: chance is drawn anew in a whole run, and from the same bits in each other one."""
     return ["--fresh-bits"] if setup.whole else []
 
 
-TURNS = 7  # days until every slow test ran
+TURNS = 7  # days until every slow test ran, and every case in each environment
+FIRST = 3  # cases of each test that run in each environment every day
 SPACE = 6_000_000_000  # bytes on the disk: the environments, and what installers keep meanwhile
 OF_VERSIONS = ("tests/engines", "tests/frames")  # rooms that call pandas and Polars
 # Of the text of the sources and pages, which is the same whatever is installed; and of numbers, which no frame changes.
@@ -191,8 +197,8 @@ WHAT = {
     "site": "mkdocs build --strict; the pages are in build/site",
     "newest": "pytest with coverage, newest versions of everything",
     "spark": "pytest of what asks Apache Spark, in one session of two threads",
-    "oldest": "pytest with the oldest supported versions",
-    "without-pandas": "pytest but for slow tests, where no pandas and no extra is installed",
+    "oldest": "pytest with the oldest supported versions; of each test the first cases, and those of today",
+    "without-pandas": "the same of quick tests, where no pandas and no extra is installed",
 }
 CHECKS = {
     "style": style,

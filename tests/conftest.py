@@ -27,7 +27,7 @@ from dpframe.release import path
 from tests.repeated_bits import repeated
 
 ENGINES = ("pandas", "polars", "lazy")
-FIRST = 3  # cases of a quick test that coverage sees, which slows them: nearly all lines are run by them
+FIRST = 2  # cases of a quick test that coverage sees, which slows them: nearly all lines are run by them
 TRACED = pytest.StashKey[set[str]]()  # names of these cases
 # How fast a machine draws and tries examples, and how many it throws away by chance, is no fault of what is tested.
 PATIENT = [HealthCheck.too_slow, HealthCheck.filter_too_much]
@@ -41,6 +41,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--quick", action="store_true", help="run the first case of each test that is neither slow nor asks Spark"
     )
     parser.addoption("--turn", metavar="K/N", help="of the slow tests run only share K of N, with K from 0 to N - 1")
+    parser.addoption(
+        "--first", type=int, metavar="CASES", help="of later cases of each test too run only the share of --turn"
+    )
     parser.addoption("--fresh-bits", action="store_true", help="draw noise and examples anew in this run")
 
 
@@ -146,6 +149,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     dropped: list[pytest.Item] = []
     config.stash[TRACED] = traced = set()
     quick = config.getoption("--quick")
+    first = config.getoption("--first") or len(items)
     for item in items:
         function = item.nodeid.partition("[")[0]
         seen[function] += 1
@@ -155,7 +159,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if quick:
             is_kept = not (is_slow or item.get_closest_marker("spark")) and seen[function] == 1
         else:
-            is_kept = not is_slow or turn_of(item, shares) == share
+            is_kept = (seen[function] <= first and not is_slow) or turn_of(item, shares) == share
         (kept if is_kept else dropped).append(item)
     config.hook.pytest_deselected(items=dropped)
     items[:] = sorted(kept, key=lambda item: item.nodeid not in traced) if "COVERAGE_RUN" in os.environ else kept

@@ -80,7 +80,7 @@ REPORTS: tuple[Mutant, ...] = (
         "reports",
         "a mean of a record that is no quotient",
         "Source.form",
-        'isinstance(form, Quotient) is not (said["verb"] in QUOTIENTS)',
+        'said["verb"] in QUOTIENTS and not isinstance(form, Quotient)',
         "False",
         "test_foreign_files.py::test_182_what_a_record_does_not_tell_is_refused_in_words",
     ),

@@ -245,7 +245,8 @@ def test_each_week_every_slow_test_runs(dev, monkeypatch):
         monkeypatch.setattr(dev.time, "time", lambda day=day: day * 86_400 + 86_399.0)
         words.append(dev.turn(dev.Setup()))
     assert sorted(words) == [["--turn", f"{share}/7"] for share in range(7)]
-    assert dev.turn(dev.Setup(whole=True)) == ["--fresh-bits"]
+    assert dev.turn(dev.Setup(whole=True)) == dev.again(dev.Setup(whole=True)) == ["--fresh-bits"]
+    assert dev.again(dev.Setup()) == [*dev.turn(dev.Setup()), "--first", "3"]
 
 
 def test_a_test_draws_the_same_noise_in_each_run_and_a_forked_process_its_own(pytestconfig, request):
@@ -287,19 +288,27 @@ def test_a_share_of_the_slow_tests_leaves_out_no_other_test(pytestconfig):
     assert all(len(run) > 40 for run in runs)
 
 
+def test_later_cases_take_turns_where_the_first_are_enough(pytestconfig):
+    """Seven shares: the first cases of a quick test are in all of them, and each other case is in one."""
+    runs = [run_of(pytestconfig, turn=f"{share}/7", first=3) for share in range(7)]
+    assert all({"quick[0]", "quick[2]", "quick[4]"} <= {*run} for run in runs)
+    later = [name for run in runs for name in run if name not in ("quick[0]", "quick[2]", "quick[4]")]
+    assert sorted(later) == sorted(f"{'slow' if number % 2 else 'quick'}[{number}]" for number in [1, 3, *range(5, 80)])
+
+
 def test_where_coverage_is_measured_what_is_traced_runs_first(pytestconfig, monkeypatch):
-    """The first three cases of a quick test; then all else, once each."""
+    """The first two cases of a quick test; then all else, once each."""
     monkeypatch.delenv("COVERAGE_RUN", raising=False)
     otherwise = run_of(pytestconfig)
     monkeypatch.setenv("COVERAGE_RUN", "true")
     traced = run_of(pytestconfig)
-    assert traced[:3] == ["quick[0]", "quick[2]", "quick[4]"] != otherwise[:3]
+    assert traced[:2] == ["quick[0]", "quick[2]"] != otherwise[:2]
     assert sorted(traced) == sorted(otherwise)
 
 
 @pytest.mark.slow
 def test_coverage_sees_the_first_cases_and_no_others(tmp_path):
-    """Of a folder of its own, with this conftest: lines of the first three cases are seen, those of others are not."""
+    """Of a folder of its own, with this conftest: lines of the first two cases are seen, those of others are not."""
     coverage = pytest.importorskip("coverage")
     branches = "".join(f"    if case == {number}:\n        return 1\n" for number in range(5))
     (tmp_path / "cases.py").write_text("def asked(case):\n" + branches)
@@ -317,8 +326,8 @@ def test_coverage_sees_the_first_cases_and_no_others(tmp_path):
     seen = coverage.Coverage(data_file=str(tmp_path / ".coverage"), config_file=str(tmp_path / ".coveragerc"))
     seen.combine([str(tmp_path)])
     lines = seen.get_data().lines(str(tmp_path / "cases.py"))
-    assert {3, 5, 7} <= set(lines)
-    assert not {9, 11} & set(lines)
+    assert {3, 5} <= set(lines)
+    assert not {7, 9, 11} & set(lines)
 
 
 def test_what_some_parts_leave_out_is_there(dev):

@@ -5,22 +5,19 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from functools import cache
-from pathlib import Path
 
 import floors
 import pytest
 
 import dpframe as dpf
 from dpframe.queries.statistics import Statistic
-
-PACKAGE = Path(dpf.__file__).parent
+from tests.sources import FILES, PACKAGE, nodes_of
 
 
 def all_below(kind):
     return {one for below in kind.__subclasses__() for one in (below, *all_below(below))}
 
 
-FILES = sorted(PACKAGE.rglob("*.py"))
 BARE = {"ValueError", "TypeError", "KeyError", "LookupError", "RuntimeError", "Exception"}
 NAMES = {repr(name) for name in ("basic", "gdp", "rdp", "pld")}  # of accountings
 MECHANISMS = {name for name in dpf.__all__ if hasattr(getattr(dpf, name), "add_noise")}
@@ -140,12 +137,6 @@ def asked_kinds():
 
 def nodes(kind):
     return ((file, node) for file, path in NAMED.items() for node in nodes_of(path) if isinstance(node, kind))
-
-
-@cache
-def nodes_of(path):
-    """Every node of a file."""
-    return list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
 
 
 def loose():

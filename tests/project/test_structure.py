@@ -1,4 +1,4 @@
-"""The architecture, held by tests: imports fall, one room knows frames, one file asks for bits, files are short."""
+"""The architecture, held by tests: no circles, one room knows frames, one file asks for bits; and what imports take."""
 
 from __future__ import annotations
 
@@ -6,15 +6,13 @@ import ast
 import subprocess
 import sys
 from functools import cache
-from pathlib import Path
 
 import pytest
 
 import dpframe as dpf
 from dpframe import _names
+from tests.sources import FILES, PACKAGE, nodes_of
 
-PACKAGE = Path(dpf.__file__).parent
-FILES = sorted(PACKAGE.rglob("*.py"))
 DATAFRAMES = {"narwhals", "pandas", "polars", "pyarrow"}
 RANDOMNESS = {"random", "secrets", "uuid"}
 
@@ -32,7 +30,7 @@ def room(name):
 def imported(path):
     """Every module that a file imports, anywhere in it."""
     found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes_of(path):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -81,19 +79,9 @@ def test_one_room_knows_dataframes_and_one_file_randomness(path):
 
 
 @pytest.mark.parametrize("path", FILES, ids=dotted)
-def test_files_and_functions_stay_small(path):
-    text = path.read_text()
-    assert len(text.splitlines()) <= 700
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.FunctionDef):
-            doc = ast.get_docstring(node, clean=False) or ""
-            assert node.end_lineno - node.lineno - doc.count("\n") <= 60, f"{path}: {node.name}"
-
-
-@pytest.mark.parametrize("path", FILES, ids=dotted)
 def test_no_file_gives_one_name_two_values(path):
     """The second would hide the first from functions above it, and no tool says so."""
-    body = ast.parse(path.read_text()).body
+    body = nodes_of(path)[0].body
     targets = [target for node in body if isinstance(node, ast.Assign) for target in node.targets]
     targets += [node.target for node in body if isinstance(node, ast.AnnAssign)]
     stored = [one for target in targets for one in ast.walk(target) if isinstance(getattr(one, "ctx", None), ast.Store)]
@@ -187,6 +175,6 @@ QUESTIONS = {"What", "Whether", "How", "Where", "Who", "Whom", "When", "Which", 
 
 @pytest.mark.parametrize("path", FILES, ids=dotted)
 def test_a_docstring_opens_with_a_noun_or_a_verb(path):
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes_of(path):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and (said := ast.get_docstring(node)):
             assert said.split()[0].rstrip(",:?") not in QUESTIONS, f"{path}: {said.splitlines()[0]}"
