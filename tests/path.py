@@ -8,8 +8,8 @@ of Python 3.11, since later ones have no calls for comprehensions. What the call
 question, so that *cold* is a plan that is made anew and *again* the same call a second time. A turn is a call on
 another floor (`tests/floors.py`) than the call before it. A member of a class is every name that its body binds.
 
-Rooms of parts are those to which CONTRIBUTING.md invites a file for each new part. `HELD` are ceilings: whoever lowers a
-figure lowers its ceiling too. A change of another purpose may raise a figure of the path by at most 2 files and 10
+Rooms of parts are those to which CONTRIBUTING.md invites a file for each new part. `HELD` are ceilings: whoever lowers
+a figure lowers its ceiling too. A change of another purpose may raise a figure of the path by at most 2 files and 10
 functions, and says so.
 """
 
