@@ -7,7 +7,7 @@ are asked of a small table of each engine; dtypes are shown to the schema check 
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -114,6 +114,13 @@ def verbs(make: Callable[[pl.DataFrame], Any]) -> dict[str, str]:
         else "no"
         for verb in sorted(asked)
     }
+
+
+def verbs_on_the_page(name: str, asked: Iterable[str]) -> dict[str, str]:
+    """What the page says of these verbs and an engine; and of any other that it lists."""
+    head, *rows = written(PAGE.read_text(encoding="utf-8"), "verbs")
+    listed = {row[0]: row[head.index(name)] for row in rows}
+    return {**dict.fromkeys(asked, listed.pop(OTHERS)), **listed}
 
 
 def questions(values: list[Any]) -> dict[str, tuple[Query, dpf.PrivacyUnit]]:

@@ -14,7 +14,7 @@ from dpframe.errors import (
     WrongDtype,
 )
 
-DONE, REFUSED, NOT_UNDERSTOOD, TOO_LITTLE, UNREADABLE, UNWRITTEN, NOT_INSTALLED = range(7)
+DONE, REFUSED, NOT_UNDERSTOOD, TOO_LITTLE, UNREADABLE, UNWRITTEN, NOT_INSTALLED, CHARGED = range(8)
 UNAVAILABLE, STOPPED = 75, 130  # 75 is EX_TEMPFAIL of sysexits.h: for now
 
 WORDS = {  # docs/reference/command-line.md says more
@@ -22,9 +22,10 @@ WORDS = {  # docs/reference/command-line.md says more
     REFUSED: "the ledger or a file is refused",
     NOT_UNDERSTOOD: "the command or the job file is wrong",
     TOO_LITTLE: "too little budget",
-    UNREADABLE: "the data cannot be read",
+    UNREADABLE: "the table cannot be opened",
     UNWRITTEN: "a file cannot be written",
     NOT_INSTALLED: "something is not installed",
+    CHARGED: "a release failed after its charge",
     UNAVAILABLE: "the ledger is temporarily unavailable",
     STOPPED: "stopped",
 }
@@ -32,7 +33,7 @@ WORDS = {  # docs/reference/command-line.md says more
 OF_ERRORS: tuple[tuple[type[BaseException], int], ...] = (  # the first that fits
     (BudgetExceeded, TOO_LITTLE),
     (SourceFailed, UNREADABLE),
-    (ReleaseFailed, UNREADABLE),
+    (ReleaseFailed, CHARGED),
     (OutputFailed, UNWRITTEN),
     (InvalidArgument, NOT_UNDERSTOOD),
     (UnknownColumn, NOT_UNDERSTOOD),

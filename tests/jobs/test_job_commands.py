@@ -10,6 +10,7 @@ from weekly_jobs import TEXT, lay_out
 pytest.importorskip("typer")
 
 from dpframe.cli.main import main
+from dpframe.release import results
 
 
 @pytest.fixture
@@ -88,6 +89,16 @@ def test_exit_codes(old, new, code, words, folder, capsys):
     assert words in err
     if code != 5:
         assert say(capsys, "preview", folder, "--set", "WEEK=w1")[0] == code
+
+
+def test_a_release_that_failed_after_its_charge_has_a_code_of_its_own(folder, capsys, monkeypatch):
+    """A scheduler that tries again would have it charged again."""
+    say(capsys, "ledger create", folder, "--set", "WEEK=w1", "--quiet")
+    with monkeypatch.context() as engine:
+        engine.setattr("dpframe.release.path.measure", lambda *_: results.looked(lambda: None))
+        code, _, err = say(capsys, "run", folder, "--set", "WEEK=w1", "--quiet")
+    assert (code, "the charge stands" in err) == (7, True)
+    assert say(capsys, "run", folder, "--set", "WEEK=w1", "--quiet")[0] == 0
 
 
 def test_a_preview_that_does_not_fit_shows_the_prices_all_the_same(folder, capsys):
