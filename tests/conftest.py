@@ -37,9 +37,7 @@ settings.register_profile("repeated", suppress_health_check=PATIENT, deadline=No
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Name a share of the tests, and where chance comes from."""
-    parser.addoption(
-        "--quick", action="store_true", help="run the first case of each test that is neither slow nor asks Spark"
-    )
+    parser.addoption("--quick", action="store_true", help="run the first case of each test, none slow, long or of Spark")
     parser.addoption("--turn", metavar="K/N", help="of the slow tests run only share K of N, with K from 0 to N - 1")
     parser.addoption(
         "--first", type=int, metavar="CASES", help="of later cases of each test too run only the share of --turn"
@@ -157,7 +155,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if seen[function] <= FIRST and not is_slow:
             traced.add(item.nodeid)
         if quick:
-            is_kept = not (is_slow or item.get_closest_marker("spark")) and seen[function] == 1
+            is_left_out = is_slow or any(map(item.get_closest_marker, ("long", "spark")))
+            is_kept = not is_left_out and seen[function] == 1
         else:
             is_kept = (seen[function] <= first and not is_slow) or turn_of(item, shares) == share
         (kept if is_kept else dropped).append(item)

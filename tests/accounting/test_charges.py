@@ -115,6 +115,7 @@ def test_no_ledger_holds_more_than_it_promises(row):
     assert not measured(row).wrong, WRONG
 
 
+@pytest.mark.long
 def test_a_mixture_costs_no_more_than_the_limit():
     names = [row.path for row in SHORT]
     (full,) = mixtures("gdp", "replace", "rows", 1, seed=5, paths=names)

@@ -76,6 +76,7 @@ def test_an_older_copy_is_exit_code_1(path, capsys):
 LOOKS = {"verify": [], "show": [], "check": ["--min-remaining", "0.5"], "export": []}
 
 
+@pytest.mark.long
 def test_a_head_that_is_kept_elsewhere_shows_an_older_copy(tmp_path, capsys):
     path, head = tmp_path / "ward.ledger", tmp_path / "elsewhere"
     ledger = dpf.Ledger(epsilon=1, path=path, head=head)

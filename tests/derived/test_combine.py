@@ -411,6 +411,7 @@ def test_means_are_pooled_exactly(engine, ledger):
         assert values(whole, "m_low")[0] < values(whole, "m")[0] < values(whole, "m_high")[0]
 
 
+@pytest.mark.long
 def test_shares_and_pooled_means_are_within_what_is_possible():
     """A mean of one group is what was released; small groups have intervals as wide as what is possible."""
     frame = pl.DataFrame({"w": list("AABBBC") * 2, "x": [0.0, 5.0, 5.0, 5.0, 5.0, 0.0] * 2, "ok": [True] * 12})

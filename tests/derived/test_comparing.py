@@ -217,6 +217,7 @@ def test_holm_widens_intervals_and_raises_p_values(clear):
     assert told([1e-6, 4e-6, 0.01], 4) == ["<= 4e-06", "<= 4e-06", "0.01"]
 
 
+@pytest.mark.long
 def test_comparisons_are_shown_and_written(clear, tmp_path):
     pytest.importorskip("altair")
     found = dpf.compare(clear, "B", "A")

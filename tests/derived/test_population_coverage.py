@@ -18,12 +18,14 @@ def too_often(found: Covered, rate: float) -> bool:
     return bool(chance_of_missing(found.misses, found.samples, rate) < ALARM)
 
 
+@pytest.mark.long
 def test_equal_groups_rarely_differ():
     for held, apart in covered("Laplace", 1.0, 300, 400, seed=1):
         assert not too_often(held, 1.0 - LEAST), held
         assert not too_often(apart, 1.0 - LEAST), apart
 
 
+@pytest.mark.long
 def test_intervals_are_not_far_too_wide():
     for held, _ in covered("Gaussian", 10.0, 300, 1_000, seed=2):
         assert special.bdtr(held.misses, held.samples, 0.012) > ALARM or held.misses > 0, held

@@ -107,6 +107,7 @@ def test_every_picture_has_its_description(ratios, kind):
         assert f'role="img" aria-label="{said}"' in text.replace("&#x27;", "'")
 
 
+@pytest.mark.long
 def test_a_chart_saved_as_a_page_fetches_nothing(ages, tmp_path):
     pytest.importorskip("vl_convert")
     ages.dp.plot().save(tmp_path / "ages.html")

@@ -322,6 +322,7 @@ def test_parts_of_units_are_the_same_in_every_process():
     assert found.strip() == str([unit_parts.part_of(pl.Series(values), 97).tolist() for values in columns])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "first", ["import dpframe; import dask.dataframe as dd", "import dask.dataframe as dd; import dpframe"]
 )

@@ -222,6 +222,7 @@ def is_closed(opened):
     return False
 
 
+@pytest.mark.long
 @FORKS
 def test_92_a_forked_child_holds_no_lock_of_its_parent(path, another):
     dpf.Ledger(epsilon=1, path=path)

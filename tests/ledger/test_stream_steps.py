@@ -216,6 +216,7 @@ def test_threads_that_race_get_the_same_numbers(kind, path, monkeypatch):
     assert ledger.spent.epsilon == 0.5
 
 
+@pytest.mark.long
 @FORKS
 def test_processes_that_race_get_the_same_numbers(path, elsewhere):
     made(path)
@@ -355,6 +356,7 @@ sys.exit(worker.exitcode)
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(os.name != "posix", reason="this system has other signals")
 @pytest.mark.parametrize("process", ["itself", "worker"])
 def test_a_process_that_ctrl_c_ends_twice_over_stores_its_period(path, monkeypatch, process):

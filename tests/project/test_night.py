@@ -120,6 +120,7 @@ def test_a_drill_that_fails_stops_no_other(ran, capsys):
     assert "[4 of 4] good: python -m assurance.good" in capsys.readouterr().out
 
 
+@pytest.mark.long
 def test_a_drill_that_takes_too_long_is_ended_with_its_children(ran, root):
     code, rows = ran([named("long", hours=2 / 3_600)])
     assert (code, rows[0].outcome) == (1, "out of time")

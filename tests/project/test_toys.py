@@ -350,6 +350,7 @@ class MeanSquare(Clipped):
         )
 
 
+@pytest.mark.long
 def test_a_toy_statistic_keeps_the_contract_and_answers():
     toy = MeanSquare("x", (0, 8))
     check_statistic(toy)
@@ -380,6 +381,7 @@ def wrong_reach(steps):
     return squares(steps) * 4
 
 
+@pytest.mark.long
 def test_what_a_row_adds_stays_within_its_reach_whatever_the_toy_does():
     frame = pl.DataFrame({"x": [8.0] * 10})
     toy = MeanSquare("x", (0, 8))

@@ -204,6 +204,7 @@ print(wrong)
 """
 
 
+@pytest.mark.long
 def test_162_threads_that_ask_first_at_once_are_all_answered():
     done = subprocess.run([sys.executable, "-c", AT_ONCE], capture_output=True, text=True, check=True, timeout=300)
     assert done.stdout.strip() == "[]"

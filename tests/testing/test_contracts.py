@@ -560,6 +560,7 @@ def test_an_error_of_what_is_tried_breaks_its_contract():
     broken(check_engine, Failing, "success: an engine must not fail, and it raised ValueError")
 
 
+@pytest.mark.long
 def test_a_refusal_of_everything_is_told():
     broken(check_engine, Schema, "totals: every question is refused")
     with pytest.raises(dpf.InvalidType, match="schema must give Polars dtypes by name"):
