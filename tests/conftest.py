@@ -37,7 +37,7 @@ settings.register_profile("repeated", suppress_health_check=PATIENT, deadline=No
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Name a share of the tests, and where chance comes from."""
-    parser.addoption("--quick", action="store_true", help="run the first case of each test, none slow, long or of Spark")
+    parser.addoption("--quick", action="store_true", help="run the first case of each test, none slow, long or Spark")
     parser.addoption("--turn", metavar="K/N", help="of the slow tests run only share K of N, with K from 0 to N - 1")
     parser.addoption(
         "--first", type=int, metavar="CASES", help="of later cases of each test too run only the share of --turn"
