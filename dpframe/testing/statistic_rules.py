@@ -34,6 +34,7 @@ from dpframe.testing.broken import may_not_fail, require
 GROUPS = ("A", "B", "C")
 SIZES = (1, 30, 2_000)  # values in a group
 DRAWS = 4_000
+FEWEST_TIMES = 2.0  # that the error of a release of many values may be the expected one, which assumes what they are
 ALARM = 1e-6  # how often a statistic whose intervals cover is refused, of all draws of one check
 SEED = 20_240_229  # of made-up tables alone: noise comes from the system
 UNITS = (
@@ -76,7 +77,8 @@ def check_statistic(statistic: Statistic) -> None:
     ContractBroken
         If it cannot be written down; if its Totals change from call to call, or one unit moves them farther than their
         sensitivity; if its answer has another shape than the cells, is not finite, changes what it is given, or its 95%
-        intervals cover the truth of groups of 1, 30 or 2,000 values less often; if subtotals are promised that are not
+        intervals cover the truth of groups of 1, 30 or 2,000 values less often; if the error that it tells to expect
+        is less than half of that of a release of 2,000; if subtotals are promised that are not
         the sums of their parts; if a `RowFunction` gives a row other integers when other rows are next to it, or an
         engine adds up others than it gives.
 
@@ -234,12 +236,11 @@ def _columns(statistic: Statistic) -> dict[str, tuple[float, float]]:
     """The columns that it reads, with the widest of their bounds; (0, 1) where only their presence counts."""
     bounds: dict[str, tuple[float, float]] = {}
     for total in statistic.totals():
-        for column in total.columns:
-            bounds.setdefault(column, (0.0, 1.0))
         for column, (low, high) in total.values:
             before = bounds.get(column, (low, high))
             bounds[column] = (min(low, before[0]), max(high, before[1]))
-    return bounds
+    present = dict.fromkeys((column for total in statistic.totals() for column in total.columns), (0.0, 1.0))
+    return present | bounds
 
 
 def _table(statistic: Statistic, random: np.random.Generator, rows: int, *, whole: bool = False) -> Table:
@@ -297,6 +298,12 @@ def _check_answers(statistic: Statistic, size: int) -> None:
         expected = statistic.expected_error([laws[total] for total in statistic.totals()], float(size))
         finite = math.isfinite(expected) or (_unbounded(statistic) and expected == math.inf)
         require(finite and expected >= 0, "expected error", "expected_error must be finite and at least 0")
+        usual = float(np.median(errors))
+        require(
+            size < SIZES[-1] or expected >= usual / FEWEST_TIMES,
+            "expected error",
+            f"expected_error must be about the error of a release, and of {size:,} values is {expected:g} for {usual:g}",
+        )
 
 
 def _unbounded(statistic: Statistic) -> bool:

@@ -63,6 +63,11 @@ class Writing(Mean):
         return super().answer(measured)
 
 
+class Hopeful(Mean):
+    def expected_error(self, noises, size, confidence=0.95):
+        return super().expected_error(noises, size, confidence) / 3.0
+
+
 class AddingUp(Mean):
     adds_up: ClassVar[bool] = True
 
@@ -86,6 +91,7 @@ class Changing(Mean):
         (Infinite, "finite"),
         (Random, "arithmetic"),
         (Writing, "arithmetic"),
+        (Hopeful, "expected error: .* be about the error of a release"),
         (AddingUp, "totals"),
         (Unnamed, "record"),
         (Changing, "totals"),
@@ -94,6 +100,14 @@ class Changing(Mean):
 def test_one_that_breaks_a_rule_is_refused(kind, rule):
     with pytest.raises(ContractBroken, match=rf"^{rule}"):
         check_statistic(kind("x", (0, 8)))
+
+
+@pytest.mark.parametrize("bounds", [(50, 60), (-60, -50), (0, 8)])
+def test_values_that_are_made_up_lie_within_the_bounds(bounds):
+    made = statistic_rules._inside(dpf.mean("x", bounds=bounds), np.random.default_rng(0), 100)["x"]
+    assert bounds[0] <= made.min() < made.max() <= bounds[1]
+    present = statistic_rules._inside(dpf.count("x"), np.random.default_rng(0), 100)["x"]
+    assert 0.0 <= present.min() < present.max() <= 1.0
 
 
 def test_something_else_is_no_statistic():
