@@ -302,7 +302,7 @@ def _check_answers(statistic: Statistic, size: int) -> None:
         require(
             size < SIZES[-1] or expected >= usual / FEWEST_TIMES,
             "expected error",
-            f"expected_error must be about the error of a release, and is {expected:g} for {usual:g} of {size:,} values",
+            f"expected_error must be about the error of a release: it is {expected:g} for {usual:g} of {size:,} values",
         )
 
 

@@ -91,7 +91,7 @@ class Changing(Mean):
         (Infinite, "finite"),
         (Random, "arithmetic"),
         (Writing, "arithmetic"),
-        (Hopeful, "expected error: .* be about the error of a release"),
+        (Hopeful, "expected error: .* about the error of a release"),
         (AddingUp, "totals"),
         (Unnamed, "record"),
         (Changing, "totals"),
