@@ -55,7 +55,7 @@ def main() -> int:
     test = commands.add_parser("test", help="run everything that continuous integration runs")
     test.add_argument("--only", action="append", choices=PARTS, help="run this part alone (may be repeated)")
     test.add_argument(
-        "--whole", action="store_true", help="run all tests, not of some only those of the day, with fresh noise"
+        "--whole", action="store_true", help="run every test, not only the share of today, with fresh noise"
     )
     commands.add_parser("lock", help=f"write {LOCK.relative_to(ROOT).as_posix()} anew, with the newest versions")
     for command in (demo, test):
@@ -133,7 +133,7 @@ def site(setup: Setup) -> Iterator[Check]:
 
 
 def newest(setup: Setup) -> Iterator[Check]:
-    """Pytest with the newest versions of everything; coverage of the first cases of quick tests (tests/conftest.py)."""
+    """Pytest with the newest versions of everything; coverage of first cases of tests (tests/conftest.py)."""
     python = newest_environment(setup)
     yield check("pytest", python, "coverage", "run", "-m", "pytest", "-m", "not spark", *turn(setup), *PARALLEL)
     yield check("combined", python, "coverage", "combine", "--quiet")
@@ -180,7 +180,7 @@ def anew(setup: Setup) -> list[str]:
     return ["--fresh-bits"] if setup.whole else []
 
 
-TURNS = 7  # days until every slow test ran, and every case in each environment
+TURNS = 7  # days until every slow test ran, and every later case of others in each environment that has them
 FIRST = 3  # cases of each test that run in each environment every day
 SPACE = 6_000_000_000  # bytes on the disk: the environments, and what installers keep meanwhile
 OF_VERSIONS = ("tests/engines", "tests/frames")  # rooms that call pandas and Polars
@@ -198,7 +198,7 @@ WHAT = {
     "newest": "pytest with coverage, newest versions of everything",
     "spark": "pytest of what asks Apache Spark, in one session of two threads",
     "oldest": "pytest with the oldest supported versions; of each test the first cases, and those of today",
-    "without-pandas": "the same of quick tests, where no pandas and no extra is installed",
+    "without-pandas": "the same but for slow tests, where no pandas and no extra is installed",
 }
 CHECKS = {
     "style": style,

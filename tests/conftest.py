@@ -40,7 +40,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--quick", action="store_true", help="run the first case of each test, none slow, long or Spark")
     parser.addoption("--turn", metavar="K/N", help="of the slow tests run only share K of N, with K from 0 to N - 1")
     parser.addoption(
-        "--first", type=int, metavar="CASES", help="of later cases of each test too run only the share of --turn"
+        "--first",
+        type=int,
+        metavar="CASES",
+        help="run the first CASES of each test, of later ones the share of --turn",
     )
     parser.addoption("--fresh-bits", action="store_true", help="draw noise and examples anew in this run")
 
@@ -147,7 +150,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     dropped: list[pytest.Item] = []
     config.stash[TRACED] = traced = set()
     quick = config.getoption("--quick")
-    first = config.getoption("--first") or len(items)
+    first = len(items) if config.getoption("--first") is None else config.getoption("--first")
     for item in items:
         function = item.nodeid.partition("[")[0]
         seen[function] += 1

@@ -115,6 +115,14 @@ WITNESSES = (
         "test_jobs.py::test_153_a_charge_of_a_release_that_failed_is_held_too",
     ),
     bug(
+        "jobs",
+        "a release that failed after its charge told as a table that is not there",
+        "running._release",
+        "        if whole.ledger.last_place() == newest:\n            raise\n",
+        "        raise\n",
+        "test_job_commands.py::test_a_release_that_failed_after_its_charge_has_a_code_of_its_own",
+    ),
+    bug(
         "ledger",
         "no charge may stand after a commit that was lost",
         "database.refusal",

@@ -31,7 +31,7 @@ REACH = 16.0  # standard deviations to either side: the noise beyond has a chanc
 WITHIN = 2.0**-26  # more than what a convolution leaves out: tails, and the rounding of its arithmetic
 RARE = 1e-7  # the chance that Hoeffding's inequality leaves out
 MOST_POINTS = 2**20
-MOST_KEPT = 2**17  # points of a convolution that is kept for other levels of confidence
+MOST_KEPT = 2**15  # points of a convolution that is kept for other levels of confidence: of 256, 32 MB
 SMOOTH = 2.0**-8  # of the standard deviation: a rounding below is added, and not convolved
 MOST_CONFIDENCE = 0.9999
 
@@ -121,6 +121,7 @@ def _held(terms: tuple[tuple[Law, float, int], ...], normal: float, step: float,
         curve *= np.fft.rfft(_masses(lambda steps: _tail(2.0, normal / step, steps), step, step, size))
     masses = np.fft.irfft(curve, size)
     held: Floats = np.cumsum(np.concatenate([masses[:1], masses[1 : size // 2] + masses[: size // 2 : -1]]))
+    held.flags.writeable = False
     return held
 
 

@@ -34,6 +34,7 @@ Floats = NDArray[np.float64]
 Facts = Mapping[str, Any]
 
 QUOTIENTS = ("mean", "proportion", "ratio")  # verbs whose values are quotients of noisy totals
+READ_OFF = (*QUOTIENTS, "count")  # verbs that know the totals of their record: a count may be read off a mean's
 MOST_WEIGHTS = 2**24  # of the matrix of a design that is measured for sums of bins
 ENDS = (ERROR, "_low", "_high")
 TOTAL = ("total",)  # in place of a key, and no token of one
@@ -267,7 +268,7 @@ def form_of(source: Source, measure: str) -> Linear | Quotient:
         return Linear(values, _of_tables(source, said, laws[0]))
     if "sums" in said:
         return Linear(values, _of_bins(source, said, laws[0]))
-    if said["verb"] not in QUOTIENTS and ("totals" in said or not foreign.is_one_total(said)):  # of a caller's own
+    if said["verb"] not in READ_OFF and ("totals" in said or not foreign.is_one_total(said)):  # of a caller's own
         raise _unknown(source, measure, f"a {shown(said['verb'])}", "Compare it by its own intervals.")
     if "totals" in said:
         return _of_totals(source, said, laws)

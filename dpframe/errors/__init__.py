@@ -247,7 +247,7 @@ class ReleaseFailed(DpframeError, RuntimeError):
 
 
 class SourceFailed(DpframeError, RuntimeError):
-    """A job cannot open its data. Nothing was charged."""
+    """A job cannot open its data. It charged no release without a result."""
 
 
 class OutputFailed(DpframeError, RuntimeError):

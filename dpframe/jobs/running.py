@@ -24,6 +24,7 @@ from dpframe.errors import (
     InvalidType,
     LedgerError,
     OutputFailed,
+    ReleaseFailed,
     SourceFailed,
     checked_column_name,
     shown,
@@ -316,7 +317,7 @@ def run(job: Job, told: Callable[[str], None] = lambda words: None) -> Trail:
     BudgetExceeded
         If the releases do not fit into the ledger together. Nothing was charged.
     SourceFailed
-        If the table cannot be opened. Nothing was charged.
+        If the table cannot be opened. No release was charged without a result.
     OutputFailed
         If a file cannot be written. A second run writes it, at no cost.
     ReleaseFailed
@@ -354,9 +355,17 @@ def create(job: Job) -> Ledger:
 
 def _release(whole: PlannedJob, question: Question, trail: Trail, told: Callable[[str], None]) -> Any:
     """Make one release, or take it from the ledger, and write its files; the frame."""
-    before = whole.ledger._replayed
-    with _readable(whole.job):
-        frame = asked(question, whole.dp, whole.ledger)
+    before, newest = whole.ledger._replayed, whole.ledger.last_place()
+    try:
+        with _readable(whole.job):
+            frame = asked(question, whole.dp, whole.ledger)
+    except SourceFailed:
+        if whole.ledger.last_place() == newest:
+            raise
+        raise ReleaseFailed(
+            f"{question.where}: the release failed on the table, and the charge stands. Open the table by hand to see "
+            "the cause; a new run charges this release again."
+        ) from None
     provenance = released(frame).provenance
     entry = provenance["ledger"]["entry"]
     charged = whole.ledger._replayed == before  # else the ledger had the answer, maybe of another run amid this one

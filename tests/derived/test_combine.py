@@ -215,6 +215,20 @@ def test_one_draw_has_the_interval_that_its_release_states(ledger):
         assert half == result["count_error"][0]
 
 
+@pytest.mark.parametrize("other", [dpf.mean("x", bounds=(0, 10)), dpf.variance("x", bounds=(0, 10))], ids=str)
+def test_a_count_that_is_read_off_another_total_is_a_number_like_others(other, ledger):
+    """Its noise is a sum of draws, as its release states of the whole number."""
+    frame = pl.DataFrame({"w": list("AAABBB"), "x": [1.0, 2.0, 5.0, 3.0, 4.0, 9.0]})
+    by = frame.dp.group_by("w", keys=["A", "B"])
+    result = by.agg(n=dpf.count("x"), m=other, epsilon=1, denoise=None, ledger=ledger)
+    assert len(result.dp.provenance["measures"]["n"]["totals"]) == 1
+    assert half_widths(forms(result, "n"), 0.95) == pytest.approx(result["n_error"].to_numpy(), abs=0.5)
+    doubled = dpf.combine("a.n * 2", {"a": result})["value"]
+    assert [round(value / 2) for value in doubled] == result["n"].to_list()
+    assert result.dp.select("n").dp.total()["n"][0] == pytest.approx(doubled.sum() / 2)
+    assert (dpf.compare(result, "B", "A")["statistic"] == "n").any()
+
+
 def test_of_noise_that_is_nothing_nothing_is_left():
     assert half_width((), 0.0, 0.95) == 0.0
     assert half_widths(Linear(np.zeros(3), {}), 0.95).tolist() == [0.0] * 3

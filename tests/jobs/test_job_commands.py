@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import polars as pl
 import pytest
 from weekly_jobs import TEXT, lay_out
 
@@ -93,11 +94,24 @@ def test_exit_codes(old, new, code, words, folder, capsys):
 
 def test_a_release_that_failed_after_its_charge_has_a_code_of_its_own(folder, capsys, monkeypatch):
     """A scheduler that tries again would have it charged again."""
+    change(folder, "epsilon = 1.0", "epsilon = 2.0")
     say(capsys, "ledger create", folder, "--set", "WEEK=w1", "--quiet")
     with monkeypatch.context() as engine:
         engine.setattr("dpframe.release.path.measure", lambda *_: results.looked(lambda: None))
         code, _, err = say(capsys, "run", folder, "--set", "WEEK=w1", "--quiet")
     assert (code, "the charge stands" in err) == (7, True)
+
+    def broken(*_):
+        raise pl.exceptions.ComputeError("a value of 31")
+
+    with monkeypatch.context() as engine:
+        engine.setattr("dpframe.release.results.built", broken)
+        code, _, err = say(capsys, "run", folder, "--set", "WEEK=w1", "--quiet")
+    assert (code, "the charge stands" in err, "31" in err) == (7, True, False)
+    with monkeypatch.context() as engine:
+        engine.setattr("dpframe.release.path.prepared", broken)
+        code, _, err = say(capsys, "run", folder, "--set", "WEEK=w1", "--quiet")
+    assert (code, "cannot read the table any more" in err, "31" in err) == (4, True, False)
     assert say(capsys, "run", folder, "--set", "WEEK=w1", "--quiet")[0] == 0
 
 

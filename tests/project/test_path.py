@@ -40,7 +40,7 @@ def test_the_page_for_contributors_has_the_files_of_a_release():
 
 @pytest.mark.parametrize("name", [name for name in HELD if ":" not in name])
 def test_the_source_is_cut_into_no_more_pieces(name, counted):
-    assert counted[name] <= HELD[name][0], "held by HELD in tests/path.py, which counts no file of OF_PARTS there"
+    assert counted[name] <= HELD[name][0], "held by HELD in tests/path.py"
 
 
 @pytest.mark.parametrize("name", AT_LEAST)

@@ -59,6 +59,7 @@ CHECKED = {
     "std": dpf.std("x", bounds=(-20, 100), ddof=0),
     "median": dpf.median("x", bounds=(0, 100)),
     "quantile": dpf.quantile("x", q=0.9, bounds=(0, 100)),
+    "quantile of wide bounds": dpf.quantile("x", q=0.5, bounds=(0, 1e6)),
     "proportion": dpf.proportion("x"),
     "proportion of a value": dpf.proportion("x", value="A"),
     "mean": dpf.mean("x", bounds=(0, 100), missing="midpoint"),
