@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dpframe.derived.linear import Form, Linear, Quotient, Sparse, add, divide
 from dpframe.derived.record import HIGH, LOW, columns_of, facts_of, frame_of, measure_of
-from dpframe.derived.traced import Source
+from dpframe.derived.traced import Source, check_shown
 from dpframe.display.rounding import limits
 from dpframe.errors import InvalidArgument, InvalidType, shown
 from dpframe.exact import is_whole
@@ -32,6 +32,7 @@ Facts = Mapping[str, Any]
 def totals_by(frame: Any, by: Any) -> Any:
     """The sum of each statistic over the groups that agree in `by`; of a mean, that of the groups together."""
     source = Source.of(NAME, frame)
+    check_shown(source, "total")
     labels = _checked_by(source, by)
     rows = _level_of(source, labels)
     group, first = _grouped(source, labels, rows)
@@ -43,6 +44,7 @@ def totals_by(frame: Any, by: Any) -> Any:
 def shares_by(frame: Any, by: Any) -> Any:
     """Each number over the sum of those that agree in `by`."""
     source = _of_cells(frame, "share")
+    check_shown(source, "share")
     labels, rows = _checked_by(source, by), np.argsort(source.places)  # as they stand in the frame
     group, _ = _grouped(source, labels, rows)
     sums = _sums(group)
@@ -120,7 +122,7 @@ class Lines:
                 f"the result must have one key in order, such as dates or bins, and it has {shown(source.labels)}. "
                 'Group by one, or filter the others to one key: result.dp.filter({"ward": "A"}).'
             )
-        self.name = axes[ordered[0]]["columns"][0]
+        self.name, self.were_found = axes[ordered[0]]["columns"][0], "discovered" in axes[ordered[0]]
         along = mine.pop(ordered[0])
         line = np.unique(np.stack(mine), axis=1, return_inverse=True)[1].ravel() if mine else np.zeros_like(along)
         self.order: Rows = np.lexsort((along, line))
@@ -148,15 +150,17 @@ def _along(
 ) -> Any:
     """A result of the rows that are not among the first `gone` of their line."""
     source = _of_cells(frame, verb)
-    if not source.rows:
-        raise InvalidArgument(
-            f"{verb} must be asked of a result with rows, and no group is shown here. Read it as it is."
-        )
+    check_shown(source, verb)
     lines = Lines(source)
     if gone >= lines.size:
         raise InvalidArgument(
             f"n must be at most {lines.size - (verb != 'rolling')}, for there are {lines.size} keys in order. "
             "Write a smaller n."
+        )
+    if verb != "cumulative" and lines.were_found:
+        raise InvalidArgument(
+            f"{verb} must be along declared keys, and those of {lines.name} were discovered: one between two others may "
+            "be missing. Declare them, or write dpf.combine."
         )
     if verb != "cumulative" and lines.steps.size > 1:
         raise InvalidArgument(

@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 from dpframe.derived.linear import Form, Linear, Quotient, add, divide, multiply
 from dpframe.derived.record import columns_of, facts_of, frame_of
 from dpframe.derived.sums_of_noise import checked_confidence
-from dpframe.derived.traced import TOTAL, Source, constant
+from dpframe.derived.traced import TOTAL, Source, check_shown, constant
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, closest, shown
 from dpframe.errors.tracebacks import trimmed
 from dpframe.frames import foreign
 from dpframe.queries.date_grid import MONDAY
 
+DEEPEST = 100  # operations in one another
 LONGEST = 1_000  # letters of an expression
 LARGEST = 1e100  # factor, whose square is a float, too
 EXAMPLE = 'Write for instance dpf.combine("feb.n - jan.n", {"jan": jan, "feb": feb}).'
@@ -53,7 +54,7 @@ def combine(
         The released results by the names that the expression gives them, unchanged, of pandas or Polars.
     on : str or list of str, optional
         The columns of keys or bins by which rows are matched; by default all, which must be the same in all results. A
-        result of a single row is matched with every row of the others. Keys that only some results have are left out.
+        result without keys is matched with every row of the others. Keys that only some results have are left out.
         Rows of one label must be one group: a month is not its first day.
     confidence : float
         Of the intervals, above 0 and at most 0.9999.
@@ -119,13 +120,18 @@ def tree_of(expression: object) -> ast.expr:
     return tree
 
 
-def _check(node: ast.AST, expression: str) -> None:
+def _check(node: ast.AST, expression: str, depth: int = 1) -> None:
     """Refuse whatever is not on the list."""
+    if depth > DEEPEST:
+        raise InvalidArgument(
+            f"expression must nest at most {DEEPEST} operations, and a long sum nests one in the next. "
+            "Group its terms: (a + b) + (c + d)."
+        )
     if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub, ast.Mult, ast.Div)):
-        _check(node.left, expression)
-        _check(node.right, expression)
+        _check(node.left, expression, depth + 1)
+        _check(node.right, expression, depth + 1)
     elif isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.UAdd)):
-        _check(node.operand, expression)
+        _check(node.operand, expression, depth + 1)
     elif isinstance(node, ast.Constant) and isinstance(node.value, (int, float)) and not isinstance(node.value, bool):
         if not abs(node.value) <= 2**63:
             raise InvalidArgument(f"expression must have numbers within +-2**63, not {shown(node.value)}.")
@@ -153,6 +159,8 @@ def _sources(results: Any, names: Sequence[str]) -> dict[str, Source]:
             hint = f"Did you mean {near!r}?" if near else f"results has {shown(list(results))}."
             raise InvalidArgument(f"expression must name results, and {name!r} is none. {hint}")
     sources = {spelled[key]: Source.of(spelled[key], results[key]) for key in results if key in spelled}
+    for source in sources.values():
+        check_shown(source, "combine")
     unnamed = [source.name for source in sources.values() if source.identity[0] == "record"]
     if unnamed and len({source.identity for source in sources.values()}) > 1:
         raise InvalidArgument(

@@ -24,6 +24,7 @@ Spread = Callable[[Sparse], Floats]
 
 FIRST, NARROW = 8, 2.0**-100  # cells of slopes of a quotient to begin with, and half of the least that is halved
 CLOSE = 2.0**-7  # of a bound on a quotient's noise, or of its deviation: what it may be too far
+ROUNDED = 2.0**-44  # from an infinite slope: so near, two ways to compute the angle do not agree
 STEEPEST = 2.0**-36  # from an infinite slope; of a steeper quotient angles would tell too few digits
 SPARED = 2.0**-8  # the share of the chance of error that this takes
 COARSE = 10  # bits of the grid there
@@ -317,7 +318,7 @@ def _hull(top: Floats, bottom: Floats, one: Pattern, rounded: Floats, confidence
         turned = turned[loose.any(axis=0)]
         cells = cells.halved(halved, one, confidence) if halved.size else cells
     rooms = np.arctan2(along, across * np.array([[-1.0], [1.0]]))  # from the middle to the slopes that are infinite
-    bounded = (turns < rooms).all(axis=0) & (rooms > STEEPEST).all(axis=0)
+    bounded = (turns < rooms - ROUNDED).all(axis=0) & (rooms > STEEPEST).all(axis=0)
     along = np.where(bounded, along, 1.0)
     quotient = top / np.where(bounded, bottom, 1.0)
     found = []

@@ -337,7 +337,8 @@ def _squares_of_sum(source: Source, name: str, form: Linear, asked: str) -> Floa
             return np.asarray(most**2 * np.maximum(count.values + np.sqrt(count.variances()), 0.0))
     beside = "n=dpf.n_units()" if units else "population=True"
     raise InvalidArgument(
-        f"{name} must come with what tells how far its values differ for {asked}. Ask for it with {beside}."
+        f"{name} must come with what tells how far its values differ for {asked}. Ask for it with {beside}, or keep "
+        "the count of the same release in select."
     )
 
 

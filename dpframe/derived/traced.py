@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from dpframe.derived.linear import Block, Linear, Quotient, Sparse
 from dpframe.derived.sums_of_noise import Law, law_of
+from dpframe.display.rounding import AS_IT_WAS
 from dpframe.errors import InvalidArgument, InvalidType, NoProvenance, closest, shown
 from dpframe.frames import build, foreign
 from dpframe.frames.changes import view_of
@@ -167,6 +168,8 @@ class Source:
         if not self.facts["measures"][measure]["denoise"]:
             return measure
         if measure + NOISY not in self.facts["columns"]:
+            if all(step.get("chose") == AS_IT_WAS for step in self.facts["measures"][measure]["denoise"]):
+                return measure
             raise InvalidArgument(
                 f"{self.name}.{measure} must be unbiased, and it was adjusted and released with keep_noisy=False. "
                 "Leave keep_noisy out of the next release."
@@ -248,6 +251,14 @@ def _check_traceable(name: str, facts: Facts) -> None:
     if "model" in facts:
         raise InvalidArgument(
             f"{name} must be noise that was added to totals, and this is of the local model. Use its own intervals."
+        )
+
+
+def check_shown(source: Source, verb: str) -> None:
+    """Refuse a result without rows: of keys that are discovered, none may be shown."""
+    if not source.rows:
+        raise InvalidArgument(
+            f"{verb} must be asked of a result with rows, and no group is shown here. Read it as it is."
         )
 
 

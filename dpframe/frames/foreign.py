@@ -239,6 +239,8 @@ def _problem_of_names(record: Mapping[str, Any]) -> str:
 
 def _problem_of_derived(record: Mapping[str, Any]) -> str:
     """The fault in the form of a record of what was computed from releases."""
+    if released := sorted((record.keys() & FIELDS.keys()) - DERIVED_FIELDS.keys() - {"schema"}):
+        return f"its field {released[0]} must be of a release, and the record is of a computed result"
     for name, (form, needed) in DERIVED_FIELDS.items():
         if (name in record and not form(record[name])) or (needed and name not in record):
             return f"its field {name} must be as docs/reference/provenance.md says"
@@ -663,6 +665,6 @@ DERIVED_FIELDS: dict[str, tuple[Form, bool]] = {
     "covers": (_text, True),
     "texts": (_list(_text), True),
     "rows": (ROWS, True),
-    "levels": (POSSIBLE["levels"], False),
+    **{name: (POSSIBLE[name], False) for name in ("levels", "shown")},
     "warning": (_text, False),
 }

@@ -14,6 +14,7 @@ import dpframe as dpf
 from dpframe import noise
 from dpframe.derived.linear import half_widths
 from dpframe.derived.traced import Source
+from dpframe.frames import foreign
 from dpframe.queries.contrasts import ContrastDesign
 
 ROWS = {"ward": ["A", "B", "A", "C"] * 100, "sex": [0, 1, 1, 0] * 100}
@@ -511,3 +512,14 @@ def test_populations_and_tests_of_some_rows_are_those_of_the_whole():
     assert test["degrees"].to_list() == [1]
     with pytest.raises(dpf.InvalidArgument, match=r"every pair of at least two keys"):
         cross.dp.head(5).dp.chi2()
+
+
+@pytest.mark.parametrize("value", [5, [], {}, None, "5"], ids=str)
+@pytest.mark.parametrize("field", ["shown", "top", "suggested", "rounded", "checks", "stream", "found"])
+def test_a_field_that_no_computed_result_has_is_told_before_it_is_used(field, value):
+    """A file may say anything of what was computed, too."""
+    frame = pl.DataFrame({"w": list("AABB")})
+    counts = frame.dp.group_by("w", keys=["A", "B"]).count(epsilon=1, denoise=None, ledger=dpf.Ledger(epsilon=9))
+    record = counts.dp.share().dp.filter({"w": ["B"]}).dp.provenance
+    assert foreign.problem_of(record) == ""
+    assert f"its field {field} must be" in foreign.problem_of(record | {field: value})
