@@ -159,7 +159,7 @@ def _along(
         )
     if verb != "cumulative" and lines.were_found:
         raise InvalidArgument(
-            f"{verb} must be along declared keys, and those of {lines.name} were discovered: one between two others may "
+            f"{verb} must be along declared keys, and those of {lines.name} were discovered: one between two may "
             "be missing. Declare them, or write dpf.combine."
         )
     if verb != "cumulative" and lines.steps.size > 1:
