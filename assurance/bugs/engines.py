@@ -29,6 +29,22 @@ ENGINES = (
     ),
     bug(
         "engines",
+        "209: rows that end where Polars panics",
+        "collected_batches",
+        "        work.result()\n",
+        "",
+        f"{BATCHES}::test_209_a_panic_amid_the_rows_is_no_end_of_them",
+    ),
+    bug(
+        "engines",
+        "209: a file of one slice that is changed while it is read",
+        "batches.slices",
+        "    yield scan.slice(first) if first else scan\n",
+        "    yield scan.slice(first) if first else scan\n    if not first:\n        return\n",
+        f"{BATCHES}::test_209_a_file_that_is_changed_while_it_is_read_has_no_answer",
+    ),
+    bug(
+        "engines",
         "a lazy frame of another library is taken",
         "checked_frame",
         "if not own and not (",

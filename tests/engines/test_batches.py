@@ -9,8 +9,11 @@ import stat
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from datetime import date
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -18,7 +21,7 @@ import dpframe as dpf
 from dpframe.engines import engine
 from dpframe.engines.engine import Reading
 from dpframe.engines.pieces import unit_parts
-from dpframe.engines.pieces.batches import collected_batches, of_dataset, of_lazy, of_relation
+from dpframe.engines.pieces.batches import collected_batches, of_dataset, of_lazy, of_relation, slices
 from dpframe.engines.pieces.unit_parts import Spill, unit_hash
 from dpframe.testing import check_engine
 
@@ -349,6 +352,41 @@ def test_batches_that_are_left_early_say_nothing(capfd):
     del batches
     gc.collect()
     assert capfd.readouterr() == ("", "")
+    none = collected_batches(pl.DataFrame({"a": range(50_000)}).lazy(), 700)
+    none.close()
+    assert threading.active_count() < 50
+
+
+@pytest.mark.parametrize("rows", [1_000, 60_000])
+def test_209_a_panic_amid_the_rows_is_no_end_of_them(rows):
+    """One person's value may make a thread of Polars panic, whose batches ended as if all rows had been read."""
+    days = pl.Series([0] * (rows - 1) + [2**31 - 1], dtype=pl.Int32).cast(pl.Date)
+    frame = pl.DataFrame({"day": days}).lazy().with_columns(month=pl.col("day").dt.truncate("1mo"))
+    ledger = dpf.Ledger(epsilon=9)
+    with pytest.raises(dpf.ReleaseFailed, match="the charge stands"):
+        frame.dp.count("month", epsilon=1, ledger=ledger)
+    with pytest.raises(dpf.ReleaseFailed, match="the charge stands"):
+        frame.dp.group_by("month", keys=[date(1970, 1, 1)]).count(epsilon=1, ledger=ledger)
+    assert ledger.spent.epsilon == 2
+
+
+@pytest.mark.parametrize("how", ["cut", "written over"])
+def test_209_a_file_that_is_changed_while_it_is_read_has_no_answer(how, tmp_path):
+    path = tmp_path / "rows.parquet"
+    pl.DataFrame({"x": np.random.default_rng(0).random(200_000)}).write_parquet(path, row_group_size=10_000)
+    scan = pl.scan_parquet(path)
+    scan.collect_schema()
+    whole = path.read_bytes()
+    if how == "cut":
+        path.write_bytes(whole[: len(whole) // 2])
+        with pytest.raises((dpf.ReleaseFailed, dpf.WrongDtype)):
+            scan.dp.count("x", epsilon=1, ledger=dpf.Ledger(epsilon=9))
+        return
+    pieces = slices(scan, 2**40)  # one for all
+    next(pieces)
+    path.write_bytes(whole)
+    with pytest.raises(OSError, match="files changed"):
+        next(pieces)
 
 
 @pytest.mark.parametrize("first", ["interval '1 day'", "union_value(a := 1)", "cast(concat(range, 'x') as int)"])

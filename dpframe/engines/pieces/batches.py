@@ -8,8 +8,11 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import accumulate
+from queue import SimpleQueue
+from threading import Event, Semaphore
 from typing import Any
 
 import polars as pl
@@ -152,16 +155,38 @@ def _counted(relation: Any) -> str:
 
 
 def collected_batches(lazy: pl.LazyFrame, rows: int) -> Iterator[pl.DataFrame]:
-    """The one use of `LazyFrame.collect_batches`, which Polars calls unstable: each row once, or an error."""
-    batches: Any = lazy.collect_batches(chunk_size=rows, maintain_order=False, lazy=True, engine="streaming")
-    reading = None
-    try:
-        yield from batches
-    finally:  # Polars 1.34 ends quietly where it fails, and tells the error, with its values, when it is thrown away
-        if reading := getattr(batches, "_fut", None):
-            batches._fut = None
-    if reading is not None:
-        reading.result()
+    """The one use of `LazyFrame.sink_batches`, which Polars calls unstable: each row once, or an error.
+
+    Where a thread of Polars 2 panics, on a value or on a file that was cut, its `collect_batches` ends as if all rows
+    had been read. This raises what the query raised.
+    """
+    ready: SimpleQueue[pl.DataFrame | None] = SimpleQueue()
+    room, stopped = Semaphore(1), Event()  # for one batch ahead
+
+    def put(batch: pl.DataFrame) -> bool:
+        room.acquire()
+        if stopped.is_set():
+            room.release()
+        else:
+            ready.put(batch)
+        return stopped.is_set()
+
+    def read() -> None:
+        try:
+            lazy.sink_batches(put, chunk_size=rows, maintain_order=False, engine="streaming")
+        finally:
+            ready.put(None)
+
+    with ThreadPoolExecutor(1) as thread:
+        work = thread.submit(read)
+        try:
+            while (batch := ready.get()) is not None:
+                room.release()
+                yield batch
+        finally:  # whoever asks for no more lets the query end
+            stopped.set()
+            room.release()
+        work.result()
 
 
 def relation_batches(relation: Any, reading: Reading) -> Iterator[Any]:
@@ -177,19 +202,16 @@ def slices(scan: pl.LazyFrame, memory: int) -> Iterator[pl.LazyFrame]:
 
     Polars reads many row groups ahead, and of a slice only its own. A slice of anything but a plain scan would be
     computed from all that stands before it, and its rows may have no order: that stays one. The files are looked at
-    again after the last: of one that was changed in between, rows could have been read twice.
+    again after the last: of one that was changed in between, rows could have been read twice, or not at all.
     """
     paths = _local_files(scan)
     before = _states(paths)
     lengths = _lengths(paths, scan.collect_schema().names(), memory)
-    if len(lengths) < 2:
-        yield scan
-        return
     first = 0
     for length in lengths[:-1]:
         yield scan.slice(first, length)
         first += length
-    yield scan.slice(first)
+    yield scan.slice(first) if first else scan
     if _local_files(scan) != paths or _states(paths) != before:
         raise OSError("files changed while they were read")
 
