@@ -63,11 +63,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         complain(error.format_message())
         raise SystemExit(NOT_UNDERSTOOD) from None
     except (typer.Abort, KeyboardInterrupt):
-        complain("stopped. Run it again: what was answered costs nothing then.")
-        return STOPPED
+        code = STOPPED  # which newer versions of typer return
     except EXPECTED as error:
         complain(_words(error))
         return code_of(error)
+    if code == STOPPED:
+        complain("stopped. Run it again: what was answered costs nothing, and what was charged without a result does.")
     return code if isinstance(code, int) else 0
 
 

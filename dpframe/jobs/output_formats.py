@@ -68,7 +68,8 @@ def append_line(path: Path, line: bytes) -> None:
                 whole = (b"\n" if _is_cut(path, number) else b"") + line + b"\n"
                 if os.write(number, whole) < len(whole):
                     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-                os.fsync(number)
+                if stat.S_ISREG(os.fstat(number).st_mode):  # a pipe or a device has no disk
+                    os.fsync(number)
         finally:
             os.close(number)
     except OSError as error:

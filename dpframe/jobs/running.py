@@ -152,6 +152,8 @@ class Trail:
 
     def _words(self, error: BaseException) -> str:
         """The words of an error of dpframe's own; others may hold anything."""
+        if isinstance(error, KeyboardInterrupt):
+            return "stopped"
         known = isinstance(error, (DpframeError, ImportError))
         return self.job.variables.hidden(str(error)) if known else ""
 
@@ -349,7 +351,10 @@ def create(job: Job) -> Ledger:
     trail.begin()
     ledger = made(job)
     trail.made(ledger)
-    trail.end(None)
+    try:
+        trail.end(None)
+    except OutputFailed as error:
+        raise OutputFailed(f"{error} The ledger was made all the same: do not make another one.") from None
     return ledger
 
 

@@ -220,7 +220,7 @@ def _compare_fields(record: Mapping[str, Any], terms: Terms, entry: Entry) -> No
     cost = {"epsilon": entry.cost.epsilon, "delta": entry.cost.delta, "accounting": terms.accounting}
     _compare(record, "cost", record.get("cost"), cost)
     _compare_unit(record, entry)
-    if entry.query.startswith(SINGLE):  # of what is released together each may have a label of its own
+    if not entry.promises and entry.query.startswith(SINGLE):  # a promise holds the label, of each part its own
         _compare(record, "label", record.get("label"), entry.label)
 
 

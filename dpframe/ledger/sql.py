@@ -128,6 +128,8 @@ class SqlStore:
         """The ledger that is there, its chain followed from end to end."""
         address = Address.of(path)
         witness = witness_of(head, address)
+        if address.file is not None and not os.path.exists(address.file):
+            _refuse_vanished([(heads.read(address.file), "")], address)
         database = Database(address)
         with database.transaction(write=False) as connection:
             if witness is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import polars as pl
 import pytest
@@ -113,6 +114,38 @@ def test_a_release_that_failed_after_its_charge_has_a_code_of_its_own(folder, ca
         code, _, err = say(capsys, "run", folder, "--set", "WEEK=w1", "--quiet")
     assert (code, "cannot read the table any more" in err, "31" in err) == (4, True, False)
     assert say(capsys, "run", folder, "--set", "WEEK=w1", "--quiet")[0] == 0
+
+
+def test_ctrl_c_amid_the_rows_says_what_was_charged(folder, capsys, monkeypatch):
+    def stopped(*_):
+        raise KeyboardInterrupt
+
+    say(capsys, "ledger create", folder, "--set", "WEEK=w1", "--quiet")
+    with monkeypatch.context() as engine:
+        engine.setattr("dpframe.release.path.measure", stopped)
+        code, _, err = say(capsys, "run", folder, "--set", "WEEK=w1", "--quiet")
+    assert (code, "stopped. Run it again" in err, "charged without a result" in err) == (130, True, True)
+    line = json.loads((folder / "audit.jsonl").read_text(encoding="utf-8").splitlines()[-1])
+    assert (line["error"]["words"], line["last"]["entry"]) == ("stopped", 1)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no such devices")
+def test_an_audit_trail_that_is_a_device(folder, capsys):
+    change(folder, '"audit.jsonl"', '"/dev/full"')
+    code, _, err = say(capsys, "ledger create", folder, "--set", "WEEK=w1", "--quiet")
+    assert (code, "The ledger was made all the same" in err) == (5, True)
+    change(folder, '"/dev/full"', '"/dev/null"')
+    assert say(capsys, "run", folder, "--set", "WEEK=w1", "--quiet")[0] == 0
+
+
+def test_a_ledger_that_is_gone_is_told_by_its_head(folder, capsys):
+    """Nobody is told to make another one, with a second budget for the same people."""
+    say(capsys, "ledger create", folder, "--set", "WEEK=w1", "--quiet")
+    assert say(capsys, "run", folder, "--set", "WEEK=w1", "--quiet")[0] == 0
+    (folder / "clinic.ledger").unlink()
+    for command in ("run", "preview"):
+        code, _, err = say(capsys, command, folder, "--set", "WEEK=w1")
+        assert (code, "is gone, but its head next to it says that 4 entries" in err) == (1, True), err
 
 
 def test_a_preview_that_does_not_fit_shows_the_prices_all_the_same(folder, capsys):
