@@ -92,7 +92,7 @@ CONTRACTS = (
         "contracts",
         "a check that lets an expected error of a third pass",
         "_check_answers",
-        "expected >= usual / FEWEST_TIMES",
+        "expected >= usual / MOST_TIMES",
         "expected >= usual / 4.0",
         "test_statistic_rules.py::test_one_that_breaks_a_rule_is_refused",
     ),

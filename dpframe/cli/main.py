@@ -68,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         complain(_words(error))
         return code_of(error)
     if code == STOPPED:
-        complain("stopped. Run it again: what was answered costs nothing, and what was charged without a result does.")
+        complain("stopped. Run it again: stored results are free, and what was charged without a result costs again.")
     return code if isinstance(code, int) else 0
 
 

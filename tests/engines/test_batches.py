@@ -347,14 +347,13 @@ def test_batches_of_a_table_that_fails_end_with_its_error(capfd):
 
 
 def test_batches_that_are_left_early_say_nothing(capfd):
+    before = threading.active_count()
     batches = collected_batches(pl.DataFrame({"a": range(50_000)}).lazy(), 700)
     next(batches)
     del batches
     gc.collect()
     assert capfd.readouterr() == ("", "")
-    none = collected_batches(pl.DataFrame({"a": range(50_000)}).lazy(), 700)
-    none.close()
-    assert threading.active_count() < 50
+    assert threading.active_count() == before
 
 
 @pytest.mark.parametrize("rows", [1_000, 60_000])
@@ -384,7 +383,7 @@ def test_209_a_file_that_is_changed_while_it_is_read_has_no_answer(how, tmp_path
         return
     pieces = slices(scan, 2**40)  # one for all
     next(pieces)
-    path.write_bytes(whole)
+    path.write_bytes(whole[:-1])  # of another size: two writes may have one time
     with pytest.raises(OSError, match="files changed"):
         next(pieces)
 
