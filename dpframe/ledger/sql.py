@@ -108,12 +108,11 @@ class SqlStore:
                 making.create(connection)
                 rows.insert_terms(connection, terms)
                 if rows.terms_text(connection, address.shown) == terms.text():  # else another was faster
-                    try:
-                        cls(making, terms, witness)._write_heads(
-                            Mark.first(terms)
-                        )  # before the commit: none is without
+                    try:  # before the commit: none is without
+                        cls(making, terms, witness)._write_heads(Mark.first(terms))
                     except LedgerError as error:
-                        raise reworded(error, str(error).replace(STAYS, "no ledger was made")) from None
+                        said = str(error).replace(STAYS, "nothing was charged")
+                        raise reworded(error, said.replace("nothing was charged", "no ledger was made")) from None
             if new and rows.terms_text(connection, address.shown) != terms.text():  # no two ledgers have equal ones
                 raise LedgerError(
                     f"a ledger is at {address.shown} already, and it stays as it is. Go on with it, or take another "

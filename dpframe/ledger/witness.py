@@ -163,15 +163,18 @@ def _of_object(keeper: Keeper) -> Witness:
 
     def failed(error: Exception, words: str) -> LedgerError:
         kind = LedgerUnavailable if isinstance(error, (ConnectionError, TimeoutError)) else LedgerError
-        return kind(f"the head of the ledger cannot be {words}. Mend what {type(error).__name__} says, and ask again.")
+        return kind(f"the head of the ledger cannot be {words}: nothing was charged. Mend what {type(error).__name__} says.")
 
     def read() -> Head | None:
         try:
             text = keeper.read()
         except Exception as error:
-            raise failed(error, f"read from {shown}: nothing was charged") from None
+            raise failed(error, f"read from {shown}") from None
         if text is not None and not isinstance(text, str):
-            raise InvalidType(f"head.read() must give a string or None, not {named(text)}. Give what was written.")
+            raise LedgerError(
+                f"the head of the ledger cannot be read from {shown}: nothing was charged. Its read() must give the "
+                f"text that was last written or None, not {named(text)}."
+            )
         return None if text is None else _whole(text, shown)
 
     def exchange(following: Next) -> None:
@@ -180,7 +183,7 @@ def _of_object(keeper: Keeper) -> Witness:
         try:
             keeper.write(new.slot())
         except Exception as error:
-            raise failed(error, f"written to {shown}: no row was read, but what was charged stays charged") from None
+            raise failed(error, f"written to {shown}") from None
         following(read())  # no lock is held here: a copy that wrote at the same time is noticed if it was faster
 
     return Witness(keeper, shown, read, exchange, lambda: None)

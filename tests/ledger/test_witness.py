@@ -503,10 +503,47 @@ def test_153_an_object_that_fails(store, error, passes):
         with pytest.raises(dpf.LedgerError, match=words) as caught:
             take(ledger)
         assert "hush" not in str(caught.value)
+        assert str(caught.value).count("stays charged") == (what == "write")
         assert isinstance(caught.value, dpf.LedgerUnavailable) == passes
         assert getattr(caught.value, "charged", charged) == charged
     head.fails = ""
     assert take(ledger)["entry"] == 2
+
+
+@pytest.mark.parametrize("gives", [7, b"head"], ids=["number", "bytes"])
+def test_an_object_that_gives_no_text_after_the_commit_leaves_the_charge_known(tmp_path, gives):
+    """It was an error of its argument, which said nothing of the charge that stands."""
+
+    class Odd(Kept):
+        committed = False
+
+        def read(self):
+            return gives if self.committed else super().read()
+
+        def write(self, text):
+            super().write(text)
+            self.committed = committing
+
+    head, committing = Odd(), False
+    ledger = dpf.Ledger(epsilon=1, path=tmp_path / "clinic.ledger", head=head)
+    committing = True
+    with pytest.raises(dpf.LedgerError, match=r"read from an Odd: nothing was released, but what .*stays charged") as no:
+        take(ledger)
+    assert str(no.value).count("charged") == 2
+    with pytest.raises(dpf.LedgerError, match=r"read from an Odd: nothing was charged\. Its read\(\) must give"):
+        take(ledger)
+    head.committed = committing = False
+    assert take(ledger)["entry"] == 2
+
+
+def test_an_object_that_cannot_write_makes_no_ledger(tmp_path):
+    class Failing(Kept):
+        def write(self, text):
+            raise KeyError("hush")
+
+    with pytest.raises(dpf.LedgerError, match=r"written to a Failing: no ledger was made\. Mend what KeyError says\."):
+        dpf.Ledger(epsilon=1, path=tmp_path / "clinic.ledger", head=Failing())
+    assert not [each for each in tmp_path.iterdir() if each.stat().st_size and each.suffix == ".ledger"]
 
 
 PLACES = {"number": 3, "bytes": b"x", "object": object(), "class": Kept, "empty": "", "mysql": "mysql://host/name"}
