@@ -428,10 +428,10 @@ class Ledger(ShownLedger):
         if self._terms is None:
             raise LedgerError(_NOTHING_FITS)
         if plan.accounting != self._accounting or plan.unit.who != self._terms.unit.who:
-            raise InvalidArgument(
-                f"plan must be for a ledger like this one: {self._accounting.name} accounting, protecting "
-                f"{self._terms.unit.who}. Pass ledger= to the preview."
+            same = (
+                f"{self._accounting.name} accounting, the same delta and keys_delta, protecting {self._terms.unit.who}"
             )
+            raise InvalidArgument(f"plan must be for a ledger like this one: {same}. Pass ledger= to the preview.")
         last = self._store.last()
         return times(last.limit, last.spent, plan.amount)
 

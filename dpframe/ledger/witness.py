@@ -163,7 +163,9 @@ def _of_object(keeper: Keeper) -> Witness:
 
     def failed(error: Exception, words: str) -> LedgerError:
         kind = LedgerUnavailable if isinstance(error, (ConnectionError, TimeoutError)) else LedgerError
-        return kind(f"the head of the ledger cannot be {words}: nothing was charged. Mend what {type(error).__name__} says.")
+        return kind(
+            f"the head of the ledger cannot be {words}: nothing was charged. Mend what {type(error).__name__} says."
+        )
 
     def read() -> Head | None:
         try:

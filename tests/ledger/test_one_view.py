@@ -92,6 +92,8 @@ def test_a_plan_of_another_ledger_is_refused():
     ledger, other = dpf.Ledger(epsilon=1), dpf.Ledger(epsilon=1, delta=1e-6)
     with pytest.raises(dpf.InvalidArgument, match="plan must be for a ledger like this one: basic accounting"):
         ledger.affords(PEOPLE.dp.preview.count(epsilon=0.1, ledger=other))
+    with pytest.raises(dpf.InvalidArgument, match="gdp accounting, the same delta and keys_delta, protecting each row"):
+        other.affords(PEOPLE.dp.preview.count(epsilon=0.1, ledger=dpf.Ledger(epsilon=1, delta=1e-7)))
     with pytest.raises(dpf.InvalidArgument, match="protecting each row"):
         ledger.affords(PEOPLE.dp.preview.count(epsilon=0.1, max_rows=1, ledger=dpf.Ledger(epsilon=1, unit="ward")))
     with pytest.raises(dpf.InvalidType, match="plan must be one plan, not"):

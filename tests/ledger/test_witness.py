@@ -527,7 +527,9 @@ def test_an_object_that_gives_no_text_after_the_commit_leaves_the_charge_known(t
     head, committing = Odd(), False
     ledger = dpf.Ledger(epsilon=1, path=tmp_path / "clinic.ledger", head=head)
     committing = True
-    with pytest.raises(dpf.LedgerError, match=r"read from an Odd: nothing was released, but what .*stays charged") as no:
+    with pytest.raises(
+        dpf.LedgerError, match=r"read from an Odd: nothing was released, but what .*stays charged"
+    ) as no:
         take(ledger)
     assert str(no.value).count("charged") == 2
     with pytest.raises(dpf.LedgerError, match=r"read from an Odd: nothing was charged\. Its read\(\) must give"):
