@@ -29,8 +29,8 @@ CHARGES = (
         "charges",
         "plans together of which the first alone is charged",
         "together.joint_plan",
-        "amount = accounting.charge(price, limit, tuple(noise for name in calls for noise in noises[name]))",
-        "amount = accounting.charge(price, limit, noises[next(iter(calls))])",
+        "every = tuple(noise for name in calls for noise in noises[name])",
+        "every = noises[next(iter(calls))]",
         ONE,
     ),
     bug(
