@@ -20,10 +20,10 @@ import polars as pl
 
 from dpframe.engines.columns.found_labels import check_labels
 from dpframe.engines.columns.identity import Declared, declared, twice
-from dpframe.engines.columns.source import MAKE_ANEW, ColumnType, Source, source_of
+from dpframe.engines.columns.source import ColumnType, Source, source_of
 from dpframe.engines.columns.zones import on_the_clock
 from dpframe.errors import AlreadyReleased, InvalidArgument, InvalidType, MissingArgument, WrongDtype, named, shown
-from dpframe.errors.tracebacks import tried, withheld
+from dpframe.errors.tracebacks import withheld
 from dpframe.frames.kinds import check_threads, is_dask, is_dataset, is_engine, is_pandas, is_relation, is_spark
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.bins import BinAxis, Coding, DateAxis
@@ -145,8 +145,7 @@ def _check_connection(relation: Any) -> None:
         "current_setting('enable_profiling') as profile, current_setting('disabled_optimizers') as without, "
         "(select max(value) from duckdb_settings() where name = 'enable_optimizer') as optimizer"
     )
-    with tried(InvalidArgument, "frame must be a relation that DuckDB can still read", MAKE_ANEW):
-        nothing = relation.limit(0).aggregate("count(*) as n").project(settings)
+    nothing = relation.limit(0).aggregate("count(*) as n").project(settings)
     found = withheld(nothing.fetchall)
     ((value, without, optimizer),) = found or [(None, NO_ROWS, None)]
     if NO_ROWS in (without or "").split(",") or optimizer == "false":

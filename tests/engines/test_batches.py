@@ -211,25 +211,16 @@ def test_a_connection_of_duckdb_is_asked_for_a_table():
         dpf.of(duckdb.connect())
 
 
-@pytest.mark.parametrize(
-    ("file", "words"),
-    [
-        ({"years": [31, 45]}, "must have the columns that it had when the relation was made"),
-        (None, r"must be a relation that DuckDB can still read \(IOException"),
-    ],
-    ids=["replaced", "gone"],
-)
-def test_a_relation_whose_file_was_changed_is_refused_before_the_charge(tmp_path, file, words):
-    """DuckDB kept the names, and the error was a raw one of a missing key or of its own."""
+def test_a_relation_whose_file_was_replaced_is_refused_before_the_charge(tmp_path):
+    """DuckDB kept the names, and the error was a raw one of a missing key."""
     duckdb = pytest.importorskip("duckdb")
     path, ledger = tmp_path / "people.parquet", dpf.Ledger(epsilon=1)
     pl.DataFrame({"age": [31, 45]}).write_parquet(path)
     relation = duckdb.read_parquet(str(path))
     assert dpf.of(relation).count(epsilon=0.5, ledger=ledger).height == 1
     path.unlink()
-    if file is not None:
-        pl.DataFrame(file).write_parquet(path)
-    with pytest.raises(dpf.InvalidArgument, match=f"{words}.*Nothing was charged. Make the relation anew"):
+    pl.DataFrame({"years": [31, 45]}).write_parquet(path)
+    with pytest.raises(dpf.InvalidArgument, match="that it had when the relation was made.* Nothing was charged"):
         dpf.of(relation).count(epsilon=0.5, ledger=ledger)
     assert ledger.spent.epsilon == 0.5
 

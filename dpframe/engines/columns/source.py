@@ -21,7 +21,6 @@ import polars as pl
 from dpframe.engines.columns import dask_partitions, pandas_columns
 from dpframe.engines.columns.identity import Identity, combination, identity_of, of_rows
 from dpframe.errors import InvalidArgument, InvalidType, UnknownColumn, WrongDtype, closest, shown
-from dpframe.errors.tracebacks import tried
 from dpframe.frames.kinds import (
     checked_frame,
     is_arrow,
@@ -47,7 +46,6 @@ DAY = 86_400 * 10**9
 PLAIN: set[type[pl.DataType]] = {pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64}
 PLAIN |= {pl.Float32, pl.Float64, pl.Boolean, pl.String, pl.Date}  # dtypes that have no parameters
 ALIKE = ("a", "A", "\u00e1", "a\u0301")  # some collations hold some of these to be one
-MAKE_ANEW = "Make the relation anew."
 READ_FROM_DUCKDB = (
     *("boolean", "tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger", "ubigint"),
     *("float", "double", "decimal", "varchar", "enum", "uuid"),
@@ -282,12 +280,11 @@ def types_of_relation(relation: Any) -> dict[str, ColumnType]:
     """
     lowered = [name.lower() for name in relation.columns]
     _refuse_again(lowered, 'Name each once, as in "select visits.*, patients.id as patient".')
-    with tried(InvalidArgument, "frame must be a relation that DuckDB can still read", MAKE_ANEW):
-        arrow = types_of_arrow(relation.limit(0).to_arrow_table().schema)
+    arrow = types_of_arrow(relation.limit(0).to_arrow_table().schema)
     if list(arrow) != relation.columns:
         raise InvalidArgument(
             "frame must have the columns that it had when the relation was made: its table or file was replaced. "
-            f"Nothing was charged. {MAKE_ANEW}"
+            "Nothing was charged. Make the relation anew."
         )
     types = {}
     for name, theirs in zip(relation.columns, relation.types, strict=True):
