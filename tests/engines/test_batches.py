@@ -220,7 +220,7 @@ def test_a_relation_whose_file_was_replaced_is_refused_before_the_charge(tmp_pat
     assert dpf.of(relation).count(epsilon=0.5, ledger=ledger).height == 1
     path.unlink()
     pl.DataFrame({"years": [31, 45]}).write_parquet(path)
-    with pytest.raises(dpf.InvalidArgument, match="that it had when the relation was made.* Nothing was charged"):
+    with pytest.raises(dpf.InvalidArgument, match=r"that it had when the relation was made.* Nothing was charged"):
         dpf.of(relation).count(epsilon=0.5, ledger=ledger)
     assert ledger.spent.epsilon == 0.5
 
