@@ -89,15 +89,17 @@ def label_column(name: str, values: Any, library: str, *, nulls: bool) -> Any:
 
 
 def _pandas_labels(values: Any, nulls: bool) -> Any:
-    """Labels in pandas. No value decides on the dtype, and none can fail: integers of 128 bits are objects."""
+    """Labels in pandas. No value decides on the dtype, and none can fail: wide integers and times are objects."""
     import pandas
 
     if not isinstance(values, pl.Series):
         return pandas.Series(values, dtype=object)
-    if values.dtype.is_integer() and "128" in str(values.dtype):
+    if values.dtype == pl.Time or (values.dtype.is_integer() and "128" in str(values.dtype)):
         return pandas.Series(values.to_list(), dtype=object)
     if values.dtype.is_integer() and nulls:
         return pandas.Series(values.to_list(), dtype="UInt64" if values.dtype.is_unsigned_integer() else "Int64")
+    if values.dtype == pl.Boolean and nulls:
+        return pandas.Series(values.to_list(), dtype="boolean")
     if zone := getattr(values.dtype, "time_zone", None):  # not through Arrow, with which older pandas warns
         instants = values.dt.convert_time_zone("UTC").dt.replace_time_zone(None).to_numpy()
         return pandas.Series(instants).dt.tz_localize("UTC").dt.tz_convert(zone)

@@ -174,6 +174,15 @@ def test_a_column_without_its_partitions_dtype_is_cast_exactly_or_missing():
     assert cast(np.array([0.5, 2.0], "f2"), pl.Float32()) == [0.5, 2.0]
 
 
+def test_a_column_without_a_name_is_read():
+    """Polars names it anew, so that the release failed after the charge."""
+    table = pandas.DataFrame({"": [1, 1, 2], "x": [3.0, 5.0, 7.0]})
+    dp, ledger = dpf.of(dd.from_pandas(table, npartitions=2)), dpf.Ledger(epsilon=2 * MANY)
+    counts = dp.group_by("", keys=[1, 2]).count(epsilon=MANY, ledger=ledger)
+    assert counts["count"].round().tolist() == [2, 1]
+    assert round(dp.sum("", bounds=(0, 9), epsilon=MANY, checks=False, ledger=ledger)["_sum"][0]) == 4
+
+
 def test_times_are_cast_exactly_or_missing():
     seconds = pandas.Series(np.array(["2024-03-01T12:00:00", "NaT"], "M8[s]"))
     found = column_of(seconds, pl.Datetime("us"))

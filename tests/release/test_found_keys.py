@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import warnings
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -314,6 +314,46 @@ def test_integers_of_any_width_reach_pandas(nulls):
     frame = pl.DataFrame({"k": pl.Series([2**100, 1] * 300, dtype=pl.Int128)}).with_columns(u=pl.int_range(pl.len()))
     groups = dpf.of(frame, like="pandas").group_by("k", keys=dpf.discover(delta=1e-7, nulls=nulls))
     assert groups.n_units(max_groups=1, epsilon=50, ledger=ledger())["k"].tolist() == [1, 2**100]
+
+
+@pytest.mark.parametrize("shown", [[False, True], [True, None]], ids=["both", "one and missing ones"])
+def test_the_dtype_of_booleans_in_pandas_is_that_of_the_schema(shown):
+    pytest.importorskip("pandas")
+    frame = pl.DataFrame({"k": pl.Series(shown * 300, dtype=pl.Boolean)}).with_columns(u=pl.int_range(pl.len()))
+    groups = dpf.of(frame, like="pandas").group_by("k", keys=dpf.discover(delta=1e-7, nulls=True))
+    keys = groups.n_units(max_groups=1, epsilon=50, ledger=ledger())["k"]
+    assert str(keys.dtype) == "boolean"
+    assert [None if key is keys.dtype.na_value else key for key in keys] == shown
+
+
+def test_times_of_nanoseconds_reach_pandas():
+    """Arrow refused them after the charge, with a message that named one."""
+    pytest.importorskip("pandas")
+    times = pl.Series([1, 3_600_000_000_000] * 300, dtype=pl.Int64).cast(pl.Time)
+    frame = pl.DataFrame({"k": times}).with_columns(u=pl.int_range(pl.len()))
+    groups = dpf.of(frame, like="pandas").group_by("k", keys=FOUND)
+    keys = groups.n_units(max_groups=1, epsilon=50, ledger=ledger())["k"]
+    assert keys.dtype == object
+    assert keys.tolist() == [time(0), time(1)]
+
+
+def test_a_time_outside_a_day_fails_no_release():
+    pandas, pyarrow = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    steps = pyarrow.array([-1, 3_600_000_000_000] * 300, pyarrow.int64()).view(pyarrow.time64("ns"))
+    times = pandas.Series(steps, dtype=pandas.ArrowDtype(pyarrow.time64("ns")))
+    groups = pandas.DataFrame({"u": range(600), "k": times}).dp.group_by("k", keys=FOUND)
+    assert time(1) in groups.n_units(max_groups=1, epsilon=50, ledger=ledger())["k"].tolist()
+
+
+def test_a_decimal_beyond_its_precision_fails_no_release():
+    """A column may hold one: Arrow does not look."""
+    pyarrow = pytest.importorskip("pyarrow")
+    wide = pyarrow.array([Decimal(10) ** 35, Decimal(1)] * 300, pyarrow.decimal128(38, 0))
+    narrow = pyarrow.Array.from_buffers(pyarrow.decimal128(5, 0), len(wide), wide.buffers())
+    table = pyarrow.table({"u": range(600), "k": narrow})
+    groups = dpf.of(table).group_by("k", keys=FOUND)
+    keys = groups.n_units(max_groups=1, epsilon=50, ledger=ledger())
+    assert Decimal(1) in list(keys["k"])
 
 
 def test_pandas_objects_of_many_kinds_are_told_apart():

@@ -134,3 +134,17 @@ def test_190_rows_of_an_arrow_table_in_duckdb_are_counted_whatever_a_span_holds(
         ledger = dpf.Ledger(epsilon=1e10)
         assert round(dp.count(epsilon=1e9, ledger=ledger)["count"][0]) == 2
         assert round(dp.count("x", epsilon=1e9, ledger=ledger)["count"][0]) == 1
+
+
+@pytest.mark.parametrize("unit", ["s", "ms"])
+def test_190_an_instant_that_duckdb_cannot_hold_fails_no_question_about_other_columns(unit):
+    """DuckDB reads the first column where none is named, and brings instants with a zone to microseconds."""
+    pyarrow = pytest.importorskip("pyarrow")
+    duckdb = pytest.importorskip("duckdb")
+    far = pyarrow.array([10**13 if unit == "s" else 10**16, 2], pyarrow.int64())
+    table = pyarrow.table({"at": far.view(pyarrow.timestamp(unit, "UTC")), "x": [1.0, None]})
+    with duckdb.connect() as connection:
+        dp = dpf.of(connection.from_arrow(table))
+        ledger = dpf.Ledger(epsilon=1e10)
+        assert round(dp.count(epsilon=1e9, ledger=ledger)["count"][0]) == 2
+        assert round(dp.count("x", epsilon=1e9, ledger=ledger)["count"][0]) == 1

@@ -79,7 +79,7 @@ def frame_of(partition: Any, dtypes: Mapping[str, pl.DataType]) -> pl.DataFrame:
     """A pandas partition with these columns and dtypes; of no columns, one of its number of rows."""
     if not dtypes:
         return pl.DataFrame({"": pl.zeros(len(partition), dtype=pl.Int8, eager=True)})
-    return pl.DataFrame([column_of(partition[name], dtype).alias(name) for name, dtype in dtypes.items()])
+    return pl.DataFrame({name: column_of(partition[name], dtype) for name, dtype in dtypes.items()})
 
 
 def column_of(series: Any, dtype: pl.DataType) -> pl.Series:

@@ -122,14 +122,18 @@ def labels(codes: pl.Series, column: ColumnType) -> Any:
     dtype, identity = dtype_of(column), _identity(column)
     assert dtype is not None
     if identity.form == "decimal":
-        values = [None if code is None else _decimal(int(code), identity.scale) for code in codes.to_list()]
+        most = 10 ** (getattr(dtype, "precision", None) or 38)  # a column may hold what its precision rules out
+        steps = [None if code is None or abs(int(code)) >= most else int(code) for code in codes.to_list()]
+        values = [None if each is None else _decimal(each, identity.scale) for each in steps]
         return pl.Series(values, dtype=dtype)
     if identity.form == "nothing":
         return pl.Series([None] * len(codes), dtype=pl.Null)
     if dtype == pl.Datetime and getattr(dtype, "time_zone", None) is not None:
         plain: Any = pl.Datetime(dtype.time_unit)  # type: ignore[attr-defined]
         return codes.cast(pl.Int64).cast(plain).dt.replace_time_zone("UTC").dt.convert_time_zone(dtype.time_zone)  # type: ignore[attr-defined]
-    return codes.cast(pl.Int64).cast(dtype) if dtype in (pl.Datetime, pl.Duration, pl.Time) else codes.cast(dtype)
+    if dtype in (pl.Datetime, pl.Duration, pl.Time):
+        return codes.cast(pl.Int64).cast(dtype, strict=False)  # a time may lie outside a day
+    return codes.cast(dtype)
 
 
 def _decimal(steps: int, scale: int) -> Decimal:

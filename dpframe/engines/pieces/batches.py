@@ -17,7 +17,7 @@ from typing import Any
 
 import polars as pl
 
-from dpframe.engines.columns.source import READ_FROM_DUCKDB, ColumnType, exactly, source_of
+from dpframe.engines.columns.source import NEVER_CONVERTED, ColumnType, exactly, source_of
 from dpframe.engines.engine import Partial, Reading, added_up
 from dpframe.engines.pieces.unit_parts import Spill
 from dpframe.engines.task import Task
@@ -147,11 +147,11 @@ def _narrow_relation(relation: Any, columns: Sequence[str]) -> Any:
 def _counted(relation: Any) -> str:
     """The expression by which rows are counted: where some column may fail on a value, one that names another.
 
-    Of a table of Arrow DuckDB reads the first column where none is named.
+    Of a table of Arrow DuckDB reads the first column where none is named, and fails on instants that it cannot hold.
     """
-    types = zip(relation.columns, relation.types, strict=True)
-    read = [name for name, kind in types if str(kind.id) in READ_FROM_DUCKDB and str(kind) != "JSON"]
-    return f"{quoted(read[0])} is null" if 0 < len(read) < len(relation.columns) else "true"
+    kinds = [str(kind.id) if str(kind) != "JSON" else "JSON" for kind in relation.types]
+    sure = [name for name, kind in zip(relation.columns, kinds, strict=True) if kind in NEVER_CONVERTED]
+    return f"{quoted(sure[0])} is null" if 0 < len(sure) < len(kinds) else "true"
 
 
 def collected_batches(lazy: pl.LazyFrame, rows: int) -> Iterator[pl.DataFrame]:
