@@ -319,6 +319,12 @@ def _paths() -> Iterator[Path]:
         odd=FOUND,
         keys=True,
     )
+    yield Path(
+        "discover and measure by weights",
+        lambda dp, **m: dp.group_by("g", **known).agg(s=dpf.sum("x", **x), weights={"keys": 3}, **m),
+        odd=FOUND,
+        keys=True,
+    )
     fewest = {"keys": dpf.discover(delta=KEYS_DELTA, at_least=3)}
     yield Path("discover, of three", lambda dp, **m: _numbers(dp.group_by("g", **fewest), **m), odd=FOUND, keys=True)
     yield from _several()

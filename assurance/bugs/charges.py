@@ -173,4 +173,20 @@ CHARGES = (
         "return self.choice.renyi(order) / 2",
         "accounting/test_charges.py::test_one_entry_of_any_other_path_costs_what_it_was_charged",
     ),
+    bug(
+        "charges",
+        "210: a column that is named as the numbers of units",
+        "price._shares",
+        "if hidden and KEYS in names:",
+        "if False:",
+        "release/test_found_keys.py::test_210_a_column_that_is_named_as_the_numbers_of_units_takes_no_share_twice",
+    ),
+    bug(
+        "charges",
+        "210: a cost that is divided into more than the whole",
+        "price.parts_of",
+        "if sum(shares) > 1:",
+        "if False:",
+        "release/test_found_keys.py::test_210_no_division_of_a_cost_is_more_than_the_whole",
+    ),
 )

@@ -396,7 +396,7 @@ class Ledger(ShownLedger):
         ----------
         plan : Plan, StreamPlan or JointPlan
             Of ``df.dp.preview``, of a stream or of `plan_together`, made for this ledger or for one of the same
-            accounting and unit.
+            accounting and unit; a plan with ``share=`` counts as at the limit for which it was made.
 
         Returns
         -------

@@ -19,7 +19,7 @@ from typing import Any
 from dpframe.accounting import Accounting, Part
 from dpframe.accounting.protocol import Shares
 from dpframe.display import pages
-from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, is_one_of, shown, takes_two
+from dpframe.errors import DpframeError, InvalidArgument, InvalidType, MissingArgument, is_one_of, shown, takes_two
 from dpframe.exact import Amount, exact_weight, is_number, up
 from dpframe.mechanisms.contract import Mechanism, adds_noise
 from dpframe.mechanisms.gaussian import ContrastGaussian
@@ -309,6 +309,10 @@ def _tightened_where_possible(noises: Noises, offered: Amount) -> Noises:
 
 def parts_of(query: Query, sensitivities: Sequence[Sensitivity], noises: Noises, shares: Shares) -> tuple[Planned, ...]:
     """Each Total with its sensitivity, its noise and its share of the cost."""
+    if sum(shares) > 1:  # whoever divided it: noise for more than the whole would be charged as the whole
+        raise DpframeError(
+            "dpframe divided the cost into more than the whole. Nothing was charged. Please report it, with the call."
+        )
     each = zip(query.totals, sensitivities, noises, shares, strict=True)
     return tuple(Planned(total, sensitivity, noise, float(share)) for total, sensitivity, noise, share in each)
 
@@ -610,6 +614,11 @@ def _shares(query: Query, weights: Any) -> Shares:
     axis, _ = _found(query)
     names = [name for name, _ in query.statistics]
     hidden = not any(axis.people in statistic.totals() for _, statistic in query.statistics)
+    if hidden and KEYS in names:
+        raise InvalidArgument(
+            f"weights must tell the output column {KEYS!r} from the number of units in each group, which has this name "
+            "there. Give the column another name."
+        )
     of_column = weights_of(weights, [*names, *([KEYS] if hidden else [])], "output column")
     shares = dict.fromkeys(query.totals, Fraction(0))
     for name, statistic in query.statistics:

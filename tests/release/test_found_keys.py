@@ -19,6 +19,7 @@ from seen import seen
 import dpframe as dpf
 from dpframe import noise
 from dpframe.errors import BudgetExceeded, InvalidArgument, InvalidType, LedgerError, MissingArgument, WrongDtype
+from dpframe.planning import price
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "provenance.schema.json").read_text(encoding="utf-8"))
 FOUND = dpf.discover(delta=1e-7)
@@ -492,6 +493,34 @@ def test_hidden_numbers_of_units_take_their_share_and_a_weight():
     assert [part.share for part in weighted.parts] == [0.75, 0.25]
     named = groups.agg(n=dpf.n_units(), s=dpf.sum("x", bounds=(0, 1)), weights={"n": 3}, **price)
     assert [part.share for part in named.parts] == [0.75, 0.25]
+
+
+@pytest.mark.parametrize("weights", [{}, {"b": 3}, {"keys": 1000}], ids=["none", "of another", "of it"])
+def test_210_a_column_that_is_named_as_the_numbers_of_units_takes_no_share_twice(weights):
+    """One weight stood for both, and each took the whole share: up to twice the epsilon that was charged."""
+    columns = {"keys": dpf.sum("x", bounds=(0, 1)), "b": dpf.sum("x", bounds=(0, 2))}
+    for preview in (False, True):
+        payer = rows_ledger()
+        dp = visits(2).dp.preview if preview else visits(2).dp
+        with pytest.raises(InvalidArgument, match=r"weights must tell the output column 'keys' from .* another name"):
+            dp.group_by("k", keys=FOUND).agg(columns, epsilon=1, weights=weights, ledger=payer)
+        assert payer.spent.epsilon == 0
+    groups = visits(2).dp.preview.group_by("k", keys=FOUND)
+    assert [part.share for part in groups.agg(columns, epsilon=1, ledger=rows_ledger()).parts] == [1 / 3] * 3
+    named = {"keys": dpf.count(), "b": dpf.sum("x", bounds=(0, 1))}  # the numbers of rows are this column
+    plan = groups.agg(named, epsilon=1, weights={"keys": 3}, ledger=rows_ledger())
+    assert [part.share for part in plan.parts] == [0.75, 0.25]
+
+
+def test_210_no_division_of_a_cost_is_more_than_the_whole(monkeypatch):
+    """Whatever divides it: a price is charged as it is, and noise for more of it would be charged as the whole."""
+    monkeypatch.setattr(price, "weights_of", lambda weights, names, what: dict.fromkeys(names, Fraction(2, 3)))
+    payer = rows_ledger()
+    columns = {"a": dpf.count(), "b": dpf.sum("x", bounds=(0, 1))}
+    for groups in (visits(2).dp.group_by("k", keys=FOUND), visits(2).dp):
+        with pytest.raises(dpf.DpframeError, match=r"into more than the whole\. Nothing was charged"):
+            groups.agg(columns, epsilon=1, weights={"a": 3}, ledger=payer)
+    assert payer.spent.epsilon == 0
 
 
 def test_errors_are_those_of_the_noise_and_can_be_asked_for():
