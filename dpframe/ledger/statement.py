@@ -12,7 +12,7 @@ from typing import Any
 from dpframe.accounting import Accounting
 from dpframe.display import charts, pages
 from dpframe.errors import NoLedger, harmless, writable
-from dpframe.exact import Amount, plus, shown_up, up
+from dpframe.exact import Amount, exactly, plus, shown_up, up
 from dpframe.ledger.canonical import now
 from dpframe.ledger.entries import UNLISTED, Entry, Mark, Summary
 from dpframe.ledger.terms import Limit, Terms
@@ -316,7 +316,9 @@ def left_of(most: Limit | None, accounting: Accounting, spent: Amount) -> Privac
     if most is None:
         return PrivacyLoss(float("inf"))
     if not any(spent):
-        return most.whole if accounting.tight else accounting.remaining(most.amount)
+        whole = most.whole  # a little less than it where a call cannot type it: mu may be larger for the next float
+        typed = accounting.tight and exactly("epsilon", whole.epsilon) == most.epsilon
+        return whole if typed else accounting.remaining(most.amount)
     left = (max(coordinate - gone, Fraction(0)) for coordinate, gone in zip(most.amount, spent, strict=True))
     return accounting.remaining(tuple(left))  # a recovery may have charged more than the limit
 

@@ -141,3 +141,14 @@ def test_a_limit_that_was_raised_otherwise_is_refused(tmp_path):
         connection.execute('update dpframe_entries set body = replace(body, \'"epsilon":"1/1"\', \'"epsilon":"2/1"\')')
     with pytest.raises(dpf.LedgerError, match="was changed by something other"):
         PEOPLE.dp.count(epsilon=0.5, ledger=ledger)
+
+
+@pytest.mark.parametrize("accounting", ["basic", "gdp"])
+def test_a_fresh_ledger_pays_for_what_it_says_remains(accounting):
+    """Also where no float is typed as its epsilon: under gdp some of these refused their own `remaining`, 1/3 first."""
+    for epsilon in (Fraction(over, under) for over in range(1, 10) for under in range(1, 14)):
+        ledger = dpf.Ledger(epsilon=epsilon, delta=1e-6, accounting=accounting)
+        left = ledger.remaining.epsilon
+        assert 0.999999 * epsilon <= Fraction(repr(left)) <= epsilon
+        PEOPLE.dp.count(epsilon=left, ledger=ledger)
+        assert ledger.spent.epsilon == pytest.approx(left, rel=1e-9)
