@@ -328,6 +328,14 @@ DERIVED = (
     ),
     bug(
         "derived",
+        "rows that share a key matched with the last row of it",
+        "expressions.matched",
+        "lead = finer[0] if finer else keyed[0]",
+        "lead = keyed[0]",
+        f"{COMBINE}::test_rows_of_one_result_may_share_the_keys_of_another",
+    ),
+    bug(
+        "derived",
         "a month matched with its first day",
         "expressions._check_steps",
         "if axes[0].get(fact, usual) != axes[1].get(fact, usual):",

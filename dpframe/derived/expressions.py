@@ -53,18 +53,20 @@ def combine(
     results : dict of DataFrame
         The released results by the names that the expression gives them, unchanged, of pandas or Polars.
     on : str or list of str, optional
-        The columns of keys or bins by which rows are matched; by default all, which must be the same in all results. A
-        result without keys is matched with every row of the others. Keys that only some results have are left out.
-        Rows of one label must be one group: a month is not its first day.
+        The columns of keys or bins by which rows are matched; by default all, which must be the same in all results.
+        One result may have several rows for a key, as counts by ward and age next to those by ward: each is matched
+        with the one row that the others have for it. With ``on=[]`` the rows of one result are matched with one row
+        each of the others. A result without keys is matched with every row. Keys that only some results have are left
+        out. Rows of one label must be one group: a month is not its first day.
     confidence : float
         Of the intervals, above 0 and at most 0.9999.
 
     Returns
     -------
     DataFrame
-        In the library of the first result: the keys, ``value``, and ``value_error``, the half-width of its interval,
-        or where that is not symmetric its ends, ``value_low`` and ``value_high``; ``covers`` is ``"table"``, since
-        intervals cover the noise alone. Its ``.dp`` has ``provenance``, ``plot``, ``table``, ``statement`` and
+        In the library of the result that has its rows: the keys, ``value``, and ``value_error``, the half-width of its
+        interval, or where that is not symmetric its ends, ``value_low`` and ``value_high``; ``covers`` is ``"table"``,
+        since intervals cover the noise alone. Its ``.dp`` has ``provenance``, ``plot``, ``table``, ``statement`` and
         ``write_*``.
 
     Raises
@@ -101,9 +103,9 @@ def combine(
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         form = _evaluated(tree, sources, places, rows)
     facts = facts_of("combine", "combine", expression.strip(), list(sources.values()), checked, notes)
-    first = next((source for source in sources.values() if source.labels), next(iter(sources.values())))
     columns = columns_of({VALUE: form}, checked)
-    return frame_of(first, labels, places[first.name], columns, facts)
+    lead, at = next(iter(places.items()))
+    return frame_of(sources[lead], labels, at, columns, facts)
 
 
 def tree_of(expression: object) -> ast.expr:
@@ -183,33 +185,41 @@ def _spelled(name: str, known: Iterable[Any]) -> str:
 def matched(
     sources: Sequence[Source], on: str | Sequence[str] | None
 ) -> tuple[list[str], dict[str, NDArray[np.int64]], list[str]]:
-    """The label columns, at which row of each result the rows of the answer are, and the note on keys left out."""
+    """The label columns, at which row of each result the rows of the answer are, and the note on keys left out.
+
+    The first of the places are those of the result whose label columns they are.
+    """
     keyed = [source for source in sources if source.labels]
     if not keyed:
         if on is not None:
             raise InvalidArgument("on must be left out of results that are single numbers. Drop it.")
         return [], {source.name: np.zeros(1, dtype=np.int64) for source in sources}, []
-    labels = _checked_on(keyed, on)
-    tokens = {source.name: source.tokens(labels) for source in keyed}
-    for source in keyed:
-        if len(set(tokens[source.name])) < source.rows:
-            others = [name for name in source.labels if name not in labels]
-            raise InvalidArgument(
-                f"on must tell all rows of {source.name} apart, and it also has {shown(others)}. Name these columns "
-                "too, or release what you need by fewer."
-            )
+    shared = _checked_on(keyed, on)
+    tokens = {source.name: source.tokens(shared) for source in keyed}
+    finer = [source for source in keyed if len(set(tokens[source.name])) < source.rows]
+    if len(finer) > 1:
+        others = [name for name in finer[1].labels if name not in shared]
+        raise InvalidArgument(
+            f"on must tell apart the rows of all results but one: {finer[1].name} also has {shown(others)}. Name these "
+            "columns too, or release what you need by fewer."
+        )
+    lead = finer[0] if finer else keyed[0]
     known = {name: {token: place for place, token in enumerate(mine)} for name, mine in tokens.items()}
-    every = dict.fromkeys(token for mine in tokens.values() for token in mine)
-    common = [token for token in tokens[keyed[0].name] if all(token in mine for mine in known.values())]
+    every = {token for mine in tokens.values() for token in mine}
+    rows = [row for row, token in enumerate(tokens[lead.name]) if all(token in mine for mine in known.values())]
+    common = [tokens[lead.name][row] for row in rows]
     if not common:
         raise InvalidArgument(
-            f"results must have keys in common, and {shown(labels)} has none. Match them by others: on=."
+            f"results must have keys in common, and {shown(shared)} has none. Match them by others: on=."
         )
-    rows = len(common)
-    places = {name: np.array([mine[token] for token in common], dtype=np.int64) for name, mine in known.items()}
-    _check_same_groups(keyed, labels, places)
-    single = {source.name: np.zeros(rows, dtype=np.int64) for source in sources if not source.labels}
-    return labels, {**places, **single}, _left_out(len(every) - rows)
+    places = {lead.name: np.array(rows, dtype=np.int64)}
+    for source in keyed:
+        if source is not lead:
+            places[source.name] = np.array([known[source.name][token] for token in common], dtype=np.int64)
+    _check_same_groups(keyed, shared, places)
+    single = {source.name: np.zeros(len(rows), dtype=np.int64) for source in sources if not source.labels}
+    labels = list(lead.labels) if finer else shared
+    return labels, {**places, **single}, _left_out(len(every) - len(set(common)))
 
 
 def _left_out(keys: int) -> list[str]:
@@ -230,7 +240,7 @@ def _checked_on(keyed: Sequence[Source], on: str | Sequence[str] | None) -> list
                 )
         return list(first.labels)
     named = [on] if isinstance(on, str) else list(on) if isinstance(on, (list, tuple)) else None
-    if not named or not all(isinstance(name, str) for name in named):
+    if named is None or not all(isinstance(name, str) for name in named):
         raise InvalidType(f'on must be the name of a column or a list of names, not {shown(on)}. Write on="ward".')
     labels: list[str] = []
     for name in named:

@@ -72,6 +72,37 @@ def test_parts_of_one_charge_are_independent(ledger):
     assert values(apart, "value_error")[0] > single
 
 
+def test_rows_of_one_result_may_share_the_keys_of_another(engine, ledger):
+    """Counts by ward and month over those of the wards, which are another release; a ward that has none is left out."""
+    price = {"epsilon": 1, "denoise": None, "ledger": ledger}
+    fine = engine(STAYS).dp.group_by("ward", "month", keys=KEYS).count(**price)
+    wards = engine(STAYS).dp.group_by("ward", keys=["D", "C", "B", "A"]).count(**price)
+    for order in (["fine", "wards"], ["wards", "fine"]):
+        results = {"fine": fine, "wards": wards}
+        of_ward = dpf.combine("fine - 0.25 * wards", {name: results[name] for name in order}, on="ward")
+        assert list(of_ward.columns) == ["ward", "month", "value", "value_error", "covers"]
+        assert list(of_ward["ward"]) == list(fine["ward"])
+        assert list(of_ward["month"]) == list(fine["month"])
+        count_of = dict(zip(wards["ward"], wards["count"], strict=True))
+        expected = [count - 0.25 * count_of[ward] for ward, count in zip(fine["ward"], fine["count"], strict=True)]
+        assert values(of_ward, "value").tolist() == expected
+        assert "1 key that only some of the results have is left out" in of_ward.dp.statement()
+
+
+def test_an_index_to_a_base_divides_each_row_by_one(engine, ledger):
+    months = engine(STAYS).dp.group_by("month", keys=MONTHS).count(epsilon=1, denoise=None, ledger=ledger)
+    base = months.dp.filter({"month": [2]})
+    for results in ({"n": months, "base": base}, {"base": base, "n": months}):
+        index = dpf.combine("100 * n / base", results, on=[])
+        assert list(index["month"]) == MONTHS
+        assert values(index, "value") == pytest.approx(100 * values(months, "count") / values(base, "count")[0])
+        low, high = values(index, "value_low"), values(index, "value_high")
+        assert (low[1], high[1]) == pytest.approx((100, 100))  # a number over itself
+        assert (low[[0, 2, 3]] < high[[0, 2, 3]]).all()
+    only = dpf.combine("a - b", {"a": base, "b": months.dp.filter({"month": [3]})}, on=[])
+    assert list(only.columns) == ["value", "value_error", "covers"]
+
+
 def test_the_title_of_an_expression_keeps_its_names(ledger):
     pytest.importorskip("altair")
     result = pl.DataFrame(STAYS).dp.group_by("ward", keys=WARDS).count(epsilon=1, denoise=None, ledger=ledger)
@@ -406,7 +437,8 @@ def test_numbers_without_a_known_law_are_refused_by_name(ledger):
     refused("confidence must", lambda: dpf.combine("a", {"a": adjusted}, confidence=1.0))
     refused("on must", lambda: dpf.combine("a", {"a": adjusted}, on="month"))
     both = frame.dp.group_by("ward", "month", keys=KEYS).count(**price)
-    refused("tell all rows of b apart", lambda: dpf.combine("a - b", {"a": adjusted, "b": both}, on="ward"))
+    refused("rows of all results but one", lambda: dpf.combine("a - b", {"a": both, "b": both}, on="ward"))
+    refused("b also has .'ward'", lambda: dpf.combine("a - b", {"a": adjusted, "b": adjusted}, on=[]))
     refused("the same keys", lambda: dpf.combine("a - b", {"a": adjusted, "b": both}))
     other = frame.dp.group_by("ward", keys=["X"]).count(**price)
     refused("keys in common", lambda: dpf.combine("a - b", {"a": adjusted, "b": other}))
