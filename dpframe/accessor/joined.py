@@ -136,6 +136,11 @@ def labels_of(facts: Mapping[str, Any], taken: Collection[str]) -> tuple[str | N
     if "parts" not in facts:
         return None, [0]
     column = facts.get("column", "part")
+    if column in taken and "part" in taken:
+        raise InvalidArgument(
+            "the joined results must not have a column 'part' of keys, by which this table names them. Before you join "
+            "them, name it otherwise: result.dp.relabel(columns={...})."
+        )
     return "part" if column in taken else column, facts.get("names", list(range(len(facts["parts"]))))
 
 

@@ -331,7 +331,7 @@ def _squares_of_sum(source: Source, name: str, form: Linear, asked: str) -> Floa
     verbs = ("n_units",) if units else ("count",) if source.facts["unit"]["column"] else ("count", "n_units")
     for other, one in source.measures.items():
         of_all = one["column"] in (None, said["column"]) and one.get("where") in (None, said.get("where"))
-        if one["verb"] in verbs and of_all:
+        if one["verb"] in verbs and of_all and other in source.frame.columns:
             count = source.form(source.unbiased(other))
             assert isinstance(count, Linear)
             return np.asarray(most**2 * np.maximum(count.values + np.sqrt(count.variances()), 0.0))

@@ -416,8 +416,11 @@ JOINERS = "\u200c\u200d"  # words of Persian and many emoji are spelled with the
 TAG = re.compile("<(?=[A-Za-z/!?])")
 WIDE = "\uff1d\uff0b\uff0d\uff20"  # = + - @ as wide as the letters of Chinese and Japanese
 FORMULA_STARTS = ("=", "+", "-", "@", *WIDE)  # a spreadsheet reads such a cell as a formula, blanks before it or not
-PART = rf"(?=[=+@{WIDE}-])(?![+-][0-9.]+(?:[,;)\]]|$))"  # the start of a formula that is no number by itself
-IN_CELL, IN_LINE = (re.compile(rf'([{signs}]["\s]*){PART}') for signs in (";", ",;"))
+FORMULA = rf"(?=[=+@{WIDE}-])"
+NUMBER = r"[+-][0-9.]+"  # is no formula, where its cell ends behind it: at semicolons a comma is in a number
+AT_SEMICOLON = rf'[;]["\s]*{FORMULA}(?!{NUMBER}(?:,[0-9]+)?[)\]]?(?:;|$))'
+AT_COMMA = rf'[,]["\s]*{FORMULA}(?!{NUMBER}(?:[,;)\]]|$))'
+IN_CELL, IN_LINE = re.compile(f"({AT_SEMICOLON})"), re.compile(f"({AT_SEMICOLON}|{AT_COMMA})")
 
 
 def fault_of_name(text: str, longest: int) -> str | None:

@@ -84,7 +84,7 @@ def viewed(record: Facts) -> Facts:
         places = None if levels is None else [int(each[at]) for each in kinds]
         facts["measures"][name] = _measure(base["measures"][of], name, of, places, count)
     facts["columns"] = [
-        *(labels[name] for name in base["columns"] if name in labels),  # of a choice
+        *(labels[name] for name in base["columns"] if name in labels and name not in base["measures"]),  # of a choice
         *(name + end for name, (of, _) in measures.items() for end in COMPANIONS if of + end in base["columns"]),
         *(beside for of in dict.fromkeys(of for of, _ in measures.values()) for beside in _beside(base, of)),
     ]
@@ -265,7 +265,7 @@ class Release:
 
     @property
     def labels(self) -> dict[str, list[str]]:
-        """The columns of each column of keys or bins."""
+        """The columns of each column of keys or bins. Bins may have the name of a statistic, which then goes by it."""
         return {
             name: [name + end for end in (foreign.ENDS if "bins" in axis else ("",))]
             for axis in self.facts["cells"]
@@ -323,6 +323,7 @@ def relabeled(release: Release, values: Any, columns: Any, of: str = "") -> Any:
     frame = release.frame.copy(deep=False) if is_pandas(release.frame) else release.frame.clone()
     for name, column_words in words.items():
         frame = _with_texts(frame, name, _texts(release, name, column_words, of))
+    bins = [name for name in release.labels if name not in release.statistics]  # and keys
     renamed = {
         old: names[name] + old.removeprefix(name)
         for name, mine in {**release.labels, **release.statistics}.items()
@@ -331,16 +332,16 @@ def relabeled(release: Release, values: Any, columns: Any, of: str = "") -> Any:
         if old.startswith(name)
     }
     all_names = [renamed.get(name, name) for name in frame.columns]
-    owners = [names.get(name, name) for name in (*release.labels, *release.statistics)]
+    owners = [names.get(name, name) for name in (*bins, *release.statistics)]
     twice = next((name for many in (all_names, owners) for name in many if many.count(name) > 1), None)
-    if twice := twice or end_taken(owners[len(release.labels) :]):
+    if twice := twice or end_taken(owners[len(bins) :]):
         raise InvalidArgument(
             f"{of}columns must keep names different, and two would be {shown(twice)}. Name one otherwise."
         )
     frame = frame.set_axis(all_names, axis=1) if is_pandas(frame) else frame.rename(renamed)
     said = release.said
     measures = {names.get(name, name): place for name, place in said["measures"].items()}
-    labels = {released: names.get(name, name) for released, name in said["labels"].items()}
+    labels = {of: names[name] if name in names and name in bins else name for of, name in said["labels"].items()}
     texts = [released for released, name in said["labels"].items() if name in words or released in said["texts"]]
     more = {}
     if "rounded" in said:
@@ -502,7 +503,7 @@ def sorted_by(release: Release, columns: Sequence[Any], descending: Any) -> Any:
         _check_is_name("each of columns", name, 'sort("ward", "n")')
         if name not in known:
             raise InvalidArgument(f"columns must name columns of the result, not {shown(name)}. {_near(name, known)}")
-        label = ends.get(name, name)
+        label = name if name in release.facts["columns"] else ends.get(name, name)
         if label in foreign.labels_of(release.facts):
             found = prints.labels_of(release.frame, label)
             if found is None:
@@ -534,7 +535,9 @@ def selected(release: Release, names: Sequence[Any]) -> Any:
     labels, statistics = release.labels, release.statistics
     if not names:
         raise MissingArgument('columns must name at least one column. Write select("ward", "n").')
-    owners = {column: name for name, mine in {**labels, **statistics}.items() for column in [name, *mine]}
+    owners: dict[str, tuple[bool, str]] = {}  # whether it is a statistic, and its name
+    for of, named_columns in ((False, labels), (True, statistics)):
+        owners |= {column: (of, name) for name, mine in named_columns.items() for column in [name, *mine]}
     for name in names:
         _check_is_name("each of columns", name, 'select("ward", "n")')
         if name not in owners:
@@ -542,18 +545,16 @@ def selected(release: Release, names: Sequence[Any]) -> Any:
                 f"columns must name columns of the result, not {shown(name)}. {_near(name, list(owners))}"
             )
     named = list(dict.fromkeys(owners[name] for name in names))
-    keys = [name for name in named if name in labels] or list(labels)
-    kept = [name for name in named if name in statistics]
-    if statistics and not kept:
-        kept = list(statistics)
-        if len(keys) == len(labels):  # the keys in another order, and every number
-            named = keys
+    keys = [name for is_statistic, name in named if not is_statistic] or list(labels)
+    kept = [name for is_statistic, name in named if is_statistic]
+    kept = kept or list(statistics)
     if "levels" in release.facts and len(keys) < len(labels):
         raise InvalidArgument(
             f"columns must keep the keys of a result with totals, {_listed(list(labels))}. Name all of them, or none."
         )
     _check_told_apart(release, [column for name in keys for column in labels[name]])
-    columns = [column for name in (*keys, *kept) for column in {**labels, **statistics}[name]]
+    columns = [column for name in keys for column in labels[name]]
+    columns += [column for name in kept for column in statistics[name]]
     columns += release.facts.get("texts", ())
     frame = release.frame[columns]  # of Polars without a query, which would wait for ever in a forked child
     said = release.said

@@ -146,6 +146,8 @@ SINGLE = (
     "most common of ",
     "contributions(",
 )  # how the words begin of what was released alone
+OF_RELEASES = {"schema", "verb", "cost", "unit", "measures", "cells", "statistics"}  # fields that no receipt has
+PARTS = "dpframe.parts/1"  # the schema of releases that were joined
 AS_CHARGED, IN_PART = "as charged", "in part"
 AS_STORED, AS_RECORDED, NOT_GIVEN = "as stored", "as in its record", "not given"
 ROUNDED = "rounded, not compared"  # no ledger knows rounded numbers: anybody could have written them
@@ -179,17 +181,22 @@ def _record_of(release: Any) -> tuple[Mapping[str, Any], bool]:
 
 def _parts_of(record: Mapping[str, Any], has_numbers: bool) -> list[tuple[Mapping[str, Any], bool]]:
     """The records of releases that were joined, or the one record."""
+    if record.get("schema") != PARTS:
+        return [(record, has_numbers)]
     parts = record.get("parts")
-    joined = parts if isinstance(parts, list) and all(isinstance(part, Mapping) for part in parts) else [record]
-    return [(release, has_numbers) for release in joined]
+    if not isinstance(parts, list) or not parts or not all(isinstance(part, Mapping) for part in parts):
+        raise LedgerError("a release has a record of joined releases without any: it is not one that dpframe wrote.")
+    return [(release, has_numbers) for release in parts]
 
 
 def _vouched(store: Store, terms: Terms, trail: Trail, record: Mapping[str, Any], has_numbers: bool) -> dict[str, Any]:
     number = entry_of_receipt(trail, record, store.shown)
     receipt = record.get("ledger", record)
     _compare(record, "dataset", receipt.get("dataset", terms.dataset), terms.dataset)
-    if "ledger" not in record or not number:  # a receipt that was noted down, and no release
+    if not record.keys() & OF_RELEASES:  # a receipt that was noted down, and no release
         return {"entry": number, "record": IN_PART, "numbers": NOT_GIVEN}
+    if "ledger" not in record or not number:
+        raise _refusal(record, "a release has a receipt of its own, and its entry is at least 1")
     entry, stored = store.entry_and_answer(number)
     if entry.stream is not None:  # of which each period was stored by itself
         stored = _of_period(store.contents(entry), record)

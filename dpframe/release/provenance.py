@@ -344,8 +344,13 @@ def errors_of_cells(frame: Any, facts: Mapping[str, Any], places: Places) -> dic
             columns[name + end] = [None] * len(places) if ends.unplaced else values.tolist()
         columns[f"{name}_noisy_rmse"] = [None] * len(places) if noise is None else noise.tolist()
         columns[f"{name}_denoised_rmse"] = [None] * len(places) if expected is None else expected.tolist()
-    rows = build.rows(frame)
-    return {label: [row[label] for row in rows] for label in foreign.labels_of(facts)} | columns
+    rows, labels = build.rows(frame), foreign.labels_of(facts)
+    if clash := next((label for label in labels if label in columns), None):
+        raise InvalidArgument(
+            f"the result must not have a column {clash!r} of keys, since the table of errors has one of that name. "
+            "Name it otherwise: result.dp.relabel(columns={...})."
+        )
+    return {label: [row[label] for row in rows] for label in labels} | columns
 
 
 def _noise_of_rows(

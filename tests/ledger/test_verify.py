@@ -218,6 +218,29 @@ def test_95_a_record_for_an_entry_that_is_no_release_is_refused(ledger):
     assert ledger.verify(ledger.verify())["entry"] == 3
 
 
+def test_95_a_record_that_goes_for_a_receipt_is_refused(ledger):
+    """A receipt that was noted down has a place alone: with any field of a record all of the record is compared."""
+    start = ledger.verify()
+    released = pl.DataFrame(COLUMNS).dp.count(epsilon=1, ledger=ledger).dp.provenance
+    cheap = {**released, "cost": {**released["cost"], "epsilon": 0.01}}
+    receipt = cheap["ledger"]
+    plain = {name: fact for name, fact in cheap.items() if name != "ledger"}
+    forged = {
+        "entry 0": {**cheap, "ledger": start},
+        "flat": {**plain, **receipt},
+        "no parts": {**cheap, "parts": []},
+        "good parts": {**cheap, "parts": [released]},
+        "joined, of none": {"schema": "dpframe.parts/1", "parts": []},
+        "joined, one forged": {"schema": "dpframe.parts/1", "parts": [released, cheap]},
+    }
+    for record in forged.values():
+        with pytest.raises(dpf.LedgerError, match=r"is not as it was charged|not one that dpframe wrote"):
+            ledger.verify(record)
+    both = {"schema": "dpframe.parts/1", "parts": [released, released]}
+    assert [one["record"] for one in ledger.verify(both)["releases"]] == ["as charged"] * 2
+    assert ledger.verify(start)["releases"] == [{"entry": 0, "record": "in part", "numbers": "not given"}]
+
+
 def test_95_a_charge_whose_answer_was_never_stored_released_nothing(ledger, monkeypatch):
     people = pl.DataFrame(COLUMNS)
     told = []
