@@ -18,6 +18,10 @@ from __future__ import annotations
 import math
 import numbers
 import operator
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -208,6 +212,41 @@ def down(value: Fraction) -> float:
     """The largest float that is not above `value`: what remains is never overstated."""
     closest = nearest(value)
     return closest if closest <= value else math.nextafter(closest, -math.inf)
+
+
+@contextmanager
+def to_digits(number: int) -> Iterator[None]:
+    """Work to so many digits in mpmath.
+
+    Its precision is one for all threads of the process, and a rounded bound is one only to the digits that it is for:
+    threads of dpframe wait for one another here.
+    """
+    import mpmath
+
+    with _turn, mpmath.workdps(number):
+        yield
+
+
+@contextmanager
+def to_bits(number: int) -> Iterator[None]:
+    """As `to_digits`, in bits."""
+    import mpmath
+
+    with _turn, mpmath.workprec(number):
+        yield
+
+
+_turn = threading.RLock()
+
+
+def _renew() -> None:
+    """A child that was forked amid a calculation must not wait for it."""
+    global _turn
+    _turn = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew)
 
 
 def in_mpmath(value: Fraction) -> Any:

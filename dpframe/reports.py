@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 from dpframe.accessor import released
 from dpframe.display import report
-from dpframe.errors import MissingArgument
+from dpframe.errors import InvalidArgument, MissingArgument, shown
 from dpframe.frames.build import read_parquet
 from dpframe.ledger.canonical import now
 from dpframe.ledger.ledger import Ledger
@@ -40,6 +41,8 @@ def write_report(
 
     Raises
     ------
+    InvalidArgument
+        If the output is one of the files, or a ledger.
     MissingArgument
         If there is neither a file nor a ledger.
     NoProvenance
@@ -58,6 +61,12 @@ def write_report(
     """
     if not files and ledger is None:
         raise MissingArgument("files must name at least one result, or ledger a ledger. Name them.")
+    target = os.path.realpath(output)
+    if target in [os.path.realpath(file) for file in files] or os.path.exists(f"{target}.head"):
+        raise InvalidArgument(
+            f"output must be another file than the results and their ledger, not {shown(str(output))}. "
+            "Name a file of its own."
+        )
     releases: list[Any] = [read_parquet(file) for file in files]
     if ledger is not None:
         book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)

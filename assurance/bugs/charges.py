@@ -189,4 +189,12 @@ CHARGES = (
         "if False:",
         "release/test_found_keys.py::test_210_no_division_of_a_cost_is_more_than_the_whole",
     ),
+    bug(
+        "charges",
+        "digits of mpmath that another thread changes",
+        "exact.to_digits",
+        "with _turn, mpmath.workdps(number):",
+        "with mpmath.workdps(number):",
+        "test_exact.py::test_a_thread_does_not_change_the_digits_of_another",
+    ),
 )

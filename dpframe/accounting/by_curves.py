@@ -19,7 +19,7 @@ from dpframe.accounting.protocol import (
     share_of,
 )
 from dpframe.errors import InvalidArgument
-from dpframe.exact import SMALLEST_NORMAL, Amount, ceil, down, floor, root_down, shown_down, shown_up, up
+from dpframe.exact import SMALLEST_NORMAL, Amount, ceil, down, floor, root_down, shown_down, shown_up, to_digits, up
 from dpframe.mechanisms import declared, gaussian_curve, renyi
 from dpframe.mechanisms.declared import Curve
 from dpframe.mechanisms.gaussian_curve import LARGER, LARGEST_EPSILON, SMALLER, edge
@@ -208,7 +208,7 @@ def conversion(order: Fraction, delta: Fraction) -> Fraction:
     """
     import mpmath
 
-    with mpmath.workdps(100):
+    with to_digits(100):
         a, outside = (mpmath.mpf(number.numerator) / number.denominator for number in (order, delta))
         term = mpmath.log1p(-1 / a) - mpmath.log(outside * a) / (a - 1)
         return Fraction(int(mpmath.ceil(term * GRID)) + 1, GRID)  # up, by more than 100 digits may err

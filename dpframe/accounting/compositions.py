@@ -6,7 +6,16 @@ from fractions import Fraction
 
 from dpframe.errors import InvalidArgument, InvalidType, shown
 from dpframe.errors.tracebacks import trimmed
-from dpframe.exact import checked_whole, exact_delta, exact_epsilon, in_mpmath, is_whole, rounded_up, shown_up
+from dpframe.exact import (
+    checked_whole,
+    exact_delta,
+    exact_epsilon,
+    in_mpmath,
+    is_whole,
+    rounded_up,
+    shown_up,
+    to_digits,
+)
 from dpframe.privacy import PrivacyLoss
 
 DIGITS = 50
@@ -57,7 +66,7 @@ def advanced_composition(
         raise InvalidArgument(
             f"delta must be so small that all {number:,} of them and slack stay below 1. Write a smaller one."
         )
-    with mpmath.workdps(DIGITS):
+    with to_digits(DIGITS):
         each = in_mpmath(loss)
         whole = each * mpmath.sqrt(-2 * number * mpmath.log(in_mpmath(exact_slack))) + number * each * mpmath.expm1(
             each
@@ -121,7 +130,7 @@ def _most_steps(epsilon: Fraction, count: int, room: Fraction) -> int:
     import mpmath
 
     steps = 0
-    with mpmath.workdps(DIGITS):
+    with to_digits(DIGITS):
         e, allowed = in_mpmath(epsilon), in_mpmath(room)
         term = mpmath.exp(-count * mpmath.log1p(mpmath.exp(-e)))  # C(k, l) e^((k - l) epsilon) / (1 + e^epsilon)^k
         mirrored = mpmath.exp(-count * mpmath.log1p(mpmath.exp(e)))  # C(k, l) e^(l epsilon) / (1 + e^epsilon)^k
@@ -140,7 +149,7 @@ def _power_down(base: Fraction, count: int) -> Fraction:
     """A power of a number at most 1, rounded down: the fraction itself would have millions of digits."""
     import mpmath
 
-    with mpmath.workdps(DIGITS):
+    with to_digits(DIGITS):
         power = mpmath.exp(count * mpmath.log(in_mpmath(base)))
         return Fraction(int(mpmath.floor(power * 2**150)) - 1, 2**150) if base < 1 else Fraction(1)
 

@@ -10,7 +10,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from functools import cache
@@ -53,9 +53,10 @@ class Screen:
         _print(words, style, console())
 
     def note(self, words: str, style: str = "") -> None:
-        """Say what is done meanwhile."""
+        """Say what is done meanwhile; where nobody can hear it, the work goes on."""
         if not self.quiet:
-            _print(words, style, console(stderr=True))
+            with suppress(OSError, SystemExit):  # which is raised where the reader of a pipe has gone
+                _print(words, style, console(stderr=True))
 
     @property
     def is_live(self) -> bool:

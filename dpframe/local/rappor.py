@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dpframe.errors import InvalidArgument, InvalidType, named, shown
 from dpframe.errors.tracebacks import trimmed
-from dpframe.exact import checked_whole, exact_epsilon, exactly, rounded_up
+from dpframe.exact import checked_whole, exact_epsilon, exactly, rounded_up, to_digits
 from dpframe.frames.columns import column_frame, taken, typed_frame, values_of
 from dpframe.frames.kinds import library_of
 from dpframe.local import report_text
@@ -134,7 +134,7 @@ class Rappor(LocalMethod):
 
         exact = exact_epsilon(epsilon)
         hashes = checked_whole("hashes", parameters.get("hashes", 1), 1, MOST_HASHES, HASHES)
-        with mpmath.workdps(DIGITS):
+        with to_digits(DIGITS):
             f = 2 / (1 + mpmath.exp(mpmath.mpf(exact.numerator) / exact.denominator / 2 / hashes))
             steps = int(mpmath.ceil(f * 10**15))  # rounded up: more noise
         return cls(categories, Fraction(steps, 10**15), **{"p": 0.5, "q": 0.75, **parameters})
@@ -355,7 +355,7 @@ def _odds(times: int, above: Fraction, below: Fraction) -> float:
     import mpmath
 
     ratio = above / below
-    with mpmath.workdps(DIGITS):
+    with to_digits(DIGITS):
         exact = times * mpmath.log(mpmath.mpf(ratio.numerator) / ratio.denominator)
         return rounded_up(exact * (1 + mpmath.mpf(10) ** -50))  # more than it errs
 

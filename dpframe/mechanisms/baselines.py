@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from dpframe.errors import InvalidArgument, MissingArgument, is_one_of, shown
-from dpframe.exact import between, positive, rounded_up, up
+from dpframe.exact import between, positive, rounded_up, to_digits, up
 from dpframe.mechanisms.contract import LARGEST_SIGMA, scale_of, steps_of
 from dpframe.mechanisms.gaussian import Gaussian
 from dpframe.mechanisms.gaussian_curve import LARGEST_EPSILON, typed
@@ -63,7 +63,7 @@ def classical_gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 
     between("epsilon", epsilon, 0.0, 1.0, rule, " Use analytic_gaussian_sigma, which holds for any epsilon.")
     outside = typed("delta", delta, 0.0, 1.0, closed=False)
     reach = up(positive("sensitivity", sensitivity))
-    with mpmath.workdps(DIGITS):
+    with to_digits(DIGITS):
         factor = mpmath.sqrt(2 * mpmath.log(mpmath.mpf("1.25") / outside))
         loss = typed("epsilon", epsilon, 0.0, 1.0, closed=False)
         return rounded_up(factor * mpmath.mpf(reach) / loss)  # up: more noise
@@ -125,7 +125,7 @@ def probabilistic_gaussian_sigma(
     rule = f"a number with 0 < epsilon <= {LARGEST_EPSILON:g}"
     between("epsilon", epsilon, SMALLEST, LARGEST_EPSILON, rule, closed=True)
     most = typed("epsilon", epsilon, 0.0, LARGEST_EPSILON, closed=True)
-    with mpmath.workdps(DIGITS):
+    with to_digits(DIGITS):
         loss, outside = mpmath.mpf(most), mpmath.mpf(leak)
         z = _upper_quantile(outside / 2 if tail == "two-sided" else outside)
         root = mpmath.sqrt(z * z + 2 * loss)

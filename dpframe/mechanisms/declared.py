@@ -17,7 +17,7 @@ from typing import ClassVar, Protocol, TypeGuard
 
 import numpy as np
 
-from dpframe.exact import exact_epsilon, exactly, in_mpmath, rounded_up, up
+from dpframe.exact import exact_epsilon, exactly, in_mpmath, rounded_up, to_digits, up
 from dpframe.mechanisms import curves, gaussian_curve, renyi
 from dpframe.mechanisms.curves import Floats, checked_outside, curve_point
 
@@ -30,7 +30,7 @@ def delta_of_range(length: Fraction, epsilon: Fraction) -> float:
     """The delta at an epsilon from 0 to that length, (e^(length/2) - e^(epsilon/2))^2 / (e^length - 1); rounded up."""
     import mpmath
 
-    with mpmath.workdps(DIGITS):
+    with to_digits(DIGITS):
         short = -mpmath.expm1((in_mpmath(epsilon) - in_mpmath(length)) / 2)
         return rounded_up(short**2 / -mpmath.expm1(-in_mpmath(length)))
 
@@ -39,7 +39,7 @@ def epsilon_of_range(length: Fraction, outside: float) -> float:
     """The smallest epsilon >= 0 at this delta: length + 2 log(1 - sqrt(delta (1 - e^-length))); rounded up."""
     import mpmath
 
-    with mpmath.workdps(DIGITS):
+    with to_digits(DIGITS):
         left = 1 - mpmath.sqrt(mpmath.mpf(outside) * -mpmath.expm1(-in_mpmath(length)))
         if left <= mpmath.exp(-in_mpmath(length) / 2):
             return 0.0
@@ -66,7 +66,7 @@ def range_of_mu(largest: float) -> Fraction:
     """The largest epsilon whose mu, rounded up, may be this one: 4 artanh(erf(mu / sqrt(8))); rounded up."""
     import mpmath
 
-    with mpmath.workdps(DIGITS):
+    with to_digits(DIGITS):
         half = mpmath.mpf(largest) / mpmath.sqrt(8)
         tail = mpmath.erfc(half)
         exact = 4 * mpmath.atanh(mpmath.erf(half)) if largest < 1.0 else 2 * (mpmath.log(2 - tail) - mpmath.log(tail))
@@ -85,7 +85,7 @@ def renyi_of_range(length: Fraction, order: Fraction) -> Fraction:
     import mpmath
 
     small = max(0.0, -2.0 * math.log10(min(1.0, float(length)))) + max(0.0, -math.log10(min(1.0, float(order - 1))))
-    with mpmath.workdps(DIGITS + math.ceil(2.0 * small)):  # the moment is near 1, and its logarithm small
+    with to_digits(DIGITS + math.ceil(2.0 * small)):  # the moment is near 1, and its logarithm small
         a, loss = in_mpmath(order - 1), in_mpmath(length)
         constant, slope = mpmath.exp(loss) - mpmath.exp(-a * loss), -mpmath.expm1(-a * loss)
         best = a * constant / ((a + 1) * slope)
@@ -294,7 +294,7 @@ def delta_of_pure(pure: float, epsilon: Fraction) -> float:
 
     if epsilon >= pure:
         return 0.0
-    with mpmath.workdps(DIGITS):
+    with to_digits(DIGITS):
         gap = -mpmath.expm1(in_mpmath(epsilon - Fraction(pure)))
         return rounded_up(gap / (1 + mpmath.exp(-mpmath.mpf(pure))))
 
@@ -303,7 +303,7 @@ def epsilon_of_pure(pure: float, delta: float) -> float:
     """The epsilon at `delta` of any `pure`-DP release, at most; rounded up."""
     import mpmath
 
-    with mpmath.workdps(DIGITS):
+    with to_digits(DIGITS):
         left = 1 - mpmath.mpf(delta) * (1 + mpmath.exp(-mpmath.mpf(pure)))
         if left <= mpmath.exp(-mpmath.mpf(pure)):
             return 0.0

@@ -12,7 +12,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-from dpframe.exact import SMALLEST_NORMAL, between, down, exactly, positive, rounded_up, up
+from dpframe.exact import SMALLEST_NORMAL, between, down, exactly, positive, rounded_up, to_digits, up
 
 SQRT2 = math.sqrt(2.0)
 LARGEST_EPSILON = 1e12
@@ -113,7 +113,7 @@ def pure_to_mu(epsilon: float) -> float:
         guess = float(-2.0 * special.ndtri_exp(-epsilon - math.log1p(math.exp(-epsilon))))
 
     def too_small(mu: float) -> bool:
-        with mpmath.workdps(40):
+        with to_digits(40):
             half = mpmath.mpf(mu) / (2 * mpmath.sqrt(2))
             if epsilon < 1.0:
                 return bool(mpmath.erf(half) < mpmath.tanh(mpmath.mpf(epsilon) / 2))
@@ -126,7 +126,7 @@ def mu_to_pure(mu: float) -> float:
     """The largest epsilon whose epsilon-DP releases cost at most this mu; rounded down."""
     import mpmath
 
-    with mpmath.workdps(40):
+    with to_digits(40):
         half = mpmath.mpf(mu) / (2 * mpmath.sqrt(2))
         if mu < 1.0:
             epsilon = 2 * mpmath.atanh(mpmath.erf(half))
@@ -186,7 +186,7 @@ def exact_delta_of(mu: float, epsilon: float) -> Any:
 
     s = epsilon / mu - mu / 2.0
     cancelled = max(0.0, -math.log10(min(mu, 1.0))) + 2.0 * math.log10(10.0 + abs(s) + mu)
-    with mpmath.workdps(int(60 + 2 * cancelled)):
+    with to_digits(int(60 + 2 * cancelled)):
         m, e = mpmath.mpf(mu), mpmath.mpf(epsilon)
         root = mpmath.sqrt(2)
         first = mpmath.erfc((e / m - m / 2) / root) / 2
@@ -207,7 +207,7 @@ def _polished(mu: float, epsilon: float, delta: float) -> float:
         exact = exact_delta_of(mu, epsilon)
         if not exact > 0:
             return mu
-        with mpmath.workdps(60):
+        with to_digits(60):
             slope = mpmath.npdf(mpmath.mpf(epsilon) / mu - mpmath.mpf(mu) / 2) * mu / exact  # d delta / d mu = phi(s)
             step = float(mpmath.log(exact / delta) / slope)
         moved = mu * math.exp(max(-1.0, min(1.0, -step)))
@@ -223,7 +223,7 @@ def _polished_epsilon(mu: float, epsilon: float, delta: float) -> float:
 
     for _ in range(4):
         excess = exact_delta_of(mu, epsilon) - delta
-        with mpmath.workdps(60):
+        with to_digits(60):
             slope = (
                 mpmath.exp(epsilon) * mpmath.erfc((mpmath.mpf(epsilon) / mu + mpmath.mpf(mu) / 2) / mpmath.sqrt(2)) / 2
             )

@@ -20,7 +20,7 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from dpframe.errors import InvalidArgument, is_one_of, shown
-from dpframe.exact import SMALLEST_NORMAL, positive, rounded_up, up
+from dpframe.exact import SMALLEST_NORMAL, positive, rounded_up, to_digits, up
 from dpframe.mechanisms.gaussian_curve import LARGER, LARGEST_EPSILON, SMALLER, check_range, edge, typed
 from dpframe.noise import LARGEST_SHAPE
 
@@ -131,7 +131,7 @@ def exact_delta_of(p: float, ratio: float, epsilon: float) -> Any:
     import mpmath
 
     if p == 1.0:
-        with mpmath.workdps(_digits(2.0, ratio)):
+        with to_digits(_digits(2.0, ratio)):
             return max(mpmath.mpf(0), -mpmath.expm1((mpmath.mpf(epsilon) - ratio) / 2))
     return _parts(p, ratio, epsilon)[0]
 
@@ -142,7 +142,7 @@ def _parts(p: float, ratio: float, epsilon: float) -> tuple[Any, Any, Any]:
 
     digits = _digits(p, ratio)
     while True:
-        with mpmath.workdps(digits):
+        with to_digits(digits):
             shape, shift, loss = mpmath.mpf(p), mpmath.mpf(ratio), mpmath.mpf(epsilon)
             y = _turning_point(shape, shift, loss)
             if y is None:
@@ -205,7 +205,7 @@ def _polished_ratio(p: float, epsilon: float, delta: float) -> float:
         if not reached > 0:
             ratio *= 2.0
             continue
-        with mpmath.workdps(CORRECT):
+        with to_digits(CORRECT):
             step = float(mpmath.log(delta / reached) * reached / (density * ratio))
         ratio *= math.exp(max(-1.0, min(1.0, step)))
         if abs(step) <= 2.0**-50:
@@ -238,7 +238,7 @@ def _polished_epsilon(p: float, ratio: float, delta: float) -> float:
         reached, _density, far = _parts(p, ratio, epsilon)
         if not reached > 0:
             return epsilon
-        with mpmath.workdps(CORRECT):
+        with to_digits(CORRECT):
             moved = epsilon + float(mpmath.log(reached / delta) * reached / far)
         moved = max(moved, epsilon / 4.0)
         if abs(moved - epsilon) <= 2.0**-50 * epsilon:
@@ -272,7 +272,7 @@ def _largest_probabilistic_ratio(p: float, epsilon: float, delta: float) -> floa
         raise InvalidArgument("epsilon must be above 0 for guarantee='probabilistic', not 0.")
 
     def exceeds(ratio: float) -> bool:
-        with mpmath.workdps(_digits(p, ratio)):
+        with to_digits(_digits(p, ratio)):
             if mpmath.mpf(ratio) ** p >= epsilon:
                 return True  # even noise of 0 has a loss of epsilon
             y = _turning_point(mpmath.mpf(p), mpmath.mpf(ratio), mpmath.mpf(epsilon))

@@ -11,7 +11,7 @@ import numpy as np
 
 from dpframe import noise
 from dpframe.errors import InvalidArgument
-from dpframe.exact import down, exact_delta, exact_epsilon, exactly, in_mpmath, rounded_up, up
+from dpframe.exact import down, exact_delta, exact_epsilon, exactly, in_mpmath, rounded_up, to_digits, up
 from dpframe.mechanisms import curves, renyi
 from dpframe.mechanisms.contract import (
     LARGEST_LAPLACE,
@@ -139,7 +139,7 @@ class Laplace(Stepped):
             return 0.0
         exact = exactly("epsilon", epsilon, typed=False)  # the typed decimal may be larger: it would understate delta
         last = math.ceil((shift - exact * scale) / 2) - 1  # the outcomes up to here have a loss above epsilon
-        with mpmath.workdps(120):  # both terms may nearly cancel
+        with to_digits(120):  # both terms may nearly cancel
             t, loss = in_mpmath(scale), in_mpmath(exact)
             rate = mpmath.exp(-1 / t)
             upper = -mpmath.expm1(-(last + 1) / t) - rate * mpmath.expm1(loss - (shift - last - 1) / t)
@@ -230,7 +230,7 @@ class TruncatedLaplace(Stepped):
         """P(x = k), rounded up: the chance that a count of 1 is shown."""
         import mpmath
 
-        with mpmath.workdps(DIGITS):
+        with to_digits(DIGITS):
             rate = 1 / mpmath.mpf(self.step_scale)
             whole = (1 + mpmath.exp(-rate) - 2 * mpmath.exp(-rate * (self.reach + 1))) / (1 - mpmath.exp(-rate))
             return rounded_up(mpmath.exp(-rate * self.reach) / whole)
@@ -281,7 +281,7 @@ class TruncatedLaplace(Stepped):
         if curve_point(epsilon) >= loss:
             return self.infinite
         exact = exactly("epsilon", epsilon, typed=False)
-        with mpmath.workdps(DIGITS):
+        with to_digits(DIGITS):
             rate = 1 / mpmath.mpf(self.step_scale)
             below, end = mpmath.exp(-rate * self.reach), mpmath.exp(-rate)
             held = (1 - below) / (1 + end - 2 * below * end) if self.counts == 1 else 1 / (1 + mpmath.exp(-2 * rate))

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from dpframe.exact import exactly, in_mpmath
+from dpframe.exact import exactly, in_mpmath, to_digits
 from dpframe.mechanisms.gaussian_curve import SMALLER, edge
 
 POINTS = 2**18
@@ -46,7 +46,7 @@ def of_discrete_laplace(shift: int, scale: Fraction, order: Fraction) -> Fractio
     """Of P(k) proportional to exp(-|k| / scale) on the integers, moved by `shift`: three geometric sums."""
     import mpmath
 
-    with mpmath.workdps(_digits(shift / scale, order)):
+    with to_digits(_digits(shift / scale, order)):
         a, rate = in_mpmath(order), 1 / in_mpmath(scale)
         inside, falls = -rate * (2 * a - 1), -mpmath.expm1(-rate)
         above = mpmath.exp(rate * shift * (a - 1))  # every outcome of 0 and below
@@ -61,7 +61,7 @@ def of_laplace(ratio: float, order: Fraction) -> Fraction:
     """Of continuous Laplace noise of scale 1 moved by `ratio` (Mironov 2017, Proposition 6)."""
     import mpmath
 
-    with mpmath.workdps(_digits(Fraction(ratio), order)):
+    with to_digits(_digits(Fraction(ratio), order)):
         a, shift = in_mpmath(order), mpmath.mpf(ratio)
         moment = (a * mpmath.exp((a - 1) * shift) + (a - 1) * mpmath.exp(-a * shift)) / (2 * a - 1)
         return _up(mpmath.log(moment) / (a - 1))

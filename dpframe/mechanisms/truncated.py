@@ -46,7 +46,18 @@ from numpy.typing import NDArray
 
 from dpframe import noise
 from dpframe.errors import InvalidArgument, is_one_of, shown
-from dpframe.exact import checked_float, checked_whole, down, exact_epsilon, exactly, positive, root_up, rounded_up, up
+from dpframe.exact import (
+    checked_float,
+    checked_whole,
+    down,
+    exact_epsilon,
+    exactly,
+    positive,
+    root_up,
+    rounded_up,
+    to_digits,
+    up,
+)
 from dpframe.mechanisms.contract import Stepped, checked_confidence, checked_integers, steps_of
 from dpframe.mechanisms.gaussian_curve import LARGER, edge
 from dpframe.mechanisms.generalized_curve import checked_shape
@@ -88,7 +99,7 @@ class Range:
         import mpmath
 
         small = max(0.0, math.log10(scale) - math.log10(self.shift))
-        with mpmath.workdps(DIGITS + math.ceil(self.p * small)):
+        with to_digits(DIGITS + math.ceil(self.p * small)):
             b, p = mpmath.mpf(scale), mpmath.mpf(self.p)
             span, half = mpmath.mpf(self.span.numerator) / self.span.denominator / b, mpmath.mpf(self.half) / b
             shift = mpmath.mpf(self.shift) / b
@@ -305,7 +316,7 @@ def _power_sensitivity(low: Fraction, high: Fraction, shift: Fraction, j: int) -
 def _root_up(power: Fraction, p: int) -> float:
     import mpmath
 
-    with mpmath.workdps(DIGITS):
+    with to_digits(DIGITS):
         estimate = rounded_up(mpmath.root(mpmath.mpf(power.numerator) / power.denominator, p))
     return root_up(power, estimate, p)
 

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframe.exact import to_bits
 from dpframe.noise.random_bits import WORD, Thresholds, accepted, enclosed, numbers, uniform
 from dpframe.noise.samplers import Integers
 
@@ -47,7 +48,7 @@ class Chance:
         import mpmath
 
         size = (abs(self.exponent.numerator) // self.exponent.denominator + 1).bit_length()
-        with mpmath.workprec(precision + size + WORD):
+        with to_bits(precision + size + WORD):
             power = self.weight * mpmath.exp(mpmath.mpf(self.exponent.numerator) / self.exponent.denominator)
             return power / (power + self.other)
 
@@ -105,7 +106,7 @@ def _first_byte(chance: Chance) -> tuple[int, float]:
     for low, high in enclosed(chance.exact):
         sure = int(mpmath.ldexp(low, BYTE))
         if sure == int(mpmath.ldexp(high, BYTE)):  # of e to a rational power, which is irrational, some bounds agree
-            with mpmath.workprec(8 * WORD):
+            with to_bits(8 * WORD):
                 return sure, float(mpmath.ldexp(chance.exact(4 * WORD), BYTE) - sure)
     raise AssertionError  # an endless loop has no end
 
@@ -117,7 +118,7 @@ def _left_over(chance: Chance, sure: int) -> Thresholds:
     def bounds() -> Iterator[tuple[Any, Any]]:
         for known in count(1):
             precision = (known + 2) * WORD
-            with mpmath.workprec(precision + WORD):
+            with to_bits(precision + WORD):
                 power, slack = mpmath.ldexp(chance.exact(precision), BYTE), mpmath.ldexp(1, 18 - precision)
                 both = power * (1 - slack) - sure, power * (1 + slack) - sure
             yield both

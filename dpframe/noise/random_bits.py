@@ -16,6 +16,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframe.exact import to_bits
+
 Words = NDArray[np.uint64]
 Thresholds = Iterator[tuple[Any, Any]]  # ever closer bounds of one number in mpmath: below it, above it
 
@@ -160,7 +162,7 @@ def enclosed(value: Callable[[int], Any]) -> Thresholds:
     import mpmath
 
     for precision in count(3 * WORD, WORD):
-        with mpmath.workprec(precision):
+        with to_bits(precision):
             middle, slack = value(precision), mpmath.ldexp(1, 18 - precision)
             bounds = middle * (1 - slack), middle * (1 + slack)
         yield bounds

@@ -55,6 +55,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.errors import InvalidArgument
+from dpframe.exact import to_bits
 from dpframe.noise.random_bits import (
     WORD,
     Thresholds,
@@ -114,7 +115,7 @@ class Law:
         """The peak with a relative error below 2**(16 - precision)."""
         import mpmath
 
-        with mpmath.workprec(precision + WORD):
+        with to_bits(precision + WORD):
             scale = mpmath.mpf(self.scale)
             if self.discrete:
                 return mpmath.tanh(1 / (2 * scale))
@@ -125,7 +126,7 @@ class Law:
         import mpmath
 
         magnitude = max(0, math.ceil(self.p * (math.log2(distance / Fraction(self.scale)) if distance else 0)))
-        with mpmath.workprec(precision + WORD + magnitude):  # exp(x**p) errs by x**p times what x**p errs
+        with to_bits(precision + WORD + magnitude):  # exp(x**p) errs by x**p times what x**p errs
             ratio = mpmath.mpf(distance.numerator) / distance.denominator / mpmath.mpf(self.scale)
             return mpmath.exp(-(ratio ** mpmath.mpf(self.p)))
 
@@ -146,7 +147,7 @@ class Law:
             step = Fraction(2) ** (exponent - known)
             nearest, farthest = self.distances(start + bits * step, start + (bits + 1) * step)
             precision = known + 2 * WORD
-            with mpmath.workprec(precision):
+            with to_bits(precision):
                 slack = mpmath.ldexp(1, 17 - precision)
                 bounds = self.exact(farthest, precision) * (1 - slack), self.exact(nearest, precision) * (1 + slack)
             yield bounds
@@ -220,7 +221,7 @@ class Table:
         precision = 2 * 64
         for least, most in self.law.thresholds(start, exponent, bits):
             precision += 64
-            with mpmath.workprec(precision):
+            with to_bits(precision):
                 peak, slack = mpmath.ldexp(self.law.exact_peak(precision), unit), mpmath.ldexp(1, 18 - precision)
                 bounds = (least * peak * (1 - slack) - even) / rest, (most * peak * (1 + slack) - even) / rest
             yield bounds
@@ -485,7 +486,7 @@ def _exponential_of(candidate: Integers, loss: Callable[[int], Fraction]) -> Cal
 
         exponent = loss(int(candidate[index]))
         whole = (exponent.numerator // exponent.denominator).bit_length()
-        with mpmath.workprec(precision + whole + 8):
+        with to_bits(precision + whole + 8):
             return mpmath.exp(-mpmath.mpf(exponent.numerator) / exponent.denominator)
 
     return lambda index: enclosed(lambda precision: exact(index, precision))

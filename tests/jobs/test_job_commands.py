@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 
 import polars as pl
 import pytest
@@ -136,6 +138,22 @@ def test_an_audit_trail_that_is_a_device(folder, capsys):
     assert (code, "The ledger was made all the same" in err) == (5, True)
     change(folder, '"/dev/full"', '"/dev/null"')
     assert say(capsys, "run", folder, "--set", "WEEK=w1", "--quiet")[0] == 0
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no such devices")
+@pytest.mark.parametrize("where", ["a full device", "a pipe without a reader"])
+def test_words_that_nobody_can_hear_stop_no_run(folder, capsys, where):
+    """The run ended after its charge with the exit code of a refused ledger, and without its outputs."""
+    say(capsys, "ledger create", folder, "--set", "WEEK=w1", "--quiet")
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "dpframe", "run", str(folder / "release.toml"), "--set", "WEEK=w1"]
+    with open("/dev/full" if where == "a full device" else writer, "wb") as deaf:
+        done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=deaf, timeout=120, check=False)
+    line = json.loads((folder / "audit.jsonl").read_text(encoding="utf-8").splitlines()[-1])
+    assert (len(line["outputs"]), line.get("error")) == (2, None)
+    assert (folder / "out" / "wards.parquet").exists()
+    assert done.returncode in (0, 120)  # of Python itself, whose last words cannot be written
 
 
 def test_a_ledger_that_is_gone_is_told_by_its_head(folder, capsys):

@@ -19,7 +19,7 @@ from dpframe.noise import insecure_bits
 from dpframe.planning.bounds_suggestion import NoisyGrid, suggested
 from dpframe.planning.suggestion import margin_of_tails
 from dpframe.queries.statistics import suggested_bounds
-from dpframe.queries.statistics.suggested_bounds import cuts_of, month_starts, sizes
+from dpframe.queries.statistics.suggested_bounds import _number_edges, cuts_of, month_starts, sizes
 from dpframe.release.results import exact_totals, noisy_of
 from dpframe.testing import exact, seeded
 from tests.covering import chance_of_missing
@@ -342,3 +342,12 @@ def test_automatic_checks_take_nothing():
         plan = frame.dp.preview.suggest_bounds("x", epsilon=0.5, checks=checks, ledger=ledger)
         assert plan.checks is None
         assert plan.parts[0].share == 1.0
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_edges_do_not_depend_on_what_a_caller_has_set(whole):
+    """The float next to 0 underflows, and `numpy.seterr(all="raise")` made that a raw error."""
+    with np.errstate(all="raise"):
+        edges = _number_edges.__wrapped__(whole)
+    assert edges == _number_edges(whole)
+    assert 0.0 < min(edge for edge in edges if edge > 0) == math.nextafter(0.0, 1.0)

@@ -49,6 +49,14 @@ def test_releases_of_another_ledger_are_refused(files, tmp_path):
     assert not (tmp_path / "x.html").exists()
 
 
+@pytest.mark.parametrize("output", ["ages.parquet", "clinic.ledger"])
+def test_a_report_is_written_over_no_result_and_no_ledger(files, output):
+    before = (files / output).read_bytes()
+    with pytest.raises(dpf.InvalidArgument, match=r"output must be another file than the results and their ledger"):
+        write_report([files / "ages.parquet"], files / output, charts=False)
+    assert (files / output).read_bytes() == before
+
+
 def test_a_page_of_one_result_has_one_heading(files):
     dpf.read_parquet(files / "ages.parquet").dp.write_html(files / "ages.html", charts=False)
     page = (files / "ages.html").read_text(encoding="utf-8")

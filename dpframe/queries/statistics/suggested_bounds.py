@@ -62,7 +62,8 @@ def sizes(whole: bool) -> Floats:
 def _number_edges(whole: bool) -> tuple[float, ...]:
     """Edges of half-open bins: what is open on the left begins at the next float above its edge."""
     above = sizes(whole)
-    begins = np.nextafter(np.concatenate([[0.0], above]), math.inf)
+    with np.errstate(under="ignore"):  # whatever the caller has set: the first is the least float there is
+        begins = np.nextafter(np.concatenate([[0.0], above]), math.inf)
     far = 2.0 * above[-1]
     return (-far, *(-above[::-1]).tolist(), 0.0, *begins.tolist(), far)
 
