@@ -795,7 +795,7 @@ def test_numbers_of_many_digits_are_rounded_up(value, parts):
 # Digits in mpmath -----------------------------------------------------------------------------------------------------
 
 
-def test_a_thread_does_not_change_the_digits_of_another():
+def test_211_a_thread_does_not_change_the_digits_of_another():
     """Their number is one for the process: costs at epsilon 1e-8 came out as small as 0.58 of what they are."""
     before, stopped, usual = mpmath.mp.prec, threading.Event(), sys.getswitchinterval()
     curve = renyi.of_discrete_laplace.__wrapped__

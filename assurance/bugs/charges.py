@@ -191,10 +191,10 @@ CHARGES = (
     ),
     bug(
         "charges",
-        "digits of mpmath that another thread changes",
+        "211: digits of mpmath that another thread changes",
         "exact.to_digits",
         "with _turn, mpmath.workdps(number):",
         "with mpmath.workdps(number):",
-        "test_exact.py::test_a_thread_does_not_change_the_digits_of_another",
+        "test_exact.py::test_211_a_thread_does_not_change_the_digits_of_another",
     ),
 )
