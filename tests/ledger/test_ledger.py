@@ -444,3 +444,22 @@ def test_the_default_accounting_follows_delta():
     assert dpf.Ledger(epsilon=1).accounting.name == "basic"
     assert dpf.Ledger(epsilon=1, delta=1e-6).accounting.name == "gdp"
     assert dpf.Ledger(epsilon=1, delta=1e-6, accounting="basic").accounting.name == "basic"
+
+
+def test_a_ledger_that_is_passed_is_charged_whatever_a_generator_holds_open():
+    """The `with` of a generator that has not ended is in sight of whoever goes through it: a documented limit."""
+    mine, its = dpf.Ledger(epsilon=1), dpf.Ledger(epsilon=100)
+    people = pl.DataFrame({"age": [31, 45, 62]})
+
+    def parts():
+        with its:
+            for _ in range(2):
+                yield people.dp.count(epsilon=0.1)
+
+    with mine:
+        for _ in parts():
+            people.dp.count(epsilon=0.25, ledger=mine)
+    assert (mine.spent.epsilon, its.spent.epsilon) == (0.5, 0.2)
+    with mine:
+        assert people.dp.count(epsilon=0.25).height == 1
+    assert mine.spent.epsilon == 0.75
