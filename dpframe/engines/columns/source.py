@@ -46,13 +46,13 @@ DAY = 86_400 * 10**9
 PLAIN: set[type[pl.DataType]] = {pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64}
 PLAIN |= {pl.Float32, pl.Float64, pl.Boolean, pl.String, pl.Date}  # dtypes that have no parameters
 ALIKE = ("a", "A", "\u00e1", "a\u0301")  # some collations hold some of these to be one
-NEVER_CONVERTED = (  # by DuckDB, whatever it reads them from
-    *("boolean", "tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger", "ubigint"),
-    *("float", "double", "varchar", "enum", "uuid"),
+NEVER_FAILING = (  # in DuckDB, whatever it reads them from; short ones first
+    *("boolean", "tinyint", "utinyint", "smallint", "usmallint", "integer", "uinteger", "float", "date", "bigint"),
+    *("ubigint", "double", "enum", "uuid", "varchar"),
 )
 READ_FROM_DUCKDB = (
-    *NEVER_CONVERTED,
-    *("decimal", "date", "timestamp", "timestamp_s", "timestamp_ms", "timestamp_ns", "timestamp with time zone"),
+    *NEVER_FAILING,
+    *("decimal", "timestamp", "timestamp_s", "timestamp_ms", "timestamp_ns", "timestamp with time zone"),
 )
 READ_FROM_SPARK: dict[str, Any] = {
     "BooleanType": pl.Boolean(),

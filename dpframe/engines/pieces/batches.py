@@ -17,7 +17,7 @@ from typing import Any
 
 import polars as pl
 
-from dpframe.engines.columns.source import NEVER_CONVERTED, ColumnType, exactly, source_of
+from dpframe.engines.columns.source import NEVER_FAILING, ColumnType, exactly, source_of
 from dpframe.engines.engine import Partial, Reading, added_up
 from dpframe.engines.pieces.unit_parts import Spill
 from dpframe.engines.task import Task
@@ -150,8 +150,8 @@ def _counted(relation: Any) -> str:
     Of a table of Arrow DuckDB reads the first column where none is named, and fails on instants that it cannot hold.
     """
     kinds = [str(kind.id) if str(kind) != "JSON" else "JSON" for kind in relation.types]
-    sure = [name for name, kind in zip(relation.columns, kinds, strict=True) if kind in NEVER_CONVERTED]
-    return f"{quoted(sure[0])} is null" if 0 < len(sure) < len(kinds) else "true"
+    sure = [(NEVER_FAILING.index(kind), place) for place, kind in enumerate(kinds) if kind in NEVER_FAILING]
+    return f"{quoted(relation.columns[min(sure)[1]])} is null" if 0 < len(sure) < len(kinds) else "true"
 
 
 def collected_batches(lazy: pl.LazyFrame, rows: int) -> Iterator[pl.DataFrame]:
