@@ -59,16 +59,17 @@ def cost(epsilon: float, noise: str) -> dict[str, Any]:
 
 
 def variances(most: int) -> Iterator[tuple[str, Covered]]:
-    """Variances and standard deviations of all shapes, sizes and costs."""
-    spreads = {"variance": dpf.variance("x", bounds=BOUNDS), "std": dpf.std("x", bounds=BOUNDS)}
+    """Variances and standard deviations of all shapes, sizes and costs, with both divisors."""
     for noise, size, times in product(NOISES, SIZES, COSTS):
         groups = min(most, ROWS // size)
-        for shape, values in shapes(size).items():
+        for (shape, values), ddof in product(shapes(size).items(), (0, 1)):
+            options: dict[str, Any] = {"bounds": BOUNDS, "ddof": ddof}
+            spreads = {"variance": dpf.variance("x", **options), "std": dpf.std("x", **options)}
             found = grouped(values, groups).agg(spreads, checks=False, **cost(times / size, noise))
-            truth = {"variance": values.var(ddof=1), "std": values.std(ddof=1)}
+            truth = {"variance": values.var(ddof=ddof), "std": values.std(ddof=ddof)}
             for name, exact in truth.items():
                 outside = np.abs(found[name].to_numpy() - exact) > found[f"{name}_error"].to_numpy() * (1.0 + 1e-9)
-                case = f"{size} values, epsilon {times / size:.3g}"
+                case = f"{size} values, epsilon {times / size:.3g}, ddof={ddof}"
                 large = "1,000 values" if size == SIZES[-1] else "2 to 200 values"
                 yield f"{shape}, {noise}, {large}", Covered(case, name, groups, int(outside.sum()))
 

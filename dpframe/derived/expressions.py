@@ -262,6 +262,7 @@ def _check_same_groups(sources: Sequence[Source], labels: Sequence[str], places:
         for label in labels if other.identity != first.identity else ():
             _check_steps(label, (first, other))
             _check_rest(label, (first, other), places)
+            _check_last_bin(label, (first, other), places)
             _check_totals(label, (first, other), places)
 
 
@@ -284,6 +285,19 @@ def _check_rest(label: str, both: Pair, places: Places) -> None:
     alike = np.array_equal(masks[0], masks[1]) and (not rest or _have_same_keys(label, both))
     if either.any() and not alike:
         raise _different(f"{label} has a group of all other values, which are", label, both[0], places, either)
+
+
+def _check_last_bin(label: str, both: Pair, places: Places) -> None:
+    """Refuse a last bin, which holds its right edge, where another bin without that edge has the same edges."""
+    ends: list[Mask] = []
+    for source in both:
+        axis = _axis_of(source, label)
+        holds = "bins" in axis and "closed" not in axis
+        codes = source.keys[_released(axis)[0]][places[source.name]] if holds else np.zeros(0)
+        ends.append(codes == _size(source, axis) - 1 if holds else np.zeros(len(places[source.name]), dtype=bool))
+    if not np.array_equal(ends[0], ends[1]):
+        what = f"the last bin of {label}, which holds its right edge too, is"
+        raise _different(what, label, both[0], places, ends[0] | ends[1])
 
 
 def _check_totals(label: str, both: Pair, places: Places) -> None:

@@ -160,7 +160,8 @@ def add(left: Form, right: Form, sign: float) -> Form:
     if isinstance(right, Quotient) and isinstance(left, Linear) and left.is_fixed:
         return Quotient(right.bottom.times(left.values).sum_with(right.top, sign), right.bottom)
     if isinstance(left, Quotient) and isinstance(right, Quotient) and left.bottom.same(right.bottom):
-        return Quotient(left.top.sum_with(right.top, sign), left.bottom)
+        top = left.top.sum_with(right.top, sign)
+        return top if top.is_fixed and not top.values.any() else Quotient(top, left.bottom)  # a - a is 0
     return Tree("+" if sign > 0.0 else "-", left, right)
 
 

@@ -77,9 +77,12 @@ class Estimate:
         return lower, upper
 
     def limits(self, confidence: float) -> Reach:
-        """The ends of its intervals, within what is possible; around the nearest limit where its middle is beyond."""
+        """The ends of its intervals, within what is possible; around the nearest limit where its middle is beyond.
+
+        A value that is beyond, as a count below 0, is an end itself.
+        """
         lower, upper = self.reach(confidence)
-        middles = np.clip(self.middles, np.minimum(self.values, self.least), np.maximum(self.values, self.most))
+        middles = np.clip(self.middles, self.least, self.most)
         low, high = (np.clip(end, self.least, self.most) for end in (middles - lower, middles + upper))
         return np.minimum(low, self.values), np.maximum(high, self.values)
 

@@ -27,7 +27,8 @@ Floats = NDArray[np.float64]
 
 FINE = 12  # bits of the grid
 FEW = 32  # draws, up to which it is enough
-REACH = 16.0  # standard deviations to either side: the noise beyond has a chance below 1e-9
+REACH = 16.0  # standard deviations to either side: the noise beyond has a chance below `BEYOND` where steps are short
+BEYOND = 2.0**-30
 WITHIN = 2.0**-26  # more than what a convolution leaves out: tails, and the rounding of its arithmetic
 RARE = 1e-7  # the chance that Hoeffding's inequality leaves out
 MOST_POINTS = 2**20
@@ -107,8 +108,20 @@ def half_width(terms: tuple[tuple[Law, float, int], ...], normal: float, confide
         moved += step * min(draws / 2.0, hoeffding)
         confidence += 0.0 if draws / 2.0 <= hoeffding else RARE
     size = 2 ** max(4, math.ceil(math.log2(2.0 * REACH * deviation / step)))
+    target = min(confidence + WITHIN, 1.0 - BEYOND)
     held = (_held if size <= MOST_KEPT else _held.__wrapped__)(terms, normal, step, size)
+    while held[-1] < target and _beyond(terms, size * step / 2.0) > BEYOND / 1024.0:
+        size *= 2  # draws that are seldom not 0 reach farther than their deviation tells
+        held = _held.__wrapped__(terms, normal, step, size)
     return int(np.searchsorted(held, confidence + WITHIN)) * step + moved
+
+
+def _beyond(terms: tuple[tuple[Law, float, int], ...], reach: float) -> float:
+    """The chance, at most, that one of the draws alone is so far away from 0."""
+    steps = [max(1.0, math.ceil(reach / (weight * law.grid))) for law, weight, _ in terms]
+    return math.fsum(
+        2.0 * count * float(law.tail(np.array([far]))[0]) for (law, _, count), far in zip(terms, steps, strict=True)
+    )
 
 
 @lru_cache(maxsize=256)

@@ -181,10 +181,11 @@ def _numbers(
     if digits is None:
         return Rounded(None, columns)
     if len(kinds) < 2:
-        return rounded(name, columns, digits)
+        return rounded(name, columns, digits, facts["measures"][name])
     made = {column: values.copy() for column, values in columns.items()}
     for of_kind in kinds.values():
-        each = rounded(name, {column: values[of_kind] for column, values in columns.items()}, digits)
+        chosen = {column: values[of_kind] for column, values in columns.items()}
+        each = rounded(name, chosen, digits, facts["measures"][name])
         for column, values in each.columns.items():
             made[column][of_kind] = values + 0.0  # no -0.0
     return Rounded(None, made)

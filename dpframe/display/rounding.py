@@ -330,14 +330,14 @@ def checked_digits(digits: object) -> Digits:
     return int(digits)
 
 
-def rounded(name: str, columns: Mapping[str, Floats], digits: Digits) -> Rounded:
+def rounded(name: str, columns: Mapping[str, Floats], digits: Digits, statistic: Statistic | None = None) -> Rounded:
     """The columns of one statistic, rounded alike.
 
     With ``digits="error"`` the smallest error keeps two digits, and whole numbers with whole errors stay whole. A value
     moves by at most half a step. Errors grow by the largest of these moves, and are rounded up; lower ends go down and
-    upper ones up: so every interval holds what it held.
+    upper ones up: so every interval holds what it held. `statistic` is what the record says of it.
     """
-    middle = name + NOISY if name + NOISY in columns else name  # around which the interval lies
+    middle = name if statistic is None else middle_of(statistic, name, columns)
     unbiased = columns[middle]
     ends = [columns[name + end] for end in (LOW, HIGH) if name + end in columns]
     decimals = _decimals(columns[name + ERROR], unbiased, ends) if digits == "error" else digits

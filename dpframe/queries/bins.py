@@ -79,7 +79,9 @@ class BinAxis:
     def facts(self) -> dict[str, Any]:
         first, last = (float(edge) if self.kind == "number" else str(edge) for edge in self.shown_edges()[[0, -1]])
         ends = {"first": first, "last": last}
-        return {"columns": [self.column], "size": self.size, "bins": self.kind, "outside": self.outside, **ends}
+        closed = {} if self.closed else {"closed": "left"}  # without a word, the last bin holds both of its edges
+        said = {"columns": [self.column], "size": self.size, "bins": self.kind, "outside": self.outside}
+        return {**said, **closed, **ends}
 
     def notes(self) -> tuple[str, ...]:
         """Say where values outside the edges go."""

@@ -202,7 +202,8 @@ def covariance_errors(pair: Pair, values: Floats, ddof: int, least: float = -1.0
     squares = pair.spread(top, top), pair.spread(top, bottom), pair.spread(bottom, bottom)
     limits = least * most, most
     farther = np.maximum(values - limits[0], limits[1] - values)
-    half = quotient_half_widths(values, pair.centred(0, 1), pair.n - ddof, squares, farther, limits)
+    ends = least * FEWEST, FEWEST  # with both divisors: a half-width cut at 1 would cover too seldom below the value
+    half = quotient_half_widths(values, pair.centred(0, 1), pair.n - ddof, squares, farther, ends)
     half = np.sqrt(half**2 + (pair.second_order(0, 1) * pair.n / (pair.n - ddof)) ** 2)
     return np.where(pair.enough, np.minimum(half, farther), farther)
 

@@ -315,7 +315,7 @@ def rounded_release(
     numbers: dict[str, Any] = {}
     for name in facts["measures"]:
         mine = {name + end: build.numbers(frame, name + end) for end in ENDS if name + end in facts["columns"]}
-        made = rounded(name, mine, digits)
+        made = rounded(name, mine, digits, facts["measures"][name])
         steps[name] = made.step
         numbers.update(made.columns)
     released = build.with_numbers(frame, numbers)

@@ -52,6 +52,9 @@ def test_a_number_less_itself_is_exactly_nothing(engine, ledger):
     one = dpf.combine("a / b", {"a": result, "b": result})
     assert np.allclose(values(one, "value_low"), 1.0)
     assert np.allclose(values(one, "value_high"), 1.0)
+    means = engine(STAYS).dp.group_by("ward", keys=WARDS).mean("days", bounds=(0, 9), epsilon=0.01, ledger=ledger)
+    same = dpf.combine("a - b", {"a": means, "b": means})  # also where the noise hides the divisor
+    assert values(same, "value").tolist() == values(same, "value_error").tolist() == [0.0] * 3
 
 
 def test_a_replay_is_the_same_number_and_another_release_is_not(engine, tmp_path):

@@ -106,6 +106,9 @@ def test_shares_that_noise_moved_beyond_0_and_1_keep_an_interval():
     assert low[0] == pytest.approx(1.0 - 0.006)
     assert [end[0] for end in near.limits(0.95)] == pytest.approx([1.0 - 0.003 * np.sqrt(2.0), 1.0])
     assert [end[0] for end in far.limits(0.95)] == pytest.approx([0.0, 0.003 * np.sqrt(2.0)])
+    reach, value = (np.array([10.0]), np.array([12.0])), np.array([-16.0])
+    count = Estimate(value, value, lambda _: reach, lambda _: reach, 0.0, np.inf, np.array([True]))
+    assert [end[0] for end in count.limits(0.95)] == pytest.approx([-16.0, 12.0 * np.sqrt(2.0)])  # around 0
     # of 300 pairs of all and none, in which one of a hundred had no width
     pairs = pl.DataFrame({"pair": np.repeat(range(600), 300) // 2, "all": np.repeat([False, True] * 300, 300)})
     by = pairs.dp.group_by("pair", "all", keys={"pair": range(300), "all": [False, True]})

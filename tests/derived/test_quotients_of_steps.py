@@ -7,7 +7,7 @@ import pytest
 from scipy.sparse import csr_array, eye_array
 
 from dpframe.derived.linear import Block, Linear, Quotient, ends
-from dpframe.derived.sums_of_noise import Law
+from dpframe.derived.sums_of_noise import Law, half_width
 from dpframe.queries.quotients import quotient_ends
 
 RARE = 1e-6  # pairs of draws that are less likely count as misses
@@ -114,3 +114,24 @@ def test_a_divisor_without_noise_divides_the_interval():
     of_quotient = ends(Quotient(a, Linear(np.array([20.0, -4.0, 0.0]), {})), 0.95)
     assert of_quotient[0].tolist() == [low[0] / 20.0, high[1] / -4.0, -np.inf]
     assert of_quotient[1].tolist() == [high[0] / 20.0, low[1] / -4.0, np.inf]
+
+
+@pytest.mark.parametrize("weights", [(1.0, 0.377), (1.0, 1.0), (1.0, 250.3)], ids=str)
+@pytest.mark.parametrize("epsilon", [4.0, 7.0, 9.0])
+@pytest.mark.parametrize("confidence", [0.95, 0.999, 0.9999, 1.0 - 1e-6])
+def test_noise_that_is_seldom_other_than_0_is_covered(weights, epsilon, confidence):
+    """Its deviation is far below one step: 16 of them may be less than that."""
+    law = Law(1.0, 1.0 / epsilon, 1.0)
+    steps, chances = draws(law)
+    sums = np.abs(weights[0] * steps[:, None] + weights[1] * steps[None, :])
+    half = half_width(tuple((law, weight, 1) for weight in sorted(weights)), 0.0, confidence)
+    assert np.outer(chances, chances)[sums <= half * (1.0 + 1e-9)].sum() >= confidence - 1e-12
+    shorter = np.outer(chances, chances)[sums <= half - sum(weights) * 0.01 - 1e-3].sum()
+    assert half < 0.02 * sum(weights) or shorter < confidence  # and it is no longer than need be
+
+
+def test_many_draws_that_are_all_but_surely_0_have_an_interval():
+    """Of each the chance of a step is 2e-9: rounding of floats must not let the search for the rest go on."""
+    law = Law(1.0, 1.0 / 20.0, 1.0)
+    for draws_of_law in (1_000, 10**6):
+        assert half_width(((law, 1.0, draws_of_law), (law, 0.377, 1)), 0.0, 0.95) < 1.0

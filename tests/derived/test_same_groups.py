@@ -131,7 +131,37 @@ def test_end_bins_that_hold_what_is_outside_are_the_same_ends():
     _check_refused(clipped, _bins(0, 10, 20), r"age_left has a group of all other values")
     assert _numbers(dpf.combine("b - a", {"a": clipped, "b": _bins(0, 10, 20, outside="clip")})) == [0.0, 0.0]
     middle = longer.dp.filter({"age_left": [10.0]})
-    assert len(dpf.combine("b - a", {"a": _bins(5, 10, 20), "b": middle})) == 1
+    assert len(dpf.combine("b - a", {"a": _bins(5, 10, 20, 25), "b": middle})) == 1
+
+
+def test_a_last_bin_that_holds_its_right_edge_is_no_bin_without_it():
+    """16 rows are 20 years old: [10, 20] holds them, and [10, 20) does not."""
+    short, longer = _bins(0, 10, 20), _bins(0, 10, 20, 30)
+    _check_refused(short, longer, r"the last bin of age_left, which holds its right edge too, is not known to be")
+    grouped = _rows().dp.group_by(dpf.bins("age", [0, 10, 20])).count(
+        epsilon=CLEAR, denoise=None, ledger=dpf.Ledger(epsilon=1e9)
+    )
+    _check_refused(grouped, longer, r"the last bin of age_left")
+    assert _numbers(dpf.combine("b - a", {"a": grouped, "b": short})) == [0.0, 0.0]
+    assert _numbers(dpf.combine("b - a", {"a": short, "b": _bins(10, 20)})) == [0.0]
+    first = [result.dp.filter({"age_left": [0.0]}) for result in (short, longer)]  # the way out
+    assert _numbers(dpf.combine("b - a", {"a": first[0], "b": first[1]})) == [0.0]
+
+
+def test_steps_of_time_hold_no_right_edge_and_say_so():
+    def by(bins, **more):
+        ledger = dpf.Ledger(epsilon=1e9)
+        dates = _rows().with_columns(pl.col("day").dt.date())
+        return dates.dp.histogram("day", bins=bins, epsilon=CLEAR, denoise=None, ledger=ledger, **more)
+
+    months = by("1mo", range=(date(2026, 1, 1), date(2026, 3, 1)))
+    assert months.dp.provenance["cells"][0]["closed"] == "left"
+    longer = by("1mo", range=(date(2026, 1, 1), date(2026, 4, 1)))
+    assert _numbers(dpf.combine("b - a", {"a": months, "b": longer})) == [0.0, 0.0]
+    written = by([date(2026, 1, 1), date(2026, 2, 1)])
+    _check_refused(written, months, r"the last bin of day_left, which holds its right edge too")
+    intervals = by([date(2026, 1, 1), date(2026, 2, 1), date(2026, 3, 1)])
+    assert _numbers(dpf.combine("b - a", {"a": intervals.dp.filter({"day_left": [date(2026, 1, 1)]}), "b": months}))
 
 
 def test_totals_are_matched_where_they_are_of_the_same_keys():

@@ -42,7 +42,7 @@ def test_every_interval_holds_what_it_held():
         noisy, errors = random.normal(0, 10 * scale, 20), scale * random.uniform(1, 30, 20)
         ends = {"low": noisy - errors, "high": noisy + 2 * errors}
         digits = "error" if random.random() < 0.7 else int(random.integers(-6, 6))
-        found = rounded("n", column(noisy + 0.3 * scale, errors, noisy=noisy, **ends), digits)
+        found = rounded("n", column(noisy + 0.3 * scale, errors, noisy=noisy, **ends), digits, {"verb": "count"})
         made, slack = found.columns, 1e-9 * scale
         assert (made["n_noisy"] - made["n_error"] <= noisy - errors + slack).all()
         assert (made["n_noisy"] + made["n_error"] >= noisy + errors - slack).all()
@@ -54,6 +54,19 @@ def test_every_interval_holds_what_it_held():
         for name in ("n", "n_error", "n_noisy"):
             steps = made[name] / found.step
             assert np.allclose(steps, np.rint(steps), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("statistic", "middle"), [({"verb": "ecdf", "one_total": False}, "n"), ({"verb": "count"}, "n_noisy")], ids=str
+)
+def test_errors_grow_by_the_moves_of_the_values_that_intervals_lie_around(statistic, middle):
+    random = np.random.default_rng(6)
+    for _ in range(100):
+        noisy, errors = random.uniform(0, 1, 5), random.uniform(0.05, 0.2, 5)
+        numbers = column(noisy + random.uniform(0, 0.1, 5), errors, noisy=noisy)
+        made = rounded("n", numbers, int(random.integers(0, 3)), statistic).columns
+        assert (made[middle] - made["n_error"] <= numbers[middle] - errors + 1e-9).all()
+        assert (made[middle] + made["n_error"] >= numbers[middle] + errors - 1e-9).all()
 
 
 def test_rounding_twice_is_rounding_once():
