@@ -30,7 +30,7 @@ SIZES = (2, 5, 20, 50, 200, 1_000)
 COSTS = (3.0, 8.0, 20.0, 50.0, 150.0, 400.0)  # values of a group, times epsilon
 QUANTILES = (0.1, 0.5, 0.9)
 EDGES = (0.0, 5.0, 20.0, 40.0, 60.0, 100.0)
-ROWS = 2_000_000  # of one release at most: large groups are fewer
+ROWS = 8_000_000  # of one release at most: large groups are fewer
 
 
 def shapes(size: int) -> dict[str, Floats]:

@@ -782,6 +782,14 @@ STATISTICS = (
     ),
     bug(
         "statistics",
+        "variances with n for the divisor cut where no covariance can be",
+        "moments.covariance_errors",
+        "ends = least * FEWEST, FEWEST",
+        "ends = limits",
+        "test_moment_readings.py::test_variances_are_covered",
+    ),
+    bug(
+        "statistics",
         "the width of a quotient's interval lost in rounding where there is little noise",
         "quotients.quotient_ends",
         "np.sqrt(np.maximum(squared, 0.0))",

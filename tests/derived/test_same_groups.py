@@ -138,8 +138,10 @@ def test_a_last_bin_that_holds_its_right_edge_is_no_bin_without_it():
     """16 rows are 20 years old: [10, 20] holds them, and [10, 20) does not."""
     short, longer = _bins(0, 10, 20), _bins(0, 10, 20, 30)
     _check_refused(short, longer, r"the last bin of age_left, which holds its right edge too, is not known to be")
-    grouped = _rows().dp.group_by(dpf.bins("age", [0, 10, 20])).count(
-        epsilon=CLEAR, denoise=None, ledger=dpf.Ledger(epsilon=1e9)
+    grouped = (
+        _rows()
+        .dp.group_by(dpf.bins("age", [0, 10, 20]))
+        .count(epsilon=CLEAR, denoise=None, ledger=dpf.Ledger(epsilon=1e9))
     )
     _check_refused(grouped, longer, r"the last bin of age_left")
     assert _numbers(dpf.combine("b - a", {"a": grouped, "b": short})) == [0.0, 0.0]

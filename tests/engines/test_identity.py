@@ -168,7 +168,9 @@ def test_99_numbers_of_pandas_are_compared_alike_whatever_their_dtype(dtype):
 def test_keys_that_no_float_of_32_bits_can_be_are_refused(dtype):
     """No missing or odd value makes such a dtype, or unmakes it; in Polars they are refused too."""
     frame = pandas_frame([0.5, 1.0]).astype(dtype)
-    refused(frame, [0.1, 0.5], dpf.InvalidArgument, rf"must convert exactly to its dtype {re.escape(dtype)}, unlike 0.1")
+    refused(
+        frame, [0.1, 0.5], dpf.InvalidArgument, rf"must convert exactly to its dtype {re.escape(dtype)}, unlike 0.1"
+    )
     assert counts(frame, [0.5, 2]) == near(1, 0)
 
 
