@@ -147,7 +147,7 @@ CALIBRATION = (
         "_distribution",
         "np.clip(mechanism.deltas(epsilons), 0.0, 1.0)",
         "np.clip(mechanism.deltas(epsilons) * 0.999, 0.0, 1.0)",
-        "test_compositions.py::test_composed_gaussians_are_never_below_their_closed_form",
+        "test_compositions.py::test_212_composed_gaussians_are_never_below_their_closed_form",
     ),
     bug(
         "calibration",

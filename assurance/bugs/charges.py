@@ -197,4 +197,12 @@ CHARGES = (
         "with mpmath.workdps(number):",
         "test_exact.py::test_211_a_thread_does_not_change_the_digits_of_another",
     ),
+    bug(
+        "charges",
+        "212: as much given away for the rounding of many noises as for that of one",
+        "comparison._rounding",
+        "return ROUNDING + ROUNDING_EACH * noises",
+        "return ROUNDING",
+        "test_compositions.py::test_212_composed_gaussians_are_never_below_their_closed_form",
+    ),
 )

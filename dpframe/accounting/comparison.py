@@ -44,6 +44,7 @@ MOST_POINTS = 50_000  # of the widest
 TRIED = 4.0 ** np.arange(-15.0, 21.0)
 TRUNCATED = 1e-5  # of delta: what all distributions together may lose in their tails, counted as an infinite loss
 SHAVED, ROUNDING = 1e-6, 2e-14  # of delta, and of any: what double precision may lose
+ROUNDING_EACH = 4e-15  # of delta, for each noise: 20 times the most that was measured
 
 
 @dataclass(frozen=True)
@@ -275,8 +276,17 @@ def _pld(noises: Sequence[Curve], delta: Fraction) -> Compared:
     except ImportError:
         return Compared("pld", None, NEEDS_ACCOUNTING)
     except InvalidArgument:
-        return Compared("pld", None, f"for a delta of at least {LEAST_DELTA:g}, and losses of at most {MOST_LOSS:g}")
+        return Compared("pld", None, f"for a delta of at least {least_delta(len(noises)):.2g}, and losses of at most {MOST_LOSS:g}")
     return Compared("pld", epsilon, "the noises are fixed beforehand")
+
+
+def least_delta(noises: int) -> float:
+    """The delta at which half is what double precision may lose in the distribution of so many noises together."""
+    return max(LEAST_DELTA, 2.0 * _rounding(noises))
+
+
+def _rounding(noises: int) -> float:
+    return ROUNDING + ROUNDING_EACH * noises
 
 
 def composed_epsilon(mechanisms: Sequence[Curve], delta: float) -> float:
@@ -288,10 +298,11 @@ class Composition:
     """The privacy loss distribution of several mechanisms together."""
 
     def __init__(self, mechanisms: Sequence[Curve], delta: float) -> None:
-        if not delta >= LEAST_DELTA:
+        least = least_delta(len(mechanisms))
+        if not delta >= least:
             raise InvalidArgument(
-                f"delta must be at least {LEAST_DELTA:g} for a privacy loss distribution, not {shown(delta)}: below, "
-                "double precision decides. Use gdp or rdp accounting there."
+                f"delta must be at least {least:.2g} for a privacy loss distribution of {len(mechanisms):,} noises, not "
+                f"{shown(delta)}: below, double precision decides. Use gdp or rdp accounting there."
             )
         counts = Counter(mechanisms)
         tail = delta * TRUNCATED / len(mechanisms)
@@ -302,10 +313,11 @@ class Composition:
                 "more do not fit double precision. Use basic or gdp accounting there."
             )
         self._delta = delta - math.fsum(mechanism.infinite for mechanism in mechanisms)  # an infinite loss is all delta
-        if self._delta < LEAST_DELTA:
+        if self._delta < least:
             raise InvalidArgument(
                 "delta must be above the deltas of keys that are found, which no epsilon covers. Write more."
             )
+        self._rounding = _rounding(len(mechanisms))
         self._step = max(min(reaches.values()) / POINTS, max(reaches.values()) / MOST_POINTS)
         whole: Any = None
         for mechanism, count in counts.items():
@@ -316,7 +328,7 @@ class Composition:
     @property
     def epsilon(self) -> float:
         """At the delta that it was made for; rounded up."""
-        sharp = self._delta * (1.0 - SHAVED) - ROUNDING
+        sharp = self._delta * (1.0 - SHAVED) - self._rounding
         return float(self._whole.get_epsilon_for_delta(sharp)) * (1.0 + 1e-9)
 
 

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from dpframe.accounting import Accounting, Part
-from dpframe.accounting.comparison import composed_epsilon
+from dpframe.accounting.comparison import composed_epsilon, least_delta
 from dpframe.display import pages
 from dpframe.errors import InvalidArgument, InvalidType, shown
 from dpframe.exact import between, down, root_down, up
@@ -246,7 +246,7 @@ def tightened(noises: Noises, epsilon: Fraction, delta: Fraction) -> Noises:
         most = Fraction(gaussian_curve.largest_mu(down(epsilon), down(delta))) ** 2
         return _divided(noises, max(1.0, root_down(most / mu_squared)))
     most_epsilon, outside = down(epsilon), down(delta)
-    if most_epsilon > MOST_TIGHTENED:
+    if most_epsilon > MOST_TIGHTENED or outside < least_delta(len(noises)):
         return noises
     return _divided(noises, _largest_factor(noises, most_epsilon, outside))
 

@@ -121,7 +121,7 @@ class Sensitivity:
 
     def norm(self, p: float) -> float:
         """The l_p norm in the user's units, rounded up."""
-        return self.steps(p) * self.grid
+        return up(Fraction(self.steps(p)) * Fraction(self.grid))
 
 
 def sensitivity_of(total: Total, unit: PrivacyUnit, cells: int, merged: int | None = None) -> Sensitivity:
