@@ -203,6 +203,6 @@ CHARGES = (
         "comparison._rounding",
         "return ROUNDING + ROUNDING_EACH * noises",
         "return ROUNDING",
-        "test_compositions.py::test_212_composed_gaussians_are_never_below_their_closed_form",
+        "test_compositions.py::test_212_of_so_many_noises_that_double_precision_decides_nothing_is_told",
     ),
 )

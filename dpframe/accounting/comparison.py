@@ -276,7 +276,8 @@ def _pld(noises: Sequence[Curve], delta: Fraction) -> Compared:
     except ImportError:
         return Compared("pld", None, NEEDS_ACCOUNTING)
     except InvalidArgument:
-        return Compared("pld", None, f"for a delta of at least {least_delta(len(noises)):.2g}, and losses of at most {MOST_LOSS:g}")
+        least = least_delta(len(noises))
+        return Compared("pld", None, f"for a delta of at least {least:.2g}, and losses of at most {MOST_LOSS:g}")
     return Compared("pld", epsilon, "the noises are fixed beforehand")
 
 
@@ -301,7 +302,7 @@ class Composition:
         least = least_delta(len(mechanisms))
         if not delta >= least:
             raise InvalidArgument(
-                f"delta must be at least {least:.2g} for a privacy loss distribution of {len(mechanisms):,} noises, not "
+                f"delta must be at least {least:.2g} for the loss distribution of {len(mechanisms):,} noises, not "
                 f"{shown(delta)}: below, double precision decides. Use gdp or rdp accounting there."
             )
         counts = Counter(mechanisms)
