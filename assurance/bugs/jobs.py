@@ -329,4 +329,28 @@ JOBS = (
         "        raise error\n        raise SourceFailed(\n",
         "jobs/test_jobs.py::test_194_a_table_that_goes_after_it_was_opened_is_told_in_words_of_dpframe",
     ),
+    bug(
+        "jobs",
+        "214: the beginning of a value of the environment in a text that is cut",
+        "Variables.hidden",
+        "return CUT.join([*(_without_beginning(part, secrets) for part in before), last])",
+        "return CUT.join([*before, last])",
+        "jobs/test_job_file.py::test_214_what_the_environment_filled_in_is_hidden_where_an_error_cuts_it",
+    ),
+    bug(
+        "jobs",
+        "an output in a file",
+        "job_file._check_written",
+        "if os.path.isdir(real) or below or above & written or any(os.path.isfile(one) for one in above):",
+        "if False:",
+        "jobs/test_job_file.py::test_an_output_that_could_not_be_written_is_refused",
+    ),
+    bug(
+        "jobs",
+        "an audit trail written into the ledger by another name",
+        "job_file._check_written",
+        "is_read = _identity(real) in identities",
+        "is_read = False",
+        "jobs/test_job_file.py::test_another_name_of_the_ledger_is_no_audit_trail",
+    ),
 )

@@ -159,4 +159,28 @@ LOCKS = (
         "",
         "test_locks.py::test_159_a_pipe_or_a_folder_in_place_of_a_file_is_a_typed_error_at_once",
     ),
+    bug(
+        "ledger",
+        "213: Ctrl-C heeded between the intent of a period and its head",
+        "SqlStore._keep_head",
+        "        to_the_end()  # what was committed binds the caller who was interrupted, too\n",
+        "",
+        "test_stream_steps.py::test_213_ctrl_c_between_the_intent_and_a_head_that_is_kept_elsewhere_loses_no_period",
+    ),
+    bug(
+        "ledger",
+        "a fork that waits for no transaction",
+        "database._hold",
+        "paused: list[Database] = []",
+        "paused: list[Database] = list(_open)",
+        "test_locks.py::test_a_fork_waits_for_a_transaction_that_needs_one_more_lock",
+    ),
+    bug(
+        "ledger",
+        "a head that is begun anew without its rights",
+        "heads._begin",
+        "        locks.give_rights(path, opened.fileno())  # those of the one that it replaces\n",
+        "",
+        "test_witness.py::test_a_head_that_is_begun_anew_keeps_its_rights",
+    ),
 )

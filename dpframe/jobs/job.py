@@ -100,6 +100,7 @@ def placed(where: str) -> Iterator[None]:
 
 VARIABLE = re.compile(r"\$\{([^}]*)\}")
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+CUT = "..."  # behind what `shown` has cut
 SHORT = 4  # characters; a shorter secret is hidden only where it stands alone, or words could not be read
 
 
@@ -160,12 +161,29 @@ class Variables:
     def hidden(self, words: str) -> str:
         """The same words, with the names of variables for what the environment holds."""
         secrets = {value: f"${{{name}}}" for name, value in self.used.items() if name not in self.said} | self.forms
-        secrets |= {shown(value): name for value, name in secrets.items()}  # which is cut, or has escapes
+        secrets |= {form(value): name for value, name in secrets.items() for form in (shown, _escaped)}
         patterns = [
             re.escape(value) if len(value) >= SHORT else rf"(?<!\w){re.escape(value)}(?!\w)"
             for value in sorted(secrets, key=len, reverse=True)
         ]
-        return re.sub("|".join(patterns), lambda found: secrets[found[0]], words) if patterns else words
+        if not patterns:
+            return words
+        *before, last = re.sub("|".join(patterns), lambda found: secrets[found[0]], words).split(CUT)
+        return CUT.join([*(_without_beginning(part, secrets) for part in before), last])
+
+
+def _escaped(value: str) -> str:
+    """A text as it stands in the repr of a list."""
+    return repr(value)[1:-1]
+
+
+def _without_beginning(words: str, secrets: Mapping[str, str]) -> str:
+    """The same words, which were cut behind, with its name for the beginning of a secret at their end."""
+    for value in sorted(secrets, key=len, reverse=True):
+        for length in range(min(len(value), len(words)), SHORT - 1, -1):
+            if words.endswith(value[:length]):
+                return words[:-length] + secrets[value]
+    return words
 
 
 def said_of(pairs: Sequence[str]) -> dict[str, str]:

@@ -294,6 +294,7 @@ def _check_written(job: Job, path: Path) -> None:
     with placed(job.ledger.where):
         kept = [Address.of(job.ledger.place).file, job.ledger.head and Address.of(job.ledger.head, "head").file]
     read |= {file + end for file in kept if file for end in (*BESIDE, ".new")}  # PATH.new: a head is written there
+    identities = {_identity(file) for file in read} - {None}
     written: set[str] = set()
     outputs = [(one.where, "path", one.path) for one in job.outputs]
     outputs += [] if job.report is None else [(job.report.where, "path", job.report.path)]
@@ -303,12 +304,31 @@ def _check_written(job: Job, path: Path) -> None:
             raise InvalidArgument(f"{where}: {key} must differ from that of every other output. Take another.")
         pattern = Path(os.path.realpath(job.scan.path or path)).parts  # of files that a later run would read
         folders = (one for one in Path(real).parents if not os.path.isfile(one))
-        if any(str(one) in read or _is_named(one.parts, pattern) for one in (Path(real), *folders)):
+        above, below = (
+            {str(one) for one in Path(real).parents},
+            [one for one in written if one.startswith(real + os.sep)],
+        )
+        if os.path.isdir(real) or below or above & written or any(os.path.isfile(one) for one in above):
+            raise InvalidArgument(
+                f"{harmless(where)}: {key} must be a file in a folder, and {shown(place.name)} is a folder, or in a "
+                "file. Take another name."
+            )
+        is_read = _identity(real) in identities  # also by another name
+        if is_read or any(str(one) in read or _is_named(one.parts, pattern) for one in (Path(real), *folders)):
             raise InvalidArgument(
                 f"{harmless(where)}: {key} must be a file of its own, and {shown(place.name)} is read by the job, or "
                 "is its ledger. Take another name."
             )
         written.add(real)
+
+
+def _identity(file: str) -> tuple[int, int] | None:
+    """The numbers that tell a file from others, by whatever name; None where there is none."""
+    try:
+        known = os.stat(file)
+    except OSError:
+        return None
+    return known.st_dev, known.st_ino
 
 
 def _is_named(place: Sequence[str], pattern: Sequence[str]) -> bool:

@@ -182,9 +182,16 @@ _abandoned: list[
 
 
 def _hold() -> None:
-    locks.opening.acquire()
-    for database in list(_open):
-        database.pause()
+    paused: list[Database] = []
+    while True:  # locks last: a thread that uses a database may need one more, for the head
+        for database in list(_open):
+            if database not in paused:
+                database.pause()
+                paused.append(database)
+        locks.opening.acquire()
+        if all(database in paused for database in list(_open)):
+            return
+        locks.opening.release()  # another was opened meanwhile
 
 
 def _release() -> None:

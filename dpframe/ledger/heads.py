@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpframe.errors import STAYS, LedgerError, plain, said
-from dpframe.ledger import reading
+from dpframe.ledger import locks, reading
 from dpframe.ledger.canonical import canonical, digest
 from dpframe.ledger.entries import Mark
 from dpframe.ledger.terms import Terms
@@ -118,6 +118,7 @@ def write_at(path: str, new: Head, old: Head | None) -> None:
 def _begin(path: str, text: bytes, size: int) -> None:
     """A new file with the head in both slots: at any moment the old file or the new one is there, whole."""
     with open(f"{path}.new", "wb", opener=plain) as opened:
+        locks.give_rights(path, opened.fileno())  # those of the one that it replaces
         opened.write((text.ljust(size - 1) + b"\n") * 2)
         opened.flush()
         bring_to_disk(opened.fileno())

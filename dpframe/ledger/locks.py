@@ -137,7 +137,7 @@ def _open(file: str, flags: int) -> int:
         opened = plain(path_of(file), flags | getattr(os, "O_NOFOLLOW", 0))
         open_ones.add(opened)
     if flags & os.O_CREAT:
-        _give_rights(file, opened)
+        give_rights(file, opened)
     return opened
 
 
@@ -158,8 +158,8 @@ def _may_have_one(file: str, *, create: bool) -> bool:
     return start == MAGIC or (create and not start)
 
 
-def _give_rights(file: str, opened: int) -> None:
-    """The rights of the ledger: anyone who may write the one must be able to hold the other."""
+def give_rights(file: str, opened: int) -> None:
+    """The rights of another file: anyone who may write the one must be able to write or hold the other."""
     try:
         ledger = os.stat(file)
         if hasattr(os, "fchown"):  # Windows knows fchmod since Python 3.13, and no owners

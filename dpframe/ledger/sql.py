@@ -38,7 +38,7 @@ from dpframe.ledger.entries import (
 from dpframe.ledger.heads import Head
 from dpframe.ledger.locks import Locked
 from dpframe.ledger.terms import Limit, Terms, accounting_of_terms, changed
-from dpframe.ledger.unbroken import unbroken, until_it_goes_through
+from dpframe.ledger.unbroken import to_the_end, unbroken, until_it_goes_through
 from dpframe.ledger.witness import Witness, witness_of
 from dpframe.privacy import PrivacyLoss
 
@@ -598,6 +598,7 @@ class SqlStore:
 
     def _keep_head(self, mine: Mark, *, anew: bool = False) -> None:
         """Write the newest head wherever it is kept: after the commit, which stands whatever happens here."""
+        to_the_end()  # what was committed binds the caller who was interrupted, too
         witnesses.note(self._seen_as, mine)
         if self.database.address.file is None and self.witness is None:
             return

@@ -179,6 +179,41 @@ def test_the_environment_fills_in_what_is_not_said_and_is_hidden(tmp_path):
     assert short.variables.hidden("it is written") == "${PW} is written"
 
 
+@pytest.mark.parametrize("ends", ["", "'", '"', "\\"])
+def test_214_what_the_environment_filled_in_is_hidden_where_an_error_cuts_it(tmp_path, ends):
+    secret = f"postgresql+psycopg://me:s3cret{ends}-of-the-clinic@host.example.org/wards-and-weeks"
+    for old, new in (
+        ('path = "clinic.ledger"', 'url = ["${URL}"]'),
+        ('label = "wards"', 'label = ["a", ["${URL}"]]'),
+        ('engine = "polars"', 'engine = ["${URL}", 1]'),
+    ):
+        path = tmp_path / "release.toml"
+        path.write_text(TEXT.replace(old, new, 1), encoding="utf-8")
+        with pytest.raises(dpf.DpframeError) as caught:
+            job_file.read(path, ["WEEK=w1"], {"URL": secret})
+        assert "${URL}" in str(caught.value)
+        assert "post" not in str(caught.value)
+
+
+@pytest.mark.parametrize("other", ["out/wards.md/b.md", "out", "release.toml/b.md", "folder"])
+def test_an_output_that_could_not_be_written_is_refused(tmp_path, other):
+    (tmp_path / "folder").mkdir()
+    text = f'{TEXT}\n[[output]]\nrelease = "wards"\npath = "{other}"\nformat = "markdown"\n'
+    with pytest.raises(dpf.InvalidArgument, match="path must be a file in a folder, and"):
+        read(tmp_path, text)
+
+
+@pytest.mark.parametrize("name", ["clinic.ledger", "clinic.ledger.head"])
+def test_another_name_of_the_ledger_is_no_audit_trail(tmp_path, name):
+    (tmp_path / name).write_bytes(b"")
+    try:
+        (tmp_path / "trail.jsonl").hardlink_to(tmp_path / name)
+    except OSError:
+        pytest.skip("no links here")
+    with pytest.raises(dpf.InvalidArgument, match="audit must be a file of its own"):
+        read(tmp_path, f'audit = "trail.jsonl"\n{TEXT}')
+
+
 def test_a_job_takes_what_the_verbs_of_python_take():
     for verb in job_file.VERBS:
         takes = set(job_file.parameters_of(getattr(PrivateFrame, verb)))

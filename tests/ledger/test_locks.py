@@ -233,6 +233,30 @@ def test_92_a_forked_child_holds_no_lock_of_its_parent(path, another):
     assert another(path) == "charged"
 
 
+@pytest.mark.skipif(not hasattr(os, "register_at_fork"), reason="this system does not fork")
+def test_a_fork_waits_for_a_transaction_that_needs_one_more_lock(path, monkeypatch):
+    """For the head that is kept elsewhere: the fork must not hold what that transaction waits for."""
+    monkeypatch.setattr(database, "WAIT", 1)
+    tables, under_way = dpf.Ledger(epsilon=1, path=path)._store.database, threading.Event()
+
+    def charging():
+        with tables._using:
+            under_way.set()
+            time.sleep(0.2)
+            with locks.opening:
+                pass
+
+    thread = threading.Thread(target=charging)
+    thread.start()
+    assert under_way.wait(10)
+    database._hold()
+    try:
+        assert tables._paused
+    finally:
+        database._release()
+        thread.join()
+
+
 # Signals
 
 

@@ -323,6 +323,32 @@ def test_ctrl_c_while_the_lock_is_waited_for_loses_no_period(path, monkeypatch):
     assert len(told(stream.release(STAYS, 1))["total"]) == 2
 
 
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no timers")
+def test_213_ctrl_c_between_the_intent_and_a_head_that_is_kept_elsewhere_loses_no_period(path, tmp_path, monkeypatch):
+    """The head's own lock is free: asking for it is no place to end."""
+    head = tmp_path / "elsewhere"
+    stream, append = stream_of(dpf.Ledger(epsilon=1, path=path, head=head)), rows.append
+
+    def interrupted(connection, last, entry):
+        mark = append(connection, last, entry)
+        if entry.kind == "intent":
+            signal.setitimer(signal.ITIMER_REAL, 0.01)
+            time.sleep(0.3)
+        return mark
+
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    try:
+        with monkeypatch.context() as patched:
+            patched.setattr(rows, "append", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                stream.release(STAYS, 1)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    monkeypatch.setattr(Laplace, "add_noise", None)
+    assert len(told(stream.release(STAYS, 1))["total"]) == 2
+
+
 INTERRUPTED_TWICE = """
 import os, signal, sys, threading, time
 import dpframe as dpf

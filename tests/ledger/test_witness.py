@@ -260,6 +260,21 @@ def test_178_a_recovery_of_a_copy_that_had_gone_on_covers_no_process_that_knew_m
     assert dpf.Ledger.recover(store.url, head=kept, reason="both went on").spent.epsilon == 6 / 8
 
 
+@pytest.mark.skipif(not hasattr(os, "fchown"), reason="this system has no groups")
+def test_a_head_that_is_begun_anew_keeps_its_rights(tmp_path):
+    """The others of a group could not charge any more."""
+    path, older = tmp_path / "clinic.ledger", tmp_path / "older"
+    stream = stream_of(dpf.Ledger(epsilon=1, path=path))
+    shutil.copy(path, older)
+    stream.release(STAYS, 1)
+    shutil.copy(older, path)
+    head = tmp_path / "clinic.ledger.head"
+    head.chmod(0o664)
+    forget()
+    dpf.Ledger.recover(path, reason="the disk broke")
+    assert head.stat().st_mode & 0o777 == 0o664
+
+
 @pytest.mark.parametrize("kind", ["beside", "elsewhere"])
 @pytest.mark.parametrize("shows", ["release", "to_frame"])
 def test_195_a_period_is_shown_by_nobody_before_the_heads_know_it(tmp_path, monkeypatch, kind, shows):
