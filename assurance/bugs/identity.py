@@ -182,12 +182,4 @@ IDENTITY = (
         "",
         "test_identity.py::test_99_both_hours_of_a_repeated_one_are_two_conditions_and_values",
     ),
-    bug(
-        "identity",
-        "keys that no float of 32 bits can be counted as 0 in pandas",
-        "schema._keys_of_column",
-        ' or column.dtype in ("float32", "Float32")',
-        "",
-        "test_identity.py::test_keys_that_no_float_of_32_bits_can_be_are_refused",
-    ),
 )

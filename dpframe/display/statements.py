@@ -513,6 +513,10 @@ def _accuracy(facts: Mapping[str, Any], errors: Mapping[str, Sequence[float]]) -
         of = f"the unbiased values of {name}" if is_unplaced(facts["measures"][name], name, ()) else name
         if not math.isfinite(most):
             said.append(f"{'The' if len(all_of_them) == 1 else 'For some rows the'} noise hides {name} entirely.")
+        elif most == 0.0 and any(
+            facts["statistics"][place]["variance"] for place in facts["measures"][name]["statistics"]
+        ):
+            said.append(f"The noise of {of} is 0 with a chance of 95% or more, and whole steps otherwise.")
         elif math.isclose(least, most) or number(least) == number(most):
             said.append(f"The margin of error (95%) of {of} is {number(most)}.")
         else:

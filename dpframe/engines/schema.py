@@ -407,8 +407,7 @@ def _keys_of_column(column: ColumnType, axis: KeyAxis, position: int) -> Declare
     if column.identity is None:
         raise WrongDtype(_identity_words(name, column, "be grouped by"))
     keys = declared(values, column.identity, places)
-    exact = column.polars is not None or column.kind == "period" or column.dtype in ("float32", "Float32")
-    if exact and (keys.rows < 0).any():  # other dtypes of pandas, as int64, are made or unmade by a missing value
+    if (column.polars is not None or column.kind == "period") and (keys.rows < 0).any():
         unlike = axis.rows[int(np.argmax(keys.rows < 0))][position]
         raise InvalidArgument(
             f"{axis.argument} of column {name!r} must convert exactly to its dtype {column.dtype}, "

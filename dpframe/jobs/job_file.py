@@ -304,14 +304,11 @@ def _check_written(job: Job, path: Path) -> None:
             raise InvalidArgument(f"{where}: {key} must differ from that of every other output. Take another.")
         pattern = Path(os.path.realpath(job.scan.path or path)).parts  # of files that a later run would read
         folders = (one for one in Path(real).parents if not os.path.isfile(one))
-        above, below = (
-            {str(one) for one in Path(real).parents},
-            [one for one in written if one.startswith(real + os.sep)],
-        )
-        if os.path.isdir(real) or below or above & written or any(os.path.isfile(one) for one in above):
+        is_folder = any(one.startswith(real + os.sep) for one in written)
+        if is_folder or any(str(one) in written for one in Path(real).parents):
             raise InvalidArgument(
-                f"{harmless(where)}: {key} must be a file in a folder, and {shown(place.name)} is a folder, or in a "
-                "file. Take another name."
+                f"{harmless(where)}: {key} must be apart from the other outputs, and {shown(place.name)} is the folder "
+                "of one, or in one. Take another name."
             )
         is_read = _identity(real) in identities  # also by another name
         if is_read or any(str(one) in read or _is_named(one.parts, pattern) for one in (Path(real), *folders)):

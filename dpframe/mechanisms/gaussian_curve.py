@@ -12,10 +12,12 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
+from dpframe.errors import InvalidArgument
 from dpframe.exact import SMALLEST_NORMAL, between, down, exactly, positive, rounded_up, to_digits, up
 
 SQRT2 = math.sqrt(2.0)
 LARGEST_EPSILON = 1e12
+LARGEST_MU = 1e150  # whose square is a float
 NUDGE = 2.0**-50  # how near to the edge the final, conservative adjustment goes: 4 units in the last place
 LARGER, SMALLER = 1, -1
 
@@ -84,6 +86,10 @@ def epsilon_of_mu(mu: float, delta: float) -> float:
     if mu == 0.0:
         return 0.0
     check_range("delta", delta, 0.0, 1.0, closed=False)
+    if not mu < LARGEST_MU:
+        raise InvalidArgument(
+            "epsilon must be smaller: at such a loss nothing is protected. Write for instance epsilon=1."
+        )
     if not delta_exceeds(mu, 0.0, delta):
         return 0.0
     guess = (

@@ -413,7 +413,7 @@ def is_pure(
         accounting.has_own_delta or bool(price.delta) or (price.share is not None and bool((limit or (0, 0))[1]))
     )
     if any(getattr(statistic, "gaussian_only", False) for _, statistic in query.statistics):
-        _check_gaussian(query, mechanism, has_delta)
+        _check_gaussian(query, mechanism, price, has_delta)
     if mechanism == "gaussian" and not has_delta:
         raise _no_delta(price)
     if mechanism == "laplace" and price.delta:
@@ -426,13 +426,18 @@ def is_pure(
     return not callable(mechanism) and not has_delta
 
 
-def _check_gaussian(query: Query, mechanism: str | Calibration | None, has_delta: bool) -> None:
+def _check_gaussian(query: Query, mechanism: str | Calibration | None, price: Price, has_delta: bool) -> None:
     """Refuse other noise than Gaussian for a question that has no form for it."""
     verb = query.statistics[0][1].verb
     if not is_one_of(mechanism, (None, "gaussian")):
         raise InvalidArgument(
             f"mechanism must be Gaussian noise for {verb}, not {shown(mechanism)}. "
             "Leave mechanism out and give a delta, such as delta=1e-6."
+        )
+    if not has_delta and price.share is not None:
+        raise InvalidArgument(
+            f"share must be a share of a ledger with a delta for {verb}, and this ledger has none. "
+            "Make one with dpf.Ledger(epsilon=..., delta=...)."
         )
     if not has_delta:
         raise MissingArgument(

@@ -69,7 +69,8 @@ def exact() -> Iterator[None]:
     Notes
     -----
     Threads and tasks are as for `seeded`. Records, plans and errors say what the noise would have been. Denoising works
-    on the exact numbers as on noisy ones, and may move them.
+    on the exact numbers as on noisy ones, and may move them. Variances, covariances and correlations allow for noise
+    that was not added, and are near the exact ones.
 
     Examples
     --------

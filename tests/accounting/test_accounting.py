@@ -374,3 +374,19 @@ def test_a_callers_gaussian_noise_costs_what_was_typed():
 def test_a_limit_of_nothing_is_refused():
     with pytest.raises(InvalidArgument, match="epsilon and delta"):
         Ledger(epsilon=1e-100, delta=1e-100)
+
+
+@pytest.mark.parametrize("accounting", ["basic", "gdp", "rdp"])
+def test_an_epsilon_beyond_all_sense_is_refused(accounting):
+    ledger = Ledger(epsilon=100, delta=1e-3, accounting=accounting)
+    with pytest.raises((InvalidArgument, BudgetExceeded)):
+        pl.DataFrame({"x": [1]}).dp.count(epsilon=1e308, mechanism="laplace", ledger=ledger)
+    assert ledger.spent.epsilon == 0
+
+
+def test_questions_that_need_a_delta_name_a_way_out_that_works():
+    frame = pl.DataFrame({"x": [1, 2], "y": [1, 2]})
+    ask = {"columns": ["x", "y"], "keys": {"x": [1], "y": [1]}}
+    with pytest.raises(InvalidArgument, match=r"for marginals, and .* Make one with dpf\.Ledger\(epsilon=\.\.\., d"):
+        frame.dp.marginals(**ask, share=0.1, ledger=Ledger(epsilon=1))
+    assert len(frame.dp.marginals(**ask, share=0.1, ledger=Ledger(epsilon=1, delta=1e-6)))

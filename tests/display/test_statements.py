@@ -141,6 +141,14 @@ def test_a_single_number_that_the_noise_hides_is_no_row_of_some():
     assert "For 2 of 2 rows of value the noise leaves nothing to be said." in several
 
 
+def test_noise_that_is_seldom_other_than_0_is_no_margin_of_error_of_0():
+    found = pl.DataFrame({"x": [1, 2]}).dp.count(epsilon=5, ledger=dpf.Ledger(epsilon=9))
+    assert found["count_error"].to_list() == [0.0]
+    words = found.dp.statement()
+    assert "The noise of count is 0 with a chance of 95% or more, and whole steps otherwise." in words
+    assert "margin of error (95%) of count is 0" not in words
+
+
 def test_margins_of_error_are_of_unbiased_values_where_adjusting_moved_them(tmp_path):
     """That of a noisy value says nothing of an adjusted one, above all not of a group that is unlike the others."""
     frame = pl.DataFrame({"g": [str(group) for group in range(9) for _ in range(100)] + ["9"] * 160})

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import os
-import re
 import subprocess
 import sys
 from datetime import UTC, date, datetime, time, timedelta, timezone
@@ -162,16 +161,6 @@ def test_99_numbers_of_pandas_are_compared_alike_whatever_their_dtype(dtype):
     """One missing or odd value changes the dtype, so no refusal may depend on it."""
     frame = pandas_frame([1, 2]).astype(dtype)
     assert counts(frame, [0.1, Decimal("0.1"), 1, 2**53, 2**53 + 1]) == near(0, 0, 1, 0, 0)
-
-
-@pytest.mark.parametrize("dtype", ["float32", "Float32", "float[pyarrow]"])
-def test_keys_that_no_float_of_32_bits_can_be_are_refused(dtype):
-    """No missing or odd value makes such a dtype, or unmakes it; in Polars they are refused too."""
-    frame = pandas_frame([0.5, 1.0]).astype(dtype)
-    refused(
-        frame, [0.1, 0.5], dpf.InvalidArgument, rf"must convert exactly to its dtype {re.escape(dtype)}, unlike 0.1"
-    )
-    assert counts(frame, [0.5, 2]) == near(1, 0)
 
 
 def test_99_ends_of_a_graph_are_compared_as_keys():
