@@ -157,4 +157,20 @@ LOCAL = (
         'facts["per_report"]',
         "test_local_release.py::test_197_the_statement_counts_all_reports_of_a_person",
     ),
+    bug(
+        "local",
+        "215: other permanent bits for the same method in another spelling",
+        "Memo.draws",
+        'facts |= {"f": _spelled(method.f), "categories": [_as_integer(value) for value in method.categories]}',
+        "pass",
+        "test_rappor.py::test_215_one_method_keeps_one_set_of_bits_however_it_is_spelled",
+    ),
+    bug(
+        "local",
+        "rare categories that no report holds estimated as if they were known",
+        "method.wider_variances",
+        "moved = counts + math.copysign(HALF_WIDTH**2 / 2.0 / gap, slope)",
+        "moved = counts",
+        "test_local_estimates.py::test_counts_of_rare_categories_are_covered",
+    ),
 )

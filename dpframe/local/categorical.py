@@ -25,6 +25,7 @@ from dpframe.local.method import (
     checked_epsilon,
     checked_key,
     hashed_places,
+    wider_variances,
 )
 from dpframe.noise import coins
 from dpframe.queries.keys import KeyAxis, Keys
@@ -132,8 +133,7 @@ class _OfSubsets(LocalMethod):
     def counts(self, support: Floats, n: int) -> tuple[Floats, Floats]:
         """The unbiased counts and their variances, from how many of `n` reports hold each category."""
         counts = (np.asarray(support, dtype=np.float64) - n * self.law.q) / self.law.gap
-        share = np.clip(counts / max(n, 1), 0.0, 1.0)
-        return counts, n * self.law.variance(share)
+        return counts, wider_variances(counts, n, self.variance(n), self.variance(n, 1.0), self.law.gap)
 
     def _holds(self, rows: int) -> coins.Flags:
         """Draw whether each report holds the truth: with exactly the probability p."""

@@ -29,6 +29,7 @@ from dpframe.local.method import (
     checked_key,
     checked_probability,
     hashed_places,
+    wider_variances,
 )
 from dpframe.noise import coins
 from dpframe.queries.query import Query
@@ -313,8 +314,8 @@ class Rappor(LocalMethod):
         low, high = map(float, self.seen)
         truths_of_bits = (ones - each[:, None] * low) / (high - low)
         if self._filters is None:
-            share = np.clip(truths_of_bits[0] / max(len(values), 1), 0.0, 1.0)
-            return len(values), truths_of_bits[0], self.variance(len(values), share)  # type: ignore[return-value]
+            n, counts = len(values), truths_of_bits[0]
+            return n, counts, wider_variances(counts, n, self.variance(n), self.variance(n, 1.0), high - low)
         return len(values), *decoded(self._filters, truths_of_bits, len(values), low, high)
 
 
@@ -436,10 +437,9 @@ class Memo:
 
     def draws(self, method: Any, truth: Integers) -> Drawn:
         """Draw from the secret for each person, in the order of `first_rows`; the value is no part of it."""
-        facts = method.facts()
-        digest = hashlib.sha256(
-            json.dumps({name: facts[name] for name in facts if name not in ("p", "q")}).encode()
-        ).digest()
+        facts = {name: fact for name, fact in method.facts().items() if name not in ("p", "q")}
+        facts |= {"f": _spelled(method.f), "categories": [_as_integer(value) for value in method.categories]}
+        digest = hashlib.sha256(json.dumps(facts).encode()).digest()
         period = b"" if self.period is None else b"period" + self.period.encode()
         kept = joined(digest, self.column.encode(), period)
         people = sorted(set(self.people))
@@ -453,6 +453,17 @@ class Memo:
         bits = [joined(kept, b"bit", str(bit).encode()) for bit in range(method.width)]
         numbers = [[number(secret, bit) for bit in bits] for secret in each]
         return Drawn(cohort, np.where(truth < 0, instead, truth), below(numbers, f), below(numbers, f / 2))
+
+
+def _spelled(f: Any) -> float | str:
+    """One spelling of f however it was typed: a float where one says it."""
+    exact = exactly("f", f)
+    return float(exact) if exactly("f", float(exact)) == exact else str(exact)
+
+
+def _as_integer(value: Any) -> Any:
+    """One spelling of equal categories: 1, 1.0 and True."""
+    return int(value) if isinstance(value, (bool, float)) and value == value // 1 else value
 
 
 def joined(*parts: bytes) -> bytes:

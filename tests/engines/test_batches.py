@@ -222,6 +222,13 @@ def test_a_relation_whose_file_was_replaced_is_refused_before_the_charge(tmp_pat
     pl.DataFrame({"years": [31, 45]}).write_parquet(path)
     with pytest.raises(dpf.InvalidArgument, match=r"that it had when the relation was made.* Nothing was charged"):
         dpf.of(relation).count(epsilon=0.5, ledger=ledger)
+    path.unlink()
+    pl.DataFrame({"years": ["a"]}).write_parquet(path)
+    relation = duckdb.read_parquet(str(path))
+    path.unlink()
+    pl.DataFrame({"years": [31]}).write_parquet(path)
+    with pytest.raises(dpf.InvalidArgument, match=r"that it had when the relation was made.* Nothing was charged"):
+        dpf.of(relation).count(epsilon=0.5, ledger=ledger)
     assert ledger.spent.epsilon == 0.5
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
+from scipy.stats import binom
 from seen import seen
 
 import dpframe as dpf
@@ -52,6 +53,19 @@ def test_intervals_cover_and_are_not_wide(name):
     z = off.mean(axis=0) / (sizes.mean(axis=0) / 1.96) * runs**0.5
     assert np.abs(z).max() < 6, "no bias"
     assert 0.85 < off.std() / (sizes.mean() / 1.96) < 1.1
+
+
+@pytest.mark.parametrize(("of", "size", "epsilon", "n", "truth"), [(LOCAL.RandomizedResponse, 1_000, 7, 100, 1),
+    (LOCAL.SubsetSelection, 1_000, 7, 100, 2), (LOCAL.RandomizedResponse, 20_000, 10, 1_000, 1),
+    (LOCAL.RandomizedResponse, 50, 9, 200, 199)])  # fmt: skip
+def test_counts_of_rare_categories_are_covered(of, size, epsilon, n, truth):
+    """By all numbers of reports that may hold the category, and their exact chances."""
+    method = of(range(size), epsilon=epsilon)
+    of_truth, of_others = (binom.pmf(np.arange(many + 1), many, chance)
+        for many, chance in ((truth, method.p), (n - truth, method.q)))  # fmt: skip
+    counts, variances = method.counts(np.arange(n + 1.0), n)
+    holds = np.abs(counts - truth) <= 1.96 * np.sqrt(variances)
+    assert np.convolve(of_truth, of_others)[holds].sum() > 0.93
 
 
 @pytest.mark.slow

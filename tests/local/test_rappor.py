@@ -6,6 +6,7 @@ import hashlib
 import hmac
 import importlib.util
 import json
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 
@@ -30,6 +31,27 @@ def memoized(values, people, period="2026-11", method=METHOD, secret=SECRET, nam
 
 def bits_of(column):
     return np.array([[int(bit) for bit in f"{int(text, 16):0{4 * len(text)}b}"] for text in column.to_list()])
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"f": 0.5}, {"f": Fraction(1, 2)}),
+        ({"f": 0.1}, {"f": Decimal("0.1")}),
+        ({"f": 0.25}, {"f": np.float32(0.25)}),
+        ({"categories": [1, 2, 3]}, {"categories": [1.0, 2.0, 3.0]}),
+        ({"categories": [0, 1]}, {"categories": [False, True]}),
+        ({"categories": ["a", None]}, {"categories": ("a", None)}),
+    ],
+    ids=str,
+)
+def test_215_one_method_keeps_one_set_of_bits_however_it_is_spelled(one, other):
+    """Else a client that spells it otherwise draws a second set, and the values cost twice what is stated."""
+    methods = [dpf.local.Rappor(**{"categories": PAGES, "f": 0.5, "p": 0, "q": 1, **given}) for given in (one, other)]
+    methods += [dpf.local.Rappor.from_json(method.to_json()) for method in methods]
+    people, value = [f"p{place}" for place in range(100)], methods[0].categories[0]
+    first, *others = (memoized([value] * 100, people, method=method).to_list() for method in methods)
+    assert others == [first] * 3
 
 
 def test_bits_stay_and_belong_to_person_period_column_and_parameters():

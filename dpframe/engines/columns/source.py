@@ -284,7 +284,8 @@ def types_of_relation(relation: Any) -> dict[str, ColumnType]:
     lowered = [name.lower() for name in relation.columns]
     _refuse_again(lowered, 'Name each once, as in "select visits.*, patients.id as patient".')
     arrow = types_of_arrow(relation.limit(0).to_arrow_table().schema)
-    if list(arrow) != relation.columns:
+    texts = [name for name, theirs in zip(relation.columns, relation.types, strict=True) if str(theirs) == "VARCHAR"]
+    if list(arrow) != relation.columns or any(arrow[name].kind != "text" for name in texts):
         raise InvalidArgument(
             "frame must have the columns that it had when the relation was made: its table or file was replaced. "
             "Nothing was charged. Make the relation anew."
