@@ -17,7 +17,7 @@ from typing import Any
 from assurance import verdict
 from dpframe import Gaussian, GeneralizedGaussian, Laplace
 from dpframe.accounting.by_curves import conversion
-from dpframe.accounting.comparison import composed_epsilon
+from dpframe.accounting.comparison import composed_epsilon, least_delta
 from dpframe.mechanisms import gaussian_curve
 
 STEP = 2e-4  # the grid of the peer's loss distributions, whose discrete Laplace is rounded up on it
@@ -102,6 +102,7 @@ def _mixed(draw: random.Random) -> float:
 
 def _closed(draw: random.Random) -> float:
     mu, count, delta = 10 ** draw.uniform(-3, 0.5), draw.randint(1, 200), 10 ** draw.uniform(-12, -2)
+    delta = max(delta, 20.0 * least_delta(count))  # of which half would be given away for rounding at the least one
     noise = Gaussian(1.0, 1 / mu)
     exact = gaussian_curve.epsilon_of_mu(noise.mu * math.sqrt(count) * (1 - 1e-15), delta)
     return composed_epsilon([noise] * count, delta) / exact - 1 if exact > 0 else 0.0
