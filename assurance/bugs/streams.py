@@ -134,10 +134,18 @@ STREAMS = (
     bug(
         "streams",
         "a lock given up after the intent",
+        "unbroken.to_the_end",
+        "to_its_end = True",
+        "to_its_end = False",
+        f"{STEPS}::test_ctrl_c_while_the_lock_is_waited_for_loses_no_period",
+    ),
+    bug(
+        "streams",
+        "a period in memory that Ctrl-C leaves behind",
         "stream_path._draw",
         "    to_the_end()\n",
         "",
-        f"{STEPS}::test_ctrl_c_while_the_lock_is_waited_for_loses_no_period",
+        f"{STEPS}::test_ctrl_c_while_a_period_is_drawn_waits_until_it_is_stored",
     ),
     bug(
         "streams",

@@ -324,6 +324,31 @@ def test_ctrl_c_while_the_lock_is_waited_for_loses_no_period(path, monkeypatch):
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no timers")
+def test_ctrl_c_while_a_period_is_drawn_waits_until_it_is_stored(ledger, monkeypatch):
+    stream, add_noise, drawn = stream_of(ledger), Laplace.add_noise, []
+
+    def interrupted(*arguments):
+        signal.setitimer(signal.ITIMER_REAL, 0.01)
+        time.sleep(0.3)
+        drawn.append(add_noise(*arguments))
+        return drawn[0]
+
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    try:
+        with monkeypatch.context() as patched:
+            patched.setattr(unbroken, "GRACE", 0.01)
+            patched.setattr(Laplace, "add_noise", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                stream.release(STAYS, 1)
+            assert drawn
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    monkeypatch.setattr(Laplace, "add_noise", None)
+    assert len(told(stream.release(STAYS, 1))["total"]) == 2
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no timers")
 def test_213_ctrl_c_between_the_intent_and_a_head_that_is_kept_elsewhere_loses_no_period(path, tmp_path, monkeypatch):
     """The head's own lock is free: asking for it is no place to end."""
     head = tmp_path / "elsewhere"
