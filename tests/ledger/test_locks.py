@@ -8,7 +8,6 @@ import os
 import pickle
 import random
 import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -28,6 +27,7 @@ import dpframe as dpf
 from dpframe import errors
 from dpframe.ledger import database, entries, heads, locks, rows, sql, unbroken, witness
 from dpframe.ledger.address import Address
+from tests.timers import TIMERS, ring_in, timer_as_ctrl_c
 
 fcntl = pytest.importorskip("fcntl")
 
@@ -260,42 +260,35 @@ def test_a_fork_waits_for_a_transaction_that_needs_one_more_lock(path, monkeypat
 # Signals
 
 
-@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no timer signals")
+@TIMERS
 def test_93_ctrl_c_ends_the_waiting_for_a_lock_and_charges_nothing(path, another):
-    ledger, before = dpf.Ledger(epsilon=1, path=path), signal.getsignal(signal.SIGALRM)
-    signal.signal(signal.SIGALRM, signal.default_int_handler)
-    try:
-        with beside(path, "lock").open("rb+") as held:
-            fcntl.flock(held, fcntl.LOCK_EX)
-            start = time.monotonic()
-            signal.setitimer(signal.ITIMER_REAL, 0.2)
-            with pytest.raises(KeyboardInterrupt):
-                take(ledger)
-            assert time.monotonic() - start < 5
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+    ledger = dpf.Ledger(epsilon=1, path=path)
+    with timer_as_ctrl_c(), beside(path, "lock").open("rb+") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        start = time.monotonic()
+        ring_in(0.2)
+        with pytest.raises(KeyboardInterrupt):
+            take(ledger)
+        assert time.monotonic() - start < 5
     assert not locks.open_ones
     assert ledger.spent.epsilon == 0
     assert another(path) == "charged"
 
 
-@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no timer signals")
+@TIMERS
 def test_93_ctrl_c_amid_a_transaction_leaves_it_whole_and_the_file_free(path, another):
     """The handler raises while the transaction is open: the charge is committed, and nothing stays locked."""
-    ledger, before, kept = dpf.Ledger(epsilon=1, path=path), signal.getsignal(signal.SIGALRM), None
-    signal.signal(signal.SIGALRM, signal.default_int_handler)
+    ledger, kept = dpf.Ledger(epsilon=1, path=path), None
 
     def allowed(*_):
-        signal.setitimer(signal.ITIMER_REAL, 0.01)
+        ring_in(0.01)
         time.sleep(0.1)
 
-    try:
-        ledger._store.charge(entry(ledger), allowed)
-    except KeyboardInterrupt as error:
-        kept = error  # a notebook keeps what was raised, and with it all that its frames hold
-    finally:
-        signal.signal(signal.SIGALRM, before)
+    with timer_as_ctrl_c():
+        try:
+            ledger._store.charge(entry(ledger), allowed)
+        except KeyboardInterrupt as error:
+            kept = error  # a notebook keeps what was raised, and with it all that its frames hold
     assert kept is not None
     assert another(path) == "charged"
     assert ledger.verify()["entry"] == 2

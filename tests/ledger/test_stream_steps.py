@@ -6,7 +6,6 @@ import dataclasses
 import os
 import pickle
 import shutil
-import signal
 import sqlite3
 import subprocess
 import sys
@@ -25,6 +24,7 @@ from dpframe.streams import stream_path
 from dpframe.streams.stream_path import entry_of
 from tests import killed_streams
 from tests.killed_streams import STEPS, stays, stream_of, told
+from tests.timers import TIMERS, ring_in, timer_as_ctrl_c
 
 STAYS = stays()
 FORKS = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
@@ -287,7 +287,7 @@ def test_203_ctrl_c_just_as_the_work_ends_waits_for_nothing():
     assert not work.done.lock.acquire(timeout=0)  # by whoever was interrupted, and by nobody again
 
 
-@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no timers")
+@TIMERS
 def test_ctrl_c_while_the_lock_is_waited_for_loses_no_period(path, monkeypatch):
     stream, keep, heard = stream_of(made(path)), stream_path.keep, threading.Event()
 
@@ -306,49 +306,39 @@ def test_ctrl_c_while_the_lock_is_waited_for_loses_no_period(path, monkeypatch):
 
         threading.Thread(target=hold).start()
         assert held.wait(10)
-        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        ring_in(0.05)
         return keep(*arguments)
 
-    before = signal.signal(signal.SIGALRM, hear)
-    try:
-        with monkeypatch.context() as patched:
-            patched.setattr(unbroken, "GRACE", 0.01)
-            patched.setattr(stream_path, "keep", interrupted)
-            with pytest.raises(KeyboardInterrupt):
-                stream.release(STAYS, 1)
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+    with timer_as_ctrl_c(hear), monkeypatch.context() as patched:
+        patched.setattr(unbroken, "GRACE", 0.01)
+        patched.setattr(stream_path, "keep", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            stream.release(STAYS, 1)
     monkeypatch.setattr(Laplace, "add_noise", None)
     assert len(told(stream.release(STAYS, 1))["total"]) == 2
 
 
-@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no timers")
+@TIMERS
 def test_ctrl_c_while_a_period_is_drawn_waits_until_it_is_stored(ledger, monkeypatch):
     stream, add_noise, drawn = stream_of(ledger), Laplace.add_noise, []
 
     def interrupted(*arguments):
-        signal.setitimer(signal.ITIMER_REAL, 0.01)
+        ring_in(0.01)
         time.sleep(0.3)
         drawn.append(add_noise(*arguments))
         return drawn[0]
 
-    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
-    try:
-        with monkeypatch.context() as patched:
-            patched.setattr(unbroken, "GRACE", 0.01)
-            patched.setattr(Laplace, "add_noise", interrupted)
-            with pytest.raises(KeyboardInterrupt):
-                stream.release(STAYS, 1)
-            assert drawn
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+    with timer_as_ctrl_c(), monkeypatch.context() as patched:
+        patched.setattr(unbroken, "GRACE", 0.01)
+        patched.setattr(Laplace, "add_noise", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            stream.release(STAYS, 1)
+        assert drawn
     monkeypatch.setattr(Laplace, "add_noise", None)
     assert len(told(stream.release(STAYS, 1))["total"]) == 2
 
 
-@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no timers")
+@TIMERS
 def test_213_ctrl_c_between_the_intent_and_a_head_that_is_kept_elsewhere_loses_no_period(path, tmp_path, monkeypatch):
     """The head's own lock is free: asking for it is no place to end."""
     head = tmp_path / "elsewhere"
@@ -357,19 +347,14 @@ def test_213_ctrl_c_between_the_intent_and_a_head_that_is_kept_elsewhere_loses_n
     def interrupted(connection, last, entry):
         mark = append(connection, last, entry)
         if entry.kind == "intent":
-            signal.setitimer(signal.ITIMER_REAL, 0.01)
+            ring_in(0.01)
             time.sleep(0.3)
         return mark
 
-    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
-    try:
-        with monkeypatch.context() as patched:
-            patched.setattr(rows, "append", interrupted)
-            with pytest.raises(KeyboardInterrupt):
-                stream.release(STAYS, 1)
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+    with timer_as_ctrl_c(), monkeypatch.context() as patched:
+        patched.setattr(rows, "append", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            stream.release(STAYS, 1)
     monkeypatch.setattr(Laplace, "add_noise", None)
     assert len(told(stream.release(STAYS, 1))["total"]) == 2
 
