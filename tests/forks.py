@@ -29,6 +29,7 @@ COLUMNS = {
 WAYS = ("os.fork", "Pool", "ProcessPoolExecutor", "preloading server", "joblib")
 OTHERS = ("spawn", "forkserver", "loky")  # workers whose threads are their own, whatever worked before
 HAS_DUCKDB = importlib.util.find_spec("duckdb") is not None
+HAS_TABLES = importlib.util.find_spec("great_tables") is not None
 LIBRARIES = ("pandas", "polars", "lazy", "scan", "dataset", *(["duckdb"] if HAS_DUCKDB else []))
 PATIENCE = 100  # seconds, after which a worker is taken to hang
 
@@ -174,9 +175,10 @@ def shown(folder: str) -> Said:
             "sort": lambda first=first: first.dp.sort("count"),
             "head": lambda first=first: first.dp.head(1),
             "wide": lambda first=first: first.dp.wide("ward"),
-            "table": lambda first=first: first.dp.table().as_raw_html(),
             "keys": lambda first=first: dpf.of(TABLES["pandas"]).preview.group_by("ward", keys=first[["ward"]]).count(),
         }
+        if HAS_TABLES:
+            doors["table"] = lambda first=first: first.dp.table().as_raw_html()
         said |= {f"{door} of {library}": said_of(call) for door, call in doors.items()}
     return said
 
