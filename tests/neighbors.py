@@ -19,7 +19,7 @@ from dpframe.queries.query import Query
 from tests.engines.test_random_tables import NEEDS
 
 GROUPS = ("A", "B", "C")
-BY_GROUP = Keys((KeyAxis(("g",), tuple((group,) for group in GROUPS)),))
+BY_GROUP = Keys((KeyAxis(("g",), (tuple(GROUPS),)),))
 EVERYTHING = Keys(())
 VALUES = (None, math.nan, math.inf, -math.inf, -4.0, 0.0, 0.3, 1.0, 2.0, 3.0, 4.0, 9.0)
 SHAPES = (

@@ -129,8 +129,8 @@ KEYS = (
         "keys",
         "scales of the groups that are found, not of max_groups",
         "discovering._rest",
-        "rows=rows, discovery=None",
-        "rows=rows, room=0, discovery=None",
+        "by_column=found, discovery=None",
+        "by_column=found, room=0, discovery=None",
         "test_found_keys.py::test_other_statistics_are_of_max_groups_however_many_are_found",
     ),
     bug(

@@ -107,6 +107,14 @@ RESULTS = (
     ),
     bug(
         "results",
+        "a combination of plain keys that is declared twice counted twice",
+        "_are_different",
+        "    return bool((numbers[1:] != numbers[:-1]).all())",
+        "    return True",
+        "test_many_keys.py::test_combinations_of_many_columns_are_declared_once",
+    ),
+    bug(
+        "results",
         "a plan for keys that are equal, whatever their type",
         "path._key",
         "else (dtypes, text.getvalue())",

@@ -289,7 +289,7 @@ def _of_dtype(source: Source, axis: DtypeAxis) -> KeyAxis:
     column = source.column(axis.columns[0])
     if column.levels is None:
         raise MissingArgument(axis.missing + (LEVELS if column.kind == "category" else ""))
-    return KeyAxis(axis.columns, tuple((level,) for level in column.levels))
+    return KeyAxis(axis.columns, (tuple(column.levels),))
 
 
 def _checked_bins(source: Source, axis: BinAxis) -> BinAxis:
@@ -310,7 +310,8 @@ def _checked_keys(source: Source, axis: KeyAxis) -> KeyAxis:
     columns = [source.column(name) for name in axis.columns]
     known = [_keys_of_column(column, axis, position) for position, column in enumerate(columns)]
     if (again := twice(known)) is not None:
-        first, second = (shown(row[0] if len(row) == 1 else row) for row in (axis.rows[index] for index in again))
+        rows = (tuple(values[index] for values in axis.by_column) for index in again)
+        first, second = (shown(row[0] if len(row) == 1 else row) for row in rows)
         raise InvalidArgument(
             f"{axis.argument} must be distinct as the dtype {', '.join(column.dtype for column in columns)} compares "
             f"them, but {first} and {second} are one value there. Name each value once."
@@ -408,7 +409,7 @@ def _keys_of_column(column: ColumnType, axis: KeyAxis, position: int) -> Declare
         raise WrongDtype(_identity_words(name, column, "be grouped by"))
     keys = declared(values, column.identity, places)
     if (column.polars is not None or column.kind == "period") and (keys.rows < 0).any():
-        unlike = axis.rows[int(np.argmax(keys.rows < 0))][position]
+        unlike = axis.values(position)[int(np.argmax(keys.rows < 0))]
         raise InvalidArgument(
             f"{axis.argument} of column {name!r} must convert exactly to its dtype {column.dtype}, "
             f"unlike {shown(unlike)}. Leave it out, or cast the column."

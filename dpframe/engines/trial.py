@@ -241,7 +241,7 @@ def _scaled(words: Keys) -> dict[str, Statistic]:
     by_byte: dict[str, Any] = {"weight": "byte", "weight_bounds": (0.5, 9)}
     pairs = ((-3, 10), (0, 1), (5, 255), (-9, -1), (0.1, 0.3))
     keys: Any = words.axes[0]
-    bounds: Any = tuple((key, pair) for (key,), pair in zip(keys.rows, pairs, strict=True))
+    bounds: Any = tuple(zip(keys.values(0), pairs, strict=True))
     return {
         "s by group": SumByGroup("x", bounds).of_keys(words),
         "m by group": MeanByGroup("byte", bounds).of_keys(words),

@@ -39,7 +39,7 @@ Integers = NDArray[np.int64]
 
 def question_of(column: str, categories: tuple[Any, ...]) -> Query:
     """The query that reads a row: the place of its value among the categories."""
-    axis = KeyAxis((column,), tuple((value,) for value in categories), "categories")
+    axis = KeyAxis((column,), (categories,), "categories")
     return Query("randomize", Keys((axis,)), (("count", Count()),))
 
 

@@ -337,7 +337,7 @@ def checked_categories(values: object) -> tuple[Any, ...]:
     """Declared categories: text, numbers, truth values and None, at least two and each once."""
     if length(values) > MOST_CATEGORIES:
         raise _not_so_many(length(values))
-    categories = tuple(row[0] for row in value_axis("category", values, "categories").rows)
+    categories = value_axis("category", values, "categories").by_column[0]
     for value in categories:
         if not (value is None or isinstance(value, (str, bool, int, float))):
             raise InvalidType(

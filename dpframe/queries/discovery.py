@@ -148,7 +148,7 @@ class FoundAxis(KeyAxis):
     groups, however many are found.
     """
 
-    rows: tuple[tuple[Any, ...], ...] = ()
+    by_column: tuple[tuple[Any, ...], ...] = ()
     discovery: Discovery | None = field(kw_only=True)
     room: int = field(default=0, kw_only=True)
     by_rows: bool = field(default=False, kw_only=True)  # whether each row is a unit
@@ -156,7 +156,8 @@ class FoundAxis(KeyAxis):
     def __post_init__(self) -> None:
         """Nothing is declared that could be checked."""
         object.__setattr__(self, "names", self.columns)
-        object.__setattr__(self, "size", max(len(self.rows), self.room, 0 if self.discovery is None else 2))
+        object.__setattr__(self, "by_column", self.by_column or ((),) * len(self.columns))
+        object.__setattr__(self, "size", max(len(self.by_column[0]), self.room, 0 if self.discovery is None else 2))
 
     @property
     def coding(self) -> Coding:  # type: ignore[override]
@@ -196,7 +197,7 @@ def found_axes(by: tuple[str, ...], discovery: Discovery) -> tuple[FoundAxis, ..
     _check_twice(discovery.known)
     for position, column in enumerate(by):
         if discovery.known:
-            KeyAxis((column,), tuple({same_key(row[position]): (row[position],) for row in discovery.known}.values()))
+            KeyAxis((column,), (tuple({same_key(row[position]): row[position] for row in discovery.known}.values()),))
     return (FoundAxis(by, discovery=discovery),)
 
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from functools import cached_property
-from operator import itemgetter
 from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
@@ -109,7 +108,7 @@ class KeyAxis:
     ordered: ClassVar[bool] = False
 
     columns: tuple[str, ...]
-    rows: tuple[tuple[Any, ...], ...]
+    by_column: tuple[tuple[Any, ...], ...]  # the values of each column, one a combination
     argument: str = "keys"  # what the caller calls them
     names: tuple[str, ...] = field(init=False, repr=False, compare=False)
     size: int = field(init=False, repr=False, compare=False)
@@ -120,14 +119,14 @@ class KeyAxis:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "names", self.columns)
-        object.__setattr__(self, "size", len(self.rows))
-        columns = [self.values(position) for position in range(len(self.columns))]
+        columns = self.by_column
+        object.__setattr__(self, "size", len(columns[0]))
         object.__setattr__(self, "numbered", tuple(map(numbered, columns)) if len(columns) > 1 else ((*columns, None),))
-        if not self.rows:
+        if not self.size:
             raise InvalidArgument(
                 f"{self.argument} must name at least one value of {self.columns[0]!r}. {EXAMPLES[self.argument]}"
             )
-        if all(are_plain(values) for values, _ in self.numbered) and len(set(self.rows)) == len(self.rows):
+        if all(are_plain(values) for values, _ in self.numbered) and _are_different(self.numbered, self.size):
             return  # each column of one kind, whose values are the same where Python calls them equal
         for column, values in zip(self.columns, columns, strict=True):
             _check_one_kind(f"{self.argument} of column {column!r}", values)
@@ -142,16 +141,21 @@ class KeyAxis:
             seen[tokens] = None
         object.__setattr__(self, "tokens", tuple(seen))
 
-    def values(self, position: int) -> list[Any]:
+    @property
+    def rows(self) -> tuple[tuple[Any, ...], ...]:
+        """The combinations, each with a value a column."""
+        return tuple(zip(*self.by_column, strict=True))
+
+    def values(self, position: int) -> Sequence[Any]:
         """The value of each combination in the column at `position`."""
-        return list(map(itemgetter(position), self.rows))
+        return self.by_column[position]
 
     def kind(self, position: int) -> Kind:
         """The kind of values that the column at `position` is asked for."""
         return next((kind for kind in map(kind_of, self.numbered[position][0]) if kind != "missing"), "missing")
 
     def labels(self) -> dict[str, Sequence[Any] | NDArray[Any]]:
-        return {column: self.values(position) for position, column in enumerate(self.columns)}
+        return {column: list(values) for column, values in zip(self.columns, self.by_column, strict=True)}
 
     def facts(self) -> dict[str, Any]:
         kinds = [self.kind(position) for position in range(len(self.columns))]
@@ -336,7 +340,7 @@ def key_axes(by: tuple[str, ...], keys: object, combinations: Sequence[Iterable[
     """The axes of ``group_by(*by, keys=keys)``; `combinations` are the columns of `keys` where it was a frame."""
     _check_by(by)
     if combinations is not None:
-        return (KeyAxis(by, tuple(zip(*map(plain_keys, combinations), strict=True))),)
+        return (KeyAxis(by, tuple(map(plain_keys, combinations))),)
     if keys is None:
         return tuple(
             DtypeAxis((column,), f"keys must be given: they are never taken from the data. {KEYS_EXAMPLE}")
@@ -443,7 +447,7 @@ def value_axis(column: str, values: object, argument: str) -> KeyAxis:
             f"{argument} must be a list, tuple or range that you wrote down, not {named(values)}: values from data "
             f"reveal people. {example}"
         )
-    return KeyAxis((column,), tuple(zip(plain_keys(values, argument), strict=True)), argument)
+    return KeyAxis((column,), (plain_keys(values, argument),), argument)
 
 
 def _are_dates(values: object) -> bool:
@@ -465,6 +469,20 @@ def numbered(values: Sequence[Any]) -> Numbered:
         if are_plain(different):
             return different, np.fromiter(map(places.__getitem__, values), np.int64, len(values))
     return values, None
+
+
+def _are_different(columns: Sequence[Numbered], size: int) -> bool:
+    """Tell whether no two combinations of plain values are alike."""
+    places = [places for _, places in columns if places is not None]
+    sizes = [len(values) for values, _ in columns]
+    if len(places) < len(columns) or math.prod(sizes) >= 2**63:
+        each = [values if places is None else places.tolist() for values, places in columns]
+        return len(set(each[0] if len(each) == 1 else zip(*each, strict=True))) == size
+    numbers = np.zeros(size, dtype=np.int64)
+    for among, place in zip(sizes, places, strict=True):
+        numbers = numbers * among + place
+    numbers.sort()
+    return bool((numbers[1:] != numbers[:-1]).all())
 
 
 def are_plain(values: Sequence[Any]) -> bool:
@@ -540,7 +558,7 @@ def kind_of(value: object) -> Kind:
     return found or ("period" if is_period(value) else "number")
 
 
-def _check_one_kind(keys: str, values: list[Any]) -> None:
+def _check_one_kind(keys: str, values: Sequence[Any]) -> None:
     kinds = {KIND_WORDS[kind_of(value)] for value in values if value is not None}
     if len(kinds) > 1:
         raise InvalidType(

@@ -311,7 +311,7 @@ class Matches(OneOfEach):
     @property
     def words(self) -> str:
         """The measured thing, for plans and records."""
-        name, value = plain_name(self.column), self.axis.rows[0][0]
+        name, value = plain_name(self.column), self.axis.values(0)[0]
         return harmless(f"values of {name} that are {value!r}, and others{self.column.removeprefix(name)}")
 
     def adds_up_to(self, column: str | None) -> bool:

@@ -125,7 +125,7 @@ class Conditional(str):
         words = harmless(" and ".join(map(str, conditions)))
         named = of
         if value is not None:
-            named = harmless(f"{of} = {shown(value.rows[0][0])}")
+            named = harmless(f"{of} = {shown(value.values(0)[0])}")
         if groups is not None:
             among = "among the candidates of" if groups.candidates else "in" if groups.places else "over the bound of"
             named = f"{of} {among} its {groups.axis.columns[0]}"

@@ -30,12 +30,13 @@ from dpframe.release.provenance import Prepared
 from dpframe.release.results import exact_totals, labels_of, measure, with_noise
 
 Integers = NDArray[np.int64]
+Found = tuple[tuple[Any, ...], ...]  # of each column the keys that are shown, as they are told apart
 
 
 def try_rest(plan: Plan, frame: Any, empty: Any, nothing: Any) -> None:
     """The second look and the labels, of no rows and of `nothing`, the keys that are found in them."""
     labels_of(plan, frame, nothing)
-    rest = _rest(plan, ())
+    rest = _rest(plan, ((),) * len(_axis(plan).columns))
     if rest.query.statistics:
         exact_totals(rest, empty)
 
@@ -50,8 +51,9 @@ def released(prepared: Prepared, table: Any, call: Call, entry: Entry, ledger: L
     order = shown[ordered(call.frame, axis, keys[shown])]
     order = _largest(order, noisy, axis)
     keys, noisy = keys[order], noisy[order]
-    measured = {axis.people: _as_measured(noisy, plan.parts[0]), **_measured(plan, keys.rows(), call)}
-    columns, steps_of = _numbers(plan, measured, keys.rows())
+    found = tuple(tuple(column.to_list()) for column in keys.get_columns())
+    measured = {axis.people: _as_measured(noisy, plan.parts[0]), **_measured(plan, found, call)}
+    columns, steps_of = _numbers(plan, measured, found)
     frame = build.frame_of({**labels_of(plan, call.frame, keys), **columns}, plan.question.library)
     facts = provenance.record(
         prepared,
@@ -73,36 +75,35 @@ def _largest(order: NDArray[np.intp], noisy: Integers, axis: FoundAxis) -> NDArr
     return order[np.argsort(~noisy[order], kind="stable")[:most]]  # ~n falls as n grows, and never wraps
 
 
-def _measured(plan: Plan, rows: list[tuple[Any, ...]], call: Call) -> dict[Total, Measured]:
+def _measured(plan: Plan, found: Found, call: Call) -> dict[Total, Measured]:
     """The other Totals of the keys that are shown, with their noise."""
-    rest = _rest(plan, tuple(rows))
+    rest = _rest(plan, found)
     if not rest.query.statistics:
         return {}
     exact, noisy = measure(rest, call), {}
     for part in rest.parts:
         width = part.total.norm(False).width
-        there: Integers = exact[part.total][: len(rows) * width]  # the others are room, in which no row is
+        there: Integers = exact[part.total][: len(found[0]) * width]  # the others are room, in which no row is
         noisy[part.total] = _as_measured(with_noise(part.mechanism, there), part)
     return noisy
 
 
-def _rest(plan: Plan, rows: tuple[tuple[Any, ...], ...]) -> Plan:
+def _rest(plan: Plan, found: Found) -> Plan:
     """The plan of what is measured besides the numbers of units, of these keys; as many groups are room as before."""
     parts = plan.parts[1:]
     statistics = tuple((str(index), Needed(part.total)) for index, part in enumerate(parts))
-    keys = Keys((replace(_axis(plan), rows=rows, discovery=None),))
+    keys = Keys((replace(_axis(plan), by_column=found, discovery=None),))
     return replace(plan, query=Query(plan.query.verb, keys, statistics), parts=parts)
 
 
-def _numbers(
-    plan: Plan, measured: Mapping[Total, Measured], rows: list[tuple[Any, ...]]
-) -> tuple[dict[str, Any], dict[str, Any]]:
+def _numbers(plan: Plan, measured: Mapping[Total, Measured], found: Found) -> tuple[dict[str, Any], dict[str, Any]]:
     """The columns of numbers, and what was done to denoise them; of no keys those of a made-up one, cut off."""
-    size = len(rows)
+    size = len(found[0])
     if not size:
         zeros = {total: np.zeros(total.norm(False).width) for total in measured}
         measured = {total: replace(numbers, values=zeros[total]) for total, numbers in measured.items()}
-    keys = Keys((replace(_axis(plan), rows=tuple(rows) or ((None,),), room=0, discovery=None),))
+    shown = found if size else ((None,),) * len(found)
+    keys = Keys((replace(_axis(plan), by_column=shown, room=0, discovery=None),))
     columns, steps = results.numbers_of(replace(plan, query=replace(plan.query, keys=keys)), measured)
     if not size:
         return {name: values[:0] for name, values in columns.items()}, dict.fromkeys(steps)

@@ -266,7 +266,7 @@ def _compared(statistic: Statistic, random: np.random.Generator, rows: int) -> T
     columns: Table = {}
     for total in statistic.totals():
         matches = vector_of(total, Matches)
-        if matches is not None and isinstance(value := matches.axis.rows[0][0], str):
+        if matches is not None and isinstance(value := matches.axis.values(0)[0], str):
             columns[matches.column] = random.choice(np.array([value, value + "!"]), rows)
     return columns
 

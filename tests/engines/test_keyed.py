@@ -220,7 +220,7 @@ def test_what_is_asked_of_groups_that_are_shown_is_of_max_groups(p, neighbors, g
     """Three groups are shown, whatever the number in which a unit may count: weights and grids are the plan's."""
     rng = np.random.default_rng([7, p, groups, len(neighbors)])
     unit = dpf.PrivacyUnit("u", max_rows=2, max_groups=groups, neighbors=neighbors)
-    axis = replace(axis_of(), rows=((0,), (1,), (2,)), room=groups + 1, discovery=None)
+    axis = replace(axis_of(), by_column=((0, 1, 2),), room=groups + 1, discovery=None)
     asked = [one for each in (dpf.count(), dpf.sum("x", bounds=(-3, 10)), dpf.n_units("x")) for one in each.totals()]
     query = Query("agg", Keys((axis,)), tuple((str(place), Needed(one)) for place, one in enumerate(asked)))
     schema = {"u": pl.Int64, "k": pl.Int64, "x": pl.Float64}

@@ -20,7 +20,7 @@ from dpframe.queries.query import Query
 from dpframe.queries.statistics import Count, Mean, Sum, Total
 
 GROUPS = ("A", "B", "C")
-BY_GROUP = Keys((KeyAxis(("g",), tuple((group,) for group in GROUPS)),))
+BY_GROUP = Keys((KeyAxis(("g",), (tuple(GROUPS),)),))
 EVERYTHING = Keys(())
 BOUNDS = {"non-negative": (0.0, 4.0), "signed": (-3.0, 4.0), "negative": (-4.0, -1.0), "high": (2.0, 4.0)}
 STATISTICS = {"rows": Count(), "values": Count("x")}
@@ -126,7 +126,7 @@ def test_one_row_attains_the_bound(query, neighbors):
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
 def test_a_unit_column_nearly_attains_the_bound(neighbors, p):
     """Units in many groups at full weight: 2 rows in each of 2 groups, against 2 in each of 2 others or none."""
-    keys = Keys((KeyAxis(("g",), (("A",), ("B",), ("C",), ("D",))),))
+    keys = Keys((KeyAxis(("g",), (("A", "B", "C", "D"),)),))
     query = Query("agg", keys, (("m", Sum("x", (0.0, 4.0))), ("n", Count())))
     unit = PrivacyUnit(column="u", max_rows=2, max_groups=2, neighbors=neighbors)
     mine, instead = [[(group, 9.0) for group in pair for _ in range(2)] for pair in ("AB", "CD")]
@@ -138,7 +138,7 @@ def test_a_unit_column_nearly_attains_the_bound(neighbors, p):
 
 def test_two_units_of_opposite_signs_nearly_attain_the_bound():
     """Values of both signs in both units, in the shares that make Cauchy's inequality an equality."""
-    keys = Keys((KeyAxis(("g",), (("A",), ("B",))),))
+    keys = Keys((KeyAxis(("g",), (("A", "B"),)),))
     query = Query("agg", keys, (("m", Sum("x", (-3.0, 4.0))),))
     unit = PrivacyUnit(column="u", max_rows=200, max_groups=1, neighbors="replace")
     mine = [("A", 4.0)] * 160 + [("B", -3.0)] * 120  # 200 in the l_2 norm

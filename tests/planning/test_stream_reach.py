@@ -16,7 +16,7 @@ from dpframe.queries.total import RowsTotal
 from dpframe.streams.stream_plan import StreamReach, exact_sums
 
 PERIODS, GROUPS = 4, ("A", "B")
-KEYS = Keys((KeyAxis(("t",), tuple((t,) for t in range(1, PERIODS + 1))), KeyAxis(("g",), tuple((g,) for g in GROUPS))))
+KEYS = Keys((KeyAxis(("t",), (tuple(range(1, PERIODS + 1)),)), KeyAxis(("g",), (tuple(GROUPS),))))
 STATISTICS = {
     "rows": dpf.count(),
     "values": dpf.count("x"),

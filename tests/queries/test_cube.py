@@ -171,7 +171,7 @@ def test_levels_have_independent_noise():
 # Sensitivity
 
 CELLS = tuple(itertools.product(("A", "B"), (1, 2)))
-TWO_WAY = Keys((KeyAxis(("ward",), (("A",), ("B",))), KeyAxis(("age",), ((1,), (2,)))))
+TWO_WAY = Keys((KeyAxis(("ward",), (("A", "B"),)), KeyAxis(("age",), ((1, 2),))))
 QUERY = Query("agg", TWO_WAY, (("n", Count()), ("up", Sum("x", (0.0, 4.0))), ("both", Sum("x", (-3.0, 4.0)))), "cube")
 UNITS = [
     dpf.PrivacyUnit(neighbors=neighbors, **of)

@@ -102,3 +102,38 @@ def test_a_million_keys_take_no_turn_each(wanted, monkeypatch):
     axis = keys.value_axis("x", wanted, "keys")
     form = identity.TEXT if isinstance(wanted, list) else FORMS[0]
     assert identity.declared(axis.values(0), form).size == axis.size == 10**6
+
+
+COLUMNS = [st.integers(0, 2), st.sampled_from(["a", "é", "b"]), st.sampled_from([None, True, 1, 0.5, "1"])]
+
+
+@MANY
+@given(st.data())
+def test_combinations_are_refused_where_two_rows_are_alike(data):
+    kinds = data.draw(st.lists(st.sampled_from(COLUMNS), min_size=1, max_size=3))
+    rows = data.draw(st.lists(st.tuples(*kinds), min_size=1, max_size=6))
+    tokens = [tuple(map(keys.same_key, row)) for row in rows]
+    names = tuple("xyz"[: len(kinds)])
+    found = told(lambda: keys.KeyAxis(names, tuple(zip(*rows, strict=True))))
+    if isinstance(found, keys.KeyAxis):
+        assert (found.rows, len(set(tokens))) == (tuple(rows), len(rows))
+    else:
+        assert len(set(tokens)) < len(rows) or "must be of one kind" in found[1]
+
+
+@pytest.mark.parametrize("columns", [2, 7, 8], ids=["a few combinations", "almost 2**63", "more than 2**63"])
+def test_combinations_of_many_columns_are_declared_once(columns):
+    names, each = tuple(map(str, range(columns))), tuple(range(400 if columns > 7 else 500))
+    keys.KeyAxis(names, (each,) * columns)
+    shifted = (*each[1:], 0)
+    keys.KeyAxis(names, (each,) * (columns - 1) + (shifted,))
+    with pytest.raises(dpf.InvalidArgument, match="occurs twice"):
+        keys.KeyAxis(names, ((*each, 3),) * columns)
+
+
+def test_a_million_combinations_take_no_turn_each(monkeypatch):
+    monkeypatch.setattr(keys, "same_key", None)
+    whole = np.arange(10**6)
+    axis = keys.KeyAxis(("x", "y"), (tuple((whole // 1000).tolist()), tuple((whole % 1000).tolist())))
+    assert axis.size == 10**6
+    assert [len(values) for values, _ in axis.numbered] == [1000, 1000]

@@ -71,7 +71,7 @@ def test_products_and_one_column(engine):
 
 
 def test_levels_of_a_product_and_their_parents():
-    keys = Keys((KeyAxis(("a", "b"), ((1, "x"), (2, "x"), (1, "y"))), KeyAxis(("c",), ((True,), (False,)))))
+    keys = Keys((KeyAxis(("a", "b"), ((1, 2, 1), ("x", "x", "y"))), KeyAxis(("c",), ((True, False),))))
     levels = levels_of(keys, rollup_of(keys.columns))
     assert [level.columns for level in levels] == [("a", "b", "c"), ("a", "b"), ("a",), ()]
     assert [level.size for level in levels] == [6, 3, 2, 1]
@@ -93,7 +93,7 @@ def test_every_subtotal_is_exactly_the_sum_of_its_parts(unit, price):
         found = groups(frame, **price)
         signed = frame.dp.group_by("state", keys=["A", "B", "C"]).sum("cost", bounds=(-5, 9), rollup=True, **price)
         raw = groups(frame, denoise=None, **price)
-    keys = Keys((KeyAxis(("state", "county"), tuple(zip(*COMBINATIONS.values(), strict=True))),))
+    keys = Keys((KeyAxis(("state", "county"), tuple(map(tuple, COMBINATIONS.values()))),))
     levels = levels_of(keys, rollup_of(keys.columns))
     for name in ("n", "cost"):
         values = found.dp.to_numpy(name)
@@ -167,7 +167,7 @@ def test_levels_have_independent_noise():
 # Sensitivity
 
 GROUPS = (("A", 1), ("A", 2), ("B", 1))
-KEYS = Keys((KeyAxis(("state", "county"), GROUPS),))
+KEYS = Keys((KeyAxis(("state", "county"), tuple(zip(*GROUPS, strict=True))),))
 QUERY = Query("agg", KEYS, (("n", Count()), ("up", Sum("x", (0.0, 4.0))), ("both", Sum("x", (-3.0, 4.0)))), "rollup")
 UNITS = [
     dpf.PrivacyUnit(neighbors=neighbors, **of)

@@ -44,7 +44,7 @@ FINE = 2**BITS  # fine steps in a bin: one value in 2**25 is next to an edge
 EVEN_BLOCK = 2**15  # values at a time: they stay in the processor's cache
 NEXT_TO_AN_EDGE = 2  # a fine step before an edge and the one after; all are moved up by one
 NARROW = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32)  # integers that fit Int64
-FEW_KEYS = 2**8  # of strings, up to which their Enum is kept
+FEW_KEYS = 2**8  # of strings, up to which their Enum is kept; to make one of many for few rows takes long
 LEAST_WIDTH = 2.0**-1022  # of bins that are guessed: numbers of narrower ones to a unit are infinite
 LOOK_UP = 2**20  # integers between the least and the greatest key, for a table of them all
 OUTSIDE = NOWHERE  # the code of a value in no cell
@@ -365,7 +365,7 @@ def positions(values: pl.Series, keys: Any) -> Integers:
     """The position of each value among keys of which no two are equal; NOWHERE for any other, and for null."""
     if not len(keys):
         return np.full(len(values), NOWHERE, dtype=np.int64)
-    if values.dtype == pl.String:
+    if values.dtype == pl.String and (len(keys) <= FEW_KEYS or len(values) >= FEW_ROWS):
         return _spelled(values, keys)
     if values.dtype in NARROW and close_together(keys):
         return _looked_up(values, keys)
@@ -421,8 +421,9 @@ def _spelled(values: pl.Series, keys: Sequence[str]) -> Integers:
     if len(values) >= FEW_ROWS:
         places = pl.col("key").cast(pl.Enum(keys), strict=False).to_physical().cast(pl.Int64).fill_null(NOWHERE)
         return collected(values.alias("key").to_frame().lazy().select(places), len(values)).to_series().to_numpy()
-    spelled = _enum(tuple(keys)) if len(keys) <= FEW_KEYS else pl.Enum(keys)
-    number = values.cast(spelled, strict=False).to_physical().cast(pl.Int64)  # the same, with no query to plan
+    number = (
+        values.cast(_enum(tuple(keys)), strict=False).to_physical().cast(pl.Int64)
+    )  # the same, with no query to plan
     return (number.fill_null(NOWHERE) if number.null_count() else number).to_numpy()
 
 

@@ -72,7 +72,8 @@ class Covariance(Statistic):
     def axes(self) -> tuple[KeyAxis, ...]:
         """The pairs of columns: each group has a row for each."""
         names = [*map(plain_name, self.columns)]
-        return (KeyAxis(LABELS, tuple((names[i], names[j]) for i, j in pairs(len(names)))),)
+        each = pairs(len(names))
+        return (KeyAxis(LABELS, tuple(tuple(names[pair[end]] for pair in each) for end in (0, 1))),)
 
     def under(self, pure: bool) -> Self:
         """The form that suits pure noise or, else, Gaussian noise."""
