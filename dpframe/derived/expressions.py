@@ -293,8 +293,8 @@ def _check_last_bin(label: str, both: Pair, places: Places) -> None:
     for source in both:
         axis = _axis_of(source, label)
         holds = "bins" in axis and "closed" not in axis
-        codes = source.keys[_released(axis)[0]][places[source.name]] if holds else np.zeros(0)
-        ends.append(codes == _size(source, axis) - 1 if holds else np.zeros(len(places[source.name]), dtype=bool))
+        last = _at_last(source, axis) if holds else np.zeros(source.rows, dtype=bool)
+        ends.append(last[places[source.name]])
     if not np.array_equal(ends[0], ends[1]):
         what = f"the last bin of {label}, which holds its right edge too, is"
         raise _different(what, label, both[0], places, ends[0] | ends[1])
@@ -324,9 +324,13 @@ def _rest_of(source: Source, label: str) -> Mask:
     axis = _axis_of(source, label)
     if "rest" not in axis and axis.get("outside") != "clip":
         return np.zeros(source.rows, dtype=bool)
-    codes, last = source.keys[_released(axis)[0]], _size(source, axis) - 1
-    wider: Mask = (codes == last) | ((codes == 0) & ("rest" not in axis))
-    return wider
+    wider: Mask = _at_last(source, axis)
+    return wider if "rest" in axis else wider | (source.keys[_released(axis)[0]] == 0)
+
+
+def _at_last(source: Source, axis: Mapping[str, Any]) -> Mask:
+    """The rows of the last place of an axis."""
+    return np.asarray(source.keys[_released(axis)[0]] == _size(source, axis) - 1)
 
 
 def _have_same_keys(label: str, both: Pair) -> bool:
