@@ -399,11 +399,12 @@ def joint_plan(
         parts = _by_name(shares, accounting.parts(offered, limit, flat, pure=all(pure.values())))
     else:
         parts = _naive(shares, pure, accounting.charge(price, limit, ()))
+    by_curve = not alike and accounting.charge(price, limit, ())[1] > 0  # without a delta pure epsilons add up
     noises, choices, checks = {}, {}, {}
     for name, plan in calls.items():
         own = parts[name][: len(sensitivities[name])]
         noises[name], choices[name] = noises_of(
-            query[name], by_noise[name], pure[name], sensitivities[name], own, accounting, by_curve=not alike
+            query[name], by_noise[name], pure[name], sensitivities[name], own, accounting, by_curve=by_curve
         )
         if name in asked:
             checks[name] = planned_checks(

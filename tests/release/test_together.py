@@ -352,6 +352,23 @@ def test_a_selection_among_the_results():
     assert found["ward"].rows()[0][0] == "A"
 
 
+def test_choices_beside_chosen_noise_are_those_of_a_call_of_their_own_where_no_delta_is_spent():
+    """Pure epsilons add up then, whatever noise another plan chooses: permute-and-flip errs least."""
+    ledger = dpf.Ledger(epsilon=1)
+    plans = {
+        "ward": PREVIEW.mode("ward", categories=["A", "B", "C"], ledger=ledger),
+        "top": PREVIEW.top_k("ward", k=1, categories=["A", "B", "C"], ledger=ledger),
+        "median": PREVIEW.median("age", bounds=(0, 100), step=1, mechanism="exponential", ledger=ledger),
+        "sum": PREVIEW.sum("age", bounds=(0, 100), mechanism="auto", ledger=ledger),
+    }
+    joint = dpf.plan_together(plans, epsilon=1, ledger=ledger)
+    names = {name: plan.parts[0].mechanism.name for name, plan in joint.plans.items()}
+    assert ["permute-and-flip" in names[name] for name in plans] == [True, True, True, False]
+    assert joint.cost == dpf.PrivacyLoss(1)
+    row = dpf.compare_accounting(list(joint.plans.values()), delta=DELTA).rows[0]
+    assert (row.accounting, row.epsilon) == ("basic", pytest.approx(1, rel=1e-12))
+
+
 def test_plans_that_protect_different_units_are_refused():
     every, replaced = dpf.default_ledger(), dpf.PrivacyUnit(neighbors="replace")
     plans = {"n": PREVIEW.count(ledger=every), "m": PREVIEW.count(unit=replaced, ledger=every)}
