@@ -122,6 +122,46 @@ def test_99_decimals_of_arrow():
 
 
 @pytest.mark.parametrize("case", ONE_INSTANT)
+@pytest.mark.parametrize("dtype", ["object", "category"])
+def test_220_one_instant_is_one_unit_as_a_level_of_a_categorical_too(case, dtype):
+    """pandas makes levels of what Python calls different, as two zones are in a repeated hour."""
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"id": pd.Series(ONE_INSTANT[case], dtype=object).astype(dtype), "cost": 10, "k": 1})
+    assert units(frame) == units(frame, "drop") == pytest.approx(1, abs=NEAR)
+    one = dpf.PrivacyUnit("id", max_rows=1)
+    both = dpf.PrivacyUnit(["id", "k"], max_rows=1)
+    assert frame.dp.sum("cost", bounds=(0, 10), **paid(one))["cost_sum"].to_list() == near(10)
+    assert frame.dp.count(**paid(both))["count"].to_list() == near(1)
+    assert frame.dp.n_distinct("id", **paid())["id_n_distinct"].to_list() == near(1)
+    assert counts(frame, ONE_INSTANT[case][1:]) == near(2)
+
+
+@pytest.mark.parametrize("levels", ["text", "numbers", "datetimes", "objects"])
+def test_each_level_of_a_categorical_is_a_unit_and_none_is_missing(levels):
+    pd = pytest.importorskip("pandas")
+    values = {
+        "text": ["a", "b", "1"],
+        "numbers": [1, 2, 5],
+        "datetimes": list(pd.to_datetime(["2024-01-01", "2024-01-02", "2024-01-03"]).tz_localize("UTC")),
+        "objects": ["1", 1, Decimal("2.5")],
+    }[levels]
+    frame = pd.DataFrame({"id": pd.Categorical([*values, values[0], None], categories=values)})
+    assert (units(frame), units(frame, "drop")) == (pytest.approx(4, abs=NEAR), pytest.approx(3, abs=NEAR))
+    assert frame.dp.count("id", **paid())["count"].to_list() == near(4)
+
+
+def test_a_level_that_is_missing_is_no_value():
+    """Of floats of Arrow pandas takes NaN for a level."""
+    pd, pa = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    values = pd.Series(pd.arrays.ArrowExtensionArray(pa.array([float("nan"), 1.0, None])))
+    for dtype in (values.dtype, "category"):
+        frame = pd.DataFrame({"id": values.astype(dtype)})
+        assert (units(frame), units(frame, "drop")) == (pytest.approx(2, abs=NEAR), pytest.approx(1, abs=NEAR))
+        assert frame.dp.count("id", **paid())["count"].to_list() == near(1)
+        assert frame.dp.n_distinct("id", **paid())["id_n_distinct"].to_list() == near(1)
+
+
+@pytest.mark.parametrize("case", ONE_INSTANT)
 def test_99_one_instant_is_one_key(engine, case):
     frame = engine({"id": [datetime(2024, 1, 1, 12, tzinfo=UTC)]})
     refused(frame, ONE_INSTANT[case], dpf.InvalidArgument, "must be distinct")

@@ -123,6 +123,23 @@ class TestMissing:
         )
         assert count(frame, "x") == pytest.approx(2, abs=NEAR)
 
+    def test_what_is_missing_in_runs_or_unions_is_not_present(self):
+        """They have no bits of their own that say so, which are all that pandas looks at."""
+        pd, pa = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+        values = pa.array([1, None, 3])
+        runs = pa.RunEndEncodedArray.from_arrays(pa.array([1, 2, 3], pa.int32()), values)
+        union = pa.UnionArray.from_sparse(pa.array([0, 0, 0], pa.int8()), [values])
+        for array in (runs, union, values):
+            frame = pd.DataFrame({"x": pd.arrays.ArrowExtensionArray(array)})
+            assert count(frame, "x") == pytest.approx(2, abs=NEAR), array.type
+
+    def test_a_missing_value_decides_nothing_of_a_sparse_column(self):
+        """One makes floats of its integers."""
+        pd = pytest.importorskip("pandas")
+        for values, present in (([1, 0, 0], 3), ([1.0, 0.0, None], 2)):
+            frame = pd.DataFrame({"x": pd.arrays.SparseArray(values)})
+            assert count(frame, "x") == pytest.approx(present, abs=NEAR), frame["x"].dtype
+
     @pytest.mark.parametrize(("nulls", "units"), [("drop", 2), ("one-unit", 3)])
     @pytest.mark.parametrize("dtype", ["category", "object", "string", "Int64", "float64"])
     def test_missing_units_follow_the_rule_in_every_dtype(self, dtype, nulls, units):

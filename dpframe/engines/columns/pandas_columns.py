@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import numbers
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -225,8 +225,7 @@ def is_plain(dtype: Any) -> bool:
 def _key_texts(series: Any) -> pl.Series:
     """The keys of such a column as `identity.code_of` writes them down; null where they are missing."""
     if kind_of(series.dtype)[0] == "category":
-        texts = pl.Series([*map(_key_text, series.cat.categories), None], dtype=pl.String)
-        return texts.gather(pl.Series(series.cat.codes.to_numpy().astype(np.int64) % len(texts)))  # -1 is missing
+        return _of_levels(series, map(_key_text, series.cat.categories), pl.String)
     if is_by_position(series.dtype):
         return pl.Series(each(series.to_numpy(dtype=object), _key_text).tolist(), dtype=pl.String)
     if isinstance(series.dtype, np.dtype):
@@ -289,14 +288,24 @@ def _milliseconds(seconds: NDArray[Any]) -> NDArray[Any]:
 
 def _may_hold_nan(dtype: Any) -> bool:
     """Tell whether a column can hold NaN that pandas calls present: floats of Arrow and of masked arrays."""
-    arrow = arrow_dtype(dtype) if kind_of(dtype)[0] == "arrow" else None
-    return dtype.kind == "f" if arrow is None else arrow.is_float()
+    if kind_of(dtype)[0] == "arrow":
+        arrow = arrow_dtype(dtype)
+        return arrow is not None and arrow.is_float()
+    return dtype.kind == "f" and (isinstance(dtype, np.dtype) or type(dtype).__name__ in MASKED)
 
 
 def _present(series: Any) -> pl.Series:
     """True where a value is present, null where it is missing."""
-    if kind_of(series.dtype)[0] == "object":
+    kind, _ = kind_of(series.dtype)
+    if kind == "object":
         present = each(series.to_numpy(), lambda value: not is_missing(value)).astype(bool)
+    elif kind == "category" and not _are_apart(series.cat.categories):
+        levels = (None if is_missing(level) else True for level in series.cat.categories)
+        return _of_levels(series, levels, pl.Boolean)
+    elif kind == "arrow":  # run ends and unions keep what is missing where pandas does not look
+        import pyarrow.compute
+
+        present = ~np.asarray(pyarrow.compute.is_null(pyarrow.array(series, from_pandas=True)), dtype=bool)
     else:
         present = np.asarray(series.notna().to_numpy(), dtype=bool)
     return _with_nulls(pl.Series(present), ~present)
@@ -309,12 +318,27 @@ def _with_nulls(values: pl.Series, missing: NDArray[np.bool_]) -> pl.Series:
 def _category_codes(series: Any, role: str, declared: Any) -> pl.Series:
     """Categories as their codes (units), or as the codes of the declared keys that they equal."""
     codes: Integers = series.cat.codes.to_numpy().astype(np.int64)
-    if role == "unit":
+    if role == "unit" and _are_apart(series.cat.categories):
         return _with_nulls(pl.Series(codes), codes < 0)
-    coded = key_codes(series.cat.categories.to_numpy(dtype=object), declared)
+    levels = series.cat.categories.to_numpy(dtype=object)
+    if role == "unit":
+        return _of_levels(series, _unit_codes(levels), pl.Int64)
+    coded = key_codes(levels, declared)
     missing = key_codes(np.array([None], dtype=object), declared)
     by_code: Integers = np.concatenate([coded, missing])  # code -1 is missing: the last entry
     return pl.Series(by_code[codes])
+
+
+def _are_apart(levels: Any) -> bool:
+    """Tell whether no two levels are the same and none is missing: pandas compares objects in its own way."""
+    kind, _ = kind_of(levels.dtype)
+    return kind not in ("object", "arrow", "other") or set(map(type, levels)) == {str}
+
+
+def _of_levels(series: Any, levels: Iterable[Any], dtype: type[pl.DataType]) -> pl.Series:
+    """What each row's level is, by one value for each level; null where the row has none."""
+    each_level = pl.Series([*levels, None], dtype=dtype)
+    return each_level.gather(pl.Series(series.cat.codes.to_numpy().astype(np.int64) % len(each_level)))  # -1: the last
 
 
 def _from_objects(values: NDArray[np.object_], role: str, declared: Any) -> pl.Series:
