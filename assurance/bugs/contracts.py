@@ -82,6 +82,22 @@ CONTRACTS = (
     ),
     bug(
         "contracts",
+        "221: the size of bounds in a type of NumPy, where that of the least one is negative",
+        "step_length",
+        "max(map(math.fabs, bounds))",
+        "max(map(abs, bounds))",
+        "test_total_kinds.py::test_221_a_step_is_as_long_for_bounds_of_numpy",
+    ),
+    bug(
+        "contracts",
+        "222: a reach in a type of NumPy",
+        "RowFunction.__post_init__",
+        '        object.__setattr__(self, "reach", reach)\n',
+        "",
+        "test_own_code.py::test_221_222_bounds_and_reach_of_numpy_are_numbers_that_do_not_wrap",
+    ),
+    bug(
+        "contracts",
         "a check that lets noise of any variance pass",
         "_check_spread",
         "abs(variance - said) <= WIDE * error + 1e-6 * said",

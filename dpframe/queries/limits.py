@@ -49,7 +49,7 @@ def refuse_misplaced(value: object) -> None:
 
 def step_length(bounds: tuple[float, float]) -> float:
     """The length of a step: the power of two that makes the larger bound 2**29 to 2**30 steps long."""
-    fraction, exponent = math.frexp(max(abs(bound) for bound in bounds))
+    fraction, exponent = math.frexp(max(map(math.fabs, bounds)))  # the least integer of NumPy has no abs()
     return math.ldexp(1.0, exponent - STEP_BITS - (fraction == 0.5))
 
 

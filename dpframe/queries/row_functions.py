@@ -18,13 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.errors import InvalidArgument, shown
-from dpframe.queries.limits import grid_steps, step_length
+from dpframe.exact import checked_whole
+from dpframe.queries.limits import checked_bounds, grid_steps, step_length
 
 Bounds = tuple[float, float]
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 LARGEST_REACH = 2**31  # of a row, in steps: the sum of 2**22 rows of a unit is then exact as a float
+STEPS = "two whole numbers of steps within +-2**31"
 BITS = 30  # a value lies at a whole number of 2**-30 of the way between its bounds: no sum wraps below 2**33 rows
 WHOLE = 2**BITS
 CENTRED_BITS = 16  # and at one of 2**-16 of half the way from the middle; squares have 2**32 steps
@@ -97,15 +99,16 @@ class RowFunction:
     def __post_init__(self) -> None:
         if not self.columns:
             raise InvalidArgument("columns must name at least one column with its bounds, and are empty.")
-        if not -LARGEST_REACH <= self.reach[0] <= self.reach[1] <= LARGEST_REACH:
-            raise InvalidArgument(
-                f"reach must be two whole numbers of steps within +-2**31, lower first, not {shown(self.reach)}. "
-                "Take a coarser grid."
-            )
-        if self.missing is not None and not self.reach[0] <= self.missing <= self.reach[1]:
-            raise InvalidArgument(
-                f"missing must be within the reach {self.reach}, not {shown(self.missing)}. Widen the reach."
-            )
+        columns = tuple((name, checked_bounds(bounds)) for name, bounds in self.columns)
+        reach = tuple(checked_whole("reach", end, -LARGEST_REACH, LARGEST_REACH, STEPS) for end in self.reach)
+        if len(reach) != 2 or reach[0] > reach[1]:
+            raise InvalidArgument(f"reach must be {STEPS}, lower first, not {shown(self.reach)}. Take a coarser grid.")
+        if self.missing is not None:
+            words = f"a whole number within the reach {reach}"
+            missing = checked_whole("missing", self.missing, *reach, words, " Widen the reach.")
+            object.__setattr__(self, "missing", missing)
+        object.__setattr__(self, "columns", columns)
+        object.__setattr__(self, "reach", reach)
 
     def given(self, *steps: Integers) -> Integers:
         """The integers of rows in which no value is missing: the one way in which the function is called."""

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.errors import InvalidArgument
+from dpframe.exact import checked_whole
 from dpframe.queries.contrasts import ContrastDesign
 from dpframe.queries.limits import checked_bounds, grid_steps, step_length
 from dpframe.queries.row_functions import (
@@ -511,20 +512,21 @@ def _kind(given: Mapping[str, Any]) -> Total:
     by: Any = given.get("by")
     if column is None and {"bounds", "distinct"} & given.keys():
         raise InvalidArgument(f"column must be given with {'bounds' if 'bounds' in given else 'distinct'}. Name one.")
-    if "bounds" in given:
-        checked_bounds(given["bounds"])  # the sensitivity follows from them, in their order
+    # The sensitivity follows from them, in their order; as Python's numbers, which do not wrap.
+    bounds: Any = checked_bounds(given["bounds"]) if "bounds" in given else None
     match tells:
         case "row":
             return FunctionTotal(given["row"], by)
         case "vector":
             return VectorTotal(given["vector"])
         case "distinct":
-            return DistinctTotal(column, given["distinct"], given.get("per_unit", False))
+            most = checked_whole("distinct", given["distinct"], 1, 2**31, "an integer from 1 to 2**31")
+            return DistinctTotal(column, most, given.get("per_unit", False))
         case "units":
             return UnitsTotal(once=True)
         case "per_unit":
-            return UnitsTotal(column, given.get("bounds"))
+            return UnitsTotal(column, bounds)
         case "bounds":
-            return SumTotal(column, given["bounds"], given.get("centred", False), by)
+            return SumTotal(column, bounds, given.get("centred", False), by)
         case _:
             return RowsTotal(column, by)

@@ -15,7 +15,7 @@ import dpframe as dpf
 from dpframe.engines.totals import totals
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.keys import Keys
-from dpframe.queries.limits import grid_steps
+from dpframe.queries.limits import grid_steps, step_length
 from dpframe.queries.query import Query
 from dpframe.queries.row_functions import LARGEST_REACH, RowFunction, centred_squares
 from dpframe.queries.statistics import Statistic, Total
@@ -193,3 +193,9 @@ def test_199_bounds_of_a_total_that_are_no_bounds_are_refused(bounds, per_unit):
     """The sensitivity is read off them in their order: by (-1, -100) a unit moved a total by 100, and counted as 1."""
     with pytest.raises(dpf.InvalidArgument, match="bounds must be"):
         Total("x", bounds, per_unit=per_unit)
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.int16, np.int32, np.int64, np.float32, int])
+def test_221_a_step_is_as_long_for_bounds_of_numpy(kind):
+    least = -128 if kind in (np.float32, int) else np.iinfo(kind).min
+    assert step_length((kind(least), kind(5))) == step_length((float(least), 5.0))

@@ -5,8 +5,9 @@ from __future__ import annotations
 import decimal
 import traceback
 import warnings
+from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
@@ -14,6 +15,8 @@ import pytest
 
 import dpframe as dpf
 from dpframe import noise
+from dpframe.queries.statistics import Clipped, RowFunction, Statistic, Total
+from dpframe.testing import exact
 
 FRAME = pl.DataFrame({"x": [1.0] * 271, "ward": ["A"] * 271})
 
@@ -148,3 +151,71 @@ def test_190_an_instant_that_duckdb_cannot_hold_fails_no_question_about_other_co
         ledger = dpf.Ledger(epsilon=1e10)
         assert round(dp.count(epsilon=1e9, ledger=ledger)["count"][0]) == 2
         assert round(dp.count("x", epsilon=1e9, ledger=ledger)["count"][0]) == 1
+
+
+@dataclass(frozen=True)
+class Lowest(Statistic):
+    """A sum of one's own whose bounds are the ends of a type of NumPy."""
+
+    column: str
+    verb: ClassVar[str] = "lowest"
+
+    def totals(self):
+        return (Total(self.column, (np.int8(-128), np.int8(5))),)
+
+
+@dataclass(frozen=True)
+class Below(Clipped):
+    """A sum of a function of one's own whose reach is that of a type of NumPy."""
+
+    verb: ClassVar[str] = "below"
+
+    def totals(self):
+        reach = (np.int32(-(2**31)), np.int32(0))
+        return (Total(row=RowFunction(((self.column, self.bounds),), lowest, reach, 1.0, "steps below")),)
+
+
+def lowest(steps):
+    return np.full(len(steps), -(2**31))
+
+
+@pytest.mark.parametrize("rows", [2**17 - 1, 2**17])
+@pytest.mark.parametrize("by_unit", [False, True])
+def test_221_222_bounds_and_reach_of_numpy_are_numbers_that_do_not_wrap(rows, by_unit):
+    """The least integer of a type has no absolute value there: `abs` gives it back."""
+    frame = pl.DataFrame({"x": np.full(rows, -128.0), "who": np.arange(rows)})
+    unit = dpf.PrivacyUnit("who", max_rows=1, max_groups=1) if by_unit else None
+    for statistic, each in ((Lowest("x"), -128.0), (Below("x", (0, 64)), -(2.0**31))):
+        with exact(), pytest.warns(dpf.WeakPrivacyWarning):
+            found = frame.dp.agg(x=statistic, epsilon=1e6, ledger=dpf.Ledger(epsilon=1e6, unit=unit, checks=False))
+        assert found["x"].item() == pytest.approx(rows * each, rel=1e-6), statistic.verb
+
+
+def test_221_222_what_is_kept_is_of_python():
+    ends = (np.int8(-128), np.int8(5))
+    with pytest.warns(dpf.WeakPrivacyWarning, match="bounds look taken from the data"):
+        total = Total("x", ends)
+    with pytest.warns(dpf.WeakPrivacyWarning, match="bounds look taken from the data"):
+        row = RowFunction((("x", ends),), lowest, (np.int32(-5), np.int64(3)), 1.0, "w", np.int8(2))
+    kept = [*total.bounds, *row.columns[0][1], *row.reach, row.missing]
+    assert kept == [-128, 5, -128, 5, -5, 3, 2]
+    assert [type(one) for one in kept] == [float] * 4 + [int] * 3
+    assert type(Total("x", distinct=np.int8(100), per_unit=True).most) is int
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "words"),
+    [
+        ({"reach": (0.5, 1)}, dpf.InvalidType, "reach must be two whole numbers"),
+        ({"reach": [0, 1, 2]}, dpf.InvalidArgument, "reach must be two whole numbers"),
+        ({"missing": 0.5}, dpf.InvalidType, "missing must be a whole number within the reach"),
+        ({"missing": 7}, dpf.InvalidArgument, "Widen the reach"),
+        ({"columns": (("x", (64, 0)),)}, dpf.InvalidArgument, "lower < upper"),
+        ({"columns": ()}, dpf.InvalidArgument, "columns must name at least one column"),
+    ],
+)
+def test_what_a_row_function_is_given_is_checked(given, error, words):
+    usual = {"columns": (("x", (0, 64)),), "function": lowest, "reach": (0, 1), "grid": 1.0, "words": "w"}
+    with pytest.raises(error, match=words):
+        RowFunction(**{**usual, **given})
+    assert RowFunction(**{**usual, "reach": [0, 1]}).reach == (0, 1)
