@@ -112,9 +112,7 @@ class KeyAxis:
     argument: str = "keys"  # what the caller calls them
     names: tuple[str, ...] = field(init=False, repr=False, compare=False)
     size: int = field(init=False, repr=False, compare=False)
-    tokens: tuple[Any, ...] = field(
-        init=False, repr=False, default=()
-    )  # Python takes both hours of a repeated one for one
+    tokens: tuple[Any, ...] = field(init=False, repr=False, default=())  # Python takes both repeated hours for one
     numbered: tuple[Numbered, ...] = field(init=False, repr=False, compare=False)  # each column
 
     def __post_init__(self) -> None:
@@ -473,8 +471,7 @@ def numbered(values: Sequence[Any]) -> Numbered:
 
 def _are_different(columns: Sequence[Numbered], size: int) -> bool:
     """Tell whether no two combinations of plain values are alike."""
-    places = [places for _, places in columns if places is not None]
-    sizes = [len(values) for values, _ in columns]
+    sizes, places = [len(values) for values, _ in columns], [places for _, places in columns if places is not None]
     if len(places) < len(columns) or math.prod(sizes) >= 2**63:
         each = [values if places is None else places.tolist() for values, places in columns]
         return len(set(each[0] if len(each) == 1 else zip(*each, strict=True))) == size
