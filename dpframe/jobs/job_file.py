@@ -290,7 +290,8 @@ def _with_ids(job: Job) -> Job:
 
 def _check_written(job: Job, path: Path) -> None:
     """Refuse to write over or among what the job reads, over its ledger or audit trail, or twice over one file."""
-    read = {os.path.realpath(file) for file in (*job.scan.files, job.scan.database or str(path), str(path))}
+    source = (*job.scan.named, *job.scan.files, job.scan.database or str(path))
+    read = {os.path.realpath(file) for file in (*source, str(path))}
     with placed(job.ledger.where):
         kept = [Address.of(job.ledger.place).file, job.ledger.head and Address.of(job.ledger.head, "head").file]
     read |= {file + end for file in kept if file for end in (*BESIDE, ".new")}  # PATH.new: a head is written there
