@@ -339,6 +339,14 @@ JOBS = (
     ),
     bug(
         "jobs",
+        "217: the name of the job's folder read as a pattern",
+        "job_file._scan",
+        "Path(glob.escape(str(folder)))",
+        "folder",
+        "jobs/test_jobs.py::test_217_the_name_of_the_jobs_folder_is_no_pattern",
+    ),
+    bug(
+        "jobs",
         "local files by a URL, which are not compared with each other",
         "job_file._scan",
         'path.lower().startswith("file://")',

@@ -5,6 +5,7 @@ A verb takes in a job file what it takes in Python, by the same names.
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import inspect
 import os
@@ -384,7 +385,7 @@ def _scan(table: Table, engine: str, folder: Path, variables: Variables) -> Scan
                 f"{shown(name)}. Write others, which may name code, into this machine's spark-defaults.conf."
             )
     return Scan(
-        None if path is None else _placed_path(path, folder, variables),
+        None if path is None else _placed_path(path, Path(glob.escape(str(folder))), variables),
         format,
         columns,
         None if database is None else str(_placed(database, folder, variables)),

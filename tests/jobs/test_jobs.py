@@ -823,6 +823,25 @@ def test_a_file_without_a_byte_has_no_rows(tmp_path):
     assert opened("polars", tmp_path).collect().rows() == [(1,)]
 
 
+@pytest.mark.parametrize("name", ["clinic[1]", "[!x]linic1"])
+@pytest.mark.parametrize("engine", ["polars", "duckdb"])
+@pytest.mark.parametrize("source", ["stays.parquet", "s*.parquet"])
+def test_217_the_name_of_the_jobs_folder_is_no_pattern(source, engine, name, tmp_path):
+    if engine == "duckdb":
+        pytest.importorskip("duckdb")
+    for folder in ("clinic1", name):
+        (tmp_path / folder).mkdir()
+        lay_out(tmp_path / folder)
+    pl.DataFrame({"patient": ["other"]}).write_parquet(tmp_path / "clinic1" / "stays.parquet")
+    text = TEXT.replace("stays.parquet", source).replace('"polars"', f'"{engine}"', 1)
+    one = job(tmp_path / name, text=text)
+    assert one.scan.files == [str(tmp_path / name / "stays.parquet")]
+    frame = scans.opened(engine, one.scan)
+    assert "nights" in (frame.collect_schema().names() if engine == "polars" else frame.columns)
+    with pytest.raises(dpf.InvalidArgument, match=r"\[\[output\]\] 1: path must be a file of its own"):
+        job(tmp_path / name, text=text.replace("out/wards", "./stays"))
+
+
 @pytest.mark.parametrize("engine", ["polars", "duckdb"])
 def test_columns_are_found_whatever_others_are_called(tmp_path, engine):
     """Names that are there twice, or differ in case alone, move no other column to another place."""
