@@ -339,8 +339,16 @@ JOBS = (
     ),
     bug(
         "jobs",
+        "218: a ledger's URL below the folder in which the process is",
+        "Address._of_url",
+        "os.path.join(folder, url.database)",
+        "url.database",
+        "jobs/test_jobs.py::test_218_a_job_has_one_ledger_wherever_it_is_run_from",
+    ),
+    bug(
+        "jobs",
         "217: the name of the job's folder read as a pattern",
-        "job_file._scan",
+        "job_file._placed_pattern",
         "Path(glob.escape(str(folder)))",
         "folder",
         "jobs/test_jobs.py::test_217_the_name_of_the_jobs_folder_is_no_pattern",

@@ -385,7 +385,7 @@ def _scan(table: Table, engine: str, folder: Path, variables: Variables) -> Scan
                 f"{shown(name)}. Write others, which may name code, into this machine's spark-defaults.conf."
             )
     return Scan(
-        None if path is None else _placed_path(path, Path(glob.escape(str(folder))), variables),
+        None if path is None else _placed_pattern(path, folder, variables),
         format,
         columns,
         None if database is None else str(_placed(database, folder, variables)),
@@ -406,8 +406,17 @@ def _texts(table: Table, key: str) -> dict[str, str]:
     return values
 
 
-def _placed_path(path: str, folder: Path, variables: Variables) -> str:
-    return path if "://" in path else str(_placed(path, folder, variables))
+def _placed_pattern(path: str, folder: Path, variables: Variables) -> str:
+    """A pattern of the file, below its folder, whose name is none; or the address of other files."""
+    return path if "://" in path else str(_placed(path, Path(glob.escape(str(folder))), variables))
+
+
+def _placed_address(given: str, argument: str, folder: Path, variables: Variables) -> str:
+    """The place of a ledger or of its head; a file below the folder, also where a URL names it."""
+    address = Address.of(given, argument, str(folder))
+    if address.file is not None:
+        variables.made_of(given, address.file, os.path.basename(address.file))
+    return address.key
 
 
 def _placed(path: str, folder: Path, variables: Variables) -> Path:
@@ -440,12 +449,14 @@ def _ledger(table: Table, folder: Path, variables: Variables) -> LedgerTerms:
     kinds = {key: table.values[key] for key in ("neighbors", "nulls") if key in table.values}
     with placed(table.where):
         unit = PrivacyUnit(column, **kinds)
-    place = url if path is None else _placed_path(path, folder, variables)
-    assert place is not None
+    given = path or url
+    assert given is not None
     terms = {key: table.values[key] for key in TERMS if key in table.values}
     head = table.maybe_text("head")
-    kept = None if head is None else _placed_path(head, folder, variables)
-    return LedgerTerms(table.where, place, unit, terms, path or url or "", kept)
+    with placed(table.where):
+        place = _placed_address(given, "path", folder, variables)
+        kept = None if head is None else _placed_address(head, "head", folder, variables)
+    return LedgerTerms(table.where, place, unit, terms, given, kept)
 
 
 def _questions(top: Table) -> tuple[Question, ...]:

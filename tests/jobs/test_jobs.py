@@ -842,6 +842,35 @@ def test_217_the_name_of_the_jobs_folder_is_no_pattern(source, engine, name, tmp
         job(tmp_path / name, text=text.replace("out/wards", "./stays"))
 
 
+@pytest.mark.parametrize("named", ['path = "', 'url = "', 'url = "sqlite:///', 'url = "sqlite+pysqlite:///'])
+def test_218_a_job_has_one_ledger_wherever_it_is_run_from(named, folder, tmp_path, monkeypatch):
+    """Below the folder where the process happens to be, each folder would have a budget of its own."""
+    text = TEXT.replace('path = "clinic.ledger"', f'{named}clinic.ledger"\nhead = "kept/clinic.head"')
+    assert text != TEXT
+    (folder / "kept").mkdir()
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+        monkeypatch.chdir(tmp_path / name)
+        run(job(folder, text=text))
+    assert [line["status"] for line in lines(folder)] == ["done", "done"]
+    assert not any(one["charged"] for one in lines(folder)[1]["releases"])
+    assert (folder / "clinic.ledger").exists()
+    assert (folder / "kept" / "clinic.head").exists()
+    assert not [*(tmp_path / "one").iterdir(), *(tmp_path / "other").iterdir()]
+    with pytest.raises(dpf.LedgerError):
+        running.create(job(folder, text=text))
+
+
+def test_218_addresses_of_servers_and_whole_names_stay_as_they_are(folder):
+    server = "postgresql+psycopg://someone:secret@localhost/clinic"
+    for url, place in ((server, server), (f"sqlite:///{folder}/a.ledger", str(folder / "a.ledger"))):
+        one = job(folder, text=TEXT.replace('path = "clinic.ledger"', f'url = "{url}"'))
+        assert one.ledger.place == place
+    for url in ("sqlite://", "sqlite:///:memory:", "sqlite:///a.ledger?mode=ro", "mysql://localhost/clinic"):
+        with pytest.raises(dpf.InvalidArgument, match=r"release.toml, \[ledger\]: path must be a file's name"):
+            job(folder, text=TEXT.replace('path = "clinic.ledger"', f'url = "{url}"'))
+
+
 @pytest.mark.parametrize("engine", ["polars", "duckdb"])
 def test_columns_are_found_whatever_others_are_called(tmp_path, engine):
     """Names that are there twice, or differ in case alone, move no other column to another place."""
