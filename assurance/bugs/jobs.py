@@ -339,6 +339,14 @@ JOBS = (
     ),
     bug(
         "jobs",
+        "a warning of dpframe told as a table that cannot be read",
+        "running._readable",
+        'in ("builtins", "dpframe")',
+        'in ("builtins",)',
+        "jobs/test_job_commands.py::test_a_warning_that_a_filter_makes_an_error_of_is_no_table_that_cannot_be_read",
+    ),
+    bug(
+        "jobs",
         "218: a ledger's URL below the folder in which the process is",
         "Address._of_url",
         "os.path.join(folder, url.database)",
