@@ -129,6 +129,40 @@ def check_ids_on(engine, folder):
     assert rows == [(7, "A", 7), (None, "B", 7), (None, "C", 0), (0, "A", 0), (-12, "A", -12)]
 
 
+FILES = ["a.", "b[1].", "b1.", ".hidden.", "in/c.", "in/.hidden.", "in/deep/d.", ".in/e.", "_in/f."]  # rows 0, 1, ...
+NAMED = {
+    "*.": [0, 1, 2],
+    "**/*.": [0, 1, 2, 4, 6, 8],
+    "**/**/*.": [0, 1, 2, 4, 6, 8],
+    "*/../b*.": [1, 2],
+    "b?1?.": [1],
+    "[!b].": [0],
+    "b[1].": [2],
+    ".h*.": [3],
+    "*/*.": [4, 8],
+    "in": [4, 6],
+    "i*": [4, 6],
+    ".": [0, 1, 2, 4, 6],
+}
+
+
+def check_files_on(engine, format, pattern, folder):
+    """Each engine is told of the files that were checked, and reads no other, however it reads patterns itself."""
+    for row, name in enumerate(FILES):
+        place = folder / f"{name}{format}"
+        place.parent.mkdir(exist_ok=True, parents=True)
+        table = pl.DataFrame({"x": [row]})
+        table.write_csv(place) if format == "csv" else table.write_parquet(place)
+    kinds = {"columns": {"x": "integer"}} if format == "csv" else {}
+    path = str(folder / pattern) + (format if pattern.endswith(".") and pattern != "." else "")
+    scan = scans.Scan(path, format, **kinds)
+    frame = scans.opened(engine, scan)
+    (folder / f"late.{format}").write_bytes((folder / f"a.{format}").read_bytes())  # by nobody
+    rows = frame.fetchall() if engine == "duckdb" else frame.collect()
+    rows = rows.rows() if engine == "polars" else [tuple(row) for row in rows]
+    assert sorted(row for (row,) in rows) == NAMED[pattern]
+
+
 def check_folders_on(engine, format, folder):
     """Names of folders are no columns: engines would read p=01 and p=1 as one number, and so as one unit."""
     table = pl.DataFrame({"x": [1.0]})

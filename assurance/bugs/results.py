@@ -267,6 +267,22 @@ RESULTS = (
     ),
     bug(
         "results",
+        "shares of checks in a record that are no shares",
+        "foreign._check",
+        "return bool(low <= high)",
+        "return True",
+        "test_foreign_files.py::test_118_numbers_of_checks_are_shares_and_what_they_are_shares_of",
+    ),
+    bug(
+        "results",
+        "noise of no scale in a record",
+        "foreign._statistic",
+        'value["scale"] > 0',
+        'value["scale"] >= 0',
+        "test_foreign_files.py::test_118_noise_of_a_known_shape_has_a_scale",
+    ),
+    bug(
+        "results",
         "a record without the bounds of some group",
         "foreign._contradiction",
         'if len(statistic.get("bounds_of_groups", range(cells))) != cells:',

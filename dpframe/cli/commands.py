@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
@@ -26,7 +27,7 @@ from dpframe.accessor import released
 from dpframe.cli.exit_codes import TOO_LITTLE, WORDS
 from dpframe.display.charts import NEEDS_PLOT
 from dpframe.display.pages import number, text_table
-from dpframe.errors import DpframeError, InvalidArgument, harmless, reworded, spreadsheet
+from dpframe.errors import DpframeError, InvalidArgument, WeakPrivacyWarning, harmless, reworded, spreadsheet
 from dpframe.exact import exact_epsilon
 from dpframe.frames import build
 from dpframe.frames.build import read_parquet
@@ -273,13 +274,30 @@ Values = Annotated[
 
 
 @contextmanager
-def opened(file: str, values: list[str] | None) -> Iterator[Job]:
-    """The job; no refusal shows what the environment holds for its variables."""
+def opened(file: str, values: list[str] | None, screen: Screen) -> Iterator[Job]:
+    """The job; no refusal, and nothing that is noted, shows what the environment holds for its variables."""
     job = job_file.read(file, values or [])  # which hides them by itself
     try:
-        yield job
+        with _noted_warnings(lambda words: screen.note(job.variables.hidden(words), "yellow")):
+            yield job
     except DpframeError as error:
         raise reworded(error, job.variables.hidden(str(error))) from None
+
+
+@contextmanager
+def _noted_warnings(note: Callable[[str], None]) -> Iterator[None]:
+    """Note what dpframe warns of, without a line of its source; a filter of the process makes no error of it."""
+
+    def show(message: Any, category: type[Warning], *place: Any, **more: Any) -> None:
+        if issubclass(category, WeakPrivacyWarning):
+            note(str(message))
+        else:
+            others(message, category, *place, **more)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", WeakPrivacyWarning)
+        others, warnings.showwarning = warnings.showwarning, show
+        yield
 
 
 def run(
@@ -294,7 +312,7 @@ def run(
     A job that is run again on the same snapshot costs nothing and writes the same numbers.
     """
     screen = Screen(quiet)
-    with opened(file, values) as job:
+    with opened(file, values, screen) as job:
         if not screen.is_live:
             trail = running.run(job, screen.note)
         else:
@@ -316,7 +334,7 @@ def preview(
     The exit code is that of a run: 3 if the releases do not fit into the ledger together.
     """
     screen = Screen()
-    with opened(file, values) as job:
+    with opened(file, values, screen) as job:
         hidden = job.variables.hidden
 
         def show(plans: Mapping[str, Plan]) -> None:
@@ -351,10 +369,11 @@ def create(
     quiet: Quiet = False,
 ) -> None:
     """Make the ledger of a job, with its whole budget; exit code 1 if there is one. The audit trail says so."""
-    with opened(file, values) as job:
+    screen = Screen(quiet)
+    with opened(file, values, screen) as job:
         ledger = running.create(job)
         place = job.variables.hidden(Address.of(job.ledger.place).shown)
-    Screen(quiet).note(f"made the ledger at {place}, with {ledger.limit} to spend", "green")
+    screen.note(f"made the ledger at {place}, with {ledger.limit} to spend", "green")
 
 
 OF_LEDGERS: Mapping[str, Callable[..., Any]] = {

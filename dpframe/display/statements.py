@@ -294,7 +294,8 @@ def _enough(row: Facts, facts: Facts) -> str:
     for one in facts["checks"]:  # "units" comes last
         if (one["what"] == "present" and one["of"] == row["of"]) or (one["what"] == "units" and surely == 0.0):
             surely = one["count"] - one["count_error"]
-    times = 2.0 * row["count_error"] / (SEEN * surely) if surely > 0.0 else math.inf
+    seen = SEEN * surely  # which may be 0 where that is not
+    times = 2.0 * row["count_error"] / seen if seen > 0.0 else math.inf
     if times <= 1.0:
         return f"too close to {100 * SEEN:g}% to tell"
     epsilon, delta = facts["cost"]["epsilon"], facts["cost"]["delta"]

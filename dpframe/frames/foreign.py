@@ -427,6 +427,10 @@ def _above(value: Any) -> bool:
     return _positive(value) and value > 0
 
 
+def _share(value: Any) -> bool:
+    return _positive(value) and value <= 1
+
+
 def _below_1(value: Any) -> bool:
     return _above(value) and value < 1
 
@@ -536,10 +540,17 @@ MEASURE = _object(
         "square_totals": _list(_numbers, 1),
     },
 )
-STATISTIC = _object(
+STATISTIC_FORM = _object(
     {"measures": _text, "noise": _text, "scale": _positive, "grid": _positive, "sensitivity": _positive},
     {"share": _positive, "p": _positive, "variance": _positive, "options": _whole, "chosen": _some, "output": _pair},
 )
+
+
+def _statistic(value: Any) -> bool:
+    """A statistic: noise of a known shape has a scale above 0, by which its loss is told."""
+    return STATISTIC_FORM(value) and ("p" not in value or value["scale"] > 0)
+
+
 UNIT = _object(
     {
         "column": lambda value: value is None or _text(value) or (_names(value) and len(value) > 1),
@@ -594,11 +605,22 @@ CHECK = _object(
     {
         "of": _none_or(_text),
         "what": _one_of("below", "above", "present", "outside", "cut", "units"),
-        **dict.fromkeys(("share", "share_low", "share_high"), _none_or(_positive)),
+        **dict.fromkeys(("share", "share_low", "share_high"), _none_or(_share)),
         "count": _number,
         "count_error": _positive,
     }
 )
+
+
+def _check(value: Any) -> bool:
+    """A check: its share lies in an interval, unless it is a number of which others are shares."""
+    if not CHECK(value):
+        return False
+    low, high = value["share_low"], value["share_high"]
+    if low is None or high is None:
+        return low is high and value["what"] in ("present", "units")
+    return bool(low <= high)
+
 
 NEEDED = {
     "dpframe": _text,
@@ -608,7 +630,7 @@ NEEDED = {
     "cost": COST,
     "cells": _list(_axis),
     "measures": _by_name(MEASURE),
-    "statistics": _list(STATISTIC),
+    "statistics": _list(_statistic),
     "notes": _list(_text),
     "confidence": _below_1,
     "columns": _names,
@@ -632,7 +654,7 @@ POSSIBLE = {
     "method": _object({"method": _text}),
     "per_report": _positive,
     "warning": _text,
-    "checks": _list(CHECK),
+    "checks": _list(_check),
     "population": _flag,
     "stream": _object({"time": _text, "periods": _some, "bits": _whole}),
     "period": _object({"name": _text, "number": _some, "since": _some}, {"lost": _list(_some, 1)}),
@@ -661,7 +683,7 @@ DERIVED_FIELDS: dict[str, tuple[Form, bool]] = {
     "expression": (_text, True),
     "of": (_list(ORIGIN, 1), True),
     "measures": (_by_name(OF_DERIVED), True),
-    "statistics": (_list(STATISTIC), True),
+    "statistics": (_list(_statistic), True),
     "covers": (_text, True),
     "texts": (_list(_text), True),
     "rows": (ROWS, True),

@@ -12,6 +12,7 @@ import csv
 import glob
 import json
 import os
+import re
 import sys
 import weakref
 from collections.abc import Callable, Iterator, Mapping
@@ -30,6 +31,7 @@ DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}\z"
 REPLACED = "\N{REPLACEMENT CHARACTER}"
 LONGEST = 2**30  # bytes of a line
 PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"BZh")  # the first bytes of gzip, Zstandard and bzip2
+PATTERN_OF_SPARK = re.compile(r"[][*?{}\\]")  # signs of a pattern in a name
 PATTERNS = {"integer": INTEGER, "id": ID, "number": NUMBER, "date": DATE}
 TYPES = ("string", "integer", "number", "boolean", "date")
 OF_POLARS: Mapping[str, Any] = {"integer": pl.Int64, "id": pl.Int64, "number": pl.Float64, "date": pl.Date}
@@ -81,38 +83,60 @@ class Scan:
     settings: Mapping[str, str] = field(default_factory=dict)  # of Spark
 
     @property
+    def is_local(self) -> bool:
+        """Tell whether it names files of this machine, and not the address of others."""
+        return "://" not in (self.path or "")
+
+    @property
+    def named(self) -> list[str]:
+        """The local files and folders of its path: "**" is any folders, and "*" no name that begins with a dot."""
+        return sorted(glob.glob(self.path or "", recursive=True)) if self.is_local else []
+
+    @property
     def files(self) -> list[str]:
-        """The local files that are there, or the address of others."""
-        path = self.path or ""
-        return [path] if "://" in path else sorted(glob.glob(path))
+        """The local files to read, each by one name: those that are named, or where only folders are, all in these.
+
+        The engines are told of these alone, since each reads a pattern in its own way, and what one of them found
+        besides was checked by nobody.
+        """
+        files = [one for one in self.named if not os.path.isdir(one)] or [
+            one for folder in self.named for one in _within(folder)
+        ]
+        return sorted({os.path.realpath(file): file for file in files}.values())
 
     @property
     def is_missing(self) -> bool:
         """Tell whether it names local files of which none is there."""
-        return self.path is not None and not self.files
+        return self.path is not None and self.is_local and not self.files
 
 
-def _polars(scan: Scan) -> Any:
-    path = scan.path or ""
+def _within(folder: str) -> Iterator[str]:
+    """The files in a folder and its folders, but none whose name begins with "." or "_", as programs call their own."""
+    for found in glob.iglob(os.path.join(glob.escape(folder), "**"), recursive=True):
+        names = os.path.relpath(found, folder).split(os.sep)
+        if not os.path.isdir(found) and not any(name.startswith("_") for name in names):
+            yield found
+
+
+def _polars(scan: Scan, files: list[str]) -> Any:
+    source: Any = files or scan.path
     if scan.format == "parquet":
-        _check_alike(path)
-        frame = pl.scan_parquet(path, hive_partitioning=False)  # it would read folders 01 and 1 as one number
+        if files:
+            source = _alike(files)
+        frame = pl.scan_parquet(source, hive_partitioning=False, glob=not files)  # it would read p=01 and p=1 as one
     else:
-        _names_of_texts(scan)
-        texts = pl.scan_csv(path, infer_schema=False, truncate_ragged_lines=True, encoding="utf8-lossy")
+        _names_of_texts(scan, files)
+        texts = pl.scan_csv(
+            source, infer_schema=False, truncate_ragged_lines=True, encoding="utf8-lossy", glob=not files
+        )
         frame = texts.select(_read_by_polars(name, kind).alias(name) for name, kind in scan.columns.items())
     frame.collect_schema()
     return frame
 
 
-def _check_alike(path: str) -> None:
-    """Refuse Parquet files of other columns or types than the first has: Polars fails where it reads them."""
-    if "://" in path:
-        return
-    pattern = os.path.join(glob.escape(path), "**", "*.parquet") if os.path.isdir(path) else path
-    files = [
-        file for file in sorted(glob.glob(pattern, recursive=True)) if os.path.isfile(file) and os.path.getsize(file)
-    ]
+def _alike(files: list[str]) -> list[str]:
+    """The Parquet files that are not empty; others are refused where Polars would fail as it reads them."""
+    files = [file for file in files if os.path.getsize(file)]
     schemas = [pl.read_parquet_schema(file) for file in files]
     for found in schemas[1:]:
         for name in (*schemas[0], *found):
@@ -121,6 +145,7 @@ def _check_alike(path: str) -> None:
                     f"path must be of files with the same types, and column {shown(name)} has another type in one, or "
                     "is not there. Cast it where the files are written."
                 )
+    return files
 
 
 def _read_by_polars(name: str, kind: str) -> pl.Expr:
@@ -135,19 +160,20 @@ def _read_by_polars(name: str, kind: str) -> pl.Expr:
     return clear.cast(OF_POLARS[kind], strict=False)
 
 
-def _duckdb(scan: Scan) -> Any:
+def _duckdb(scan: Scan, files: list[str]) -> Any:
     import duckdb
 
     if scan.path is None:
         return _of_database(scan)
     connection = duckdb.connect()
+    source: Any = [glob.escape(file) for file in files] or scan.path
     if scan.format == "parquet":
-        relation = connection.read_parquet(scan.path or "", hive_partitioning=False)
-        _check_types(connection, scan.path or "")
+        relation = connection.read_parquet(source, hive_partitioning=False)
+        _check_types(connection, source)
     else:
-        names = _names_of_texts(scan) or []
+        names = _names_of_texts(scan, files) or []
         texts = connection.read_csv(
-            scan.path or "",
+            source,
             header=True,
             auto_detect=False,
             delimiter=",",
@@ -221,11 +247,14 @@ def _check_select(connection: Any, sql: str) -> None:
         left += node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
 
 
-def _check_types(connection: Any, path: str) -> None:
+def _check_types(connection: Any, source: list[str] | str) -> None:
     """Refuse Parquet files whose columns have other types than in the first: DuckDB would cast them, 1.5 to 2."""
     types: dict[str, Any] = {}
     first: list[str] = []
-    for (file,) in connection.execute("select file from glob(?)", [path]).fetchall():
+    files = source
+    if isinstance(source, str):  # an address
+        files = [file for (file,) in connection.execute("select file from glob(?)", [source]).fetchall()]
+    for file in files:
         found = connection.read_parquet(file, hive_partitioning=False)
         first = first or found.columns
         for name in sorted(set(first) - set(found.columns)):
@@ -241,7 +270,7 @@ def _check_types(connection: Any, path: str) -> None:
                 )
 
 
-def _spark(scan: Scan) -> Any:
+def _spark(scan: Scan, files: list[str]) -> Any:
     from pyspark.sql import SparkSession
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # of executors on this machine, which has dpframe
@@ -250,17 +279,18 @@ def _spark(scan: Scan) -> Any:
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     reader = session.read.option("recursiveFileLookup", "true")  # or names of folders (p=1) would become columns
+    source = [PATTERN_OF_SPARK.sub(r"\\\g<0>", file) for file in files] or [scan.path or ""]
     if scan.sql is not None:
         frame = _query_of_spark(session, scan.sql.strip().rstrip(";"))
     elif scan.table is not None:
         frame = session.table(scan.table)
     elif scan.format == "parquet":
-        frame = reader.parquet(*scan.files)
+        frame = reader.parquet(*source)
     else:
         options: dict[str, Any] = {"header": True, "quote": '"', "escape": '"', "multiLine": True, "emptyValue": ""}
-        if _names_of_texts(scan) is None:
+        if _names_of_texts(scan, files) is None:
             options["enforceSchema"] = False  # Spark compares the first lines itself, where it reads them
-        texts = reader.options(**options).csv(scan.files)
+        texts = reader.options(**options).csv(source)
         frame = texts.selectExpr(*(_read_by_sql(name, kind, SPARK) for name, kind in scan.columns.items()))
     _ = frame.schema
     return frame
@@ -338,13 +368,12 @@ def _read_by_sql(name: str, kind: str, dialect: Dialect, place: str | None = Non
     return f"case when {clear} then try_cast({column} as {OF_SQL[kind]}) end as {known_as}"
 
 
-def _names_of_texts(scan: Scan) -> list[str] | None:
+def _names_of_texts(scan: Scan, files: list[str]) -> list[str] | None:
     """The names in the first lines of local text files; None of what is elsewhere or packed.
 
     They must be the same in all files, and those that are read must stand there once: engines read later files by the
     places of the first one's columns, and of two columns of one name the first. Another column would name the units.
     """
-    files = [] if "://" in (scan.path or "") else sorted(_local_files(scan.path or ""))
     if not files or any(map(_is_packed, files)):
         return None
     first, *others = files
@@ -364,15 +393,6 @@ def _names_of_texts(scan: Scan) -> list[str] | None:
     return names
 
 
-def _local_files(path: str) -> Iterator[str]:
-    """The files that a path names, as the engines take it: "**" is any folders, and a folder all that is in it."""
-    for found in glob.iglob(path, recursive=True):
-        if os.path.isfile(found):
-            yield found
-        for folder, _, names in os.walk(found):
-            yield from (os.path.join(folder, name) for name in names if not name.startswith((".", "_")))
-
-
 def _is_packed(path: str) -> bool:
     with open(path, "rb") as file:
         return file.read(4).startswith(PACKED)
@@ -385,16 +405,19 @@ def _header(path: str) -> list[str]:
     return next(csv.reader([line]), [])
 
 
-ENGINES: Mapping[str, Callable[[Scan], Any]] = {"polars": _polars, "duckdb": _duckdb, "spark": _spark}
+ENGINES: Mapping[str, Callable[[Scan, list[str]], Any]] = {"polars": _polars, "duckdb": _duckdb, "spark": _spark}
 
 
 def opened(engine: str, scan: Scan) -> Any:
     """The table as a frame of this engine, which has looked at names and dtypes alone."""
     check_threads()
-    for file in scan.files if "://" not in (scan.path or "") else ():
-        if not os.path.isdir(file) and stands_in_the_way(file):  # engines wait for a pipe, and read a device for ever
+    files = scan.files
+    if scan.path is not None and scan.is_local and not files:
+        raise FileNotFoundError(scan.path)
+    for file in files:
+        if stands_in_the_way(file):  # engines wait for a pipe, and read a device for ever
             raise InvalidArgument(f"path must be of plain files, and {shown(os.path.basename(file))} {NOT_PLAIN}.")
     if scan.database is not None and stands_in_the_way(scan.database):
         name = shown(os.path.basename(scan.database))
         raise InvalidArgument(f"database must be a plain file, and {name} {NOT_PLAIN}.")
-    return ENGINES[engine](scan)
+    return ENGINES[engine](scan, files)

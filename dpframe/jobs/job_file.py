@@ -5,6 +5,7 @@ A verb takes in a job file what it takes in Python, by the same names.
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import inspect
 import os
@@ -290,7 +291,8 @@ def _with_ids(job: Job) -> Job:
 
 def _check_written(job: Job, path: Path) -> None:
     """Refuse to write over or among what the job reads, over its ledger or audit trail, or twice over one file."""
-    read = {os.path.realpath(file) for file in (*job.scan.files, job.scan.database or str(path), str(path))}
+    source = (*job.scan.named, *job.scan.files, job.scan.database or str(path))
+    read = {os.path.realpath(file) for file in (*source, str(path))}
     with placed(job.ledger.where):
         kept = [Address.of(job.ledger.place).file, job.ledger.head and Address.of(job.ledger.head, "head").file]
     read |= {file + end for file in kept if file for end in (*BESIDE, ".new")}  # PATH.new: a head is written there
@@ -383,7 +385,7 @@ def _scan(table: Table, engine: str, folder: Path, variables: Variables) -> Scan
                 f"{shown(name)}. Write others, which may name code, into this machine's spark-defaults.conf."
             )
     return Scan(
-        None if path is None else _placed_path(path, folder, variables),
+        None if path is None else _placed_pattern(path, folder, variables),
         format,
         columns,
         None if database is None else str(_placed(database, folder, variables)),
@@ -404,8 +406,17 @@ def _texts(table: Table, key: str) -> dict[str, str]:
     return values
 
 
-def _placed_path(path: str, folder: Path, variables: Variables) -> str:
-    return path if "://" in path else str(_placed(path, folder, variables))
+def _placed_pattern(path: str, folder: Path, variables: Variables) -> str:
+    """A pattern of the file, below its folder, whose name is none; or the address of other files."""
+    return path if "://" in path else str(_placed(path, Path(glob.escape(str(folder))), variables))
+
+
+def _placed_address(given: str, argument: str, folder: Path, variables: Variables) -> str:
+    """The place of a ledger or of its head; a file below the folder, also where a URL names it."""
+    address = Address.of(given, argument, str(folder))
+    if address.file is not None:
+        variables.made_of(given, address.file, os.path.basename(address.file))
+    return address.key
 
 
 def _placed(path: str, folder: Path, variables: Variables) -> Path:
@@ -438,12 +449,14 @@ def _ledger(table: Table, folder: Path, variables: Variables) -> LedgerTerms:
     kinds = {key: table.values[key] for key in ("neighbors", "nulls") if key in table.values}
     with placed(table.where):
         unit = PrivacyUnit(column, **kinds)
-    place = url if path is None else _placed_path(path, folder, variables)
-    assert place is not None
+    given = path or url
+    assert given is not None
     terms = {key: table.values[key] for key in TERMS if key in table.values}
     head = table.maybe_text("head")
-    kept = None if head is None else _placed_path(head, folder, variables)
-    return LedgerTerms(table.where, place, unit, terms, path or url or "", kept)
+    with placed(table.where):
+        place = _placed_address(given, "path", folder, variables)
+        kept = None if head is None else _placed_address(head, "head", folder, variables)
+    return LedgerTerms(table.where, place, unit, terms, given, kept)
 
 
 def _questions(top: Table) -> tuple[Question, ...]:

@@ -266,8 +266,8 @@ def _readable(job: Job) -> Iterator[None]:
     except (DpframeError, ImportError):
         raise
     except Exception as error:
-        if type(error).__module__ == "builtins" and not isinstance(error, OSError):
-            raise  # a fault of dpframe
+        if type(error).__module__.partition(".")[0] in ("builtins", "dpframe") and not isinstance(error, OSError):
+            raise  # a fault of dpframe, or a warning of it where a filter makes errors of these
         raise SourceFailed(
             f"{job.source_where}: {job.engine} cannot read the table any more ({type(error).__name__}; its message is "
             "withheld, since it may hold values). Was it replaced or removed meanwhile? Run the job again."

@@ -23,8 +23,8 @@ class Address:
     url: str | None = field(default=None, repr=False)  # it may hold a password
 
     @classmethod
-    def of(cls, path: object, argument: str = "path") -> Address:
-        """Read the caller's words."""
+    def of(cls, path: object, argument: str = "path", folder: str = "") -> Address:
+        """Read the caller's words; a relative name of a file is below `folder`, or where the process is."""
         rule = RULE.format(argument)
         name = os.fspath(path) if isinstance(path, os.PathLike) else path
         if not isinstance(name, str):
@@ -32,13 +32,13 @@ class Address:
         if not name or "\0" in name:
             raise InvalidArgument(f"{rule}, not {shown(name)}. Write for instance {argument}='clinic.ledger'.")
         if "://" in name and not os.path.splitdrive(name)[0]:  # C://clinic.ledger is a file of Windows
-            return cls._of_url(name, rule)
+            return cls._of_url(name, rule, folder)
         if name.startswith("sqlite:") or name == ":memory:":
             raise InvalidArgument(f"{rule}, not {shown(name)}. Leave {argument} out for a ledger in memory.")
-        return cls(file=os.path.realpath(name))
+        return cls(file=os.path.realpath(os.path.join(folder, name)))
 
     @classmethod
-    def _of_url(cls, name: str, rule: str) -> Address:
+    def _of_url(cls, name: str, rule: str, folder: str) -> Address:
         from sqlalchemy.engine import make_url
         from sqlalchemy.exc import ArgumentError
 
@@ -53,7 +53,7 @@ class Address:
             raise InvalidArgument(f"{rule}: sqlite and postgresql are known, not {shown(backend)}.")
         if not url.database or url.database == ":memory:" or url.database.startswith("file:") or url.query:
             raise InvalidArgument(f"{rule}, not {shown(name)}. Write sqlite:///clinic.ledger, without options.")
-        return cls(file=os.path.realpath(url.database))
+        return cls(file=os.path.realpath(os.path.join(folder, url.database)))
 
     @property
     def key(self) -> str:

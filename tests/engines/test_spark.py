@@ -10,7 +10,7 @@ import runpy
 import engine_tables
 import polars as pl
 import pytest
-from weekly_jobs import check_folders_on, check_ids_on, check_job_on, lay_out
+from weekly_jobs import NAMED, check_files_on, check_folders_on, check_ids_on, check_job_on, lay_out
 
 import dpframe as dpf
 from assurance.engines import ROOT, spark_frames
@@ -142,6 +142,12 @@ def test_sql_of_a_job_is_refused_where_it_cannot_be_parsed_first():
 @pytest.mark.parametrize("format", ["parquet", "csv"])
 def test_names_of_folders_are_no_columns(spark, tmp_path, format):
     check_folders_on("spark", format, tmp_path)
+
+
+@pytest.mark.parametrize("pattern", sorted({*NAMED} - {".h*."}))  # which Spark takes for files of its own
+@pytest.mark.parametrize("format", ["parquet", "csv"])
+def test_216_spark_reads_the_files_that_were_checked(spark, format, pattern, tmp_path):
+    check_files_on("spark", format, pattern, tmp_path)
 
 
 class Split(engine.SparkTable):

@@ -16,6 +16,7 @@ import pytest
 
 import dpframe as dpf
 from dpframe.cli import main
+from dpframe.display.statements import check_lines
 from dpframe.frames import build, foreign, prints
 
 DAY = dt.date(2025, 1, 1)
@@ -424,3 +425,43 @@ def everything(found, path):
 
 def test_a_record_of_another_kind_is_told_which_schema_it_must_have():
     assert foreign.problem_of({"schema": "someone.else/1"}) == "its schema must be dpframe.provenance/ and a number"
+
+
+def checked_question():
+    """A release with the numbers of checks of every kind."""
+    frame = SAMPLES.with_columns(i=pl.int_range(400))
+    ledger = dpf.Ledger(epsilon=1, unit="i")
+    return frame.dp.group_by("g", keys=["A"]).mean("x", bounds=(0, 3), max_rows=1, epsilon=1, ledger=ledger)
+
+
+def test_118_numbers_of_checks_are_shares_and_what_they_are_shares_of():
+    record = build.record_of(checked_question())
+    assert {row["what"] for row in record["checks"]} == {"below", "above", "present", "outside", "cut", "units"}
+    assert not foreign.problem_of(record)
+    for number, row in enumerate(record["checks"]):
+        for name in ("share", "share_low", "share_high"):
+            for value in (1e308, -0.1, 2, True):
+                assert foreign.problem_of(with_check(record, number, {name: value})), (row["what"], name, value)
+        no_shares = dict.fromkeys(("share", "share_low", "share_high"))
+        others = row["what"] in ("present", "units")
+        assert bool(foreign.problem_of(with_check(record, number, no_shares))) == (not others)
+        assert foreign.problem_of(with_check(record, number, {"share_low": None, "share_high": 0.5}))
+        assert foreign.problem_of(with_check(record, number, {"share_low": 0.6, "share_high": 0.5}))
+        for count in (5e-324, -1e308, 1e308):
+            forged = with_check(record, number, {"count": count, "count_error": 0.0})
+            assert not foreign.problem_of(forged)
+            assert check_lines(forged)
+
+
+def with_check(record, number, other):
+    checks = [{**row, **other} if place == number else row for place, row in enumerate(record["checks"])]
+    return {**record, "checks": checks}
+
+
+@pytest.mark.parametrize("scale", [0, 0.0, -0.0])
+def test_118_noise_of_a_known_shape_has_a_scale(scale):
+    record = copy.deepcopy(build.record_of(released()))
+    record["statistics"][0]["scale"] = scale
+    assert "its field statistics" in foreign.problem_of(record)
+    del record["statistics"][0]["p"]  # of noise from elsewhere
+    assert not foreign.problem_of(record)

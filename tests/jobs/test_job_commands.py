@@ -6,14 +6,19 @@ import json
 import os
 import subprocess
 import sys
+import warnings
 
 import polars as pl
 import pytest
-from weekly_jobs import TEXT, lay_out
+from weekly_jobs import TEXT, job, lay_out
+
+import dpframe as dpf
 
 pytest.importorskip("typer")
 
+from dpframe.cli import commands
 from dpframe.cli.main import main
+from dpframe.jobs import running
 from dpframe.release import results
 
 
@@ -208,3 +213,61 @@ def test_they_explain_themselves(command, capsys):
     said = capsys.readouterr().out
     assert "NAME=VALUE" in said
     assert "${NAME}" in said
+
+
+WEAK = (
+    "weak privacy: epsilon 40 is above 10, so the result may reveal almost all about one patient. "
+    "Use 0.1 to 1 for a call."
+)
+
+
+def weak(folder):
+    change(folder, "epsilon = 0.3", "epsilon = 40.0")
+    text = (folder / "release.toml").read_text(encoding="utf-8")
+    (folder / "release.toml").write_text(text.replace("epsilon = 1.0", "epsilon = 99.0"), encoding="utf-8")
+
+
+def test_what_dpframe_warns_of_is_noted_as_other_words_are(folder, capsys):
+    weak(folder)
+    assert say(capsys, "ledger create", folder, "--set", "WEEK=w1")[0] == 0
+    code, out, err = say(capsys, "preview", folder, "--set", "WEEK=w1")
+    assert (code, err) == (0, "")
+    assert "epsilon 40" in out
+    code, out, err = say(capsys, "run", folder, "--set", "WEEK=w1")
+    assert (code, out) == (0, "")
+    assert err.startswith(f"{WEAK}\nwards of w1: charged epsilon 40 (entry 1)\n")
+    assert say(capsys, "run", folder, "--set", "WEEK=w2", "--quiet") == (0, "", "")
+
+
+@pytest.mark.slow
+def test_a_filter_of_the_process_makes_no_error_of_what_is_noted(folder):
+    weak(folder)
+    command = [sys.executable, "-W", "error", "-m", "dpframe"]
+    for words in (["ledger", "create"], ["run"]):
+        whole = [*command, *words, str(folder / "release.toml"), "--set", "WEEK=w1", "--quiet"]
+        done = subprocess.run(whole, check=False, capture_output=True, text=True)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_a_warning_that_a_filter_makes_an_error_of_is_no_table_that_cannot_be_read(folder):
+    """A scheduler would try such a run again."""
+    weak(folder)
+    running.create(job(folder))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(dpf.WeakPrivacyWarning, match="weak privacy"):
+            running.run(job(folder))
+    assert dpf.Ledger.open(folder / "clinic.ledger").to_frame().height == 0
+
+
+def test_warnings_of_others_are_shown_as_they_are():
+    noted = []
+
+    def warn():
+        with commands._noted_warnings(noted.append):
+            warnings.warn("of dpframe", dpf.WeakPrivacyWarning, stacklevel=1)
+            warnings.warn("of somebody else", FutureWarning, stacklevel=1)
+
+    with pytest.warns(FutureWarning, match="of somebody else"):
+        warn()
+    assert noted == ["of dpframe"]

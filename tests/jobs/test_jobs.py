@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from weekly_jobs import TEXT, check_folders_on, check_ids_on, check_job_on, job, lay_out, run
+from weekly_jobs import NAMED, TEXT, check_files_on, check_folders_on, check_ids_on, check_job_on, job, lay_out, run
 
 import dpframe as dpf
 from dpframe.frames import scans
@@ -771,6 +771,104 @@ def test_text_files_in_folders_are_compared_too(tmp_path, engine, path):
     later.write_text("p,w\n2,A\n", encoding="utf-8")
     ledger = dpf.Ledger(epsilon=1e9, unit="p")
     assert dpf.of(scans.opened(engine, scan)).n_units(epsilon=1e6, ledger=ledger)["n_units"].to_list() == [2]
+
+
+@pytest.mark.parametrize("pattern", NAMED)
+@pytest.mark.parametrize("format", ["parquet", "csv"])
+@pytest.mark.parametrize("engine", ["polars", "duckdb"])
+def test_216_engines_read_the_files_that_were_checked(engine, format, pattern, tmp_path):
+    if engine == "duckdb":
+        pytest.importorskip("duckdb")
+    check_files_on(engine, format, pattern, tmp_path)
+
+
+@pytest.mark.parametrize("pattern", ["*.csv", "**/*.csv", "."])
+@pytest.mark.parametrize("hidden", [".a.csv", ".ipynb_checkpoints/a.csv"])
+@pytest.mark.parametrize("engine", ["polars", "duckdb"])
+def test_216_a_hidden_file_gives_the_unit_no_other_column(engine, hidden, pattern, tmp_path):
+    """Read by the places of the first file's columns, the rows of person 5 would be those of 500 people."""
+    if engine == "duckdb":
+        pytest.importorskip("duckdb")
+    (tmp_path / "stays.csv").write_text("p,w\n" + "".join(f"{person},1\n" for person in range(100)), encoding="utf-8")
+    (tmp_path / hidden).parent.mkdir(exist_ok=True)
+    (tmp_path / hidden).write_text("w,p\n" + "".join(f"{ward},5\n" for ward in range(500)), encoding="utf-8")
+    frame = scans.opened(engine, scans.Scan(str(tmp_path / pattern), "csv", {"p": "id"}))
+    ledger = dpf.Ledger(epsilon=1e9, unit="p")
+    assert dpf.of(frame).n_units(epsilon=1e6, ledger=ledger)["n_units"].to_list() == [100]
+
+
+@pytest.mark.parametrize("engine", ["polars", "duckdb"])
+def test_files_that_go_before_they_are_opened_are_not_looked_for_again(engine, tmp_path):
+    """Files that come meanwhile would be read unchecked."""
+    with pytest.raises(FileNotFoundError):
+        opened(engine, tmp_path)
+
+
+@pytest.mark.parametrize("engine", ["polars", "duckdb"])
+def test_a_file_that_is_found_by_two_names_is_read_once(engine, tmp_path):
+    """Else each row would be there twice, where each row is a unit."""
+    (tmp_path / "a").mkdir()
+    pl.DataFrame({"p": [1]}).write_parquet(tmp_path / "a" / "stays.parquet")
+    try:
+        (tmp_path / "b").symlink_to(tmp_path / "a")
+    except OSError:
+        pytest.skip("this user may make no links")
+    frame = opened(engine, tmp_path / "*")
+    assert (frame.collect().rows() if engine == "polars" else frame.fetchall()) == [(1,)]
+
+
+def test_a_file_without_a_byte_has_no_rows(tmp_path):
+    (tmp_path / "stays-1.parquet").write_bytes(b"")
+    pl.DataFrame({"p": [1]}).write_parquet(tmp_path / "stays-2.parquet")
+    assert opened("polars", tmp_path).collect().rows() == [(1,)]
+
+
+@pytest.mark.parametrize("name", ["clinic[1]", "[!x]linic1"])
+@pytest.mark.parametrize("engine", ["polars", "duckdb"])
+@pytest.mark.parametrize("source", ["stays.parquet", "s*.parquet"])
+def test_217_the_name_of_the_jobs_folder_is_no_pattern(source, engine, name, tmp_path):
+    if engine == "duckdb":
+        pytest.importorskip("duckdb")
+    for folder in ("clinic1", name):
+        (tmp_path / folder).mkdir()
+        lay_out(tmp_path / folder)
+    pl.DataFrame({"patient": ["other"]}).write_parquet(tmp_path / "clinic1" / "stays.parquet")
+    text = TEXT.replace("stays.parquet", source).replace('"polars"', f'"{engine}"', 1)
+    one = job(tmp_path / name, text=text)
+    assert one.scan.files == [str(tmp_path / name / "stays.parquet")]
+    frame = scans.opened(engine, one.scan)
+    assert "nights" in (frame.collect_schema().names() if engine == "polars" else frame.columns)
+    with pytest.raises(dpf.InvalidArgument, match=r"\[\[output\]\] 1: path must be a file of its own"):
+        job(tmp_path / name, text=text.replace("out/wards", "./stays"))
+
+
+@pytest.mark.parametrize("named", ['path = "', 'url = "', 'url = "sqlite:///', 'url = "sqlite+pysqlite:///'])
+def test_218_a_job_has_one_ledger_wherever_it_is_run_from(named, folder, tmp_path, monkeypatch):
+    """Below the folder where the process happens to be, each folder would have a budget of its own."""
+    text = TEXT.replace('path = "clinic.ledger"', f'{named}clinic.ledger"\nhead = "kept/clinic.head"')
+    assert text != TEXT
+    (folder / "kept").mkdir()
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+        monkeypatch.chdir(tmp_path / name)
+        run(job(folder, text=text))
+    assert [line["status"] for line in lines(folder)] == ["done", "done"]
+    assert not any(one["charged"] for one in lines(folder)[1]["releases"])
+    assert (folder / "clinic.ledger").exists()
+    assert (folder / "kept" / "clinic.head").exists()
+    assert not [*(tmp_path / "one").iterdir(), *(tmp_path / "other").iterdir()]
+    with pytest.raises(dpf.LedgerError):
+        running.create(job(folder, text=text))
+
+
+def test_218_addresses_of_servers_and_whole_names_stay_as_they_are(folder):
+    server = "postgresql+psycopg://someone:secret@localhost/clinic"
+    for url, place in ((server, server), (f"sqlite:///{folder}/a.ledger", str(folder / "a.ledger"))):
+        one = job(folder, text=TEXT.replace('path = "clinic.ledger"', f'url = "{url}"'))
+        assert one.ledger.place == place
+    for url in ("sqlite://", "sqlite:///:memory:", "sqlite:///a.ledger?mode=ro", "mysql://localhost/clinic"):
+        with pytest.raises(dpf.InvalidArgument, match=r"release.toml, \[ledger\]: path must be a file's name"):
+            job(folder, text=TEXT.replace('path = "clinic.ledger"', f'url = "{url}"'))
 
 
 @pytest.mark.parametrize("engine", ["polars", "duckdb"])
