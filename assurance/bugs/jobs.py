@@ -355,6 +355,14 @@ JOBS = (
     ),
     bug(
         "jobs",
+        "219: an output over the ledger of another job",
+        "job_file._check_written",
+        '        check(f"{harmless(where)}: {key}", place)\n',
+        "",
+        "jobs/test_jobs.py::test_219_no_file_of_a_job_is_written_over_the_ledger_of_others",
+    ),
+    bug(
+        "jobs",
         "219: a page over a ledger",
         "files._is_of_ledger",
         "_start(one, len(MAGIC)) == MAGIC or ",

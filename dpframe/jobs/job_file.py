@@ -289,7 +289,7 @@ def _with_ids(job: Job) -> Job:
 
 
 def _check_written(job: Job, path: Path) -> None:
-    """Refuse to write over or among what the job reads, over its ledger or audit trail, or twice over one file."""
+    """Refuse to write over or among what the job reads, over any ledger or its audit trail, or twice over one file."""
     read = {os.path.realpath(file) for file in (*job.scan.files, job.scan.database or str(path), str(path))}
     with placed(job.ledger.where):
         kept = [Address.of(job.ledger.place).file, job.ledger.head and Address.of(job.ledger.head, "head").file]
@@ -316,6 +316,8 @@ def _check_written(job: Job, path: Path) -> None:
                 f"{harmless(where)}: {key} must be a file of its own, and {shown(place.name)} is read by the job, or "
                 "is its ledger. Take another name."
             )
+        check = files.check_no_ledger if key == "audit" else files.checked_output  # lines may go into a pipe
+        check(f"{harmless(where)}: {key}", place)
         written.add(real)
 
 

@@ -869,6 +869,47 @@ def test_191_two_runs_never_write_to_one_file(tmp_path, monkeypatch):
     assert [path.name for path in tmp_path.iterdir()] == ["out.csv"]
 
 
+@pytest.mark.parametrize("name", ["other.ledger", "other.ledger.head", "kept", "kept.lock", "hard"])
+@pytest.mark.parametrize("key", ["path", "report", "audit"])
+def test_219_no_file_of_a_job_is_written_over_the_ledger_of_others(key, name, folder):
+    other = dpf.Ledger(epsilon=1, path=folder / "other.ledger", head=folder / "kept")
+    pl.DataFrame({"x": [1]}).dp.count(epsilon=0.9, ledger=other)
+    try:
+        (folder / "hard").hardlink_to(folder / "other.ledger")
+    except OSError:
+        pytest.skip("no links here")
+    if key == "report":  # whose names end in .html
+        (folder / f"{name}.html").symlink_to(folder / name)
+    more = {
+        "path": f'\n[[output]]\nrelease = "wards"\npath = "{name}"\nformat = "csv"\n',
+        "report": f'\n[report]\npath = "{name}.html"\n',
+        "audit": "",
+    }
+    text = TEXT.replace('audit = "audit.jsonl"', f'audit = "{name}"') if key == "audit" else TEXT + more[key]
+    with pytest.raises(dpf.InvalidArgument, match=f"{key if key == 'audit' else 'path'} must be another file than a"):
+        job(folder, text=text)
+    assert dpf.Ledger.open(folder / "other.ledger", head=folder / "kept").spent.epsilon == 0.9
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_an_output_keeps_what_stands_in_its_place(folder):
+    running.create(one := job(folder))
+    (folder / "out").mkdir()
+    os.mkfifo(folder / "out" / "wards.parquet")
+    with pytest.raises(dpf.InvalidArgument, match=r"path must be a plain file or a new one, and 'wards\.parquet' is"):
+        job(folder)
+    with pytest.raises(dpf.errors.OutputFailed, match="path must be a plain file"):  # it came after the job was read
+        running.run(one)
+    (folder / "out" / "wards.parquet").unlink()
+    (folder / "out" / "wards.parquet").symlink_to(folder / "real.parquet")
+    run(job(folder))
+    (folder / "real.parquet").chmod(0o600)
+    run(job(folder))
+    assert (folder / "out" / "wards.parquet").is_symlink()
+    assert dpf.read_parquet(folder / "real.parquet").dp.provenance["label"] == "wards"
+    assert (folder / "real.parquet").stat().st_mode & 0o777 == 0o600
+
+
 def test_191_an_output_that_is_taken_away_at_once_has_the_hash_of_what_was_written(folder, monkeypatch):
     put = files.put_in_place
 
