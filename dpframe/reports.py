@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 from dpframe.accessor import released
 from dpframe.display import report
-from dpframe.errors import InvalidArgument, MissingArgument, shown
+from dpframe.errors import MissingArgument
+from dpframe.files import checked_output, write_text
 from dpframe.frames.build import read_parquet
 from dpframe.ledger.canonical import now
 from dpframe.ledger.ledger import Ledger
@@ -42,13 +41,15 @@ def write_report(
     Raises
     ------
     InvalidArgument
-        If the output is one of the files, or a ledger.
+        If the output is one of the files, belongs to a ledger, or is no plain file.
     MissingArgument
         If there is neither a file nor a ledger.
     NoProvenance
         If a file is no released result.
     LedgerError
         If the ledger cannot be used, or did not charge for a release.
+    OutputFailed
+        If the output cannot be written.
 
     Examples
     --------
@@ -61,12 +62,7 @@ def write_report(
     """
     if not files and ledger is None:
         raise MissingArgument("files must name at least one result, or ledger a ledger. Name them.")
-    target = os.path.realpath(output)
-    if target in [os.path.realpath(file) for file in files] or os.path.exists(f"{target}.head"):
-        raise InvalidArgument(
-            f"output must be another file than the results and their ledger, not {shown(str(output))}. "
-            "Name a file of its own."
-        )
+    checked_output("output", output, *files)
     releases: list[Any] = [read_parquet(file) for file in files]
     if ledger is not None:
         book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
@@ -76,4 +72,4 @@ def write_report(
         return
     sections = [section for release in releases for section in released(release)._sections(charts=charts)]
     heading = title or (sections[0].title if len(sections) == 1 else "Report")
-    Path(output).write_text(report.page(heading, report.lead(sections), sections, now()), encoding="utf-8")
+    write_text("output", output, report.page(heading, report.lead(sections), sections, now()))

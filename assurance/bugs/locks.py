@@ -179,7 +179,7 @@ LOCKS = (
         "ledger",
         "a head that is begun anew without its rights",
         "heads._begin",
-        "        locks.give_rights(path, opened.fileno())  # those of the one that it replaces\n",
+        "        files.give_rights(path, opened.fileno())  # those of the one that it replaces\n",
         "",
         "test_witness.py::test_a_head_that_is_begun_anew_keeps_its_rights",
     ),

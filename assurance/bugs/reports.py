@@ -216,7 +216,7 @@ REPORTS: tuple[Mutant, ...] = (
     bug(
         "reports",
         "a chart saved as a page whose scripts are fetched",
-        "still._save",
+        "still._save_as",
         'options = {"inline": True, **options}',
         "options = {**options}",
         f"{PICTURES}::test_a_chart_saved_as_a_page_fetches_nothing",

@@ -165,7 +165,7 @@ WITNESSES = (
     bug(
         "ledger",
         "a head in a file that SQLite keeps next to a ledger",
-        "address.BESIDE",
+        "files.BESIDE",
         ', "-wal", "-shm"',
         "",
         f"{WITNESS}::test_153_a_head_must_be_elsewhere",

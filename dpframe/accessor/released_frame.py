@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -28,6 +27,7 @@ from dpframe.errors import (
     shown,
 )
 from dpframe.errors.tracebacks import depth_outside, trimmed
+from dpframe.files import write_text
 from dpframe.frames import build, foreign, register
 from dpframe.frames.build import public
 from dpframe.frames.kinds import library_of
@@ -435,7 +435,10 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
         ImportError
             Without that extra, unless charts are left out.
         InvalidArgument
-            If the frame holds columns that no release covers, or released numbers or labels that were changed.
+            If the frame holds columns that no release covers, or released numbers or labels that were changed; if
+            `path` belongs to a ledger or is no plain file.
+        OutputFailed
+            If the file cannot be written. One that was there stays whole.
 
         Notes
         -----
@@ -456,7 +459,7 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
         checked_text("title", title)
         sections = self._sections(charts=charts, labels=labels)
         page = report.page(title or sections[0].title, report.lead(sections), sections, now())
-        Path(path).write_text(page, encoding="utf-8")
+        write_text("path", path, page)
 
     def _sections(
         self, *, charts: bool, labels: Labels | None = None, named: Mapping[str, Labels] | None = None

@@ -16,6 +16,7 @@ from dpframe.display.rounding import Digits
 from dpframe.errors import MissingArgument, checked_name
 from dpframe.errors.tracebacks import trimmed
 from dpframe.exact import checked_whole
+from dpframe.files import write_to
 from dpframe.frames import build, foreign
 from dpframe.planning import suggestion
 from dpframe.planning.suggestion import Cells
@@ -224,11 +225,14 @@ class WrittenFrame(ChangedFrame):
         ------
         InvalidArgument
             If the frame holds columns that no release covers, or released numbers or labels that were changed. Their
-            rows may be in any order. An index and other attributes of a pandas frame are not written.
+            rows may be in any order. An index and other attributes of a pandas frame are not written. Also if `path`
+            belongs to a ledger or is no plain file.
+        OutputFailed
+            If the file cannot be written. One that was there stays whole.
         """
         for part in parts_of(self._frame):
             provenance.checked(*part)
-        build.write_parquet(self._frame, path, self._facts)
+        write_to("path", path, lambda place: build.write_parquet(self._frame, place, self._facts))
 
 
 class Shown(Protocol):

@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from functools import cache
+from io import BytesIO
 from typing import Annotated, Any
 
 import typer
@@ -29,6 +30,7 @@ from dpframe.display.charts import NEEDS_PLOT
 from dpframe.display.pages import number, text_table
 from dpframe.errors import DpframeError, InvalidArgument, WeakPrivacyWarning, harmless, reworded, spreadsheet
 from dpframe.exact import exact_epsilon
+from dpframe.files import checked_output, write_whole
 from dpframe.frames import build
 from dpframe.frames.build import read_parquet
 from dpframe.jobs import job_file, running
@@ -106,14 +108,9 @@ def ledger_at(file: str, head: str | None) -> Ledger:
     return Ledger.open(file, head=head)
 
 
-def _check_output(output: str | None, *places: str | None) -> None:
-    """Refuse to write over a ledger, its head, or what is next to them."""
-    new = Address(file=os.path.realpath(output or ""))
-    if output and any(new.is_beside(Address.of(place)) for place in places if place):
-        raise InvalidArgument(
-            f"output must be another file than the ledger, its head, and what is next to them, not {output!r}. "
-            "Name a file of its own."
-        )
+def _files(*places: str | None) -> list[str]:
+    """Those of a ledger and its head that are files."""
+    return [file for place in places if place and (file := Address.of(place).file)]
 
 
 def facts_of(ledger: Ledger) -> dict[str, Any]:
@@ -215,14 +212,18 @@ def export(
         raise InvalidArgument(f"output must end in .csv, .json or .parquet, not {output!r}. Or say --format.")
     if kind == Format.parquet and output is None:
         raise InvalidArgument("output must be named for a Parquet file. Write -o charges.parquet.")
-    _check_output(output, file, head)
+    if output is not None:
+        checked_output("output", output, *_files(file, head))
     frame = ledger_at(file, head).to_frame()
     if kind == Format.csv:
         rows = [{name: spreadsheet(value) for name, value in row.items()} for row in build.rows(frame)]
         frame = build.of_rows(rows, "polars", COLUMNS)
-    written = getattr(frame, f"write_{kind}")(*([output] if output else []))
+    write = getattr(frame, f"write_{kind}")
     if output is None:
-        Screen().say(written.rstrip("\n"))
+        Screen().say(write().rstrip("\n"))
+    else:
+        write(kept := BytesIO())  # what fails after it is the disk, in the words of Python
+        write_whole("output", output, lambda part: part.write_bytes(kept.getvalue()))
 
 
 def verify(
@@ -406,7 +407,7 @@ def report(
         raise ImportError(f"{NEEDS_PLOT}. Or write --no-charts.")
     if head is not None and ledger is None:
         raise InvalidArgument("head must be left out where no ledger is named. Write --ledger, or drop --head.")
-    _check_output(output, ledger, head)
+    checked_output("output", output, *_files(ledger, head))
     book = None if ledger is None else ledger_at(ledger, head)
     write_report(results or [], output, ledger=book, title=title, charts=charts)
     Screen(quiet).note(f"wrote {output}", "green")

@@ -17,6 +17,7 @@ from typing import Any
 
 from dpframe.display import theme
 from dpframe.errors import InvalidArgument
+from dpframe.files import write_to
 
 NEEDS_BUNDLE = (
     "charts as HTML need vl-convert, whose scripts stand in the page: pip install 'dpframe[plot]'. Or write "
@@ -215,12 +216,17 @@ def _svg(chart: Any) -> str | None:
 
 def _save(chart: Any, fp: Any, format: str | None = None, **options: Any) -> None:
     """Save it as Altair does; pictures hold their description, and a page holds the scripts that it runs."""
-    ending = str(format or (Path(fp).suffix[1:] if isinstance(fp, (str, os.PathLike)) else "")).lower()
+    kind = format or (Path(fp).suffix[1:].lower() if isinstance(fp, (str, os.PathLike)) else None)
+    write_to("fp", fp, lambda place: _save_as(chart, place, kind, options))
+
+
+def _save_as(chart: Any, fp: Any, format: str | None, options: dict[str, Any]) -> None:
+    ending = str(format or "").lower()
     kept: Any = io.StringIO() if ending == "svg" else io.BytesIO() if ending == "png" else fp
     if ending == "html":
         options = {"inline": True, **options}
     try:
-        super(type(chart), chart).save(kept, format=format or ending or None, **options)
+        super(type(chart), chart).save(kept, format=format, **options)
     except ImportError as error:
         raise (ImportError(NEEDS_BUNDLE) if options.get("inline") else error) from None
     if kept is fp:

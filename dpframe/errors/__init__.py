@@ -16,7 +16,7 @@
     ├── NoProvenance (LookupError)        the frame is not, or no longer, a result
     ├── ReleaseFailed (RuntimeError)      the engine, or a function of yours, failed after the charge
     ├── SourceFailed (RuntimeError)       a job cannot open its data; nothing was charged
-    └── OutputFailed (RuntimeError)       a job cannot write a file; what was released is in the ledger
+    └── OutputFailed (OSError)            a file cannot be written; what was released is in the ledger
 
     UnlimitedBudgetWarning (UserWarning)  the default ledger records, but limits nothing
     BoundsWarning (UserWarning)           bounds clipped values or cut contributions of more than 1%
@@ -250,8 +250,8 @@ class SourceFailed(DpframeError, RuntimeError):
     """A job cannot open its data. It charged no release without a result."""
 
 
-class OutputFailed(DpframeError, RuntimeError):
-    """A job cannot write a file. What was released is in the ledger: run the job again, at no cost."""
+class OutputFailed(DpframeError, OSError):
+    """A file cannot be written. What was released is in the ledger: a job is run again at no cost."""
 
 
 class UnlimitedBudgetWarning(UserWarning):

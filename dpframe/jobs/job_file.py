@@ -18,7 +18,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from dpframe import _names
+from dpframe import _names, files
 from dpframe.accessor.private_frame import PrivateFrame
 from dpframe.accessor.released_frame import VERBS as OF_FRAMES
 from dpframe.errors import (
@@ -37,7 +37,7 @@ from dpframe.jobs.job import Job, LedgerTerms, Output, Question, Report, Table, 
 from dpframe.jobs.job import plain as plain_value
 from dpframe.jobs.output_formats import ENDINGS, FORMATS
 from dpframe.ledger import spending
-from dpframe.ledger.address import BESIDE, Address
+from dpframe.ledger.address import Address
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries import statistics
 from dpframe.queries.date_grid import dates
@@ -290,13 +290,13 @@ def _with_ids(job: Job) -> Job:
 
 
 def _check_written(job: Job, path: Path) -> None:
-    """Refuse to write over or among what the job reads, over its ledger or audit trail, or twice over one file."""
+    """Refuse to write over or among what the job reads, over any ledger or its audit trail, or twice over one file."""
     source = (*job.scan.named, *job.scan.files, job.scan.database or str(path))
     read = {os.path.realpath(file) for file in (*source, str(path))}
     with placed(job.ledger.where):
         kept = [Address.of(job.ledger.place).file, job.ledger.head and Address.of(job.ledger.head, "head").file]
-    read |= {file + end for file in kept if file for end in (*BESIDE, ".new")}  # PATH.new: a head is written there
-    identities = {_identity(file) for file in read} - {None}
+    read |= {file + end for file in kept if file for end in files.OF_KEPT}
+    identities = {files.identity(file) for file in read} - {None}
     written: set[str] = set()
     outputs = [(one.where, "path", one.path) for one in job.outputs]
     outputs += [] if job.report is None else [(job.report.where, "path", job.report.path)]
@@ -312,22 +312,15 @@ def _check_written(job: Job, path: Path) -> None:
                 f"{harmless(where)}: {key} must be apart from the other outputs, and {shown(place.name)} is the folder "
                 "of one, or in one. Take another name."
             )
-        is_read = _identity(real) in identities  # also by another name
+        is_read = files.identity(real) in identities  # also by another name
         if is_read or any(str(one) in read or _is_named(one.parts, pattern) for one in (Path(real), *folders)):
             raise InvalidArgument(
                 f"{harmless(where)}: {key} must be a file of its own, and {shown(place.name)} is read by the job, or "
                 "is its ledger. Take another name."
             )
+        check = files.check_no_ledger if key == "audit" else files.checked_output  # lines may go into a pipe
+        check(f"{harmless(where)}: {key}", place)
         written.add(real)
-
-
-def _identity(file: str) -> tuple[int, int] | None:
-    """The numbers that tell a file from others, by whatever name; None where there is none."""
-    try:
-        known = os.stat(file)
-    except OSError:
-        return None
-    return known.st_dev, known.st_ino
 
 
 def _is_named(place: Sequence[str], pattern: Sequence[str]) -> bool:

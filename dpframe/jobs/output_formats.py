@@ -1,60 +1,41 @@
 """The formats of outputs: each is a function that writes a released frame to a path.
 
-Files are there as a whole or not at all, whenever the process is killed.
+Files are there as a whole or not at all, whenever the process is killed (`files.write_whole`).
 """
 
 from __future__ import annotations
 
 import csv
 import errno
-import hashlib
 import importlib.util
 import json
 import os
 import stat
-import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from dpframe import files
 from dpframe.accessor import released
 from dpframe.display.pages import number
 from dpframe.display.table_formats import marked
 from dpframe.errors import OutputFailed, spreadsheet
 from dpframe.frames import build
-from dpframe.ledger import heads
-from dpframe.noise import nonce
-
-OLD = 3600.0  # seconds after which a part that a killed process left behind is removed
 
 
-def write_whole(path: Path, write: Callable[[Path], None]) -> str:
-    """Write next to the path, bring it to disk, and put it in place in one step; the hash of what was written.
-
-    Nobody else writes to the part, which has a random name: all containers of one folder may have the process number 1.
-    """
-    part = path.with_name(f".{path.name}.{nonce()[:12]}.part")
+def write_output(path: Path, write: Callable[[Path], object]) -> str:
+    """Write the file of a job, and make its folders; the hash of what was written."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        _remove_old(path)
-        write(part)
-        with part.open("rb+") as file:
-            written = hashlib.file_digest(file, "sha256").hexdigest()
-            heads.bring_to_disk(file.fileno())
-        heads.put_in_place(str(part.absolute()), str(path.absolute()))
-        return written
+        return files.write_whole("path", path, write)
     except Exception as error:  # public numbers are written here, and whatever fails, they are in the ledger
-        said = getattr(error, "strerror", None) or error  # without the path, whose folders the environment may name
+        said = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"  # without folders: see variables
         raise OutputFailed(
-            f"{path.name} cannot be written ({type(error).__name__}: {said}). What was released is in the ledger: "
+            f"{path.name} cannot be written ({said}). What was released is in the ledger: "
             "run the job again, at no cost."
         ) from None
-    finally:
-        with suppress(OSError):
-            part.unlink(missing_ok=True)
 
 
 def append_line(path: Path, line: bytes) -> None:
@@ -84,17 +65,6 @@ def _is_cut(path: Path, number: int) -> bool:
     with path.open("rb") as file:
         file.seek(-1, os.SEEK_END)
         return file.read(1) != b"\n"
-
-
-def _remove_old(path: Path) -> None:
-    for part in path.parent.glob(f".{_literal(path.name)}.*.part"):
-        with suppress(OSError):
-            if time.time() - part.stat().st_mtime > OLD:
-                part.unlink()
-
-
-def _literal(name: str) -> str:
-    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
 
 
 def _parquet(frame: Any, path: Path) -> None:

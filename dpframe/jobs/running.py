@@ -33,7 +33,7 @@ from dpframe.errors import (
 from dpframe.frames import scans
 from dpframe.jobs.job import Job, Output, Question, Report, placed
 from dpframe.jobs.job_file import asked
-from dpframe.jobs.output_formats import FORMATS, append_line, can_draw, write_whole
+from dpframe.jobs.output_formats import FORMATS, append_line, can_draw, write_output
 from dpframe.ledger.address import Address
 from dpframe.ledger.canonical import now
 from dpframe.ledger.ledger import Foresight, Ledger, of_terms
@@ -334,7 +334,7 @@ def run(job: Job, told: Callable[[str], None] = lambda words: None) -> Trail:
         frames = {question.label: _release(whole, question, trail, told) for question in job.questions}
         if job.report is not None:
             whole_report = partial(_report, job.report, whole.ledger, frames)
-            trail.wrote(job.report, write_whole(job.report.path, whole_report))
+            trail.wrote(job.report, write_output(job.report.path, whole_report))
             told(f"wrote {PurePath(job.report.written).name}")
         trail.remaining = _loss(whole)
     except BaseException as error:
@@ -393,7 +393,7 @@ def _report(report: Report, ledger: Ledger, frames: Mapping[str, Any], path: Pat
 
 
 def _write(output: Output, frame: Any) -> str:
-    return write_whole(output.path, partial(FORMATS[output.format].write, frame))
+    return write_output(output.path, partial(FORMATS[output.format].write, frame))
 
 
 def _loss(whole: PlannedJob) -> dict[str, float]:

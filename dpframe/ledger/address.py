@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dpframe.errors import InvalidArgument, InvalidType, shown
+from dpframe.files import BESIDE
 
 SHOWN = ("host", "port", "dbname", "user", "service", "sslmode")  # of a URL's options; any other may be a secret
 SECRET = ("pass", "secret", "token", "key")  # in the name of an option
 PLACE = ("host", "port", "dbname", "user", "service", "options")  # of a URL's options: what leads to another database
-BESIDE = ("", ".head", ".head.new", ".lock", "-journal", "-wal", "-shm")  # ends of names of what is put back along
 RULE = "{} must be a file's name, or a database URL such as postgresql+psycopg://host/name"
 
 

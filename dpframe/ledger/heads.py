@@ -8,33 +8,18 @@ because a head is written only when its entry is on disk.
 from __future__ import annotations
 
 import os
-import sys
-import time
 from dataclasses import dataclass
 from typing import Any
 
+from dpframe import files
 from dpframe.errors import STAYS, LedgerError, plain, said
-from dpframe.ledger import locks, reading
+from dpframe.ledger import reading
 from dpframe.ledger.canonical import canonical, digest
 from dpframe.ledger.entries import Mark
 from dpframe.ledger.terms import Terms
 
 SLOT = 4096  # bytes, unless the numbers are longer
 WAYS = "dpf.Ledger.recover(path, reason=...)"
-PATIENCE = 2.0  # seconds that a head waits for others to close the one before, where that is needed
-
-if sys.platform == "darwin":
-    import fcntl
-
-    def synchronized(opened: int) -> None:
-        """Wait until a file is on the disk: on macOS `fsync` ends when the disk has heard of it."""
-        try:
-            fcntl.fcntl(opened, fcntl.F_FULLFSYNC)
-        except OSError:  # a disk that does not know the word
-            os.fsync(opened)
-
-else:
-    synchronized = getattr(os, "fdatasync", os.fsync)  # in place, nothing but data changes
 
 
 @dataclass(frozen=True)
@@ -112,47 +97,17 @@ def write_at(path: str, new: Head, old: Head | None) -> None:
         opened.seek(size)  # over the older of the two: heads skip an entry whose process died before it wrote one
         opened.seek(0 if of_slots(opened.read()) == old else size)
         opened.write(text.ljust(size - 1) + b"\n")
-        synchronized(opened.fileno())
+        files.synchronized(opened.fileno())
 
 
 def _begin(path: str, text: bytes, size: int) -> None:
     """A new file with the head in both slots: at any moment the old file or the new one is there, whole."""
     with open(f"{path}.new", "wb", opener=plain) as opened:
-        locks.give_rights(path, opened.fileno())  # those of the one that it replaces
+        files.give_rights(path, opened.fileno())  # those of the one that it replaces
         opened.write((text.ljust(size - 1) + b"\n") * 2)
         opened.flush()
-        bring_to_disk(opened.fileno())
-    put_in_place(f"{path}.new", path)
-
-
-def bring_to_disk(opened: int) -> None:
-    """Wait until a new file is on the disk, its size with it."""
-    os.fsync(opened)
-    synchronized(opened)
-
-
-def put_in_place(new: str, path: str) -> None:
-    """Put a file in the place of another, in one step, and wait until the folder's entry is on the disk."""
-    _put(new, path)
-    if hasattr(os, "O_DIRECTORY"):
-        folder = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-
-
-def _put(new: str, path: str) -> None:
-    """Replace one file by another. Windows refuses while somebody, a backup for instance, has the other open."""
-    until = time.monotonic() + PATIENCE
-    while True:
-        try:
-            os.replace(new, path)
-            return
-        except PermissionError:
-            if os.name != "nt" or time.monotonic() >= until:
-                raise
-        time.sleep(0.01)
+        files.bring_to_disk(opened.fileno())
+    files.put_in_place(f"{path}.new", path)
 
 
 def _facts_of(slot: bytes) -> dict[str, Any] | None:

@@ -8,7 +8,6 @@ let readers undo what is being written. `flock` belongs to one opening of one fi
 from __future__ import annotations
 
 import os
-import stat
 import sys
 import threading
 import time
@@ -16,10 +15,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 from dpframe.errors import LedgerError, LedgerUnavailable, plain, said
+from dpframe.files import MAGIC, give_rights
 from dpframe.ledger.unbroken import go_on
 
 FIRST, LONGEST = 0.0005, 0.004  # seconds between two looks at a lock that somebody else holds
-MAGIC = b"SQLite format 3\0"
 opening = threading.Lock()  # held while a lock is opened, and while the process forks
 open_ones: set[int] = set()  # what a forked child must close: it would hold its parent's locks
 
@@ -156,17 +155,6 @@ def _may_have_one(file: str, *, create: bool) -> bool:
     except OSError:
         return False
     return start == MAGIC or (create and not start)
-
-
-def give_rights(file: str, opened: int) -> None:
-    """The rights of another file: anyone who may write the one must be able to write or hold the other."""
-    try:
-        ledger = os.stat(file)
-        if hasattr(os, "fchown"):  # Windows knows fchmod since Python 3.13, and no owners
-            os.fchmod(opened, stat.S_IMODE(ledger.st_mode) & 0o666)
-            os.fchown(opened, -1, ledger.st_gid)
-    except OSError:  # it is not there yet, or this user may not: then whoever cannot open it is told
-        return
 
 
 if sys.platform == "win32":

@@ -120,7 +120,9 @@ class ShownLedger:
         ------
         InvalidArgument, InvalidType
             If `text`, `labels` or `order` name a label that no release has, or `labels` name what a release does not
-            have. Nothing is written then.
+            have, or if `path` belongs to a ledger or is no plain file. Nothing is written then.
+        OutputFailed
+            If the file cannot be written. One that was there stays whole.
 
         Notes
         -----

@@ -154,8 +154,49 @@ def test_no_output_is_written_over_the_ledger(path, end, capsys):
     commands = (["ledger", "export", path, "--format", "csv"], ["report", "--ledger", path, "--no-charts"])
     for command in commands:
         assert main([*map(str, command), "-o", str(output)]) == 2
-        assert "output must be another file than the ledger" in capsys.readouterr().err
+        assert "output must be another file than a ledger" in capsys.readouterr().err
     assert {file: file.read_bytes() for file in path.parent.iterdir()} == before
+
+
+def test_219_no_output_is_written_over_any_ledger_or_what_is_read(path, tmp_path, capsys):
+    other = dpf.Ledger(epsilon=1, path=tmp_path / "other.ledger", head=tmp_path / "kept")
+    PEOPLE.dp.count(epsilon=0.5, ledger=other).dp.write_parquet(tmp_path / "ages.parquet")
+    try:
+        (tmp_path / "hard.html").hardlink_to(path)
+        (tmp_path / "read.html").hardlink_to(tmp_path / "ages.parquet")
+    except OSError:
+        pytest.skip("no links here")
+    before = {file: file.read_bytes() for file in tmp_path.iterdir()}
+    export = ["ledger", "export", path, "--format", "csv"]
+    report = ["report", tmp_path / "ages.parquet", "--no-charts"]
+    for command, name in [
+        *((command, name) for command in (export, report) for name in ("other.ledger", "kept", "hard.html")),
+        *((report, name) for name in (f"{path.name}.head", "ages.parquet", "read.html")),
+    ]:
+        assert main([*map(str, command), "-o", str(tmp_path / name)]) == 2
+        assert "output must be another file than" in capsys.readouterr().err
+    assert {file: file.read_bytes() for file in tmp_path.iterdir()} == before
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no limit on the size of a file")
+@pytest.mark.parametrize("kind", ["csv", "json", "parquet", "html"])
+def test_a_file_that_cannot_be_written_is_exit_code_5_and_the_one_before_stays_whole(kind, path, capsys):
+    import resource
+
+    output = path.with_name(f"out.{kind}")
+    report = ["report", "--ledger", path, "--no-charts"]
+    words = [*map(str, report if kind == "html" else ["ledger", "export", path]), "-o", str(output)]
+    assert main(words) == 0
+    before, limit = output.read_bytes(), resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (64, limit[1]))  # bytes; Python is told by an error
+    try:
+        code = main(words)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    assert code == 5
+    assert f"out.{kind} cannot be written (File too large)" in capsys.readouterr().err
+    assert output.read_bytes() == before
+    assert not list(path.parent.glob(".*.part"))
 
 
 @pytest.mark.parametrize("words", [[], ["ledger"], ["ledger", "charge", "x"], ["ledger", "show"]], ids=str)

@@ -15,6 +15,7 @@ import pytest
 from weekly_jobs import NAMED, TEXT, check_files_on, check_folders_on, check_ids_on, check_job_on, job, lay_out, run
 
 import dpframe as dpf
+from dpframe import files
 from dpframe.frames import scans
 from dpframe.jobs import job_file, output_formats, running
 from dpframe.jobs.running import planned
@@ -457,10 +458,11 @@ def test_the_trail_and_the_words_of_a_run_show_names_for_what_the_environment_fi
         ("n ${K}", "${WEEK}"),
     ]
     assert "wrote nights-${WEEK}.csv" in told
+    one = job_file.read(folder / "release.toml", [], environment)
     (folder / "s3cret" / "wards.parquet").unlink()
     (folder / "s3cret" / "wards.parquet").mkdir()
-    with pytest.raises(dpf.errors.OutputFailed, match="cannot be written") as refused:
-        running.run(one := job_file.read(folder / "release.toml", [], environment))
+    with pytest.raises(dpf.errors.OutputFailed, match=r"wards\.parquet cannot be written .* at no cost") as refused:
+        running.run(one)
     assert "s3cret" not in one.variables.hidden(str(refused.value))
 
 
@@ -668,8 +670,9 @@ def test_sql_that_only_reads_is_run(folder, monkeypatch):
 # Killed
 
 KILLING = """
-import os, signal, sys, types
-from dpframe.jobs import job_file, output_formats, running
+import os, signal, sys
+from dpframe import files
+from dpframe.jobs import job_file, running
 import dpframe.release.path as path
 def killed(*arguments, **named):
     os.kill(os.getpid(), signal.SIGKILL)
@@ -679,7 +682,8 @@ if point == "before rows are read":
 elif point == "before an output":
     running._write = killed
 else:
-    output_formats.heads = types.SimpleNamespace(**{**vars(output_formats.heads), "put_in_place": killed})
+    put = files.put_in_place  # of the head too
+    files.put_in_place = lambda new, to: killed() if to.endswith(".parquet") else put(new, to)
 running.run(job_file.read(sys.argv[1], ["WEEK=w1"], {}))
 """
 
@@ -955,23 +959,64 @@ def test_191_two_runs_never_write_to_one_file(tmp_path, monkeypatch):
         with part.open("w", encoding="utf-8") as file:
             file.write("whole, and longer")
             file.flush()
-            output_formats.write_whole(out, lambda other: other.write_text("other", encoding="utf-8") and None)
+            files.write_whole("path", out, lambda other: other.write_text("other", encoding="utf-8") and None)
             assert out.read_text(encoding="utf-8") == "other"
 
-    output_formats.write_whole(out, slow)
+    files.write_whole("path", out, slow)
     assert out.read_text(encoding="utf-8") == "whole, and longer"
     assert [path.name for path in tmp_path.iterdir()] == ["out.csv"]
 
 
+@pytest.mark.parametrize("name", ["other.ledger", "other.ledger.head", "kept", "kept.lock", "hard"])
+@pytest.mark.parametrize("key", ["path", "report", "audit"])
+def test_219_no_file_of_a_job_is_written_over_the_ledger_of_others(key, name, folder):
+    other = dpf.Ledger(epsilon=1, path=folder / "other.ledger", head=folder / "kept")
+    pl.DataFrame({"x": [1]}).dp.count(epsilon=0.9, ledger=other)
+    try:
+        (folder / "hard").hardlink_to(folder / "other.ledger")
+    except OSError:
+        pytest.skip("no links here")
+    if key == "report":  # whose names end in .html
+        (folder / f"{name}.html").symlink_to(folder / name)
+    more = {
+        "path": f'\n[[output]]\nrelease = "wards"\npath = "{name}"\nformat = "csv"\n',
+        "report": f'\n[report]\npath = "{name}.html"\n',
+        "audit": "",
+    }
+    text = TEXT.replace('audit = "audit.jsonl"', f'audit = "{name}"') if key == "audit" else TEXT + more[key]
+    with pytest.raises(dpf.InvalidArgument, match=f"{key if key == 'audit' else 'path'} must be another file than a"):
+        job(folder, text=text)
+    assert dpf.Ledger.open(folder / "other.ledger", head=folder / "kept").spent.epsilon == 0.9
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_an_output_keeps_what_stands_in_its_place(folder):
+    running.create(one := job(folder))
+    (folder / "out").mkdir()
+    os.mkfifo(folder / "out" / "wards.parquet")
+    with pytest.raises(dpf.InvalidArgument, match=r"path must be a plain file or a new one, and 'wards\.parquet' is"):
+        job(folder)
+    with pytest.raises(dpf.errors.OutputFailed, match="path must be a plain file"):  # it came after the job was read
+        running.run(one)
+    (folder / "out" / "wards.parquet").unlink()
+    (folder / "out" / "wards.parquet").symlink_to(folder / "real.parquet")
+    run(job(folder))
+    (folder / "real.parquet").chmod(0o600)
+    run(job(folder))
+    assert (folder / "out" / "wards.parquet").is_symlink()
+    assert dpf.read_parquet(folder / "real.parquet").dp.provenance["label"] == "wards"
+    assert (folder / "real.parquet").stat().st_mode & 0o777 == 0o600
+
+
 def test_191_an_output_that_is_taken_away_at_once_has_the_hash_of_what_was_written(folder, monkeypatch):
-    put = output_formats.heads.put_in_place
+    put = files.put_in_place
 
     def taken(new, path):
         put(new, path)
-        if "out" in Path(path).parts:  # and not the head of the ledger
+        if "out" in Path(path).parts and not path.endswith(".part"):  # and not the head of the ledger
             os.unlink(path)
 
-    monkeypatch.setattr(output_formats.heads, "put_in_place", taken)
+    monkeypatch.setattr(files, "put_in_place", taken)
     run(job(folder))
     monkeypatch.undo()
     run(job(folder))

@@ -27,6 +27,7 @@ import pytest
 from looking import of_rows
 
 import dpframe as dpf
+from dpframe import files
 from dpframe.ledger import database, entries, heads, sql, witness
 from dpframe.release import results
 
@@ -662,7 +663,7 @@ def test_a_head_that_cannot_be_written_keeps_the_charge(path, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     ledger = dpf.Ledger(epsilon=1, path=path)
-    monkeypatch.setattr(heads, "synchronized", full)
+    monkeypatch.setattr(files, "synchronized", full)
     with pytest.raises(dpf.LedgerError, match=r"head of the ledger cannot be written .* stays charged"):
         PEOPLE.dp.count(epsilon=0.25, ledger=ledger)
     assert ledger.spent.epsilon == 0.25

@@ -16,7 +16,8 @@ import polars as pl
 import pytest
 
 import dpframe as dpf
-from dpframe.ledger import database, heads, locks
+from dpframe import files
+from dpframe.ledger import database, locks
 from dpframe.ledger.address import Address
 
 PEOPLE = pl.DataFrame({"age": [31, 45, 62]})
@@ -69,7 +70,7 @@ def windows(monkeypatch):
     monkeypatch.setattr(locks, "_free", copy._free)
     for name in ("fchown", "O_CLOEXEC", "O_NOFOLLOW", "O_NONBLOCK", "O_DIRECTORY", "fdatasync"):
         monkeypatch.delattr(os, name, raising=False)
-    monkeypatch.setattr(heads, "synchronized", os.fsync)
+    monkeypatch.setattr(files, "synchronized", os.fsync)
     return msvcrt
 
 
@@ -126,23 +127,23 @@ class TestHeads:
                 raise PermissionError(13, "The process cannot access the file")
             replace(new, old)
 
-        monkeypatch.setattr(heads.os, "replace", refused)
+        monkeypatch.setattr(files.os, "replace", refused)
         return tries
 
     def put(self, folder):
         (folder / "new").write_bytes(b"new")
         (folder / "old").write_bytes(b"old")
-        heads._put(str(folder / "new"), str(folder / "old"))
+        files._put(str(folder / "new"), str(folder / "old"))
         return (folder / "old").read_bytes()
 
     def test_windows_waits_for_whoever_reads_it(self, held_open, monkeypatch, tmp_path):
-        monkeypatch.setattr(heads, "os", SimpleNamespace(name="nt", replace=os.replace))
+        monkeypatch.setattr(files, "os", SimpleNamespace(name="nt", replace=os.replace))
         assert self.put(tmp_path) == b"new"
         assert len(held_open) == 4
 
     def test_windows_waits_no_longer_than_it_says(self, held_open, monkeypatch, tmp_path):
-        monkeypatch.setattr(heads, "os", SimpleNamespace(name="nt", replace=os.replace))
-        monkeypatch.setattr(heads, "PATIENCE", 0.0)
+        monkeypatch.setattr(files, "os", SimpleNamespace(name="nt", replace=os.replace))
+        monkeypatch.setattr(files, "PATIENCE", 0.0)
         with pytest.raises(PermissionError):
             self.put(tmp_path)
         assert (tmp_path / "old").read_bytes() == b"old"
@@ -166,7 +167,7 @@ class TestHeads:
         with monkeypatch.context() as patch:
             patch.setattr(sys, "platform", "darwin")
             patch.setitem(sys.modules, "fcntl", SimpleNamespace(F_FULLFSYNC=51, fcntl=control))
-            copy = loaded(heads, "heads_of_macos")
+            copy = loaded(files, "files_of_macos")
         monkeypatch.setattr(copy.os, "fsync", lambda opened: asked.append("fsync"))
         with (tmp_path / "x").open("wb") as opened:
             copy.synchronized(opened.fileno())

@@ -1,0 +1,213 @@
+"""Files that are written: as a whole or not at all, with the rights of those before them, and never over a ledger."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from dpframe.errors import (
+    NOT_PLAIN,
+    InvalidArgument,
+    InvalidType,
+    NoPlainFile,
+    OutputFailed,
+    plain,
+    said,
+    shown,
+    stands_in_the_way,
+)
+from dpframe.noise import nonce
+
+MAGIC = b"SQLite format 3\0"
+BESIDE = ("", ".head", ".head.new", ".lock", "-journal", "-wal", "-shm")  # ends of names of what a ledger consists of
+OF_KEPT = (*BESIDE, ".new")  # the same, and where a head that is kept elsewhere is begun
+LARGEST_HEAD = 2**20  # bytes; of a larger file only the first are looked at
+OLD = 3600.0  # seconds after which a part that a killed process left behind is removed
+PATIENCE = 2.0  # seconds that a file waits for others to close the one before, where that is needed
+
+if sys.platform == "darwin":
+    import fcntl
+
+    def synchronized(opened: int) -> None:
+        """Wait until a file is on the disk: on macOS `fsync` ends when the disk has heard of it."""
+        try:
+            fcntl.fcntl(opened, fcntl.F_FULLFSYNC)
+        except OSError:  # a disk that does not know the word
+            os.fsync(opened)
+
+else:
+    synchronized = getattr(os, "fdatasync", os.fsync)  # in place, nothing but data changes
+
+
+def bring_to_disk(opened: int) -> None:
+    """Wait until a new file is on the disk, its size with it."""
+    os.fsync(opened)
+    synchronized(opened)
+
+
+def put_in_place(new: str, path: str) -> None:
+    """Put a file in the place of another, in one step, and wait until the folder's entry is on the disk."""
+    _put(new, path)
+    if hasattr(os, "O_DIRECTORY"):
+        folder = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def _put(new: str, path: str) -> None:
+    """Replace one file by another. Windows refuses while somebody, a backup for instance, has the other open."""
+    until = time.monotonic() + PATIENCE
+    while True:
+        try:
+            os.replace(new, path)
+            return
+        except PermissionError:
+            if os.name != "nt" or time.monotonic() >= until:
+                raise
+        time.sleep(0.01)
+
+
+def give_rights(file: str, opened: int) -> None:
+    """The rights of another file: anyone who may write the one must be able to write or hold the other."""
+    try:
+        known = os.stat(file)
+        if hasattr(os, "fchown"):  # Windows knows fchmod since Python 3.13, and no owners
+            os.fchmod(opened, stat.S_IMODE(known.st_mode) & 0o666)
+            os.fchown(opened, -1, known.st_gid)
+    except OSError:  # it is not there yet, or this user may not: then whoever cannot open it is told
+        return
+
+
+def checked_output(argument: str, path: str | PathLike[str], *read: str | PathLike[str]) -> str:
+    """The real name of a file to write, behind all links; refused where something stands that must stay.
+
+    That is what is no plain file, whatever belongs to a ledger, and the files that are `read`, by whatever name.
+    """
+    if not isinstance(path, (str, PathLike)):
+        raise InvalidType(f"{argument} must be the name of a file, not {shown(path)}. Write for instance 'wards.html'.")
+    name, real = shown(os.path.basename(path)), os.path.realpath(path)
+    if stands_in_the_way(real) or os.path.islink(real):  # a link that leads to itself
+        raise InvalidArgument(f"{argument} must be a plain file or a new one, and {name} {NOT_PLAIN}. Name another.")
+    check_no_ledger(argument, path)
+    if any(os.path.realpath(one) == real for one in read) or identity(real) in {*map(identity, read)} - {None}:
+        raise InvalidArgument(
+            f"{argument} must be another file than those that are read, not {name}. Name a file of its own."
+        )
+    return real
+
+
+def check_no_ledger(argument: str, path: str | PathLike[str]) -> None:
+    """Refuse to write over, or add to, what belongs to a ledger."""
+    name = shown(os.path.basename(path))
+    try:
+        is_kept = _is_of_ledger(os.path.realpath(path))
+    except OSError as error:
+        raise InvalidArgument(
+            f"{argument} must be a new file, or one that can be read to see that it is no ledger, not {name} "
+            f"({said(error)}). Name another."
+        ) from None
+    if is_kept:
+        raise InvalidArgument(
+            f"{argument} must be another file than a ledger, its head, and what is next to them, not {name}. "
+            "Name a file of its own."
+        )
+
+
+def _is_of_ledger(file: str) -> bool:
+    """Tell whether a file is a ledger, or a head of one, or would stand where SQLite or a head keeps what it needs."""
+    if os.path.exists(f"{file}.head"):
+        return True
+    of_ledgers = [file.removesuffix(end) for end in OF_KEPT if file.endswith(end)]
+    return any(_start(one, len(MAGIC)) == MAGIC or _is_head(one) for one in of_ledgers)
+
+
+def _is_head(file: str) -> bool:
+    """Tell whether a line of a file is a hash and what it is of, as the slots of a head are."""
+    return any(map(_is_slot, _start(file, LARGEST_HEAD).split(b"\n")))
+
+
+def _is_slot(line: bytes) -> bool:
+    stated, _, facts = line.rstrip().partition(b" ")
+    return len(stated) == 64 and hashlib.sha256(facts).hexdigest().encode() == stated
+
+
+def _start(file: str, size: int) -> bytes:
+    """The first bytes of a plain file; none where there is none."""
+    try:
+        with open(file, "rb", opener=plain) as opened:
+            return opened.read(size)
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError, NoPlainFile):
+        return b""
+
+
+def identity(file: str | PathLike[str]) -> tuple[int, int] | None:
+    """The numbers that tell a file from others, by whatever name; None where there is none."""
+    try:
+        known = os.stat(file)
+    except OSError:
+        return None
+    return known.st_dev, known.st_ino
+
+
+def write_whole(argument: str, path: str | PathLike[str], write: Callable[[Path], object]) -> str:
+    """Write next to a file, bring it to disk, and put it in place in one step; the hash of what was written.
+
+    Behind a link the file is replaced that it leads to. Nobody else writes to the part, which has a random name: all
+    containers of one folder may have the process number 1.
+    """
+    target = Path(checked_output(argument, path))
+    part = target.with_name(f".{target.name}.{nonce()[:12]}.part")
+    try:
+        _remove_old(target)
+        rights = 0o600 if target.exists() else 0o666  # nobody reads sooner what may be for few
+        os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, rights))
+        write(part)
+        with part.open("rb+") as file:
+            written = hashlib.file_digest(file, "sha256").hexdigest()
+            give_rights(str(target), file.fileno())
+            bring_to_disk(file.fileno())
+        put_in_place(str(part), str(target))
+        return written
+    except OSError as error:
+        failed = OutputFailed(
+            f"{target.name} cannot be written ({said(error)}). Make room, let this user write, or name another."
+        )
+        failed.strerror = said(error)
+        raise failed from None
+    finally:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+
+
+def write_text(argument: str, path: str | PathLike[str], text: str) -> None:
+    """Write a text as a whole."""
+    write_whole(argument, path, lambda part: part.write_text(text, encoding="utf-8"))
+
+
+def write_to(argument: str, place: Any, write: Callable[[Any], object]) -> None:
+    """Write to a path as a whole, and to an open file of the caller as it is."""
+    if hasattr(place, "write"):
+        write(place)
+    else:
+        write_whole(argument, place, write)
+
+
+def _remove_old(path: Path) -> None:
+    for part in path.parent.glob(f".{_literal(path.name)}.*.part"):
+        with suppress(OSError):
+            if time.time() - part.stat().st_mtime > OLD:
+                part.unlink()
+
+
+def _literal(name: str) -> str:
+    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
