@@ -130,7 +130,7 @@ class Total(metaclass=Kinds):
     Examples
     --------
     >>> Total(), Total("age", bounds=(0, 120))
-    (RowsTotal(column=None, by=None), SumTotal(column='age', bounds=(0, 120), centred=False, by=None))
+    (RowsTotal(column=None, by=None), SumTotal(column='age', bounds=(0.0, 120.0), centred=False, by=None))
     >>> import numpy as np
     >>> age = Total("age", bounds=(0, 128))
     >>> age.integers(2, {"age": np.array([64.0, 500.0])}).ravel() * age.norm(weighted=False).grid

@@ -395,8 +395,7 @@ def joint_plan(
     sensitivities = {name: sensitivities_of(query[name], plan.unit) for name, plan in calls.items()}
     alike = not accounting.charges_price or _alike(by_noise.values(), pure, accounting.charge(price, limit, ()))
     if alike:
-        flat = tuple(share for name in calls for share in shares[name])
-        parts = _by_name(shares, accounting.parts(offered, limit, flat, pure=all(pure.values())))
+        parts = _by_name(shares, accounting.parts(offered, limit, sum(shares.values(), ()), pure=all(pure.values())))
     else:
         parts = _naive(shares, pure, accounting.charge(price, limit, ()))
     by_curve = not alike and accounting.charge(price, limit, ())[1] > 0  # without a delta pure epsilons add up

@@ -336,7 +336,7 @@ def _are_apart(levels: Any) -> bool:
 
 
 def _of_levels(series: Any, levels: Iterable[Any], dtype: type[pl.DataType]) -> pl.Series:
-    """What each row's level is, by one value for each level; null where the row has none."""
+    """A column of one value for each level, by the level of each row; null where a row has none."""
     each_level = pl.Series([*levels, None], dtype=dtype)
     return each_level.gather(pl.Series(series.cat.codes.to_numpy().astype(np.int64) % len(each_level)))  # -1: the last
 
