@@ -489,6 +489,14 @@ DERIVED = (
     ),
     bug(
         "derived",
+        "quantiles of different rows drawn as those of one column",
+        "chart_words.are_quantiles_of_one",
+        ' and agree(one, other, "where")',
+        "",
+        "display/test_charts.py::test_quantiles_of_different_rows_have_panels_of_their_own",
+    ),
+    bug(
+        "derived",
         "the unit of the first release said of all",
         "record.shown",
         "words |= _protections(facts)",
