@@ -180,3 +180,11 @@ def test_every_statistic_under_a_condition_records_its_hash():
     assert hashes == {_facts({"k": A})["where_sha256"]}
     plain, weighed = (told(dpf.proportion("x", value=LONG, **more)) for more in ({}, weight))
     assert plain["value_sha256"] == weighed["value_sha256"] == hash_of(LONG)
+
+
+def test_noises_of_what_is_described_alike_are_all_told():
+    frame = pl.DataFrame({"k": KEYS})
+    plan = frame.dp.preview.agg(a=dpf.count(where={"k": A}), b=dpf.count(where={"k": B}), epsilon=1, ledger=_ledger())
+    first, second = plan.mechanisms
+    assert second == f"{first} (2)"
+    assert list(plan.mechanisms.values()) == [part.mechanism for part in plan.parts]
