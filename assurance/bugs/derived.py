@@ -6,6 +6,7 @@ from assurance.bugs.seeding import bug
 
 COMBINE = "test_combine.py"
 COMPARE = "test_comparing.py"
+ALIKE = "test_reads_alike.py"
 CHANGES = "test_derived_changes.py"
 GROUPS = "test_same_groups.py"
 DERIVED = (
@@ -117,8 +118,8 @@ DERIVED = (
         "derived",
         "counts of all rows compared with counts of some",
         "comparing._of_results",
-        "if one.get(fact) != other.get(fact)",
-        'if fact != "where" and one.get(fact) != other.get(fact)',
+        "if not agree(one, other, fact)",
+        'if fact != "where" and not agree(one, other, fact)',
         f"{COMPARE}::test_different_statistics_of_two_results_are_not_compared",
     ),
     bug(
@@ -149,7 +150,7 @@ DERIVED = (
         "derived",
         "the number of some rows taken as that of all",
         "population._squares_of_sum",
-        ' and one.get("where") in (None, said.get("where"))',
+        ' and ("where" not in one or agree(one, said, "where"))',
         "",
         f"{COMPARE}::test_the_number_of_some_rows_does_not_stand_in_for_that_of_all",
     ),
@@ -441,10 +442,58 @@ DERIVED = (
     bug(
         "derived",
         "shares of two long values that begin alike compared",
-        "comparing._of_results",
-        "if WHOLE in one and WHOLE in other and one[WHOLE] != other[WHOLE]:",
-        "if WHOLE in one and WHOLE in other and one[WHOLE] is None:",
+        "sameness.agree",
+        "return bool(hashes[0] == hashes[1])",
+        "return bool(one.get(fact) == other.get(fact))",
         f"{COMPARE}::test_values_that_differ_beyond_what_is_shown_are_not_compared",
+    ),
+    bug(
+        "derived",
+        "results of rows under conditions that read alike compared",
+        "Conditional.facts",
+        "hash_of(tuple(one.token for one in self.conditions))",
+        "hash_of(self.words)",
+        f"{ALIKE}::test_results_of_conditions_that_read_alike_are_not_compared",
+    ),
+    bug(
+        "derived",
+        "one condition in two spellings taken as two",
+        "Condition.token",
+        "*sorted(written(same_key(value)) for value in self.axis.values(0))",
+        "*(written(same_key(value)) for value in self.axis.values(0))",
+        f"{ALIKE}::test_two_spellings_of_one_condition_are_one",
+    ),
+    bug(
+        "derived",
+        "conditions that read alike taken as one where older records have no hash",
+        "sameness.agree",
+        " and not is_cut",
+        "",
+        f"{ALIKE}::test_results_of_conditions_that_read_alike_are_not_compared",
+    ),
+    bug(
+        "derived",
+        "the spread of rows under a condition that reads alike",
+        "population._spreads_beside",
+        "agree(one, said, fact)",
+        "one.get(fact) == said.get(fact)",
+        f"{ALIKE}::test_the_spread_of_rows_that_read_alike_does_not_stand_in_for_a_mean",
+    ),
+    bug(
+        "derived",
+        "the number of rows under a condition that reads alike",
+        "population._squares_of_sum",
+        'agree(one, said, "where")',
+        'one["where"] == said.get("where")',
+        f"{ALIKE}::test_the_number_of_rows_that_read_alike_does_not_stand_in_for_a_sum",
+    ),
+    bug(
+        "derived",
+        "quantiles of different rows drawn as those of one column",
+        "chart_words.are_quantiles_of_one",
+        ' and agree(one, other, "where")',
+        "",
+        "display/test_charts.py::test_quantiles_of_different_rows_have_panels_of_their_own",
     ),
     bug(
         "derived",

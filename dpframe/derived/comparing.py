@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -27,16 +27,16 @@ from dpframe.frames.changes import view_of
 from dpframe.frames.kinds import is_frame, is_missing
 from dpframe.privacy import PrivacyUnit, noun_of
 from dpframe.queries.contributions import POPULATION, groups_of
-from dpframe.queries.sameness import same_key
+from dpframe.queries.sameness import HASH, agree, same_key
 
 Floats = NDArray[np.float64]
+Facts = Mapping[str, Any]
 Rows = NDArray[np.int64]
 
 ASKED = "dpf.compare"
 LEAST_P = 1e-6  # no p-value is told as less
 LEVELS = 13  # of the test, between which p-values are read off
 SAME = ("verb", "column", "bounds", "unit_bounds", "value", "where")  # what two statistics must agree in
-WHOLE = "value_sha256"  # of a value that is too long to be shown; older records have none
 ENDS = ["low", "high"]
 _MISSING: Any = object()
 
@@ -244,15 +244,10 @@ def _of_results(later: Any, earlier: Any, by: Any, samples: Any) -> Prepared:
     names = [name for name in sampled_names(sources[0], ASKED) if name in sources[1].measures]
     for name in names:
         one, other = (source.measures[name] for source in sources)
-        if fact := next((fact for fact in SAME if one.get(fact) != other.get(fact)), None):
+        if fact := next((fact for fact in SAME if not agree(one, other, fact)), None):
             raise InvalidArgument(
-                f"{name} must be the same statistic in both results, and its {fact} is {shown(one.get(fact))} and "
-                f"{shown(other.get(fact))}. Release both alike."
-            )
-        if WHOLE in one and WHOLE in other and one[WHOLE] != other[WHOLE]:
-            raise InvalidArgument(
-                f"{name} must be the same statistic in both results, and its value is {one['value']} and another that "
-                "begins alike. Release both alike."
+                f"{name} must be the same statistic in both results, and its {fact} is {_different(one, other, fact)}. "
+                "Release both alike."
             )
     if not names:
         raise InvalidArgument("later and earlier must have a statistic of one name in common. Release both alike.")
@@ -271,6 +266,15 @@ def _of_results(later: Any, earlier: Any, by: Any, samples: Any) -> Prepared:
         for name in names
     ]
     return sources[0], labels, first, names, pairs, "compare(later, earlier)", notes
+
+
+def _different(one: Facts, other: Facts, fact: str) -> str:
+    """A fact of two statistics that do not agree in it, as words, which may be the same ones."""
+    words = one.get(fact)
+    if words != other.get(fact):
+        return f"{shown(words)} and {shown(other.get(fact))}"
+    hashed = all(f"{fact}{HASH}" in said for said in (one, other))
+    return f"{words} and another that reads alike" if hashed else f"known in part alone: {words}"
 
 
 def _unit_of(source: Source) -> str:

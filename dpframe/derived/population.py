@@ -29,6 +29,7 @@ from dpframe.privacy import PrivacyUnit
 from dpframe.queries.contributions import POPULATION, SPREADS, TABLE, VERBS, check_sample
 from dpframe.queries.moments import bernstein_variance, centred_variance
 from dpframe.queries.query import ERROR
+from dpframe.queries.sameness import agree
 from dpframe.release import provenance
 
 Floats = NDArray[np.float64]
@@ -270,7 +271,7 @@ def spread_words(name: str) -> str:
 def _spreads_beside(source: Source, said: Facts) -> list[Facts]:
     alike = ("column", "bounds", "where")
     measures = [one for one in source.measures.values() if one["verb"] in SPREADS]
-    return [one for one in measures if all(one.get(fact) == said.get(fact) for fact in alike)]
+    return [one for one in measures if all(agree(one, said, fact) for fact in alike)]
 
 
 def _read_variance(source: Source, said: Facts) -> Floats | None:
@@ -333,7 +334,7 @@ def _squares_of_sum(source: Source, name: str, form: Linear, asked: str) -> Floa
     units = "unit_bounds" in said
     verbs = ("n_units",) if units else ("count",) if source.facts["unit"]["column"] else ("count", "n_units")
     for other, one in source.measures.items():
-        of_all = one["column"] in (None, said["column"]) and one.get("where") in (None, said.get("where"))
+        of_all = one["column"] in (None, said["column"]) and ("where" not in one or agree(one, said, "where"))
         if one["verb"] in verbs and of_all and other in source.frame.columns:
             count = source.form(source.unbiased(other))
             assert isinstance(count, Linear)

@@ -23,6 +23,7 @@ from dpframe.display.statements import (
 from dpframe.errors import capital, listed, no_markup
 from dpframe.privacy import noun_of
 from dpframe.queries.query import NOISY
+from dpframe.queries.sameness import agree
 
 Facts = Mapping[str, Any]
 
@@ -55,8 +56,10 @@ def words(names: Sequence[str], facts: Facts, panels: Sequence[Panel], asked: As
 
 def axis_title(names: Sequence[str], facts: Facts) -> str:
     """The title of the axis of values: what they measure."""
-    text = described(names[0], facts) if len(names) == 1 else f"quantiles of {_measure(names[0], facts)['column']}"
-    return no_markup(text)
+    if len(names) == 1:
+        return no_markup(described(names[0], facts))
+    statistic = _measure(names[0], facts)
+    return no_markup(f"quantiles of {statistic['column']}{_where(statistic)}")
 
 
 def described(name: str, facts: Facts) -> str:
@@ -80,9 +83,17 @@ def described(name: str, facts: Facts) -> str:
             text += f"{words} {statistic[more]}" if more in statistic else ""
     if "weight" in statistic and "words" not in statistic:
         text += f" weighted by {statistic['weight']}"
-    if "where" in statistic and "words" not in statistic:
-        text += f" where {statistic['where']}"
-    return no_markup(text) + noisy
+    return no_markup(text + _where(statistic)) + noisy
+
+
+def _where(statistic: Mapping[str, Any]) -> str:
+    """The condition of a statistic as a title has it; none where its name was given by hand."""
+    return f" where {statistic['where']}" if "where" in statistic and "words" not in statistic else ""
+
+
+def are_quantiles_of_one(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Tell whether two statistics are quantiles of one column, and of the same rows."""
+    return "q" in one and "q" in other and agree(one, other, "column") and agree(one, other, "where")
 
 
 def quantile(statistic: Mapping[str, Any]) -> str:
@@ -102,8 +113,8 @@ def _title(names: Sequence[str], facts: Facts) -> str:
         return capital(subject(", ".join(names), facts))
     parts = list(dict.fromkeys(described(name, facts) for name in names))
     statistics = [_measure(name, facts) for name in names]
-    if len(names) > 1 and all("q" in one for one in statistics) and len({one["column"] for one in statistics}) == 1:
-        parts = [f"quantiles of {statistics[0]['column']}"]
+    if len(names) > 1 and all(are_quantiles_of_one(statistics[0], one) for one in statistics):
+        parts = [axis_title(names, facts)]
     if len(parts) > MOST_NAMED:
         parts = [f"{len(parts)} numbers"]
     if all(one["verb"] == "ecdf" for one in statistics):

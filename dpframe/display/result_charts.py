@@ -119,13 +119,17 @@ def _comparable(parts: Sequence[Sequence[str]], panels: list[Panel], facts: Fact
 
 
 def _parts(names: Sequence[str], facts: Facts) -> list[list[str]]:
-    """The numbers that share an axis: quantiles of one column, or else each by itself."""
-    parts: dict[Any, list[str]] = {}
+    """The numbers that share an axis: quantiles of one column and the same rows, or else each by itself."""
+    parts: list[list[str]] = []
     for name in names:
         statistic = facts["measures"][measure_of(name, facts)]
-        together = ("q", statistic["column"]) if "q" in statistic else name
-        parts.setdefault(together, []).append(name)
-    return list(parts.values())
+        firsts = (facts["measures"][measure_of(part[0], facts)] for part in parts)
+        alike = [chart_words.are_quantiles_of_one(first, statistic) for first in firsts]
+        if True in alike:
+            parts[alike.index(True)].append(name)
+        else:
+            parts.append([name])
+    return parts
 
 
 def measure_of(name: str, facts: Facts) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -169,8 +170,14 @@ class Plan(Costing):
 
     @property
     def mechanisms(self) -> dict[str, Mechanism]:
-        """The noise of each Total, by the Total's description."""
-        return {part.total.describe(): part.mechanism for part in self.parts}
+        """The noise of each Total, by the Total's description, with a number where several are described alike."""
+        found: dict[str, Mechanism] = {}
+        times: Counter[str] = Counter()
+        for part in self.parts:
+            described = part.total.describe()
+            times[described] += 1
+            found[described if times[described] == 1 else f"{described} ({times[described]})"] = part.mechanism
+        return found
 
     @property
     def error(self) -> dict[str, float]:

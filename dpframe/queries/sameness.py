@@ -3,14 +3,20 @@
 Python's own equality is the rule (1 is 1.0 and True, "1" is not), made one that no value can bend: a token depends on
 its value alone, tokens are compared exactly, and comparing them raises and warns of nothing. Datetimes with a time zone
 are the same where they are one instant: Python leaves the repeated hour of a time zone open.
+
+Records hold words of public values, which may be cut, and a hash of the tokens of all of them: by it two that read
+alike are told apart.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import hashlib
+import re
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -27,6 +33,9 @@ SIZES = {  # nanoseconds in the units of NumPy that have a fixed length
     **{unit: Fraction(10**9, 1000**power) for power, unit in enumerate(("s", "ms", "us", "ns", "ps", "fs", "as"))},
 }
 LARGE = 10_000  # digits: a Decimal beyond is told apart by its digits and exponent, and never written out
+IN_WORDS = ("value", "where")  # facts of records that are words, of which long ones are cut
+CUT = re.compile(r"\.\.\.|one of [\d,]+ more")  # what stands there for the rest
+HASH = "_sha256"  # after the name of such a fact: of the hash of all of it
 NAN = ("nan",)  # inside a tuple; a NaN by itself is missing
 NAIVE, AWARE, ON_DAY, SPAN, CLOCK, PERIOD = (
     "at",
@@ -62,6 +71,32 @@ def same_key(value: Any) -> Any:
     """The token of a key: that of the value, but a day is the same key as its midnight, as in columns of datetimes."""
     token = same(value)
     return (NAIVE, token[1] * DAY) if type(token) is tuple and token[0] == ON_DAY else token
+
+
+def written(token: Any) -> str:
+    """A token as plain text, the same for two that are equal, in every version of Python and with any of its limits."""
+    if isinstance(token, int | Fraction) or (isinstance(token, float) and isfinite(token)):
+        top, bottom = token.as_integer_ratio()
+        return f"{top:x}/{bottom:x}"
+    return f"({','.join(map(written, token))})" if isinstance(token, tuple) else ascii(token)
+
+
+def hash_of(token: Any) -> str:
+    """A hash of a token: the fact of a record that says all of what its words may cut."""
+    return hashlib.sha256(written(token).encode()).hexdigest()
+
+
+def agree(one: Mapping[str, Any], other: Mapping[str, Any], fact: str) -> bool:
+    """Tell whether two statistics agree in a fact of their records, or in all of what its words stand for.
+
+    Without a hash in both, as in older records, words that are cut may be of two different ones, and do not agree.
+    """
+    hashes = one.get(f"{fact}{HASH}"), other.get(f"{fact}{HASH}")
+    if None not in hashes:
+        return bool(hashes[0] == hashes[1])
+    words = one.get(fact)
+    is_cut = fact in IN_WORDS and isinstance(words, str) and CUT.search(words) is not None
+    return bool(words == other.get(fact)) and not is_cut
 
 
 def are_naive(kinds: set[type], values: Sequence[Any]) -> bool:

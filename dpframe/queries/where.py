@@ -21,6 +21,7 @@ from dpframe.exact import is_number
 from dpframe.queries.bins import BinAxis, EdgeKind, check_zones, temporal_edge
 from dpframe.queries.keys import WHERE_EXAMPLE, KeyAxis, value_axis
 from dpframe.queries.limits import check_column, checked_place, refuse_misplaced
+from dpframe.queries.sameness import hash_of, same_key, written
 
 MOST_SHOWN = 6  # values of a condition, in words
 BEYOND = 10**30  # nanoseconds: farther than any column reaches
@@ -58,6 +59,14 @@ class Condition:
         if self.axis.aware:
             ends = [end.replace(tzinfo=UTC) for end in ends]
         return (None, ends[0]) if self.axis.inside == 0 else (*ends, None)[:2]
+
+    @property
+    def token(self) -> tuple[Any, ...]:
+        """The token of its values, in any order, or of the ends of its range: equal for two that are the same."""
+        (column,) = self.axis.columns
+        if isinstance(self.axis, KeyAxis):
+            return ("values", column, *sorted(written(same_key(value)) for value in self.axis.values(0)))
+        return ("range", column, self.axis.kind, self.axis.aware, self.axis.inside, *self.axis.edges[1:-1])
 
     def __str__(self) -> str:
         (column,) = self.axis.columns
@@ -137,6 +146,10 @@ class Conditional(str):
     def where(self) -> dict[str, Any]:
         """The conditions as ``where=`` of a statistic takes them."""
         return {condition.axis.columns[0]: condition.written for condition in self.conditions}
+
+    def facts(self) -> dict[str, str]:
+        """The facts of a record on its conditions: their words, which may be cut, and a hash of all of them."""
+        return {"where": self.words, "where_sha256": hash_of(tuple(one.token for one in self.conditions))}
 
     @property
     def compared(self) -> tuple[KeyAxis, ...]:

@@ -584,3 +584,23 @@ def test_intervals_of_many_bars_are_a_band():
     assert (drawn[0][0], drawn[0].count("caps")) == ("bars", 2)
     assert (drawn[1][:2], drawn[1].count("caps")) == (["bars", "crowded-intervals"], 0)
     assert seen(many.dp.plot())["title"]["subtitle"].endswith("bands: 95% margin of error (noise)")
+
+
+def test_quantiles_of_different_rows_have_panels_of_their_own():
+    """They were points of one color in one panel, both called median of the whole column."""
+    pytest.importorskip("altair")
+    frame = pl.DataFrame({"ward": ["A", "B"] * 500, "sex": ["f"] * 300 + ["m"] * 700, "x": [1.0] * 300 + [9.0] * 700})
+    by = frame.dp.group_by("ward", keys=["A", "B"])
+    f, m = {"sex": "f"}, {"sex": "m"}
+    more = {"epsilon": 100, "ledger": dpf.Ledger(epsilon=1_000)}
+
+    def drawn(one, other):
+        asked = {"a": dpf.median("x", bounds=(0, 10), step=1, where=one)}
+        asked["b"] = dpf.quantile("x", q=0.9, bounds=(0, 10), step=1, where=other)
+        return str(by.agg(asked, **more).dp.plot().to_dict())
+
+    apart, together, of_all = drawn(f, m), drawn(f, f), drawn(None, None)
+    assert "Median of x where sex is 'f' and 0.9-quantile of x where sex is 'm' by ward" in apart
+    assert "uantiles of x" not in apart
+    assert "Quantiles of x where sex is 'f' by ward" in together
+    assert "Quantiles of x by ward" in of_all

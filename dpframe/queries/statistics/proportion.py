@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from dpframe.errors import InvalidArgument, harmless, shown
+from dpframe.errors import InvalidArgument, shown
 from dpframe.errors.tracebacks import trimmed
 from dpframe.queries.keys import KeyAxis, plain_key
 from dpframe.queries.limits import check_column
 from dpframe.queries.moments import two_sided_mean
 from dpframe.queries.quotients import sum_interval
 from dpframe.queries.row_functions import Floats
-from dpframe.queries.sameness import same_key
-from dpframe.queries.statistics.statistic import CONFIDENCE, Statistic, check_size
+from dpframe.queries.statistics.statistic import CONFIDENCE, Statistic, check_size, value_facts
 from dpframe.queries.statistics.weighted import WeightedProportion, checked_weight
 from dpframe.queries.total import Measured, Noise, Total, VectorTotal
 from dpframe.queries.vectors import Matches, two_sided
@@ -77,12 +75,8 @@ class Proportion(Statistic):
         check_size(size, f"a proportion ({name})")
 
     def facts(self) -> dict[str, Any] | None:
-        """The facts of a record on it: the value as it was typed, which may be cut, and a hash of all of it."""
-        said = super().facts() or {}
-        if self.value is None:
-            return said
-        whole = hashlib.sha256(repr(same_key(self.value)).encode()).hexdigest()
-        return said | {"value": harmless(shown(self.value)), "value_sha256": whole}
+        """The facts of a record on it."""
+        return (super().facts() or {}) | value_facts(self.value)
 
     def __str__(self) -> str:
         name, is_value = plain_name(self.column), "" if self.value is None else f" = {shown(self.value)}"

@@ -14,11 +14,12 @@ from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
 
-from dpframe.errors import MissingArgument
+from dpframe.errors import MissingArgument, harmless, shown
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.keys import KeyAxis, Keys
 from dpframe.queries.limits import AsWritten, check_column, checked_bounds
 from dpframe.queries.row_functions import Floats
+from dpframe.queries.sameness import hash_of, same_key
 from dpframe.queries.total import Measured, Noise, Total
 from dpframe.queries.where import Conditional, plain_name
 
@@ -182,10 +183,15 @@ def told(statistic: Statistic) -> dict[str, Any] | None:
     said = dict(facts)
     for name in ("column", "denominator", "weight"):
         if isinstance(column := said.get(name), Conditional):
-            said |= {name: column.of, "where": column.words}
+            said |= {name: column.of, **column.facts()}
     if any(isinstance(column, Conditional) for column in said.get("columns", ())):
-        said |= {"columns": [*map(plain_name, said["columns"])], "where": said["columns"][0].words}
+        said |= {"columns": [*map(plain_name, said["columns"])], **said["columns"][0].facts()}
     return said
+
+
+def value_facts(value: Any) -> dict[str, str]:
+    """The facts of a record on a declared value: as it was typed, which may be cut, and a hash of all of it."""
+    return {} if value is None else {"value": harmless(shown(value)), "value_sha256": hash_of(same_key(value))}
 
 
 @dataclass(frozen=True, repr=False)

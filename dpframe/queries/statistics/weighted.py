@@ -14,13 +14,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpframe.errors import InvalidArgument, MissingArgument, harmless, shown
+from dpframe.errors import InvalidArgument, MissingArgument, shown
 from dpframe.queries.keys import KeyAxis
 from dpframe.queries.limits import SMALLEST_BOUND, check_column, checked_bounds, grid_steps, step_length
 from dpframe.queries.moments import Reading, two_sided_mean
 from dpframe.queries.quotients import sum_interval
 from dpframe.queries.row_functions import Bounds, Floats
-from dpframe.queries.statistics.statistic import CONFIDENCE, Clipped, Statistic, check_size
+from dpframe.queries.statistics.statistic import CONFIDENCE, Clipped, Statistic, check_size, value_facts
 from dpframe.queries.total import FunctionTotal, Measured, Noise, SumTotal, Total, VectorTotal
 from dpframe.queries.vectors import weighed_values, weighed_ways
 from dpframe.queries.where import matched, plain_name, under_conditions
@@ -215,9 +215,8 @@ class WeightedProportion(WeightedMean):
         check_size(size, f"a weighted proportion ({name})")
 
     def facts(self) -> dict[str, Any]:
-        """The facts of a record on it: the value as it was typed."""
-        said = {name: fact for name, fact in super().facts().items() if name != "bounds"}
-        return said | ({} if self.value is None else {"value": harmless(shown(self.value))})
+        """The facts of a record on it."""
+        return {name: fact for name, fact in super().facts().items() if name != "bounds"} | value_facts(self.value)
 
     def __str__(self) -> str:
         name, is_value = plain_name(self.column), "" if self.value is None else f" = {shown(self.value)}"
