@@ -15,6 +15,7 @@ TOGETHER = "test_checks.py::test_plans_that_are_released_together_decide_at_the_
 STORED = "test_checks.py::test_an_answer_that_was_stored_without_checks_is_the_answer_of_a_call_that_says_nothing"
 OTHER = "test_checks.py::test_a_stored_answer_is_no_answer_where_the_ledger_asks_for_other_checks"
 ONE_READ = "test_checks_table.py::test_one_read_gives_totals_and_the_numbers_of_a_read_of_their_own"
+SAME_WORDS = "test_checks.py::test_checks_of_the_same_words_are_told_each_of_its_own_statistics"
 SAID = "test_checks.py::test_an_answer_that_bounds_made_wrong_says_so_everywhere"
 
 CHECKS = (
@@ -209,17 +210,49 @@ CHECKS = (
         "checks",
         "the last bounds of a column checked for all of them",
         "PlannedChecks.rows",
-        "for indicator, count in counted:",
-        "for indicator, count in counts.items():",
+        "in enumerate(counted):",
+        "in enumerate(counts.items()):",
         "test_checks.py::test_bounds_of_one_column_that_differ_are_told_apart",
     ),
     bug(
         "checks",
         "checks looked for under the names of a changed frame",
-        "statements._clipped",
-        'whole = facts if shown is None else facts["whole"]',
-        "whole = facts",
+        "statements._whole",
+        'facts if getattr(facts.get("view"), "measures", None) is None else facts["whole"]',
+        "facts",
         "test_checks.py::test_what_bounds_made_wrong_is_said_of_changed_frames",
+    ),
+    bug(
+        "checks",
+        "checks of the same words told of each other's statistics",
+        "PlannedChecks.rows",
+        "[*clips[place].measures]",
+        "[*clips[0].measures]",
+        SAME_WORDS,
+    ),
+    bug(
+        "checks",
+        "checks paired by words where the record says of what they are",
+        "statements._clipped",
+        '(row.get("bounds"), row["measures"]) if "measures" in row else by_words',
+        "by_words",
+        SAME_WORDS,
+    ),
+    bug(
+        "checks",
+        "sums of units and values with the same bounds are one check of old records",
+        "statements._by_words",
+        '("unit_bounds" in measure, own)',
+        "own",
+        SAME_WORDS,
+    ),
+    bug(
+        "checks",
+        "nothing told where nobody knows of what a check is",
+        "statements._clipped",
+        "users if known else None",
+        "users",
+        "test_checks.py::test_a_check_of_which_nobody_knows_what_it_is_of_is_told",
     ),
     bug(
         "checks",

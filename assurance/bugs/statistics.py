@@ -163,9 +163,9 @@ STATISTICS = (
     bug(
         "statistics",
         "clipped weights said of another column",
-        "statements._lines",
-        '(one for one in clipped if one[0] == row["of"])',
-        "clipped",
+        "statements._is_weight",
+        ' and _under_conditions(measure["weight"], measure) == column',
+        "",
         f"{WEIGHTED}::test_weights_outside_their_bounds_are_checked",
     ),
     bug(

@@ -130,13 +130,16 @@ def rounded_words(facts: Mapping[str, Any]) -> list[str]:
 
 
 Facts = Mapping[str, Any]
+Bounds = Sequence[Any]  # two, of dates as text
+Users = Sequence[tuple[str, Facts]]  # statistics by the names that are shown
 
 SEEN = 0.01  # a share above which something was surely left out, and below which it is little
 FARTHEST = 1e4  # times less noise, for which no epsilon is named
 CONTRACTED = ("variance", "std")  # which clipping makes smaller, wherever it clips
-UNKNOWN = ("covariance", "correlation")
-OWN = (*CONTRACTED, *UNKNOWN, "count", "ecdf", "mean", "proportion", "quantile", "ratio", "share", "sum")  # of dpframe
+UNKNOWN = ("covariance", "correlation", "ratio")
+OWN = (*CONTRACTED, *UNKNOWN, "count", "ecdf", "mean", "proportion", "quantile", "share", "sum")  # of dpframe
 ADDED = ("count", "n_distinct", "n_units", "sum")  # over units, each of which adds its part
+BEYOND = ("below", "above")
 COUNTED = ("below", "above", "outside", "cut")  # present and units are what these are shares of
 
 
@@ -160,16 +163,12 @@ def _lines(facts: Facts) -> Iterator[tuple[str, bool]]:
     rows: Sequence[Facts] = [row for row in facts.get("checks", ()) if row["what"] in COUNTED]
     column = facts["unit"]["column"]
     units = "rows" if column is None else f"units ({noun_of(column)})"
-    clipped = iter(_clipped(facts))
-    bounds: tuple[str, tuple[Any, Any], list[tuple[str, Facts]]] | None = None
+    clipped = iter(_clipped(facts, [row for row in rows if row["what"] in BEYOND]))
     both = {row["of"] for row in rows if row["what"] == "below" and _found(row)}
     both &= {row["of"] for row in rows if row["what"] == "above" and _found(row)}
     for row in rows:
-        if row["what"] == "below":  # of a Boolean column there are bounds, and no check
-            bounds = next((one for one in clipped if one[0] == row["of"]), None)
-        if row["what"] in ("below", "above"):
-            if bounds is not None and bounds[2]:
-                yield from _of_values(row, units, *bounds, unsure=row["of"] in both, facts=facts)
+        if row["what"] in BEYOND:
+            yield from _of_values(row, units, *next(clipped), unsure=row["of"] in both, facts=facts)
         elif row["what"] == "outside":
             said = f"of {units} {'are' if column is None else 'have rows'} in no declared group or bin"
             yield _said(row, said, f"{said}, and are left out", facts), False
@@ -183,40 +182,36 @@ def _lines(facts: Facts) -> Iterator[tuple[str, bool]]:
 
 
 def _of_values(
-    row: Facts,
-    units: str,
-    column: str,
-    bounds: tuple[Any, Any],
-    measures: list[tuple[str, Facts]],
-    *,
-    unsure: bool,
-    facts: Facts,
+    row: Facts, units: str, bounds: Bounds | None, users: Users | None, *, unsure: bool, facts: Facts
 ) -> Iterator[tuple[str, bool]]:
-    """The line of values below or above the bounds."""
+    """The line of values below or above the bounds; none where no user is shown."""
     above = row["what"] == "above"
-    bound = bounds[above] if isinstance(bounds[above], str) else f"{bounds[above]:,g}"  # of dates, text
-    verbs = {measure["verb"] for _, measure in measures}
-    in_all = any("unit_bounds" in measure for _, measure in measures)
-    values = f"{column} {'in all ' if in_all else ''}{row['what']} {bound}"
-    said = no_markup(f"of {units} have {values}")
+    bound = "its bounds" if bounds is None else _end(bounds[above])
+    in_all = any("unit_bounds" in measure for _, measure in users or ())
+    said = no_markup(f"of {units} have {row['of']} {'in all ' if in_all else ''}{row['what']} {bound}")
+    if not users:
+        if users is None:  # whatever it is of, what was found is told
+            yield _said(row, f"{said}, clipped", f"{said}, clipped", facts), _found(row)
+        return
+    verbs = {measure["verb"] for _, measure in users}
     if verbs == {"ecdf"}:
         yield _said(row, said, said, facts), False
         return
     if verbs == {"quantile"}:
-        qs = [measure["q"] for _, measure in measures]
-        groups = max(len(measure.get("bounds_of_groups", [()])) for _, measure in measures)  # of which one may hold all
+        qs = [measure["q"] for _, measure in users]
+        groups = max(len(measure.get("bounds_of_groups", [()])) for _, measure in users)  # of which one may hold all
         missed = [q for q in qs if row["share_low"] > (1.0 - q if above else q) / groups]
         if missed:
-            names = no_markup(listed([name for name, measure in measures if measure["q"] in missed]))
+            names = no_markup(listed([name for name, measure in users if measure["q"] in missed]))
             where = f"lies beyond the bounds, and is shown as {bound}"
             if groups > 1:
                 where = "of some group may lie beyond its bounds, and is then shown as that bound"
             yield _said(row, said, f"{said}: {names} {where}. Widen bounds=", facts), True
         return
-    names = no_markup(listed([name for name, _ in measures]))
-    is_are = "is" if len(measures) == 1 else "are"
-    error = "its margin of error does" if len(measures) == 1 else "their margins of error do"
-    weighs = any(_under_conditions(one["weight"], one) == column for _, one in measures if "weight" in one)
+    names = no_markup(listed([name for name, _ in users]))
+    is_are = "is" if len(users) == 1 else "are"
+    error = "its margin of error does" if len(users) == 1 else "their margins of error do"
+    weighs = any(_is_weight(row["of"], one) for _, one in users)
     widen = "Widen " + (
         "unit_bounds=" if in_all else "weight_bounds=" if weighs else "bounds=, or ask for suggest_bounds"
     )
@@ -226,6 +221,23 @@ def _of_values(
     off = f"{is_are} {_direction(verbs, above, unsure)}" if verbs <= set(OWN) else "may be off"
     wrong = f"{names} {off}, and {error} not cover that. {widen}"
     yield _said(row, f"{said}, clipped", f"{said}, clipped: {wrong}", facts), _found(row)
+
+
+def _direction(verbs: set[str], above: bool, unsure: bool) -> str:
+    if verbs <= set(CONTRACTED):
+        return "too low"
+    if unsure or verbs & {*CONTRACTED, *UNKNOWN}:
+        return "off in an unknown direction"
+    return "too low" if above else "too high"
+
+
+def _is_weight(column: str, measure: Facts) -> bool:
+    """Tell whether bounds of a column are those of the weights of a statistic."""
+    return "weight" in measure and _under_conditions(measure["weight"], measure) == column
+
+
+def _end(bound: Any) -> str:
+    return bound if isinstance(bound, str) else f"{bound:,g}"  # of dates, text
 
 
 def _of_weights(measures: Facts) -> str:
@@ -251,14 +263,6 @@ def _of_weights(measures: Facts) -> str:
         lean = lean.replace("lean ", "leans ", 1) if len(rest) == 1 else lean
         said.append(f"{no_markup(listed(rest))} {lean}")
     return ", ".join(said)
-
-
-def _direction(verbs: set[str], above: bool, unsure: bool) -> str:
-    if verbs <= set(CONTRACTED):
-        return "too low"
-    if unsure or "ratio" in verbs or verbs & {*CONTRACTED, *UNKNOWN}:
-        return "off in an unknown direction"
-    return "too low" if above else "too high"
 
 
 def _found(row: Facts) -> bool:
@@ -307,42 +311,75 @@ def _enough(row: Facts, facts: Facts) -> str:
     return f"too noisy to tell; if it is 0% or over {200 * SEEN:g}%, an epsilon of {rounded:g} is enough"
 
 
-def _clipped(facts: Facts) -> list[tuple[str, tuple[Any, Any], list[tuple[str, Facts]]]]:
-    """The columns that a release clips, with bounds and the users that are shown, in the order of its checks.
+def _clipped(facts: Facts, rows: Sequence[Facts]) -> list[tuple[Bounds | None, Users | None]]:
+    """For each check of values the bounds, and the statistics that are clipped so and shown; None where nobody knows.
 
     Checks are of the whole release, under its names: a changed frame may show other names, another order, or a part.
+    The bounds are None also where each group has its own.
     """
     shown = getattr(facts.get("view"), "measures", None)  # of `changes.View`, which no file holds
-    whole = facts if shown is None else facts["whole"]
+    whole = _whole(facts)
     names: dict[str, list[str]] = {}
     for name in facts["measures"]:
         names.setdefault(name if shown is None else shown[name][0], []).append(name)
-    found: dict[tuple[str, float, float], list[tuple[str, Facts]]] = {}
-    for released, measure in whole["measures"].items():
-        for column, (lower, upper) in _bounds_of(measure, whole):
-            of = _under_conditions(column, measure)
-            found.setdefault((of, lower, upper), []).extend((name, measure) for name in names.get(released, ()))
-    return [(column, (lower, upper), users) for (column, lower, upper), users in found.items()]
+    measures: Facts = whole["measures"]
+    found: list[tuple[Bounds | None, Users | None]] = []
+    for row, by_words in zip(rows, _by_words(whole, rows), strict=True):
+        bounds, released = (row.get("bounds"), row["measures"]) if "measures" in row else by_words
+        known = [name for name in released if name in measures]
+        users = [(name, measures[one]) for one in known for name in names.get(one, ())]
+        found.append((bounds, users if known else None))
+    return found
+
+
+def _whole(facts: Facts) -> Facts:
+    """The record of the release of which a changed frame shows something."""
+    whole: Facts = facts if getattr(facts.get("view"), "measures", None) is None else facts["whole"]
+    return whole
+
+
+def _by_words(facts: Facts, rows: Sequence[Facts]) -> list[tuple[Bounds | None, list[str]]]:
+    """The bounds and the statistics of each check, in a record that does not say which: by the words of its column.
+
+    Checks of the same words come in the order of the statistics. Where there are more or fewer, nobody knows.
+    """
+    said: dict[str, dict[Any, tuple[Bounds | None, list[str]]]] = {}
+    for name, measure in facts["measures"].items():
+        for column, bounds in _bounds_of(measure, facts):
+            own = str(measure.get("bounds_of_groups")) if bounds is None else bounds
+            alike = said.setdefault(_under_conditions(column, measure), {})
+            alike.setdefault(("unit_bounds" in measure, own), (bounds, []))[1].append(name)
+    places: dict[tuple[str, str], list[int]] = {}
+    for place, row in enumerate(rows):
+        places.setdefault((row["of"], row["what"]), []).append(place)
+    found: list[tuple[Bounds | None, list[str]]] = [(None, []) for _ in rows]
+    for (of, _), mine in places.items():
+        alike = said.get(of, {})
+        if len(alike) == len(mine):
+            for place, one in zip(mine, alike.values(), strict=True):
+                found[place] = one
+    return found
 
 
 def _under_conditions(column: str, measure: Facts) -> str:
     return f"{column} where {measure['where']}" if "where" in measure else column
 
 
-def _bounds_of(measure: Facts, facts: Facts) -> list[tuple[str, tuple[Any, Any]]]:
+def _bounds_of(measure: Facts, facts: Facts) -> list[tuple[str, Bounds | None]]:
     column = measure.get("column")
     if "bounds_of_columns" in measure:
         return [
             (name, tuple(bounds)) for name, bounds in zip(measure["columns"], measure["bounds_of_columns"], strict=True)
         ]
     if "bounds_of_groups" in measure:
-        return [(f"{column} in its {facts['cells'][0]['columns'][0]}", ("its bounds", "its bounds"))]
+        return [(f"{column} in its {facts['cells'][0]['columns'][0]}", None)]
     if measure["verb"] == "ecdf":
         return [
             (str(column), (axis["first"], axis["last"]))
             for axis in facts["cells"]
             if axis["columns"] == [column] and "bins" in axis
         ]
+    found: list[tuple[str, Bounds | None]]
     found = [(str(column), tuple(measure[name])) for name in ("bounds", "unit_bounds") if name in measure]
     if measure["verb"] == "proportion" and "value" not in measure:
         found.append((str(column), (0.0, 1.0)))

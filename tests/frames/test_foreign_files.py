@@ -424,3 +424,14 @@ def everything(found, path):
 
 def test_a_record_of_another_kind_is_told_which_schema_it_must_have():
     assert foreign.problem_of({"schema": "someone.else/1"}) == "its schema must be dpframe.provenance/ and a number"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("measures", "m"), ("measures", [1]), ("bounds", [0]), ("bounds", [0, [1]]), ("bounds", "0, 1")]
+)
+def test_what_a_record_says_of_checks_is_of_the_right_form(name, value):
+    found = SAMPLES.dp.mean("x", bounds=(0, 1), epsilon=1, checks=True, ledger=dpf.Ledger(epsilon=1))
+    record = copy.deepcopy(build.record_of(found))
+    assert foreign.problem_of(record) == ""
+    record["checks"][0][name] = value
+    assert "its field checks" in foreign.problem_of(record)

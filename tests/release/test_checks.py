@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 import warnings
+from datetime import date
 from fractions import Fraction
 from functools import partial
 
@@ -660,3 +661,93 @@ def test_what_lies_beyond_the_edges_is_said_of_a_renamed_distribution():
     found = frame.dp.ecdf("x", bins=[0, 20, 60], **SURE, ledger=dpf.Ledger(epsilon=1e6))
     assert "50% of rows have x above 60" in found.dp.statement()
     assert "50% of rows have x above 60" in found.dp.relabel(columns={"x": "Cost"}).dp.statement()
+
+
+def two_of_one_column(which):
+    """A release whose checks have the same words, the second of which finds all: and the name that it is of."""
+    asked = {"epsilon": 1e5, "checks": 0.5, "ledger": dpf.Ledger(epsilon=1e9, unit="p" if which == "units" else None)}
+    rows = {"p": [0, 0, 1, 1] * 100, "g": ["A", "B"] * 200, "x": [8.0, 80.0] * 200, "y": [60.0] * 400}
+    frame, days = pl.DataFrame(rows), dpf.mean("y", bounds=(0, 30))
+    if which == "units":
+        rows["p"] = [place // 2 for place in range(400)]
+        each, total = dpf.mean("x", bounds=(0, 85)), dpf.sum("x", unit_bounds=(0, 85))
+        frame, bounds = pl.DataFrame(rows), {"max_rows": 2, "max_groups": 1}
+        return frame.dp.agg(each=each, late=total, days=days, **bounds, **asked)
+    if which == "groups":
+        wide, late = (
+            dpf.mean("x", bounds={"A": (0, 10), "B": (0, 100)}),
+            dpf.std("x", bounds={"A": (0, 5), "B": (0, 9)}),
+        )
+        return frame.dp.group_by("g", keys=["A", "B"]).agg(wide=wide, late=late, days=days, **asked)
+    codes = [f"c{place}" for place in range(20)]
+    first, other = codes[:10], [*codes[:6], *codes[16:]]  # of which six are shown, and the number of the rest
+    frame = pl.DataFrame({"k": codes * 20, "x": ([5.0] * 16 + [50.0] * 4) * 20, "y": [60.0] * 400})
+    means = (dpf.mean("x", bounds=(0, 10), where={"k": each}) for each in (first, other))
+    return frame.dp.agg(wide=next(means), late=next(means), days=days, **asked)
+
+
+@pytest.mark.parametrize(
+    ("which", "said"),
+    [
+        ("units", "100% of units (p) have x in all above 85,"),
+        ("groups", "100% of rows have x in its g above its bounds,"),
+        ("conditions", "40% of rows have x where k is 'c0', 'c1', 'c2', 'c3', 'c4', 'c5' or one of 4 more above 10,"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::dpframe.BoundsWarning")
+def test_checks_of_the_same_words_are_told_each_of_its_own_statistics(which, said, tmp_path):
+    """And those after them are told, also from a file; of old records, which do not say it, what was found."""
+    found = two_of_one_column(which)
+    found.dp.write_parquet(tmp_path / "found.parquet")
+    for facts in (found.dp.provenance, dpf.read_parquet(tmp_path / "found.parquet").dp.provenance):
+        lines = [line for line in warned_lines(facts) if "down-weighted" not in line]
+        assert [line.split(" clipped", maxsplit=1)[0] for line in lines] == [
+            said,
+            f"100% of {'units (p)' if which == 'units' else 'rows'} have y above 30,",
+        ]
+        assert [re.findall(r"\b(wide|each|late|days)\b", line) for line in lines] == [["late"], ["days"]]
+    old = found.dp.provenance
+    for row in old["checks"]:
+        row.pop("measures", None)
+        row.pop("bounds", None)
+    first, last = [line for line in warned_lines(old) if "down-weighted" not in line]
+    assert "days" in last
+    if which == "conditions":  # whose words are cut alike: nobody knows of which it is
+        assert first == said.removesuffix("10,") + "its bounds, clipped"
+    else:
+        assert "late" in first
+
+
+def test_a_check_of_which_nobody_knows_what_it_is_of_is_told():
+    frame = pl.DataFrame({"x": [50.0] * 300})
+    asked = {"epsilon": 1e5, "ledger": dpf.Ledger(epsilon=1e9)}
+    with pytest.warns(dpf.BoundsWarning):
+        facts = frame.dp.mean("x", bounds=(0, 10), **asked).dp.provenance
+    facts["checks"][1]["measures"] = ["gone"]
+    assert warned_lines(facts) == ["100% of rows have x above 10, clipped"]
+
+
+def test_a_record_says_which_statistics_a_check_is_of():
+    frame = pl.DataFrame({"g": ["A"] * 300, "x": [50.0] * 300, "w": [1.0] * 300})
+    asked = {"epsilon": 1e5, "ledger": dpf.Ledger(epsilon=1e9)}
+    found = frame.dp.group_by("g", keys=["A"]).agg(
+        m=dpf.mean("x", bounds=(0, 100)),
+        s=dpf.std("x", bounds=(0, 100)),
+        own=dpf.mean("x", bounds={"A": (0, 90)}),
+        heavy=dpf.mean("x", bounds=(0, 100), weight="w", weight_bounds=(0, 7)),
+        **asked,
+    )
+    rows = [row for row in found.dp.provenance["checks"] if "measures" in row]
+    assert [(row["what"], row["of"], row["measures"], row["bounds"]) for row in rows] == [
+        (what, *said)
+        for said in (
+            ("x", ["m", "s", "heavy"], [0.0, 100.0]),
+            ("x in its g", ["own"], None),
+            ("w", ["heavy"], [0.0, 7.0]),
+        )
+        for what in ("below", "above")
+    ]
+    days = pl.DataFrame({"day": [date(2024, 5, 1)] * 300})
+    edges = [date(2024, 1, 1), date(2024, 2, 1), date(2024, 3, 1)]
+    above = days.dp.ecdf("day", bins=edges, **asked).dp.provenance["checks"][1]
+    assert (above["measures"], above["bounds"]) == (["ecdf"], ["2024-01-01", "2024-03-01"])
