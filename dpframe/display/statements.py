@@ -184,32 +184,52 @@ def _lines(facts: Facts) -> Iterator[tuple[str, bool]]:
 def _of_values(
     row: Facts, units: str, bounds: Bounds | None, users: Users | None, *, unsure: bool, facts: Facts
 ) -> Iterator[tuple[str, bool]]:
-    """The line of values below or above the bounds; none where no user is shown."""
+    """The lines of values below or above the bounds: of quantiles one of their own, and none where no user is shown."""
     above = row["what"] == "above"
     bound = "its bounds" if bounds is None else _end(bounds[above])
     in_all = any("unit_bounds" in measure for _, measure in users or ())
     said = no_markup(f"of {units} have {row['of']} {'in all ' if in_all else ''}{row['what']} {bound}")
-    if not users:
-        if users is None:  # whatever it is of, what was found is told
-            yield _said(row, f"{said}, clipped", f"{said}, clipped", facts), _found(row)
+    if users is None:  # whatever it is of, what was found is told
+        yield _said(row, f"{said}, clipped", f"{said}, clipped", facts), _found(row)
         return
-    verbs = {measure["verb"] for _, measure in users}
-    if verbs == {"ecdf"}:
+    ranks = [(name, measure) for name, measure in users if measure["verb"] == "quantile"]
+    moved = [(name, measure) for name, measure in users if measure["verb"] not in ("quantile", "ecdf")]
+    if moved:
+        wrong = _moved(moved, row, unsure)
+        yield _said(row, f"{said}, clipped", f"{said}, clipped: {wrong}", facts), _found(row)
+    elif len(ranks) < len(users):
+        yield _said(row, said, said, facts), False
+    yield from _of_quantiles(row, said, bounds, ranks, facts)
+
+
+def _of_quantiles(
+    row: Facts, said: str, bounds: Bounds | None, users: Users, facts: Facts
+) -> Iterator[tuple[str, bool]]:
+    """The line of quantiles that lie beyond the bounds, or may; none where so few values do that none of them does.
+
+    A share of units that have any such value tells of no quantile, which is one of all values: no claim is made there.
+    """
+    above = row["what"] == "above"
+    groups = math.prod(axis["size"] for axis in _whole(facts)["cells"])  # of which one may hold all
+    missed = [name for name, one in users if row["share_low"] > ((1.0 - one["q"]) if above else one["q"]) / groups]
+    if not missed or (groups > 1 and not _found(row)):
+        return
+    if facts["unit"]["column"] is not None:
         yield _said(row, said, said, facts), False
         return
-    if verbs == {"quantile"}:
-        qs = [measure["q"] for _, measure in users]
-        groups = max(len(measure.get("bounds_of_groups", [()])) for _, measure in users)  # of which one may hold all
-        missed = [q for q in qs if row["share_low"] > (1.0 - q if above else q) / groups]
-        if missed:
-            names = no_markup(listed([name for name, measure in users if measure["q"] in missed]))
-            where = f"lies beyond the bounds, and is shown as {bound}"
-            if groups > 1:
-                where = "of some group may lie beyond its bounds, and is then shown as that bound"
-            yield _said(row, said, f"{said}: {names} {where}. Widen bounds=", facts), True
-        return
+    beyond, end = ("its bounds", "that bound") if bounds is None else ("the bounds", _end(bounds[above]))
+    where = f"{'lies' if len(missed) == 1 else 'lie'} beyond {beyond}, and {_are(missed)} shown as {end}"
+    if groups > 1:
+        where = f"of some group may lie beyond {beyond}, and {_are(missed)} then shown as {end}"
+    share = _percents(row["share_low"], row["share_high"])
+    yield f"{share} {said}: {no_markup(listed(missed))} {where}. Widen bounds=", True
+
+
+def _moved(users: Users, row: Facts, unsure: bool) -> str:
+    """Say which numbers the clipping of values on one side makes wrong, and what to do."""
+    above, verbs = row["what"] == "above", {measure["verb"] for _, measure in users}
+    in_all = any("unit_bounds" in measure for _, measure in users)
     names = no_markup(listed([name for name, _ in users]))
-    is_are = "is" if len(users) == 1 else "are"
     error = "its margin of error does" if len(users) == 1 else "their margins of error do"
     weighs = any(_is_weight(row["of"], one) for _, one in users)
     widen = "Widen " + (
@@ -218,9 +238,8 @@ def _of_values(
     if verbs == {"proportion"} and not weighs:  # of numbers that are not all 0 and 1
         widen = "Say which values it counts: value="
     unsure = unsure or (weighs and verbs != {"count"})  # values that count for less may be low or high
-    off = f"{is_are} {_direction(verbs, above, unsure)}" if verbs <= set(OWN) else "may be off"
-    wrong = f"{names} {off}, and {error} not cover that. {widen}"
-    yield _said(row, f"{said}, clipped", f"{said}, clipped: {wrong}", facts), _found(row)
+    off = f"{_are(users)} {_direction(verbs, above, unsure)}" if verbs <= set(OWN) else "may be off"
+    return f"{names} {off}, and {error} not cover that. {widen}"
 
 
 def _direction(verbs: set[str], above: bool, unsure: bool) -> str:
@@ -238,6 +257,10 @@ def _is_weight(column: str, measure: Facts) -> bool:
 
 def _end(bound: Any) -> str:
     return bound if isinstance(bound, str) else f"{bound:,g}"  # of dates, text
+
+
+def _are(names: Sequence[Any]) -> str:
+    return "is" if len(names) == 1 else "are"
 
 
 def _of_weights(measures: Facts) -> str:

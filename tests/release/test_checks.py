@@ -751,3 +751,46 @@ def test_a_record_says_which_statistics_a_check_is_of():
     edges = [date(2024, 1, 1), date(2024, 2, 1), date(2024, 3, 1)]
     above = days.dp.ecdf("day", bins=edges, **asked).dp.provenance["checks"][1]
     assert (above["measures"], above["bounds"]) == (["ecdf"], ["2024-01-01", "2024-03-01"])
+
+
+def quiet(call):
+    """What a call gives that warns of no bounds."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", dpf.BoundsWarning)
+        return call()
+
+
+def test_a_share_of_units_makes_no_claim_on_a_quantile():
+    """Each unit has one value above the bounds, and nine within: so has the median. One row of each need not count."""
+    frame = pl.DataFrame({"p": [place // 10 for place in range(3_000)], "x": ([1_000.0] + [5.0] * 9) * 300})
+    for most in ({"max_rows": 10, "max_groups": 1}, {"max_rows": 1, "max_groups": 1}):
+        asked = {"epsilon": 1e5, "checks": 0.5, "ledger": dpf.Ledger(epsilon=1e9, unit="p")}
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", dpf.BoundsWarning)
+            found = frame.dp.median("x", bounds=(0, 10), **most, **asked)
+        assert found["x_median"].item() == 5.0
+        assert not any("x_median lie" in str(each.message) for each in caught)
+        assert "100% of units (p) have x above 10. " in found.dp.statement() + " "
+
+
+@pytest.mark.parametrize("share", [0.03, 0.6])
+def test_a_quantile_beside_a_mean_of_the_same_bounds_has_a_line_of_its_own(share):
+    frame = pl.DataFrame({"x": [1_000.0 if place < share * 1_000 else 5.0 for place in range(1_000)]})
+    asked = {"epsilon": 1e5, "checks": 0.5, "ledger": dpf.Ledger(epsilon=1e9)}
+    statistics = {"m": dpf.mean("x", bounds=(0, 10)), "q": dpf.median("x", bounds=(0, 10))}
+    statistics["r"] = dpf.quantile("x", q=0.45, bounds=(0, 10))
+    with pytest.warns(dpf.BoundsWarning):
+        lines = warned_lines(frame.dp.agg(**statistics, **asked).dp.provenance)
+    assert re.findall(r"\b(m|q|r)\b", lines[0]) == ["m"]
+    named = "q and r lie beyond the bounds, and are shown as 10. Widen bounds="
+    assert lines[1:] == ([] if share < 0.5 else [f"60% of rows have x above 10: {named}"])
+
+
+def test_less_than_one_percent_beyond_the_bounds_may_be_enough_for_a_quantile():
+    frame = pl.DataFrame({"x": [50.0] * 50 + [5.0] * 9_950})
+    asked = {"epsilon": 1e5, "checks": 0.5, "ledger": dpf.Ledger(epsilon=1e9)}
+    with pytest.warns(
+        dpf.BoundsWarning, match="^0.5% of rows have x above 10: x_q0.999 lies beyond the bounds, and is"
+    ):
+        frame.dp.quantile("x", q=0.999, bounds=(0, 10), **asked)
+    quiet(lambda: frame.dp.quantile("x", q=0.99, bounds=(0, 10), **asked))
