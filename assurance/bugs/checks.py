@@ -16,6 +16,7 @@ STORED = "test_checks.py::test_an_answer_that_was_stored_without_checks_is_the_a
 OTHER = "test_checks.py::test_a_stored_answer_is_no_answer_where_the_ledger_asks_for_other_checks"
 ONE_READ = "test_checks_table.py::test_one_read_gives_totals_and_the_numbers_of_a_read_of_their_own"
 SAME_WORDS = "test_checks.py::test_checks_of_the_same_words_are_told_each_of_its_own_statistics"
+DIRECTION = "test_checks.py::test_the_direction_of_the_error_is_told_as_far_as_it_is_known"
 SAID = "test_checks.py::test_an_answer_that_bounds_made_wrong_says_so_everywhere"
 
 CHECKS = (
@@ -245,6 +246,22 @@ CHECKS = (
         '("unit_bounds" in measure, own)',
         "own",
         SAME_WORDS,
+    ),
+    bug(
+        "checks",
+        "values below the bounds said to lower a mean",
+        "statements._direction",
+        "above or verb in CONTRACTED",
+        "True or verb in CONTRACTED",
+        DIRECTION,
+    ),
+    bug(
+        "checks",
+        "clipping said to widen spreads",
+        "statements._direction",
+        "if above or verb in CONTRACTED",
+        "if above",
+        DIRECTION,
     ),
     bug(
         "checks",

@@ -164,11 +164,9 @@ def _lines(facts: Facts) -> Iterator[tuple[str, bool]]:
     column = facts["unit"]["column"]
     units = "rows" if column is None else f"units ({noun_of(column)})"
     clipped = iter(_clipped(facts, [row for row in rows if row["what"] in BEYOND]))
-    both = {row["of"] for row in rows if row["what"] == "below" and _found(row)}
-    both &= {row["of"] for row in rows if row["what"] == "above" and _found(row)}
     for row in rows:
         if row["what"] in BEYOND:
-            yield from _of_values(row, units, *next(clipped), unsure=row["of"] in both, facts=facts)
+            yield from _of_values(row, units, *next(clipped), facts=facts)
         elif row["what"] == "outside":
             said = f"of {units} {'are' if column is None else 'have rows'} in no declared group or bin"
             yield _said(row, said, f"{said}, and are left out", facts), False
@@ -182,7 +180,7 @@ def _lines(facts: Facts) -> Iterator[tuple[str, bool]]:
 
 
 def _of_values(
-    row: Facts, units: str, bounds: Bounds | None, users: Users | None, *, unsure: bool, facts: Facts
+    row: Facts, units: str, bounds: Bounds | None, users: Users | None, *, facts: Facts
 ) -> Iterator[tuple[str, bool]]:
     """The lines of values below or above the bounds: of quantiles one of their own, and none where no user is shown."""
     above = row["what"] == "above"
@@ -195,8 +193,7 @@ def _of_values(
     ranks = [(name, measure) for name, measure in users if measure["verb"] == "quantile"]
     moved = [(name, measure) for name, measure in users if measure["verb"] not in ("quantile", "ecdf")]
     if moved:
-        wrong = _moved(moved, row, unsure)
-        yield _said(row, f"{said}, clipped", f"{said}, clipped: {wrong}", facts), _found(row)
+        yield _said(row, f"{said}, clipped", f"{said}, clipped: {_moved(moved, row)}", facts), _found(row)
     elif len(ranks) < len(users):
         yield _said(row, said, said, facts), False
     yield from _of_quantiles(row, said, bounds, ranks, facts)
@@ -225,34 +222,35 @@ def _of_quantiles(
     yield f"{share} {said}: {no_markup(listed(missed))} {where}. Widen bounds=", True
 
 
-def _moved(users: Users, row: Facts, unsure: bool) -> str:
-    """Say which numbers the clipping of values on one side makes wrong, and what to do."""
-    above, verbs = row["what"] == "above", {measure["verb"] for _, measure in users}
-    in_all = any("unit_bounds" in measure for _, measure in users)
-    names = no_markup(listed([name for name, _ in users]))
+def _moved(users: Users, row: Facts) -> str:
+    """Say which numbers the clipping of values on one side makes smaller or larger, and what to do."""
+    column, above = row["of"], row["what"] == "above"
+    weights = {name for name, one in users if _is_weight(column, one)}
+    ways: dict[str, list[str]] = {}
+    for name, one in users:
+        ways.setdefault(_direction(one["verb"], above, name in weights), []).append(name)
+    said = no_markup(listed([way.format(listed(names)) for way, names in ways.items()]))
     error = "its margin of error does" if len(users) == 1 else "their margins of error do"
-    weighs = any(_is_weight(row["of"], one) for _, one in users)
-    widen = "Widen " + (
-        "unit_bounds=" if in_all else "weight_bounds=" if weighs else "bounds=, or ask for suggest_bounds"
-    )
-    if verbs == {"proportion"} and not weighs:  # of numbers that are not all 0 and 1
+    in_all = any("unit_bounds" in one for _, one in users)
+    widen = "unit_bounds=" if in_all else "weight_bounds=" if weights else "bounds=, or ask for suggest_bounds"
+    widen = f"Widen {widen}"
+    if not weights and all(one["verb"] == "proportion" for _, one in users):  # of numbers that are not all 0 and 1
         widen = "Say which values it counts: value="
-    unsure = unsure or (weighs and verbs != {"count"})  # values that count for less may be low or high
-    off = f"{_are(users)} {_direction(verbs, above, unsure)}" if verbs <= set(OWN) else "may be off"
-    return f"{names} {off}, and {error} not cover that. {widen}"
-
-
-def _direction(verbs: set[str], above: bool, unsure: bool) -> str:
-    if verbs <= set(CONTRACTED):
-        return "too low"
-    if unsure or verbs & {*CONTRACTED, *UNKNOWN}:
-        return "off in an unknown direction"
-    return "too low" if above else "too high"
+    return f"this {said}, and {error} not cover that. {widen}"
 
 
 def _is_weight(column: str, measure: Facts) -> bool:
     """Tell whether bounds of a column are those of the weights of a statistic."""
     return "weight" in measure and _under_conditions(measure["weight"], measure) == column
+
+
+def _direction(verb: str, above: bool, of_weights: bool) -> str:
+    """What clipping on one side does to a number, whatever the other side does."""
+    if verb not in OWN:
+        return "may move {}"
+    if verb in UNKNOWN or (of_weights and verb != "count"):  # values that count for less may be low or high
+        return "moves {} in an unknown direction"
+    return "lowers {}" if above or verb in CONTRACTED else "raises {}"
 
 
 def _end(bound: Any) -> str:

@@ -28,8 +28,8 @@ from dpframe.release.facts import facts_of
 
 INCOMES = [5_000.0] * 700 + [90_000.0] * 300
 SURE = {"epsilon": 10_000.0}  # and nothing is said of checks
-TOO_LOW = "is too low, and its margin of error does not cover that. Widen bounds=, or ask for suggest_bounds"
-BOTH_TOO_LOW = "are too low, and their margins of error do not cover that. Widen bounds=, or ask for suggest_bounds"
+UNCOVERED = "and its margin of error does not cover that. Widen bounds=, or ask for suggest_bounds"
+BOTH_UNCOVERED = "and their margins of error do not cover that. Widen bounds=, or ask for suggest_bounds"
 
 
 def incomes(copies=1):
@@ -125,14 +125,14 @@ FAILURES = {  # the call, who is protected, what the line says of what is wrong 
         lambda dp, **o: dp.mean("income", bounds=(0, 20_000), **o),
         {},
         "income above 20,000",
-        "too low",
+        "this lowers income_mean",
         'verb = "mean"\ncolumn = "income"\nbounds = [0, 20000]',
     ),
     "a clipped total of each person": (
         lambda dp, **o: dp.sum("income", unit_bounds=(0, 20_000), **o),
         {"unit": "who", "max_groups": 1},
         "income in all above 20,000",
-        "too low",
+        "this lowers income_sum",
         'verb = "sum"\ncolumn = "income"\nunit_bounds = [0, 20000]\nmax_groups = 1',
     ),
     "a count of too few rows": (
@@ -304,16 +304,44 @@ def test_no_epsilon_is_named_for_a_share_of_about_the_limit_or_of_hardly_any_row
 
 
 def test_the_direction_of_the_error_is_told_as_far_as_it_is_known():
+    """Of each side what its own values do, whatever the other side does."""
     frame = pl.DataFrame({"x": [-50.0] * 400 + [50.0] * 400 + [5.0] * 400, "one": [1.0] * 1_200})
     ratio = dpf.ratio("x", "one", bounds={"x": (0, 100), "one": (0, 2)})
-    for statistic, direction in (
-        (dpf.mean("x", bounds=(0, 10)), "off in an unknown direction"),
-        (dpf.sum("x", bounds=(0, 100)), "too high"),
-        (dpf.std("x", bounds=(0, 100)), "too low"),
-        (ratio, "off in an unknown direction"),
+    both, low = {"m": dpf.mean("x", bounds=(0, 10))}, {"s": dpf.sum("x", bounds=(0, 100))}
+    for statistics, said in (
+        (both, ["x below 0, clipped: this raises m, and its", "x above 10, clipped: this lowers m, and its"]),
+        (low, ["x below 0, clipped: this raises s, and its"]),
+        ({"v": dpf.std("x", bounds=(0, 100))}, ["x below 0, clipped: this lowers v, and its"]),
+        ({"r": ratio}, ["x below 0, clipped: this moves r in an unknown direction, and its"]),
+        (
+            {**low, "v": dpf.std("x", bounds=(0, 100)), "t": dpf.mean("x", bounds=(0, 100))},
+            ["x below 0, clipped: this raises s and t and lowers v, and their"],
+        ),
+        (
+            {"a": dpf.mean("x", bounds=(-60, 10)), "b": dpf.mean("x", bounds=(0, 100))},
+            ["x above 10, clipped: this lowers a, and its", "x below 0, clipped: this raises b, and its"],
+        ),
     ):
-        with pytest.warns(dpf.BoundsWarning, match=direction):
-            frame.dp.agg(statistic, **SURE, ledger=dpf.Ledger(10_000))
+        with pytest.warns(dpf.BoundsWarning):
+            lines = warned_lines(frame.dp.agg(**statistics, **SURE, ledger=dpf.Ledger(10_000)).dp.provenance)
+        assert [line.split(" have ")[1].split(" margin")[0] for line in lines] == said
+
+
+def test_a_direction_that_few_values_may_turn_is_not_claimed():
+    """2% above the bounds lower the mean, and 0.9% below them raise it by far more."""
+    frame = pl.DataFrame({"x": [101.0] * 200 + [-1e6] * 90 + [50.0] * 9_710})
+    with pytest.warns(dpf.BoundsWarning, match="x above 100, clipped: this lowers x_mean, and its") as caught:
+        found = frame.dp.mean("x", bounds=(0, 100), **SURE, ledger=dpf.Ledger(10_000))
+    assert frame["x"].mean() < found["x_mean"].item()
+    assert "too low" not in found.dp.statement() + str(caught[0].message)
+
+
+def test_what_clipping_does_to_a_statistic_of_ones_own_is_not_known():
+    frame = pl.DataFrame({"x": [50.0] * 300})
+    with pytest.warns(dpf.BoundsWarning):
+        facts = frame.dp.mean("x", bounds=(0, 10), **SURE, ledger=dpf.Ledger(10_000)).dp.provenance
+    facts["measures"]["x_mean"]["verb"] = "geometric_mean"
+    assert warned_lines(facts) == [f"100% of rows have x above 10, clipped: this may move x_mean, {UNCOVERED}"]
 
 
 def test_a_filter_that_makes_errors_of_warnings_costs_no_answer(tmp_path, caplog):
@@ -324,7 +352,7 @@ def test_a_filter_that_makes_errors_of_warnings_costs_no_answer(tmp_path, caplog
         warnings.simplefilter("ignore", dpf.WeakPrivacyWarning)
         first = incomes().dp.mean("income", bounds=(0, 20_000), **SURE, **named, ledger=ledger)
         again = incomes().dp.mean("income", bounds=(0, 20_000), **SURE, **named, ledger=ledger)
-    assert [record.message for record in caplog.records if "too low" in record.message] == [
+    assert [record.message for record in caplog.records if "this lowers" in record.message] == [
         check_warning(first.dp.provenance)
     ]
     assert first.equals(again)
@@ -605,7 +633,9 @@ def test_bounds_of_one_column_that_differ_are_told_apart():
     )
     counts = [(row["what"], round(row["count"])) for row in found.dp.checks().rows(named=True)]
     assert counts == [("below", 0), ("above", 0), ("below", 0), ("above", 300), ("present", 300)]
-    assert warned_lines(found.dp.provenance) == [f"100% of rows have x above 10, clipped: tight {TOO_LOW}"]
+    assert warned_lines(found.dp.provenance) == [
+        f"100% of rows have x above 10, clipped: this lowers tight, {UNCOVERED}"
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -637,14 +667,14 @@ def test_what_bounds_made_wrong_is_said_of_changed_frames(clipped, change, said)
     """Under whatever names, in whatever order, of the statistics that are shown, each with the check of its bounds."""
     made = change(clipped.dp)
     for text in (made.dp.statement(), made.dp.table("csv")):
-        assert {name: text.count(f"clipped: {name} {TOO_LOW}") for name in said} == said, text
+        assert {name: text.count(f"clipped: this lowers {name}, {UNCOVERED}") for name in said} == said, text
     if "own" in said:
         assert text.count("x in its g above its bounds") == said["own"]
 
 
 def test_what_bounds_made_wrong_is_said_of_wide_frames(clipped, tmp_path):
     wide = clipped.dp.select("own").dp.wide("g")
-    line = f"100% of rows have x in its g above its bounds, clipped: A and B {BOTH_TOO_LOW}"
+    line = f"100% of rows have x in its g above its bounds, clipped: this lowers A and B, {BOTH_UNCOVERED}"
     for made in (wide, wide.dp.round()):
         assert line in made.dp.statement()
         assert line in made.dp.table("csv")
