@@ -218,9 +218,9 @@ CHECKS = (
     bug(
         "checks",
         "checks looked for under the names of a changed frame",
-        "statements._whole",
-        'facts if getattr(facts.get("view"), "measures", None) is None else facts["whole"]',
-        "facts",
+        "statements._clipped",
+        'whole = facts if shown is None else facts["whole"]',
+        "whole = facts",
         "test_checks.py::test_what_bounds_made_wrong_is_said_of_changed_frames",
     ),
     bug(
@@ -233,10 +233,10 @@ CHECKS = (
     ),
     bug(
         "checks",
-        "checks paired by words where the record says of what they are",
+        "checks paired by words where the record names their statistics",
         "statements._clipped",
-        '(row.get("bounds"), row["measures"]) if "measures" in row else by_words',
-        "by_words",
+        'None if all("measures" in row for row in rows) else _by_words(whole, rows)',
+        "_by_words(whole, rows)",
         SAME_WORDS,
     ),
     bug(
@@ -265,7 +265,7 @@ CHECKS = (
     ),
     bug(
         "checks",
-        "nothing told where nobody knows of what a check is",
+        "nothing told of a check without a known statistic",
         "statements._clipped",
         "users if known else None",
         "users",

@@ -298,7 +298,7 @@ STATISTICS = (
         "statistics",
         "a quantile of some group beyond its bounds said of all groups",
         "statements._of_quantiles",
-        'math.prod(axis["size"] for axis in _whole(facts)["cells"])',
+        'math.prod(axis["size"] for axis in whole["cells"])',
         "1",
         f"{RANKS_BY_GROUP}::test_one_group_of_many_beyond_its_bounds_is_told",
     ),
@@ -312,7 +312,7 @@ STATISTICS = (
     ),
     bug(
         "statistics",
-        "a quantile beside a mean of the same bounds told as moved by them",
+        "a quantile told as lowered like a mean of the same bounds",
         "statements._of_values",
         'not in ("quantile", "ecdf")',
         'not in ("ecdf",)',

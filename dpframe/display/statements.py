@@ -184,37 +184,38 @@ def _of_values(
 ) -> Iterator[tuple[str, bool]]:
     """The lines of values below or above the bounds: of quantiles one of their own, and none where no user is shown."""
     above = row["what"] == "above"
-    bound = "its bounds" if bounds is None else _end(bounds[above])
+    bound = None if bounds is None else bounds[above] if isinstance(bounds[above], str) else f"{bounds[above]:,g}"
     in_all = any("unit_bounds" in measure for _, measure in users or ())
-    said = no_markup(f"of {units} have {row['of']} {'in all ' if in_all else ''}{row['what']} {bound}")
+    said = no_markup(f"of {units} have {row['of']} {'in all ' if in_all else ''}{row['what']} {bound or 'its bounds'}")
     if users is None:  # whatever it is of, what was found is told
         yield _said(row, f"{said}, clipped", f"{said}, clipped", facts), _found(row)
         return
     ranks = [(name, measure) for name, measure in users if measure["verb"] == "quantile"]
     moved = [(name, measure) for name, measure in users if measure["verb"] not in ("quantile", "ecdf")]
     if moved:
-        yield _said(row, f"{said}, clipped", f"{said}, clipped: {_moved(moved, row)}", facts), _found(row)
+        wrong = f": {_moved(moved, row)}" if _found(row) else ""
+        yield _said(row, f"{said}, clipped", f"{said}, clipped{wrong}", facts), _found(row)
     elif len(ranks) < len(users):
         yield _said(row, said, said, facts), False
-    yield from _of_quantiles(row, said, bounds, ranks, facts)
+    if ranks:
+        yield from _of_quantiles(row, said, bound, ranks, facts)
 
 
-def _of_quantiles(
-    row: Facts, said: str, bounds: Bounds | None, users: Users, facts: Facts
-) -> Iterator[tuple[str, bool]]:
+def _of_quantiles(row: Facts, said: str, bound: str | None, users: Users, facts: Facts) -> Iterator[tuple[str, bool]]:
     """The line of quantiles that lie beyond the bounds, or may; none where so few values do that none of them does.
 
     A share of units that have any such value tells of no quantile, which is one of all values: no claim is made there.
     """
     above = row["what"] == "above"
-    groups = math.prod(axis["size"] for axis in _whole(facts)["cells"])  # of which one may hold all
+    whole = facts["whole"] if hasattr(facts.get("view"), "measures") else facts  # as in `_clipped`
+    groups = math.prod(axis["size"] for axis in whole["cells"])  # of which one may hold all
     missed = [name for name, one in users if row["share_low"] > ((1.0 - one["q"]) if above else one["q"]) / groups]
     if not missed or (groups > 1 and not _found(row)):
         return
     if facts["unit"]["column"] is not None:
         yield _said(row, said, said, facts), False
         return
-    beyond, end = ("its bounds", "that bound") if bounds is None else ("the bounds", _end(bounds[above]))
+    beyond, end = ("its bounds", "that bound") if bound is None else ("the bounds", bound)
     where = f"{'lies' if len(missed) == 1 else 'lie'} beyond {beyond}, and {_are(missed)} shown as {end}"
     if groups > 1:
         where = f"of some group may lie beyond {beyond}, and {_are(missed)} then shown as {end}"
@@ -245,16 +246,12 @@ def _is_weight(column: str, measure: Facts) -> bool:
 
 
 def _direction(verb: str, above: bool, of_weights: bool) -> str:
-    """What clipping on one side does to a number, whatever the other side does."""
+    """Say what clipping on one side does to a number, whatever the other side does."""
     if verb not in OWN:
         return "may move {}"
     if verb in UNKNOWN or (of_weights and verb != "count"):  # values that count for less may be low or high
         return "moves {} in an unknown direction"
     return "lowers {}" if above or verb in CONTRACTED else "raises {}"
-
-
-def _end(bound: Any) -> str:
-    return bound if isinstance(bound, str) else f"{bound:,g}"  # of dates, text
 
 
 def _are(names: Sequence[Any]) -> str:
@@ -339,24 +336,19 @@ def _clipped(facts: Facts, rows: Sequence[Facts]) -> list[tuple[Bounds | None, U
     The bounds are None also where each group has its own.
     """
     shown = getattr(facts.get("view"), "measures", None)  # of `changes.View`, which no file holds
-    whole = _whole(facts)
+    whole = facts if shown is None else facts["whole"]
     names: dict[str, list[str]] = {}
     for name in facts["measures"]:
         names.setdefault(name if shown is None else shown[name][0], []).append(name)
     measures: Facts = whole["measures"]
     found: list[tuple[Bounds | None, Users | None]] = []
-    for row, by_words in zip(rows, _by_words(whole, rows), strict=True):
-        bounds, released = (row.get("bounds"), row["measures"]) if "measures" in row else by_words
+    by_words = None if all("measures" in row for row in rows) else _by_words(whole, rows)
+    for place, row in enumerate(rows):
+        bounds, released = (row.get("bounds"), row["measures"]) if by_words is None else by_words[place]
         known = [name for name in released if name in measures]
         users = [(name, measures[one]) for one in known for name in names.get(one, ())]
         found.append((bounds, users if known else None))
     return found
-
-
-def _whole(facts: Facts) -> Facts:
-    """The record of the release of which a changed frame shows something."""
-    whole: Facts = facts if getattr(facts.get("view"), "measures", None) is None else facts["whole"]
-    return whole
 
 
 def _by_words(facts: Facts, rows: Sequence[Facts]) -> list[tuple[Bounds | None, list[str]]]:

@@ -28,7 +28,7 @@ from dpframe.queries.keys import Keys
 from dpframe.queries.limits import AUTO
 from dpframe.queries.query import Query, by_choice, chooses, distributed
 from dpframe.queries.quotients import quotient_ends, sum_interval
-from dpframe.queries.statistics import CONFIDENCE, Ecdf
+from dpframe.queries.statistics import CONFIDENCE
 from dpframe.queries.total import by_whole_units
 from dpframe.queries.where import Conditional, as_checked, is_compared
 
@@ -168,7 +168,7 @@ def checks_of(query: Query, unit: PrivacyUnit, p: float, boolean: Collection[str
         assert isinstance(axis, BinAxis)
         keys, inner, among = Keys(tuple(outer)), 1, column
         of, said = Between(column, (axis.edges[0], axis.edges[-1]), kind=axis.kind), axis.facts()
-        between.setdefault(of, {}).update((name, None) for name, one in query.statistics if isinstance(one, Ecdf))
+        between.setdefault(of, {}).update((name, None) for name, _ in query.statistics)  # a distribution stands alone
         ends = {of: (said["first"], said["last"])}  # dates in words
     own = {of for of in between if isinstance(of.column, Conditional) and of.column.groups is not None}
     clips = [Clips(tuple(names), None if of in own else ends.get(of, of.bounds)) for of, names in between.items()]

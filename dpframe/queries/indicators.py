@@ -34,7 +34,7 @@ class Between:
 
 @dataclass(frozen=True)
 class Clips:
-    """What a record says of a check of values: the statistics that are clipped so, by name, and the bounds in words.
+    """The facts that a record has of a check of values: who is clipped so, by name, and the bounds as they are shown.
 
     The bounds are None where each group has its own.
     """
