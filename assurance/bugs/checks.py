@@ -15,6 +15,8 @@ TOGETHER = "test_checks.py::test_plans_that_are_released_together_decide_at_the_
 STORED = "test_checks.py::test_an_answer_that_was_stored_without_checks_is_the_answer_of_a_call_that_says_nothing"
 OTHER = "test_checks.py::test_a_stored_answer_is_no_answer_where_the_ledger_asks_for_other_checks"
 ONE_READ = "test_checks_table.py::test_one_read_gives_totals_and_the_numbers_of_a_read_of_their_own"
+SAME_WORDS = "test_checks.py::test_checks_of_the_same_words_are_told_each_of_its_own_statistics"
+DIRECTION = "test_checks.py::test_the_direction_of_the_error_is_told_as_far_as_it_is_known"
 SAID = "test_checks.py::test_an_answer_that_bounds_made_wrong_says_so_everywhere"
 
 CHECKS = (
@@ -209,8 +211,8 @@ CHECKS = (
         "checks",
         "the last bounds of a column checked for all of them",
         "PlannedChecks.rows",
-        "for indicator, count in counted:",
-        "for indicator, count in counts.items():",
+        "in enumerate(counted):",
+        "in enumerate(counts.items()):",
         "test_checks.py::test_bounds_of_one_column_that_differ_are_told_apart",
     ),
     bug(
@@ -220,6 +222,54 @@ CHECKS = (
         'whole = facts if shown is None else facts["whole"]',
         "whole = facts",
         "test_checks.py::test_what_bounds_made_wrong_is_said_of_changed_frames",
+    ),
+    bug(
+        "checks",
+        "checks of the same words told of each other's statistics",
+        "PlannedChecks.rows",
+        "[*clips[place].measures]",
+        "[*clips[0].measures]",
+        SAME_WORDS,
+    ),
+    bug(
+        "checks",
+        "checks paired by words where the record names their statistics",
+        "statements._clipped",
+        'None if all("measures" in row for row in rows) else _by_words(whole, rows)',
+        "_by_words(whole, rows)",
+        SAME_WORDS,
+    ),
+    bug(
+        "checks",
+        "sums of units and values with the same bounds are one check of old records",
+        "statements._by_words",
+        '("unit_bounds" in measure, own)',
+        "own",
+        SAME_WORDS,
+    ),
+    bug(
+        "checks",
+        "values below the bounds said to lower a mean",
+        "statements._direction",
+        "above or verb in CONTRACTED",
+        "True or verb in CONTRACTED",
+        DIRECTION,
+    ),
+    bug(
+        "checks",
+        "clipping said to widen spreads",
+        "statements._direction",
+        "if above or verb in CONTRACTED",
+        "if above",
+        DIRECTION,
+    ),
+    bug(
+        "checks",
+        "nothing told of a check without a known statistic",
+        "statements._clipped",
+        "users if known else None",
+        "users",
+        "test_checks.py::test_a_check_of_which_nobody_knows_what_it_is_of_is_told",
     ),
     bug(
         "checks",

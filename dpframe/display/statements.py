@@ -130,13 +130,16 @@ def rounded_words(facts: Mapping[str, Any]) -> list[str]:
 
 
 Facts = Mapping[str, Any]
+Bounds = Sequence[Any]  # two, of dates as text
+Users = Sequence[tuple[str, Facts]]  # statistics by the names that are shown
 
 SEEN = 0.01  # a share above which something was surely left out, and below which it is little
 FARTHEST = 1e4  # times less noise, for which no epsilon is named
 CONTRACTED = ("variance", "std")  # which clipping makes smaller, wherever it clips
-UNKNOWN = ("covariance", "correlation")
-OWN = (*CONTRACTED, *UNKNOWN, "count", "ecdf", "mean", "proportion", "quantile", "ratio", "share", "sum")  # of dpframe
+UNKNOWN = ("covariance", "correlation", "ratio")
+OWN = (*CONTRACTED, *UNKNOWN, "count", "ecdf", "mean", "proportion", "quantile", "share", "sum")  # of dpframe
 ADDED = ("count", "n_distinct", "n_units", "sum")  # over units, each of which adds its part
+BEYOND = ("below", "above")
 COUNTED = ("below", "above", "outside", "cut")  # present and units are what these are shares of
 
 
@@ -160,16 +163,10 @@ def _lines(facts: Facts) -> Iterator[tuple[str, bool]]:
     rows: Sequence[Facts] = [row for row in facts.get("checks", ()) if row["what"] in COUNTED]
     column = facts["unit"]["column"]
     units = "rows" if column is None else f"units ({noun_of(column)})"
-    clipped = iter(_clipped(facts))
-    bounds: tuple[str, tuple[Any, Any], list[tuple[str, Facts]]] | None = None
-    both = {row["of"] for row in rows if row["what"] == "below" and _found(row)}
-    both &= {row["of"] for row in rows if row["what"] == "above" and _found(row)}
+    clipped = iter(_clipped(facts, [row for row in rows if row["what"] in BEYOND]))
     for row in rows:
-        if row["what"] == "below":  # of a Boolean column there are bounds, and no check
-            bounds = next((one for one in clipped if one[0] == row["of"]), None)
-        if row["what"] in ("below", "above"):
-            if bounds is not None and bounds[2]:
-                yield from _of_values(row, units, *bounds, unsure=row["of"] in both, facts=facts)
+        if row["what"] in BEYOND:
+            yield from _of_values(row, units, *next(clipped), facts=facts)
         elif row["what"] == "outside":
             said = f"of {units} {'are' if column is None else 'have rows'} in no declared group or bin"
             yield _said(row, said, f"{said}, and are left out", facts), False
@@ -183,49 +180,82 @@ def _lines(facts: Facts) -> Iterator[tuple[str, bool]]:
 
 
 def _of_values(
-    row: Facts,
-    units: str,
-    column: str,
-    bounds: tuple[Any, Any],
-    measures: list[tuple[str, Facts]],
-    *,
-    unsure: bool,
-    facts: Facts,
+    row: Facts, units: str, bounds: Bounds | None, users: Users | None, *, facts: Facts
 ) -> Iterator[tuple[str, bool]]:
-    """The line of values below or above the bounds."""
+    """The lines of values below or above the bounds: of quantiles one of their own, and none where no user is shown."""
     above = row["what"] == "above"
-    bound = bounds[above] if isinstance(bounds[above], str) else f"{bounds[above]:,g}"  # of dates, text
-    verbs = {measure["verb"] for _, measure in measures}
-    in_all = any("unit_bounds" in measure for _, measure in measures)
-    values = f"{column} {'in all ' if in_all else ''}{row['what']} {bound}"
-    said = no_markup(f"of {units} have {values}")
-    if verbs == {"ecdf"}:
+    bound = None if bounds is None else bounds[above] if isinstance(bounds[above], str) else f"{bounds[above]:,g}"
+    in_all = any("unit_bounds" in measure for _, measure in users or ())
+    said = no_markup(f"of {units} have {row['of']} {'in all ' if in_all else ''}{row['what']} {bound or 'its bounds'}")
+    if users is None:  # whatever it is of, what was found is told
+        yield _said(row, f"{said}, clipped", f"{said}, clipped", facts), _found(row)
+        return
+    ranks = [(name, measure) for name, measure in users if measure["verb"] == "quantile"]
+    moved = [(name, measure) for name, measure in users if measure["verb"] not in ("quantile", "ecdf")]
+    if moved:
+        wrong = f": {_moved(moved, row)}" if _found(row) else ""
+        yield _said(row, f"{said}, clipped", f"{said}, clipped{wrong}", facts), _found(row)
+    elif len(ranks) < len(users):
+        yield _said(row, said, said, facts), False
+    if ranks:
+        yield from _of_quantiles(row, said, bound, ranks, facts)
+
+
+def _of_quantiles(row: Facts, said: str, bound: str | None, users: Users, facts: Facts) -> Iterator[tuple[str, bool]]:
+    """The line of quantiles that lie beyond the bounds, or may; none where so few values do that none of them does.
+
+    A share of units that have any such value tells of no quantile, which is one of all values: no claim is made there.
+    """
+    above = row["what"] == "above"
+    whole = facts["whole"] if hasattr(facts.get("view"), "measures") else facts  # as in `_clipped`
+    groups = math.prod(axis["size"] for axis in whole["cells"])  # of which one may hold all
+    missed = [name for name, one in users if row["share_low"] > ((1.0 - one["q"]) if above else one["q"]) / groups]
+    if not missed or (groups > 1 and not _found(row)):
+        return
+    if facts["unit"]["column"] is not None:
         yield _said(row, said, said, facts), False
         return
-    if verbs == {"quantile"}:
-        qs = [measure["q"] for _, measure in measures]
-        groups = max(len(measure.get("bounds_of_groups", [()])) for _, measure in measures)  # of which one may hold all
-        missed = [q for q in qs if row["share_low"] > (1.0 - q if above else q) / groups]
-        if missed:
-            names = no_markup(listed([name for name, measure in measures if measure["q"] in missed]))
-            where = f"lies beyond the bounds, and is shown as {bound}"
-            if groups > 1:
-                where = "of some group may lie beyond its bounds, and is then shown as that bound"
-            yield _said(row, said, f"{said}: {names} {where}. Widen bounds=", facts), True
-        return
-    names = no_markup(listed([name for name, _ in measures]))
-    is_are = "is" if len(measures) == 1 else "are"
-    error = "its margin of error does" if len(measures) == 1 else "their margins of error do"
-    weighs = any(_under_conditions(one["weight"], one) == column for _, one in measures if "weight" in one)
-    widen = "Widen " + (
-        "unit_bounds=" if in_all else "weight_bounds=" if weighs else "bounds=, or ask for suggest_bounds"
-    )
-    if verbs == {"proportion"} and not weighs:  # of numbers that are not all 0 and 1
+    beyond, end = ("its bounds", "that bound") if bound is None else ("the bounds", bound)
+    where = f"{'lies' if len(missed) == 1 else 'lie'} beyond {beyond}, and {_are(missed)} shown as {end}"
+    if groups > 1:
+        where = f"of some group may lie beyond {beyond}, and {_are(missed)} then shown as {end}"
+    share = _percents(row["share_low"], row["share_high"])
+    yield f"{share} {said}: {no_markup(listed(missed))} {where}. Widen bounds=", True
+
+
+def _moved(users: Users, row: Facts) -> str:
+    """Say which numbers the clipping of values on one side makes smaller or larger, and what to do."""
+    column, above = row["of"], row["what"] == "above"
+    weights = {name for name, one in users if _is_weight(column, one)}
+    ways: dict[str, list[str]] = {}
+    for name, one in users:
+        ways.setdefault(_direction(one["verb"], above, name in weights), []).append(name)
+    said = no_markup(listed([way.format(listed(names)) for way, names in ways.items()]))
+    error = "its margin of error does" if len(users) == 1 else "their margins of error do"
+    in_all = any("unit_bounds" in one for _, one in users)
+    widen = "unit_bounds=" if in_all else "weight_bounds=" if weights else "bounds=, or ask for suggest_bounds"
+    widen = f"Widen {widen}"
+    if not weights and all(one["verb"] == "proportion" for _, one in users):  # of numbers that are not all 0 and 1
         widen = "Say which values it counts: value="
-    unsure = unsure or (weighs and verbs != {"count"})  # values that count for less may be low or high
-    off = f"{is_are} {_direction(verbs, above, unsure)}" if verbs <= set(OWN) else "may be off"
-    wrong = f"{names} {off}, and {error} not cover that. {widen}"
-    yield _said(row, f"{said}, clipped", f"{said}, clipped: {wrong}", facts), _found(row)
+    return f"this {said}, and {error} not cover that. {widen}"
+
+
+def _is_weight(column: str, measure: Facts) -> bool:
+    """Tell whether bounds of a column are those of the weights of a statistic."""
+    return "weight" in measure and _under_conditions(measure["weight"], measure) == column
+
+
+def _direction(verb: str, above: bool, of_weights: bool) -> str:
+    """Say what clipping on one side does to a number, whatever the other side does."""
+    if verb not in OWN:
+        return "may move {}"
+    if verb in UNKNOWN or (of_weights and verb != "count"):  # values that count for less may be low or high
+        return "moves {} in an unknown direction"
+    return "lowers {}" if above or verb in CONTRACTED else "raises {}"
+
+
+def _are(names: Sequence[Any]) -> str:
+    return "is" if len(names) == 1 else "are"
 
 
 def _of_weights(measures: Facts) -> str:
@@ -251,14 +281,6 @@ def _of_weights(measures: Facts) -> str:
         lean = lean.replace("lean ", "leans ", 1) if len(rest) == 1 else lean
         said.append(f"{no_markup(listed(rest))} {lean}")
     return ", ".join(said)
-
-
-def _direction(verbs: set[str], above: bool, unsure: bool) -> str:
-    if verbs <= set(CONTRACTED):
-        return "too low"
-    if unsure or "ratio" in verbs or verbs & {*CONTRACTED, *UNKNOWN}:
-        return "off in an unknown direction"
-    return "too low" if above else "too high"
 
 
 def _found(row: Facts) -> bool:
@@ -308,42 +330,70 @@ def _enough(row: Facts, facts: Facts) -> str:
     return f"too noisy to tell; if it is 0% or over {200 * SEEN:g}%, an epsilon of {rounded:g} is enough"
 
 
-def _clipped(facts: Facts) -> list[tuple[str, tuple[Any, Any], list[tuple[str, Facts]]]]:
-    """The columns that a release clips, with bounds and the users that are shown, in the order of its checks.
+def _clipped(facts: Facts, rows: Sequence[Facts]) -> list[tuple[Bounds | None, Users | None]]:
+    """For each check of values the bounds, and the statistics that are clipped so and shown; None where nobody knows.
 
     Checks are of the whole release, under its names: a changed frame may show other names, another order, or a part.
+    The bounds are None also where each group has its own.
     """
     shown = getattr(facts.get("view"), "measures", None)  # of `changes.View`, which no file holds
     whole = facts if shown is None else facts["whole"]
     names: dict[str, list[str]] = {}
     for name in facts["measures"]:
         names.setdefault(name if shown is None else shown[name][0], []).append(name)
-    found: dict[tuple[str, float, float], list[tuple[str, Facts]]] = {}
-    for released, measure in whole["measures"].items():
-        for column, (lower, upper) in _bounds_of(measure, whole):
-            of = _under_conditions(column, measure)
-            found.setdefault((of, lower, upper), []).extend((name, measure) for name in names.get(released, ()))
-    return [(column, (lower, upper), users) for (column, lower, upper), users in found.items()]
+    measures: Facts = whole["measures"]
+    found: list[tuple[Bounds | None, Users | None]] = []
+    by_words = None if all("measures" in row for row in rows) else _by_words(whole, rows)
+    for place, row in enumerate(rows):
+        bounds, released = (row.get("bounds"), row["measures"]) if by_words is None else by_words[place]
+        known = [name for name in released if name in measures]
+        users = [(name, measures[one]) for one in known for name in names.get(one, ())]
+        found.append((bounds, users if known else None))
+    return found
+
+
+def _by_words(facts: Facts, rows: Sequence[Facts]) -> list[tuple[Bounds | None, list[str]]]:
+    """The bounds and the statistics of each check, in a record that does not say which: by the words of its column.
+
+    Checks of the same words come in the order of the statistics. Where there are more or fewer, nobody knows.
+    """
+    said: dict[str, dict[Any, tuple[Bounds | None, list[str]]]] = {}
+    for name, measure in facts["measures"].items():
+        for column, bounds in _bounds_of(measure, facts):
+            own = str(measure.get("bounds_of_groups")) if bounds is None else bounds
+            alike = said.setdefault(_under_conditions(column, measure), {})
+            alike.setdefault(("unit_bounds" in measure, own), (bounds, []))[1].append(name)
+    places: dict[tuple[str, str], list[int]] = {}
+    for place, row in enumerate(rows):
+        places.setdefault((row["of"], row["what"]), []).append(place)
+    found: list[tuple[Bounds | None, list[str]]] = [(None, []) for _ in rows]
+    for (of, _), mine in places.items():
+        alike = said.get(of, {})
+        if len(alike) == len(mine):
+            for place, one in zip(mine, alike.values(), strict=True):
+                found[place] = one
+    return found
 
 
 def _under_conditions(column: str, measure: Facts) -> str:
     return f"{column} where {measure['where']}" if "where" in measure else column
 
 
-def _bounds_of(measure: Facts, facts: Facts) -> list[tuple[str, tuple[Any, Any]]]:
+def _bounds_of(measure: Facts, facts: Facts) -> list[tuple[str, Bounds | None]]:
     column = measure.get("column")
     if "bounds_of_columns" in measure:
         return [
             (name, tuple(bounds)) for name, bounds in zip(measure["columns"], measure["bounds_of_columns"], strict=True)
         ]
     if "bounds_of_groups" in measure:
-        return [(f"{column} in its {facts['cells'][0]['columns'][0]}", ("its bounds", "its bounds"))]
+        return [(f"{column} in its {facts['cells'][0]['columns'][0]}", None)]
     if measure["verb"] == "ecdf":
         return [
             (str(column), (axis["first"], axis["last"]))
             for axis in facts["cells"]
             if axis["columns"] == [column] and "bins" in axis
         ]
+    found: list[tuple[str, Bounds | None]]
     found = [(str(column), tuple(measure[name])) for name in ("bounds", "unit_bounds") if name in measure]
     if measure["verb"] == "proportion" and "value" not in measure:
         found.append((str(column), (0.0, 1.0)))

@@ -609,7 +609,8 @@ CHECK = _object(
         **dict.fromkeys(("share", "share_low", "share_high"), _none_or(_share)),
         "count": _number,
         "count_error": _positive,
-    }
+    },
+    {"measures": _names, "bounds": lambda value: value is None or (_list(_edge)(value) and len(value) == 2)},
 )
 
 

@@ -23,14 +23,14 @@ from dpframe.planning.sensitivity import groups_in, uses_rows, uses_units
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.bins import BinAxis
 from dpframe.queries.contributions import groups_of
-from dpframe.queries.indicators import Between, Checks, Indicator, Rule
+from dpframe.queries.indicators import Between, Checks, Clips, Indicator, Rule
 from dpframe.queries.keys import Keys
 from dpframe.queries.limits import AUTO
 from dpframe.queries.query import Query, by_choice, chooses, distributed
 from dpframe.queries.quotients import quotient_ends, sum_interval
 from dpframe.queries.statistics import CONFIDENCE
 from dpframe.queries.total import by_whole_units
-from dpframe.queries.where import as_checked, is_compared
+from dpframe.queries.where import Conditional, as_checked, is_compared
 
 Integers = NDArray[np.int64]
 
@@ -91,8 +91,9 @@ class PlannedChecks:
         counts = dict(counted)  # of "present" and "units"; others are of a column with several bounds more than once
         error = self.mechanism.interval(CONFIDENCE)
         whole = Indicator(None, "units")
+        clips = [each for each in self.checks.clips for _ in ("below", "above")]  # of the first indicators
         rows = []
-        for indicator, count in counted:
+        for place, (indicator, count) in enumerate(counted):
             of = Indicator(indicator.of, "present") if indicator.what in ("below", "above") else whole
             total = counts.get(of, 0.0)
             low, high = shares_between(np.array([count]), np.array([total]), self.mechanism)
@@ -102,6 +103,9 @@ class PlannedChecks:
                 shares = dict.fromkeys(shares)
             of_words = None if indicator.of is None else str(indicator.of)  # also of a column under conditions
             rows.append({"of": of_words, "what": indicator.what, **shares, "count": count, "count_error": error})
+            if place < len(clips):
+                bounds = clips[place].bounds
+                rows[-1] |= {"measures": [*clips[place].measures], "bounds": None if bounds is None else [*bounds]}
         return rows
 
     def expected(self, size: int | None) -> tuple[float, str]:
@@ -150,20 +154,26 @@ def checks_of(query: Query, unit: PrivacyUnit, p: float, boolean: Collection[str
         return None
     if any(total.norm(weighted=False).contrasts is not None for total in query.of_cells):
         return None
-    between = dict.fromkeys(
-        Between(*as_checked(column, bounds), by_whole_units(total) and unit.column is not None)
-        for total in query.of_cells
-        for column, bounds in total.values
-        if not (column in boolean and bounds == (0.0, 1.0)) and not is_compared(column)
-    )
+    between: dict[Between, dict[str, None]] = {}
+    for name, statistic in query.statistics:
+        for total in statistic.totals():
+            for clipped, bounds in total.values:
+                if not (clipped in boolean and bounds == (0.0, 1.0)) and not is_compared(clipped):
+                    of = Between(*as_checked(clipped, bounds), by_whole_units(total) and unit.column is not None)
+                    between.setdefault(of, {})[name] = None
     keys, inner, among = query.keys, query.keys.cells // groups_in(query), None
+    ends: dict[Between, tuple[Any, Any]] = {}
     if (column := distributed(query)) is not None:
         *outer, axis = keys.axes
         assert isinstance(axis, BinAxis)
         keys, inner, among = Keys(tuple(outer)), 1, column
-        between[Between(column, (axis.edges[0], axis.edges[-1]), kind=axis.kind)] = None
+        of, said = Between(column, (axis.edges[0], axis.edges[-1]), kind=axis.kind), axis.facts()
+        between.setdefault(of, {}).update((name, None) for name, _ in query.statistics)  # a distribution stands alone
+        ends = {of: (said["first"], said["last"])}  # dates in words
+    own = {of for of in between if isinstance(of.column, Conditional) and of.column.groups is not None}
+    clips = [Clips(tuple(names), None if of in own else ends.get(of, of.bounds)) for of, names in between.items()]
     outside = any(axis.coding != "rest" for axis in keys.axes)  # beside which each row is in some cell
-    return Checks(keys, inner, among, tuple(between), outside, _rules(query, unit, p), unit)
+    return Checks(keys, inner, among, tuple(between), outside, _rules(query, unit, p), unit, tuple(clips))
 
 
 def _rules(query: Query, unit: PrivacyUnit, p: float) -> tuple[Rule, ...]:

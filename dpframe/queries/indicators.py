@@ -33,6 +33,17 @@ class Between:
 
 
 @dataclass(frozen=True)
+class Clips:
+    """The facts that a record has of a check of values: who is clipped so, by name, and the bounds as they are shown.
+
+    The bounds are None where each group has its own.
+    """
+
+    measures: tuple[str, ...]
+    bounds: tuple[float | str, float | str] | None
+
+
+@dataclass(frozen=True)
 class Rule:
     """A rule by which the rows of a unit count for less: what is counted of the unit is more than `most`."""
 
@@ -69,6 +80,8 @@ class Checks:
         By what units count for less.
     unit : PrivacyUnit
         Who is protected.
+    clips : tuple of Clips
+        Of each of `between`, what a record says of it.
     """
 
     keys: Keys
@@ -78,6 +91,7 @@ class Checks:
     outside: bool
     rules: tuple[Rule, ...]
     unit: PrivacyUnit
+    clips: tuple[Clips, ...]
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -331,8 +331,8 @@ def test_what_clipping_did_is_inherited():
     with pytest.warns(dpf.BoundsWarning, match="clipped"):
         clipped = few.mean("spend", bounds=(0, 5), epsilon=CLEAR, population=True, ledger=_ledger())
     found = dpf.compare(clipped, "B", "A")
-    assert "clipped: spend_mean is too low" in found.dp.provenance["notes"][0]  # a caption has no room for all
-    assert "clipped: spend_mean is too low" in found.dp.statement()
+    assert "clipped: this lowers spend_mean" in found.dp.provenance["notes"][0]  # a caption has no room for all
+    assert "clipped: this lowers spend_mean" in found.dp.statement()
 
 
 def test_two_spreads_alone_tell_of_no_population():

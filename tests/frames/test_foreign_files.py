@@ -465,3 +465,14 @@ def test_118_noise_of_a_known_shape_has_a_scale(scale):
     assert "its field statistics" in foreign.problem_of(record)
     del record["statistics"][0]["p"]  # of noise from elsewhere
     assert not foreign.problem_of(record)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("measures", "m"), ("measures", [1]), ("bounds", [0]), ("bounds", [0, [1]]), ("bounds", "0, 1")]
+)
+def test_what_a_record_says_of_checks_is_of_the_right_form(name, value):
+    found = SAMPLES.dp.mean("x", bounds=(0, 1), epsilon=1, checks=True, ledger=dpf.Ledger(epsilon=1))
+    record = copy.deepcopy(build.record_of(found))
+    assert foreign.problem_of(record) == ""
+    record["checks"][0][name] = value
+    assert "its field checks" in foreign.problem_of(record)

@@ -495,5 +495,5 @@ def test_a_toy_accounting_that_reads_losses_at_a_delta_needs_one():
 
 def test_a_toy_statistic_says_not_in_which_direction_clipping_moves_it():
     frame = pl.DataFrame({"x": [100.0] * 500 + [1.0] * 500})
-    with pytest.warns(dpf.BoundsWarning, match="above 8, clipped: x may be off, and its margin of error does not"):
+    with pytest.warns(dpf.BoundsWarning, match="above 8, clipped: this may move x, and its margin of error does not"):
         frame.dp.agg(x=MeanSquare("x", (0, 8)), epsilon=9, ledger=dpf.Ledger(9))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 
 import numpy as np
 import polars as pl
@@ -286,13 +287,31 @@ def test_checks_are_of_the_bounds_of_each_group():
     assert found["x_q0.7"].to_list() == [10.0, 90.0]
 
 
-def test_one_group_of_many_beyond_its_bounds_is_told():
-    """A third of all values are above theirs, all of one group: less than half of all, and more than half of it."""
-    rows = pl.DataFrame({"g": ["A", "B", "C"] * 2_000, "x": [50.0, 5.0, 5.0] * 2_000})
-    bounds = dict.fromkeys("ABC", (0, 10))
+@pytest.mark.parametrize(
+    ("bounds", "said"),
+    [
+        (dict.fromkeys("ABC", (0, 10)), "some group may lie beyond its bounds, and is then shown as that bound"),
+        ((0, 10), "some group may lie beyond the bounds, and is then shown as 10"),
+    ],
+)
+@pytest.mark.parametrize("share", [2, 6])
+def test_one_group_of_many_beyond_its_bounds_is_told(share, bounds, said):
+    """Of all values a third, or 60%, are above theirs, all of one group: more than half of it, and of no other."""
+    rows = pl.DataFrame({"g": ["A"] * share + ["B", "C"] * 2, "x": [50.0] * share + [5.0] * 4})
+    rows = pl.concat([rows] * 1_000)
     asked = {"epsilon": 1, "ledger": dpf.Ledger(epsilon=9), "checks": 0.5}
-    with pytest.warns(dpf.BoundsWarning, match="x_median of some group may lie beyond its bounds"):
+    with pytest.warns(dpf.BoundsWarning, match=f"x_median of {said}"):
         rows.dp.group_by("g", keys=["A", "B", "C"]).median("x", bounds=bounds, **asked)
+
+
+def test_few_values_beyond_the_bounds_of_many_groups_warn_of_none():
+    """Half a percent of them, and a group has but as many: its interval says that it lies on a bound."""
+    rows = pl.DataFrame({"g": list(range(200)) * 20, "x": ([50.0] + [5.0] * 199) * 20})
+    asked = {"epsilon": 1e6, "ledger": dpf.Ledger(epsilon=1e9), "checks": 0.5}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", dpf.BoundsWarning)
+        found = rows.dp.group_by("g", keys=range(200)).median("x", bounds=(0, 10), **asked)
+    assert "may lie" not in found.dp.statement()
 
 
 def test_a_ledger_knows_the_bounds_again(tmp_path):

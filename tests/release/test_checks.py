@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 import warnings
+from datetime import date
 from fractions import Fraction
 from functools import partial
 
@@ -27,8 +28,8 @@ from dpframe.release.facts import facts_of
 
 INCOMES = [5_000.0] * 700 + [90_000.0] * 300
 SURE = {"epsilon": 10_000.0}  # and nothing is said of checks
-TOO_LOW = "is too low, and its margin of error does not cover that. Widen bounds=, or ask for suggest_bounds"
-BOTH_TOO_LOW = "are too low, and their margins of error do not cover that. Widen bounds=, or ask for suggest_bounds"
+UNCOVERED = "and its margin of error does not cover that. Widen bounds=, or ask for suggest_bounds"
+BOTH_UNCOVERED = "and their margins of error do not cover that. Widen bounds=, or ask for suggest_bounds"
 
 
 def incomes(copies=1):
@@ -124,14 +125,14 @@ FAILURES = {  # the call, who is protected, what the line says of what is wrong 
         lambda dp, **o: dp.mean("income", bounds=(0, 20_000), **o),
         {},
         "income above 20,000",
-        "too low",
+        "this lowers income_mean",
         'verb = "mean"\ncolumn = "income"\nbounds = [0, 20000]',
     ),
     "a clipped total of each person": (
         lambda dp, **o: dp.sum("income", unit_bounds=(0, 20_000), **o),
         {"unit": "who", "max_groups": 1},
         "income in all above 20,000",
-        "too low",
+        "this lowers income_sum",
         'verb = "sum"\ncolumn = "income"\nunit_bounds = [0, 20000]\nmax_groups = 1',
     ),
     "a count of too few rows": (
@@ -303,16 +304,44 @@ def test_no_epsilon_is_named_for_a_share_of_about_the_limit_or_of_hardly_any_row
 
 
 def test_the_direction_of_the_error_is_told_as_far_as_it_is_known():
+    """Of each side what its own values do, whatever the other side does."""
     frame = pl.DataFrame({"x": [-50.0] * 400 + [50.0] * 400 + [5.0] * 400, "one": [1.0] * 1_200})
     ratio = dpf.ratio("x", "one", bounds={"x": (0, 100), "one": (0, 2)})
-    for statistic, direction in (
-        (dpf.mean("x", bounds=(0, 10)), "off in an unknown direction"),
-        (dpf.sum("x", bounds=(0, 100)), "too high"),
-        (dpf.std("x", bounds=(0, 100)), "too low"),
-        (ratio, "off in an unknown direction"),
+    both, low = {"m": dpf.mean("x", bounds=(0, 10))}, {"s": dpf.sum("x", bounds=(0, 100))}
+    for statistics, said in (
+        (both, ["x below 0, clipped: this raises m, and its", "x above 10, clipped: this lowers m, and its"]),
+        (low, ["x below 0, clipped: this raises s, and its"]),
+        ({"v": dpf.std("x", bounds=(0, 100))}, ["x below 0, clipped: this lowers v, and its"]),
+        ({"r": ratio}, ["x below 0, clipped: this moves r in an unknown direction, and its"]),
+        (
+            {**low, "v": dpf.std("x", bounds=(0, 100)), "t": dpf.mean("x", bounds=(0, 100))},
+            ["x below 0, clipped: this raises s and t and lowers v, and their"],
+        ),
+        (
+            {"a": dpf.mean("x", bounds=(-60, 10)), "b": dpf.mean("x", bounds=(0, 100))},
+            ["x above 10, clipped: this lowers a, and its", "x below 0, clipped: this raises b, and its"],
+        ),
     ):
-        with pytest.warns(dpf.BoundsWarning, match=direction):
-            frame.dp.agg(statistic, **SURE, ledger=dpf.Ledger(10_000))
+        with pytest.warns(dpf.BoundsWarning):
+            lines = warned_lines(frame.dp.agg(**statistics, **SURE, ledger=dpf.Ledger(10_000)).dp.provenance)
+        assert [line.split(" have ")[1].split(" margin")[0] for line in lines] == said
+
+
+def test_a_direction_that_few_values_may_turn_is_not_claimed():
+    """2% above the bounds lower the mean, and 0.9% below them raise it by far more."""
+    frame = pl.DataFrame({"x": [101.0] * 200 + [-1e6] * 90 + [50.0] * 9_710})
+    with pytest.warns(dpf.BoundsWarning, match="x above 100, clipped: this lowers x_mean, and its") as caught:
+        found = frame.dp.mean("x", bounds=(0, 100), **SURE, ledger=dpf.Ledger(10_000))
+    assert frame["x"].mean() < found["x_mean"].item()
+    assert "too low" not in found.dp.statement() + str(caught[0].message)
+
+
+def test_what_clipping_does_to_a_statistic_of_ones_own_is_not_known():
+    frame = pl.DataFrame({"x": [50.0] * 300})
+    with pytest.warns(dpf.BoundsWarning):
+        facts = frame.dp.mean("x", bounds=(0, 10), **SURE, ledger=dpf.Ledger(10_000)).dp.provenance
+    facts["measures"]["x_mean"]["verb"] = "geometric_mean"
+    assert warned_lines(facts) == [f"100% of rows have x above 10, clipped: this may move x_mean, {UNCOVERED}"]
 
 
 def test_a_filter_that_makes_errors_of_warnings_costs_no_answer(tmp_path, caplog):
@@ -323,7 +352,7 @@ def test_a_filter_that_makes_errors_of_warnings_costs_no_answer(tmp_path, caplog
         warnings.simplefilter("ignore", dpf.WeakPrivacyWarning)
         first = incomes().dp.mean("income", bounds=(0, 20_000), **SURE, **named, ledger=ledger)
         again = incomes().dp.mean("income", bounds=(0, 20_000), **SURE, **named, ledger=ledger)
-    assert [record.message for record in caplog.records if "too low" in record.message] == [
+    assert [record.message for record in caplog.records if "this lowers" in record.message] == [
         check_warning(first.dp.provenance)
     ]
     assert first.equals(again)
@@ -604,7 +633,9 @@ def test_bounds_of_one_column_that_differ_are_told_apart():
     )
     counts = [(row["what"], round(row["count"])) for row in found.dp.checks().rows(named=True)]
     assert counts == [("below", 0), ("above", 0), ("below", 0), ("above", 300), ("present", 300)]
-    assert warned_lines(found.dp.provenance) == [f"100% of rows have x above 10, clipped: tight {TOO_LOW}"]
+    assert warned_lines(found.dp.provenance) == [
+        f"100% of rows have x above 10, clipped: this lowers tight, {UNCOVERED}"
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -636,14 +667,14 @@ def test_what_bounds_made_wrong_is_said_of_changed_frames(clipped, change, said)
     """Under whatever names, in whatever order, of the statistics that are shown, each with the check of its bounds."""
     made = change(clipped.dp)
     for text in (made.dp.statement(), made.dp.table("csv")):
-        assert {name: text.count(f"clipped: {name} {TOO_LOW}") for name in said} == said, text
+        assert {name: text.count(f"clipped: this lowers {name}, {UNCOVERED}") for name in said} == said, text
     if "own" in said:
         assert text.count("x in its g above its bounds") == said["own"]
 
 
 def test_what_bounds_made_wrong_is_said_of_wide_frames(clipped, tmp_path):
     wide = clipped.dp.select("own").dp.wide("g")
-    line = f"100% of rows have x in its g above its bounds, clipped: A and B {BOTH_TOO_LOW}"
+    line = f"100% of rows have x in its g above its bounds, clipped: this lowers A and B, {BOTH_UNCOVERED}"
     for made in (wide, wide.dp.round()):
         assert line in made.dp.statement()
         assert line in made.dp.table("csv")
@@ -660,3 +691,136 @@ def test_what_lies_beyond_the_edges_is_said_of_a_renamed_distribution():
     found = frame.dp.ecdf("x", bins=[0, 20, 60], **SURE, ledger=dpf.Ledger(epsilon=1e6))
     assert "50% of rows have x above 60" in found.dp.statement()
     assert "50% of rows have x above 60" in found.dp.relabel(columns={"x": "Cost"}).dp.statement()
+
+
+def two_of_one_column(which):
+    """A release whose checks have the same words, the second of which finds all: and the name that it is of."""
+    asked = {"epsilon": 1e5, "checks": 0.5, "ledger": dpf.Ledger(epsilon=1e9, unit="p" if which == "units" else None)}
+    rows = {"p": [0, 0, 1, 1] * 100, "g": ["A", "B"] * 200, "x": [8.0, 80.0] * 200, "y": [60.0] * 400}
+    frame, days = pl.DataFrame(rows), dpf.mean("y", bounds=(0, 30))
+    if which == "units":
+        rows["p"] = [place // 2 for place in range(400)]
+        each, total = dpf.mean("x", bounds=(0, 85)), dpf.sum("x", unit_bounds=(0, 85))
+        frame, bounds = pl.DataFrame(rows), {"max_rows": 2, "max_groups": 1}
+        return frame.dp.agg(each=each, late=total, days=days, **bounds, **asked)
+    if which == "groups":
+        wide, late = (
+            dpf.mean("x", bounds={"A": (0, 10), "B": (0, 100)}),
+            dpf.std("x", bounds={"A": (0, 5), "B": (0, 9)}),
+        )
+        return frame.dp.group_by("g", keys=["A", "B"]).agg(wide=wide, late=late, days=days, **asked)
+    codes = [f"c{place}" for place in range(20)]
+    first, other = codes[:10], [*codes[:6], *codes[16:]]  # of which six are shown, and the number of the rest
+    frame = pl.DataFrame({"k": codes * 20, "x": ([5.0] * 16 + [50.0] * 4) * 20, "y": [60.0] * 400})
+    means = (dpf.mean("x", bounds=(0, 10), where={"k": each}) for each in (first, other))
+    return frame.dp.agg(wide=next(means), late=next(means), days=days, **asked)
+
+
+@pytest.mark.parametrize(
+    ("which", "said"),
+    [
+        ("units", "100% of units (p) have x in all above 85,"),
+        ("groups", "100% of rows have x in its g above its bounds,"),
+        ("conditions", "40% of rows have x where k is 'c0', 'c1', 'c2', 'c3', 'c4', 'c5' or one of 4 more above 10,"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::dpframe.BoundsWarning")
+def test_checks_of_the_same_words_are_told_each_of_its_own_statistics(which, said, tmp_path):
+    """And those after them are told, also from a file; of old records, which do not say it, what was found."""
+    found = two_of_one_column(which)
+    found.dp.write_parquet(tmp_path / "found.parquet")
+    for facts in (found.dp.provenance, dpf.read_parquet(tmp_path / "found.parquet").dp.provenance):
+        lines = [line for line in warned_lines(facts) if "down-weighted" not in line]
+        assert [line.split(" clipped", maxsplit=1)[0] for line in lines] == [
+            said,
+            f"100% of {'units (p)' if which == 'units' else 'rows'} have y above 30,",
+        ]
+        assert [re.findall(r"\b(wide|each|late|days)\b", line) for line in lines] == [["late"], ["days"]]
+    old = found.dp.provenance
+    for row in old["checks"]:
+        row.pop("measures", None)
+        row.pop("bounds", None)
+    first, last = [line for line in warned_lines(old) if "down-weighted" not in line]
+    assert "days" in last
+    if which == "conditions":  # whose words are cut alike: nobody knows of which it is
+        assert first == said.removesuffix("10,") + "its bounds, clipped"
+    else:
+        assert "late" in first
+
+
+def test_a_check_of_which_nobody_knows_what_it_is_of_is_told():
+    frame = pl.DataFrame({"x": [50.0] * 300})
+    asked = {"epsilon": 1e5, "ledger": dpf.Ledger(epsilon=1e9)}
+    with pytest.warns(dpf.BoundsWarning):
+        facts = frame.dp.mean("x", bounds=(0, 10), **asked).dp.provenance
+    facts["checks"][1]["measures"] = ["gone"]
+    assert warned_lines(facts) == ["100% of rows have x above 10, clipped"]
+
+
+def test_a_record_says_which_statistics_a_check_is_of():
+    frame = pl.DataFrame({"g": ["A"] * 300, "x": [50.0] * 300, "w": [1.0] * 300})
+    asked = {"epsilon": 1e5, "ledger": dpf.Ledger(epsilon=1e9)}
+    found = frame.dp.group_by("g", keys=["A"]).agg(
+        m=dpf.mean("x", bounds=(0, 100)),
+        s=dpf.std("x", bounds=(0, 100)),
+        own=dpf.mean("x", bounds={"A": (0, 90)}),
+        heavy=dpf.mean("x", bounds=(0, 100), weight="w", weight_bounds=(0, 7)),
+        **asked,
+    )
+    rows = [row for row in found.dp.provenance["checks"] if "measures" in row]
+    assert [(row["what"], row["of"], row["measures"], row["bounds"]) for row in rows] == [
+        (what, *said)
+        for said in (
+            ("x", ["m", "s", "heavy"], [0.0, 100.0]),
+            ("x in its g", ["own"], None),
+            ("w", ["heavy"], [0.0, 7.0]),
+        )
+        for what in ("below", "above")
+    ]
+    days = pl.DataFrame({"day": [date(2024, 5, 1)] * 300})
+    edges = [date(2024, 1, 1), date(2024, 2, 1), date(2024, 3, 1)]
+    above = days.dp.ecdf("day", bins=edges, **asked).dp.provenance["checks"][1]
+    assert (above["measures"], above["bounds"]) == (["ecdf"], ["2024-01-01", "2024-03-01"])
+
+
+def quiet(call):
+    """What a call gives that warns of no bounds."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", dpf.BoundsWarning)
+        return call()
+
+
+def test_a_share_of_units_makes_no_claim_on_a_quantile():
+    """Each unit has one value above the bounds, and nine within: so has the median. One row of each need not count."""
+    frame = pl.DataFrame({"p": [place // 10 for place in range(3_000)], "x": ([1_000.0] + [5.0] * 9) * 300})
+    for most in ({"max_rows": 10, "max_groups": 1}, {"max_rows": 1, "max_groups": 1}):
+        asked = {"epsilon": 1e5, "checks": 0.5, "ledger": dpf.Ledger(epsilon=1e9, unit="p")}
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", dpf.BoundsWarning)
+            found = frame.dp.median("x", bounds=(0, 10), **most, **asked)
+        assert found["x_median"].item() == 5.0
+        assert not any("x_median lie" in str(each.message) for each in caught)
+        assert "100% of units (p) have x above 10. " in found.dp.statement() + " "
+
+
+@pytest.mark.parametrize("share", [0.03, 0.6])
+def test_a_quantile_beside_a_mean_of_the_same_bounds_has_a_line_of_its_own(share):
+    frame = pl.DataFrame({"x": [1_000.0 if place < share * 1_000 else 5.0 for place in range(1_000)]})
+    asked = {"epsilon": 1e5, "checks": 0.5, "ledger": dpf.Ledger(epsilon=1e9)}
+    statistics = {"m": dpf.mean("x", bounds=(0, 10)), "q": dpf.median("x", bounds=(0, 10))}
+    statistics["r"] = dpf.quantile("x", q=0.45, bounds=(0, 10))
+    with pytest.warns(dpf.BoundsWarning):
+        lines = warned_lines(frame.dp.agg(**statistics, **asked).dp.provenance)
+    assert re.findall(r"\b(m|q|r)\b", lines[0]) == ["m"]
+    named = "q and r lie beyond the bounds, and are shown as 10. Widen bounds="
+    assert lines[1:] == ([] if share < 0.5 else [f"60% of rows have x above 10: {named}"])
+
+
+def test_less_than_one_percent_beyond_the_bounds_may_be_enough_for_a_quantile():
+    frame = pl.DataFrame({"x": [50.0] * 50 + [5.0] * 9_950})
+    asked = {"epsilon": 1e5, "checks": 0.5, "ledger": dpf.Ledger(epsilon=1e9)}
+    with pytest.warns(
+        dpf.BoundsWarning, match="^0.5% of rows have x above 10: x_q0.999 lies beyond the bounds, and is"
+    ):
+        frame.dp.quantile("x", q=0.999, bounds=(0, 10), **asked)
+    quiet(lambda: frame.dp.quantile("x", q=0.99, bounds=(0, 10), **asked))
