@@ -167,6 +167,14 @@ def test_ticks_of_hours_name_the_day_where_it_begins(altair, ledger):
     assert words == OF_HOURS
 
 
+def test_bars_of_days_between_which_some_are_left_out_are_of_one_width(frame, ledger):
+    keys = dpf.dates("2026-01-01", "2026-01-31", every="1d")
+    days = frame.dp.group_by("day", keys=keys).count(epsilon=1.0, ledger=ledger)
+    chart = days.dp.filter({"day": ["2026-01-01", "2026-01-08", "2026-01-15"]}).dp.plot()
+    assert seen(chart)["layer"][0]["mark"]["type"] == "bar"  # a line would join days that are a week apart
+    assert "differ in width" not in str(seen(chart))
+
+
 def test_the_last_year_of_the_calendar_can_be_drawn(frame, ledger):
     keys = dpf.dates("9998-01-01", "9999-12-31", every="1y")
     chart = seen(frame.dp.group_by("day", keys=keys).count(epsilon=1.0, ledger=ledger).dp.plot())
