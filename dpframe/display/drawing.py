@@ -528,7 +528,7 @@ def _tick_values(edges: Sequence[float]) -> list[float] | None:
 
 
 def _tick_words(edges: Sequence[float]) -> str | None:
-    """How ticks of time are told apart, with the day or the year where it begins; None where years suffice."""
+    """An expression that tells ticks of time apart, with the day or year where it begins; None where years suffice."""
     if any(edge % DAY for edge in edges):
         return OF_HOURS
     days = np.array(edges).astype("datetime64[s]").astype("datetime64[D]")
