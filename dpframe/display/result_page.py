@@ -12,7 +12,7 @@ from dpframe.display.report import Section, caption_of, facts_list, figure, para
 from dpframe.display.result_tables import PLUS_MINUS, Table, source
 from dpframe.display.rounding import is_unplaced
 from dpframe.display.statements import check_lines, dearer_words, method_words, warned_lines
-from dpframe.display.subjects import short, subject, titled
+from dpframe.display.subjects import full, short, subject, titled
 from dpframe.errors import harmless
 from dpframe.privacy import PrivacyUnit, noun_of
 from dpframe.queries.contributions import TABLE
@@ -50,6 +50,7 @@ def section(
         (paragraph(statement) if statement else "") + facts_list(_protection(facts)),
         dict(record),
         covers=TABLE if facts["measures"] else None,
+        of=full(facts) if facts["label"] else "",
     )
 
 

@@ -301,3 +301,15 @@ def test_a_picture_has_other_colors_on_a_dark_page():
     assert [name for name, _ in re.findall("(--c[0-9]+):(#?[^;]+);", light)] == re.findall("(--c[0-9]+):", dark)
     assert light != dark
     assert "--c0" in light
+
+
+def test_releases_of_one_label_have_headings_of_their_own(tmp_path):
+    with dpf.Ledger(epsilon=3) as ledger:
+        counted = PEOPLE.dp.group_by("ward", keys=["A", "B"]).count(epsilon=0.5, label="Tables")
+        mean = PEOPLE.dp.mean("age", bounds=(0, 100), epsilon=0.5, label="Tables")
+        other = PEOPLE.dp.count(epsilon=0.5, label="All")
+    page = report((ledger, counted, mean, other), tmp_path / "x.html")
+    titles = ["Tables: number of rows by ward", "Tables: mean of age", "All"]
+    for number, title in enumerate(titles, 1):
+        assert f'<a href="#part{number}">{title}</a>' in page
+        assert f'<h2 id="part{number}-head">{title}</h2>' in page
