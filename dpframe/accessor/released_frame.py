@@ -424,7 +424,7 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
         path : path-like
             The file.
         title : str, optional
-            The heading of the page; by default the label of the release.
+            The heading of the page; by default the label of the release, or the names of joined ones.
         charts : bool
             Whether it has charts, which need the extra ``dpframe[plot]``.
         labels : dict, optional
@@ -455,7 +455,9 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
         """
         checked_text("title", title)
         sections = self._sections(charts=charts, labels=labels)
-        page = report.page(title or sections[0].title, report.lead(sections), sections, now())
+        names = self._facts.get("names", []) if "parts" in self._facts else []
+        heading = title or ", ".join(dict.fromkeys(names or [section.title for section in sections]))
+        page = report.page(heading, report.lead(sections), sections, now())
         Path(path).write_text(page, encoding="utf-8")
 
     def _sections(
