@@ -1,4 +1,4 @@
-"""The numbers of a result in words: each by itself, and all of them by the columns that tell rows apart."""
+"""The numbers of a result as text: each by itself, and all of them by the columns that tell rows apart."""
 
 from __future__ import annotations
 
