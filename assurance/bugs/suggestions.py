@@ -89,8 +89,8 @@ SUGGESTIONS = (
         "suggestions",
         "a statement without the stamp",
         "statements.statement_of",
-        'sentences = [f"{facts[\'warning\']}."] if "warning" in facts else []\n    sentences += [_subject(facts)',
-        "sentences = []\n    sentences += [_subject(facts)",
+        'sentences = [f"{facts[\'warning\']}."] if "warning" in facts else []',
+        "sentences = []",
         STAMPED,
     ),
     bug(

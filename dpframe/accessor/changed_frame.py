@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 from dpframe.display import layout
-from dpframe.display.statements import is_pairs
+from dpframe.display.subjects import is_pairs
 from dpframe.errors import InvalidArgument, shown
 from dpframe.errors.tracebacks import trimmed
 from dpframe.frames import build, changes, foreign

@@ -424,7 +424,7 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
         path : path-like
             The file.
         title : str, optional
-            The heading of the page; by default the label of the release.
+            The heading of the page; by default the label of the release, or the names of joined ones.
         charts : bool
             Whether it has charts, which need the extra ``dpframe[plot]``.
         labels : dict, optional
@@ -458,8 +458,9 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
         """
         checked_text("title", title)
         sections = self._sections(charts=charts, labels=labels)
-        page = report.page(title or sections[0].title, report.lead(sections), sections, now())
-        write_text("path", path, page)
+        names = self._facts.get("names", []) if "parts" in self._facts else []
+        heading = title or ", ".join(dict.fromkeys(names or [section.title for section in sections]))
+        write_text("path", path, report.page(heading, report.lead(sections), sections, now()))
 
     def _sections(
         self, *, charts: bool, labels: Labels | None = None, named: Mapping[str, Labels] | None = None

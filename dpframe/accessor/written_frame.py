@@ -195,7 +195,7 @@ class WrittenFrame(ChangedFrame):
         >>> people = pl.DataFrame({"age": [31, 45, 62]})
         >>> count = people.dp.count(epsilon=0.5, ledger=dpf.Ledger(epsilon=1), label="Patients in 2026")
         >>> print(count.dp.statement())  # doctest: +ELLIPSIS
-        Patients in 2026. The numbers were computed exactly, and random noise was added to each to mask any one row. ...
+        Patients in 2026: number of rows. The numbers were computed exactly, and random noise was added to each to ...
         """
         facts = provenance.counted(self._alone("statement"))
         facts = rounding.placed(facts, provenance.checked_numbers(self._frame, facts))

@@ -14,15 +14,12 @@ from dpframe.display.statements import (
     check_lines,
     chosen_words,
     denoised_words,
-    is_pairs,
     margin_words,
     one_of,
-    subject,
     warned_lines,
 )
+from dpframe.display.subjects import across, is_pairs, measure, stated, subject
 from dpframe.errors import capital, listed, no_markup
-from dpframe.privacy import noun_of
-from dpframe.queries.query import NOISY
 from dpframe.queries.sameness import agree
 
 Facts = Mapping[str, Any]
@@ -31,13 +28,6 @@ BETWEEN = " · "  # the parts of the line below a title
 AT_ZERO = "negative values shown as 0"  # in words on what was denoised
 MOST_NAMED = 3  # numbers in a title
 MOST_SAID = 12  # cells in the words for who does not see the chart
-QUARTILES = {0.25: "first quartile", 0.5: "median", 0.75: "third quartile"}
-IN_WORDS = {  # what a verb measures of a column, where its name does not say it
-    "ecdf": "share of values of {} up to here",
-    "share": "share of rows",
-    "std": "standard deviation of {}",
-    "n_distinct": "distinct values of {}",
-}
 
 
 def words(names: Sequence[str], facts: Facts, panels: Sequence[Panel], asked: Asked, left_out: Sequence[str]) -> Words:
@@ -57,38 +47,15 @@ def words(names: Sequence[str], facts: Facts, panels: Sequence[Panel], asked: As
 def axis_title(names: Sequence[str], facts: Facts) -> str:
     """The title of the axis of values: what they measure."""
     if len(names) == 1:
-        return no_markup(described(names[0], facts))
-    statistic = _measure(names[0], facts)
-    return no_markup(f"quantiles of {statistic['column']}{_where(statistic)}")
+        return no_markup(_part(names[0], facts))
+    statistic = measure(names[0], facts)
+    where = f" where {statistic['where']}" if "where" in statistic and "words" not in statistic else ""
+    return no_markup(f"quantiles of {statistic['column']}{where}")
 
 
-def described(name: str, facts: Facts) -> str:
-    """A released column as text."""
-    statistic = _measure(name, facts)
-    noisy = " (noisy)" if name not in facts["measures"] else ""
-    counted = "units" if "groups" in facts else statistic.get("counts", "rows")
-    if "words" in statistic:  # of whoever renamed it
-        text = statistic["words"]
-    elif statistic["column"] is None:
-        unit = facts["unit"]["column"]
-        text = f"number of {counted}" if counted != "units" or unit is None else f"number of units ({noun_of(unit)})"
-    elif "counts" in statistic:
-        values = "present values" if counted == "values" else "units with a value"
-        text = f"{values} of {statistic['column']}"
-    elif statistic["verb"] in IN_WORDS:
-        text = IN_WORDS[statistic["verb"]].format(statistic["column"])
-    else:
-        text = f"{quantile(statistic) if 'q' in statistic else statistic['verb']} of {statistic['column']}"
-        for more, words in (("value", " that is"), ("denominator", " to")):
-            text += f"{words} {statistic[more]}" if more in statistic else ""
-    if "weight" in statistic and "words" not in statistic:
-        text += f" weighted by {statistic['weight']}"
-    return no_markup(text + _where(statistic)) + noisy
-
-
-def _where(statistic: Mapping[str, Any]) -> str:
-    """The condition of a statistic as a title has it; none where its name was given by hand."""
-    return f" where {statistic['where']}" if "where" in statistic and "words" not in statistic else ""
+def _part(name: str, facts: Facts) -> str:
+    """A column as an axis says it: one that `wide` made of a key after its statistic."""
+    return f"{stated(name, facts)}, {name}" if across(facts) else stated(name, facts)
 
 
 def are_quantiles_of_one(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
@@ -96,23 +63,13 @@ def are_quantiles_of_one(one: Mapping[str, Any], other: Mapping[str, Any]) -> bo
     return "q" in one and "q" in other and agree(one, other, "column") and agree(one, other, "where")
 
 
-def quantile(statistic: Mapping[str, Any]) -> str:
-    """A quantile as text."""
-    return statistic["words"] if "words" in statistic else QUARTILES.get(statistic["q"], f"{statistic['q']:g}-quantile")
-
-
-def _measure(name: str, facts: Facts) -> Mapping[str, Any]:
-    measure: Mapping[str, Any] = facts["measures"][name if name in facts["measures"] else name.removesuffix(NOISY)]
-    return measure
-
-
 def _title(names: Sequence[str], facts: Facts) -> str:
     if facts["label"]:
         return str(facts["label"])
     if is_pairs(facts["cells"]):
         return capital(subject(", ".join(names), facts))
-    parts = list(dict.fromkeys(described(name, facts) for name in names))
-    statistics = [_measure(name, facts) for name in names]
+    parts = list(dict.fromkeys(stated(name, facts) for name in names))
+    statistics = [measure(name, facts) for name in names]
     if len(names) > 1 and all(are_quantiles_of_one(statistics[0], one) for one in statistics):
         parts = [axis_title(names, facts)]
     if len(parts) > MOST_NAMED:
@@ -128,7 +85,7 @@ def _subtitle(names: Sequence[str], facts: Facts, panels: Sequence[Panel]) -> st
     """The one line below the title: the cost, who is protected, what is drawn besides the values."""
     cost = facts["cost"]
     delta = f", δ = {cost['delta']:.3g}" if cost["delta"] else ""
-    errors = _errors({name: _measure(name, facts) for name in names}, facts, panels)
+    errors = _errors({name: measure(name, facts) for name in names}, facts, panels)
     price = facts.get("said", f"ε = {cost['epsilon']:.4g}{delta}")  # of what was computed from releases its own
     return BETWEEN.join(filter(None, (price, protected(facts), errors)))
 
@@ -142,7 +99,7 @@ def protected(facts: Facts) -> str:
 
 def _captions(names: Sequence[str], facts: Facts, panels: Sequence[Panel], left_out: Sequence[str]) -> list[str]:
     """The lines below the picture: only what is seen in it, or was left out of it; what misleads most comes first."""
-    measures = {name: _measure(name, facts) for name in names}
+    measures = {name: measure(name, facts) for name in names}
     released = {name: one for name, one in measures.items() if name in facts["measures"]}  # not the noisy values
     cells = [cell for panel in panels for cell in panel.cells]
     said = [words for name in released if (words := chosen_words(name, facts)) is not None]

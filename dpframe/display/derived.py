@@ -22,7 +22,8 @@ from dpframe.display.pages import number
 from dpframe.display.report import Section, facts_list, paragraph
 from dpframe.display.result_page import shown, title_of
 from dpframe.display.result_tables import Table, kinds_of, source
-from dpframe.display.statements import confidence_of, subject
+from dpframe.display.statements import confidence_of
+from dpframe.display.subjects import subject
 from dpframe.errors import harmless, listed, no_markup
 from dpframe.frames import build
 from dpframe.frames.changes import view_of

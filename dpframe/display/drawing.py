@@ -9,11 +9,12 @@ from itertools import product
 from textwrap import wrap
 from typing import Any
 
+import numpy as np
+
 from dpframe.display import theme
 from dpframe.display.charts import WIDTH, imported, public_data
 from dpframe.display.layout import Dimension, broken
 from dpframe.errors import no_markup
-from dpframe.queries.date_grid import MINUTES
 
 HEIGHT = 300
 PANEL_WIDTHS = {1: WIDTH, 2: 320, 3: 230}  # of small multiples beside each other, by their number
@@ -27,23 +28,12 @@ LINE = 13  # the height of each further line of a label
 LETTER = 6.3  # pixels
 POINT_PADDING = 10
 MOST_TICKS = 21
-CALENDAR = {  # ticks of few steps of the calendar, which are of uneven length
-    "1mo": {"interval": "month", "step": 1},
-    "1q": {"interval": "month", "step": 3},
-    "1y": {"interval": "year", "step": 1},
-}
+DAY, WEEK = 86_400, 604_800  # seconds
 YEAR = "datum.index === 0 || utcmonth(datum.value) === 0{} ? utcFormat(datum.value, '%Y') : ''"
 OF_DAYS = f"[utcFormat(datum.value, '%b %-d'), {YEAR.format(' && utcdate(datum.value) < 8')}]"
 OF_MONTHS = f"[utcFormat(datum.value, '%b'), {YEAR.format('')}]"
 NEW_DAY = "datum.index === 0 || utchours(datum.value) === 0 && utcminutes(datum.value) === 0"
 OF_HOURS = f"[utcFormat(datum.value, '%H:%M'), {NEW_DAY} ? utcFormat(datum.value, '%b %-d') : '']"
-TICKS = {
-    **dict.fromkeys(MINUTES, OF_HOURS),
-    "1d": OF_DAYS,
-    "1w": OF_DAYS,
-    "1mo": OF_MONTHS,
-    "1q": OF_MONTHS,
-}  # with the year where it begins
 BELOW, ABOVE = 0.1, 1.02  # how far below 0 intervals of small counts reach, and room above the largest number
 MOST_DOTS = 60  # of a line
 HATCH, HATCH_WIDTH = [2, 3], 12  # of intervals without an end: the pixels of its lines and between them, and how wide
@@ -508,12 +498,12 @@ def _continuous(altair: Any, dimension: Dimension, padding: int) -> Cell:
     room = {"padding": padding} if padding else {}
     edges = dimension.edges
     if dimension.kind == "time":
-        step = CALENDAR.get(dimension.axis.get("every", "")) if len(edges) <= MOST_TICKS else None
-        ticks: Cell = {} if step is None else {"tickCount": step}
-        if (words := TICKS.get(dimension.axis.get("every", ""))) is not None:
-            ticks |= {"labelExpr": words}
+        ticks: Cell = {} if (values := _tick_values(edges)) is None else {"values": values}
+        if (words := _tick_words(edges)) is not None:
+            ticks["labelExpr"] = words
+        whole = {"domain": [1000 * edges[0], 1000 * edges[-1]]} if padding and not dimension.is_dates else room
         return {
-            "scale": altair.Scale(type="utc", **room),
+            "scale": altair.Scale(type="utc", **whole),
             "axis": altair.Axis(grid=False, labelOverlap="greedy", labelSeparation=6, **ticks),
         }
     ends = {"domain": [edges[0], edges[-1]]} if padding and edges else {}  # else points end before the first bin does
@@ -525,6 +515,26 @@ def _continuous(altair: Any, dimension: Dimension, padding: int) -> Cell:
         "scale": scale,
         "axis": altair.Axis(grid=False, values=list(edges), labelOverlap="parity", labelSeparation=4, **said),
     }
+
+
+def _tick_values(edges: Sequence[float]) -> list[float] | None:
+    """The edges with a tick, in milliseconds; None where there are so many that the chart takes years, months or days.
+
+    Of weeks it would take Sundays.
+    """
+    weekly = not any((edge - edges[0]) % WEEK for edge in edges)
+    every = -(-len(edges) // MOST_TICKS)
+    return [1000 * edge for edge in edges[::every]] if every == 1 or (weekly and every == 2) else None
+
+
+def _tick_words(edges: Sequence[float]) -> str | None:
+    """An expression that tells ticks of time apart, with the day or year where it begins; None where years suffice."""
+    if any(edge % DAY for edge in edges):
+        return OF_HOURS
+    days = np.array(edges).astype("datetime64[s]").astype("datetime64[D]")
+    if (days != days.astype("datetime64[M]")).any():
+        return OF_DAYS
+    return OF_MONTHS if (days != days.astype("datetime64[Y]")).any() else None
 
 
 def _type(dimension: Dimension) -> str:

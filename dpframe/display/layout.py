@@ -32,6 +32,7 @@ class Dimension:
     kind: str  # "name", "number", "time"
     labels: tuple[str, ...]
     edges: tuple[float, ...] = ()
+    widths: tuple[float, ...] = ()  # of its cells, between which some may be left out
     beside: bool = False  # its values are several numbers of one cell, so colors suit it first
     banded: bool = False  # bins that differ in width, and stand in a map as names do, each as wide as the others
 
@@ -43,8 +44,12 @@ class Dimension:
     @property
     def is_even(self) -> bool:
         """Tell whether the steps are about equally wide, so that their counts compare."""
-        widths = [right - left for left, right in pairwise(self.edges)]
-        return not widths or max(widths) <= EVEN * min(widths)
+        return _are_alike(self.widths)
+
+    @property
+    def is_steady(self) -> bool:
+        """Tell whether they also follow each other without a wide gap, so that a line may join them."""
+        return _are_alike([right - left for left, right in pairwise(self.edges)])
 
     def in_a_map(self) -> Dimension:
         """The same as a side of a map, where bins that differ in width would tell their number by their area."""
@@ -64,8 +69,15 @@ def dimensions_of(axes: Sequence[Axis], rows: Sequence[Row]) -> list[Dimension]:
         for name in axis["columns"]:
             kind = kind_of(axis) if len(axis["columns"]) == 1 else "name"
             labels = tuple(dict.fromkeys(label(row, axis, name) for row in rows))
-            found.append(Dimension(name, axis, kind, labels, edges_of(rows, axis) if kind != "name" else ()))
+            spans = _spans(rows, axis) if kind != "name" else set()
+            edges = sorted({edge for span in spans for edge in span})
+            widths = tuple(right - left for left, right in spans)
+            found.append(Dimension(name, axis, kind, labels, tuple(edges), widths))
     return found
+
+
+def _are_alike(widths: Sequence[float]) -> bool:
+    return not widths or max(widths) <= EVEN * min(widths)
 
 
 def kind_of(axis: Axis) -> str:
@@ -73,10 +85,9 @@ def kind_of(axis: Axis) -> str:
     return "time" if axis.get("every") in WORDS else SCALES.get(axis.get("bins", ""), "name")
 
 
-def edges_of(rows: Sequence[Row], axis: Axis) -> tuple[float, ...]:
-    """All edges as numbers, those of time in seconds."""
-    distinct = {_ends(row, axis) for row in rows}
-    return tuple(sorted({_number(end) for both in distinct for end in both}))
+def _spans(rows: Sequence[Row], axis: Axis) -> set[tuple[float, float]]:
+    """Both edges of each cell as numbers, those of time in seconds."""
+    return {(_number(left), _number(right)) for left, right in {_ends(row, axis) for row in rows}}
 
 
 def place(row: Row, axis: Axis, names: tuple[str, str]) -> dict[str, Any]:
@@ -176,9 +187,12 @@ def plain(edge: Any) -> Any:
     if isinstance(edge, (int, float)):
         return edge
     if isinstance(edge, datetime):
-        utc = edge.astimezone(UTC) if edge.tzinfo else edge
-        return utc.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
+        return _in_utc(edge).isoformat(timespec="milliseconds") + "Z"
     return f"{edge.isoformat()}T00:00:00Z"
+
+
+def _in_utc(time: datetime) -> datetime:
+    return (time.astimezone(UTC) if time.tzinfo else time).replace(tzinfo=None)
 
 
 def _ends(row: Row, axis: Axis) -> tuple[Any, Any]:
@@ -201,7 +215,7 @@ def _number(edge: Any) -> float:
     if isinstance(edge, (int, float)):
         return float(edge)
     if isinstance(edge, datetime):
-        return float(np.datetime64(edge.replace(tzinfo=None), "us").astype(np.int64)) / 1e6
+        return float(np.datetime64(_in_utc(edge), "us").astype(np.int64)) / 1e6
     return float(np.datetime64(edge, "D").astype(np.int64)) * 86_400
 
 
@@ -344,7 +358,7 @@ def _kind(
     if unsaid and x is not None and x.kind != "name" and any(dimension.kind != "name" for dimension in free):
         return "heatmap"
     if x is not None and x.kind != "name" and len(x.labels) >= FEWEST_OF_A_LINE:
-        over_time = x.kind == "time" and (x.is_even or not from_zero)
+        over_time = x.kind == "time" and (x.is_steady or not from_zero)
         if running or over_time or not from_zero or chosen["color"] not in (None, x):
             return "line"
     return "bar" if from_zero else "point"

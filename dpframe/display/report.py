@@ -10,7 +10,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dpframe._version import VERSION
@@ -71,6 +71,8 @@ class Section:
     covers : str or None
         "table" where the margins of error cover the noise alone, "population" where they include the sample too; None
         where there are none.
+    of : str
+        The numbers and the columns that they are by, for a title that several have.
     """
 
     title: str
@@ -86,6 +88,7 @@ class Section:
     made: str
     record: Any
     covers: str | None = TABLE
+    of: str = ""
 
 
 @dataclass(frozen=True)
@@ -99,6 +102,7 @@ class Budget:
 
 def page(title: str, lead: str, sections: Sequence[Section], made: str, budget: Budget | None = None) -> str:
     """A whole page; `made` says when in ISO 8601, and the records of all parts are in a script that nothing runs."""
+    sections = told_apart(sections)
     shared = _shared(sections)
     parts = [(f"part{number}", one.title, _found(one, shared)) for number, one in enumerate(sections, 1)]
     if sections:
@@ -141,6 +145,14 @@ def page(title: str, lead: str, sections: Sequence[Section], made: str, budget: 
 </body>
 </html>
 """
+
+
+def told_apart(sections: Sequence[Section]) -> list[Section]:
+    """The sections, of whose titles those that several have add what the numbers are."""
+    counted = Counter(section.title for section in sections)
+    return [
+        replace(one, title=f"{one.title}: {one.of}") if counted[one.title] > 1 and one.of else one for one in sections
+    ]
 
 
 def lead(sections: Sequence[Section], dataset: str | None = None) -> str:

@@ -17,7 +17,8 @@ from dpframe.display.charts import NARROW, WIDTH, Words
 from dpframe.display.drawing import Cell, Panel
 from dpframe.display.layout import SCALES, Asked, Dimension, Layout, Row, label
 from dpframe.display.result_tables import is_two_way
-from dpframe.display.statements import NOTHING, confidence_of, is_pairs, margin_words
+from dpframe.display.statements import NOTHING, confidence_of, margin_words
+from dpframe.display.subjects import is_pairs, quantile
 from dpframe.errors import InvalidArgument, shown
 from dpframe.frames import build, foreign
 from dpframe.frames.changes import is_whole
@@ -145,7 +146,7 @@ def _panel(
         axes = [axis | {"whole": True} for axis in axes]  # rows and groups are counted
     found = layout.dimensions_of(axes, rows)
     if len(names) > 1:
-        of = tuple(chart_words.quantile(facts["measures"][measure_of(name, facts)]) for name in names)
+        of = tuple(quantile(facts["measures"][measure_of(name, facts)]) for name in names)
         found.append(Dimension(STATISTIC, {"columns": [STATISTIC]}, "name", of, beside=True))
     first = facts["measures"][measure_of(names[0], facts)]
     from_zero = foreign.is_around_noisy(first) or "counts" in first or first["verb"] == "share"

@@ -6,13 +6,14 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dpframe.display import chart_words, table_formats
+from dpframe.display import table_formats
 from dpframe.display.pages import number
 from dpframe.display.report import Section, caption_of, facts_list, figure, paragraph, scrolling
-from dpframe.display.result_tables import PLUS_MINUS, Table, source, titled
+from dpframe.display.result_tables import PLUS_MINUS, Table, source
 from dpframe.display.rounding import is_unplaced
-from dpframe.display.statements import check_lines, dearer_words, method_words, subject, warned_lines
-from dpframe.errors import capital, harmless, listed
+from dpframe.display.statements import check_lines, dearer_words, method_words, warned_lines
+from dpframe.display.subjects import full, short, subject, titled
+from dpframe.errors import harmless
 from dpframe.privacy import PrivacyUnit, noun_of
 from dpframe.queries.contributions import TABLE
 
@@ -49,6 +50,7 @@ def section(
         (paragraph(statement) if statement else "") + facts_list(_protection(facts)),
         dict(record),
         covers=TABLE if facts["measures"] else None,
+        of=full(facts) if facts["label"] else "",
     )
 
 
@@ -73,7 +75,7 @@ def found_words(facts: Mapping[str, Any], table: Table) -> str:
 
     Margins of error are of unbiased values: a number that adjusting moved stands without.
     """
-    what = _subject(facts)
+    what = short(facts)
     titles = {column.title: column for column in table.columns}
     name = next(iter(facts["measures"]), "")
     value = titles.get(harmless(name))
@@ -96,13 +98,7 @@ def found_words(facts: Mapping[str, Any], table: Table) -> str:
 
 def title_of(facts: Mapping[str, Any]) -> str:
     """The label of a release, or what it is of."""
-    return titled(facts, _subject(facts) if facts["measures"] else subject(str(facts["verb"]), facts))
-
-
-def _subject(facts: Mapping[str, Any]) -> str:
-    """The names of the numbers of a release, and of the columns that they are by."""
-    names = list(dict.fromkeys(chart_words.described(name, facts) for name in facts["measures"]))
-    return capital(subject(listed(names), facts))
+    return titled(facts, short(facts) if facts["measures"] else subject(str(facts["verb"]), facts))
 
 
 def _errors(row: Mapping[str, Any]) -> tuple[str, ...]:

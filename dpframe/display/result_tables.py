@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.display import rounding
+from dpframe.display import rounding, subjects
 from dpframe.display.layout import to_the_minute, unlike
 from dpframe.display.pages import number
 from dpframe.display.rounding import HIGH, LOW, Digits, Rounded, Shown, Write, rounded, step_words, writer
@@ -91,8 +91,8 @@ def of_result(frame: Any, facts: Mapping[str, Any], errors: Errors, look: Look) 
             columns += _statistic_columns(name, numbers[name], errors.get(name), ends[name])
     extra += rounding.notes_of(ends, facts["measures"])
     return Table(
-        harmless(titled(facts, ", ".join(_named(name, facts) for name in statistics) or _of_a_choice(facts))),
-        _subtitle(facts, ends),
+        harmless(subjects.titled(facts, _title(facts))),
+        harmless(_subtitle(facts, ends)),
         tuple(columns),
         tuple(map(harmless, [*extra, *notes_of(facts, numbers), source(facts)])),
         str(facts["sha256"] if changes.view_of(facts) is None else facts["rows"]["sha256"])[:12],
@@ -109,12 +109,6 @@ def notes_of(facts: Mapping[str, Any], numbers: Mapping[str, Rounded]) -> list[s
     said = [f"rounded to {step}: {', '.join(names)}" for step, names in steps.items() if "rounded" not in facts]
     warning = [facts["warning"]] if "warning" in facts else []
     return [*warning, *said, *denoised_words(facts, number), *check_lines(facts), *facts["notes"]]
-
-
-def titled(facts: Mapping[str, Any], otherwise: str) -> str:
-    """The label of a release, of a stream with its period; else what it is of."""
-    title = str(facts["label"] or otherwise)
-    return f"{title}, {facts['period']['name']}" if "period" in facts else title
 
 
 def source(facts: Mapping[str, Any]) -> str:
@@ -279,6 +273,12 @@ def _two_way(
     return columns, [f"{margin_words(facts)}{of and ' of unbiased numbers'}: ±{', ±'.join(said)}"]
 
 
+def _title(facts: Mapping[str, Any]) -> str:
+    if subjects.across(facts):
+        return subjects.short(facts)
+    return ", ".join(_named(name, facts) for name in facts["measures"]) or _of_a_choice(facts)
+
+
 def _named(name: str, facts: Mapping[str, Any]) -> str:
     """A statistic as a title names it: what was computed of releases as text."""
     return str(facts["measures"][name]["words"]) if "said" in facts else name
@@ -297,6 +297,8 @@ def _subtitle(facts: Mapping[str, Any], shown_ends: Mapping[str, Shown]) -> str:
     if "top" in facts:
         return f"{price}; ±: {margin_words(facts)}, of all categories at once"
     ranged = {f"{name}{LOW}" in facts["columns"] or shown_ends[name].is_cut for name in facts["measures"]}
+    is_said = "said" in facts or (subjects.across(facts) and not facts["label"])  # by the title
+    said = "" if is_said else f"{subjects.full(facts)}; "
     halves = f"; ±: {margin_words(facts)}" if False in ranged else ""
     ends = f"; from, to: {ends_words(facts)}" if True in ranged else ""
-    return f"{price}{halves}{ends}"
+    return f"{said}{price}{halves}{ends}"

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.display import rounding
+from dpframe.display import rounding, subjects
 from dpframe.display.pages import number
 from dpframe.display.rounding import AS_IT_WAS, CUT, does, is_unplaced, step_words
 from dpframe.errors import InvalidArgument, capital, harmless, listed, no_markup
@@ -407,7 +407,6 @@ NOTHING = "No group is shown: none reached the threshold."
 TOO_SMALL = "too small to distinguish from noise"
 MOST_NAMED = 6  # columns of tables that a title lists, and groups that a sentence lists
 SAME = 1e-6  # relative, of a cost that was rounded up
-PAIR = ("column", "other")  # what names the two columns of a covariance
 
 
 def statement_of(
@@ -423,7 +422,7 @@ def statement_of(
     these intervals as they are shown. `cell` names the cell of a row.
     """
     sentences = [f"{facts['warning']}."] if "warning" in facts else []
-    sentences += [_subject(facts), method_words(facts), _promise(facts)]
+    sentences += [subjects.sentence(facts), method_words(facts), _promise(facts)]
     if all(map(len, errors.values())):
         told = rounding.sentences(
             {name: one for name, one in ends.items() if not _is_chosen(name, facts)}, facts["measures"]
@@ -466,30 +465,6 @@ def covered(facts: Mapping[str, Any]) -> str:
 def confidence_of(facts: Mapping[str, Any]) -> str:
     """The confidence of the intervals, in percent."""
     return f"{100 * facts['confidence']:g}%"
-
-
-def is_pairs(axes: Sequence[Mapping[str, Any]]) -> bool:
-    """Tell whether each group has a row for each pair of columns."""
-    names = tuple(axes[-1].get("released", axes[-1]["columns"])) if axes else ()
-    return names == PAIR and len(axes[-1]["columns"]) == len(PAIR) and axes[-1].get("keys") == ["text", "text"]
-
-
-def subject(names: str, facts: Mapping[str, Any]) -> str:
-    """The names of the answers, and by which columns they are."""
-    axes, of = facts["cells"], ""
-    if is_pairs(axes):
-        axes, of = axes[:-1], " of pairs of columns"
-    columns = [column for axis in axes for column in axis["columns"]]
-    degree = max((measure.get("degree", 0) for measure in facts["measures"].values()), default=0)
-    if degree:
-        most = f"{degree} of its columns" if degree > 1 else "one of its columns"
-        named = f"which are {listed(columns)}" if len(columns) <= MOST_NAMED else f"{len(columns)} in all"
-        return f"{names} in all tables of up to {most}, {named}"
-    return f"{names}{of}" + (f" by {listed(columns)}" if columns else "")
-
-
-def _subject(facts: Mapping[str, Any]) -> str:
-    return f"{facts['label']}." if facts["label"] else f"This is {subject(listed(list(facts['measures'])), facts)}."
 
 
 def method_words(facts: Mapping[str, Any]) -> str:

@@ -35,6 +35,7 @@ class View:
     measures: Mapping[str, tuple[str, int]]  # by its name here the released statistic, and which of `cells` it shows
     is_sorted: bool
     chosen: str  # in which way some rows were chosen by their noisy numbers, or may have been; "" where keys chose all
+    across: tuple[str, ...] = ()  # the columns whose keys became columns
 
     @property
     def is_whole(self) -> bool:
@@ -97,7 +98,9 @@ def viewed(record: Facts) -> Facts:
     if steps := {name: step for name, step in steps.items() if step is not None}:
         facts["rounded"] = {**base.get("rounded", {}), "steps": steps}
     is_sorted = any(step["verb"] == "sort" for step in said["steps"])
-    view = View(rows, shape, cells, total, measures, is_sorted, _chosen(said["steps"]))
+    wide = (step.get("column") for step in said["steps"] if step["verb"] == "wide")
+    across = tuple(column for column in wide if isinstance(column, str))  # a file may leave it out
+    view = View(rows, shape, cells, total, measures, is_sorted, _chosen(said["steps"]), across)
     facts["notes"] = [*base["notes"], *_notes(said, view)]
     return {**facts, "view": view}
 

@@ -7,12 +7,14 @@ import pickle
 import sys
 from datetime import UTC, date, datetime, timedelta, timezone
 
+import numpy as np
 import polars as pl
 import pytest
 from seen import seen
 
 import dpframe as dpf
 from dpframe.display import layout, result_charts, theme
+from dpframe.display.drawing import OF_DAYS, OF_HOURS, OF_MONTHS
 
 BINS = [0, 50, 100]
 DAYS = [date(2026, 1, 1), date(2026, 2, 1), date(2026, 3, 1)]
@@ -116,12 +118,61 @@ def test_dates_as_keys_stand_on_a_scale_of_time(frame, ledger, every, last, ends
     assert [cell["right"][:10] for cell in values[:2]] == ends
 
 
-@pytest.mark.parametrize(("last", "ticks"), [("2026-06-30", {"interval": "month", "step": 1}), ("2029-06-30", None)])
-def test_few_months_have_a_tick_each(altair, ledger, last, ticks):
+def ticks_of(chart):
+    """The days that have a tick, and the words that tell ticks apart; None where the chart finds them itself."""
+    axis = seen(chart)["layer"][0]["encoding"]["x"]["axis"]
+    values = axis.get("values")
+    days = None if values is None else [str(np.datetime64(int(value), "ms"))[:10] for value in values]
+    return days, axis.get("labelExpr")
+
+
+@pytest.mark.parametrize(
+    ("every", "last", "ticks", "words"),
+    [
+        ("1mo", "2026-03-31", ["2026-01-01", "2026-02-01", "2026-03-01", "2026-04-01"], OF_MONTHS),
+        ("1mo", "2029-06-30", None, OF_MONTHS),
+        ("1d", "2026-01-03", ["2026-01-01", "2026-01-02", "2026-01-03", "2026-01-04"], OF_DAYS),
+        ("1d", "2026-01-31", None, OF_DAYS),
+        ("1y", "2027-12-31", ["2026-01-01", "2027-01-01", "2028-01-01"], None),
+    ],
+)
+def test_few_steps_of_time_have_a_tick_each(altair, ledger, every, last, ticks, words):
+    """A chart that finds ticks itself gave a day several of its name."""
     days = pl.DataFrame({"day": [date(2026, 1, 5)], "x": [1.0]})
-    months = days.dp.group_by("day", keys=dpf.dates("2026-01-01", last, every="1mo"))
-    chart = seen(months.mean("x", bounds=(0, 9), epsilon=1, ledger=ledger).dp.plot())
-    assert chart["layer"][0]["encoding"]["x"]["axis"].get("tickCount") == ticks
+    steps = days.dp.group_by("day", keys=dpf.dates("2026-01-01", last, every=every))
+    assert ticks_of(steps.mean("x", bounds=(0, 9), epsilon=1, ledger=ledger).dp.plot()) == (ticks, words)
+
+
+@pytest.mark.parametrize(("last", "every"), [("2026-01-19", 1), ("2026-06-29", 2), ("2027-01-04", None)])
+def test_ticks_of_weeks_are_the_days_on_which_they_begin(frame, ledger, last, every):
+    keys = dpf.dates("2026-01-05", last, every="1w")
+    days, _ = ticks_of(frame.dp.group_by("day", keys=keys).count(epsilon=1.0, ledger=ledger).dp.plot())
+    assert every is None or {date.fromisoformat(day).isoweekday() for day in days} == {1}
+    assert (days is None) == (every is None)
+
+
+def test_bins_of_days_have_the_ticks_of_days_and_the_whole_range(frame, ledger):
+    chart = frame.dp.histogram("day", bins="1d", range=("2026-01-01", "2026-01-04"), epsilon=1.0, ledger=ledger)
+    plot = chart.dp.plot()
+    days = ["2026-01-01", "2026-01-02", "2026-01-03", "2026-01-04"]
+    assert ticks_of(plot) == (days, OF_DAYS)
+    ends = seen(plot)["layer"][0]["encoding"]["x"]["scale"]["domain"]
+    assert [str(np.datetime64(int(end), "ms"))[:10] for end in ends] == [days[0], days[-1]]
+
+
+def test_ticks_of_hours_name_the_day_where_it_begins(altair, ledger):
+    times = pl.DataFrame({"at": [datetime(2026, 1, 5, 3)]})
+    hours = times.dp.group_by("at", keys=dpf.dates("2026-01-05T00:00", "2026-01-05T05:00", every="1h"))
+    _, words = ticks_of(hours.count(epsilon=1, ledger=ledger).dp.plot())
+    assert words == OF_HOURS
+
+
+def test_bars_of_days_between_which_some_are_left_out_are_of_one_width(frame, ledger):
+    keys = dpf.dates("2026-01-01", "2026-01-31", every="1d")
+    days = frame.dp.group_by("day", keys=keys).count(epsilon=1.0, ledger=ledger)
+    chart = days.dp.filter({"day": ["2026-01-01", "2026-01-08", "2026-01-15"]}).dp.plot()
+    assert seen(chart)["layer"][0]["mark"]["type"] == "bar"  # a line would join days that are a week apart
+    assert "differ in width" not in str(seen(chart))
 
 
 def test_the_last_year_of_the_calendar_can_be_drawn(frame, ledger):

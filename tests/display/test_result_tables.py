@@ -138,7 +138,8 @@ def test_csv_is_read_by_others(wards):
     frame = pl.read_csv(io.StringIO(text), comment_prefix="#")
     assert frame.height == 4
     assert frame.schema["age"] == pl.Float64
-    assert "# differentially private: epsilon 1" in text
+    assert "; differentially private: epsilon 1" in text
+    assert "# number of rows as n, mean of age as age, sum of cost as cost and median of age as old by ward" in text
     pandas = pytest.importorskip("pandas")
     assert list(pandas.read_csv(io.StringIO(text), comment="#").columns) == frame.columns
 

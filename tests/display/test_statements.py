@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import warnings
 
 import polars as pl
 import pytest
+from seen import seen
 
 import dpframe as dpf
 from dpframe import noise
+from dpframe.display import subjects
 from dpframe.testing import seeded
 
 PEOPLE = pl.DataFrame({"age": [31, 45, 62] * 300, "id": range(900), "ward": ["a", "b", "c"] * 300})
@@ -20,7 +23,7 @@ def test_a_statement_says_what_how_protected_and_how_accurate():
     ledger = dpf.Ledger(epsilon=1, unit=dpf.PrivacyUnit("id", max_rows=1))
     count = PEOPLE.dp.count(epsilon=0.5, denoise=None, ledger=ledger, label="Patients in 2026")
     words = count.dp.statement()
-    assert words.startswith("Patients in 2026. The numbers were computed exactly")
+    assert words.startswith("Patients in 2026: number of rows. The numbers were computed exactly")
     assert "no outcome is more than 1.65 times as likely as if one id were not in the data (" in words
     assert "epsilon 0.5). All rows of one id are protected together." in words
     assert "to mask any one patient." in count.dp.statement(unit="patient")
@@ -59,6 +62,40 @@ def test_pairs_of_columns_are_named_as_such():
         ["age", "old"], bounds=bounds, epsilon=1, ledger=dpf.Ledger(epsilon=1)
     )
     assert grouped.dp.statement().startswith("This is covariance of pairs of columns by ward. ")
+
+
+def test_a_statement_and_a_table_say_which_statistic_has_which_name():
+    wards = PEOPLE.dp.group_by("ward", keys=["a", "b"])
+    asked = {"n": dpf.count(), "med": dpf.median("age", bounds=(0, 100))}
+    with dpf.Ledger(epsilon=9):
+        one, labeled = wards.agg(**asked, epsilon=1), wards.agg(**asked, epsilon=1, label="Ages")
+    subject = "number of rows as n and median of age as med by ward"
+    assert one.dp.statement().startswith(f"This is {subject}. ")
+    assert labeled.dp.statement().startswith(f"Ages: {subject}. ")
+    assert f"{subject}; differentially private" in labeled.dp.table("markdown")
+    renamed = labeled.dp.select("ward", "n").dp.relabel(columns={"n": "People"})
+    assert renamed.dp.statement().startswith("Ages: number of rows as People by ward. ")
+
+
+def test_what_wide_made_of_a_statistic_keeps_its_words():
+    keys = {"ward": ["a", "b"], "age": [31, 45]}
+    with dpf.Ledger(epsilon=9):
+        long = PEOPLE.dp.group_by("ward", "age", keys=keys).mean("id", bounds=(0, 900), epsilon=1)
+    wide = long.dp.wide("age")
+    assert wide.dp.statement().startswith("This is mean of id by ward and age. ")
+    assert "**Mean of id by ward and age**" in wide.dp.table("markdown")
+    assert wide.dp.relabel(columns={"31": "young"}).dp.statement().startswith("This is mean of id by ward and age. ")
+    pytest.importorskip("altair")
+    chart = seen(wide.dp.plot())
+    assert chart["title"]["text"] == "Mean of id by ward and age"
+    assert '"title": "mean of id, 45"' in json.dumps(chart)
+
+
+def test_a_statement_of_a_stream_names_the_period():
+    facts = {"label": "Visits", "period": {"name": "2026-W03"}, "cells": [], "unit": {"column": None}}
+    facts |= {"measures": {"count": {"verb": "count", "column": None}}}
+    assert subjects.sentence(facts) == "Visits, 2026-W03: number of rows."
+    assert subjects.sentence({**facts, "label": None}) == "This is number of rows, 2026-W03."
 
 
 def test_a_statement_of_the_local_model_names_what_each_person_gave():

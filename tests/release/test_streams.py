@@ -192,7 +192,9 @@ def test_results_know_what_they_are(tmp_path, engine):
     assert record["stream"] == {"time": "day", "periods": 8, "bits": 12}
     assert record["ledger"]["entry"] == 1
     assert not record["altered"]
-    assert frame.dp.statement().startswith("stays. The numbers were computed exactly")
+    assert frame.dp.statement().startswith(
+        "stays, 2026-01-05: number of rows as total and number of rows as period by ward. "
+    )
     assert frame.dp.errors()["column"].to_list() == ["total", "period"]
     frame.dp.write_parquet(tmp_path / "week.parquet")
     assert dpf.read_parquet(tmp_path / "week.parquet").dp.provenance == record

@@ -301,3 +301,29 @@ def test_a_picture_has_other_colors_on_a_dark_page():
     assert [name for name, _ in re.findall("(--c[0-9]+):(#?[^;]+);", light)] == re.findall("(--c[0-9]+):", dark)
     assert light != dark
     assert "--c0" in light
+
+
+def test_releases_of_one_label_have_headings_of_their_own(tmp_path):
+    with dpf.Ledger(epsilon=3) as ledger:
+        counted = PEOPLE.dp.group_by("ward", keys=["A", "B"]).count(epsilon=0.5, label="Tables")
+        mean = PEOPLE.dp.mean("age", bounds=(0, 100), epsilon=0.5, label="Tables")
+        other = PEOPLE.dp.count(epsilon=0.5, label="All")
+    page = report((ledger, counted, mean, other), tmp_path / "x.html")
+    titles = ["Tables: number of rows by ward", "Tables: mean of age", "All"]
+    for number, title in enumerate(titles, 1):
+        assert f'<a href="#part{number}">{title}</a>' in page
+        assert f'<h2 id="part{number}-head">{title}</h2>' in page
+
+
+def test_a_page_of_joined_releases_has_the_names_of_all(tmp_path):
+    with dpf.Ledger(epsilon=3):
+        halves = [PEOPLE.dp.count(epsilon=0.5, label=name) for name in ("first", "second")]
+    path = tmp_path / "x.html"
+    for both, heading in (
+        (dpf.concat(halves, names=["H1", "H2"]), "H1, H2"),
+        (dpf.concat(halves), "first, second"),
+    ):
+        both.dp.write_html(path, charts=False)
+        page = path.read_text(encoding="utf-8")
+        assert f"<h1>{heading}</h1>" in page
+        assert f"<title>{heading}</title>" in page

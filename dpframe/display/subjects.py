@@ -1,0 +1,124 @@
+"""The numbers of a result as text: each by itself, and all of them by the columns that tell rows apart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dpframe.errors import capital, listed, no_markup
+from dpframe.frames import changes
+from dpframe.privacy import noun_of
+from dpframe.queries.query import NOISY
+
+Facts = Mapping[str, Any]
+
+MOST_NAMED = 6  # columns of tables that a title lists
+PAIR = ("column", "other")  # what names the two columns of a covariance
+QUARTILES = {0.25: "first quartile", 0.5: "median", 0.75: "third quartile"}
+IN_WORDS = {  # what a verb measures of a column, where its name does not say it
+    "ecdf": "share of values of {} up to here",
+    "share": "share of rows",
+    "std": "standard deviation of {}",
+    "n_distinct": "distinct values of {}",
+}
+
+
+def measure(name: str, facts: Facts) -> Mapping[str, Any]:
+    """The statistic of a released column, which may be that of its noisy values."""
+    found: Mapping[str, Any] = facts["measures"][name if name in facts["measures"] else name.removesuffix(NOISY)]
+    return found
+
+
+def across(facts: Facts) -> tuple[str, ...]:
+    """The columns whose keys `wide` made columns, each of a part of a statistic."""
+    view = changes.view_of(facts)
+    return () if view is None else view.across
+
+
+def described(name: str, facts: Facts) -> str:
+    """A released column as text, by the name that somebody gave it."""
+    return no_markup(_words(measure(name, facts), facts)) + ("" if name in facts["measures"] else " (noisy)")
+
+
+def stated(name: str, facts: Facts) -> str:
+    """The same; of a column that `wide` made of a key, the statistic of which it shows a part."""
+    return no_markup(_stated(name, facts)) if across(facts) else described(name, facts)
+
+
+def quantile(statistic: Mapping[str, Any]) -> str:
+    """A quantile as text."""
+    return statistic["words"] if "words" in statistic else QUARTILES.get(statistic["q"], f"{statistic['q']:g}-quantile")
+
+
+def is_pairs(axes: Sequence[Mapping[str, Any]]) -> bool:
+    """Tell whether each group has a row for each pair of columns."""
+    names = tuple(axes[-1].get("released", axes[-1]["columns"])) if axes else ()
+    return names == PAIR and len(axes[-1]["columns"]) == len(PAIR) and axes[-1].get("keys") == ["text", "text"]
+
+
+def subject(names: str, facts: Mapping[str, Any]) -> str:
+    """The names of the answers, and by which columns they are."""
+    axes, of = facts["cells"], ""
+    if is_pairs(axes):
+        axes, of = axes[:-1], " of pairs of columns"
+    columns = [*(column for axis in axes for column in axis["columns"]), *across(facts)]
+    degree = max((measure.get("degree", 0) for measure in facts["measures"].values()), default=0)
+    if degree:
+        most = f"{degree} of its columns" if degree > 1 else "one of its columns"
+        named = f"which are {listed(columns)}" if len(columns) <= MOST_NAMED else f"{len(columns)} in all"
+        return f"{names} in all tables of up to {most}, {named}"
+    return f"{names}{of}" + (f" by {listed(columns)}" if columns else "")
+
+
+def short(facts: Facts) -> str:
+    """The numbers and the columns that they are by, each statistic once."""
+    return capital(subject(listed(list(dict.fromkeys(stated(name, facts) for name in facts["measures"]))), facts))
+
+
+def full(facts: Facts) -> str:
+    """The same, with the names of columns that are several or renamed, by which errors are told."""
+    names = {name: _stated(name, facts) for name in facts["measures"]}
+    if not names or is_pairs(facts["cells"]):
+        words = list(names) or [str(facts["verb"])]
+    elif across(facts):
+        words = list(dict.fromkeys(names.values()))
+    else:
+        named = [name for name in names if len(names) > 1 or "words" in measure(name, facts)]
+        words = [f"{text} as {name}" if name in named and text != name else text for name, text in names.items()]
+    return subject(listed(words), facts)
+
+
+def sentence(facts: Facts) -> str:
+    """The first sentence on a result, after its label."""
+    return f"{titled(facts, '')}: {full(facts)}." if facts["label"] else f"This is {titled(facts, full(facts))}."
+
+
+def titled(facts: Facts, otherwise: str) -> str:
+    """The label of a release, of a stream with its period; else what it is of."""
+    title = str(facts["label"] or otherwise)
+    return f"{title}, {facts['period']['name']}" if "period" in facts else title
+
+
+def _stated(name: str, facts: Facts) -> str:
+    """The statistic of a column, whatever it was renamed to."""
+    return _words({fact: said for fact, said in measure(name, facts).items() if fact != "words"}, facts)
+
+
+def _words(statistic: Mapping[str, Any], facts: Facts) -> str:
+    if "words" in statistic:  # of whoever renamed it
+        return str(statistic["words"])
+    counted = "units" if "groups" in facts else statistic.get("counts", "rows")
+    if statistic["column"] is None:
+        unit = facts["unit"]["column"]
+        text = f"number of {counted}" if counted != "units" or unit is None else f"number of units ({noun_of(unit)})"
+    elif "counts" in statistic:
+        values = "present values" if counted == "values" else "units with a value"
+        text = f"{values} of {statistic['column']}"
+    elif statistic["verb"] in IN_WORDS:
+        text = IN_WORDS[statistic["verb"]].format(statistic["column"])
+    else:
+        text = f"{quantile(statistic) if 'q' in statistic else statistic['verb']} of {statistic['column']}"
+        for more, words in (("value", " that is"), ("denominator", " to")):
+            text += f"{words} {statistic[more]}" if more in statistic else ""
+    text += f" weighted by {statistic['weight']}" if "weight" in statistic else ""
+    return text + (f" where {statistic['where']}" if "where" in statistic else "")
