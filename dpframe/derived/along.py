@@ -31,7 +31,7 @@ Facts = Mapping[str, Any]
 
 def totals_by(frame: Any, by: Any) -> Any:
     """The sum of each statistic over the groups that agree in `by`; of a mean, that of the groups together."""
-    source = Source.of(NAME, frame)
+    source = Source.of(NAME, frame, "total")
     check_shown(source, "total")
     labels = _checked_by(source, by)
     rows = _level_of(source, labels)
@@ -191,11 +191,13 @@ def _window(form: Linear, lines: Lines, size: int | None) -> Linear:
 
 def _of_cells(frame: Any, verb: str) -> Source:
     """A release of one table."""
-    source = Source.of(NAME, frame)
+    source = Source.of(NAME, frame, verb)
     if len(levels := source.facts.get("levels", ())) > 1:
+        finest = max((level["columns"] for level in levels), key=len)
+        keys = ", ".join(f"{name!r}: [...]" for name in finest)
         raise InvalidArgument(
-            f"{verb} must be of the cells of one table, and this result has {len(levels)} of them. "
-            "Write dpf.combine, or release the cells without subtotals."
+            f"{verb} must be of the cells of one table, and this result has {len(levels)}. "
+            f"Filter it to one by all of its keys: result.dp.filter({{{keys}}}).dp.{verb}(...)."
         )
     return source
 

@@ -65,8 +65,11 @@ class Source:
     record: Facts
 
     @classmethod
-    def of(cls, name: str, frame: Any) -> Source:
-        """A released result or some rows of it; refused where its numbers cannot be traced to their noise."""
+    def of(cls, name: str, frame: Any, verb: str | None = None) -> Source:
+        """A released result or some rows of it; refused where its numbers cannot be traced to their noise.
+
+        `verb` is the one of its ``.dp`` that asks, if one does.
+        """
         if not is_frame(frame):
             raise InvalidType(
                 f"{name} must be a released frame, not {shown(frame, kind=True)}. Pass the result itself."
@@ -77,7 +80,7 @@ class Source:
                 f"{name} must carry its provenance, and this frame has none. Pass the result itself, before it is "
                 "reshaped; its .dp.filter(...), .dp.sort(...) and .dp.relabel(...) keep the record."
             )
-        _check_one_release(name, record)
+        _check_one_release(name, record, verb)
         facts = provenance.counted(record)
         _check_traceable(name, facts)
         places = provenance.checked_numbers(frame, facts)
@@ -219,16 +222,15 @@ class Source:
         return measure
 
 
-def _check_one_release(name: str, facts: Facts) -> None:
+def _check_one_release(name: str, facts: Facts, verb: str | None) -> None:
     """Refuse what is not one release."""
     if "parts" in facts:
-        raise InvalidArgument(
-            f"{name} must be one release, and this frame joins {len(facts['parts'])}. "
-            "Pass its parts (frame.dp.parts) under a name each."
-        )
+        each = f"Write [part.dp.{verb}(...) for part in frame.dp.parts]"
+        way = "Pass each part by itself: frame.dp.parts" if verb is None else each
+        raise InvalidArgument(f"{name} must be one release, and this frame joins {len(facts['parts'])}. {way}.")
     if facts["schema"] == foreign.DERIVED:
         raise InvalidArgument(
-            f"{name} must be a release, and this is computed from some already. Write one expression of the releases."
+            f"{name} must be a release, and this is computed from some already. Pass the released frames themselves."
         )
     if "top" in facts:
         raise InvalidArgument(
