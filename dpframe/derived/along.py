@@ -206,11 +206,20 @@ def _forms(source: Source, verb: str, quotients: Sequence[str] = ()) -> dict[str
     """The forms of all statistics: linear ones, or of these verbs quotients."""
     if verb in SUMS and source.rows > 1:
         _check_adds_up(source, verb)
-    forms: dict[str, Any] = {name: source.form(source.unbiased(name)) for name in source.measures}
+    forms: dict[str, Any] = {}
+    untraced: list[InvalidArgument] = []
+    for name in source.measures:
+        try:
+            forms[name] = source.form(source.unbiased(name))
+        except InvalidArgument as error:
+            untraced.append(error)
+    linear = next((shown(one) for one, form in forms.items() if isinstance(form, Linear)), None)
+    if untraced:
+        way = f" Or leave it out: .dp.select({linear}).dp.{verb}(...)." if linear else ""
+        raise InvalidArgument(f"{untraced[0]}{way}")
     for name, form in forms.items():
         of = source.measures[name]["verb"]
         if not isinstance(form, Linear) and of not in quotients:
-            linear = next((shown(one) for one, other in forms.items() if isinstance(other, Linear)), None)
             way = f"Write for instance .dp.select({linear}).dp.{verb}(...)" if linear else "Write dpf.combine"
             raise InvalidArgument(f"{verb} must be of counts and sums, and {name} is a {of}. {way}.")
     return forms
