@@ -334,7 +334,7 @@ def refusal(most: Limit, accounting: Accounting, entry: Entry, spent: Amount) ->
         return f"{words} Use what was released freely, or raise the limit: ledger.raise_limit(epsilon=..., reason=...)."
     if hint := accounting.hint(entry.amount, most.amount):
         words = f"the budget is exceeded: the call needs {costs} ({hint}); {left} of {limit} remains."
-    return f"{words} Lower epsilon, or call ledger.raise_limit(...)."
+    return f"{words} {entry.lower}, or call ledger.raise_limit(...)."
 
 
 def _seconds(first: str, last: str) -> float:

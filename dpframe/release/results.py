@@ -349,7 +349,8 @@ FORMAT = "dpframe.answer/1"
 
 def entry_of(prepared: Prepared, words: Words, ledger: Ledger) -> Entry:
     """The entry that the ledger is asked for: with its public facts, if the call has a label and a snapshot."""
-    plan = prepared.plan
+    plan, pricing = prepared.plan, prepared.plan.question.pricing
+    less = "Lower epsilon" if pricing.share is None else "Lower share"
     return Entry(
         now(),
         words.label,
@@ -360,6 +361,7 @@ def entry_of(prepared: Prepared, words: Words, ledger: Ledger) -> Entry:
         snapshot=words.snapshot,
         asked=None if words.snapshot is None else asked_of(plan, words, ledger),
         promises=(promise_of(prepared, words),),
+        lower=less if pricing.within is None else "Raise within",
     )
 
 
