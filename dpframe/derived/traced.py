@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from keyword import iskeyword
 from typing import Any
 
 import numpy as np
@@ -185,7 +186,7 @@ class Source:
         if len(measures) > 1:
             raise InvalidArgument(
                 f"expression must name a column of {self.name}, which has {shown(measures)}. "
-                f"Write for instance {self.name}.{measures[0]}."
+                f"Write for instance {self.name}.{next(filter(is_written, measures), measures[0])}."
             )
         return str(measures[0])
 
@@ -208,7 +209,9 @@ class Source:
         columns, measures = self.facts["columns"], self.facts["measures"]
         if column not in columns:
             near = closest(column, columns)
-            hint = f"Did you mean {near!r}?" if near else f"It has {shown(list(measures))}."
+            hint = f"It has {shown(list(measures))}."
+            if near:
+                hint = f"Did you mean {near!r}?" if is_written(near) else renamed(near)
             raise InvalidArgument(f"{self.name}.{column} must be a released column, and there is none. {hint}")
         measure = column if column in measures else column.removesuffix(NOISY)
         if measure not in measures:
@@ -220,6 +223,16 @@ class Source:
         if column != unbiased and not column.endswith(NOISY):
             raise InvalidArgument(f"{self.name}.{column} must be unbiased, and it was adjusted: use {unbiased}.")
         return measure
+
+
+def is_written(column: str) -> bool:
+    """Tell whether an expression can name a column: its name is one of Python."""
+    return column.isidentifier() and not iskeyword(column)
+
+
+def renamed(column: str) -> str:
+    """The way to name a column in an expression that cannot."""
+    return f"Rename {shown(column)} first: result.dp.relabel(columns={{{shown(column)}: 'name'}})."
 
 
 def _check_one_release(name: str, facts: Facts, verb: str | None) -> None:

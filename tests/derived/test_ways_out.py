@@ -64,6 +64,26 @@ def test_a_total_beside_a_median_names_what_to_select(ledger):
     refused("by their own intervals.$", result.dp.select("m").dp.total)
 
 
+def test_a_column_that_no_expression_can_name_is_renamed_first(ledger):
+    means = {"Mean age": dpf.mean("age", bounds=(0, 99)), "class": dpf.count(), "n": dpf.count()}
+    result = STAYS.dp.group_by("ward", keys=["A", "B"]).agg(means, epsilon=1, denoise=None, ledger=ledger)
+    wide = STAYS.dp.group_by("ward", "sex", keys=KEYS).count(epsilon=1, denoise=None, ledger=ledger).dp.wide("sex")
+    wide = wide.dp.relabel(columns={"f": ">50K"})
+    for expression, name in (
+        ("r.Mean age / 2", "Mean age"),
+        ("r.Mean_age", "Mean age"),
+        ("r['Mean age']", "Mean age"),
+        ("r.class", "class"),
+        ("w.>50K", ">50K"),
+    ):
+        way = rf"Rename '{name}' first: result\.dp\.relabel\(columns=\{{'{name}': 'name'\}}\)\.$"
+        refused(way, lambda expression=expression: dpf.combine(expression, {"r": result, "w": wide}))
+    refused("Write for instance r.n", lambda: dpf.combine("r", {"r": result}))
+    refused("Write for instance dpf.combine", lambda: dpf.combine("r.n ** 2", {"r": result}))
+    assert len(dpf.combine("r.name / 2", {"r": result.dp.relabel(columns={"Mean age": "name"})})) == 2
+    assert len(dpf.combine("w.name", {"w": wide.dp.relabel(columns={">50K": "name"})})) == 2
+
+
 FILTER = (
     r"Filter it to one by all of its keys: result\.dp\.filter\(\{'ward': \[\.\.\.\], 'sex': \[\.\.\.\]\}\)\.dp\.share"
 )
