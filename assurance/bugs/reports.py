@@ -95,6 +95,15 @@ REPORTS: tuple[Mutant, ...] = (
     ),
     bug(
         "reports",
+        "a value without an error rounded as its neighbors",
+        "rounding._of_exact",
+        "return next(kept, decimals)",
+        "return decimals",
+        "test_rounding.py::test_the_smallest_error_keeps_two_digits",
+        "test_rounding.py::test_a_median_of_prices_that_is_exact_keeps_its_pence",
+    ),
+    bug(
+        "reports",
         "ends of intervals in statements rounded to the nearest step",
         "rounding.end_words",
         "_outward(high, size, np.ceil)",

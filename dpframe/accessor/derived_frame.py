@@ -22,20 +22,21 @@ from dpframe.frames import build
 from dpframe.frames.prints import Places
 from dpframe.release import provenance
 
-NOT_HERE = (
-    "errors",
-    "round",
-    "suggest",
-    "to_numpy",
-    "measurements",
-    "total",
-    "share",
-    "cumulative",
-    "rolling",
-    "difference",
-    "change",
-    "chi2",
-)
+RELEASE, READ = "Ask the released frame.", "Read the test off the frame."
+NOT_HERE = {  # verbs of releases alone, and what to do instead
+    "errors": "Its intervals are in the columns NAME_error, or NAME_low and NAME_high.",
+    "round": "Write .dp.table(), which rounds.",
+    "suggest": RELEASE,
+    "to_numpy": 'Write frame["NAME"].to_numpy().',
+    "measurements": RELEASE,
+    "total": RELEASE,
+    "share": RELEASE,
+    "cumulative": RELEASE,
+    "rolling": RELEASE,
+    "difference": RELEASE,
+    "change": RELEASE,
+    "chi2": RELEASE,
+}
 OFFERED = ("provenance", "plot", "table", "statement", "write_parquet", "write_html")
 TESTED = ("provenance", "statement", "write_parquet")  # of a test, which is no number with an interval
 
@@ -55,9 +56,10 @@ class DerivedFrame(ReleasedFrame):
 
     def __getattribute__(self, name: str) -> Any:
         if name in NOT_HERE:
+            of_test = super().__getattribute__("_records")[0]["verb"] == "chi2" and name in ("errors", "round")
             raise InvalidArgument(
-                f"{name} must be asked of a release, and this frame is computed from some. Ask the released frame, or "
-                "write dpf.combine."
+                f"{name} must be asked of a release, and this frame is computed from some. "
+                f"{READ if of_test else NOT_HERE[name]}"
             )
         return super().__getattribute__(name)
 

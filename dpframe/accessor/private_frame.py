@@ -87,6 +87,7 @@ def declared_axes(by: tuple[Any, ...], keys: Any) -> tuple[Any, ...]:
 F = TypeVar("F")  # the frame of the results
 
 
+OF_WHOLE = frozenset({"mode", "top_k", "marginals", "suggest_bounds", "contributions"})  # verbs that groups refuse
 NO_LOCAL = (
     "local must follow df.dp itself: reports have no groups, and no preview, since each costs its method's epsilon "
     "(float(method.loss)). Write df.dp.local.randomize(...)."
@@ -629,7 +630,21 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         return not self._axes and self._answer is release
 
     def __dir__(self) -> list[str]:
-        return [name for name in super().__dir__() if self._is_whole or name != "local"]
+        return [name for name in super().__dir__() if name not in self._refused]
+
+    @property
+    def _refused(self) -> frozenset[str]:
+        """The verbs that are refused here: of groups those of the whole frame."""
+        return (OF_WHOLE if self._axes else frozenset()) | (set() if self._is_whole else {"local"})
+
+    @property
+    def _offered(self) -> register.Verbs:
+        """The verbs that can be asked here."""
+        of_title = {
+            title: {name: line for name, line in verbs.items() if name not in self._refused}
+            for title, verbs in register.OF_FRAMES.items()
+        }
+        return {title: verbs for title, verbs in of_title.items() if verbs}
 
     def _asked(self, verb: str, statistics: dict[str, Statistic], options: Any, grouping: Grouping | None = None) -> F:
         """Make the Query and the Call of a verb, and have it answered: a released frame, or the plan of a preview."""
@@ -657,15 +672,16 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
             raise no_verb(name, (verb for verb in dir(type(self)) if not verb.startswith("_")))
 
     def __repr__(self) -> str:
-        return register.in_terminal(self._title(), register.OF_FRAMES)
+        return register.in_terminal(self._title(), self._offered)
 
     def _repr_html_(self) -> str:
-        return register.in_notebook(self._title(), register.OF_FRAMES)
+        return register.in_notebook(self._title(), self._offered)
 
     def _title(self) -> str:
-        """The title: a private frame, and who is protected; never a fact of its rows."""
+        """The title: a private frame, its groups, and who is protected; never a fact of its rows."""
         what = "preview of .dp of a private frame" if self._answer is not release else ".dp of a private frame"
-        groups = " in groups" if self._axes else ""
+        columns = ", ".join(name for axis in self._axes for name in axis.columns)
+        groups = f" in groups of {columns}" if self._axes else ""
         return f"{what}{groups}; {register.protected(ledger_for(None))}"
 
 

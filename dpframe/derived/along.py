@@ -31,7 +31,7 @@ Facts = Mapping[str, Any]
 
 def totals_by(frame: Any, by: Any) -> Any:
     """The sum of each statistic over the groups that agree in `by`; of a mean, that of the groups together."""
-    source = Source.of(NAME, frame)
+    source = Source.of(NAME, frame, "total")
     check_shown(source, "total")
     labels = _checked_by(source, by)
     rows = _level_of(source, labels)
@@ -191,11 +191,13 @@ def _window(form: Linear, lines: Lines, size: int | None) -> Linear:
 
 def _of_cells(frame: Any, verb: str) -> Source:
     """A release of one table."""
-    source = Source.of(NAME, frame)
+    source = Source.of(NAME, frame, verb)
     if len(levels := source.facts.get("levels", ())) > 1:
+        finest = max((level["columns"] for level in levels), key=len)
+        keys = ", ".join(f"{name!r}: [...]" for name in finest)
         raise InvalidArgument(
-            f"{verb} must be of the cells of one table, and this result has {len(levels)} of them. "
-            "Write dpf.combine, or release the cells without subtotals."
+            f"{verb} must be of the cells of one table, and this result has {len(levels)}. "
+            f"Filter it to one by all of its keys: result.dp.filter({{{keys}}}).dp.{verb}(...)."
         )
     return source
 
@@ -204,11 +206,20 @@ def _forms(source: Source, verb: str, quotients: Sequence[str] = ()) -> dict[str
     """The forms of all statistics: linear ones, or of these verbs quotients."""
     if verb in SUMS and source.rows > 1:
         _check_adds_up(source, verb)
-    forms: dict[str, Any] = {name: source.form(source.unbiased(name)) for name in source.measures}
+    forms: dict[str, Any] = {}
+    untraced: list[InvalidArgument] = []
+    for name in source.measures:
+        try:
+            forms[name] = source.form(source.unbiased(name))
+        except InvalidArgument as error:
+            untraced.append(error)
+    linear = next((shown(one) for one, form in forms.items() if isinstance(form, Linear)), None)
+    if untraced:
+        way = f" Or leave it out: .dp.select({linear}).dp.{verb}(...)." if linear else ""
+        raise InvalidArgument(f"{untraced[0]}{way}")
     for name, form in forms.items():
         of = source.measures[name]["verb"]
         if not isinstance(form, Linear) and of not in quotients:
-            linear = next((shown(one) for one, other in forms.items() if isinstance(other, Linear)), None)
             way = f"Write for instance .dp.select({linear}).dp.{verb}(...)" if linear else "Write dpf.combine"
             raise InvalidArgument(f"{verb} must be of counts and sums, and {name} is a {of}. {way}.")
     return forms

@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from dpframe.derived.linear import Form, Linear, Quotient, add, divide, multiply
 from dpframe.derived.record import columns_of, facts_of, frame_of
 from dpframe.derived.sums_of_noise import checked_confidence
-from dpframe.derived.traced import TOTAL, Source, check_shown, constant
+from dpframe.derived.traced import TOTAL, Source, check_shown, constant, is_written, renamed
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, closest, shown
 from dpframe.errors.tracebacks import trimmed
-from dpframe.frames import foreign
+from dpframe.frames import build, foreign
+from dpframe.frames.kinds import is_frame
 from dpframe.queries.date_grid import MONDAY
 
 DEEPEST = 100  # operations in one another
@@ -96,7 +97,7 @@ def combine(
     (['ward', 'value', 'value_error', 'covers'], [12.0, 12.0])
     """
     checked = checked_confidence(confidence)
-    tree = tree_of(expression)
+    tree = tree_of(expression, results)
     sources = _sources(results, names_in(tree))
     labels, places, notes = matched(list(sources.values()), on)
     rows = len(next(iter(places.values())))
@@ -108,21 +109,31 @@ def combine(
     return frame_of(sources[lead], labels, at, columns, facts)
 
 
-def tree_of(expression: object) -> ast.expr:
+def tree_of(expression: object, results: Any) -> ast.expr:
     """The tree of an expression, which holds nothing but the grammar; it is never evaluated as code."""
     if not isinstance(expression, str):
         raise InvalidType(f"expression must be a string, not {shown(expression, kind=True)}. {EXAMPLE}")
     if len(expression) > LONGEST:
         raise InvalidArgument(f"expression must have at most {LONGEST:,} letters, not {len(expression):,}.")
+    way = _way_out(expression, results)
     try:
         tree = ast.parse(expression.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise InvalidArgument(f"expression must be {GRAMMAR}, not {shown(expression)}. {EXAMPLE}") from None
-    _check(tree, expression)
+        raise InvalidArgument(f"expression must be {GRAMMAR}, not {shown(expression)}. {way}") from None
+    _check(tree, expression, way)
     return tree
 
 
-def _check(node: ast.AST, expression: str, depth: int = 1) -> None:
+def _way_out(expression: str, results: Any) -> str:
+    """The advice in place of an expression: where it names a column that none can, another name of that."""
+    given = results.values() if isinstance(results, Mapping) else ()
+    frames = [frame for frame in given if is_frame(frame) and build.record_of(frame) is not None]
+    columns = [name for frame in frames for name in frame.columns if isinstance(name, str)]
+    named = (name for name in columns if f".{name}" in expression or repr(name) in expression)
+    return next((renamed(name) for name in named if not is_written(name)), EXAMPLE)
+
+
+def _check(node: ast.AST, expression: str, way: str, depth: int = 1) -> None:
     """Refuse whatever is not on the list."""
     if depth > DEEPEST:
         raise InvalidArgument(
@@ -130,15 +141,15 @@ def _check(node: ast.AST, expression: str, depth: int = 1) -> None:
             "Group its terms: (a + b) + (c + d)."
         )
     if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub, ast.Mult, ast.Div)):
-        _check(node.left, expression, depth + 1)
-        _check(node.right, expression, depth + 1)
+        _check(node.left, expression, way, depth + 1)
+        _check(node.right, expression, way, depth + 1)
     elif isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.UAdd)):
-        _check(node.operand, expression, depth + 1)
+        _check(node.operand, expression, way, depth + 1)
     elif isinstance(node, ast.Constant) and isinstance(node.value, (int, float)) and not isinstance(node.value, bool):
         if not abs(node.value) <= 2**63:
             raise InvalidArgument(f"expression must have numbers within +-2**63, not {shown(node.value)}.")
     elif not isinstance(node, ast.Name) and not (isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)):
-        raise InvalidArgument(f"expression must be {GRAMMAR}, not {shown(expression)}. {EXAMPLE}")
+        raise InvalidArgument(f"expression must be {GRAMMAR}, not {shown(expression)}. {way}")
 
 
 def names_in(tree: ast.expr) -> list[str]:

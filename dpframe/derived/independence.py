@@ -36,7 +36,7 @@ def tested(frame: Any) -> Any:
     and gets noise of the same law as the released one. They are numbers that look random (`uniforms`), the same for the
     same release, so that it always has the same p-value; nothing private depends on them.
     """
-    source = Source.of("result", frame)
+    source = Source.of("result", frame, "chi2")
     name, rows, shape = _counts_of(source)
     form = source.form(source.unbiased(name))
     assert isinstance(form, Linear)

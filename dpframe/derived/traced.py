@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from keyword import iskeyword
 from typing import Any
 
 import numpy as np
@@ -65,8 +66,11 @@ class Source:
     record: Facts
 
     @classmethod
-    def of(cls, name: str, frame: Any) -> Source:
-        """A released result or some rows of it; refused where its numbers cannot be traced to their noise."""
+    def of(cls, name: str, frame: Any, verb: str | None = None) -> Source:
+        """A released result or some rows of it; refused where its numbers cannot be traced to their noise.
+
+        `verb` is the one of its ``.dp`` that asks, if one does.
+        """
         if not is_frame(frame):
             raise InvalidType(
                 f"{name} must be a released frame, not {shown(frame, kind=True)}. Pass the result itself."
@@ -77,7 +81,7 @@ class Source:
                 f"{name} must carry its provenance, and this frame has none. Pass the result itself, before it is "
                 "reshaped; its .dp.filter(...), .dp.sort(...) and .dp.relabel(...) keep the record."
             )
-        _check_one_release(name, record)
+        _check_one_release(name, record, verb)
         facts = provenance.counted(record)
         _check_traceable(name, facts)
         places = provenance.checked_numbers(frame, facts)
@@ -182,7 +186,7 @@ class Source:
         if len(measures) > 1:
             raise InvalidArgument(
                 f"expression must name a column of {self.name}, which has {shown(measures)}. "
-                f"Write for instance {self.name}.{measures[0]}."
+                f"Write for instance {self.name}.{next(filter(is_written, measures), measures[0])}."
             )
         return str(measures[0])
 
@@ -205,7 +209,9 @@ class Source:
         columns, measures = self.facts["columns"], self.facts["measures"]
         if column not in columns:
             near = closest(column, columns)
-            hint = f"Did you mean {near!r}?" if near else f"It has {shown(list(measures))}."
+            hint = f"It has {shown(list(measures))}."
+            if near:
+                hint = f"Did you mean {near!r}?" if is_written(near) else renamed(near)
             raise InvalidArgument(f"{self.name}.{column} must be a released column, and there is none. {hint}")
         measure = column if column in measures else column.removesuffix(NOISY)
         if measure not in measures:
@@ -219,16 +225,25 @@ class Source:
         return measure
 
 
-def _check_one_release(name: str, facts: Facts) -> None:
+def is_written(column: str) -> bool:
+    """Tell whether an expression can name a column: its name is one of Python."""
+    return column.isidentifier() and not iskeyword(column)
+
+
+def renamed(column: str) -> str:
+    """The way to name a column in an expression that cannot."""
+    return f"Rename {shown(column)} first: result.dp.relabel(columns={{{shown(column)}: 'name'}})."
+
+
+def _check_one_release(name: str, facts: Facts, verb: str | None) -> None:
     """Refuse what is not one release."""
     if "parts" in facts:
-        raise InvalidArgument(
-            f"{name} must be one release, and this frame joins {len(facts['parts'])}. "
-            "Pass its parts (frame.dp.parts) under a name each."
-        )
+        each = f"Write [part.dp.{verb}(...) for part in frame.dp.parts]"
+        way = "Pass each part by itself: frame.dp.parts" if verb is None else each
+        raise InvalidArgument(f"{name} must be one release, and this frame joins {len(facts['parts'])}. {way}.")
     if facts["schema"] == foreign.DERIVED:
         raise InvalidArgument(
-            f"{name} must be a release, and this is computed from some already. Write one expression of the releases."
+            f"{name} must be a release, and this is computed from some already. Pass the released frames themselves."
         )
     if "top" in facts:
         raise InvalidArgument(

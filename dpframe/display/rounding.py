@@ -303,6 +303,7 @@ Digits = int | Literal["error"]
 
 MOST = 15  # decimals, and zeros before the point; a float has no more digits
 KEPT = 2  # digits of the smallest error of a column
+EXACT = 6  # decimals that a value without an error may ask for; with more it is no decimal number, such as a third
 SLACK = 1e-12  # of floats that are whole steps but for their last bits
 
 
@@ -333,9 +334,10 @@ def checked_digits(digits: object) -> Digits:
 def rounded(name: str, columns: Mapping[str, Floats], digits: Digits, statistic: Statistic | None = None) -> Rounded:
     """The columns of one statistic, rounded alike.
 
-    With ``digits="error"`` the smallest error keeps two digits, and whole numbers with whole errors stay whole. A value
-    moves by at most half a step. Errors grow by the largest of these moves, and are rounded up; lower ends go down and
-    upper ones up: so every interval holds what it held. `statistic` is what the record says of it.
+    With ``digits="error"`` the smallest error keeps two digits, values without one stay as they are, and whole numbers
+    with whole errors stay whole. A value moves by at most half a step. Errors grow by the largest of these moves, and
+    are rounded up; lower ends go down and upper ones up: so every interval holds what it held. `statistic` is what the
+    record says of it.
     """
     middle = name if statistic is None else middle_of(statistic, name, columns)
     unbiased = columns[middle]
@@ -358,7 +360,7 @@ def rounded(name: str, columns: Mapping[str, Floats], digits: Digits, statistic:
 
 
 def _decimals(errors: Floats, values: Floats, ends: Sequence[Floats]) -> int:
-    """The decimals that keep two digits of the smallest error.
+    """The decimals that keep two digits of the smallest error above 0, and values whose error is 0.
 
     Where none is finite, of the smallest distance from a value to an end; else four digits of the smallest value.
     """
@@ -371,7 +373,14 @@ def _decimals(errors: Floats, values: Floats, ends: Sequence[Floats]) -> int:
     if not known.size:
         known = next(filter(np.size, (_positive(*(end - values for end in ends)), _positive(values) / 100.0)))
     decimals = KEPT - 1 - math.floor(math.log10(float(known.min())))
-    return int(np.clip(decimals, -MOST, 0 if whole else MOST))
+    decimals = int(np.clip(decimals, -MOST, 0 if whole else MOST))
+    return _of_exact(values[(errors == 0) & np.isfinite(values)], decimals)
+
+
+def _of_exact(values: Floats, decimals: int) -> int:
+    """The decimals that also leave values without an error as they are; those of others where that takes too many."""
+    kept = (more for more in range(decimals, EXACT + 1) if np.array_equal(_to_steps(values, more, np.rint), values))
+    return next(kept, decimals)
 
 
 def _positive(*numbers: Floats) -> Floats:

@@ -37,6 +37,7 @@ from contextlib import contextmanager
 from datetime import date, time, timedelta
 from decimal import Decimal
 from errno import EINVAL
+from itertools import accumulate
 from typing import Any, Literal
 
 import numpy as np
@@ -333,6 +334,15 @@ def shown(value: object, *, kind: bool = False) -> str:
         return named(value)
     text = text if len(text) <= 60 else text[:57] + "..."
     return f"{text} ({type(value).__name__})" if kind else text
+
+
+def shown_names(names: Iterable[str]) -> str:
+    """Names as an error shows them: as many as 60 characters hold, each whole, and how many more there are."""
+    every = [shown(name) for name in names]
+    ends = accumulate(len(text) + 2 for text in every)
+    count = max(sum(end <= 60 for end in ends), 1)
+    more = f" and {len(every) - count:,} more" if len(every) > count else ""
+    return f"[{', '.join(every[:count])}]{more}"
 
 
 def named(value: object) -> str:

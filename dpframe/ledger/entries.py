@@ -41,6 +41,7 @@ class Entry:
     promises: tuple[str, ...] = ()  # a hash for each release: what its record says that is known before rows are read
     stream: str | None = None  # the name of a stream that was charged as a whole, of whose periods this is one
     period: int | None = None  # its number, from 1
+    lower: str = field(default="Lower epsilon", compare=False)  # how the caller makes it cost less; it is never stored
 
     @property
     def name(self) -> str | None:

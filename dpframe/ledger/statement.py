@@ -21,6 +21,7 @@ from dpframe.privacy import WEAK_DELTA, WEAK_EPSILON, PrivacyLoss, PrivacyUnit
 DUE = "correction due"  # how the words begin on entries that understate their cost
 RELEASES = 5  # the last ones, which a printed ledger shows
 WIDTH = 20  # characters of the bar
+LONGEST_QUERY = 80  # characters of a query in a table of text
 LAST = ("last charges", "label", "query", "cost")
 ALONE = ("accounting", "keys", "correction")  # lines whose words need no name before them
 BETWEEN = " · "
@@ -63,7 +64,8 @@ class Statement:
             facts.insert(0, f"[{'#' * (filled := round(WIDTH * self.filled))}{'-' * (WIDTH - filled)}] {self.percent}")
         lines = [self.title, *(f"  {harmless(fact)}" for fact in facts)]
         if self.summary.latest:
-            lines += ["", pages.text_table(LAST, self._rows())]
+            rows = [(time, label, _cut(query), cost) for time, label, query, cost in self._rows()]
+            lines += ["", pages.text_table(LAST, rows)]
         return "\n".join(lines)
 
     def html(self) -> str:
@@ -211,6 +213,11 @@ def times(limit: Limit, spent: Amount, amount: Amount) -> int:
     return min(least, MOST_TIMES)
 
 
+def _cut(query: str) -> str:
+    """A query in a table of text, where a long one would make every line long; `to_frame` has the whole."""
+    return query if len(query) <= LONGEST_QUERY else query[: LONGEST_QUERY - 3] + "..."
+
+
 def counted(count: int) -> str:
     """A number of calls as text."""
     return "no" if not count else f"{count:,}" if count < MOST_TIMES else f"over {MOST_TIMES:,}"
@@ -334,7 +341,7 @@ def refusal(most: Limit, accounting: Accounting, entry: Entry, spent: Amount) ->
         return f"{words} Use what was released freely, or raise the limit: ledger.raise_limit(epsilon=..., reason=...)."
     if hint := accounting.hint(entry.amount, most.amount):
         words = f"the budget is exceeded: the call needs {costs} ({hint}); {left} of {limit} remains."
-    return f"{words} Lower epsilon, or call ledger.raise_limit(...)."
+    return f"{words} {entry.lower}, or call ledger.raise_limit(...)."
 
 
 def _seconds(first: str, last: str) -> float:

@@ -230,9 +230,10 @@ class Plan(Costing):
         return self.assumed_size if dict(self.query.statistics)[name].sized else None
 
     def named(self, name: str) -> str:
-        """The output column, and where it is a mean for how many values its error is."""
-        size = self.size_of(name)
-        return name if size is None else f"{name} of {size:,} values"
+        """The output column, the unit of its error where that is another, and for how many values that of a mean is."""
+        size, unit = self.size_of(name), getattr(dict(self.query.statistics)[name], "error_unit", "")
+        of_values = name if size is None else f"{name} of {size:,} values"
+        return f"{of_values} ({unit})" if unit else of_values
 
     @property
     def _sizes(self) -> tuple[int, ...]:
@@ -266,10 +267,10 @@ class Plan(Costing):
         """A point per output column: the expected 95% error (an Altair chart; needs ``dpframe[plot]``)."""
         points = []
         for name, statistic in self.query.statistics:
-            sizes = self._sizes if statistic.sized else (None,)
-            for size in sizes:
-                words = name if size is None else f"{name} of {size:,} values"
-                points.append((words, self.error_of(statistic, size or 0)))
+            if not statistic.sized:
+                points.append((self.named(name), self.error_of(statistic, 0)))
+            for size in self._sizes if statistic.sized else ():
+                points.append((f"{name} of {size:,} values", self.error_of(statistic, size)))
         price, *notes = self._plot_notes()
         return charts.expected_errors(points, charts.Words(f"Plan: {self.query}", tuple(notes), price))
 

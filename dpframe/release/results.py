@@ -31,7 +31,7 @@ from dpframe.engines.schema import columns_of, emptied
 from dpframe.engines.sums.addends import OF_CHECKS
 from dpframe.engines.totals import totals
 from dpframe.errors import BoundsWarning, InvalidArgument, InvalidType, LedgerError, ReleaseFailed, shown
-from dpframe.errors.tracebacks import STOPS, withheld
+from dpframe.errors.tracebacks import STOPS, depth_outside, withheld
 from dpframe.frames import build, changes, foreign, prints
 from dpframe.frames.prints import Places
 from dpframe.ledger.canonical import now, promised
@@ -349,24 +349,38 @@ FORMAT = "dpframe.answer/1"
 
 def entry_of(prepared: Prepared, words: Words, ledger: Ledger) -> Entry:
     """The entry that the ledger is asked for: with its public facts, if the call has a label and a snapshot."""
-    plan, label, snapshot = prepared.plan, words.label, words.snapshot
-    if snapshot is not None and not ledger.is_durable:
-        raise LedgerError(
-            "snapshot must be left out with a ledger in memory, which stores no results. "
-            "Keep the ledger in a file to replay them: dpf.Ledger(..., path='clinic.ledger')."
-        )
-    is_named = snapshot is not None and label is not None
+    plan, pricing = prepared.plan, prepared.plan.question.pricing
+    less = "Lower epsilon" if pricing.share is None else "Lower share"
     return Entry(
         now(),
-        label,
+        words.label,
         prepared.question,
         plan.unit,
         plan.amount,
         plan.cost,
-        snapshot=snapshot,
-        asked=facts_of(plan, ledger.unit or plan.unit, ledger.checks) if is_named else None,
+        snapshot=words.snapshot,
+        asked=None if words.snapshot is None else asked_of(plan, words, ledger),
         promises=(promise_of(prepared, words),),
+        lower=less if pricing.within is None else "Raise within",
     )
+
+
+def asked_of(plan: Plan, words: Words, ledger: Ledger) -> dict[str, str] | None:
+    """The public facts by which a call with a snapshot is known again; None, and a warning, where it has no label."""
+    if not ledger.is_durable:
+        raise LedgerError(
+            "snapshot must be left out with a ledger in memory, which stores no results. "
+            "Keep the ledger in a file to replay them: dpf.Ledger(..., path='clinic.ledger')."
+        )
+    if words.label is None:
+        warnings.warn(
+            "snapshot= without label= stores no result, so the same call is charged again. To replay it, "
+            "pass a label too: label='ages'.",
+            UserWarning,
+            stacklevel=depth_outside(),
+        )
+        return None
+    return facts_of(plan, ledger.unit or plan.unit, ledger.checks)
 
 
 def promise_of(prepared: Prepared, words: Words) -> str:

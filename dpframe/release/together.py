@@ -165,7 +165,8 @@ def release_together(
     warn_of_cost(payer, joint.unit, joint.cost)
     words = {name: replace(call.words, label=call.words.label or label) for name, call in calls.items()}
     promises = tuple(promise_of(each, words[name]) for name, each in ready.items())
-    receipt = payer.take(Entry(now(), label, joint.question, joint.unit, joint.amount, joint.cost, promises=promises))
+    entry = Entry(now(), label, joint.question, joint.unit, joint.amount, joint.cost, promises=promises)
+    receipt = payer.take(entry if share is None else replace(entry, lower="Lower share"))
     assert not isinstance(receipt, Answer)  # only an entry with a snapshot has one
     exact = {name: measure(plan, calls[name]) for name, plan in joint.plans.items()}
     log.info("released %s for %s, protecting %s", joint.question, joint.cost, joint.unit)

@@ -68,7 +68,6 @@ STATISTICS = {"count": "Count", "sum": "Sum"}
 NOISES = {"discrete Laplace": "Laplace", "rounded Gaussian": "Gaussian"}
 PATIENCE = 5.0  # seconds to wait for another call that draws the same period
 PAUSE = 0.02
-PERIOD_EXAMPLE = 'Write for instance "2026-W07" or date(2026, 2, 9).'
 
 log = logging.getLogger("dpframe")
 
@@ -142,7 +141,8 @@ def _planned(request: StreamRequest, ledger: Ledger | None) -> StreamPlan:
 def _number_of(plan: StreamPlan, period: Any) -> int:
     """The number of a declared period, from 1."""
     every = getattr(plan.query.keys.axes[0], "every", None)
-    token = same_key(plain_key(period, "period") if every is None else time_of("period", period, every, PERIOD_EXAMPLE))
+    example = f'Write for instance "{_named(plan, 1)}".'
+    token = same_key(plain_key(period, "period") if every is None else time_of("period", period, every, example))
     places = [place for place, label in enumerate(plan.periods, start=1) if same_key(label) == token]
     if not places:
         first, last = _named(plan, 1), _named(plan, len(plan.periods))

@@ -74,7 +74,7 @@ def test_cards_say_who_is_protected_and_nothing_of_rows(library):
         preview = frame.dp.preview._repr_html_()
     assert "protects" in shown
     assert "age" in shown.splitlines()[0]
-    assert "of a private frame in groups;" in groups
+    assert "of a private frame in groups of ward;" in groups
     assert "preview of .dp" in preview
     for text in (shown, groups, preview):
         assert "2468" not in text

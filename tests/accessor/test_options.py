@@ -178,5 +178,6 @@ def test_words_of_other_libraries_are_understood(word, meant):
 def test_the_print_of_an_accessor_says_what_it_is_of():
     frame = pl.DataFrame({"ward": ["A"]})
     assert repr(frame.dp).startswith(".dp of a private frame; ")
-    assert repr(frame.dp.group_by("ward", keys=["A"])).startswith(".dp of a private frame in groups; ")
-    assert repr(frame.dp.preview.group_by("ward", keys=["A"])).startswith("preview of .dp of a private frame in groups")
+    assert repr(frame.dp.group_by("ward", keys=["A"])).startswith(".dp of a private frame in groups of ward; ")
+    groups = repr(frame.dp.preview.group_by("ward", dpf.bins("age", [0, 9]), keys=["A"]))
+    assert groups.startswith("preview of .dp of a private frame in groups of ward, age; ")

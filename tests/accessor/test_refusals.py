@@ -199,6 +199,31 @@ def test_python_adds_no_guess_to_the_words_of_a_missing_name():
         assert last == f"AttributeError: {refusal.value}"
 
 
+def test_groups_list_no_verb_that_they_refuse():
+    dp = pl.DataFrame({"age": [1]}).dp
+    groups = dp.group_by("age", keys=[1])
+    refused = {
+        "mode": lambda: groups.mode("age", categories=[1], epsilon=1),
+        "top_k": lambda: groups.top_k("age", k=1, categories=[1], epsilon=1),
+        "marginals": lambda: groups.marginals(["age"], keys={"age": [1]}, epsilon=1, delta=1e-6),
+        "suggest_bounds": lambda: groups.suggest_bounds("age", epsilon=1),
+        "contributions": lambda: groups.contributions(epsilon=1),
+    }
+    for name, ask in refused.items():
+        with pytest.raises(dpf.InvalidArgument, match=f"{name} must be called on the whole frame"):
+            ask()
+    hidden = {*refused, "local"}
+    for shown in (
+        dir(groups),
+        repr(groups).replace(",", " ").split(),
+        re.findall(r"<code>(\w+)", groups._repr_html_()),
+    ):
+        assert {"count", "histogram", "agg"} <= {*shown}
+        assert not hidden & {*shown}
+    assert hidden <= {*repr(dp).replace(",", " ").split()}
+    assert "local" not in repr(dp.preview)
+
+
 def test_local_is_no_attribute_of_groups_and_previews():
     dp = pl.DataFrame({"age": [1]}).dp
     assert "local" in dir(dp)

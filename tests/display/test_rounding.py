@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import polars as pl
 import pytest
 
+import dpframe as dpf
 from dpframe import InvalidArgument, InvalidType
 from dpframe.display.rounding import checked_digits, rounded, step_words
 
@@ -29,6 +31,11 @@ def column(values, errors, **more):
         ([0.5], [np.nan], 4),
         ([5.0], [np.inf], 0),
         ([1.6e7], [599_146.45], -4),
+        ([1.95, 2.5], [0.0, 1.0], 2),  # what has no error stays as it is
+        ([1.0, 0.4], [0.0, 1.0], 1),
+        ([1 / 3, 0.4], [0.0, 1.0], 1),  # but for no decimal number
+        ([1234.0, 900.0], [0.0, 340.0], 0),
+        ([np.nan, 900.0], [0.0, 340.0], -1),
     ],
 )
 def test_the_smallest_error_keeps_two_digits(values, errors, decimals):
@@ -119,3 +126,14 @@ def test_numbers_without_a_finite_error_are_no_row_of_digits(columns, decimals):
 def test_exact_numbers_keep_their_digits():
     made = rounded("n", {"n": np.array([0.123456789]), "n_error": np.zeros(1)}, "error")
     assert (made.columns["n"].item(), made.columns["n_error"].item()) == (0.123456789, 0.0)
+
+
+def test_a_median_of_prices_that_is_exact_keeps_its_pence():
+    prices = pl.DataFrame({"country": ["UK"] * 400 + ["FR"] * 20, "price": [1.95] * 400 + [0.85, 3.75, 2.1, 9.95] * 5})
+    groups = prices.dp.group_by("country", keys=["UK", "FR"])
+    found = groups.median("price", bounds=(0, 20), step=0.01, epsilon=4, ledger=dpf.Ledger(epsilon=4))
+    assert found["price_median"][0] == found["price_median_low"][0] == found["price_median_high"][0] == 1.95
+    assert found["price_median_error"][1] > 0.5
+    for made in (found.dp.round(), found.dp.filter({"country": "UK"}).dp.round()):
+        assert made["price_median"][0] == made["price_median_low"][0] == made["price_median_high"][0] == 1.95
+    assert "1.95" in str(found.dp.table("markdown"))

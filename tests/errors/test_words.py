@@ -251,3 +251,12 @@ def test_192_signs_that_no_picture_holds_are_shown_as_escapes(sign):
     """What draws a chart ends the process by them: after the charge, and again at each try."""
     assert errors.no_markup(f"a{sign}b") == f"a\u29f5u{ord(sign):x}b"
     assert errors.harmless(f"a{sign}b") == f"a\\u{ord(sign):x}b"
+
+
+def test_an_unknown_column_names_whole_columns_and_how_many_more(engine):
+    frame = engine({f"column_{number}": [1.0] for number in range(16)})
+    has = ", ".join(f"'column_{number}'" for number in range(5))
+    with pytest.raises(dpf.UnknownColumn, match=rf"It has \[{has}\] and 11 more\.$"):
+        frame.dp.mean("zzz", bounds=(0, 1), epsilon=1, ledger=dpf.Ledger(epsilon=1))
+    with pytest.raises(dpf.UnknownColumn, match=r"It has \['a{56}\.\.\.\] and 1 more\.$"):
+        engine({"a" * 99: [1.0], "b": [1.0]}).dp.mean("zzz", bounds=(0, 1), epsilon=1, ledger=dpf.Ledger(epsilon=1))

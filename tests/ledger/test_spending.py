@@ -85,3 +85,32 @@ def test_what_is_no_release_is_refused(ledger, tmp_path):
     with pytest.raises(dpf.NoProvenance, match="report the result"):
         ledger.report(tmp_path / "x.html", PEOPLE, charts=False)
     assert not (tmp_path / "x.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("price", "way"),
+    [({"epsilon": 2}, "Lower epsilon"), ({"share": 0.8}, "Lower share"), ({"within": 1}, "Raise within")],
+    ids=str,
+)
+@pytest.mark.parametrize("path", [None, "people.ledger"])
+def test_a_budget_that_is_exceeded_names_what_the_caller_wrote(tmp_path, path, price, way):
+    ledger = dpf.Ledger(epsilon=1, path=path and tmp_path / path)
+    frame = pl.DataFrame({"age": [1, 2]})
+    frame.dp.count(epsilon=0.5, ledger=ledger)
+    with pytest.raises(dpf.BudgetExceeded, match=rf"remains\. {way}, or call ledger\.raise_limit"):
+        frame.dp.count(**price, ledger=ledger)
+    if "within" not in price:
+        with pytest.raises(dpf.BudgetExceeded, match=rf"remains\. {way}, or call"):
+            dpf.release_together({"n": frame.dp.preview.count()}, **price, ledger=ledger)
+    assert ledger.spent.epsilon == 0.5
+
+
+def test_a_long_query_is_cut_in_the_text_of_a_ledger():
+    ledger = dpf.Ledger(epsilon=1)
+    frame = pl.DataFrame({"age": [1, 2]})
+    plans = {f"part {number}": frame.dp.preview.sum("age", bounds=(0, number + 1)) for number in range(12)}
+    dpf.release_together(plans, epsilon=0.5, ledger=ledger)
+    query = ledger.to_frame()["query"][0]
+    assert len(query) > 200
+    assert f"{query[:77]}...  epsilon 0.5" in repr(ledger)
+    assert query in ledger._repr_html_()

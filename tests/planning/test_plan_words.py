@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import re
+
 import pytest
 from seen import seen
 
@@ -17,6 +20,16 @@ STATISTICS = {"n": dpf.count(), "age": dpf.mean("age", bounds=(0, 100))}
 
 def rows(frame):
     return frame.to_dicts() if hasattr(frame, "to_dicts") else frame.to_dict("records")
+
+
+def test_plans_of_a_median_count_its_error_in_ranks(engine):
+    dp = frame_of(engine).dp
+    question = {"n": dpf.count(), "m": dpf.median("age", bounds=(0, 99))}
+    plan, table = (dp.preview.agg(question, epsilon=epsilon) for epsilon in (1, [0.1, 1]))
+    assert re.search(r"error of n +error of m \(ranks\)\n", repr(table))
+    assert "error of m (ranks)" in table._repr_html_()
+    for each in (plan, table):
+        assert '"m (ranks)"' in json.dumps(each.plot().to_dict())
 
 
 @pytest.mark.parametrize(("size", "words"), [(None, "1,000 values"), (250, "250 values")])

@@ -8,6 +8,7 @@ import multiprocessing
 import shutil
 import sqlite3
 import threading
+import warnings
 from contextlib import closing
 from datetime import date, datetime, timedelta
 from decimal import Decimal
@@ -143,6 +144,7 @@ def test_a_share_is_known_again_after_the_limit_was_raised(ledger):
 # Always new
 
 
+@pytest.mark.filterwarnings("ignore:snapshot= without label=")
 @pytest.mark.parametrize("words", [{}, {"label": "wards"}, {"snapshot": "2026-W47"}], ids=str)
 def test_without_both_names_a_call_is_new_and_charged(ledger, words):
     for _ in range(2):
@@ -209,6 +211,18 @@ def test_a_function_of_the_caller_cannot_be_known_again(ledger):
     wards(ledger=ledger, denoise=dpf.denoise.james_stein)
     wards(ledger=ledger, denoise="james-stein")
     assert charges(ledger) == 1
+
+
+def test_a_snapshot_without_a_label_warns_that_nothing_is_stored(ledger):
+    with pytest.warns(UserWarning, match="snapshot= without label= stores no result.*pass a label") as told:
+        PEOPLE.dp.count(epsilon=1, snapshot="1", ledger=ledger)
+    assert [one.filename for one in told] == [__file__]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(UserWarning, match="charged again"):  # before the charge
+            PEOPLE.dp.count(epsilon=1, snapshot="1", ledger=ledger)
+        wards(ledger=ledger)
+    assert charges(ledger) == 2
 
 
 @pytest.mark.parametrize("wrong", [47, b"W47", date(2026, 1, 1), "", "  "], ids=str)

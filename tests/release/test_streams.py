@@ -290,7 +290,8 @@ def test_what_is_refused_when_it_is_asked():
     for asked, words in (
         (lambda: stream.release(frame, "2026-W40"), "one of the 8 declared ones, 2026-01-05 to 2026-02-23"),
         (lambda: stream.release(frame, "2026-01-06"), "period must be one of .* Name a period by its beginning"),
-        (lambda: stream.release(frame, 7), 'must be a day .* Write for instance "2026-W07"'),
+        (lambda: stream.release(frame, 7), 'must be a day .* Write for instance "2026-01-05"'),
+        (lambda: stream.release(frame, "2026-01"), "not '2026-01'. Write for instance \"2026-01-05\""),
         (lambda: stream.release(frame.drop("day"), "2026-W02"), "column 'day' is not in the frame"),
         (lambda: stream.release(frame.with_columns(day=pl.lit("x")), "2026-W02"), "must hold dates"),
         (lambda: stream.release(dpf.public(frame), "2026-W02"), "public"),

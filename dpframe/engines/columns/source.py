@@ -20,7 +20,7 @@ import polars as pl
 
 from dpframe.engines.columns import dask_partitions, pandas_columns
 from dpframe.engines.columns.identity import Identity, combination, identity_of, of_rows
-from dpframe.errors import InvalidArgument, InvalidType, UnknownColumn, WrongDtype, closest, shown
+from dpframe.errors import InvalidArgument, InvalidType, UnknownColumn, WrongDtype, closest, shown, shown_names
 from dpframe.frames.kinds import (
     checked_frame,
     is_arrow,
@@ -142,7 +142,7 @@ class Source:
         if name not in self.schema:
             near = closest(name, self.schema)
             has = (
-                f"It has {shown(list(self.schema))}."
+                f"It has {shown_names(self.schema)}."
                 if self.schema
                 else "It has no column that is named by a string; df.rename(columns=str) names others so."
             )

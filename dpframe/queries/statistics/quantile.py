@@ -38,6 +38,7 @@ class QuantileAnswers(ABC):
 
     verb: ClassVar[str] = "quantile"
     endings: ClassVar[tuple[str, ...]] = ("_low", "_high")
+    error_unit: ClassVar[str] = "ranks"
 
     column: str
     q: float
@@ -66,7 +67,7 @@ class QuantileAnswers(ABC):
 
     def error_words(self, error: str) -> str:
         """An error in a plan: how many values lie between the answer and the quantile."""
-        return f"+-{error} ranks"
+        return f"+-{error} {self.error_unit}"
 
     @abstractmethod
     def _read(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats, Floats]:

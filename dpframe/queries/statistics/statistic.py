@@ -53,8 +53,9 @@ class Statistic(AsWritten):
     A class constant may say more: ``chooses = True``, that some of the declared cells are released, and not a number
     for each; ``fewest``, of how many values it is defined (a variance of 2); ``gaussian_only``, that it has no form for
     other noise; ``unbounded``, that its error may be infinite, as of a quotient whose divisor may be 0;
-    ``tells_totals``, that its record holds the noisy totals behind it. What else only
-    some can do are the capabilities of `dpframe.queries.statistics.statistic`.
+    ``tells_totals``, that its record holds the noisy totals behind it; ``error_unit``, in what plans count its error
+    where that is no distance of values, such as ranks. What else only some can do are the capabilities of
+    `dpframe.queries.statistics.statistic`.
 
     Examples
     --------

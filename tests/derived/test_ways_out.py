@@ -1,0 +1,101 @@
+"""Refusals of computed results, joined frames and totals name a way out, and it works."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+import dpframe as dpf
+
+KEYS = {"ward": ["A", "B"], "sex": ["f", "m"]}
+STAYS = pl.DataFrame({"ward": ["A", "B"] * 20, "sex": ["f"] * 20 + ["m"] * 20, "age": list(range(40))})
+
+
+@pytest.fixture
+def ledger():
+    return dpf.Ledger(epsilon=99, delta=1e-4)
+
+
+def months(ledger):
+    frame = pl.DataFrame({"month": list(range(1, 13)) * 5})
+    return frame.dp.group_by("month", keys=list(range(1, 13))).count(epsilon=1, ledger=ledger)
+
+
+def refused(words, ask):
+    with pytest.raises(dpf.InvalidArgument, match=words):
+        ask()
+
+
+def test_a_computed_result_names_what_it_has_itself(ledger):
+    moving = months(ledger).dp.rolling(3)
+    refused(r"errors must be asked of a release.*in the columns NAME_error, or NAME_low", lambda: moving.dp.errors)
+    assert "count_error" in moving.columns
+    refused(r"Write \.dp\.table\(\), which rounds", lambda: moving.dp.round)
+    assert "| 3 |" in str(moving.dp.table("markdown"))
+    refused(r'Write frame\["NAME"\]\.to_numpy\(\)', lambda: moving.dp.to_numpy)
+    assert moving["count"].to_numpy().size == 10
+    for ask in (lambda: moving.dp.total, lambda: moving.dp.share, lambda: moving.dp.change(7)):
+        refused(r"computed from some\. Ask the released frame\.$", ask)
+    refused(
+        "computed from some already. Pass the released frames", lambda: dpf.compare(moving, moving, samples="different")
+    )
+
+
+def test_a_test_is_read_off_its_frame(ledger):
+    tested = STAYS.dp.group_by("ward", "sex", keys=KEYS).count(epsilon=1, ledger=ledger).dp.chi2()
+    for ask in (lambda: tested.dp.errors, lambda: tested.dp.round):
+        refused("Read the test off the frame", ask)
+
+
+def test_a_joined_frame_names_the_verb_of_its_parts(ledger):
+    result = months(ledger)
+    joined = dpf.concat([result, result])
+    refused(r"joins 2\. Write \[part\.dp\.total\(\.\.\.\) for part in frame\.dp\.parts\]", joined.dp.total)
+    refused(r"\[part\.dp\.chi2\(\.\.\.\) for", joined.dp.chi2)
+    refused(r"\[part\.dp\.rolling\(\.\.\.\) for", lambda: joined.dp.rolling(3))
+    assert len([part.dp.rolling(3) for part in joined.dp.parts]) == 2
+    refused(r"Pass each part by itself: frame\.dp\.parts", lambda: dpf.combine("a", {"a": joined}))
+
+
+def test_a_total_beside_a_median_names_what_to_select(ledger):
+    result = STAYS.dp.agg(n=dpf.count(), m=dpf.median("age", bounds=(0, 99)), epsilon=1, ledger=ledger)
+    refused(r"it is a quantile.* Or leave it out: \.dp\.select\('n'\)\.dp\.total\(\.\.\.\)\.$", result.dp.total)
+    assert len(result.dp.select("n").dp.total()) == 1
+    refused("by their own intervals.$", result.dp.select("m").dp.total)
+
+
+def test_a_column_that_no_expression_can_name_is_renamed_first(ledger):
+    means = {"Mean age": dpf.mean("age", bounds=(0, 99)), "class": dpf.count(), "n": dpf.count()}
+    result = STAYS.dp.group_by("ward", keys=["A", "B"]).agg(means, epsilon=1, denoise=None, ledger=ledger)
+    wide = STAYS.dp.group_by("ward", "sex", keys=KEYS).count(epsilon=1, denoise=None, ledger=ledger).dp.wide("sex")
+    wide = wide.dp.relabel(columns={"f": ">50K"})
+    for expression, name in (
+        ("r.Mean age / 2", "Mean age"),
+        ("r.Mean_age", "Mean age"),
+        ("r['Mean age']", "Mean age"),
+        ("r.class", "class"),
+        ("w.>50K", ">50K"),
+    ):
+        way = rf"Rename '{name}' first: result\.dp\.relabel\(columns=\{{'{name}': 'name'\}}\)\.$"
+        refused(way, lambda expression=expression: dpf.combine(expression, {"r": result, "w": wide}))
+    refused("Write for instance r.n", lambda: dpf.combine("r", {"r": result}))
+    refused("Write for instance dpf.combine", lambda: dpf.combine("r.n ** 2", {"r": result}))
+    assert len(dpf.combine("r.name / 2", {"r": result.dp.relabel(columns={"Mean age": "name"})})) == 2
+    assert len(dpf.combine("w.name", {"w": wide.dp.relabel(columns={">50K": "name"})})) == 2
+
+
+FILTER = (
+    r"Filter it to one by all of its keys: result\.dp\.filter\(\{'ward': \[\.\.\.\], 'sex': \[\.\.\.\]\}\)\.dp\.share"
+)
+
+
+@pytest.mark.parametrize("kind", ["cube", "rollup", "marginals"])
+def test_shares_of_subtotals_name_the_filter_to_one_table(ledger, kind):
+    if kind == "marginals":
+        result = STAYS.dp.marginals(["ward", "sex"], keys=KEYS, degree=2, epsilon=1, delta=1e-6, ledger=ledger)
+    else:
+        result = STAYS.dp.group_by("ward", "sex", keys=KEYS).count(epsilon=1, ledger=ledger, **{kind: True})
+    spent = ledger.spent
+    refused(FILTER, lambda: result.dp.share(by="sex"))
+    assert len(result.dp.filter(KEYS).dp.share(by="sex")) == 4
+    assert ledger.spent == spent
