@@ -14,6 +14,7 @@ from dpframe.derived.linear import Form, Linear, Quotient, add, divide, multiply
 from dpframe.derived.record import columns_of, facts_of, frame_of
 from dpframe.derived.sums_of_noise import checked_confidence
 from dpframe.derived.traced import TOTAL, Source, check_shown, constant, is_written, renamed
+from dpframe.display.rounding import SLACK, limits
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, closest, shown
 from dpframe.errors.tracebacks import trimmed
 from dpframe.frames import build, foreign
@@ -103,6 +104,7 @@ def combine(
     rows = len(next(iter(places.values())))
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         form = _evaluated(tree, sources, places, rows)
+    notes += _uncut(tree, sources)
     facts = facts_of("combine", "combine", expression.strip(), list(sources.values()), checked, notes)
     columns = columns_of({VALUE: form}, checked)
     lead, at = next(iter(places.items()))
@@ -408,12 +410,35 @@ def _form_of(tree: ast.expr, sources: Mapping[str, Source], places: Mapping[str,
         return multiply(constant(-1.0 if isinstance(tree.op, ast.USub) else 1.0, rows), inner)
     if isinstance(tree, ast.Constant):
         return constant(float(tree.value), rows)  # type: ignore[arg-type]
+    source, column = _column_of(tree, sources)
+    return source.form(column).at(places[source.name])
+
+
+def _column_of(tree: ast.expr, sources: Mapping[str, Source]) -> tuple[Source, str]:
+    """The result that a name is of, and its column."""
     if isinstance(tree, ast.Name):
         source = sources[tree.id]
-        form = source.form(source.unbiased(source.only_measure()))
-    else:
-        assert isinstance(tree, ast.Attribute)
-        assert isinstance(tree.value, ast.Name)
-        source = sources[tree.value.id]
-        form = source.form(_spelled(tree.attr, source.facts["columns"]))
-    return form.at(places[source.name])
+        return source, source.unbiased(source.only_measure())
+    assert isinstance(tree, ast.Attribute)
+    assert isinstance(tree.value, ast.Name)
+    source = sources[tree.value.id]
+    return source, _spelled(tree.attr, source.facts["columns"])
+
+
+def _uncut(tree: ast.expr, sources: Mapping[str, Source]) -> list[str]:
+    """The notes on quotients that the release shows cut to what is possible, and that stand here as they were."""
+    if isinstance(tree, (ast.Name, ast.Attribute)):
+        source, column = _column_of(tree, sources)
+        form, ends = source.form(column), limits(source.measures[source.checked_column(column)])
+        if not isinstance(form, Quotient) or ends is None or not _beyond(form.values, *ends).any():
+            return []
+        cut = f"cut to what is possible, from {ends[0]:g} to {ends[1]:g}"
+        return [f"{source.name}.{column} is used before it was {cut}"]
+    inner = [node for node in ast.iter_child_nodes(tree) if isinstance(node, ast.expr)]
+    return list(dict.fromkeys(note for node in inner for note in _uncut(node, sources)))
+
+
+def _beyond(values: NDArray[np.float64], least: float, most: float) -> Mask:
+    """Tell which values lie beyond their limits."""
+    slack = SLACK * max(1.0, abs(least), abs(most) if np.isfinite(most) else 0.0)
+    return np.asarray((values < least - slack) | (values > most + slack))
