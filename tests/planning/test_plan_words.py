@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import re
 
@@ -28,8 +29,9 @@ def test_plans_of_a_median_count_its_error_in_ranks(engine):
     plan, table = (dp.preview.agg(question, epsilon=epsilon) for epsilon in (1, [0.1, 1]))
     assert re.search(r"error of n +error of m \(ranks\)\n", repr(table))
     assert "error of m (ranks)" in table._repr_html_()
-    for each in (plan, table):
-        assert '"m (ranks)"' in json.dumps(each.plot().to_dict())
+    if importlib.util.find_spec("altair") is not None:
+        for each in (plan, table):
+            assert '"m (ranks)"' in json.dumps(each.plot().to_dict())
 
 
 @pytest.mark.parametrize(("size", "words"), [(None, "1,000 values"), (250, "250 values")])

@@ -305,7 +305,10 @@ def _present(series: Any) -> pl.Series:
     elif kind == "arrow":  # run ends and unions keep what is missing where pandas does not look
         import pyarrow.compute
 
-        present = ~np.asarray(pyarrow.compute.is_null(pyarrow.array(series, from_pandas=True)), dtype=bool)
+        array = pyarrow.array(series, from_pandas=True)
+        if pyarrow.types.is_run_end_encoded(array.type):  # older ones do not look into runs
+            array = pyarrow.compute.run_end_decode(array)
+        present = ~np.asarray(pyarrow.compute.is_null(array), dtype=bool)
     else:
         present = np.asarray(series.notna().to_numpy(), dtype=bool)
     return _with_nulls(pl.Series(present), ~present)
