@@ -168,7 +168,7 @@ def test_a_query_that_fails_has_ended_and_one_that_waits_has_not():
 
 @pytest.mark.slow
 @FORKS
-def test_174_a_chart_is_refused_in_a_worker_forked_after_another_was_drawn():
+def test_174_a_chart_is_refused_in_a_worker_forked_after_another_was_drawn(tmp_path):
     """What draws has threads of its own, and holds the interpreter while it waits: no time could be set to it."""
     code = """
 import os, signal, sys
@@ -176,19 +176,20 @@ import polars as pl
 import dpframe as dpf
 ledger = dpf.Ledger(epsilon=1)
 pl.DataFrame({"a": [1]}).dp.count(epsilon=0.5, ledger=ledger)
-drawn = len(sys.argv) > 1
+page, *drawn = sys.argv[1:]
 if drawn:
-    ledger.report(os.devnull)
+    ledger.report(page)
 child = os.fork()
 if not child:
     signal.alarm(40)  # which ends it, if it waits
     try:
-        ledger.report(os.devnull)
+        ledger.report(page)
     except dpf.InvalidArgument as error:
         os._exit(7 if "after a chart was drawn" in str(error) else 8)
     os._exit(0)
 raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
     for words, ends in ((["drawn"], 7), ([], 0)):
-        done = subprocess.run([sys.executable, "-c", code, *words], cwd=forks.ROOT, capture_output=True, check=False)
+        command = [sys.executable, "-c", code, str(tmp_path / "page.html"), *words]
+        done = subprocess.run(command, cwd=forks.ROOT, capture_output=True, check=False)
         assert done.returncode == ends, (words, done.stderr.decode()[-2_000:])
