@@ -421,9 +421,8 @@ def _spelled(values: pl.Series, keys: Sequence[str]) -> Integers:
     if len(values) >= FEW_ROWS:
         places = pl.col("key").cast(pl.Enum(keys), strict=False).to_physical().cast(pl.Int64).fill_null(NOWHERE)
         return collected(values.alias("key").to_frame().lazy().select(places), len(values)).to_series().to_numpy()
-    number = (
-        values.cast(_enum(tuple(keys)), strict=False).to_physical().cast(pl.Int64)
-    )  # the same, with no query to plan
+    spelled = _enum(tuple(keys))
+    number = values.cast(spelled, strict=False).to_physical().cast(pl.Int64)  # the same, with no query to plan
     return (number.fill_null(NOWHERE) if number.null_count() else number).to_numpy()
 
 
