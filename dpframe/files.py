@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import os
 import stat
@@ -133,12 +134,13 @@ def _is_of_ledger(file: str) -> bool:
 
 def _is_head(file: str) -> bool:
     """Tell whether a line of a file is a hash and what it is of, as the slots of a head are."""
-    return any(map(_is_slot, _start(file, LARGEST_HEAD).split(b"\n")))
+    return any(facts_of_slot(line) is not None for line in _start(file, LARGEST_HEAD).split(b"\n"))
 
 
-def _is_slot(line: bytes) -> bool:
+def facts_of_slot(line: bytes) -> bytes | None:
+    """The facts in a slot of a head, after their hash; None where it was torn, or is no slot."""
     stated, _, facts = line.rstrip().partition(b" ")
-    return len(stated) == 64 and hashlib.sha256(facts).hexdigest().encode() == stated
+    return facts if stated == hashlib.sha256(facts).hexdigest().encode() else None
 
 
 def _start(file: str, size: int) -> bytes:
@@ -203,11 +205,7 @@ def write_to(argument: str, place: Any, write: Callable[[Any], object]) -> None:
 
 
 def _remove_old(path: Path) -> None:
-    for part in path.parent.glob(f".{_literal(path.name)}.*.part"):
+    for part in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
         with suppress(OSError):
             if time.time() - part.stat().st_mtime > OLD:
                 part.unlink()
-
-
-def _literal(name: str) -> str:
-    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)

@@ -112,10 +112,8 @@ def _begin(path: str, text: bytes, size: int) -> None:
 
 def _facts_of(slot: bytes) -> dict[str, Any] | None:
     """The facts in a slot, None where it was torn."""
-    stated, _, facts = slot.rstrip().partition(b" ")
-    if stated.decode("ascii", "replace") != digest(facts):
-        return None
-    return reading.facts_of(facts.decode())
+    facts = files.facts_of_slot(slot)
+    return None if facts is None else reading.facts_of(facts.decode())
 
 
 def check_writable(file: str) -> None:
