@@ -6,11 +6,13 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 import dpframe as dpf
-from assurance.auditing import GAUSSIAN, GAUSSIAN_GDP, LAPLACE, SHAPE_3, Case, Price
+from assurance.auditing import GAUSSIAN, GAUSSIAN_GDP, INFLATED, LAPLACE, SHAPE_3, TRUNCATED, Case, Price
 
 ENGINES = ("pandas", "Polars", "LazyFrame", "Arrow")
-PRICES = (LAPLACE, GAUSSIAN, GAUSSIAN_GDP, SHAPE_3)
+PRICES = (LAPLACE, GAUSSIAN, GAUSSIAN_GDP, SHAPE_3, TRUNCATED, INFLATED)
 CELLS = 3
 LOW, HIGH = 0, 10
 BOTH = {"value": (LOW, HIGH), "cell": (0, CELLS - 1)}
@@ -28,22 +30,30 @@ USERS = {
 
 
 def cases(engines: tuple[str, ...] = ENGINES, prices: tuple[Price, ...] = PRICES) -> Iterator[Case]:
-    """Every combination: engines, noises, units, neighbors and verbs."""
+    """The combinations of noises, engines, units, neighbors and verbs; options are asked on one engine in turn."""
     for price in prices:
         for engine in engines:
-            for name, unit, first, second, ask, more in _asked():
-                if price == SHAPE_3 and (unit != ROWS["add-remove"] or ask in SEVERAL_NUMBERS):
-                    continue  # proven for one cell, and others move more
-                if price == SHAPE_3 and ask in MANY_TOTALS:
-                    continue  # each is calibrated by itself, which takes minutes
-                if ask in CHOICES and price != LAPLACE:
-                    continue  # pure, and charged its price by the basic rule alone
-                yield Case(name, engine, price, first, second, ask, unit, **more)
+            for place, (name, unit, first, second, ask, more) in enumerate(_asked()):
+                turn = ENGINES[(place + PRICES.index(price)) % len(ENGINES)]
+                if _possible(price, unit, ask) and (ask not in OPTIONS or engine == turn):
+                    yield Case(name, engine, price, first, second, ask, unit, **more)
 
 
 def case(name: str, engine: str, price: Price) -> Case:
-    """One of them by name."""
-    return next(found for found in cases((engine,), (price,)) if found.name == name)
+    """One of them by name, on any engine."""
+    for found, unit, first, second, ask, more in _asked():
+        if found == name and _possible(price, unit, ask):
+            return Case(name, engine, price, first, second, ask, unit, **more)
+    raise LookupError(f"{name} is not audited with {price.name}")
+
+
+def _possible(price: Price, unit: dpf.PrivacyUnit, ask: Any) -> bool:
+    """Whether such noise is offered for it, and can be calibrated in time."""
+    if price == SHAPE_3:  # proven for one cell, and others move more; of many totals each is calibrated by itself
+        return unit == ROWS["add-remove"] and ask not in (*SEVERAL_NUMBERS, *MANY_TOTALS, *OPTIONS)
+    if price in (TRUNCATED, INFLATED):  # for one number
+        return unit == ROWS["add-remove"] and ask in ONE_TOTAL
+    return ask not in CHOICES or price == LAPLACE  # pure, and charged their price by the basic rule alone
 
 
 def _asked() -> Iterator[tuple[Any, ...]]:
@@ -53,6 +63,9 @@ def _asked() -> Iterator[tuple[Any, ...]]:
     yield from _read_off()
     yield from _whole_units()
     yield from _without_groups()
+    yield from _options()
+    yield from _options_of_units()
+    yield from _at_once()
 
 
 def _rows_added() -> Iterator[tuple[Any, ...]]:
@@ -154,6 +167,49 @@ def _without_groups() -> Iterator[tuple[Any, ...]]:
     yield "one top-k a call", unit, [*SPREAD, (1, 0, 9)], SPREAD, top, one
     yield "one top-k a call, heavy user", USERS["add-remove"], [*SPREAD, *crammed], SPREAD, top, one
     yield "one top-k a call, replaced", ROWS["replace"], [*SPREAD, (1, 0, 9)], [*SPREAD, (0, 0, 9)], top, one
+
+
+def _options() -> Iterator[tuple[Any, ...]]:
+    unit, replaced = ROWS["add-remove"], ROWS["replace"]
+    high, low, corner = (0, 10**6, 9), (0, -(10**6), 9), (2, 10**6, 9)
+    yield "rows: ratio", unit, [*CROWD, corner], CROWD, quotient, {}
+    yield "rows replaced: ratio", replaced, [*CROWD, corner], [*CROWD, low], quotient, {}
+    yield "rows: where", unit, [*OTHERS, corner], OTHERS, some_rows, {}
+    yield "rows replaced: where", replaced, [*OTHERS, corner], [*OTHERS, high], some_rows, {}
+    yield "rows: weights", unit, [*OTHERS, corner], OTHERS, weighted, {}
+    yield "rows replaced: weights", replaced, [*OTHERS, corner], [*OTHERS, high], weighted, {}
+    yield "rows: weighted mean", unit, [*CROWD, corner], CROWD, weighted_mean, {}
+    yield "rows: bounds by group", unit, [*OTHERS, high], OTHERS, bounds_by_group, {}
+    yield "rows replaced: bounds by group", replaced, [*OTHERS, high], [*OTHERS, low], bounds_by_group, {}
+    yield "rows: population", unit, [*CROWD, high], CROWD, of_population, {}
+
+
+def _options_of_units() -> Iterator[tuple[Any, ...]]:
+    heavy = [(cell, 10**6, 9) for cell in (0, 0, 0, 0, 0, 0, 1, 1, 1, 2)]
+    crammed = [(2, 10**6, 9)] * 9
+    for name, ask, rows in (
+        ("ratio", quotient, crammed),
+        ("where", some_rows, crammed),
+        ("weights", weighted, crammed),
+        ("bounds by group", bounds_by_group, crammed),
+        ("sum of units", sum_of_units, heavy),
+    ):
+        instead = [(cell, -(10**6), 9) for cell, _, _ in rows]
+        yield f"heavy user: {name}", USERS["add-remove"], [*SPREAD, *rows], SPREAD, ask, {}
+        yield f"user replaced: {name}", USERS["replace"], [*SPREAD, *rows], [*SPREAD, *instead], ask, {}
+
+
+def _at_once() -> Iterator[tuple[Any, ...]]:
+    unit, users, one = ROWS["add-remove"], USERS["add-remove"], {"groups": 1}
+    heavy = [(cell, 10**6, 9) for cell in (0, 0, 0, 0, 0, 0, 1, 1, 1, 2)]
+    yield "released together", unit, [*OTHERS, (0, 10**6, 9)], OTHERS, at_once, {}
+    yield "released together, heavy user", users, [*SPREAD, *heavy], SPREAD, at_once, {}
+    yield "one rollup a call", unit, [*SPREAD, (1, 0, 9)], SPREAD, subtotals, one
+    yield "one rollup a call, heavy user", users, [*SPREAD, *heavy], SPREAD, subtotals, one
+    yield "one cube a call, heavy user", users, [*SPREAD, *heavy], SPREAD, all_subtotals, one
+    yield "one grid of contributions a call", users, [*SPREAD, *heavy], SPREAD, contributed, one
+    few = [(0, 10**6, person) for person in range(1, 14)]  # as many as stand out from the noise about half of the times
+    yield "one suggestion of bounds a call", unit, [*few, (0, 10**6, 99)], few, suggestion, one
 
 
 def count(dp: Any, groups: int, options: dict[str, Any]) -> Any:
@@ -286,15 +342,82 @@ def top(dp: Any, _: int, options: dict[str, Any]) -> Any:
     return dp.top_k("cell", k=2, categories=range(CELLS), epsilon=options["epsilon"], ledger=options["ledger"])
 
 
-CHOICES = (choice, chosen_median, top)
-SEVERAL_NUMBERS = (ranks, share, share_of_value, sums_of_bins)  # of each group: bounded in no norm but l_1 and l_2
+def quotient(dp: Any, groups: int, options: dict[str, Any]) -> Any:
+    return dp.group_by("group", keys=range(groups)).agg(dpf.ratio("value", "cell", bounds=BOTH), **options)
 
+
+def some_rows(dp: Any, groups: int, options: dict[str, Any]) -> Any:
+    statistics = {
+        "n": dpf.count(where={"cell": [1, 2]}),
+        "total": dpf.sum("value", bounds=(LOW, HIGH), where={"value": (5, None)}),
+    }
+    return dp.group_by("group", keys=range(groups)).agg(statistics, **options)
+
+
+def weighted(dp: Any, groups: int, options: dict[str, Any]) -> Any:
+    of = {"weight": "cell", "weight_bounds": (0, 2)}
+    return dp.group_by("group", keys=range(groups)).sum("value", bounds=(LOW, HIGH), **of, **options)
+
+
+def weighted_mean(dp: Any, groups: int, options: dict[str, Any]) -> Any:
+    of = {"weight": "cell", "weight_bounds": (0.5, 2)}
+    return dp.group_by("group", keys=range(groups)).mean("value", bounds=(LOW, HIGH), **of, **options)
+
+
+def bounds_by_group(dp: Any, groups: int, options: dict[str, Any]) -> Any:
+    bounds = {group: (LOW - group % 2, HIGH - group % 2) for group in range(groups)}
+    return dp.group_by("group", keys=range(groups)).sum("value", bounds=bounds, **options)
+
+
+def of_population(dp: Any, groups: int, options: dict[str, Any]) -> Any:
+    return dp.group_by("group", keys=range(groups)).mean("value", bounds=(LOW, HIGH), population=True, **options)
+
+
+def sum_of_units(dp: Any, groups: int, options: dict[str, Any]) -> Any:
+    keys = {"group": range(groups), "cell": range(CELLS)}
+    return dp.group_by("group", "cell", keys=keys).sum("value", unit_bounds=(LOW, HIGH), **options)
+
+
+def at_once(dp: Any, groups: int, options: dict[str, Any]) -> Any:
+    price = {name: options[name] for name in ("epsilon", "delta", "ledger") if name in options}
+    asked = dp.preview.group_by("group", keys=range(groups))
+    plans = {
+        "counts": asked.count(denoise=None, mechanism=options["mechanism"], **price),
+        "sums": asked.sum("value", bounds=(LOW, HIGH), denoise=None, mechanism=options["mechanism"], **price),
+    }
+    return dpf.release_together(plans, **price)
+
+
+def subtotals(dp: Any, _: int, options: dict[str, Any]) -> Any:
+    return dp.group_by("cell", keys=range(CELLS)).agg(_sums(), rollup=True, **options)
+
+
+def all_subtotals(dp: Any, _: int, options: dict[str, Any]) -> Any:
+    keys = {"group": range(2), "cell": range(CELLS)}
+    return dp.group_by("group", "cell", keys=keys).agg(_sums(), cube=True, **options)
+
+
+def contributed(dp: Any, _: int, options: dict[str, Any]) -> Any:
+    return dp.contributions("cell", keys=range(CELLS), **options)
+
+
+def suggestion(dp: Any, _: int, options: dict[str, Any]) -> Any:
+    """The best row alone: noise decides which bounds there are, and how many."""
+    price = {name: options[name] for name in ("epsilon", "delta", "ledger", "mechanism") if name in options}
+    return np.array(dp.suggest_bounds("value", **price).to_numpy()[0], dtype=np.float64)
+
+
+CHOICES = (choice, chosen_median, top)
+ONE_TOTAL = (count, present, total, histogram, cell_total)
+SEVERAL_NUMBERS = (ranks, share, share_of_value, sums_of_bins)  # of each group: bounded in no norm but l_1 and l_2
 MANY_TOTALS = (together, alike)
+AT_ONCE = (at_once, subtotals, all_subtotals, contributed, suggestion)
+OPTIONS = (quotient, some_rows, weighted, weighted_mean, bounds_by_group, of_population, sum_of_units, *AT_ONCE)
 
 
 def _statistics() -> dict[str, Any]:
-    return {
-        "n": dpf.count(),
-        "total": dpf.sum("value", bounds=(LOW, HIGH)),
-        "centre": dpf.mean("value", bounds=(LOW, HIGH)),
-    }
+    return {**_sums(), "centre": dpf.mean("value", bounds=(LOW, HIGH))}
+
+
+def _sums() -> dict[str, Any]:
+    return {"n": dpf.count(), "total": dpf.sum("value", bounds=(LOW, HIGH))}

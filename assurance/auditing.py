@@ -37,7 +37,7 @@ READ_OFF = (
     "covariance",
     "correlation",
 )  # their errors are read off noisy numbers, too
-NOISE_DRAWS = ("discrete_laplace", "rounded_generalized_gaussian")
+NOISE_DRAWS = ("discrete_laplace", "rounded_generalized_gaussian", "truncated_generalized_gaussian")
 
 
 @dataclass(frozen=True)
@@ -62,6 +62,9 @@ LAPLACE = Price("Laplace", 1.0)
 GAUSSIAN = Price("Gaussian", 1.0, 0.2)  # a large delta, since an audit sees no event of probability 1e-6
 GAUSSIAN_GDP = Price("Gaussian, gdp", 4.0, 1e-3, "gdp")
 SHAPE_3 = Price("shape 3", 1.0, 0.2, mechanism=dpf.generalized_gaussian(p=3))
+OUTPUT = (0, 30)  # bounds of answers
+TRUNCATED = Price("truncated", 1.0, mechanism=dpf.truncated_generalized_gaussian(p=2, output=OUTPUT))
+INFLATED = Price("inflated", 1.0, mechanism=dpf.truncated_generalized_gaussian(p=1, output=OUTPUT, boundary="inflated"))
 
 
 @dataclass(frozen=True)
@@ -139,8 +142,11 @@ def shown(case: Case, frame: Any) -> dict[str, Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dpf.BoundsWarning)  # it follows the noisy numbers of the checks alone
         result = case.ask(dpf.of(frame), case.groups, case.price.options(ledger))
-    numbers = np.column_stack([result[name].to_numpy() for name in noisy_columns(result)]).astype(np.float64)
-    facts = {"public": public_parts(result), "charges": ledger.to_frame().drop("time").to_dicts()}
+    results = list(result.values()) if isinstance(result, dict) else [result]
+    tables = [one for one in results if not isinstance(one, np.ndarray)]  # an array is nothing but noisy numbers
+    columns = [one[name].to_numpy() for one in tables for name in noisy_columns(one)]
+    numbers = np.column_stack(columns).astype(np.float64) if tables else result
+    facts = {"public": [public_parts(one) for one in tables], "charges": ledger.to_frame().drop("time").to_dicts()}
     return {"numbers": numbers, "rest": json.dumps(facts, sort_keys=True, default=str)}
 
 

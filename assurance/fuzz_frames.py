@@ -172,6 +172,11 @@ def asks(kind: Kind, name: str) -> dict[str, Callable[..., Any]]:
             name, value=keys[0], **price
         ),
         "present in groups": lambda dp, **price: dp.group_by("g", keys=["A", "B", None]).count(name, **price),
+        "contributions": lambda dp, **price: dp.contributions("g", keys=["A", "B", None], **price),
+        "rows of a value": lambda dp, **price: dp.count(where={name: keys[:2], "g": ["A", "B", None]}, **price),
+        "weighted rows": lambda dp, **price: dp.group_by("g", keys=["A", "B"]).count(
+            weight="u", weight_bounds=(0.3, 2), **price
+        ),
     }
     if kind.name == "text":
         return found | {"categories": lambda dp, **price: dp.histogram(name, categories=keys, **price)}
@@ -201,6 +206,18 @@ def asks(kind: Kind, name: str) -> dict[str, Callable[..., Any]]:
                 name, q=[0.5, 0.9], bounds=(0, 8), **price
             ),
             "share": lambda dp, **price: dp.proportion(name, **price),
+            "where": lambda dp, **price: dp.sum(name, bounds=(-3, 7.3), where={name: (0, 7.1)}, **price),
+            "weighted": lambda dp, **price: dp.sum(name, bounds=(-3, 7.3), weight="u", weight_bounds=(0, 1.7), **price),
+            "weighted by it": lambda dp, **price: dp.mean(
+                "u", bounds=(-1, 3), weight=name, weight_bounds=(0, 5), **price
+            ),
+            "bounds by group": lambda dp, **price: dp.group_by("g", keys=["A", "B"]).mean(
+                name, bounds={"A": (0, 10), "B": (-3, 0.7)}, **price
+            ),
+            "ratio": lambda dp, **price: dp.agg(dpf.ratio(name, "u", bounds={name: (0, 7.3), "u": (1, 3)}), **price),
+            "sum of units": lambda dp, **price: dp.group_by("g", keys=["A", "B"]).sum(
+                name, unit_bounds=(-3, 7.3), **price
+            ),
             "grid": lambda dp, **price: dp.histogram(
                 [name, "u"], bins=[2, 2], range=[(0, 8), (0, 4)], outside="clip", **price
             ),

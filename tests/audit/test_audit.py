@@ -19,7 +19,7 @@ from looking import of_rows
 
 import dpframe as dpf
 from assurance import audit_cases, auditing
-from assurance.auditing import GAUSSIAN, GAUSSIAN_GDP, LAPLACE, SHAPE_3
+from assurance.auditing import GAUSSIAN, GAUSSIAN_GDP, INFLATED, LAPLACE, SHAPE_3, TRUNCATED
 from dpframe import audit
 from dpframe.engines.sums.addends import OF_CHECKS
 from dpframe.frames import build
@@ -53,6 +53,14 @@ SOUND = [
     ("heavy user: n_units", "pandas", LAPLACE),
     ("heavy user: variance", "LazyFrame", GAUSSIAN_GDP),
     ("one mode a call", "Polars", LAPLACE),
+    ("heavy user: weights", "pandas", LAPLACE),
+    ("heavy user: where", "Polars", GAUSSIAN_GDP),
+    ("heavy user: sum of units", "LazyFrame", LAPLACE),
+    ("user replaced: ratio", "pandas", GAUSSIAN),
+    ("rows: bounds by group", "Arrow", LAPLACE),
+    ("released together, heavy user", "Polars", LAPLACE),
+    ("rows: sum", "Polars", TRUNCATED),
+    ("rows: count", "pandas", INFLATED),
 ]
 ALPHA = 1e-6 / len(SOUND)
 
@@ -77,8 +85,15 @@ def test_no_more_is_lost_than_charged_and_nothing_but_noise_differs(name, engine
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("price", [LAPLACE, GAUSSIAN, GAUSSIAN_GDP], ids=lambda price: price.name)
-@pytest.mark.parametrize("name", ["rows: sum", "full user: count"])
+@pytest.mark.parametrize(
+    ("name", "price"),
+    [
+        *((name, price) for name in ("rows: sum", "full user: count") for price in (LAPLACE, GAUSSIAN, GAUSSIAN_GDP)),
+        *((name, LAPLACE) for name in ("heavy user: weights", "rows: bounds by group", "released together")),
+        ("rows: count", INFLATED),
+    ],
+    ids=lambda value: getattr(value, "name", value),
+)
 def test_noise_of_half_the_scale_is_found(name, price):
     with auditing.scaled_noise(0.5):
         found = audited(name, "Polars", price)
