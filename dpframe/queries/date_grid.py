@@ -7,7 +7,7 @@ finds once the schema says which zone that is.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, timedelta, timezone
 from datetime import time as clock
 from typing import Any, ClassVar
 
@@ -208,7 +208,12 @@ def _end_of(argument: str, value: Any, every: str) -> tuple[date, str | None]:
 
 
 def zone_name(zone: Any) -> str:
-    """The name of a time zone, whichever library it is of; one name for each of UTC's."""
+    """The name of a time zone, whichever library it is of; one name for each of UTC's, and of an offset its hours.
+
+    A fixed offset may bear the name of a zone whose clock changes, such as "CET".
+    """
+    if isinstance(zone, timezone):
+        zone = timezone(zone.utcoffset(None))
     name = str(getattr(zone, "key", None) or getattr(zone, "zone", None) or zone)
     return "UTC" if name in IN_UTC else name.removeprefix("UTC") or name
 

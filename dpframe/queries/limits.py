@@ -26,7 +26,7 @@ from dpframe.exact import checked_whole, exact_share, exactly, is_number, is_who
 
 AUTO = "auto"  # of checks: what bounds leave out is measured, for the usual share of the cost
 LARGEST_EXACT = 2.0**53  # every integer up to here is a float of its own
-SMALLEST_BOUND = 2.0**-900  # below, grid steps would be subnormal
+SMALLEST_BOUND = 2.0**-400  # below, squares of errors would be 0
 STEP_BITS = 30  # a bound is between 2**29 and 2**30 grid steps long
 BOUNDS_EXAMPLE = "Write for instance bounds=(0, 100)."
 OF_DATA = (
@@ -102,7 +102,7 @@ def checked_bounds(bounds: object, argument: str = "bounds", example: str = BOUN
         raise InvalidArgument(f"{argument} must be two numbers with lower < upper, not {shown(bounds)}. {example}")
     if max(abs(lower), abs(upper)) < SMALLEST_BOUND:
         raise InvalidArgument(
-            f"{argument} must reach beyond 2**-900, unlike {shown(bounds)}. Multiply the column first."
+            f"{argument} must reach beyond 2**-400, unlike {shown(bounds)}. Multiply the column first."
         )
     steps = grid_steps((lower, upper))
     if steps[0] == steps[1]:

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import numbers
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from datetime import date, time, timedelta
 from decimal import Decimal
@@ -116,13 +117,17 @@ def _top(statistic: statistics.TopK) -> dict[str, Any]:
     return {**said, "options": statistic.options, "why": statistic.why}
 
 
+def _keys(axis: keys.KeyAxis) -> dict[str, Any]:
+    return {"columns": axis.columns, "rows": as_keys(axis.rows), "argument": axis.argument}
+
+
 def _discovery(how: discovery.Discovery) -> dict[str, Any]:
     said = {"delta": how.delta, "max_keys": how.max_keys, "at_least": how.at_least}
-    return {**said, "known": how.known, "nulls": how.nulls, "largest": how.largest}
+    return {**said, "known": as_keys(how.known), "nulls": how.nulls, "largest": how.largest}
 
 
 def _found(axis: discovery.FoundAxis) -> dict[str, Any]:
-    said = {"columns": axis.columns, "rows": axis.rows, "argument": axis.argument}
+    said = {"columns": axis.columns, "rows": as_keys(axis.rows), "argument": axis.argument}
     return {**said, "discovery": axis.discovery, "room": axis.room, "by_rows": axis.by_rows}
 
 
@@ -153,9 +158,7 @@ FORMS: Mapping[type[Any], Form] = {
     ),
     # cells
     keys.Keys: _form("Keys", lambda it: {"axes": it.axes}, axes=()),
-    keys.KeyAxis: _form(
-        "KeyAxis", lambda it: {"columns": it.columns, "rows": it.rows, "argument": it.argument}, argument="keys"
-    ),
+    keys.KeyAxis: _form("KeyAxis", _keys, argument="keys"),
     keys.RestAxis: _form("RestAxis", lambda it: {"declared": it.declared}),
     keys.DtypeAxis: _form("DtypeAxis", lambda it: {"columns": it.columns, "missing": NO_KEYS}),
     bins.BinAxis: _form("BinAxis", _bins, **BINS),
@@ -194,7 +197,9 @@ FORMS: Mapping[type[Any], Form] = {
     ),
     statistics.Variance: _form("Variance", _variance, ddof=1, pure=False),
     statistics.Std: _form("Std", _variance, ddof=1, pure=False),
-    statistics.Proportion: _form("Proportion", lambda it: {"column": it.column, "value": it.value}, value=None),
+    statistics.Proportion: _form(
+        "Proportion", lambda it: {"column": it.column, "value": _as_key(it.value)}, value=None
+    ),
     statistics.SumByGroup: _form("SumByGroup", lambda it: {"column": it.column, "bounds_of": it.bounds_of}),
     statistics.MeanByGroup: _form("MeanByGroup", lambda it: {"column": it.column, "bounds_of": it.bounds_of}),
     statistics.VarianceByGroup: _form("VarianceByGroup", _variance_by_group, ddof=1, pure=False),
@@ -203,7 +208,7 @@ FORMS: Mapping[type[Any], Form] = {
     statistics.WeightedSum: _form("WeightedSum", lambda it: {**_clipped(it), **_with_weight(it)}),
     statistics.WeightedMean: _form("WeightedMean", lambda it: {**_clipped(it), **_with_weight(it)}),
     statistics.WeightedProportion: _form(
-        "WeightedProportion", lambda it: {**_clipped(it), **_with_weight(it), "value": it.value}, value=None
+        "WeightedProportion", lambda it: {**_clipped(it), **_with_weight(it), "value": _as_key(it.value)}, value=None
     ),
     statistics.Quantile: _form("Quantile", _quantile, named="", pure=False, by="", why=""),
     statistics.QuantileByGroup: _form("QuantileByGroup", _quantile_by_group, q=0.5, step=None, named="", pure=False),
@@ -385,6 +390,26 @@ def _plain(value: Any) -> Any:
     if known:
         return known[0]
     raise TypeError("a function of your own" if callable(value) else named(value))
+
+
+def as_keys(rows: Iterable[Any]) -> tuple[Any, ...]:
+    """Declared keys as they are told apart in columns: Decimal("0.1") is another key than the float 0.1.
+
+    As numbers of a price both are written as the decimal that was typed. So the one that is not a float gets a name of
+    its own, where a float of the same decimal has another value.
+    """
+    return tuple(as_keys(row) if isinstance(row, (tuple, list)) else _as_key(row) for row in rows)
+
+
+def _as_key(value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, (numbers.Rational, Decimal)):
+        return value
+    try:
+        alike, exact = float(value), Fraction(value)
+    except (ValueError, OverflowError):  # no number, or beyond every float
+        return value
+    is_apart = math.isfinite(alike) and exact != Fraction(alike) and exact == Fraction(repr(alike))
+    return Written("Exact", {"number": value}) if is_apart else value
 
 
 def _number(value: Any) -> str:

@@ -53,7 +53,7 @@ from dpframe.queries.prefix_sums import BITS, weights_of_period, weights_of_tota
 from dpframe.queries.sameness import same_key
 from dpframe.queries.statistics import CONFIDENCE, Statistic
 from dpframe.queries.statistics.statistic import told
-from dpframe.release.facts import Written, hash_of
+from dpframe.release.facts import Written, as_keys, hash_of
 from dpframe.release.provenance import SCHEMA, noise_facts
 from dpframe.release.results import looked
 from dpframe.streams.stream_plan import StreamPlan, StreamRequest, exact_sums, half_width
@@ -372,7 +372,8 @@ def _written(kind: str, facts: Mapping[str, Any], defaults: Mapping[str, Any]) -
 def _statistic(statistic: Statistic) -> Any:
     """The statistic by its record; one of another's by its own class and fields."""
     facts = statistic.facts()
-    if facts is None or facts["verb"] not in STATISTICS or "weight" in facts:
+    is_own = type(statistic).__module__.startswith("dpframe.")
+    if facts is None or not is_own or facts["verb"] not in STATISTICS or "weight" in facts:
         return statistic
     said = {name: facts.get(name) for name in ("column", "bounds")}
     return _written(STATISTICS[facts["verb"]], said, {"column": None, "bounds": None})
@@ -380,7 +381,7 @@ def _statistic(statistic: Statistic) -> Any:
 
 def _axis(axis: Any) -> Any:
     if axis.coding == "keys":
-        facts = {"columns": list(axis.columns), "rows": [list(row) for row in axis.rows]}
+        facts = {"columns": list(axis.columns), "rows": as_keys(axis.rows)}
         return _written("KeyAxis", facts, {})
     if axis.coding == "rest":
         return _written("RestAxis", {"declared": _axis(axis.declared)}, {})

@@ -42,8 +42,7 @@ def dtype_of(column: ColumnType) -> pl.DataType | None:
         unit: Any = UNITS.get(identity.tick)
         if unit is None:
             return None
-        zone = column.dtype.partition(", ")[2].rstrip("]") or None  # datetime64[ns, Europe/Berlin]
-        return pl.Duration(unit) if identity.token == SPAN else pl.Datetime(unit, zone if column.aware else None)
+        return pl.Duration(unit) if identity.token == SPAN else pl.Datetime(unit, column.zone if column.aware else None)
     if column.polars is None:
         return pl.String() if identity.form == "text" else None
     if identity.form == "ticks" and identity.tick != (1 if column.polars == pl.Time else tick_of(column.polars)):

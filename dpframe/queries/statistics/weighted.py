@@ -117,7 +117,7 @@ class WeightedSum(Weighted):
         largest = max(map(abs, self.bounds)) * self.weight_bounds[1]
         if largest < SMALLEST_BOUND:
             raise InvalidArgument(
-                f"weight_bounds times bounds must reach beyond 2**-900, unlike {shown(largest)}. "
+                f"weight_bounds times bounds must reach beyond 2**-400, unlike {shown(largest)}. "
                 "Multiply a column first."
             )
 
