@@ -163,4 +163,20 @@ STREAMS = (
         "if earlier or not earlier:",
         f"{FILES}::test_a_stored_stream_goes_on",
     ),
+    bug(
+        "streams",
+        "223: keys of one decimal taken for one key",
+        "facts._as_key",
+        "if is_apart else value",
+        "if False else value",
+        f"{ASKED}::test_223_a_stream_does_not_go_on_with_keys_that_are_written_alike",
+    ),
+    bug(
+        "streams",
+        "a statistic of the caller's known by its verb and column",
+        "stream_path._statistic",
+        "not is_own or ",
+        "",
+        f"{ASKED}::test_a_stream_does_not_go_on_with_another_statistic_of_the_callers",
+    ),
 )

@@ -118,3 +118,15 @@ def test_it_shares_the_count_of_rows():
         assert len(shared.parts) == of_shared
         means = {"m": dpf.mean("cost", bounds=(0, 50)), "k": dpf.mean("days", bounds=(0, 50))}
         assert len(asked.agg(n=dpf.count(), **means, **price).parts) == of_own
+
+
+def test_no_error_is_nothing_on_the_smallest_bounds():
+    least = 2.0**-400
+    frame = pl.DataFrame({"a": [0.0] * 100, "b": [0.0] * 100})
+    bounds = {"a": (0, least), "b": (0, least)}
+    found = frame.dp.agg(dpf.ratio("a", "b", bounds=bounds), epsilon=0.01, ledger=dpf.Ledger(epsilon=9))
+    assert found["a_per_b_error"].item() > 0
+    assert found["a_per_b_low"].item() < found["a_per_b_high"].item()
+    assert frame.dp.preview.std("a", bounds=(0, least), size=100, epsilon=0.01).error["a_std"] > 0
+    with pytest.raises(dpf.InvalidArgument, match=r"reach beyond 2\*\*-400"):
+        dpf.std("a", bounds=(0, least / 2))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections import Counter
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta, timezone
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -527,3 +527,22 @@ def test_answers_by_periods_replay_and_name_units(pandas, tmp_path):
     assert first.dp.provenance["cells"][0]["keys"] == ["period"]
     assert dpf.of(frame).n_units(epsilon=EXACT, max_rows=2, ledger=ledger(unit="at"))["n_units"].tolist() == [4.0]
     assert source_of(frame).schema["at"].kind == "period"
+
+
+@pytest.mark.parametrize("name", ["CET", "UTC", "IST", None])
+def test_a_fixed_offset_is_its_hours_whatever_it_is_called(name):
+    """`datetime.now().astimezone().tzinfo` is called CET on a winter day in Berlin, and its clock never changes."""
+    pd = pytest.importorskip("pandas")
+    zone = timezone(timedelta(hours=2), *([name] if name else []))
+    frame = pd.DataFrame(
+        {"at": pd.Series(pd.to_datetime(["2025-07-01T21:30Z", "2025-01-01T22:30Z"])).dt.tz_convert(zone)}
+    )
+    days = {"2025-07-01": 1, "2025-01-02": 1, "2025-07-02": 0, "2025-01-01": 0}
+    for day, rows in days.items():
+        found = frame.dp.group_by("at", keys=dpf.dates(day, day, every="1d")).count(epsilon=EXACT, ledger=ledger())
+        assert found["count"].tolist() == [rows]
+    keys = dpf.discover(delta=1e-6)
+    found = frame.dp.group_by("at", keys=keys).count(
+        epsilon=1, ledger=dpf.Ledger(epsilon=9, delta=1e-3, keys_delta=1e-5)
+    )
+    assert len(found) == 0

@@ -8,10 +8,12 @@ import json
 import shutil
 import sqlite3
 import sys
+from decimal import Decimal
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 import dpframe as dpf
@@ -282,3 +284,39 @@ def test_a_question_that_differs_in_one_fact_is_refused(fact, ledgers):
     with pytest.raises(dpf.LedgerError, match="name another release of this ledger"):
         answers.answered(said["call"].replace(stored, other), EMPTY, ledger)
     assert ledger.spent == spent
+
+
+ALIKE = [(0.1, Decimal("0.1")), (0.3, Decimal("0.30")), (1e23, 10**23), (2.0**60, 1_152_921_504_606_847_000)]
+SAME = [(0.5, Decimal("0.5")), (1.0, 1), (Decimal("0.1"), Decimal("0.10")), (3, Decimal(3))]
+
+
+@pytest.mark.parametrize(("one", "other"), [*ALIKE, *SAME], ids=str)
+def test_223_keys_of_one_decimal_and_other_values_are_other_keys(one, other):
+    pd = pytest.importorskip("pandas")
+    dp = pd.DataFrame({"x": pd.Series([7], dtype=object)}).dp.preview
+
+    def of(key):
+        yield dp.group_by("x", keys=[key, 7]).count(epsilon=1).question.query.keys
+        yield dp.group_by("x", keys=[key, 7, dpf.REST]).count(epsilon=1).question.query.keys
+        yield dp.agg(n=dpf.count(where={"x": [key, 7]}), epsilon=1).question.query.statistics
+        yield dpf.proportion("x", value=key)
+        yield dpf.discover(delta=1e-7, known=[key])
+
+    for first, second in zip(of(one), of(other), strict=True):
+        assert (facts.hash_of("keys", first) == facts.hash_of("keys", second)) is ((one, other) in SAME)
+
+
+def test_a_price_is_the_decimal_that_was_typed():
+    dp = pl.DataFrame({"x": [1]}).dp.preview
+    prices = [dp.count(epsilon=epsilon).price for epsilon in (0.1, Decimal("0.1"), Fraction(1, 10))]
+    assert len({facts.hash_of("price", price) for price in prices}) == 1
+
+
+def test_223_a_stored_answer_is_not_replayed_for_another_key(tmp_path):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"g": pd.Series([0.1] * 5 + [Decimal("0.1")] * 50, dtype=object)})
+    ledger = dpf.Ledger(epsilon=200, path=tmp_path / "l.ledger", head=tmp_path / "l.head")
+    asked = {"epsilon": 50, "ledger": ledger, "label": "q", "snapshot": "v1"}
+    frame.dp.group_by("g", keys=[0.1, 7]).count(**asked)
+    with pytest.raises(dpf.LedgerError, match="keys differ"):
+        frame.dp.group_by("g", keys=[Decimal("0.1"), 7]).count(**asked)

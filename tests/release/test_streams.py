@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import copy
 import json
+from dataclasses import dataclass
 from datetime import date, datetime, timedelta
+from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
 
@@ -19,6 +21,7 @@ from dpframe.mechanisms.gaussian import Gaussian
 from dpframe.mechanisms.laplace import Laplace
 from dpframe.queries.keys import Keys
 from dpframe.queries.query import Query
+from dpframe.queries.statistics import Sum
 from dpframe.streams import stream_path
 from tests import covering
 
@@ -382,3 +385,33 @@ def test_periods_of_seeded_bits_are_of_no_stream_that_promises_anything():
     assert "NOT PRIVATE" in seeded.dp.provenance["warning"]
     with pytest.raises(dpf.LedgerError, match="random bits"):
         stream_of(ledger).release(frame, START + timedelta(days=7))
+
+
+@pytest.mark.parametrize("place", ["keys", "periods"])
+def test_223_a_stream_does_not_go_on_with_keys_that_are_written_alike(place):
+    """Else rows that were counted would disappear, and a unit's next rows take their places."""
+    pd = pytest.importorskip("pandas")
+
+    def opened(first):
+        keys = {"by": "g", "keys": [first, 0.7]} if place == "keys" else {"periods": [first, 0.7], "time": "g"}
+        keys = {"time": "w", "periods": [1, 2], **keys}
+        return dpf.Stream("s", statistic=dpf.count(), max_rows=1, unit="u", epsilon=1, ledger=ledger, **keys)
+
+    ledger = dpf.Ledger(epsilon=9, unit="u")
+    frame = pd.DataFrame({"u": ["a", "a"], "w": [1, 2], "g": [0.1, 0.7]})
+    opened(0.1).release(frame, 1 if place == "keys" else 0.1)
+    with pytest.raises(dpf.LedgerError, match=r"begun with other parameters: .* differ"):
+        opened(Decimal("0.1")).release(frame, 2 if place == "keys" else 0.7)
+
+
+def test_a_stream_does_not_go_on_with_another_statistic_of_the_callers():
+    @dataclass(frozen=True)
+    class Own(Sum):
+        other: str = "x"
+
+    ledger = dpf.Ledger(epsilon=9)
+    frame = pl.DataFrame({"w": [1, 2], "x": [1.0, 2.0]})
+    asked = {"time": "w", "periods": [1, 2], "epsilon": 1, "ledger": ledger}
+    dpf.Stream("s", statistic=Own("x", (0, 1)), **asked).release(frame, 1)
+    with pytest.raises(dpf.LedgerError, match="begun with other parameters: statistic differs"):
+        dpf.Stream("s", statistic=Own("x", (0, 1), other="y"), **asked).release(frame, 2)
