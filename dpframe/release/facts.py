@@ -393,23 +393,18 @@ def _plain(value: Any) -> Any:
 
 
 def as_keys(rows: Iterable[Any]) -> tuple[Any, ...]:
-    """Declared keys as they are told apart in columns: Decimal("0.1") is another key than the float 0.1.
+    """Declared keys as they are told apart in columns: the float 0.1 is another key than Decimal("0.1").
 
-    As numbers of a price both are written as the decimal that was typed. So the one that is not a float gets a name of
-    its own, where a float of the same decimal has another value.
+    As numbers of a price both are written as the decimal that was typed. So a float key whose value is not that decimal
+    has a name of its own.
     """
     return tuple(as_keys(row) if isinstance(row, (tuple, list)) else _as_key(row) for row in rows)
 
 
 def _as_key(value: Any) -> Any:
-    if isinstance(value, bool) or not isinstance(value, (numbers.Rational, Decimal)):
-        return value
-    try:
-        alike, exact = float(value), Fraction(value)
-    except (ValueError, OverflowError):  # no number, or beyond every float
-        return value
-    is_apart = math.isfinite(alike) and exact != Fraction(alike) and exact == Fraction(repr(alike))
-    return Written("Exact", {"number": value}) if is_apart else value
+    number = float(value) if isinstance(value, (float, np.floating)) else 0.0
+    is_apart = math.isfinite(number) and Fraction(number) != Fraction(repr(number))
+    return Written("Float", {"number": number}) if is_apart else value
 
 
 def _number(value: Any) -> str:
