@@ -373,9 +373,9 @@ def hashed_places(key: str, functions: int, categories: int, cells: int) -> Inte
 
 
 def checked_key(key: object) -> str:
-    """The public key of the hash functions, for which any text will do."""
+    """The public key of the hash functions as plain text: a subclass may have another text in f-strings."""
     if not isinstance(key, str):
         raise InvalidType(f'key must be text that everybody may know, not {shown(key)}. Write key="emoji".')
     if len(key) > LONGEST_KEY or not key.isprintable():
         raise InvalidArgument(f"key must be printable text of at most {LONGEST_KEY} characters, not {shown(key)}.")
-    return key
+    return str.__str__(key)
