@@ -140,7 +140,7 @@ def _record(
 
 
 def _beyond(known: Mapping[str, Any]) -> list[str]:
-    """A note on the rows whose reports are of a random value, as those of missing ones are."""
+    """A note on the rows whose reports are those of missing values."""
     unit = PrivacyUnit.of_facts(known["unit"]) if "unit" in known else None
     if unit is None or unit.column is None or unit.max_rows is None:
         return []
