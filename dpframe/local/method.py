@@ -38,7 +38,7 @@ Floats = NDArray[np.float64]
 
 HALF_WIDTH = 1.9599639845400545  # of a 95% interval in standard deviations, rounded up
 SCHEMA = "dpframe.provenance/2"
-SPREAD = "missing and undeclared values are spread evenly over the categories"
+SPREAD = "missing and undeclared values are spread at random over the categories, and margins of error leave this out"
 MIDDLE = "missing values count as the middle of the bounds"
 KEPT = ("label", "unit", "cost", "warning", "per_report")  # of the record of the reports
 
@@ -235,6 +235,12 @@ class LocalMethod:
         DataFrame
             Of counts: the column's name (``category`` if it has none), ``count``, ``count_noisy`` (unbiased) and
             ``count_error``, the half-width of the 95% interval around it. Of means: ``NAME_mean, NAME_mean_error``.
+
+        Notes
+        -----
+        A missing or undeclared value is reported as a random category. Counts include these, evenly on average, and
+        ``count_error`` does not cover how they fell: declare None as a category to count missing values. A missing
+        number is reported as the middle of the bounds, which the error of a mean covers.
 
         Raises
         ------

@@ -213,6 +213,7 @@ def test_estimates_are_results():
     facts = found.dp.provenance
     assert (facts["verb"], facts["model"], facts["per_report"]) == ("estimate", "local", 0.5)
     assert not facts["altered"]
+    assert any("margins of error leave this out" in note for note in facts["notes"]), "a draw that no margin covers"
     assert found.dp.to_numpy("count").shape == (6,)
     assert found.dp.errors()["interval"][0] > 0
     with pytest.raises(dpf.AlreadyReleased):
