@@ -3,7 +3,8 @@
 Run it from the root of the repository: ``python -m benchmarks.local_model``. The tables are not part of the
 repository; they are looked for in ``../shared/data``. Here each line of a table stands for one person.
 ``--picture local.png`` draws a picture such as that of docs/guide/local.md (with the extra ``dpframe[plot]``).
-``--few`` counts instead how many intervals hold where there are few reports.
+``--few`` counts instead how many intervals hold where there are few reports, and ``--missing`` where values
+are missing.
 """
 
 from __future__ import annotations
@@ -160,15 +161,45 @@ def few_reports() -> None:
             print(f"| {name} | {epsilon:g} | {told} |", flush=True)
 
 
+def held_with_missing(make: Any, epsilon: float, share: float) -> float:
+    """The share of intervals that hold, of four names that equally many of 1,000 people have, or are drawn for."""
+    names, people, runs = TEN[:4], 1_000, 500
+    there = round(people * (1 - share)) // 4
+    values = pl.Series("name", [*names * there, *[None] * (people - 4 * there)], dtype=pl.String)
+    inside = np.zeros((runs, 4), dtype=bool)
+    for run in range(runs):
+        method = make(names, epsilon)
+        if isinstance(method, dpf.local.CountMeanSketch):
+            method = replace(method, key=str(run))
+        found = method.estimate(method.randomize(values), denoise=None)
+        inside[run] = np.abs(found["count"].to_numpy() - people / 4) <= found["count_error"].to_numpy()
+    return float(inside.mean())
+
+
+def missing_values() -> None:
+    """How many intervals hold where values are missing: a line for each method and epsilon."""
+    shares = (0.0, 0.1, 0.5)
+    print("| method | epsilon | " + " | ".join(f"{share:.0%} missing" for share in shares) + " |")
+    print("|---|---:|" + "---:|" * len(shares))
+    for name, make in METHODS.items():
+        for epsilon in (1.0, 4.0):
+            told = " | ".join(f"{held_with_missing(make, epsilon, share):.1%}" for share in shares)
+            print(f"| {name} | {epsilon:g} | {told} |", flush=True)
+
+
 def main() -> int:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=DATA, help="the folder of the tables")
     parser.add_argument("--few", action="store_true", help="how many intervals hold where there are few reports")
+    parser.add_argument("--missing", action="store_true", help="how many intervals hold where values are missing")
     parser.add_argument("--picture", type=Path, help="draw the price of trusting nobody into this file")
     options = parser.parse_args()
     if options.few:
         few_reports()
+        return 0
+    if options.missing:
+        missing_values()
         return 0
     for file in (PRODUCTS, WORDS, JOBS):
         if not (options.data / file).exists():

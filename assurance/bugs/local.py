@@ -167,6 +167,22 @@ LOCAL = (
     ),
     bug(
         "local",
+        "224: a second person for an id in another class of text",
+        "checked_people",
+        'f"str:{str.__str__(one)}" if isinstance(one, str)',
+        'f"{type(one).__name__}:{one}" if isinstance(one, str)',
+        "test_rappor.py::test_224_a_person_is_one_whatever_class_holds_the_id",
+    ),
+    bug(
+        "local",
+        "224: hash functions of a key by its text in f-strings",
+        "checked_key",
+        "return str.__str__(key)",
+        "return key",
+        "test_rappor.py::test_224_a_key_is_its_text_whatever_class_holds_it",
+    ),
+    bug(
+        "local",
         "rare categories that no report holds estimated as if they were known",
         "method.wider_variances",
         "moved = counts + math.copysign(HALF_WIDTH**2 / 2.0 / gap, slope)",

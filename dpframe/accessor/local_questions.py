@@ -48,7 +48,7 @@ class LocalQuestions(Generic[F]):
             Who is protected, where the ledger does not say it.
         max_rows : int, optional
             Where the unit has a column: how many reports a unit may make, which add up. Each row after the first
-            `max_rows` of its unit makes the report of a random value.
+            `max_rows` of its unit makes the report of a missing value.
         label : str, optional
             A name for the ledger's entry and the provenance.
         checks : {"auto", False}

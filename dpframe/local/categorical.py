@@ -332,7 +332,7 @@ class CountMeanSketch(LocalMethod):
             object.__setattr__(self, name, value)
         larger = max(self.cells, len(self.categories))
         check_cells("hashes times cells, or times categories,", self.hashes * larger)
-        checked_key(self.key)
+        object.__setattr__(self, "key", checked_key(self.key))
 
     @property
     def loss(self) -> Fraction:

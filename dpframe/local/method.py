@@ -38,7 +38,7 @@ Floats = NDArray[np.float64]
 
 HALF_WIDTH = 1.9599639845400545  # of a 95% interval in standard deviations, rounded up
 SCHEMA = "dpframe.provenance/2"
-SPREAD = "missing and undeclared values are spread evenly over the categories"
+SPREAD = "missing and undeclared values are spread at random over the categories, and margins of error leave this out"
 MIDDLE = "missing values count as the middle of the bounds"
 KEPT = ("label", "unit", "cost", "warning", "per_report")  # of the record of the reports
 
@@ -140,7 +140,7 @@ def _record(
 
 
 def _beyond(known: Mapping[str, Any]) -> list[str]:
-    """A note on the rows whose reports are of a random value, as those of missing ones are."""
+    """A note on the rows whose reports are those of missing values."""
     unit = PrivacyUnit.of_facts(known["unit"]) if "unit" in known else None
     if unit is None or unit.column is None or unit.max_rows is None:
         return []
@@ -235,6 +235,12 @@ class LocalMethod:
         DataFrame
             Of counts: the column's name (``category`` if it has none), ``count``, ``count_noisy`` (unbiased) and
             ``count_error``, the half-width of the 95% interval around it. Of means: ``NAME_mean, NAME_mean_error``.
+
+        Notes
+        -----
+        A missing or undeclared value is reported as a random category. Counts include these, evenly on average, and
+        ``count_error`` does not cover how they fell: declare None as a category to count missing values. A missing
+        number is reported as the middle of the bounds, which the error of a mean covers.
 
         Raises
         ------
@@ -373,9 +379,9 @@ def hashed_places(key: str, functions: int, categories: int, cells: int) -> Inte
 
 
 def checked_key(key: object) -> str:
-    """The public key of the hash functions, for which any text will do."""
+    """The public key of the hash functions as plain text: a subclass may have another text in f-strings."""
     if not isinstance(key, str):
         raise InvalidType(f'key must be text that everybody may know, not {shown(key)}. Write key="emoji".')
     if len(key) > LONGEST_KEY or not key.isprintable():
         raise InvalidArgument(f"key must be printable text of at most {LONGEST_KEY} characters, not {shown(key)}.")
-    return key
+    return str.__str__(key)

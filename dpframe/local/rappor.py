@@ -118,7 +118,7 @@ class Rappor(LocalMethod):
             check_cells(
                 "cohorts times categories times bits or categories", self.cohorts * len(self.categories) * larger
             )
-        checked_key(self.key)
+        object.__setattr__(self, "key", checked_key(self.key))
 
     @classmethod
     def for_epsilon(cls, categories: Any, epsilon: Any, **parameters: Any) -> Self:
@@ -483,9 +483,12 @@ def below(numbers: Sequence[Sequence[int]], chance: Fraction) -> Flags:
 
 
 def checked_people(people: Any) -> tuple[str, ...]:
-    """The person of each row, told apart by type and value: 1 and "1" are two."""
+    """The person of each row, told apart by kind and value: 1 and "1" are two, and a subclass of either is no third."""
     values = list(people) if isinstance(people, (list, tuple)) else values_of(*column_frame(people, "people"))
     for value in values:
         if isinstance(value, bool) or not isinstance(value, (str, int)):
-            raise InvalidType("people must be text or whole numbers, each of them there. Cast the column to text.")
-    return tuple(f"{type(value).__name__}:{value}" for value in values)
+            raise InvalidType(
+                f"people must be text or Python's whole numbers, each of them there, not {named(value)}. "
+                "Write people=[int(one) for one in people] for whole numbers of NumPy; cast anything else to text."
+            )
+    return tuple(f"str:{str.__str__(one)}" if isinstance(one, str) else f"int:{int.__repr__(one)}" for one in values)

@@ -111,8 +111,8 @@ class Mean(LocalMethod):
     -----
     With ``steps=1, width=1`` it is Duchi, Jordan and Wainwright's (2018) mechanism; with many steps it tends to the
     piecewise mechanism of Wang et al. (2019). Their hybrid of the two has 8% less worst-case variance at epsilon 1, and
-    more at 2 and 4 (``docs/guide/local.md``). A missing value is reported as if it were any step, with equal
-    probability: on average the middle of the bounds. The error of an estimate is that of the worst values.
+    more at 2 and 4 (``docs/guide/local.md``). A missing value is reported as if it were the middle of
+    the bounds. The error of an estimate is that of the worst values.
 
     Examples
     --------
@@ -173,15 +173,11 @@ class Mean(LocalMethod):
         return np.where(inside, near, far + self.width * (far >= truth))
 
     def rounded(self, values: Floats) -> Integers:
-        """The step of each value, rounded at random without bias; any step where there is none."""
+        """The step of each value, rounded at random without bias; a missing value is the middle of the bounds."""
         lower, upper = map(float, self.bounds)
         position = (np.clip(values, lower, upper) - lower) / (upper - lower)
-        missing = np.flatnonzero(np.isnan(values))
-        position[missing] = 0.0
-        fine = np.rint(position * 2.0**FINE).astype(np.int64)
-        rounded = coins.rounded_randomly(fine * self.steps, FINE)
-        rounded[missing] = coins.uniform(self.steps, missing.size)
-        return rounded
+        fine = np.rint(np.where(np.isnan(values), 0.5, position) * 2.0**FINE).astype(np.int64)
+        return coins.rounded_randomly(fine * self.steps, FINE)
 
     def estimates(self, frame: Any, column: str) -> tuple[int, Floats, Floats]:
         """The number of reports, the unbiased mean and the variance of the worst values."""

@@ -11,7 +11,7 @@ from scipy.stats import binom
 from seen import seen
 
 import dpframe as dpf
-from dpframe.noise import insecure_bits
+from dpframe.noise import coins, insecure_bits
 from tests.covering import chance_of_missing
 
 LOCAL = dpf.local
@@ -103,6 +103,28 @@ def test_missing_numbers_count_as_the_middle():
     assert abs(found["age_mean"][0] - 50) < 6 * found["age_mean_error"][0]
 
 
+@pytest.mark.parametrize("share", [0.5, 1.0])
+def test_intervals_of_means_hold_where_numbers_are_missing(share):
+    """The margin covers the middle of the bounds as any value; a random step held 37%. A false alarm: 1e-6."""
+    method, people, runs = LOCAL.Mean((0, 10), epsilon=8), 400, 300
+    numbers = np.where(np.arange(people) < share * people, np.nan, 5.0)
+    with insecure_bits(35):
+        reports = method.randomize(pl.Series("x", np.tile(numbers, runs)))
+    found = [method.estimate(reports[run * people : (run + 1) * people]) for run in range(runs)]
+    misses = sum(abs(one["x_mean"][0] - 5.0) > one["x_mean_error"][0] for one in found)
+    assert chance_of_missing(misses, runs, 0.05) > ALARM
+
+
+def test_as_many_bits_are_drawn_whether_numbers_are_missing_or_not(monkeypatch):
+    method, drawn = LOCAL.Mean((0, 100), epsilon=2, steps=4, width=2), []
+    taken = coins.numbers
+    monkeypatch.setattr(coins, "numbers", lambda size, bits: drawn.append((size, bits)) or taken(size, bits))
+    for numbers in ([30.0] * 50, [float("nan")] * 50):
+        method.rounded(np.array(numbers))
+    assert drawn[: len(drawn) // 2] == drawn[len(drawn) // 2 :]
+    assert set(method.rounded(np.full(50, np.nan)).tolist()) == {2}, "the middle, for an even number of steps"
+
+
 def test_infinite_numbers_are_clipped():
     method = LOCAL.Mean((0, 100), epsilon=30, steps=1, width=1)
     found = method.randomize(pl.Series("age", [float("inf"), float("-inf")] * 100))
@@ -191,6 +213,7 @@ def test_estimates_are_results():
     facts = found.dp.provenance
     assert (facts["verb"], facts["model"], facts["per_report"]) == ("estimate", "local", 0.5)
     assert not facts["altered"]
+    assert any("margins of error leave this out" in note for note in facts["notes"]), "a draw that no margin covers"
     assert found.dp.to_numpy("count").shape == (6,)
     assert found.dp.errors()["interval"][0] > 0
     with pytest.raises(dpf.AlreadyReleased):

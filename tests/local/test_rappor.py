@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import hashlib
 import hmac
 import importlib.util
@@ -52,6 +53,48 @@ def test_215_one_method_keeps_one_set_of_bits_however_it_is_spelled(one, other):
     people, value = [f"p{place}" for place in range(100)], methods[0].categories[0]
     first, *others = (memoized([value] * 100, people, method=method).to_list() for method in methods)
     assert others == [first] * 3
+
+
+class Text(str, enum.Enum):  # noqa: UP042  (its text in f-strings is not its value)
+    ME = "me"
+
+
+class Other(str):
+    def __str__(self):
+        return "another text"
+
+    __repr__ = __format__ = __str__
+
+
+class Whole(enum.IntEnum):
+    ME = 7
+
+
+def test_224_a_person_is_one_whatever_class_holds_the_id():
+    """Else a client that reads its id otherwise draws a second set, and the values cost twice what is stated."""
+    for plain, others in (("me", (np.str_("me"), Text.ME, Other("me"))), (7, (Whole.ME,))):
+        kept = memoized(["news"], [plain], method=WIDE).to_list()
+        for other in others:
+            assert memoized(["news"], [other], method=WIDE).to_list() == kept
+    pandas = pytest.importorskip("pandas")
+    column = pandas.Series([np.str_("me"), Whole.ME], dtype=object)
+    assert rappor.checked_people(column) == rappor.checked_people(["me", 7]) == ("str:me", "int:7")
+
+
+def test_224_a_key_is_its_text_whatever_class_holds_it():
+    methods = [
+        dpf.local.Rappor(PAGES, f=0.5, p=0, q=1, bits=16, hashes=2, key=key) for key in ("me", Text.ME, Other("me"))
+    ]
+    assert len({tuple(memoized(PAGES, list("abcd"), method=method).to_list()) for method in methods}) == 1
+    sketches = [dpf.local.CountMeanSketch(PAGES, epsilon=1, key=key) for key in ("me", Text.ME)]
+    assert (sketches[0].places == sketches[1].places).all()
+
+
+def test_whole_numbers_of_numpy_are_refused_with_a_way_out():
+    people = np.array([7])
+    with pytest.raises(dpf.InvalidType, match=r"not an? int64. Write people=\[int\(one\) for one in people\]"):
+        memoized(["news"], list(people))
+    assert memoized(["news"], [int(one) for one in people]).to_list() == memoized(["news"], [7]).to_list()
 
 
 def test_bits_stay_and_belong_to_person_period_column_and_parameters():
@@ -142,9 +185,10 @@ def test_messages_of_parts_are_different():
         ({"secret": b"short"}, "16 random bytes"),
         ({"secret": "text" * 8}, "bytes"),
         ({"people": ["a", "b"]}, "one person a row"),
-        ({"people": [None]}, "text or whole numbers"),
-        ({"people": [1.5]}, "text or whole numbers"),
-        ({"people": [True]}, "text or whole numbers"),
+        ({"people": [None]}, "text or Python's whole numbers"),
+        ({"people": [1.5]}, "text or Python's whole numbers"),
+        ({"people": [True]}, "text or Python's whole numbers"),
+        ({"people": [np.True_]}, "text or Python's whole numbers"),
         ({"period": 3}, "period must be text"),
     ],
 )
