@@ -335,6 +335,7 @@ def _squares_of_sum(source: Source, name: str, form: Linear, asked: str) -> Floa
     verbs = ("n_units",) if units else ("count",) if source.facts["unit"]["column"] else ("count", "n_units")
     for other, one in source.measures.items():
         of_all = one["column"] in (None, said["column"]) and ("where" not in one or agree(one, said, "where"))
+        of_all = of_all and "weight" not in one  # a sum of weights is no number of rows
         if one["verb"] in verbs and of_all and other in source.frame.columns:
             count = source.form(source.unbiased(other))
             assert isinstance(count, Linear)

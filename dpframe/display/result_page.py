@@ -73,7 +73,7 @@ def _warning(facts: Mapping[str, Any]) -> str:
 def found_words(facts: Mapping[str, Any], table: Table) -> str:
     """A sentence on what was found: what is counted, by what, and the least and the largest of one kind of numbers.
 
-    Margins of error are of unbiased values: a number that adjusting moved stands without.
+    A number has its margin of error where it stands alone, and adjusting did not move it.
     """
     what = short(facts)
     titles = {column.title: column for column in table.columns}
@@ -82,11 +82,12 @@ def found_words(facts: Mapping[str, Any], table: Table) -> str:
     if len(facts["measures"]) != 1 or value is None or value.forms is not None or f"{name}{PLUS_MINUS}" not in titles:
         return f"{what}."
     texts = table.written(value)
-    if not is_unplaced(facts["measures"][name], name, ()):
+    alone = len(texts) == 1  # the least and the largest were chosen for their noise, so their margins hold too seldom
+    if alone and not is_unplaced(facts["measures"][name], name, ()):
         margins = table.written(titles[f"{name}{PLUS_MINUS}"])
         texts = [f"{text} ± {margin}" for text, margin in zip(texts, margins, strict=True)]
     of_rows = list(zip(*(table.written(column) for column in table.columns if not column.is_number), strict=True))
-    if len(texts) == 1:
+    if alone:
         return f"{what}: {texts[0]}."
     known = [place for place, cell in enumerate(value.cells) if math.isfinite(cell)]
     if not known or not of_rows:

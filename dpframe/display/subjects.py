@@ -121,4 +121,5 @@ def _words(statistic: Mapping[str, Any], facts: Facts) -> str:
         for more, words in (("value", " that is"), ("denominator", " to")):
             text += f"{words} {statistic[more]}" if more in statistic else ""
     text += f" weighted by {statistic['weight']}" if "weight" in statistic else ""
+    text += " (missing values as the middle of the bounds)" if statistic.get("missing") == "midpoint" else ""
     return text + (f" where {statistic['where']}" if "where" in statistic else "")

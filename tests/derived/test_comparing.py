@@ -724,3 +724,14 @@ def test_a_sum_whose_count_was_left_out_is_refused_in_words(engine):
             result.dp.select(*names).dp.errors(covers="population")
         with pytest.raises(dpf.InvalidArgument, match=r"s must come with what tells .* keep the count"):
             dpf.compare(result.dp.select(*names), "A", "B")
+
+
+def test_a_sum_of_weights_is_not_taken_for_the_number_of_rows_behind_a_sum():
+    """The variance of a sum is at most the squared bound times its number of rows, which weights do not tell."""
+    frame = pl.DataFrame({"x": [-10.0, 10.0] * 500, "w": [0.05] * 1_000})
+    ledger = dpf.Ledger(epsilon=9)
+    asked = {"epsilon": 1, "ledger": ledger, "checks": False}
+    one = frame.dp.agg(s=dpf.sum("x", bounds=(-10, 10)), n=dpf.count(), **asked)
+    other = frame.dp.agg(s=dpf.sum("x", bounds=(-10, 10)), k=dpf.count(weight="w", weight_bounds=(0, 1)), **asked)
+    with pytest.raises(dpf.InvalidArgument, match="s must come with what tells how far its values differ"):
+        dpf.compare(one, other, samples="different")
