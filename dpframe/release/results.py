@@ -621,7 +621,7 @@ def _step(cells: Floats, denoiser: Any, law: Any, facts: dict[str, Any]) -> tupl
     function: estimators.Denoiser = DENOISERS[denoiser] if isinstance(denoiser, str) else denoiser
     name = denoiser if isinstance(denoiser, str) else getattr(function, "__name__", "a function of the caller's")
     if name.replace("_", "-") in DENOISERS and not is_own(function):
-        name = f"{name} (of the caller's)"  # what the record says of dpframe's does not hold for it
+        name = f"{name} (your own)"  # what the record says of dpframe's does not hold for it
     try:
         with silent() if is_own(function) else nullcontext():
             result = np.asarray(function(cells.copy(), law, **_known(function, facts)), dtype=np.float64)

@@ -224,7 +224,7 @@ def test_a_function_of_the_callers_is_not_known_by_the_name_of_one_of_dpframes(n
     grouped = frame.dp.group_by("g", keys=["A", "B"])
     found = grouped.count(denoise=moved, keep_noisy=False, **asked)
     assert "without intervals" in found.dp.statement().lower()
-    assert found.dp.provenance["measures"]["count"]["denoise"] == [{"name": f"{name} (of the caller's)"}]
+    assert found.dp.provenance["measures"]["count"]["denoise"] == [{"name": f"{name} (your own)"}]
     later = grouped.count(denoise=["auto", moved], **asked)
     assert later.dp.errors()["denoised_rmse"].is_null().all()
 
