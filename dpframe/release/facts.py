@@ -395,7 +395,7 @@ def _plain(value: Any) -> Any:
 def as_keys(rows: Iterable[Any]) -> tuple[Any, ...]:
     """Declared keys as they are told apart in columns: the float 0.1 is another key than Decimal("0.1").
 
-    As numbers of a price both are written as the decimal that was typed. So a float key whose value is not that decimal
+    In a cost both are written as the decimal that was typed. So a float key whose value is not that decimal
     has a name of its own.
     """
     return tuple(as_keys(row) if isinstance(row, (tuple, list)) else _as_key(row) for row in rows)
