@@ -500,7 +500,7 @@ def test_sums_by_declared_keys_are_added_up_by_spark_bit_for_bit(spark_frame, mo
     keys = {"word": ["A", "a\u0301", None, "absent"], "whole": [0, -(2**63), 2**63 - 1, None]}
     statistics = {
         **{"n": dpf.count(), "there": dpf.count("x"), "s": dpf.sum("x", bounds=(-3, 10))},
-        **{"m": dpf.mean("whole", bounds=(0, 7.3)), "tiny": dpf.sum("x", bounds=(-5e-200, 1e-200))},
+        **{"m": dpf.mean("whole", bounds=(0, 7.3)), "tiny": dpf.sum("x", bounds=(-5e-120, 1e-120))},
         **{"r": dpf.sum("narrow", bounds=(0, 1)), "large": dpf.sum("whole", bounds=(-(2.0**53), 2.0**53))},
     }
     query = dpf.of(frame).preview.group_by(*keys, keys=keys).agg(**statistics, epsilon=1).query
