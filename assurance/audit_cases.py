@@ -20,6 +20,7 @@ BOTH = {"value": (LOW, HIGH), "cell": (0, CELLS - 1)}
 OTHERS = [(0, 2, 1), (0, 7, 2), (0, 4, 3)]  # cell, value, person
 CROWD = [(0, 5, person) for person in range(1, 13)]
 VARIED = [(cell, value, 9) for cell in (0, 1) for value in range(100, 110)]
+HEAVY = [(cell, 10**6, 9) for cell in (0, 0, 0, 0, 0, 0, 1, 1, 1, 2)]  # more rows than count in full
 SPREAD = [(0, 2, 1), (1, 7, 2), (2, 4, 3), (1, 1, 3)]
 
 ROWS = {neighbors: dpf.PrivacyUnit(neighbors=neighbors) for neighbors in ("add-remove", "replace")}
@@ -93,15 +94,14 @@ def _rows_replaced() -> Iterator[tuple[Any, ...]]:
 
 def _users() -> Iterator[tuple[Any, ...]]:
     full = [(cell, 10**6, 9) for cell in (0, 0, 1, 1)]  # the most that counts in full: two rows in each of two groups
-    heavy = [(cell, 10**6, 9) for cell in (0, 0, 0, 0, 0, 0, 1, 1, 1, 2)]
     crammed = [(0, 10**6, 9)] * 9
-    for words, rows in (("full", full), ("heavy", heavy), ("crammed", crammed)):
+    for words, rows in (("full", full), ("heavy", HEAVY), ("crammed", crammed)):
         unit = USERS["add-remove"]
         yield f"{words} user: count", unit, [*SPREAD, *rows], SPREAD, cell_counts, {}
         yield f"{words} user: agg", unit, [*SPREAD, *rows], SPREAD, cell_several, {}
-    low = [(cell, -(10**6), 9) for cell, _, _ in heavy]
+    low = [(cell, -(10**6), 9) for cell, _, _ in HEAVY]
     elsewhere = [(2, 10**6, 9)] * 4
-    yield "user replaced: agg", USERS["replace"], [*SPREAD, *heavy], [*SPREAD, *low], cell_several, {}
+    yield "user replaced: agg", USERS["replace"], [*SPREAD, *HEAVY], [*SPREAD, *low], cell_several, {}
     yield "user replaced: count", USERS["replace"], [*SPREAD, *full], [*SPREAD, *elsewhere], cell_counts, {}
 
 
@@ -136,8 +136,7 @@ def _read_off() -> Iterator[tuple[Any, ...]]:
 
 
 def _whole_units() -> Iterator[tuple[Any, ...]]:
-    heavy = [(cell, 10**6, 9) for cell in (0, 0, 0, 0, 0, 0, 1, 1, 1, 2)]
-    instead = [(cell, 4, 9) for cell, _, _ in heavy]
+    instead = [(cell, 4, 9) for cell, _, _ in HEAVY]
     yield "heavy user: n_distinct", USERS["add-remove"], [*SPREAD, *VARIED], SPREAD, different, {}
     for name, ask in (
         ("n_units", units),
@@ -147,10 +146,10 @@ def _whole_units() -> Iterator[tuple[Any, ...]]:
         ("bins beside keys", bins_beside_keys),
         ("covariance", together),
     ):
-        yield f"heavy user: {name}", USERS["add-remove"], [*SPREAD, *heavy], SPREAD, ask, {}
-    yield "user replaced: n_units", USERS["replace"], [*SPREAD, *heavy], [*SPREAD, (2, 1, 9)], units, {}
+        yield f"heavy user: {name}", USERS["add-remove"], [*SPREAD, *HEAVY], SPREAD, ask, {}
+    yield "user replaced: n_units", USERS["replace"], [*SPREAD, *HEAVY], [*SPREAD, (2, 1, 9)], units, {}
     yield "user replaced: n_distinct", USERS["replace"], [*SPREAD, *VARIED], [*SPREAD, (2, 1, 9)], different, {}
-    yield "user replaced: variance", USERS["replace"], [*SPREAD, *heavy], [*SPREAD, *instead], cell_spread, {}
+    yield "user replaced: variance", USERS["replace"], [*SPREAD, *HEAVY], [*SPREAD, *instead], cell_spread, {}
 
 
 def _without_groups() -> Iterator[tuple[Any, ...]]:
@@ -185,14 +184,13 @@ def _options() -> Iterator[tuple[Any, ...]]:
 
 
 def _options_of_units() -> Iterator[tuple[Any, ...]]:
-    heavy = [(cell, 10**6, 9) for cell in (0, 0, 0, 0, 0, 0, 1, 1, 1, 2)]
     crammed = [(2, 10**6, 9)] * 9
     for name, ask, rows in (
         ("ratio", quotient, crammed),
         ("where", some_rows, crammed),
         ("weights", weighted, crammed),
         ("bounds by group", bounds_by_group, crammed),
-        ("sum of units", sum_of_units, heavy),
+        ("sum of units", sum_of_units, HEAVY),
     ):
         instead = [(cell, -(10**6), 9) for cell, _, _ in rows]
         yield f"heavy user: {name}", USERS["add-remove"], [*SPREAD, *rows], SPREAD, ask, {}
@@ -201,13 +199,12 @@ def _options_of_units() -> Iterator[tuple[Any, ...]]:
 
 def _at_once() -> Iterator[tuple[Any, ...]]:
     unit, users, one = ROWS["add-remove"], USERS["add-remove"], {"groups": 1}
-    heavy = [(cell, 10**6, 9) for cell in (0, 0, 0, 0, 0, 0, 1, 1, 1, 2)]
     yield "released together", unit, [*OTHERS, (0, 10**6, 9)], OTHERS, at_once, {}
-    yield "released together, heavy user", users, [*SPREAD, *heavy], SPREAD, at_once, {}
+    yield "released together, heavy user", users, [*SPREAD, *HEAVY], SPREAD, at_once, {}
     yield "one rollup a call", unit, [*SPREAD, (1, 0, 9)], SPREAD, subtotals, one
-    yield "one rollup a call, heavy user", users, [*SPREAD, *heavy], SPREAD, subtotals, one
-    yield "one cube a call, heavy user", users, [*SPREAD, *heavy], SPREAD, all_subtotals, one
-    yield "one grid of contributions a call", users, [*SPREAD, *heavy], SPREAD, contributed, one
+    yield "one rollup a call, heavy user", users, [*SPREAD, *HEAVY], SPREAD, subtotals, one
+    yield "one cube a call, heavy user", users, [*SPREAD, *HEAVY], SPREAD, all_subtotals, one
+    yield "one grid of contributions a call", users, [*SPREAD, *HEAVY], SPREAD, contributed, one
     few = [(0, 10**6, person) for person in range(1, 14)]  # as many as stand out from the noise about half of the times
     yield "one suggestion of bounds a call", unit, [*few, (0, 10**6, 99)], few, suggestion, one
 

@@ -175,7 +175,7 @@ STREAMS = (
         "streams",
         "a statistic of the caller's known by its verb and column",
         "stream_path._statistic",
-        "not is_own or ",
+        "not is_own(type(statistic)) or ",
         "",
         f"{ASKED}::test_a_stream_does_not_go_on_with_another_statistic_of_the_callers",
     ),

@@ -402,8 +402,10 @@ def as_keys(rows: Iterable[Any]) -> tuple[Any, ...]:
 
 
 def _as_key(value: Any) -> Any:
-    number = float(value) if isinstance(value, (float, np.floating)) else 0.0
-    is_apart = math.isfinite(number) and Fraction(number) != Fraction(repr(number))
+    if not isinstance(value, (float, np.floating)) or not math.isfinite(value):
+        return value
+    number = float(value)
+    is_apart = Fraction(number) != Fraction(repr(number))
     return Written("Float", {"number": number}) if is_apart else value
 
 

@@ -654,9 +654,9 @@ def _said(choice: choose.Choice) -> dict[str, Any]:
     return said | ({"noise_dominates": True} if choice.dominated else {})
 
 
-def is_own(function: Any) -> bool:
-    """Tell whether a denoiser is one of dpframe's."""
-    return str(getattr(function, "__module__", "")).startswith("dpframe.")
+def is_own(made: Any) -> bool:
+    """Tell whether a function or a class is one of dpframe's."""
+    return str(getattr(made, "__module__", "")).startswith("dpframe.")
 
 
 def _known(function: Any, facts: dict[str, Any]) -> dict[str, Any]:

@@ -55,7 +55,7 @@ from dpframe.queries.statistics import CONFIDENCE, Statistic
 from dpframe.queries.statistics.statistic import told
 from dpframe.release.facts import Written, as_keys, hash_of
 from dpframe.release.provenance import SCHEMA, noise_facts
-from dpframe.release.results import looked
+from dpframe.release.results import is_own, looked
 from dpframe.streams.stream_plan import StreamPlan, StreamRequest, exact_sums, half_width
 
 FORMAT = "dpframe.stream/1"
@@ -372,8 +372,7 @@ def _written(kind: str, facts: Mapping[str, Any], defaults: Mapping[str, Any]) -
 def _statistic(statistic: Statistic) -> Any:
     """The statistic by its record; one of another's by its own class and fields."""
     facts = statistic.facts()
-    is_own = type(statistic).__module__.startswith("dpframe.")
-    if facts is None or not is_own or facts["verb"] not in STATISTICS or "weight" in facts:
+    if facts is None or not is_own(type(statistic)) or facts["verb"] not in STATISTICS or "weight" in facts:
         return statistic
     said = {name: facts.get(name) for name in ("column", "bounds")}
     return _written(STATISTICS[facts["verb"]], said, {"column": None, "bounds": None})
