@@ -619,8 +619,9 @@ def _step(cells: Floats, denoiser: Any, law: Any, facts: dict[str, Any]) -> tupl
             choice = choose.choose(cells, law, **facts)
         return choice.values, _said(choice)
     function: estimators.Denoiser = DENOISERS[denoiser] if isinstance(denoiser, str) else denoiser
-    name = denoiser if isinstance(denoiser, str) else getattr(function, "__name__", "a function of the caller's")
-    if name.replace("_", "-") in DENOISERS and not is_own(function):
+    name = denoiser if isinstance(denoiser, str) else str(getattr(function, "__name__", "a function of the caller's"))
+    is_taken = name.split(",", maxsplit=1)[0].replace("_", "-") in (*DENOISERS, AS_IT_WAS)  # as "none, non-negative"
+    if is_taken and not is_own(function):
         name = f"{name} (your own)"  # what the record says of dpframe's does not hold for it
     try:
         with silent() if is_own(function) else nullcontext():

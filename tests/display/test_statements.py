@@ -211,7 +211,7 @@ def halved(values, noise):
     return values / 2
 
 
-@pytest.mark.parametrize("name", ["nonnegative", "isotonic", "james_stein"])
+@pytest.mark.parametrize("name", ["nonnegative", "isotonic", "james_stein", "none", "none, non-negative"])
 def test_a_function_of_the_callers_is_not_known_by_the_name_of_one_of_dpframes(name):
     """What dpframe knows of its own, that they move no value away from the truth, does not hold for it."""
 
