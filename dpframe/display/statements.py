@@ -186,7 +186,11 @@ def _of_values(
     above = row["what"] == "above"
     bound = None if bounds is None else bounds[above] if isinstance(bounds[above], str) else f"{bounds[above]:,g}"
     in_all = any("unit_bounds" in measure for _, measure in users or ())
-    said = no_markup(f"of {units} have {row['of']} {'in all ' if in_all else ''}{row['what']} {bound or 'its bounds'}")
+    of = f"values of {row['of']} are"  # those alone that are there: rows without a value are in no share
+    if facts["unit"]["column"] is not None:
+        what = "one or a sum" if users is None else "a sum" if in_all else "one"
+        of = f"{units} with a value of {row['of']} have {what}"
+    said = no_markup(f"of {of} {row['what']} {bound or 'its bounds'}")
     if users is None:  # whatever it is of, what was found is told
         yield _said(row, f"{said}, clipped", f"{said}, clipped", facts), _found(row)
         return

@@ -363,9 +363,9 @@ def test_weights_outside_their_bounds_are_checked():
     assert [counts["x", what] for what in ("below", "above", "present")] == [0, 1, 3]
     assert not any(" = " in of or of == "b" for of, _ in counts if of)
     said = found.dp.statement()
-    assert "have w above 4, clipped: this moves b, m and v in an unknown direction, and their" in said
+    assert "values of w are above 4, clipped: this moves b, m and v in an unknown direction, and their" in said
     assert "Widen weight_bounds=" in said
-    assert "have x above 10, clipped: this lowers m, and its" in said
+    assert "values of x are above 10, clipped: this lowers m, and its" in said
     assert rows.dp.preview.agg(s=dpf.sum("x", bounds=(0, 10), **of), epsilon=1).checks is not None
 
 

@@ -124,14 +124,14 @@ FAILURES = {  # the call, who is protected, what the line says of what is wrong 
     "a clipped mean": (
         lambda dp, **o: dp.mean("income", bounds=(0, 20_000), **o),
         {},
-        "income above 20,000",
+        "income are above 20,000",
         "this lowers income_mean",
         'verb = "mean"\ncolumn = "income"\nbounds = [0, 20000]',
     ),
     "a clipped total of each person": (
         lambda dp, **o: dp.sum("income", unit_bounds=(0, 20_000), **o),
         {"unit": "who", "max_groups": 1},
-        "income in all above 20,000",
+        "income have a sum above 20,000",
         "this lowers income_sum",
         'verb = "sum"\ncolumn = "income"\nunit_bounds = [0, 20000]\nmax_groups = 1',
     ),
@@ -152,7 +152,7 @@ FAILURES = {  # the call, who is protected, what the line says of what is wrong 
     "a median": (
         lambda dp, **o: dp.quantile("income", q=0.9, bounds=(0, 20_000), **o),
         {},
-        "income above 20,000",
+        "income are above 20,000",
         "lies beyond the bounds",
         'verb = "quantile"\ncolumn = "income"\nq = 0.9\nbounds = [0, 20000]',
     ),
@@ -260,7 +260,7 @@ def test_little_that_is_clipped_is_said_and_does_not_warn():
         warnings.simplefilter("ignore", dpf.WeakPrivacyWarning)
         result = incomes().dp.mean("income", bounds=(0, 100_000), **SURE, ledger=dpf.Ledger(10_000))
     lines = check_lines(result.dp.provenance)
-    assert [line.startswith("fewer than 1% of rows have income") for line in lines] == [True, True]
+    assert [line.startswith("fewer than 1% of values of income are") for line in lines] == [True, True]
     assert check_warning(result.dp.provenance) is None
 
 
@@ -309,28 +309,28 @@ def test_the_direction_of_the_error_is_told_as_far_as_it_is_known():
     ratio = dpf.ratio("x", "one", bounds={"x": (0, 100), "one": (0, 2)})
     both, low = {"m": dpf.mean("x", bounds=(0, 10))}, {"s": dpf.sum("x", bounds=(0, 100))}
     for statistics, said in (
-        (both, ["x below 0, clipped: this raises m, and its", "x above 10, clipped: this lowers m, and its"]),
-        (low, ["x below 0, clipped: this raises s, and its"]),
-        ({"v": dpf.std("x", bounds=(0, 100))}, ["x below 0, clipped: this lowers v, and its"]),
-        ({"r": ratio}, ["x below 0, clipped: this moves r in an unknown direction, and its"]),
+        (both, ["x are below 0, clipped: this raises m, and its", "x are above 10, clipped: this lowers m, and its"]),
+        (low, ["x are below 0, clipped: this raises s, and its"]),
+        ({"v": dpf.std("x", bounds=(0, 100))}, ["x are below 0, clipped: this lowers v, and its"]),
+        ({"r": ratio}, ["x are below 0, clipped: this moves r in an unknown direction, and its"]),
         (
             {**low, "v": dpf.std("x", bounds=(0, 100)), "t": dpf.mean("x", bounds=(0, 100))},
-            ["x below 0, clipped: this raises s and t and lowers v, and their"],
+            ["x are below 0, clipped: this raises s and t and lowers v, and their"],
         ),
         (
             {"a": dpf.mean("x", bounds=(-60, 10)), "b": dpf.mean("x", bounds=(0, 100))},
-            ["x above 10, clipped: this lowers a, and its", "x below 0, clipped: this raises b, and its"],
+            ["x are above 10, clipped: this lowers a, and its", "x are below 0, clipped: this raises b, and its"],
         ),
     ):
         with pytest.warns(dpf.BoundsWarning):
             lines = warned_lines(frame.dp.agg(**statistics, **SURE, ledger=dpf.Ledger(10_000)).dp.provenance)
-        assert [line.split(" have ")[1].split(" margin")[0] for line in lines] == said
+        assert [line.split(" values of ")[1].split(" margin")[0] for line in lines] == said
 
 
 def test_a_direction_that_few_values_may_turn_is_not_claimed():
     """2% above the bounds lower the mean, and 0.9% below them raise it by far more."""
     frame = pl.DataFrame({"x": [101.0] * 200 + [-1e6] * 90 + [50.0] * 9_710})
-    with pytest.warns(dpf.BoundsWarning, match="x above 100, clipped: this lowers x_mean, and its") as caught:
+    with pytest.warns(dpf.BoundsWarning, match="x are above 100, clipped: this lowers x_mean, and its") as caught:
         found = frame.dp.mean("x", bounds=(0, 100), **SURE, ledger=dpf.Ledger(10_000))
     assert frame["x"].mean() < found["x_mean"].item()
     assert "too low" not in found.dp.statement() + str(caught[0].message)
@@ -341,7 +341,7 @@ def test_what_clipping_does_to_a_statistic_of_ones_own_is_not_known():
     with pytest.warns(dpf.BoundsWarning):
         facts = frame.dp.mean("x", bounds=(0, 10), **SURE, ledger=dpf.Ledger(10_000)).dp.provenance
     facts["measures"]["x_mean"]["verb"] = "geometric_mean"
-    assert warned_lines(facts) == [f"100% of rows have x above 10, clipped: this may move x_mean, {UNCOVERED}"]
+    assert warned_lines(facts) == [f"100% of values of x are above 10, clipped: this may move x_mean, {UNCOVERED}"]
 
 
 def test_a_filter_that_makes_errors_of_warnings_costs_no_answer(tmp_path, caplog):
@@ -556,7 +556,9 @@ def test_a_plan_says_what_to_expect():
 
 def test_a_proportion_of_other_numbers_is_told_of_its_value():
     frame, ledger = pl.DataFrame({"age": [20, 30, 40] * 1_000}), dpf.Ledger(epsilon=100)
-    with pytest.warns(dpf.BoundsWarning, match=r"have age above 1, clipped: .* Say which values it counts: value=\.$"):
+    with pytest.warns(
+        dpf.BoundsWarning, match=r"values of age are above 1, clipped: .* Say which values it counts: value=\.$"
+    ):
         frame.dp.proportion("age", epsilon=100, ledger=ledger)
 
 
@@ -634,7 +636,7 @@ def test_bounds_of_one_column_that_differ_are_told_apart():
     counts = [(row["what"], round(row["count"])) for row in found.dp.checks().rows(named=True)]
     assert counts == [("below", 0), ("above", 0), ("below", 0), ("above", 300), ("present", 300)]
     assert warned_lines(found.dp.provenance) == [
-        f"100% of rows have x above 10, clipped: this lowers tight, {UNCOVERED}"
+        f"100% of values of x are above 10, clipped: this lowers tight, {UNCOVERED}"
     ]
 
 
@@ -669,19 +671,19 @@ def test_what_bounds_made_wrong_is_said_of_changed_frames(clipped, change, said)
     for text in (made.dp.statement(), made.dp.table("csv")):
         assert {name: text.count(f"clipped: this lowers {name}, {UNCOVERED}") for name in said} == said, text
     if "own" in said:
-        assert text.count("x in its g above its bounds") == said["own"]
+        assert text.count("x in its g are above its bounds") == said["own"]
 
 
 def test_what_bounds_made_wrong_is_said_of_wide_frames(clipped, tmp_path):
     wide = clipped.dp.select("own").dp.wide("g")
-    line = f"100% of rows have x in its g above its bounds, clipped: this lowers A and B, {BOTH_UNCOVERED}"
+    line = f"100% of values of x in its g are above its bounds, clipped: this lowers A and B, {BOTH_UNCOVERED}"
     for made in (wide, wide.dp.round()):
         assert line in made.dp.statement()
         assert line in made.dp.table("csv")
     wide.dp.write_html(tmp_path / "page.html", charts=False)
-    assert "x in its g above its bounds" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "x in its g are above its bounds" in (tmp_path / "page.html").read_text(encoding="utf-8")
     labeled = clipped.dp.table("csv", labels={"columns": {"g": "Ward"}})
-    assert "x in its g above its bounds" in labeled
+    assert "x in its g are above its bounds" in labeled
     pytest.importorskip("altair")
     assert line.split(", clipped", maxsplit=1)[0] in str(wide.dp.plot().to_dict())
 
@@ -689,8 +691,8 @@ def test_what_bounds_made_wrong_is_said_of_wide_frames(clipped, tmp_path):
 def test_what_lies_beyond_the_edges_is_said_of_a_renamed_distribution():
     frame = pl.DataFrame({"x": [50.0] * 100 + [90.0] * 100})
     found = frame.dp.ecdf("x", bins=[0, 20, 60], **SURE, ledger=dpf.Ledger(epsilon=1e6))
-    assert "50% of rows have x above 60" in found.dp.statement()
-    assert "50% of rows have x above 60" in found.dp.relabel(columns={"x": "Cost"}).dp.statement()
+    assert "50% of values of x are above 60" in found.dp.statement()
+    assert "50% of values of x are above 60" in found.dp.relabel(columns={"x": "Cost"}).dp.statement()
 
 
 def two_of_one_column(which):
@@ -719,9 +721,12 @@ def two_of_one_column(which):
 @pytest.mark.parametrize(
     ("which", "said"),
     [
-        ("units", "100% of units (p) have x in all above 85,"),
-        ("groups", "100% of rows have x in its g above its bounds,"),
-        ("conditions", "40% of rows have x where k is 'c0', 'c1', 'c2', 'c3', 'c4', 'c5' or one of 4 more above 10,"),
+        ("units", "100% of units (p) with a value of x have a sum above 85,"),
+        ("groups", "100% of values of x in its g are above its bounds,"),
+        (
+            "conditions",
+            "40% of values of x where k is 'c0', 'c1', 'c2', 'c3', 'c4', 'c5' or one of 4 more are above 10,",
+        ),
     ],
 )
 @pytest.mark.filterwarnings("ignore::dpframe.BoundsWarning")
@@ -733,7 +738,7 @@ def test_checks_of_the_same_words_are_told_each_of_its_own_statistics(which, sai
         lines = [line for line in warned_lines(facts) if "down-weighted" not in line]
         assert [line.split(" clipped", maxsplit=1)[0] for line in lines] == [
             said,
-            f"100% of {'units (p)' if which == 'units' else 'rows'} have y above 30,",
+            f"100% of {'units (p) with a value of y have one' if which == 'units' else 'values of y are'} above 30,",
         ]
         assert [re.findall(r"\b(wide|each|late|days)\b", line) for line in lines] == [["late"], ["days"]]
     old = found.dp.provenance
@@ -754,7 +759,7 @@ def test_a_check_of_which_nobody_knows_what_it_is_of_is_told():
     with pytest.warns(dpf.BoundsWarning):
         facts = frame.dp.mean("x", bounds=(0, 10), **asked).dp.provenance
     facts["checks"][1]["measures"] = ["gone"]
-    assert warned_lines(facts) == ["100% of rows have x above 10, clipped"]
+    assert warned_lines(facts) == ["100% of values of x are above 10, clipped"]
 
 
 def test_a_record_says_which_statistics_a_check_is_of():
@@ -800,7 +805,7 @@ def test_a_share_of_units_makes_no_claim_on_a_quantile():
             found = frame.dp.median("x", bounds=(0, 10), **most, **asked)
         assert found["x_median"].item() == 5.0
         assert not any("x_median lie" in str(each.message) for each in caught)
-        assert "100% of units (p) have x above 10. " in found.dp.statement() + " "
+        assert "100% of units (p) with a value of x have one above 10. " in found.dp.statement() + " "
 
 
 @pytest.mark.parametrize("share", [0.03, 0.6])
@@ -813,14 +818,29 @@ def test_a_quantile_beside_a_mean_of_the_same_bounds_has_a_line_of_its_own(share
         lines = warned_lines(frame.dp.agg(**statistics, **asked).dp.provenance)
     assert re.findall(r"\b(m|q|r)\b", lines[0]) == ["m"]
     named = "q and r lie beyond the bounds, and are shown as 10. Widen bounds="
-    assert lines[1:] == ([] if share < 0.5 else [f"60% of rows have x above 10: {named}"])
+    assert lines[1:] == ([] if share < 0.5 else [f"60% of values of x are above 10: {named}"])
 
 
 def test_less_than_one_percent_beyond_the_bounds_may_be_enough_for_a_quantile():
     frame = pl.DataFrame({"x": [50.0] * 50 + [5.0] * 9_950})
     asked = {"epsilon": 1e5, "checks": 0.5, "ledger": dpf.Ledger(epsilon=1e9)}
     with pytest.warns(
-        dpf.BoundsWarning, match="^0.5% of rows have x above 10: x_q0.999 lies beyond the bounds, and is"
+        dpf.BoundsWarning, match="^0.5% of values of x are above 10: x_q0.999 lies beyond the bounds, and is"
     ):
         frame.dp.quantile("x", q=0.999, bounds=(0, 10), **asked)
     quiet(lambda: frame.dp.quantile("x", q=0.99, bounds=(0, 10), **asked))
+
+
+def test_a_share_is_said_to_be_of_those_that_have_a_value():
+    """Of 1,000 rows 100 have a value, and half of these one above 10: it was called half of rows."""
+    rows = {"p": range(1000), "s": ["f", "m"] * 500, "x": [None] * 900 + [5.0, 5.0, 50.0, 50.0] * 25}
+    for unit, share in ((None, "of values of {} are"), ("p", "of units (p) with a value of {} have one")):
+        asked = {"m": dpf.mean("x", bounds=(0, 10)), "n": dpf.mean("x", bounds=(0, 10), where={"s": "m"})}
+        bounds = {"max_rows": 1} if unit else {}
+        ledger = dpf.Ledger(epsilon=1e6, unit=unit)
+        with pytest.warns(dpf.BoundsWarning) as caught:
+            found = pl.DataFrame(rows).dp.agg(asked, **bounds, checks=0.5, **SURE, ledger=ledger)
+        for text in (str(caught[-1].message), found.dp.statement()):
+            for column in ("x", "x where s is 'm'"):
+                assert f"50% {share.format(column)} above 10, clipped" in text
+            assert "of rows" not in text
