@@ -33,6 +33,9 @@ WORDS = {  # what a verb makes of a column
     "change": "change of {} in percent",
 }
 
+ADDING = ("total", "cumulative", "rolling")  # sums and means of numbers, which are too low where these are
+MOVED = "How far and which way that moves what is computed here is not known, and no margin of error covers it"
+
 
 def columns_of(forms: Mapping[str, Form], confidence: float) -> dict[str, Floats]:
     """The columns of each form: its values, and the half-width of their intervals or, if uneven, their ends."""
@@ -118,7 +121,7 @@ def facts_of(
 ) -> dict[str, Any]:
     """The facts of a record on what was done, and to which releases."""
     facts = [source.facts for source in sources]
-    inherited = [line for one in facts for line in warned_lines(one)]  # what clipping did stays, and comes first
+    inherited = [line for source in sources for line in _inherited(verb, source, len(sources))]  # comes first
     inherited += [note for one in facts for note in one["notes"]]
     every = list(dict.fromkeys([*notes, *inherited]))
     warnings = [one["warning"] for one in facts if "warning" in one]
@@ -137,6 +140,15 @@ def facts_of(
         "confidence": confidence,
         **({"warning": warnings[0]} if warnings else {}),
     }
+
+
+def _inherited(verb: str, source: Source, of: int) -> list[str]:
+    """Lines on what clipping and weights did to a release: numbers that add up are as wrong, others in unknown ways."""
+    lines = warned_lines(source.facts)
+    if verb in ADDING:
+        return lines
+    where = f"in {source.name}" if of > 1 else "in the release"
+    return [f"{where}, {line}. {MOVED}" for line in lines]
 
 
 def shown(frame: Any, facts: Facts) -> tuple[Any, dict[str, Any]]:

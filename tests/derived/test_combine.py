@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import math
+import re
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -756,3 +757,19 @@ def test_what_each_release_protects_is_named_where_units_differ(tmp_path):
     )
     same = dpf.combine("a.n - b.n", {"a": b, "b": asked(dpf.Ledger(epsilon=9))})
     assert "protects each row, add-remove neighbors;" in same.dp.table("markdown")
+
+
+def test_what_clipping_did_to_a_release_is_not_said_of_what_is_computed_of_it():
+    """Clipped values of B lower its sum, and raise the share of A; the difference moves by any sign."""
+    frame = pl.DataFrame({"g": ["A", "B"] * 500, "x": [10.0, 100.0] * 500}).dp.group_by("g", keys=["A", "B"])
+    with pytest.warns(dpf.BoundsWarning, match="this lowers x_sum"):
+        found = frame.sum("x", bounds=(0, 20), epsilon=9, denoise=None, ledger=dpf.Ledger(epsilon=9))
+    lowers = "of values of x are above 20, clipped: this lowers x_sum, and its margin of error does not cover that"
+    unknown = "How far and which way that moves what is computed here is not known"
+    for made in (found.dp.share(), found.dp.difference(), found.dp.change()):
+        assert re.search(f"Note: in the release, [^:]*{lowers}.*{unknown}", made.dp.statement())
+    combined = dpf.combine("a.x_sum / b.x_sum", {"a": found, "b": found}).dp.statement()
+    assert all(re.search(f"Note: in {name}, [^:]*{lowers}", combined) for name in "ab")
+    for made in (found.dp.total(), found.dp.cumulative(), found.dp.rolling(2)):  # are too low where the sums are
+        assert lowers in made.dp.statement()
+        assert unknown not in made.dp.statement()
