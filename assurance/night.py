@@ -37,7 +37,14 @@ RESULTS = ROOT / "assurance" / "results.jsonl"
 LOGS = ROOT / "build" / "night"
 PAGE = ROOT / "docs" / "assurance" / "security.md"
 BEGIN, END = "<!-- night: python -m assurance.night --table -->\n", "<!-- end of night -->\n"
-CODE = ("dpframe", "assurance", "tests", "pyproject.toml", f":(exclude){RESULTS.relative_to(ROOT).as_posix()}")
+CODE = (
+    "dpframe",
+    "assurance",
+    "tests",
+    "pyproject.toml",
+    ":(exclude)assurance/README.md",
+    f":(exclude){RESULTS.relative_to(ROOT).as_posix()}",
+)
 VERDICT = '{"objections":'  # how the last line of a program begins
 PASSED, OBJECTED, LATE = "passed", "objected", "out of time"
 SAID = 200  # characters of the last words of a program that objected

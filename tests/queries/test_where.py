@@ -282,7 +282,7 @@ def test_checks_are_of_the_rows_in_which_a_condition_holds():
     a, b = "x where ward is 'A'", "x where ward is 'B'"
     assert [counts[a, what] for what in ("below", "above", "present")] == [0, 1, 2]
     assert [counts[b, what] for what in ("below", "above", "present")] == [1, 1, 2]
-    assert "x where ward is 'A' above 10, clipped" in found.dp.statement()
+    assert "values of x where ward is 'A' are above 10, clipped" in found.dp.statement()
 
 
 def test_a_condition_on_a_stream():
