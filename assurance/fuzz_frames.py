@@ -235,6 +235,10 @@ def asked(build: Ask) -> Any:
 def exact(frame: Any, build: Ask, unit: dpf.PrivacyUnit = ROWS, p: float = 1.0) -> dict[Any, list[int]]:
     """The exact totals of a call, in grid steps: what noise is added to."""
     query = asked(build).each(lambda one: one.protecting(unit) if isinstance(one, Protecting) else one)
+    if query.keys.counted == "units":  # as a plan does: refused of units of rows, and without contribution bounds
+        if unit.column is None:
+            raise dpf.InvalidArgument("unit must have a column for contributions.")
+        unit = unit.who
     query = check(frame, query.under(p == 1.0), unit)  # what is measured may differ for pure noise
     return {total: found.tolist() for total, found in totals(frame, query, unit, p).items()}
 

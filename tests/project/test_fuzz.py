@@ -34,6 +34,14 @@ def test_totals_of_neighbors_stay_within_reach_on_every_engine(pair):
     fuzz.check_totals(pair)
 
 
+@pytest.mark.parametrize("unit", [ROWS, dpf.PrivacyUnit("u", max_rows=2, max_groups=2)], ids=["rows", "people"])
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.name in ("float64", "datetime", "text")])
+def test_every_verb_is_asked_of_rows_and_of_people(kind, unit):
+    rows = [{"v": None, "g": "A", "u": 1}, {"v": None, "g": "B", "u": 2}]
+    for turn in range(2 * len(asks(kind, "x"))):  # in both norms
+        fuzz.check_totals(Pair(kind, "x", unit, rows, rows[:1], turn))
+
+
 @settings(max_examples=5, **SOME)
 @given(pairs())
 def test_neighbors_show_nothing_but_noise(pair):
