@@ -30,7 +30,7 @@ SEARCHES = {
     "A/B test": "cookbook/time",
     "retention": "cookbook/time",
     "moving average": "cookbook/time",
-    "unit test": "cookbook/pipelines",
+    "unit test": "cookbook/test-a-pipeline",
     "Airflow": "cookbook/pipelines",
     "partition selection": "guide/found-keys",
     "clamp": "guide/bounds",
