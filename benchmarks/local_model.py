@@ -155,7 +155,7 @@ def few_reports() -> None:
     print("| method | epsilon | " + " | ".join(f"{reports:,}" for reports in FEW) + " |")
     print("|---|---:|" + "---:|" * len(FEW))
     for name, make in METHODS.items():
-        for epsilon in (1.0, 2.0, 4.0):
+        for epsilon in (1.0, 2.0, 4.0, 8.0):
             shares = [held(make, epsilon, reports) for reports in FEW]
             told = " | ".join(f"{all_have:.1%}, {none_has:.1%}" for all_have, none_has in shares)
             print(f"| {name} | {epsilon:g} | {told} |", flush=True)

@@ -189,4 +189,12 @@ LOCAL = (
         "moved = counts",
         "test_local_estimates.py::test_counts_of_rare_categories_are_covered",
     ),
+    bug(
+        "local",
+        "steps of a report left out of margins of error",
+        "method.wider_variances",
+        " + (0.5 / gap) ** 2",
+        "",
+        "test_local_estimates.py::test_counts_are_covered_where_a_report_is_more_than_the_deviation",
+    ),
 )

@@ -84,15 +84,17 @@ def estimated(method: Estimator, reports: Any, denoise: str | None) -> Any:
 
 
 def wider_variances(counts: Floats, reports: int, none: float, every: float, gap: float) -> Floats:
-    """The variances of estimated counts, as if two reports more, or fewer, had held each category.
+    """The variances of estimated counts, as if two reports more, or fewer, had held each category, and of half a step.
 
     They grow in a line from `none`, where nobody has it, to `every`. Where no report holds a category its estimate
     would seem nearly exact, though a few people may have it. 1.92 reports (half the square of 1.96) more, in the
-    variance alone, make up for it (Agresti and Coull 1998). A report stands for 1 / `gap` people.
+    variance alone, make up for it (Agresti and Coull 1998). A report stands for 1 / `gap` people, so estimates lie on
+    steps of this length. Where the deviation is below a step, an interval of 1.96 deviations holds one step alone; half
+    a step, squared, is added as a correction for continuity. `tests/local/test_estimates.py` has the exact coverage.
     """
     slope = (every - none) / max(reports, 1)
     moved = counts + math.copysign(HALF_WIDTH**2 / 2.0 / gap, slope)
-    return np.asarray(none + slope * np.clip(moved, 0.0, reports))
+    return np.asarray(none + slope * np.clip(moved, 0.0, reports) + (0.5 / gap) ** 2)
 
 
 def _made(method: Any, facts: Mapping[str, Any]) -> bool:

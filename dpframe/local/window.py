@@ -19,7 +19,7 @@ from dpframe.local import report_text
 from dpframe.local.method import LocalMethod, checked_epsilon
 from dpframe.noise import coins
 from dpframe.queries.keys import Keys
-from dpframe.queries.limits import checked_bounds
+from dpframe.queries.limits import DISTINCT, checked_bounds
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import mean
 
@@ -131,7 +131,7 @@ class Mean(LocalMethod):
     examples: ClassVar[tuple[Any, ...]] = ()  # an array has its dtype
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "bounds", checked_bounds(_pair(self.bounds)))
+        object.__setattr__(self, "bounds", checked_bounds(_pair(self.bounds), narrowest=DISTINCT))
         if math.isinf(float(self.bounds[1]) - float(self.bounds[0])):
             raise InvalidArgument("bounds must be less than 1.7e308 apart. Take the smallest ones that fit the values.")
         object.__setattr__(self, "epsilon", checked_epsilon(self.epsilon))

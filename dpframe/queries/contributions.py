@@ -186,7 +186,23 @@ def check_samples(query: Query, unit: PrivacyUnit) -> None:
                 "Declare the groups."
             )
         if statistic.verb in VERBS:
-            check_sample(name, statistic.facts() or {}, unit, query.keys.cells, "population=True")
+            check_sample(name, said := statistic.facts() or {}, unit, query.keys.cells, "population=True")
+            _check_spread(name, said, [other.facts() or {} for _, other in query.statistics])
+
+
+def _check_spread(name: str, said: Mapping[str, Any], every: Sequence[Mapping[str, Any]]) -> None:
+    """Refuse a sum of units of both signs without their number, which tells how far what they add can differ."""
+    lower, upper = said.get("unit_bounds", (0.0, 0.0))
+    if not lower < 0.0 < upper:
+        return
+    for one in every:
+        of_all = one.get("column") in (None, said["column"]) and one.get("where") in (None, said.get("where"))
+        if one.get("verb") == "n_units" and of_all:
+            return
+    raise InvalidArgument(
+        f"{name} must come with the number of units for population=True, because its unit_bounds lie on both sides of "
+        "0. Ask for both in one call: agg(total=dpf.sum(..., unit_bounds=...), n=dpf.n_units(), population=True)."
+    )
 
 
 def check_sample(name: str, said: Mapping[str, Any], unit: PrivacyUnit, cells: int, asked: str) -> None:

@@ -28,6 +28,8 @@ AUTO = "auto"  # of checks: what bounds leave out is measured, for the usual sha
 LARGEST_EXACT = 2.0**53  # every integer up to here is a float of its own
 SMALLEST_BOUND = 2.0**-400  # below, squares of errors would be 0
 STEP_BITS = 30  # a bound is between 2**29 and 2**30 grid steps long
+NARROWEST = 2.0**-14  # of the larger bound: values are rounded by half a step, which is 2**-16 of this range or less
+DISTINCT = 2.0**-30  # of the larger bound: the same for candidates, to which no value is rounded
 BOUNDS_EXAMPLE = "Write for instance bounds=(0, 100)."
 OF_DATA = (
     "{0} look taken from the data: they are NumPy scalars, such as df.age.min(), which reveal values. "
@@ -89,8 +91,10 @@ def checked_columns(columns: Any, least: int, most: int, example: str) -> tuple[
     return tuple(columns)
 
 
-def checked_bounds(bounds: object, argument: str = "bounds", example: str = BOUNDS_EXAMPLE) -> tuple[float, float]:
-    """Two finite numbers with lower < upper, within +-2**53, that the grid can tell apart."""
+def checked_bounds(
+    bounds: object, argument: str = "bounds", example: str = BOUNDS_EXAMPLE, narrowest: float = NARROWEST
+) -> tuple[float, float]:
+    """Two finite numbers with lower < upper, within +-2**53, far enough apart for the grid on which values lie."""
     if bounds is None:
         raise MissingArgument(f"{argument} must be given: they are never taken from the data. {example}")
     if not isinstance(bounds, (tuple, list)) or len(bounds) != 2:
@@ -104,11 +108,11 @@ def checked_bounds(bounds: object, argument: str = "bounds", example: str = BOUN
         raise InvalidArgument(
             f"{argument} must reach beyond 2**-400, unlike {shown(bounds)}. Multiply the column first."
         )
-    steps = grid_steps((lower, upper))
-    if steps[0] == steps[1]:
+    steps, largest = grid_steps((lower, upper)), max(abs(lower), abs(upper))
+    if steps[0] == steps[1] or upper - lower < narrowest * largest:
         raise InvalidArgument(
-            f"{argument} must differ by more than 2**-30 of their size, unlike {shown(bounds)}. "
-            "Subtract a constant first."
+            f"{argument} must be at least {narrowest * largest:.2g} apart, 2**{round(math.log2(narrowest))} of the "
+            f"larger one, unlike {shown(bounds)}. Subtract a constant from the column first."
         )
     return lower, upper
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dpframe.errors import InvalidArgument, shown
 from dpframe.exact import checked_whole
-from dpframe.queries.limits import checked_bounds, grid_steps, step_length
+from dpframe.queries.limits import DISTINCT, checked_bounds, grid_steps, step_length
 
 Bounds = tuple[float, float]
 Floats = NDArray[np.float64]
@@ -99,7 +99,7 @@ class RowFunction:
     def __post_init__(self) -> None:
         if not self.columns:
             raise InvalidArgument("columns must name at least one column with its bounds, and are empty.")
-        columns = tuple((name, checked_bounds(bounds)) for name, bounds in self.columns)
+        columns = tuple((name, checked_bounds(bounds, narrowest=DISTINCT)) for name, bounds in self.columns)
         reach = tuple(checked_whole("reach", end, -LARGEST_REACH, LARGEST_REACH, STEPS) for end in self.reach)
         if len(reach) != 2 or reach[0] > reach[1]:
             raise InvalidArgument(f"reach must be {STEPS}, lower first, not {shown(self.reach)}. Take a coarser grid.")

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dpframe.errors import InvalidArgument
 from dpframe.exact import checked_whole
 from dpframe.queries.contrasts import ContrastDesign
-from dpframe.queries.limits import checked_bounds, grid_steps, step_length
+from dpframe.queries.limits import DISTINCT, checked_bounds, grid_steps, step_length
 from dpframe.queries.row_functions import (
     Bounds,
     Floats,
@@ -513,7 +513,7 @@ def _kind(given: Mapping[str, Any]) -> Total:
     if column is None and {"bounds", "distinct"} & given.keys():
         raise InvalidArgument(f"column must be given with {'bounds' if 'bounds' in given else 'distinct'}. Name one.")
     # The sensitivity follows from them, in their order; as Python's numbers, which do not wrap.
-    bounds: Any = checked_bounds(given["bounds"]) if "bounds" in given else None
+    bounds: Any = checked_bounds(given["bounds"], narrowest=DISTINCT) if "bounds" in given else None
     match tells:
         case "row":
             return FunctionTotal(given["row"], by)

@@ -435,6 +435,10 @@ def test_rows_that_are_no_sample_are_refused_before_a_charge():
         by.agg(x=dpf.quantile("cost", q=0.5, bounds=(0, 9)), epsilon=1.0, population=True, ledger=ledger)
     with pytest.raises(dpf.InvalidArgument, match=r"cost_mean must have missing='drop'"):
         by.mean("cost", bounds=(0, 9), missing="midpoint", epsilon=1.0, max_rows=1, population=True, ledger=ledger)
+    both_signs = dpf.sum("cost", unit_bounds=(-5, 9))
+    for others in ({}, {"n": dpf.n_units(where={"cost": (0, 1)})}, {"n": dpf.n_units("ward")}):
+        with pytest.raises(dpf.InvalidArgument, match=r"total must come with the number of units for population=True"):
+            by.agg(total=both_signs, **others, epsilon=1.0, max_groups=1, population=True, ledger=ledger)
     by_counts = _visits().dp.group_by("ward", keys=dpf.discover(delta=1e-6))
     found = {"epsilon": 1.0, "delta": 1e-5, "max_groups": 1, "population": True, "ledger": ledger}
     with pytest.raises(dpf.InvalidArgument, match=r"groups are found by their counts.*n_units\. Declare the groups"):
@@ -455,6 +459,9 @@ def test_rows_that_are_no_sample_are_refused_before_a_charge():
         dpf.compare(people, "A", "B")
     alone = by.n_units(epsilon=1.0, max_groups=1, ledger=ledger)
     assert len(dpf.compare(alone, "A", "B")) == 1
+    for others in ({"n": dpf.n_units()}, {"n": dpf.n_units("cost")}):
+        told = by.agg(total=both_signs, **others, epsilon=1.0, max_groups=1, population=True, ledger=ledger)
+        assert len(dpf.compare(told, "A", "B")) == 2
 
 
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace"])

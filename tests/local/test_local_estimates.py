@@ -55,17 +55,31 @@ def test_intervals_cover_and_are_not_wide(name):
     assert 0.85 < off.std() / (sizes.mean() / 1.96) < 1.1
 
 
-@pytest.mark.parametrize(("of", "size", "epsilon", "n", "truth"), [(LOCAL.RandomizedResponse, 1_000, 7, 100, 1),
-    (LOCAL.SubsetSelection, 1_000, 7, 100, 2), (LOCAL.RandomizedResponse, 20_000, 10, 1_000, 1),
-    (LOCAL.RandomizedResponse, 50, 9, 200, 199)])  # fmt: skip
-def test_counts_of_rare_categories_are_covered(of, size, epsilon, n, truth):
-    """By all numbers of reports that may hold the category, and their exact chances."""
-    method = of(range(size), epsilon=epsilon)
+def exact_coverage(method, n, truth):
+    """The chance that the interval holds a count, by all numbers of reports that may hold the category."""
     of_truth, of_others = (binom.pmf(np.arange(many + 1), many, chance)
         for many, chance in ((truth, method.p), (n - truth, method.q)))  # fmt: skip
     counts, variances = method.counts(np.arange(n + 1.0), n)
     holds = np.abs(counts - truth) <= 1.96 * np.sqrt(variances)
-    assert np.convolve(of_truth, of_others)[holds].sum() > 0.93
+    return np.convolve(of_truth, of_others)[holds].sum()
+
+
+@pytest.mark.parametrize(("of", "size", "epsilon", "n", "truth"), [(LOCAL.RandomizedResponse, 1_000, 7, 100, 1),
+    (LOCAL.SubsetSelection, 1_000, 7, 100, 2), (LOCAL.RandomizedResponse, 20_000, 10, 1_000, 1),
+    (LOCAL.RandomizedResponse, 50, 9, 200, 199)])  # fmt: skip
+def test_counts_of_rare_categories_are_covered(of, size, epsilon, n, truth):
+    assert exact_coverage(of(range(size), epsilon=epsilon), n, truth) > 0.93
+
+
+@pytest.mark.parametrize("of", [LOCAL.RandomizedResponse, LOCAL.SubsetSelection])
+@pytest.mark.parametrize("size", [2, 4, 10])
+@pytest.mark.parametrize("epsilon", [0.5, 1, 2, 4, 5, 6, 7, 8, 10, 12])
+def test_counts_are_covered_where_a_report_is_more_than_the_deviation(of, size, epsilon):
+    """At a large epsilon, a count moves by whole reports, and 1.96 deviations are less than one."""
+    method = of(range(size), epsilon=epsilon)
+    for n in (30, 100, 300, 1_000):
+        truths = (0, 1, n // 20, n // 4, n // 2, 7 * n // 10, n - 1, n)
+        assert min(exact_coverage(method, n, truth) for truth in truths) > 0.92
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown
 from dpframe.errors.tracebacks import trimmed
 from dpframe.exact import between, is_number
 from dpframe.privacy import PrivacyUnit
-from dpframe.queries.limits import are_by_group, check_column, checked_bounds, checked_place
+from dpframe.queries.limits import DISTINCT, are_by_group, check_column, checked_bounds, checked_place
 from dpframe.queries.prefix_sums import PrefixSums, Tree
 from dpframe.queries.quantiles import cuts_between, distribution, half_widths, places
 from dpframe.queries.row_functions import Floats, Integers
@@ -405,7 +405,7 @@ def _made(column: str, bounds: Any, step: Any, candidates: Any) -> Quantile | Qu
 
 def _candidates(bounds: Any, step: Any, candidates: Any) -> tuple[float, ...]:
     if candidates is None:
-        return _spaced(checked_bounds(bounds), step)
+        return _spaced(checked_bounds(bounds, narrowest=DISTINCT), step)
     if bounds is not None or step is not None:
         raise InvalidArgument("candidates must come without bounds and step, which they replace. Keep one of both.")
     if not isinstance(candidates, (list, tuple, range, np.ndarray)) or len(candidates) < 2:
