@@ -309,7 +309,7 @@ def rounded_release(
     if any(map(foreign.is_for_sums, facts["measures"].values())):
         raise InvalidArgument(
             "round must not be used on bins for range queries (ranges=True): each would move, and their "
-            "sums by more. Add them up first, or ask .dp.table() for a rounded table."
+            "sums by more. Write .dp.table(), which rounds what it shows."
         )
     steps: dict[str, float] = {}
     numbers: dict[str, Any] = {}
