@@ -411,7 +411,11 @@ def _is_summed(facts: Facts, rows: Sequence[Row], names: Sequence[str]) -> bool:
 
 
 def _summed(name: str, rows: Sequence[Row], facts: Facts, asked: Asked) -> Any:
-    """Each bin, and the sums of the first bins up to the end of each in the largest of their intervals."""
+    """Each bin, and the sums of the first bins up to the end of each in the largest of their intervals.
+
+    The rows may stand in any order, as after a sort by their numbers.
+    """
+    rows = sorted(rows, key=lambda row: row[f"{facts['cells'][0]['columns'][0]}_left"])
     panel, _ = _panel([name], rows, facts, asked, width=NARROW)
     sums, axis = facts["measures"][name]["sums"], facts["cells"][0]
     half = max(row[name + ERROR] for row in rows) * sums["first"] / sums["bin"]

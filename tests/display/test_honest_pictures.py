@@ -343,6 +343,15 @@ def test_captions_have_two_lines_and_say_where_the_rest_is():
     assert own[-2:] == ["One.", "Two."]  # of the caller all are shown
 
 
+@pytest.mark.parametrize("descending", [False, True])
+def test_sums_of_the_first_bins_are_those_of_the_released_order_after_a_sort(descending):
+    rows = pl.DataFrame({"age": [30.0] * 900 + [70.0] * 30 + [10.0] * 300})
+    made = rows.dp.histogram("age", bins=[0, 20, 40, 60, 80], ranges=True, epsilon=1, ledger=big())
+    chart = seen(made.dp.plot())
+    after = seen(made.dp.sort("count", descending=descending).dp.plot())
+    assert after["concat"] == chart["concat"]
+
+
 def test_intervals_of_small_counts_make_no_room_below_zero():
     """An even tick below 0 took a seventh of the picture."""
     rows = pl.DataFrame({"age": [30.0] * 6_000 + [70.0] * 3})
