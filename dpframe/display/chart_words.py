@@ -185,13 +185,20 @@ def _errors(measures: Mapping[str, Mapping[str, Any]], facts: Facts, panels: Seq
 
 
 def _reach(panels: Sequence[Panel]) -> str:
-    """The half-widths of the intervals of all cells, from the least to the largest."""
+    """The distances from values to the ends of their intervals, from the least to the largest."""
     said = []
     for panel in panels:
-        halves = [(cell["high"] - cell["low"]) / 2 for cell in panel.cells if "low" in cell and not open_end(cell)]
-        least, most = (pages.number(end(halves)) for end in (min, max)) if halves else ("-", "-")
+        errors = [_error(cell) for cell in panel.cells if "low" in cell and not open_end(cell)]
+        least, most = (pages.number(end(errors)) for end in (min, max)) if errors else ("-", "-")
         said.append(f"±{least}" if least == most else f"±{least} to ±{most}")
     return ", ".join(said)
+
+
+def _error(cell: Mapping[str, Any]) -> float:
+    """The margin of error: half of an interval as it was released, the longer side of one that was cut."""
+    if cell.get("symmetric", False):
+        return float(cell["high"] - cell["low"]) / 2
+    return float(max(cell["value"] - cell["low"], cell["high"] - cell["value"]))
 
 
 def _said(title: str, facts: Facts, panels: Sequence[Panel]) -> str:

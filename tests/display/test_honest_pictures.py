@@ -12,6 +12,7 @@ from seen import seen
 
 import dpframe as dpf
 from dpframe.display import table_formats, theme
+from dpframe.display.pages import number
 from dpframe.display.result_tables import Column, Table
 from dpframe.testing import exact
 
@@ -350,6 +351,18 @@ def test_sums_of_the_first_bins_are_those_of_the_released_order_after_a_sort(des
     chart = seen(made.dp.plot())
     after = seen(made.dp.sort("count", descending=descending).dp.plot())
     assert after["concat"] == chart["concat"]
+
+
+def test_a_map_states_the_margins_of_error_that_were_released():
+    """Intervals that are cut to 0 reach to one side alone, and half of them is no margin of error."""
+    sides = list("abcd")
+    rows = pl.DataFrame({"x": [x for x in sides for _ in sides] * 400, "y": sides * 1_600})
+    rows = rows.with_columns(p=pl.int_range(6_400) % 199 == 0)
+    asked = rows.dp.group_by("x", "y", keys={"x": sides, "y": sides})
+    shares = asked.agg(p=dpf.proportion("p"), epsilon=1, checks=False, ledger=big())
+    subtitle = seen(shares.dp.plot(kind="heatmap"))["title"]["subtitle"]
+    least, most = (number(end(shares["p_error"])) for end in (min, max))
+    assert subtitle.endswith(f"of each cell: ±{least} to ±{most}")
 
 
 def test_intervals_of_small_counts_make_no_room_below_zero():
