@@ -160,13 +160,15 @@ def intervals(statistic: Statistic, name: str, columns: Mapping[str, Floats]) ->
         not (np.array_equal(cut_low, low, equal_nan=True) and np.array_equal(cut_high, high, equal_nan=True)),
         cut_low <= within[0] if is_quantile else none,
         cut_high >= within[1] if is_quantile else none,
-        _is_as_wide(errors, within) if tells else none,
+        _is_as_wide(cut_low, cut_high, within) if tells else none,
     )
 
 
-def _is_as_wide(errors: Floats, within: Any) -> Booleans:
-    """Tell of which rows the uncut interval is at least as wide as what is possible."""
-    return np.asarray(2.0 * errors >= (within[1] - within[0]) * (1.0 - OF_POSSIBLE))
+def _is_as_wide(low: Floats, high: Floats, within: Any) -> Booleans:
+    """Tell of which rows the cut interval reaches from the least to the largest number that is possible."""
+    width = within[1] - within[0]
+    slack = OF_POSSIBLE * np.where(np.isfinite(width), width, 0.0)
+    return np.asarray((low <= within[0] + slack) & (high >= within[1] - slack))
 
 
 def forms(seen: Shown, end: str) -> list[str]:

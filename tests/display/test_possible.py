@@ -34,6 +34,7 @@ def made(statistic, **columns):
     ("statistic", "values", "errors", "ends", "noisy"),
     [
         (SHARE, [0.1, 0.98, 0.5, 0.4], [0.2, 0.05, 0.1, 0.6], [(0, 0.3), (0.93, 1), (0.4, 0.6), (0, 1)], [0, 0, 0, 1]),
+        (SHARE, [0.16, 0.95], [0.5325, 0.6], [(0, 0.6925), (0.35, 1)], [0, 0]),  # twice the error is beyond the range
         (MEAN, [1, 5, 0], [2, 1, 10], [(0, 3), (4, 6), (0, 10)], [0, 0, 1]),
         ({"verb": "correlation", "one_total": False}, [1, 0.2], [2, 0.1], [(-1, 1), (0.1, 0.3)], [0, 0]),
         ({"verb": "std", "bounds": [0, 9], "statistics": [0], "one_total": False}, [1], [2], [(0, 3)], [0]),
@@ -57,6 +58,8 @@ def test_ratios_of_sums_that_are_not_negative():
     found = made(RATIO, _value=[1.0, 2.0], _error=[np.inf, 0.5], _low=[-np.inf, 1.5], _high=[np.inf, 2.5])
     assert (found.low.tolist(), found.high.tolist()) == ([0.0, 1.5], [np.inf, 2.5])
     assert found.noisy.tolist() == [True, False]
+    one_end = made(RATIO, _value=[2.0], _error=[np.inf], _low=[1.5], _high=[np.inf])  # at least 1.5 is something
+    assert (one_end.low.tolist(), one_end.noisy.tolist()) == ([1.5], [False])
     signed = made({**RATIO, "bounds": [-1.0, 9.0]}, _value=[1.0], _error=[3.0], _low=[-2.0], _high=[3.0])
     assert (signed.low.tolist(), signed.is_cut) == ([-2.0], False)
 
