@@ -16,7 +16,7 @@ from dpframe.display.statements import (
     denoised_words,
     margin_words,
     one_of,
-    warned_lines,
+    warned_lines_by_share,
 )
 from dpframe.display.subjects import across, is_pairs, measure, stated, subject
 from dpframe.errors import capital, listed, no_markup
@@ -30,18 +30,33 @@ MOST_NAMED = 3  # numbers in a title
 MOST_SAID = 12  # cells in the words for who does not see the chart
 
 
-def words(names: Sequence[str], facts: Facts, panels: Sequence[Panel], asked: Asked, left_out: Sequence[str]) -> Words:
-    """The title, the captions and the words for who does not see the chart."""
+def words(
+    names: Sequence[str],
+    facts: Facts,
+    panels: Sequence[Panel],
+    asked: Asked,
+    left_out: Sequence[str] = (),
+    marks: Sequence[str] = (),
+) -> Words:
+    """The title, the captions and the words for who does not see the chart.
+
+    `left_out` says what is not drawn, which no other caption takes the room of; `marks` what is drawn in another way.
+    """
     title = asked.title if asked.title is not None else _title(names, facts)
     if asked.notes is False:
-        subtitle, captions, notes = "", [], []
+        subtitle, captions, left_out, notes = "", [], (), []
     else:
-        subtitle, captions = _subtitle(names, facts, panels), _captions(names, facts, panels, left_out)
+        subtitle, captions = _subtitle(names, facts, panels), _captions(names, facts, panels, marks)
         notes = [asked.notes] if isinstance(asked.notes, str) else [] if asked.notes is True else [*asked.notes]
     if "warning" in facts:
         notes.append(facts["warning"])
-    sentences = tuple(f"{capital(words)}." for words in dict.fromkeys(captions))
-    return Words(title, tuple(notes), subtitle, _said(title, facts, panels), sentences)
+    first = _sentences(left_out)
+    sentences = tuple(words for words in _sentences(captions) if words not in first)
+    return Words(title, tuple(notes), subtitle, _said(title, facts, panels), sentences, first)
+
+
+def _sentences(captions: Sequence[str]) -> tuple[str, ...]:
+    return tuple(f"{capital(words)}." for words in dict.fromkeys(captions))
 
 
 def axis_title(names: Sequence[str], facts: Facts) -> str:
@@ -97,20 +112,20 @@ def protected(facts: Facts) -> str:
     return f"{each} protected{local}"
 
 
-def _captions(names: Sequence[str], facts: Facts, panels: Sequence[Panel], left_out: Sequence[str]) -> list[str]:
-    """The lines below the picture: only what is seen in it, or was left out of it; what misleads most comes first."""
+def _captions(names: Sequence[str], facts: Facts, panels: Sequence[Panel], marks: Sequence[str]) -> list[str]:
+    """The lines below the picture on what is seen in it; what misleads most comes first, since the last are cut."""
     measures = {name: measure(name, facts) for name in names}
     released = {name: one for name, one in measures.items() if name in facts["measures"]}  # not the noisy values
     cells = [cell for panel in panels for cell in panel.cells]
-    said = [words for name in released if (words := chosen_words(name, facts)) is not None]
+    said = warned_lines_by_share(facts)
+    said += [words for name in released if (words := chosen_words(name, facts)) is not None]
     if any(panel.kind != "heatmap" and any(map(open_end, panel.cells)) for panel in panels):
         said.append("hatched, with arrows: intervals that have no end there, since the noise leaves the number open")
     if any(panel.kind == "heatmap" and any(map(open_end, panel.cells)) for panel in panels):
         said.append(f"of {sum(map(open_end, cells)):,} cells the noise leaves the number open")
     checks = check_lines(facts)  # these tell of bounds, and how many values lie beyond
-    said += warned_lines(facts)
     drawn = denoised_words({**facts, "measures": released}, pages.number)
-    said += [words for words in drawn if words.startswith(DROWNED)] + list(left_out)
+    said += [words for words in drawn if words.startswith(DROWNED)] + list(marks)
     said += [] if checks else [words for name in released for words in _clipped(measures[name])]
     if any(panel.kind == "bar" and panel.x is not None and not panel.x.is_even for panel in panels):
         said.append("bars differ in width: the height of each is the number in it")

@@ -36,12 +36,13 @@ class Words:
     subtitle: str = ""
     alt: str = ""  # what a reader of the screen says; the title where there is none
     sentences: tuple[str, ...] = ()  # above these captions, as far as there is room for them
+    left_out: tuple[str, ...] = ()  # sentences on what is not drawn, above all
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "alt", no_markup(self.alt))
         object.__setattr__(self, "title", no_markup(self.title))
         object.__setattr__(self, "subtitle", no_markup(self.subtitle))
-        for name in ("notes", "sentences"):
+        for name in ("notes", "sentences", "left_out"):
             object.__setattr__(self, name, tuple(map(no_markup, getattr(self, name))))
 
 
@@ -298,4 +299,5 @@ def titled(chart: Any, words: Words | None) -> Any:
     active = themes.active
     captions = [line for note in words.notes for line in wrap(note, LONGEST_LINE, break_on_hyphens=False)]
     dark = active == "dark" if active in OUR_THEMES else None
-    return still(chart, Look(dark, (words.sentences,) if words.sentences else (), tuple(captions)))
+    paragraphs = (words.sentences,) if words.sentences else ()
+    return still(chart, Look(dark, paragraphs, tuple(captions), words.left_out))

@@ -366,7 +366,8 @@ def caption_of(chart: Any, said: Sequence[str]) -> str:
     look = getattr(type(chart), "_dpframe_look", Look())
     elsewhere = {f"{capital(no_markup(words))}." for words in said}
     sentences = [one for paragraph in look.paragraphs for one in paragraph if one not in elsewhere]
-    parts = (f"{subtitle}." if isinstance(subtitle, str) and subtitle else "", *sentences, *look.captions)
+    below = (*look.left_out, *sentences, *look.captions)
+    parts = (f"{subtitle}." if isinstance(subtitle, str) and subtitle else "", *below)
     return " ".join(part for part in parts if part)
 
 

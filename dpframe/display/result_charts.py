@@ -21,7 +21,7 @@ from dpframe.display.statements import NOTHING, confidence_of, margin_words
 from dpframe.display.subjects import is_pairs, quantile
 from dpframe.errors import InvalidArgument, shown
 from dpframe.frames import build, foreign
-from dpframe.frames.changes import is_whole
+from dpframe.frames.changes import CHOSEN, is_whole
 from dpframe.queries.query import ERROR, NOISY
 from dpframe.queries.statistics.marginals import places_of_levels
 
@@ -71,11 +71,11 @@ def of_result(frame: Any, facts: Facts, errors: Mapping[str, NDArray[np.float64]
     panels, left_out = panels_of(names, rows, facts, asked)
     shown_ends = {name: rounding.of_frame(frame, facts, name) for name in names if name in facts["measures"]}
     seen = "crossed out" if any(panel.kind == "heatmap" for panel in panels) else "hollow"
-    left_out += [
+    marks = [
         f"{seen}: {note}" if note.startswith(rounding.TOO_NOISY) else note
         for note in rounding.notes_of(shown_ends, facts["measures"])
     ]
-    words = chart_words.words(names, facts, panels, asked, left_out)
+    words = chart_words.words(names, facts, panels, asked, left_out, marks)
     if len(panels) == 1:
         return charts.titled(drawing.chart_of(panels[0]), words)
     drawn = [
@@ -154,6 +154,8 @@ def _panel(
     if laid.kind == "heatmap" and laid.x is not None and laid.up is not None:
         laid = replace(laid, x=laid.x.in_a_map(), up=laid.up.in_a_map())
     rows, left_out = _largest(rows, laid, leading or names[0], asked.limit)
+    if left_out and "top" not in facts:  # whose intervals hold for all categories at once
+        left_out.append(CHOSEN)
     kept, more_left_out = _kept(rows, laid, len(names))
     left_out += more_left_out
     if left_out:
@@ -220,7 +222,8 @@ def _largest(rows: Sequence[Row], laid: Layout, name: str, limit: int) -> tuple[
         largest = set(sorted(sizes, key=lambda label: -sizes[label])[:limit])
         rows = [row for row in rows if dimension.label(row) in largest]
         rest = len(dimension.labels) - limit
-        left_out.append(f"the {limit:,} values of {dimension.name} with the largest numbers, and {rest:,} more")
+        kept = f"the {limit:,} values of {dimension.name} with the largest numbers"
+        left_out.append(f"{kept}; {rest:,} {'others are' if rest > 1 else 'other is'} not drawn")
     return rows, left_out
 
 
@@ -237,8 +240,11 @@ def _first_panels(cells: list[Cell]) -> tuple[list[Cell], list[str]]:
     if len(facets) <= layout.MOST_PANELS:
         return cells, []
     kept = set(facets[: layout.MOST_PANELS])
-    note = f"the first {layout.MOST_PANELS} of {len(facets):,} panels"
-    return [cell for cell in cells if cell["facet"] in kept], [note]
+    return [cell for cell in cells if cell["facet"] in kept], [_of_panels(len(facets))]
+
+
+def _of_panels(count: int) -> str:
+    return f"the first {layout.MOST_PANELS} of {count:,} panels"
 
 
 def _cell(row: Row, name: str, laid: Layout, facts: Facts, quantile: str) -> Cell:
@@ -335,8 +341,8 @@ def _levels(names: Sequence[str], rows: Sequence[Row], facts: Facts, asked: Aske
             left_out += notes
             made.append(charts.panel(drawing.chart_of(panel), f"{name}, {title}" if len(names) > 1 else title))
             start += level["rows"]
-    left_out.append("each panel has a scale of its own, since a total is far above its parts")
-    return charts.beside(made, chart_words.words(names, facts, panels, asked, list(dict.fromkeys(left_out))))
+    marks = ["each panel has a scale of its own, since a total is far above its parts"]
+    return charts.beside(made, chart_words.words(names, facts, panels, asked, left_out, marks))
 
 
 def _with_margins(name: str, rows: Sequence[Row], facts: Facts, asked: Asked) -> Any:
@@ -386,7 +392,8 @@ def _pairs(name: str, rows: Sequence[Row], facts: Facts, asked: Asked) -> Any:
     for row in rows:
         groups.setdefault(layout.cell(row, keys), []).append(row)
     each = list(groups.values())[: layout.MOST_PANELS]
-    words = chart_words.words([name], facts, [], asked, [])
+    left_out = [_of_panels(len(groups))] if len(groups) > len(each) else []
+    words = chart_words.words([name], facts, [], asked, left_out)
     whole = facts["measures"][measure_of(name, facts)]["verb"] == "correlation"
     most = 1.0 if whole else max((abs(row[name]) for mine in each for row in mine), default=0.0) or 1.0
     made = []

@@ -145,12 +145,17 @@ COUNTED = ("below", "above", "outside", "cut")  # present and units are what the
 
 def check_lines(facts: Facts) -> list[str]:
     """A line for each share of units of which something was clipped or left out."""
-    return [words for words, _ in _lines(facts)]
+    return [words for words, _, _ in _lines(facts)]
 
 
 def warned_lines(facts: Facts) -> list[str]:
     """The lines that a reader must not miss: surely more than 1% were clipped or count for less."""
-    return [words for words, warns in _lines(facts) if warns]
+    return [words for words, warns, _ in _lines(facts) if warns]
+
+
+def warned_lines_by_share(facts: Facts) -> list[str]:
+    """The same lines, that of the largest share first, for where there may be no room for all."""
+    return [words for words, warns, _ in sorted(_lines(facts), key=lambda line: -line[2]) if warns]
 
 
 def check_warning(facts: Facts) -> str | None:
@@ -159,24 +164,26 @@ def check_warning(facts: Facts) -> str | None:
     return ".\n".join(lines) + "." if lines else None
 
 
-def _lines(facts: Facts) -> Iterator[tuple[str, bool]]:
+def _lines(facts: Facts) -> Iterator[tuple[str, bool, float]]:
+    """The line of each share, whether it warns, and the least that the share may be."""
     rows: Sequence[Facts] = [row for row in facts.get("checks", ()) if row["what"] in COUNTED]
     column = facts["unit"]["column"]
     units = "rows" if column is None else f"units ({noun_of(column)})"
     clipped = iter(_clipped(facts, [row for row in rows if row["what"] in BEYOND]))
     for row in rows:
         if row["what"] in BEYOND:
-            yield from _of_values(row, units, *next(clipped), facts=facts)
+            lines = list(_of_values(row, units, *next(clipped), facts=facts))
         elif row["what"] == "outside":
             said = f"of {units} {'are' if column is None else 'have rows'} in no declared group or bin"
-            yield _said(row, said, f"{said}, and are left out", facts), False
+            lines = [(_said(row, said, f"{said}, and are left out", facts), False)]
         else:
             said = f"of {units} have {row['of']}"
             found = (
                 f"{said}, and are down-weighted: {_of_weights(facts['measures'])}, and the margins of error do not "
                 "cover that. Raise max_rows= or max_groups="
             )
-            yield _said(row, said, found, facts), _found(row)
+            lines = [(_said(row, said, found, facts), _found(row))]
+        yield from ((words, warns, row["share_low"]) for words, warns in lines)
 
 
 def _of_values(

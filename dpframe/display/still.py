@@ -45,11 +45,13 @@ class Look:
     dark: bool | None = False  # None: the look is that of a theme of the caller's own
     paragraphs: tuple[tuple[str, ...], ...] = ()  # of sentences, of which each paragraph has as many as fit
     captions: tuple[str, ...] = ()  # lines
+    left_out: tuple[str, ...] = ()  # sentences on what is not drawn, of which none is cut
 
     @property
     def lines(self) -> list[str]:
         """The lines below the picture."""
-        return [*(line for paragraph in self.paragraphs for line in _cut(paragraph)), *self.captions]
+        cut = (line for paragraph in self.paragraphs for line in _cut(paragraph))
+        return [*_wrapped(self.left_out), *cut, *self.captions]
 
 
 def still(chart: Any, look: Look | None = None) -> Any:
@@ -102,8 +104,11 @@ def _composed(name: str) -> Any:
             return together
         if hasattr(type(together), "_dpframe_look"):  # a copy of a chart of layers
             object.__setattr__(together, "__class__", type(together).__base__)
-        paragraphs = tuple(dict.fromkeys((*look.paragraphs, *more.paragraphs)))
-        return still(together, Look(look.dark, paragraphs, tuple(dict.fromkeys((*look.captions, *more.captions)))))
+        both = (
+            tuple(dict.fromkeys((*getattr(look, name), *getattr(more, name))))
+            for name in ("paragraphs", "captions", "left_out")
+        )
+        return still(together, Look(look.dark, *both))
 
     return compose
 

@@ -11,9 +11,12 @@ import pytest
 from seen import seen
 
 import dpframe as dpf
-from dpframe.display import table_formats, theme
+from dpframe.display import report, table_formats, theme
 from dpframe.display.pages import number
 from dpframe.display.result_tables import Column, Table
+from dpframe.display.statements import warned_lines
+from dpframe.errors import capital
+from dpframe.frames.changes import CHOSEN
 from dpframe.testing import exact
 
 altair = pytest.importorskip("altair")
@@ -210,11 +213,13 @@ def test_of_many_groups_the_largest_are_drawn_and_the_rest_is_counted():
     counts = frame.dp.group_by("key", keys=keys).count(epsilon=50, denoise=None, ledger=big())
     chart = seen(counts.dp.plot())
     assert [cell["cell"] for cell in chart["data"]["values"]] == [str(key) for key in range(240, 300)]  # in their order
-    assert "The 60 values of key with the largest numbers, and 240 more." in chart["captions"]
+    assert "The 60 values of key with the largest numbers; 240 others are not drawn." in chart["captions"]
+    assert f"{capital(CHOSEN)}." in chart["captions"]
     assert chart["height"] < 1_600
     few = seen(counts.dp.plot(limit=5))
     assert [cell["cell"] for cell in few["data"]["values"]] == ["295", "296", "297", "298", "299"]
     assert len(seen(counts.dp.plot(limit=300))["data"]["values"]) == 300
+    assert "1 other is not drawn" in seen(counts.dp.plot(limit=299))["captions"]
     for wrong in (0, 2.5, True, "all"):
         with pytest.raises(dpf.InvalidArgument, match="limit must be a whole number of groups"):
             counts.dp.plot(limit=wrong)
@@ -337,11 +342,67 @@ def test_captions_have_two_lines_and_say_where_the_rest_is():
     ledger = dpf.Ledger(epsilon=99, unit="person")
     found = visits.dp.contributions("ward", keys=["A", "B", "C"], epsilon=5, ledger=ledger)
     whole = found.dp.plot().to_dict()
-    lines = whole["vconcat"][0]["title"]["text"]
+    first, *lines = whole["vconcat"][0]["title"]["text"]
+    assert first == "Cells beyond the last that stands out from the noise are left out."
     assert len(lines) <= 2
     assert lines[-1].endswith("More: .dp.statement().")
     own = found.dp.plot(notes=["One.", "Two."]).to_dict()["vconcat"][0]["title"]["text"]
     assert own[-2:] == ["One.", "Two."]  # of the caller all are shown
+
+
+@pytest.fixture(scope="module")
+def clipped():
+    """Means of 30 groups of which a tenth of the values lies below the bounds, and two fifths above."""
+    frame = pl.DataFrame(
+        {"g": [f"g{place:02}" for place in range(30)] * 100, "v": ([-1.0] + [5.0] * 5 + [9.0] * 4) * 300}
+    )
+    asked = frame.dp.group_by("g", keys=sorted(set(frame["g"])))
+    with pytest.warns(dpf.BoundsWarning):
+        return asked.agg(m=dpf.mean("v", bounds=(0, 7)), n=dpf.count(), epsilon=20, ledger=big())
+
+
+@pytest.mark.parametrize(
+    ("asked", "left_out"),
+    [
+        ({"limit": 20}, "The 20 values of g with the largest numbers; 10 others are not drawn."),
+        ({"facet": "g"}, "The first 24 of 30 panels."),
+    ],
+)
+def test_a_caption_on_bounds_takes_no_room_of_the_one_on_what_is_left_out(clipped, asked, left_out):
+    for drawn in (
+        clipped.dp.plot(value="m", **asked),
+        clipped.dp.plot(value="m", **asked) | clipped.dp.plot(value="n"),
+    ):
+        captions = seen(drawn)["captions"]
+        assert captions.startswith(left_out)
+        assert "of values of v are above 7, clipped: this lowers m, and" in captions
+    chart = clipped.dp.plot(value="m", **asked)
+    assert left_out in report.caption_of(chart, ()), "and of a page"
+    assert not seen(clipped.dp.plot(value="m", notes=False, **asked))["captions"]
+
+
+def test_of_several_warnings_that_of_the_largest_share_comes_first(clipped):
+    below, above = warned_lines(clipped.dp.provenance)
+    captions = seen(clipped.dp.plot(value="m"))["captions"]
+    assert captions.startswith(f"{above}. ")
+    assert below not in captions, "there is no room"
+
+
+def test_maps_of_more_groups_than_there_are_panels_say_so():
+    groups = FRAME.dp.group_by("ward", keys=[f"w{place}" for place in range(26)])
+    bounds = {"age": (0, 100), "cost": (0, 60)}
+    chart = seen(groups.covariance(["age", "cost"], bounds=bounds, epsilon=1, ledger=big()).dp.plot())
+    assert len(chart["concat"]) == 24
+    assert "The first 24 of 26 panels." in chart["captions"]
+
+
+def test_a_chart_of_chosen_categories_has_intervals_of_all_at_once():
+    """Those of a top-k hold for whichever are drawn."""
+    rows = pl.DataFrame({"ward": [f"w{place:02}" for place in range(12) for _ in range(10 * place)]})
+    found = rows.dp.top_k("ward", k=8, categories=sorted(set(rows["ward"])), epsilon=9, counts=True, ledger=big())
+    captions = seen(found.dp.plot(limit=5))["captions"]
+    assert "3 others are not drawn" in captions
+    assert capital(CHOSEN) not in captions
 
 
 @pytest.mark.parametrize("descending", [False, True])
