@@ -9,7 +9,7 @@ import base64
 import binascii
 import math
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from decimal import ROUND_CEILING, Context
 from typing import Any
 
@@ -138,7 +138,7 @@ FARTHEST = 1e4  # times less noise, for which no epsilon is named
 CONTRACTED = ("variance", "std")  # which clipping makes smaller, wherever it clips
 UNKNOWN = ("covariance", "correlation", "ratio")
 OWN = (*CONTRACTED, *UNKNOWN, "count", "ecdf", "mean", "proportion", "quantile", "share", "sum")  # of dpframe
-ADDED = ("count", "n_distinct", "n_units", "sum")  # over units, each of which adds its part
+ADDED = ("count", "n_units", "sum")  # over units, each of which adds its part
 BEYOND = ("below", "above")
 COUNTED = ("below", "above", "outside", "cut")  # present and units are what these are shares of
 
@@ -148,9 +148,12 @@ def check_lines(facts: Facts) -> list[str]:
     return [words for words, _, _ in _lines(facts)]
 
 
-def warned_lines(facts: Facts) -> list[str]:
-    """The lines that a reader must not miss: surely more than 1% were clipped or count for less."""
-    return [words for words, warns, _ in _lines(facts) if warns]
+def warned_lines(facts: Facts, of: Collection[str] | None = None) -> list[str]:
+    """The lines that a reader must not miss: surely more than 1% were clipped or count for less.
+
+    They are on all statistics, or on those `of` which something is computed.
+    """
+    return [words for words, warns, _ in _lines(facts, of) if warns]
 
 
 def warned_lines_by_share(facts: Facts) -> list[str]:
@@ -164,25 +167,25 @@ def check_warning(facts: Facts) -> str | None:
     return ".\n".join(lines) + "." if lines else None
 
 
-def _lines(facts: Facts) -> Iterator[tuple[str, bool, float]]:
+def _lines(facts: Facts, of: Collection[str] | None = None) -> Iterator[tuple[str, bool, float]]:
     """The line of each share, whether it warns, and the least that the share may be."""
     rows: Sequence[Facts] = [row for row in facts.get("checks", ()) if row["what"] in COUNTED]
     column = facts["unit"]["column"]
     units = "rows" if column is None else f"units ({noun_of(column)})"
-    clipped = iter(_clipped(facts, [row for row in rows if row["what"] in BEYOND]))
+    used = {name: one for name, one in facts["measures"].items() if of is None or name in of}
+    clipped = iter(_clipped(facts, [row for row in rows if row["what"] in BEYOND], used))
     for row in rows:
+        lines: list[tuple[str, bool]] = []
         if row["what"] in BEYOND:
-            lines = list(_of_values(row, units, *next(clipped), facts=facts))
+            lines += _of_values(row, units, *next(clipped), facts=facts)
         elif row["what"] == "outside":
             said = f"of {units} {'are' if column is None else 'have rows'} in no declared group or bin"
-            lines = [(_said(row, said, f"{said}, and are left out", facts), False)]
-        else:
+            found = f"{said}, and are left out" if column is None else f"{said}; those rows are left out"
+            lines.append((_said(row, said, found, facts), False))
+        elif (low := _of_weights(row, used, facts)) is not None:
             said = f"of {units} have {row['of']}"
-            found = (
-                f"{said}, and are down-weighted: {_of_weights(facts['measures'])}, and the margins of error do not "
-                "cover that. Raise max_rows= or max_groups="
-            )
-            lines = [(_said(row, said, found, facts), _found(row))]
+            found = f"{said}, and are down-weighted: {low}, and the margins of error do not cover that"
+            lines.append((_said(row, said, f"{found}. {_more(row, facts)}", facts), _found(row)))
         yield from ((words, warns, row["share_low"]) for words, warns in lines)
 
 
@@ -218,9 +221,8 @@ def _of_quantiles(row: Facts, said: str, bound: str | None, users: Users, facts:
     A share of units that have any such value tells of no quantile, which is one of all values: no claim is made there.
     """
     above = row["what"] == "above"
-    whole = facts["whole"] if hasattr(facts.get("view"), "measures") else facts  # as in `_clipped`
-    groups = math.prod(axis["size"] for axis in whole["cells"])  # of which one may hold all
-    missed = [name for name, one in users if row["share_low"] > ((1.0 - one["q"]) if above else one["q"]) / groups]
+    groups = _groups(facts)  # of which one, however small, may hold all
+    missed = [name for name, one in users if groups > 1 or row["share_low"] > ((1.0 - one["q"]) if above else one["q"])]
     if not missed or (groups > 1 and not _found(row)):
         return
     if facts["unit"]["column"] is not None:
@@ -232,6 +234,12 @@ def _of_quantiles(row: Facts, said: str, bound: str | None, users: Users, facts:
         where = f"of some group may lie beyond {beyond}, and {_are(missed)} then shown as {end}"
     share = _percents(row["share_low"], row["share_high"])
     yield f"{share} {said}: {no_markup(listed(missed))} {where}. Widen bounds=", True
+
+
+def _groups(facts: Facts) -> int:
+    """The number of groups of the whole release; the bins of a distribution function are no groups."""
+    whole = facts["whole"] if hasattr(facts.get("view"), "measures") else facts  # as in `_clipped`
+    return math.prod(axis["size"] for axis in whole["cells"] if axis.get("closed") != "right")
 
 
 def _moved(users: Users, row: Facts) -> str:
@@ -269,29 +277,59 @@ def _are(names: Sequence[Any]) -> str:
     return "is" if len(names) == 1 else "are"
 
 
-def _of_weights(measures: Facts) -> str:
-    """The numbers that units which count for less make wrong: what adds up is nearer to 0, the rest leans to others."""
+def _of_weights(row: Facts, used: Facts, facts: Facts) -> str | None:
+    """The numbers that a rule on units makes wrong: what adds up is nearer to 0, the rest leans to the other units.
+
+    None where it is a rule of none of the numbers that are used.
+    """
+    measures = {name: one for name, one in used.items() if _is_under(row, one)}
+    if used and not measures:
+        return None
     added = {
         name: one.get("unit_bounds") or one.get("bounds") for name, one in measures.items() if one["verb"] in ADDED
     }
     negative = {name: bounds for name, bounds in added.items() if bounds and bounds[0] < 0}
-    said = []
-    if not measures or (added and not negative):  # no measures are those of a top-k: counts
+    too_high = [name for name, bounds in negative.items() if bounds[1] <= 0]
+    ways = {
+        "too low": [name for name in added if name not in negative],
+        "too high": too_high,
+        "too low or too high": [name for name in negative if name not in too_high],
+    }
+    said = [f"{no_markup(listed(of))} {_are(of)} {way}" for way, of in ways.items() if of]
+    every = len(measures) == len(facts["measures"])
+    if not measures or (added and not negative and every):  # no measures are those of a top-k: counts
         said = ["counts and sums are too low"]
-    elif negative:
-        too_high = [name for name, bounds in negative.items() if bounds[1] <= 0]
-        ways = {
-            "too low": [name for name in added if name not in negative],
-            "too high": too_high,
-            "too low or too high": [name for name in negative if name not in too_high],
-        }
-        said = [f"{no_markup(listed(of))} {'is' if len(of) == 1 else 'are'} {way}" for way, of in ways.items() if of]
     rest = [name for name in measures if name not in added]
     if rest:
         lean = "lean toward the other units" if {measures[name]["verb"] for name in rest} <= set(OWN) else "may be off"
         lean = lean.replace("lean ", "leans ", 1) if len(rest) == 1 else lean
         said.append(f"{no_markup(listed(rest))} {lean}")
     return ", ".join(said)
+
+
+def _is_under(row: Facts, measure: Facts) -> bool:
+    """Tell whether a rule is one of a statistic: what counts rows has one of rows, and what counts units of groups.
+
+    Numbers of distinct values have neither. Of a statistic of a caller's own nobody knows.
+    """
+    verb = measure["verb"]
+    if verb not in (*OWN, "n_units"):
+        return bool(verb != "n_distinct")
+    return (verb == "n_units" or "unit_bounds" in measure) is _is_of_groups(row)
+
+
+def _is_of_groups(row: Facts) -> bool:
+    """Tell whether a rule is on the number of groups of a unit, and not of its rows."""
+    return " row" not in str(row["of"])
+
+
+def _more(row: Facts, facts: Facts) -> str:
+    """The advice to units that count for less by a rule: which bound to raise."""
+    if _is_of_groups(row):
+        return "Raise max_groups="
+    in_each = str(row["of"]).endswith("in a group")
+    all_count = _groups(facts) <= (facts["unit"]["max_groups"] or 1)  # so that a larger one changes nothing
+    return "Raise max_rows=" if in_each or all_count else "Raise max_rows= or max_groups="
 
 
 def _found(row: Facts) -> bool:
@@ -341,8 +379,8 @@ def _enough(row: Facts, facts: Facts) -> str:
     return f"too noisy to tell; if it is 0% or over {200 * SEEN:g}%, an epsilon of {rounded:g} is enough"
 
 
-def _clipped(facts: Facts, rows: Sequence[Facts]) -> list[tuple[Bounds | None, Users | None]]:
-    """For each check of values the bounds, and the statistics that are clipped so and shown; None where nobody knows.
+def _clipped(facts: Facts, rows: Sequence[Facts], used: Facts) -> list[tuple[Bounds | None, Users | None]]:
+    """For each check of values the bounds, and the statistics that are clipped so and used; None where nobody knows.
 
     Checks are of the whole release, under its names: a changed frame may show other names, another order, or a part.
     The bounds are None also where each group has its own.
@@ -350,7 +388,7 @@ def _clipped(facts: Facts, rows: Sequence[Facts]) -> list[tuple[Bounds | None, U
     shown = getattr(facts.get("view"), "measures", None)  # of `changes.View`, which no file holds
     whole = facts if shown is None else facts["whole"]
     names: dict[str, list[str]] = {}
-    for name in facts["measures"]:
+    for name in used:
         names.setdefault(name if shown is None else shown[name][0], []).append(name)
     measures: Facts = whole["measures"]
     found: list[tuple[Bounds | None, Users | None]] = []
@@ -438,7 +476,7 @@ def statement_of(
         told = rounding.sentences(
             {name: one for name, one in ends.items() if not _is_chosen(name, facts)}, facts["measures"]
         )
-        sentences += [*_accuracy(facts, errors), *told, *_drowned(facts, values, errors, cell)]
+        sentences += [*_accuracy(facts, errors), *told, *_drowned(facts, values, errors, ends, cell)]
     else:
         sentences.append(NOTHING)
     denoised = [f"{capital(words)}." for words in denoised_words(facts, number)]
@@ -567,16 +605,17 @@ def _drowned(
     facts: Facts,
     values: Mapping[str, Sequence[float]],
     errors: Mapping[str, Sequence[float]],
+    ends: Mapping[str, rounding.Shown],
     cell: Callable[[int], str] | None,
 ) -> list[str]:
-    """Numbers that are smaller than their errors, so that even their sign may be that of the noise.
+    """Numbers that may be 0 by the interval that is shown, so that even their sign may be that of the noise.
 
     Where there are few, they are named by their cells.
     """
     said = []
     for name, numbers in values.items():
-        pairs = zip(numbers, errors[name], strict=True)
-        small = [row for row, (value, error) in enumerate(pairs) if error > 0 and abs(value) <= error]
+        may_be_0 = (ends[name].low <= 0.0) & (ends[name].high >= 0.0) & (np.array(errors[name]) > 0.0)
+        small = np.flatnonzero(may_be_0).tolist()
         are = "is" if len(small) == 1 else "are"
         of = f"{name} (unbiased)" if is_unplaced(facts["measures"][name], name, ()) else name
         if len(small) == len(numbers):

@@ -126,6 +126,18 @@ def test_numbers_below_their_errors_are_told():
     )
 
 
+def test_numbers_whose_intervals_leave_out_0_are_distinguished_from_noise():
+    """Though one end of their intervals is farther from them than 0 is."""
+    frame = pl.DataFrame(
+        {"cost": [float(row % 100) for row in range(300)], "days": [(row % 20) / 10 for row in range(300)]}
+    )
+    bounds = {"cost": (0, 100), "days": (0, 10)}
+    with dpf.Ledger(epsilon=1), noise.insecure_bits(0):
+        ratio = frame.dp.agg(r=dpf.ratio("cost", "days", bounds=bounds), epsilon=0.4, checks=False)
+    assert 0 < ratio["r_low"].item() < ratio["r"].item() < ratio["r_error"].item()
+    assert "distinguish" not in ratio.dp.statement()
+
+
 def test_cells_of_noise_are_named_by_all_their_columns_where_they_are_few():
     frame = pl.DataFrame({"ward": ["A"] * 500, "day": ["Mon"] * 250 + ["Tue"] * 250})
     keys = {"ward": ["A", "B"], "day": ["Mon", "Tue"]}

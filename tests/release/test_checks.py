@@ -588,7 +588,7 @@ def test_a_warning_has_a_line_for_each_indicator():
         incomes(6).dp.mean("income", bounds=(0, 20_000), max_rows=2, **SURE, ledger=ledger)
     clipped, cut = str(caught[-1].message).split("\n")
     assert clipped.endswith("or ask for suggest_bounds.")
-    assert cut.endswith("Raise max_rows= or max_groups=.")
+    assert cut.endswith("Raise max_rows=.")
 
 
 @pytest.mark.parametrize(
@@ -606,7 +606,7 @@ def test_a_warning_has_a_line_for_each_indicator():
         ),
         ({"s": dpf.sum("income", bounds=(-9, 0))}, "down-weighted: s is too high, and the"),
         (
-            {"n": dpf.count(), "s": dpf.sum("income", unit_bounds=(-9, 10**9)), "m": dpf.mean("income", bounds=(0, 9))},
+            {"n": dpf.count(), "s": dpf.sum("income", bounds=(-9, 10**9)), "m": dpf.mean("income", bounds=(0, 9))},
             "down-weighted: n is too low, s is too low or too high, m leans toward the other units, and the",
         ),
     ],
@@ -615,6 +615,51 @@ def test_units_that_count_for_less_move_each_number_in_its_own_way(asked, said):
     ledger = dpf.Ledger(epsilon=30_000, unit="who")
     with pytest.warns(dpf.BoundsWarning, match=said):
         incomes(6).dp.agg(**asked, max_rows=2, **SURE, ledger=ledger)
+
+
+@pytest.mark.parametrize(
+    ("groups", "most", "said"),
+    [  # of units with five rows in one of two groups, or with one row in both
+        (1, 1, "more than 2 rows in all, and are down-weighted: n is too low|Raise max_rows= or max_groups="),
+        (1, 2, "more than 4 rows in all, and are down-weighted: n is too low|Raise max_rows="),
+        (2, 1, "more than 1 group, and are down-weighted: u and s are too low|Raise max_groups="),
+    ],
+)
+def test_a_rule_is_told_of_the_numbers_that_count_by_it(groups, most, said):
+    """Numbers of rows count rows, those of units count groups, and distinct values neither."""
+    rows = [(who, (who + row) % groups) for who in range(1_000) for row in range(5 if groups == 1 else 2)]
+    frame = pl.DataFrame(rows, schema=["who", "g"], orient="row").with_columns(x=1.0)
+    asked = {"n": dpf.count(), "u": dpf.n_units(), "s": dpf.sum("x", unit_bounds=(0, 9))}
+    asked |= {"d": dpf.n_distinct("g", max_values=1)}
+    with pytest.warns(dpf.BoundsWarning) as caught:
+        found = frame.dp.group_by("g", keys=[0, 1]).agg(
+            **asked, max_rows=2, max_groups=most, **SURE, ledger=dpf.Ledger(epsilon=30_000, unit="who")
+        )
+    uncovered = ", and the margins of error do not cover that. "
+    (line,) = str(caught[-1].message).split("\n")
+    assert line == f"100% of units (who) have {said.replace('|', uncovered)}."
+    hit, missed = (["n"], ["u", "s", "d"]) if groups == 1 else (["u", "s"], ["n", "d"])
+    assert said.split(":")[0] in found.dp.select(*hit).dp.statement()
+    assert f"have {said.split(',')[0]}" not in found.dp.select(*missed).dp.statement()
+    assert "down-weighted: counts and sums are too low, and" in found.dp.select(*hit).dp.statement()
+    own = found.dp.provenance
+    own["measures"]["n"]["verb"] = own["measures"]["u"]["verb"] = "mine"
+    assert "n and u may be off" in warned_lines(own)[0] or groups == 2
+    assert "lean" not in warned_lines(own)[0]
+
+
+def test_rows_that_are_left_out_leave_the_other_rows_of_their_units():
+    frame = pl.DataFrame({"who": [0, 0, 1, 1] * 200, "g": ["A", "C"] * 400})
+    frame = frame.with_columns(who=pl.int_range(pl.len()) // 2)
+    for unit, said in (
+        (None, "are in no {}, and are left out"),
+        ("who", "have rows in no {}; those rows are left out"),
+    ):
+        bounds = {} if unit is None else {"max_rows": 2}
+        found = frame.dp.group_by("g", keys=["A"]).agg(
+            n=dpf.count(), checks=0.5, **bounds, **SURE, ledger=dpf.Ledger(epsilon=30_000, unit=unit)
+        )
+        assert said.format("declared group or bin") in found.dp.statement()
 
 
 def test_a_boolean_column_of_polars_cannot_be_clipped():
