@@ -22,6 +22,7 @@ from dpframe.queries.statistics import CONFIDENCE
 NAME = "result"  # of the one release, in errors
 POOLED = ("mean", "proportion", "ratio")  # whose total is that of the groups together
 SUMS = ("total", "share", "cumulative")  # of numbers that must add up; an average or a step is of any
+UNDECLARED, NOT_SHOWN = "rows of undeclared keys are in no total", "groups that are not shown are in no total"
 PERCENT = 100.0
 MOST_ENTRIES = 2**25  # terms of all sums together
 
@@ -38,7 +39,8 @@ def totals_by(frame: Any, by: Any) -> Any:
     group, first = _grouped(source, labels, rows)
     sums = _sums(group)
     forms = {name: _pooled(form, rows, sums) for name, form in _forms(source, "total", POOLED).items()}
-    return _built(source, labels, rows[first], forms, "total", f"total(by={shown(labels)})" if labels else "total()")
+    words, notes = f"total(by={shown(labels)})" if labels else "total()", _outside(source, labels)
+    return _built(source, labels, rows[first], forms, "total", words, notes)
 
 
 def shares_by(frame: Any, by: Any) -> Any:
@@ -49,7 +51,8 @@ def shares_by(frame: Any, by: Any) -> Any:
     group, _ = _grouped(source, labels, rows)
     sums = _sums(group)
     forms = {name: _share(form.at(rows), group, sums) for name, form in _forms(source, "share").items()}
-    return _built(source, source.labels, rows, forms, "share", f"share(by={shown(labels)})" if labels else "share()")
+    words, notes = f"share(by={shown(labels)})" if labels else "share()", _outside(source, labels)
+    return _built(source, source.labels, rows, forms, "share", words, notes)
 
 
 def _share(form: Linear, group: Rows, sums: Sparse) -> Form:
@@ -169,7 +172,9 @@ def _along(
         )
     kept = np.sort(lines.order[lines.within >= gone])
     numbers = {name: made(form, lines) for name, form in _forms(source, verb).items()}
-    return _built(source, source.labels, kept, numbers, verb, words)
+    others = [name for axis in source.facts["cells"] for name in axis["columns"] if name != lines.name]
+    notes = _outside(source, others) if verb in SUMS else []
+    return _built(source, source.labels, kept, numbers, verb, words, notes)
 
 
 def _window(form: Linear, lines: Lines, size: int | None) -> Linear:
@@ -338,9 +343,15 @@ def _checked_n(n: object) -> int:
 
 
 def _built(
-    source: Source, labels: Sequence[str], places: Rows, forms: Mapping[str, Form], verb: str, words: str
+    source: Source,
+    labels: Sequence[str],
+    places: Rows,
+    forms: Mapping[str, Form],
+    verb: str,
+    words: str,
+    notes: Sequence[str] = (),
 ) -> Any:
-    facts = facts_of("changed", verb, words, [source], CONFIDENCE)
+    facts = facts_of("changed", verb, words, [source], CONFIDENCE, notes)
     measures = {name: measure_of(facts) for name in forms}
     for name in forms:
         if verb == "share" and _is_of_both_signs(source.measures[name]):
@@ -353,6 +364,17 @@ def _built(
             columns[name + LOW], columns[name + HIGH] = within_limits(low, high, halves, ends)
             columns[name] = value if verb == "share" else np.clip(value, *ends)
     return frame_of(source, list(labels), places, columns, facts, measures=measures)
+
+
+def _outside(source: Source, apart: Sequence[str]) -> list[str]:
+    """Notes on rows that are in no sum over keys; of the keys that sums are kept `apart` by nothing is said.
+
+    The bins, dates and levels of a release have notes of their own, and with the rest of all keys no row is missed.
+    """
+    over = [axis for axis in source.facts["cells"] if not {*axis["columns"]} <= {*apart}]
+    notes = [NOT_SHOWN] if any("discovered" in axis for axis in over) else []
+    declared = any(not {"discovered", "bins", "every", "rest"} & axis.keys() for axis in over)
+    return [*notes, UNDECLARED] if declared and "levels" not in source.facts else notes
 
 
 def _limits(said: Facts, verb: str) -> tuple[float, float] | None:

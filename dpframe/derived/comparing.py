@@ -131,7 +131,8 @@ def compare(
     columns["p_value"] = p_value if adjust is None else _holm(p_value)
     unmeasured = [name for name in names if any(is_bounded_only(source, name) for source in sources)]
     notes = [*notes, *map(spread_words, unmeasured), *([] if tests == 1 else [_holm_words(tests, checked)])]
-    facts = facts_of("compare", "compare", words, sources, checked, notes)
+    used = {source.name: names for source in sources}
+    facts = facts_of("compare", "compare", words, sources, checked, notes, used)
     return frame_of(
         like,
         labels,

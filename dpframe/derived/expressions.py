@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from unicodedata import normalize
 
@@ -105,7 +105,10 @@ def combine(
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         form = _evaluated(tree, sources, places, rows)
     notes += _uncut(tree, sources)
-    facts = facts_of("combine", "combine", expression.strip(), list(sources.values()), checked, notes)
+    used: dict[str, set[str]] = {}
+    for source, column in _columns(tree, sources):
+        used.setdefault(source.name, set()).add(source.checked_column(column))
+    facts = facts_of("combine", "combine", expression.strip(), list(sources.values()), checked, notes, used)
     columns = columns_of({VALUE: form}, checked)
     lead, at = next(iter(places.items()))
     return frame_of(sources[lead], labels, at, columns, facts)
@@ -425,17 +428,25 @@ def _column_of(tree: ast.expr, sources: Mapping[str, Source]) -> tuple[Source, s
     return source, _spelled(tree.attr, source.facts["columns"])
 
 
+def _columns(tree: ast.expr, sources: Mapping[str, Source]) -> Iterator[tuple[Source, str]]:
+    """The columns that a tree names, each with the result that it is of."""
+    if isinstance(tree, (ast.Name, ast.Attribute)):
+        yield _column_of(tree, sources)
+        return
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.expr):
+            yield from _columns(node, sources)
+
+
 def _uncut(tree: ast.expr, sources: Mapping[str, Source]) -> list[str]:
     """The notes on quotients that the release shows cut to what is possible, and that stand here as they were."""
-    if isinstance(tree, (ast.Name, ast.Attribute)):
-        source, column = _column_of(tree, sources)
+    notes: dict[str, None] = {}
+    for source, column in _columns(tree, sources):
         form, ends = source.form(column), limits(source.measures[source.checked_column(column)])
-        if not isinstance(form, Quotient) or ends is None or not _beyond(form.values, *ends).any():
-            return []
-        cut = f"cut to what is possible, from {ends[0]:g} to {ends[1]:g}"
-        return [f"{source.name}.{column} is used before it was {cut}"]
-    inner = [node for node in ast.iter_child_nodes(tree) if isinstance(node, ast.expr)]
-    return list(dict.fromkeys(note for node in inner for note in _uncut(node, sources)))
+        if isinstance(form, Quotient) and ends is not None and _beyond(form.values, *ends).any():
+            cut = f"cut to what is possible, from {ends[0]:g} to {ends[1]:g}"
+            notes[f"{source.name}.{column} is used before it was {cut}"] = None
+    return list(notes)
 
 
 def _beyond(values: NDArray[np.float64], least: float, most: float) -> Mask:

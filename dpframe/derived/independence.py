@@ -44,7 +44,7 @@ def tested(frame: Any) -> Any:
     degrees = (shape[0] - 1) * (shape[1] - 1)
     seed = int(source.facts["sha256"][:15], 16)
     statistic, p_value = _test(table, shape, seed)
-    facts = facts_of("compare", "chi2", f"chi2({name})", [source], CONFIDENCE)
+    facts = facts_of("compare", "chi2", f"chi2({name})", [source], CONFIDENCE, used={source.name: [name]})
     numbers = {"statistic": statistic, "p_value": p_value, "degrees": degrees}
     columns: dict[str, Any] = {column: np.array([number]) for column, number in numbers.items()}
     measures = {"statistic": {**measure_of(facts), "ends": ["statistic", "statistic"]}}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -117,12 +117,19 @@ def frame_of(
 
 
 def facts_of(
-    kind: str, verb: str, words: str, sources: Sequence[Source], confidence: float, notes: Sequence[str] = ()
+    kind: str,
+    verb: str,
+    words: str,
+    sources: Sequence[Source],
+    confidence: float,
+    notes: Sequence[str] = (),
+    used: Mapping[str, Collection[str]] | None = None,
 ) -> dict[str, Any]:
-    """The facts of a record on what was done, and to which releases."""
+    """The facts of a record on what was done, and to which releases; `used` are the statistics of each, if not all."""
     facts = [source.facts for source in sources]
-    inherited = [line for source in sources for line in _inherited(verb, source, len(sources))]  # comes first
-    inherited += [note for one in facts for note in one["notes"]]
+    of = {source.name: None if used is None else used[source.name] for source in sources}
+    inherited = [line for source in sources for line in _inherited(verb, source, len(sources), of[source.name])]
+    inherited += [note for one in facts for note in one["notes"]]  # come after what bounds did
     every = list(dict.fromkeys([*notes, *inherited]))
     warnings = [one["warning"] for one in facts if "warning" in one]
     return {
@@ -142,12 +149,15 @@ def facts_of(
     }
 
 
-def _inherited(verb: str, source: Source, of: int) -> list[str]:
-    """Lines on what clipping and weights did to a release: numbers that add up are as wrong, others in unknown ways."""
-    lines = warned_lines(source.facts)
+def _inherited(verb: str, source: Source, sources: int, used: Collection[str] | None) -> list[str]:
+    """Lines on what clipping and weights did to the statistics that are used of a release.
+
+    Numbers that add up are as wrong, others in unknown ways.
+    """
+    lines = warned_lines(source.facts, used)
     if verb in ADDING:
         return lines
-    where = f"in {source.name}" if of > 1 else "in the release"
+    where = f"in {source.name}" if sources > 1 else "in the release"
     return [f"{where}, {line}. {MOVED}" for line in lines]
 
 
@@ -195,14 +205,17 @@ def _words(name: str, measure: Facts, facts: Facts) -> str:
 
 
 def _listed(facts: Facts) -> str:
-    """The different releases that it was computed from, as text."""
+    """The different releases that it was computed from, as text; the periods of a stream are one, of one cost."""
     different = {_identity(one): one for one in facts["of"]}
-    count = len(different)
-    costs = {(one["cost"]["epsilon"], one["cost"]["delta"]) for one in different.values()}
-    each = ", each" if count > 1 else ""
+    releases = {identity[:2]: one for identity, one in different.items()}  # without the period
+    count, periods = len(releases), len(different)
+    costs = {(one["cost"]["epsilon"], one["cost"]["delta"]) for one in releases.values()}
+    what, each = (f"{count} releases", ", each") if count > 1 else ("1 release", "")
+    if count == 1 < periods:
+        what, each = f"{periods} periods of one release", " in all"
     (epsilon, delta), *others = costs
     price = "" if others else f" (epsilon {epsilon:.4g}{f', delta {delta:.3g}' if delta else ''}{each})"
-    return f"{count} release{'s' if count > 1 else ''}{price}"
+    return f"{what}{price}"
 
 
 def _identity(origin: Facts) -> tuple[Any, ...]:

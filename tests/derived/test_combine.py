@@ -715,7 +715,11 @@ def test_a_release_that_has_two_names_is_one(ledger):
         "t", statistic=dpf.count(), time="month", periods=MONTHS, epsilon=1, mechanism="laplace", ledger=ledger
     )
     periods = {f"p{month}": stream.release(pl.DataFrame(STAYS), month) for month in MONTHS[:2]}
-    assert "computed from 2 releases" in dpf.combine("p2.total - p1.total", periods).dp.statement()
+    said = dpf.combine("p2.total - p1.total", periods).dp.statement()
+    assert "computed from 2 periods of one release (epsilon 1 in all), at no cost" in said
+    periods["whole"] = pl.DataFrame(STAYS).dp.count(epsilon=1, denoise=None, ledger=ledger)
+    said = dpf.combine("p2.total - p1.total + whole", periods).dp.statement()
+    assert "computed from 2 releases (epsilon 1, each), at no cost" in said
 
 
 def test_a_result_without_rows_has_nothing_in_order():
@@ -773,3 +777,55 @@ def test_what_clipping_did_to_a_release_is_not_said_of_what_is_computed_of_it():
     for made in (found.dp.total(), found.dp.cumulative(), found.dp.rolling(2)):  # are too low where the sums are
         assert lowers in made.dp.statement()
         assert unknown not in made.dp.statement()
+
+
+def test_what_bounds_did_to_a_statistic_is_said_of_what_is_computed_of_it_alone():
+    rows = pl.DataFrame({"g": ["A", "B"] * 500, "h": ["A", "A", "B", "B"] * 250, "x": [10.0, 100.0] * 500})
+    ledger, statistics = dpf.Ledger(epsilon=9), {"n": dpf.count(), "m": dpf.mean("x", bounds=(0, 20))}
+    asked = {"epsilon": 1, "denoise": None, "population": True, "ledger": ledger}
+
+    def released(*by):
+        with pytest.warns(dpf.BoundsWarning, match="this lowers m"):
+            return rows.dp.group_by(*by, keys={name: ["A", "B"] for name in by}).agg(**statistics, **asked)
+
+    a, b, table = released("g"), released("g"), released("g", "h")
+    both, counts = {"a": a, "b": b}, (a.dp.select("n"), b.dp.select("n"))
+    for made in (
+        dpf.combine("b.n - a.n", both),
+        dpf.compare(*counts, samples="different"),
+        table.dp.select("n").dp.chi2(),
+    ):
+        assert "lowers" not in made.dp.statement()
+    assert "lowers m" not in table.dp.select("n").dp.total().dp.statement()
+    one = dpf.combine("2 * (b.m - b.n) / a.n", both).dp.statement()
+    assert "Note: in b, " in one
+    assert "Note: in a, " not in one
+    assert "lowers m" in dpf.compare(a, b, samples="different").dp.statement()
+
+
+def test_sums_over_keys_say_which_rows_are_in_none():
+    """Of bins, dates, levels and the rest of all keys the release has said it."""
+    rows = pl.DataFrame({"g": ["A", "B", "C"] * 200, "h": [0, 1] * 300, "x": [1.0] * 600})
+    asked = {"epsilon": 1, "denoise": None, "ledger": dpf.Ledger(epsilon=1e3, delta=1e-3, accounting="basic")}
+    keys, undeclared = {"g": ["A", "B"], "h": [0, 1, 2]}, "rows of undeclared keys are in no total"
+
+    def said(made):
+        return [note for note in made.dp.provenance["notes"] if "undeclared" in note or "not shown" in note]
+
+    g = rows.dp.group_by("g", keys=["A", "B"]).count(**asked)
+    for made in (g.dp.total(), g.dp.share(), g.dp.cumulative()):
+        assert said(made) == [undeclared]
+        assert f"Note: {undeclared}." in made.dp.statement()
+    for made in (g.dp.rolling(2), g.dp.difference(), g.dp.change(), g.dp.total(by="g")):
+        assert said(made) == []
+    rest = rows.dp.group_by("g", "h", keys={**keys, "g": ["A", dpf.REST]}).count(**asked)
+    assert said(rest.dp.total(by="h")) == []
+    assert said(rest.dp.total(by="g")) == said(rest.dp.total()) == [undeclared]
+    assert said(rest.dp.filter({"h": 1}).dp.cumulative()) == []
+    subtotals = rows.dp.group_by("g", "h", keys=keys).count(rollup=True, **asked).dp.total()
+    assert said(subtotals) == []
+    assert "subtotals are of the declared keys: rows of other keys are in none" in subtotals.dp.provenance["notes"]
+    assert said(rows.dp.histogram("x", bins=[0, 2, 4], **asked).dp.total()) == []
+    found = rows.dp.group_by("g", keys=dpf.discover(delta=1e-6)).sum("x", bounds=(0, 1), **asked)
+    for made in (found.dp.total(), found.dp.share(), found.dp.cumulative()):
+        assert said(made) == ["groups that are not shown are in no total"]
