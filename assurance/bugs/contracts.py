@@ -76,7 +76,7 @@ CONTRACTS = (
         "contracts",
         "bounds of a Total taken as they are",
         "total._kind",
-        'checked_bounds(given["bounds"])',
+        'checked_bounds(given["bounds"], narrowest=DISTINCT)',
         'given["bounds"]',
         "test_total_kinds.py::test_199_bounds_of_a_total_that_are_no_bounds_are_refused",
     ),

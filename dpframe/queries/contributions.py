@@ -187,10 +187,10 @@ def check_samples(query: Query, unit: PrivacyUnit) -> None:
             )
         if statistic.verb in VERBS:
             check_sample(name, said := statistic.facts() or {}, unit, query.keys.cells, "population=True")
-            _check_spread(name, said, [other.facts() or {} for _, other in query.statistics])
+            _check_unit_sum(name, said, [other.facts() or {} for _, other in query.statistics])
 
 
-def _check_spread(name: str, said: Mapping[str, Any], every: Sequence[Mapping[str, Any]]) -> None:
+def _check_unit_sum(name: str, said: Mapping[str, Any], every: Sequence[Mapping[str, Any]]) -> None:
     """Refuse a sum of units of both signs without their number, which tells how far what they add can differ."""
     lower, upper = said.get("unit_bounds", (0.0, 0.0))
     if not lower < 0.0 < upper:
