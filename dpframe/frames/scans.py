@@ -279,20 +279,37 @@ def _spark(scan: Scan, files: list[str]) -> Any:
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     reader = session.read.option("recursiveFileLookup", "true")  # or names of folders (p=1) would become columns
+    if scan.format == "parquet":
+        files = _alike(files)
     source = [PATTERN_OF_SPARK.sub(r"\\\g<0>", file) for file in files] or [scan.path or ""]
     if scan.sql is not None:
         frame = _query_of_spark(session, scan.sql.strip().rstrip(";"))
     elif scan.table is not None:
         frame = session.table(scan.table)
     elif scan.format == "parquet":
-        frame = reader.parquet(*source)
+        frame = _merged(reader, source)
     else:
         options: dict[str, Any] = {"header": True, "quote": '"', "escape": '"', "multiLine": True, "emptyValue": ""}
-        if _names_of_texts(scan, files) is None:
+        if _stay(_names_of_texts(scan, files)):
             options["enforceSchema"] = False  # Spark compares the first lines itself, where it reads them
         texts = reader.options(**options).csv(source)
         frame = texts.selectExpr(*(_read_by_sql(name, kind, SPARK) for name, kind in scan.columns.items()))
     _ = frame.schema
+    return frame
+
+
+def _merged(reader: Any, source: list[str]) -> Any:
+    """Parquet files by all of their footers: by those of one file Spark would read 65537 of another as 1."""
+    try:
+        frame = reader.option("mergeSchema", "true").parquet(*source)
+        _ = frame.schema  # which Spark Connect asks for now
+    except Exception as error:
+        if "CANNOT_MERGE" not in str(error):
+            raise
+        raise InvalidArgument(
+            "path must be of files with the same types, and a column has another type in one. Cast it where the files "
+            "are written."
+        ) from None
     return frame
 
 
@@ -399,10 +416,28 @@ def _is_packed(path: str) -> bool:
 
 
 def _header(path: str) -> list[str]:
-    """The names in the first line of a text file: the schema, and no row."""
+    """The names in the first line of a text file: the schema, and no row.
+
+    Engines look for them in later lines where the first is empty, or ends within quotes: these would not be compared.
+    """
     with open(path, "rb") as file:
         line = file.readline().decode("utf-8-sig", errors="replace")  # and nothing of the rows is decoded
-    return next(csv.reader([line]), [])
+    try:
+        names = next(csv.reader([line], strict=True), [])
+    except csv.Error:
+        names = []
+    if not names:
+        raise InvalidArgument(
+            f"path must be of files with all names of columns in the first line, and that of "
+            f"{shown(os.path.basename(path))} is empty, or has a quote or a line break in the wrong place. Rename the "
+            "columns there."
+        )
+    return names
+
+
+def _stay(names: list[str] | None) -> bool:
+    """Tell whether Spark calls columns as the first line does: it renames those without a name, or with one again."""
+    return names is None or (all(names) and len({name.lower() for name in names}) == len(names))
 
 
 ENGINES: Mapping[str, Callable[[Scan, list[str]], Any]] = {"polars": _polars, "duckdb": _duckdb, "spark": _spark}

@@ -150,6 +150,42 @@ def test_216_spark_reads_the_files_that_were_checked(spark, format, pattern, tmp
     check_files_on("spark", format, pattern, tmp_path)
 
 
+def test_225_spark_itself_compares_the_first_lines_of_text_files(spark, tmp_path):
+    """Of files that were written anew after they were looked at too, which could call another column the unit."""
+    for number in (1, 2):
+        (tmp_path / f"stays-{number}.csv").write_text(f"p,w\n{number},A\n", encoding="utf-8")
+    frame = scans.opened("spark", scans.Scan(str(tmp_path / "*.csv"), "csv", {"p": "string"}))
+    assert sorted(row.p for row in frame.collect()) == ["1", "2"]
+    (tmp_path / "stays-2.csv").write_text("w,p\n2,A\n", encoding="utf-8")
+    ledger = dpf.Ledger(epsilon=1, unit="p")
+    with pytest.raises(dpf.ReleaseFailed):
+        dpf.of(frame).n_units(epsilon=1, ledger=ledger)
+
+
+@pytest.mark.parametrize("names", [",p", '"",p', "a,A,p", "p,b b"])
+def test_225_spark_reads_files_whose_columns_it_renames(spark, names, tmp_path):
+    """A column without a name is the index of pandas: Spark would refuse its own new name for it, after the charge."""
+    (tmp_path / "stays.csv").write_text(f"{names}\n1,1,1\n", encoding="utf-8")
+    frame = scans.opened("spark", scans.Scan(str(tmp_path / "*.csv"), "csv", {"p": "string"}))
+    assert [row.p for row in frame.collect()] == ["1"]
+
+
+@pytest.mark.parametrize(
+    ("first", "then"), [(pl.Int16, pl.Int32), (pl.Float32, pl.Float64), (pl.Int64, pl.String)], ids=str
+)
+def test_226_spark_casts_no_file_to_the_types_of_another(spark, first, then, tmp_path):
+    """It read 65537 as 1 where the files that it looked at were of short integers: two people were one unit."""
+    for number, (dtype, people) in enumerate([(first, [1]), (then, [2, 65537])]):
+        pl.DataFrame({"p": people}).cast(dtype).write_parquet(tmp_path / f"stays-{number}.parquet")
+    with pytest.raises(dpf.InvalidArgument, match="path must be of files with the same types, and column 'p' has"):
+        scans.opened("spark", scans.Scan(str(tmp_path / "*.parquet")))
+    with pytest.raises(dpf.InvalidArgument, match="path must be of files with the same types, and a column has"):
+        scans.opened("spark", scans.Scan(f"file://{tmp_path}/*.parquet"))  # an address, whose files Spark alone sees
+    (tmp_path / "stays-0.parquet").write_bytes(b"")
+    frame = scans.opened("spark", scans.Scan(str(tmp_path / "*.parquet")))
+    assert [int(row.p) for row in frame.collect()] == [2, 65537]
+
+
 class Split(engine.SparkTable):
     """The drill: rows of one unit are in several partitions."""
 

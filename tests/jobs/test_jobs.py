@@ -750,6 +750,16 @@ def opened(engine, folder, **said):
     return scans.opened(engine, scans.Scan(str(folder / "stays*"), **said))
 
 
+FIRST_LINES = {
+    "a line break in quotes": '"notes\nof staff",{names}',
+    "an empty line": "\n{names}",
+    "a mark of UTF-8 alone": "\ufeff\r\n{names}",
+    "quotes in pairs that end later": 'a"b,"notes\nof staff",{names}',
+    "a quote in a quoted name": '"a"b,{names}',
+    "line breaks of old computers": "{names}\rA,1\r",
+}
+
+
 @pytest.mark.parametrize("engine", ["polars", "duckdb"])
 @pytest.mark.parametrize("first", ["w,p", "w,x,p", "w", "B,2"])
 def test_text_files_with_other_columns_are_refused(tmp_path, engine, first):
@@ -759,6 +769,21 @@ def test_text_files_with_other_columns_are_refused(tmp_path, engine, first):
     with pytest.raises(dpf.InvalidArgument, match="path must be of files with the same first line") as refused:
         opened(engine, tmp_path, format="csv", columns={"p": "string"})
     assert "B" not in str(refused.value)  # a file without a first line begins with a row
+
+
+@pytest.mark.parametrize("first", FIRST_LINES.values(), ids=FIRST_LINES)
+@pytest.mark.parametrize("engine", ["polars", "duckdb", "spark"])
+def test_225_names_of_columns_that_go_on_after_the_first_line_are_refused(engine, first, tmp_path):
+    """Spark looks for them there, and read the second file by the places of the first one's columns."""
+    for number, names in enumerate(("p,w", "w,p")):
+        text = f"{first.format(names=names)}\nA,{number}\n"
+        (tmp_path / f"stays-{number}.csv").write_bytes(text.encode())
+    said = {"polars": scans._polars, "duckdb": scans._duckdb, "spark": scans._names_of_texts}[engine]
+    if engine == "duckdb":
+        pytest.importorskip("duckdb")
+    scan = scans.Scan(str(tmp_path / "stays*"), "csv", {"p": "string"})
+    with pytest.raises(dpf.InvalidArgument, match="path must be of files with all names of columns in the first line"):
+        said(scan, scan.files)
 
 
 @pytest.mark.parametrize(("engine", "path"), [("polars", "."), ("polars", "**/*.csv"), ("duckdb", "**/*.csv")])
