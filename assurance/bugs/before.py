@@ -174,9 +174,34 @@ BEFORE = (
         "a connection of DuckDB that reads rows for a question of none, and tells a value of them",
         (
             ("_check_connection", "withheld(nothing.fetchall)", "nothing.fetchall()"),
-            ("_check_connection", 'NO_ROWS in (without or "").split(",") or optimizer == "false"', "False"),
+            ("_check_connection", 'without or optimizer == "false"', "False"),
         ),
         "engines/test_batches.py::test_198_a_connection_that_reads_rows_for_a_question_of_none_is_refused",
+    ),
+    bug(
+        "before the charge",
+        "227: a connection of DuckDB without a step of its optimizer that is not the one of filters",
+        "_check_connection",
+        'without or optimizer == "false"',
+        '"filter_pushdown" in (without or "") or optimizer == "false"',
+        "engines/test_batches.py::test_227_a_connection_without_any_step_of_its_optimizer_is_refused",
+    ),
+    bugs(
+        "before the charge",
+        "227: a connection whose optimizer is off by a pragma, refused by what its rows are",
+        (
+            ("_check_connection", "cast('off' || i as int) as n", "i as n"),
+            ("_check_connection", 'without or optimizer == "false"', "without"),
+        ),
+        "engines/test_batches.py::test_227_a_connection_without_any_step_of_its_optimizer_is_refused",
+    ),
+    bug(
+        "before the charge",
+        "228: a connection of DuckDB that logs how many rows there are",
+        "_check_connection",
+        'log not in (None, "0", "false")',
+        'log == "none"',
+        "engines/test_batches.py::test_228_a_connection_of_duckdb_that_logs_is_refused_before_the_charge",
     ),
     bugs(
         "before the charge",

@@ -37,7 +37,7 @@ from dpframe.queries.total import DistinctTotal, VectorTotal
 from dpframe.queries.vectors import Matches
 from dpframe.queries.where import Conditional, is_compared, plain_name, reads_of
 
-NO_ROWS = "filter_pushdown"  # the step of DuckDB's optimizer that finds that no rows are asked for
+UNKNOWN = "unknown"  # which steps of DuckDB's optimizer are off
 TALKS = (  # what makes Polars print, warn or write files by what is in the rows
     "POLARS_VERBOSE",
     "POLARS_VERBOSE_SENSITIVE",
@@ -136,19 +136,22 @@ def check_quiet(frame: Any = None) -> None:
 
 
 def _check_connection(relation: Any) -> None:
-    """Refuse a connection that prints the profile of each query, or that reads rows where it is asked for none.
+    """Refuse a connection that prints or logs what its queries do, or that reads rows where it is asked for none.
 
-    The profile has the rows of every step. That no rows are asked for is found by one step of DuckDB's optimizer. Where
-    it is off rows are read by this question as well: it is refused then, and what it says is withheld.
+    A profile and a log have the rows of every step. Several steps of DuckDB's optimizer find together that no rows are
+    asked for, and which ones depends on the query and the version. Where one is off rows may be read by this question
+    as well: it is refused then, whatever they are, and what it says is withheld.
     """
     settings = (
         "current_setting('enable_profiling') as profile, current_setting('disabled_optimizers') as without, "
-        "(select max(value) from duckdb_settings() where name = 'enable_optimizer') as optimizer"
-    )
+        "(select max(value) from duckdb_settings() where name = 'enable_optimizer') as optimizer, "
+        "(select max(value) from duckdb_settings() where name = 'enable_logging') as log, "
+        "(select count(*) from (select cast('off' || i as int) as n from range(2) as r(i) order by n limit 0)) as none"
+    )  # the last fails where the optimizer is off, which no setting tells before DuckDB 2
     nothing = relation.limit(0).aggregate("count(*) as n").project(settings)
     found = withheld(nothing.fetchall)
-    ((value, without, optimizer),) = found or [(None, NO_ROWS, None)]
-    if NO_ROWS in (without or "").split(",") or optimizer == "false":
+    ((value, without, optimizer, log, _),) = found or [(None, UNKNOWN, None, None, None)]
+    if without or optimizer == "false":
         raise InvalidArgument(
             "frame must be of a connection that reads no rows where none are asked for. Nothing was charged. Execute "
             "'pragma enable_optimizer', 'reset disabled_optimizers' or 'rollback', or fetch what is unfinished."
@@ -157,6 +160,11 @@ def _check_connection(relation: Any) -> None:
         raise InvalidArgument(
             f"enable_profiling must be off while dpframe works, not {shown(value)}: with it DuckDB tells how many rows "
             "there are. Execute 'pragma disable_profiling' on the connection."
+        )
+    if log not in (None, "0", "false"):
+        raise InvalidArgument(
+            "enable_logging must be off while dpframe works: with it DuckDB tells how many rows there are. Execute "
+            "'set enable_logging = false' on the connection."
         )
 
 

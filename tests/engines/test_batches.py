@@ -314,13 +314,56 @@ def test_198_a_connection_that_reads_rows_for_a_question_of_none_is_refused(off)
     with pytest.raises(dpf.InvalidArgument, match="frame must be of a connection that reads no rows") as caught:
         dpf.of(fails).sum("y", bounds=(0, 1), epsilon=1, ledger=ledger)
     assert "secret" not in str(caught.value)
-    if "disabled" in off or duckdb.__version__.startswith("2."):  # before, no setting tells of the pragma
-        with pytest.raises(dpf.InvalidArgument, match="frame must be of a connection that reads no rows"):
-            dpf.of(connection.table("t")).count(epsilon=1, ledger=ledger)
+    with pytest.raises(dpf.InvalidArgument, match="frame must be of a connection that reads no rows"):
+        dpf.of(connection.table("t")).count(epsilon=1, ledger=ledger)
     assert ledger.spent.epsilon == 0
     connection.execute("pragma enable_optimizer").fetchall()
-    connection.execute("set disabled_optimizers = 'join_order'").fetchall()  # which matters nothing here
+    connection.execute("reset disabled_optimizers").fetchall()
     dpf.of(connection.table("t")).count(epsilon=1, ledger=ledger)
+
+
+STEPS = ("filter_pushdown", "cte_inlining", "empty_result_pullup", "join_order")
+
+
+@pytest.mark.parametrize("rows", ["('1')", "('1'), ('secret')"])
+@pytest.mark.parametrize(
+    "off", ["pragma disable_optimizer", *(f"set disabled_optimizers = '{step}'" for step in STEPS)]
+)
+def test_227_a_connection_without_any_step_of_its_optimizer_is_refused(off, rows):
+    """Whether a question of no rows was refused told whether a cast fails on one: a free oracle about each person."""
+    duckdb = pytest.importorskip("duckdb")
+    connection, ledger = duckdb.connect(), dpf.Ledger(epsilon=1)
+    connection.execute("create table t(s varchar)").fetchall()
+    connection.execute(f"insert into t values {rows}").fetchall()
+    try:
+        connection.execute(off).fetchall()
+    except duckdb.Error:
+        pytest.skip(f"DuckDB {duckdb.__version__} has no such step")
+    dp = dpf.of(connection.sql("select cast(s as int) as v from t"))
+    for ask in (dp, dp.preview):
+        with pytest.raises(dpf.InvalidArgument, match="frame must be of a connection that reads no rows"):
+            ask.count(epsilon=1, ledger=ledger)
+    assert ledger.spent.epsilon == 0
+
+
+@pytest.mark.parametrize("storage", ["stdout", "memory"])
+def test_228_a_connection_of_duckdb_that_logs_is_refused_before_the_charge(storage, tmp_path, capfd):
+    duckdb = pytest.importorskip("duckdb")
+    connection, ledger = duckdb.connect(), dpf.Ledger(epsilon=1)
+    pl.DataFrame({"v": range(43_210)}).write_parquet(tmp_path / "t.parquet")
+    relation = connection.read_parquet(str(tmp_path / "t.parquet"))
+    try:
+        connection.execute(f"call enable_logging('PhysicalOperator', level='debug', storage='{storage}')").fetchall()
+    except duckdb.Error:
+        pytest.skip(f"DuckDB {duckdb.__version__} logs nothing of the kind")
+    with pytest.raises(dpf.InvalidArgument, match="enable_logging must be off while dpframe works"):
+        dpf.of(relation).count(epsilon=1, ledger=ledger)
+    said = "".join(capfd.readouterr())
+    assert ledger.spent.epsilon == 0
+    assert "43210" not in said
+    connection.execute("set enable_logging = false").fetchall()
+    dpf.of(relation).count(epsilon=1, ledger=ledger)
+    assert ledger.spent.epsilon == 1
 
 
 def test_memory_and_progress_are_checked_before_the_charge():
