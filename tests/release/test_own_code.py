@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import decimal
+import itertools
+import numbers
 import traceback
 import warnings
 from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
@@ -123,6 +127,77 @@ def test_189_a_signaling_nan_is_missing_as_any_other():
     values[:] = [Decimal("sNaN"), Decimal("NaN"), Decimal(1)]
     found = pd.DataFrame({"x": values}).dp.count("x", epsilon=1e9, ledger=dpf.Ledger(epsilon=1e9))
     assert round(found["count"][0]) == 1
+
+
+class Speaks(numbers.Real):
+    """A class that names itself a number, and speaks whatever it is asked."""
+
+    for _name in numbers.Real.__abstractmethods__:
+        vars()[_name] = speaking
+
+
+OF_TIMES = dict.fromkeys(("__sub__", "__rsub__", "__floordiv__", "__truediv__", "__int__", "toordinal"), speaking)
+OF_TIMES |= dict.fromkeys(("tzinfo", "days", "numerator", "denominator", "year"), property(speaking))
+LOUD = SPEAK | OF_TIMES
+TIMES = {
+    "datetime": (datetime, 2020, 1, 1),
+    "aware": (datetime, 2020, 1, 1, 0, 0, 0, 0, UTC),
+    "date": (date, 2020, 1, 1),
+    "timedelta": (timedelta, 1),
+}
+NUMERIC = {
+    "Fraction": (Fraction, 1, 2),
+    "large Fraction": (Fraction, 10**400, 3),
+    "longdouble": (np.longdouble, 1),
+    "int64": (np.int64, 1),
+}
+OWN = {name: type("Speaking", (kind,), LOUD)(*value) for name, (kind, *value) in (TIMES | NUMERIC).items()} | {
+    "a number by its own word": Speaks()
+}
+
+
+@pytest.mark.parametrize(
+    ("verb", "name"),
+    [*itertools.product(["bins", "where"], OWN), *(("sum", name) for name in OWN if name not in TIMES)],
+)
+def test_229_no_method_of_a_number_or_time_is_called_where_it_is_read(verb, name, capfd):
+    """Printing, it told whether a person is there; ending the process, it did so after the charge."""
+    pd = pytest.importorskip("pandas")
+    edges: list[Any] = [0, 1, 10]
+    if name in TIMES:
+        first = timedelta(0) if name == "timedelta" else datetime(2019, 1, 1, tzinfo=UTC if name == "aware" else None)
+        edges = [first, first + timedelta(days=1), first + timedelta(days=999)]
+    values = np.empty(2, dtype=object)
+    values[:] = [None, OWN[name]]
+    frame = pd.DataFrame({"x": pd.Series(values, dtype=object)})  # which pandas itself asks nothing of
+    dp, price = frame.dp, {"epsilon": 1e9, "ledger": dpf.Ledger(epsilon=1e9), "checks": False}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", dpf.WeakPrivacyWarning)
+        if verb == "bins":
+            found = dp.histogram("x", bins=edges, outside="clip", **price)["count"].round().tolist()
+        elif verb == "where":
+            found = dp.count(where={"x": (edges[0], None)}, **price)["count"].round().tolist()
+        else:
+            found = dp.sum("x", bounds=(0, 10), **price)["x_sum"].round(3).tolist()
+    assert capfd.readouterr() == ("", "")
+    expected = {"bins": [0, 1], "where": [1], "sum": [10 if name == "large Fraction" else 1]}[verb]
+    if name == "Fraction":
+        expected = {"bins": [1, 0], "where": [1], "sum": [0.5]}[verb]
+    elif isinstance(OWN[name], Speaks):
+        expected = [0] * len(found)
+    assert found == expected
+
+
+def test_229_times_of_pandas_are_read_as_far_as_they_reach():
+    pd = pytest.importorskip("pandas")
+    far = pd.Timestamp(np.datetime64("12000-01-01", "s"))
+    values = np.empty(4, dtype=object)
+    values[:] = [far, pd.NaT, pd.Timestamp("2020-01-01"), datetime(2021, 1, 1)]
+    days = [datetime(2019, 1, 1), datetime(2022, 1, 1)]
+    dp, price = pd.DataFrame({"x": values}).dp, {"epsilon": 1e9, "ledger": dpf.Ledger(epsilon=1e10), "checks": False}
+    assert dp.histogram("x", bins=days, **price)["count"].round().tolist() == [2]
+    assert dp.count(where={"x": (days[0], None)}, **price)["count"].round().tolist() == [3]
 
 
 @pytest.mark.parametrize("span", [1, 2**63 - 1])

@@ -7,11 +7,11 @@ and units each value is coded as an integer, by what `dpframe.queries.sameness` 
 from __future__ import annotations
 
 import math
-import numbers
 from collections import Counter
 from collections.abc import Callable, Iterable
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -38,10 +38,16 @@ SPANS = {  # nanoseconds
     **{"us": 1000, "U": 1000, "ns": 1, "N": 1},
 }
 MOST_TICKS = 2**63 - 1
-NUMBERS = (numbers.Real, Decimal, str, bytes, np.bool_)  # float() of anything else may warn, which would tell of it
-READERS: tuple[tuple[type, Callable[[Any], float]], ...] = (
+ZONE: Any = datetime.tzinfo  # of a datetime, whatever a class made of it says
+NUMERATOR, DENOMINATOR = (vars(Fraction)[slot] for slot in ("_numerator", "_denominator"))
+OF_NUMPY: Any = np.generic
+READERS: tuple[
+    tuple[type, Callable[[Any], float]], ...
+] = (  # float() of anything else may warn, which would tell of it
     *((float, float.__float__), (int, int.__float__), (Decimal, Decimal.__float__)),
     *((str, lambda text: float(str.__str__(text))), (bytes, lambda text: float(bytes.__bytes__(text)))),
+    *((kind, OF_NUMPY.__float__) for kind in (np.floating, np.integer, np.bool_)),
+    (Fraction, lambda value: int.__truediv__(_whole(NUMERATOR, value), _whole(DENOMINATOR, value))),
 )
 PLAIN = (  # Arrow types that Polars takes; of others no more is asked than what is present
     *("boolean", "integer", "floating", "decimal32", "decimal64", "decimal128", "string", "large_string"),
@@ -397,35 +403,57 @@ def _number(value: Any) -> float:
         for kind, read in READERS:
             if isinstance(value, kind):
                 return read(value)
-        return float(value) if isinstance(value, NUMBERS) else math.nan
+        return math.nan  # what is of no such class
     except OverflowError:
         return _beyond(value)
     except Exception:  # whatever it raises
         return math.nan
 
 
+def _whole(slot: Any, value: Any) -> int:
+    """A part of a fraction, as a plain integer."""
+    return int.__index__(slot.__get__(value))
+
+
 def _beyond(value: Any) -> float:
     """The end of the floats beyond which a number lies."""
     try:
-        above = int.__gt__(value, 0) if isinstance(value, int) else value > 0
+        above = int.__gt__(value if isinstance(value, int) else _whole(NUMERATOR, value), 0)
         return math.inf if above else -math.inf
     except Exception:
         return math.nan
 
 
 def _ticks(kind: str) -> Callable[[Any], int | None]:
-    """Objects of one temporal kind as microseconds (see `edges.BinAxis`); anything else is missing."""
+    """Objects of one temporal kind as microseconds (see `edges.BinAxis`); anything else is missing.
+
+    As numbers they are read by the class that holds them: of Python, or of pandas, whose times reach farther.
+    """
+    import pandas
+
+    minus: Any = pandas.Timestamp.__sub__
+    floored: Any = pandas.Timedelta.__floordiv__
+
+    def span(value: timedelta) -> int:
+        return int((floored if isinstance(value, pandas.Timedelta) else timedelta.__floordiv__)(value, MICROSECOND))
+
+    def moment(value: datetime) -> int:
+        since = minus if isinstance(value, pandas.Timestamp) else datetime.__sub__
+        return span(since(value, EPOCHS[ZONE.__get__(value) is not None]))
 
     def ticks(value: Any) -> int | None:
         try:
+            if value is pandas.NaT:
+                return None
             if kind == "duration":
-                microseconds = value // MICROSECOND if isinstance(value, timedelta) else None
+                microseconds = span(value) if isinstance(value, timedelta) else None
             elif isinstance(value, datetime):
-                microseconds = (value - EPOCHS[value.tzinfo is not None]) // MICROSECOND
+                microseconds = moment(value)
             else:
-                microseconds = (value - EPOCHS[False].date()).days * 86_400_000_000 if isinstance(value, date) else None
-            return None if microseconds is None else min(max(int(microseconds), -MOST_TICKS), MOST_TICKS)
-        except Exception:  # NaT and the like: missing
+                days = date.__sub__(value, EPOCHS[False].date()).days if isinstance(value, date) else None
+                microseconds = None if days is None else days * 86_400_000_000
+            return None if microseconds is None else min(max(microseconds, -MOST_TICKS), MOST_TICKS)
+        except Exception:  # whatever its time zone raises: missing
             return None
 
     return ticks
