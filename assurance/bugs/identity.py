@@ -190,4 +190,12 @@ IDENTITY = (
         "",
         "test_identity.py::test_99_both_hours_of_a_repeated_one_are_two_conditions_and_values",
     ),
+    bug(
+        "identity",
+        "230: files of a pyarrow Dataset cast to the types of the first one",
+        "source.types_of_dataset",
+        "and not _fits(",
+        "and None is _fits(",
+        "engines/test_batches.py::test_230_a_column_that_pyarrow_would_cast_in_a_file_names_no_unit",
+    ),
 )

@@ -286,6 +286,84 @@ def test_columns_of_a_dataset_with_one_name_are_refused():
     assert ledger.spent.epsilon == 0
 
 
+TWO_TYPES = {  # of the first file, which pyarrow reads all by, and of the second, with two ids that it makes one
+    "texts as integers": ("int64", [1], "string", ["7", "007"]),
+    "floats as short ones": ("float32", [1.0], "float64", [1.00000001, 1.00000002]),
+    "texts as floats": ("float64", [1.0], "string", ["0.1", "0.10"]),
+    "times as dates": ("date32[day]", [0], "timestamp[us]", [1, 2]),
+    "integers as booleans": ("bool", [True], "int64", [2, 3]),
+    "long integers as short ones": ("int16", [1], "int32", [65537, 1]),  # which fails on a value, after the charge
+    "integers as those without a sign": ("uint64", [1], "int32", [-1, 1]),
+    "dictionaries of texts as integers": ("int64", [1], "dictionary", ["7", "007"]),
+}
+FITTING = {
+    "integers": ("int64", [1], "int16", [2, 3]),
+    "floats": ("float64", [1.0], "float32", [2.0, 3.0]),
+    "texts": ("string", ["a"], "large_string", ["b", "c"]),
+    "dictionaries": ("string", ["a"], "dictionary", ["b", "c"]),
+    "nulls": ("int64", [1, 2, 3], "null", [None, None]),
+}
+
+
+def two_files(folder, first, one, then, others, write):
+    pyarrow = pytest.importorskip("pyarrow")
+    for place, (name, ids) in enumerate([(first, one), (then, others)]):
+        kinds = {"date32[day]": pyarrow.date32(), "timestamp[us]": pyarrow.timestamp("us")}
+        dtype = kinds.get(name) or pyarrow.type_for_alias("string" if name == "dictionary" else name)
+        column = pyarrow.array(ids, dtype)
+        column = column.dictionary_encode() if name == "dictionary" else column
+        write(pyarrow.table({"p": column, "x": [1.0] * len(ids)}), str(folder / f"{place}.file"))
+    return sorted(map(str, folder.glob("*.file")))
+
+
+@pytest.mark.parametrize("format", ["parquet", "feather"])
+@pytest.mark.parametrize("of", TWO_TYPES.values(), ids=TWO_TYPES)
+def test_230_a_column_that_pyarrow_would_cast_in_a_file_names_no_unit(of, format, tmp_path):
+    pytest.importorskip("pyarrow")
+    import pyarrow.dataset
+    import pyarrow.feather
+    import pyarrow.parquet
+
+    write = {"parquet": pyarrow.parquet.write_table, "feather": pyarrow.feather.write_feather}[format]
+    files = two_files(tmp_path, *of, write)
+    whole = pyarrow.dataset.dataset(files, format=format)
+    each = [pyarrow.dataset.dataset(file, schema=whole.schema, format=format) for file in files]
+    ledger = dpf.Ledger(epsilon=1, unit="p")
+    rows = dpf.Ledger(epsilon=1e9)
+    for frame in (whole, whole.filter(pyarrow.dataset.field("x") > 0), pyarrow.dataset.dataset(each)):
+        for ask in (dpf.of(frame), dpf.of(frame).preview):
+            with pytest.raises(dpf.WrongDtype, match=r"column 'p' must .* unlike one that differs between its files"):
+                ask.n_units(epsilon=1, ledger=ledger)
+    assert ledger.spent.epsilon == 0
+    assert round(dpf.of(whole).sum("x", bounds=(0, 1), epsilon=1e6, ledger=rows)["x_sum"][0]) == 3  # "p" is not read
+
+
+@pytest.mark.parametrize("of", FITTING.values(), ids=FITTING)
+def test_230_types_of_files_that_hold_no_more_than_the_schema_are_read(of, tmp_path):
+    pytest.importorskip("pyarrow")
+    import pyarrow.dataset
+    import pyarrow.parquet
+
+    frame = pyarrow.dataset.dataset(two_files(tmp_path, *of, pyarrow.parquet.write_table))
+    ledger = dpf.Ledger(epsilon=1e9, unit="p")
+    assert dpf.of(frame).n_units(epsilon=1e6, ledger=ledger)["n_units"].to_list() == [3]
+
+
+def test_230_a_file_whose_schema_cannot_be_read_is_refused_before_the_charge(tmp_path):
+    pytest.importorskip("pyarrow")
+    import pyarrow.dataset
+    import pyarrow.parquet
+
+    files = two_files(tmp_path, "int64", [1], "int64", [2], pyarrow.parquet.write_table)
+    ledger = dpf.Ledger(epsilon=1)
+    for broken in (lambda file: file.write_bytes(b"no Parquet"), lambda file: file.unlink()):
+        frame = pyarrow.dataset.dataset(files)
+        broken(tmp_path / "1.file")
+        with pytest.raises(dpf.InvalidArgument, match="frame must be of files whose schemas can be read"):
+            dpf.of(frame).count(epsilon=1, ledger=ledger)
+    assert ledger.spent.epsilon == 0
+
+
 @pytest.mark.parametrize("setting", ["pragma enable_profiling", "set enable_profiling = 'json'"])
 def test_105_a_connection_of_duckdb_that_talks_is_refused_before_the_charge(setting, capfd):
     duckdb = pytest.importorskip("duckdb")

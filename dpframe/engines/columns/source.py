@@ -21,6 +21,7 @@ import polars as pl
 from dpframe.engines.columns import dask_partitions, pandas_columns
 from dpframe.engines.columns.identity import Identity, combination, identity_of, of_rows
 from dpframe.errors import InvalidArgument, InvalidType, UnknownColumn, WrongDtype, closest, shown, shown_names
+from dpframe.errors.tracebacks import tried
 from dpframe.frames.kinds import (
     checked_frame,
     is_arrow,
@@ -60,6 +61,8 @@ READ_FROM_SPARK: dict[str, Any] = {
     **{"FloatType": pl.Float32(), "DoubleType": pl.Float64(), "StringType": pl.String(), "DateType": pl.Date()},
     **{"TimestampType": pl.Datetime("us", "UTC"), "TimestampNTZType": pl.Datetime("us")},
 }
+STRINGS = ("string", "large_string", "string_view")
+TEXTS = ("csv", "json")  # files whose columns have the types that the Dataset reads them by
 READ_FROM_ARROW = (*pandas_columns.PLAIN, "dictionary", "binary", "large_binary", "list", "large_list", "struct")
 
 
@@ -174,7 +177,7 @@ def source_of(frame: Any) -> Source:
         return Source(types_of(frame.schema()), _brings_nothing)
     if is_dataset(frame):
         _refuse_again(frame.schema.names, "Rename them where the files are written.")
-        return Source(types_of_arrow(frame.schema), _brings_nothing)
+        return Source(types_of_dataset(frame), _brings_nothing)
     if is_relation(frame):
         return Source(types_of_relation(frame), _brings_nothing)
     if is_spark(frame):
@@ -201,6 +204,41 @@ def types_of(schema: Mapping[str, Any]) -> dict[str, ColumnType]:
 def types_of_arrow(schema: Any) -> dict[str, ColumnType]:
     """The types of the columns of an Arrow schema; of a column that Polars cannot read, that it cannot."""
     return {field.name: _type_of_arrow(field.type) for field in schema}
+
+
+def types_of_dataset(dataset: Any) -> dict[str, ColumnType]:
+    """The types of the columns of a pyarrow Dataset; of one that pyarrow would cast in a file, that it cannot be read.
+
+    A cast can make one value of two: "7" and "007" are one integer, and two times on a day one date. The footers of
+    Parquet, Arrow and ORC files are looked at, once for each Dataset. Files of text have no types of their own.
+    """
+    import pyarrow.dataset
+
+    types, known = types_of_arrow(dataset.schema), pyarrow.dataset
+    if not isinstance(dataset, (known.FileSystemDataset, known.InMemoryDataset, known.UnionDataset)):
+        return types  # of another library, which says what its files hold
+    rule = "frame must be of files whose schemas can be read"
+    with tried(InvalidArgument, rule, "Look at its files.", foreseen=(OSError, ValueError, TypeError)):
+        for part in known.UnionDataset(dataset.schema, [dataset]).get_fragments():  # of a filtered one too
+            if getattr(getattr(part, "format", None), "default_extname", None) in TEXTS:
+                continue
+            for field in part.physical_schema:
+                if field.name in types and not _fits(field.type, dataset.schema.field(field.name).type):
+                    types[field.name] = ColumnType("other", "one that differs between its files", readable=False)
+    return types
+
+
+def _fits(held: Any, read: Any) -> bool:
+    """Tell whether all values of one Arrow type are read as another one, each as itself and without a failure."""
+    from pyarrow import types
+
+    held, read = (one.value_type if types.is_dictionary(one) else one for one in (held, read))
+    if held == read or types.is_null(held) or (str(held) in STRINGS and str(read) in STRINGS):
+        return True
+    if types.is_integer(held) and types.is_integer(read):
+        spare = read.bit_width - held.bit_width
+        return bool(spare > 0 and (types.is_signed_integer(read) or types.is_unsigned_integer(held)))
+    return bool(types.is_floating(held) and types.is_floating(read) and read.bit_width > held.bit_width)
 
 
 def _refuse_again(names: Sequence[str], way_out: str) -> None:

@@ -130,9 +130,11 @@ def _unbuffered(dataset: Any) -> Any:
     """Options of Parquet files where the caller chose none: by default pyarrow keeps all bytes that it has read."""
     import pyarrow.dataset
 
-    default = getattr(getattr(dataset, "format", None), "default_fragment_scan_options", None)
-    ours = pyarrow.dataset.ParquetFragmentScanOptions
-    if not isinstance(default, ours) or default != ours():
+    files = getattr(dataset, "format", None)
+    if not isinstance(files, pyarrow.dataset.ParquetFileFormat):  # those of Arrow fail where they are asked
+        return None
+    default, ours = files.default_fragment_scan_options, pyarrow.dataset.ParquetFragmentScanOptions
+    if default != ours():
         return None
     keys = ("parquet_decryption_config", "decryption_properties")  # which are not compared
     if any(getattr(default, name, None) is not None for name in keys):
