@@ -428,9 +428,8 @@ def _header(path: str) -> list[str]:
         names = []
     if not names:
         raise InvalidArgument(
-            f"path must be of files with all names of columns in the first line, and that of "
-            f"{shown(os.path.basename(path))} is empty, or has a quote or a line break in the wrong place. Rename the "
-            "columns there."
+            "path must be of files with all names of columns in the first line. In "
+            f"{shown(os.path.basename(path))} it is empty, or has a stray quote or line break. Rename them there."
         )
     return names
 
