@@ -91,8 +91,9 @@ def test_values_of_any_size_and_kind(monkeypatch):
         None,
     ]
     keys = pl.Series("k", [place % 4 for place in range(650)])
-    steps = 2**40 + 3 * 2**10 - 1, 2**40 + 3 * 2**10 + 2  # longer than 1: one bound rounds down, the other up
-    narrow = (0, 120), (-3, 100), (0.5, 99.25), (-7.3, -0.1), (2**40 - 1536, 2**40), (-1e-9, 3e-9), steps
+    middle = 2**40 + 3 * 2**10  # between two steps, which are longer than 1: one bound rounds down, the other up
+    steps, far = (middle - 2**27 - 1, middle + 2), (2**40 - 2**27 - 1536, 2**40)
+    narrow = (0, 120), (-3, 100), (0.5, 99.25), (-7.3, -0.1), far, (-1e-9, 3e-9), steps
     for bounds in (*narrow, (0, 2**31)):
         asked = by("k", [2, 0, 1], s=sum("x", bounds), m=mean("x", bounds))
         for column in (
