@@ -149,7 +149,7 @@ DERIVED = (
     bug(
         "derived",
         "the number of some rows taken as that of all",
-        "population._squares_of_sum",
+        "contributions.counts_all",
         ' and ("where" not in one or agree(one, said, "where"))',
         "",
         f"{COMPARE}::test_the_number_of_some_rows_does_not_stand_in_for_that_of_all",
@@ -482,7 +482,7 @@ DERIVED = (
     bug(
         "derived",
         "the number of rows under a condition that reads alike",
-        "population._squares_of_sum",
+        "contributions.counts_all",
         'agree(one, said, "where")',
         'one["where"] == said.get("where")',
         f"{ALIKE}::test_the_number_of_rows_that_read_alike_does_not_stand_in_for_a_sum",
@@ -506,9 +506,25 @@ DERIVED = (
     bug(
         "derived",
         "a sum of weights taken for a number of rows",
-        "population._squares_of_sum",
+        "contributions.counts_all",
         'of_all and "weight" not in one',
         "of_all",
         "derived/test_comparing.py::test_a_sum_of_weights_is_not_taken_for_the_number_of_rows_behind_a_sum",
+    ),
+    bug(
+        "derived",
+        "a sum of units of both signs charged for a population without their number",
+        "_check_unit_sum",
+        "if lower < 0.0 < upper and not any(",
+        "if False and not any(",
+        f"{COMPARE}::test_rows_that_are_no_sample_are_refused_before_a_charge",
+    ),
+    bug(
+        "derived",
+        "the number of units under the condition of their sum taken for that of others",
+        "check_samples",
+        "told(other) or {}",
+        "other.facts() or {}",
+        f"{COMPARE}::test_rows_that_are_no_sample_are_refused_before_a_charge",
     ),
 )

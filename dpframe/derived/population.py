@@ -26,7 +26,7 @@ from dpframe.errors import InvalidArgument, is_one_of, shown
 from dpframe.frames import build, foreign
 from dpframe.frames.prints import Places
 from dpframe.privacy import PrivacyUnit
-from dpframe.queries.contributions import POPULATION, SPREADS, TABLE, VERBS, check_sample
+from dpframe.queries.contributions import POPULATION, SPREADS, TABLE, VERBS, check_sample, counts_all
 from dpframe.queries.moments import bernstein_variance, centred_variance
 from dpframe.queries.query import ERROR
 from dpframe.queries.sameness import agree
@@ -334,9 +334,7 @@ def _squares_of_sum(source: Source, name: str, form: Linear, asked: str) -> Floa
     units = "unit_bounds" in said
     verbs = ("n_units",) if units else ("count",) if source.facts["unit"]["column"] else ("count", "n_units")
     for other, one in source.measures.items():
-        of_all = one["column"] in (None, said["column"]) and ("where" not in one or agree(one, said, "where"))
-        of_all = of_all and "weight" not in one  # a sum of weights is no number of rows
-        if one["verb"] in verbs and of_all and other in source.frame.columns:
+        if one["verb"] in verbs and counts_all(one, said) and other in source.frame.columns:
             count = source.form(source.unbiased(other))
             assert isinstance(count, Linear)
             return np.asarray(most**2 * np.maximum(count.values + np.sqrt(count.variances()), 0.0))

@@ -25,8 +25,9 @@ from dpframe.queries.bins import BinAxis
 from dpframe.queries.discovery import found_axis
 from dpframe.queries.keys import Keys
 from dpframe.queries.query import Query
+from dpframe.queries.sameness import agree
 from dpframe.queries.statistics import Statistic
-from dpframe.queries.statistics.statistic import Sampled
+from dpframe.queries.statistics.statistic import Sampled, told
 
 LAST_POWER = 20  # the last cell of an axis holds 2**19 + 1 to 2**20, and all above
 EDGES = (1, 2, *(2**power + 1 for power in range(1, LAST_POWER + 1)))  # 1, 2, 3-4, 5-8, ...: half-open
@@ -186,23 +187,25 @@ def check_samples(query: Query, unit: PrivacyUnit) -> None:
                 "Declare the groups."
             )
         if statistic.verb in VERBS:
-            check_sample(name, said := statistic.facts() or {}, unit, query.keys.cells, "population=True")
-            _check_unit_sum(name, said, [other.facts() or {} for _, other in query.statistics])
+            check_sample(name, said := told(statistic) or {}, unit, query.keys.cells, "population=True")
+            _check_unit_sum(name, said, [told(other) or {} for _, other in query.statistics])
 
 
 def _check_unit_sum(name: str, said: Mapping[str, Any], every: Sequence[Mapping[str, Any]]) -> None:
     """Refuse a sum of units of both signs without their number, which tells how far what they add can differ."""
     lower, upper = said.get("unit_bounds", (0.0, 0.0))
-    if not lower < 0.0 < upper:
-        return
-    for one in every:
-        of_all = one.get("column") in (None, said["column"]) and one.get("where") in (None, said.get("where"))
-        if one.get("verb") == "n_units" and of_all:
-            return
-    raise InvalidArgument(
-        f"{name} must come with the number of units for population=True, because its unit_bounds lie on both sides of "
-        "0. Ask for both in one call: agg(total=dpf.sum(..., unit_bounds=...), n=dpf.n_units(), population=True)."
-    )
+    if lower < 0.0 < upper and not any(one.get("verb") == "n_units" and counts_all(one, said) for one in every):
+        raise InvalidArgument(
+            f"{name} must come with the number of units for population=True, because its unit_bounds lie on both "
+            "sides of 0. Ask for both in one call: "
+            "agg(total=dpf.sum(..., unit_bounds=...), n=dpf.n_units(), population=True)."
+        )
+
+
+def counts_all(one: Mapping[str, Any], said: Mapping[str, Any]) -> bool:
+    """Tell whether a number of rows or units, by the facts of its record, counts all that a sum is of."""
+    of_all = one["column"] in (None, said["column"]) and ("where" not in one or agree(one, said, "where"))
+    return of_all and "weight" not in one  # a sum of weights is no number of rows
 
 
 def check_sample(name: str, said: Mapping[str, Any], unit: PrivacyUnit, cells: int, asked: str) -> None:

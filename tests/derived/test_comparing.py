@@ -331,7 +331,7 @@ def test_what_clipping_did_is_inherited():
     with pytest.warns(dpf.BoundsWarning, match="clipped"):
         clipped = few.mean("spend", bounds=(0, 5), epsilon=CLEAR, population=True, ledger=_ledger())
     found = dpf.compare(clipped, "B", "A")
-    moved = "clipped: this lowers spend_mean, .* How far and which way that moves what is computed here is not known"
+    moved = "clipped: this lowers spend_mean, .* The size and direction of the effect on this result are unknown"
     assert re.search(f"^in the release, .* {moved}", found.dp.provenance["notes"][0])  # a caption has no room for all
     assert re.search(moved, found.dp.statement())
 
@@ -459,8 +459,10 @@ def test_rows_that_are_no_sample_are_refused_before_a_charge():
         dpf.compare(people, "A", "B")
     alone = by.n_units(epsilon=1.0, max_groups=1, ledger=ledger)
     assert len(dpf.compare(alone, "A", "B")) == 1
-    for others in ({"n": dpf.n_units()}, {"n": dpf.n_units("cost")}):
-        told = by.agg(total=both_signs, **others, epsilon=1.0, max_groups=1, population=True, ledger=ledger)
+    alike = {"total": dpf.sum("cost", unit_bounds=(-5, 9), where={"cost": (0, 6)})}
+    where = {"n": dpf.n_units(where={"cost": (0, 6)}), **alike}
+    for others in ({"n": dpf.n_units()}, {"n": dpf.n_units("cost")}, where, {"n": dpf.n_units(), **alike}):
+        told = by.agg(**{"total": both_signs, **others}, epsilon=1.0, max_groups=1, population=True, ledger=ledger)
         assert len(dpf.compare(told, "A", "B")) == 2
 
 
