@@ -90,7 +90,8 @@ def wider_variances(counts: Floats, reports: int, none: float, every: float, gap
     would seem nearly exact, though a few people may have it. 1.92 reports (half the square of 1.96) more, in the
     variance alone, make up for it (Agresti and Coull 1998). A report stands for 1 / `gap` people, so estimates lie on
     steps of this length. Where the deviation is below a step, an interval of 1.96 deviations holds one step alone; half
-    a step, squared, is added as a correction for continuity. `tests/local/test_estimates.py` has the exact coverage.
+    a step, squared, is added as a correction for continuity. The exact coverage is in
+    ``tests/local/test_local_estimates.py``.
     """
     slope = (every - none) / max(reports, 1)
     moved = counts + math.copysign(HALF_WIDTH**2 / 2.0 / gap, slope)
