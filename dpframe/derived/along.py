@@ -22,7 +22,7 @@ from dpframe.queries.statistics import CONFIDENCE
 NAME = "result"  # of the one release, in errors
 POOLED = ("mean", "proportion", "ratio")  # whose total is that of the groups together
 SUMS = ("total", "share", "cumulative")  # of numbers that must add up; an average or a step is of any
-UNDECLARED, NOT_SHOWN = "rows of undeclared keys are in no total", "groups that are not shown are in no total"
+UNDECLARED, NOT_SHOWN = "rows with undeclared keys are in no total", "groups that are not shown are in no total"
 PERCENT = 100.0
 MOST_ENTRIES = 2**25  # terms of all sums together
 

@@ -34,7 +34,7 @@ WORDS = {  # what a verb makes of a column
 }
 
 ADDING = ("total", "cumulative", "rolling")  # sums and means of numbers, which are too low where these are
-MOVED = "How far and which way that moves what is computed here is not known, and no margin of error covers it"
+MOVED = "The size and direction of the effect on this result are unknown, and no margin of error covers it"
 
 
 def columns_of(forms: Mapping[str, Form], confidence: float) -> dict[str, Floats]:
@@ -127,8 +127,7 @@ def facts_of(
 ) -> dict[str, Any]:
     """The facts of a record on what was done, and to which releases; `used` are the statistics of each, if not all."""
     facts = [source.facts for source in sources]
-    of = {source.name: None if used is None else used[source.name] for source in sources}
-    inherited = [line for source in sources for line in _inherited(verb, source, len(sources), of[source.name])]
+    inherited = [line for source in sources for line in _inherited(verb, source, len(sources), used)]
     inherited += [note for one in facts for note in one["notes"]]  # come after what bounds did
     every = list(dict.fromkeys([*notes, *inherited]))
     warnings = [one["warning"] for one in facts if "warning" in one]
@@ -149,12 +148,12 @@ def facts_of(
     }
 
 
-def _inherited(verb: str, source: Source, sources: int, used: Collection[str] | None) -> list[str]:
+def _inherited(verb: str, source: Source, sources: int, used: Mapping[str, Collection[str]] | None) -> list[str]:
     """Lines on what clipping and weights did to the statistics that are used of a release.
 
     Numbers that add up are as wrong, others in unknown ways.
     """
-    lines = warned_lines(source.facts, used)
+    lines = warned_lines(source.facts, None if used is None else used[source.name])
     if verb in ADDING:
         return lines
     where = f"in {source.name}" if sources > 1 else "in the release"

@@ -769,7 +769,7 @@ def test_what_clipping_did_to_a_release_is_not_said_of_what_is_computed_of_it():
     with pytest.warns(dpf.BoundsWarning, match="this lowers x_sum"):
         found = frame.sum("x", bounds=(0, 20), epsilon=9, denoise=None, ledger=dpf.Ledger(epsilon=9))
     lowers = "of values of x are above 20, clipped: this lowers x_sum, and its margin of error does not cover that"
-    unknown = "How far and which way that moves what is computed here is not known"
+    unknown = "The size and direction of the effect on this result are unknown"
     for made in (found.dp.share(), found.dp.difference(), found.dp.change()):
         assert re.search(f"Note: in the release, [^:]*{lowers}.*{unknown}", made.dp.statement())
     combined = dpf.combine("a.x_sum / b.x_sum", {"a": found, "b": found}).dp.statement()
@@ -807,7 +807,7 @@ def test_sums_over_keys_say_which_rows_are_in_none():
     """Of bins, dates, levels and the rest of all keys the release has said it."""
     rows = pl.DataFrame({"g": ["A", "B", "C"] * 200, "h": [0, 1] * 300, "x": [1.0] * 600})
     asked = {"epsilon": 1, "denoise": None, "ledger": dpf.Ledger(epsilon=1e3, delta=1e-3, accounting="basic")}
-    keys, undeclared = {"g": ["A", "B"], "h": [0, 1, 2]}, "rows of undeclared keys are in no total"
+    keys, undeclared = {"g": ["A", "B"], "h": [0, 1, 2]}, "rows with undeclared keys are in no total"
 
     def said(made):
         return [note for note in made.dp.provenance["notes"] if "undeclared" in note or "not shown" in note]
