@@ -104,11 +104,12 @@ def checked_bounds(
         warnings.warn(OF_DATA.format(argument), WeakPrivacyWarning, stacklevel=depth_outside())
     if not lower < upper:
         raise InvalidArgument(f"{argument} must be two numbers with lower < upper, not {shown(bounds)}. {example}")
-    if max(abs(lower), abs(upper)) < SMALLEST_BOUND:
+    largest = max(abs(lower), abs(upper))
+    if largest < SMALLEST_BOUND:
         raise InvalidArgument(
             f"{argument} must reach beyond 2**-400, unlike {shown(bounds)}. Multiply the column first."
         )
-    steps, largest = grid_steps((lower, upper)), max(abs(lower), abs(upper))
+    steps = grid_steps((lower, upper))
     if steps[0] == steps[1] or upper - lower < narrowest * largest:
         raise InvalidArgument(
             f"{argument} must be at least {narrowest * largest:.2g} apart, 2**{round(math.log2(narrowest))} of the "

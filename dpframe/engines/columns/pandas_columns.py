@@ -41,9 +41,8 @@ MOST_TICKS = 2**63 - 1
 ZONE: Any = datetime.tzinfo  # of a datetime, whatever a class made of it says
 NUMERATOR, DENOMINATOR = (vars(Fraction)[slot] for slot in ("_numerator", "_denominator"))
 OF_NUMPY: Any = np.generic
-READERS: tuple[
-    tuple[type, Callable[[Any], float]], ...
-] = (  # float() of anything else may warn, which would tell of it
+Reader = Callable[[Any], float]
+READERS: tuple[tuple[type, Reader], ...] = (  # float() of anything else may warn, which would tell of it
     *((float, float.__float__), (int, int.__float__), (Decimal, Decimal.__float__)),
     *((str, lambda text: float(str.__str__(text))), (bytes, lambda text: float(bytes.__bytes__(text)))),
     *((kind, OF_NUMPY.__float__) for kind in (np.floating, np.integer, np.bool_)),
