@@ -157,9 +157,10 @@ def _left(chosen: Sequence[Drill], size: str, known: Sequence[Row]) -> Iterator[
 
 def _missing(need: str) -> str | None:
     """Why a drill cannot run here, or nothing."""
-    from assurance import engines, postgres
+    from assurance import engines, postgres, power_loss
 
-    return {"postgres": postgres.missing, "spark": engines.why_no_spark}[need]() if need else None
+    reasons = {"postgres": postgres.missing, "spark": engines.why_no_spark, "strace": power_loss.missing}
+    return reasons[need]() if need else None
 
 
 def _run(part: Part, commit: str) -> Row:

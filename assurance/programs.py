@@ -26,7 +26,7 @@ class Drill:
     full: Commands
     small: Commands
     hours: float = 1.0  # within which a part must end
-    needs: str = ""  # "postgres" or "spark": what has to be installed
+    needs: str = ""  # "postgres", "spark" or "strace": what has to be installed
 
     def commands(self, size: str) -> Commands:
         return self.full if size == "full" else self.small
@@ -94,6 +94,14 @@ DRILLS = (
             "drills --races 0 --copies 0 --kills 0 --interrupts 0 --restores 0 --charges 20 --postgres 5 --restarts 2",
         ),
         needs="postgres",
+    ),
+    Drill(
+        "loss of power",
+        "a ledger that does not open, or lacks what was told, when the power is lost after any call to the system",
+        "{disks:,} disks",
+        full=tuple(f"power_loss --states 10 --place {place}" for place in ("beside", "apart")),
+        small=("power_loss --states 0 --place beside",),
+        needs="strace",
     ),
     Drill(
         "killed jobs",
