@@ -3,11 +3,11 @@
     python -m assurance.power_loss --states 6
     python -m assurance.power_loss --states 6 --forgets journal     # as if this file were never waited for
 
-A process makes a ledger in a file, charges it, stores answers, raises its limit, releases a stream, and recovers from a
-lost head. `strace` records each of its calls to the system. After each call the power is lost. What was waited for
-(`fsync`, `fdatasync`) is on the disk. Of all else, nothing may be there, or everything, or some sectors of 512 bytes and
-some names. The ledger on each such disk must open and verify, hold all that was told before, and take a charge; its head
-must know all that was told. Exits with 1 otherwise.
+A process makes a ledger in a file, charges it, stores answers, raises its limit, releases a stream, and recovers from
+a lost head. `strace` records each of its calls to the system. After each call the power is lost. What was waited for
+(`fsync`, `fdatasync`) is on the disk. Of all else, nothing may be there, or everything, or some sectors of 512 bytes
+and some names. The ledger on each such disk must open and verify, hold all that was told before, and take a charge; its
+head must know all that was told. Exits with 1 otherwise.
 
 A sector is written whole or not at all. Sectors and names are kept or lost independently, in any order, which is more
 than file systems lose.
