@@ -315,22 +315,6 @@ JOBS = (
     ),
     bug(
         "jobs",
-        "an output over a ledger that a URL names",
-        "job_file._check_written",
-        "Address.of(job.ledger.place).file",
-        "os.path.realpath(job.ledger.place)",
-        "jobs/test_job_file.py::test_nothing_is_written_over_what_the_job_needs",
-    ),
-    bug(
-        "jobs",
-        "an output over a head that a URL names",
-        "job_file._check_written",
-        'Address.of(job.ledger.head, "head").file',
-        "os.path.realpath(job.ledger.head)",
-        "jobs/test_job_file.py::test_nothing_is_written_over_what_the_job_needs",
-    ),
-    bug(
-        "jobs",
         "outputs among the files that the next run reads",
         "job_file._check_written",
         " or _is_named(one.parts, pattern)",
