@@ -43,7 +43,6 @@ CALLS = (
     "rename,renameat,renameat2,link,linkat,symlink,symlinkat,sendfile,copy_file_range"
 )
 TOLD = "told"  # the file in which the process says how far it has come
-ANSWER = {"label": "kept", "snapshot": "1"}
 LEDGER = "data/clinic.ledger"
 PEOPLE = dpf.of(pl.DataFrame({"age": [31, 45, 62]}))
 CHILD = "import sys; from assurance import power_loss; power_loss.work(*sys.argv[1:])"
@@ -113,7 +112,7 @@ def work(folder: str, place: str) -> None:
     for _ in range(3):
         PEOPLE.count(epsilon=0.125, ledger=ledger)
         told("charged", ledger)
-    PEOPLE.count(epsilon=0.125, ledger=ledger, **ANSWER)
+    PEOPLE.count(epsilon=0.125, ledger=ledger, label="kept", snapshot="1")
     told("answered", ledger)
     ledger.raise_limit(epsilon=200, reason="the board agreed")
     told("raised", ledger)
