@@ -143,10 +143,11 @@ def _whole_units() -> Iterator[tuple[Any, ...]]:
         ("variance", cell_spread),
         ("quantile", cell_ranks),
         ("sums of bins", sums_of_bins),
-        ("bins beside keys", bins_beside_keys),
         ("covariance", together),
     ):
         yield f"heavy user: {name}", USERS["add-remove"], [*SPREAD, *HEAVY], SPREAD, ask, {}
+    binned = [(0, value, 9) for value in (1, 1, 1, 1, 5, 5, 5, 5, 9, 9)]
+    yield "heavy user: bins beside keys", USERS["add-remove"], [*SPREAD, *binned], SPREAD, bins_beside_keys, {}
     yield "user replaced: n_units", USERS["replace"], [*SPREAD, *HEAVY], [*SPREAD, (2, 1, 9)], units, {}
     yield "user replaced: n_distinct", USERS["replace"], [*SPREAD, *VARIED], [*SPREAD, (2, 1, 9)], different, {}
     yield "user replaced: variance", USERS["replace"], [*SPREAD, *HEAVY], [*SPREAD, *instead], cell_spread, {}
@@ -164,7 +165,7 @@ def _without_groups() -> Iterator[tuple[Any, ...]]:
     yield "one median a call, replaced", ROWS["replace"], [*few, (0, 0, 9)], [*few, (0, 10, 9)], chosen_median, one
     yield "one median a call, heavy user", USERS["add-remove"], [*few, *crammed], few, chosen_median, one
     yield "one top-k a call", unit, [*SPREAD, (1, 0, 9)], SPREAD, top, one
-    yield "one top-k a call, heavy user", USERS["add-remove"], [*SPREAD, *crammed], SPREAD, top, one
+    yield "one top-k a call, heavy user", USERS["add-remove"], [*SPREAD, *[(2, 0, 9)] * 9], SPREAD, top, one
     yield "one top-k a call, replaced", ROWS["replace"], [*SPREAD, (1, 0, 9)], [*SPREAD, (0, 0, 9)], top, one
 
 
