@@ -4,8 +4,9 @@
 
 Each pair is asked one of the verbs that suit its column, in turn. The totals of both tables are held against the
 sensitivity, and must be bit for bit the same in another order, in chunks and in four libraries and dtypes, in turn of
-all that hold the values. Of `--seen` further pairs every verb releases, and all that an answer shows beside its noise
-must be equal.
+all that hold the values. At the end it tells of each verb how far some pair moved, as a share of the sensitivity: a
+verb that never moves by all of it would show no sensitivity that is a little too small. Of `--seen` further pairs every
+verb releases, and all that an answer shows beside its noise must be equal.
 Exits with 1 at the first pair that breaks a rule, which hypothesis then makes as small as it can.
 """
 
@@ -16,6 +17,8 @@ import sys
 import time
 from collections import Counter
 from fractions import Fraction
+from functools import partial
+from operator import itemgetter
 from typing import Any
 
 from hypothesis import HealthCheck, given, seed, settings
@@ -29,7 +32,7 @@ NORMS = (1.0, 2.0)
 ENGINES = 4  # libraries and dtypes of one pair, in turn
 
 
-def check_totals(pair: Pair, counted: Counter[str] | None = None) -> None:
+def check_totals(pair: Pair, counted: Counter[str] | None = None, farthest: dict[str, float] | None = None) -> None:
     """Hold the exact totals of a verb against the sensitivity, on four engines, and in the other order on two."""
     engines = list(makers(pair.kind).items())
     step = max(1, len(engines) // ENGINES)
@@ -44,7 +47,9 @@ def check_totals(pair: Pair, counted: Counter[str] | None = None) -> None:
     if None not in found:  # by its schema or its names the question may be refused on both
         stated = _stated(tables[0], ask, pair.unit, p)
         for norm in (p,) if pair.unit.column else NORMS:
-            _within_reach(stated, found, norm, name)
+            share = _within_reach(stated, found, norm, name)
+            if farthest is not None:
+                farthest[name] = max(share, farthest.get(name, 0.0))
     if counted is not None:
         counted[name] += 1
 
@@ -90,14 +95,17 @@ def _stated(side: dict[str, Any], ask: Any, unit: dpf.PrivacyUnit, p: float) -> 
     raise AssertionError("no frame suits")
 
 
-def _within_reach(stated: dict[Any, Any], found: list[Any], p: float, name: str) -> None:
-    """Neighbors are at most the sensitivity apart: exactly in l_1, and compared as squares in l_2."""
+def _within_reach(stated: dict[Any, Any], found: list[Any], p: float, name: str) -> float:
+    """Neighbors are at most the sensitivity apart, exactly in l_1 and as squares in l_2; the largest share of it."""
     assert stated.keys() == found[0].keys()
+    farthest = Fraction(0)
     for total, sensitivity in stated.items():
         steps = [abs(one - other) for one, other in zip(found[0][total], found[1][total], strict=True)]
         moved = sum(steps) if p == 1.0 else sum(step**2 for step in steps)
         most = Fraction(sensitivity.steps(p)) ** int(p)
         assert moved <= most, f"{name}: {total} moves by {moved} and not {most} in l_{p:g}"
+        farthest = max(farthest, Fraction(moved) / most if most else Fraction(0))
+    return float(farthest) ** (1.0 / p)
 
 
 def check_seen(pair: Pair, counted: Counter[str] | None = None) -> None:
@@ -138,11 +146,15 @@ def main() -> int:
     parser.add_argument("--seen", type=int, default=1_000, help="whose answers are compared")
     parser.add_argument("--seed", type=int, default=1, help="where hypothesis starts")
     options = parser.parse_args()
-    for words, check, many in (("totals", check_totals, options.pairs), ("answers", check_seen, options.seen)):
+    farthest: dict[str, float] = {}
+    of_totals = partial(check_totals, farthest=farthest)
+    for words, check, many in (("totals", of_totals, options.pairs), ("answers", check_seen, options.seen)):
         started = time.perf_counter()
         found = drill(check, many, options.seed) if many else Counter()
         asked_of = ", ".join(f"{name} {times:,}" for name, times in sorted(found.items()) if name != "pairs")
         print(f"{words}: {found['pairs']:,} pairs, {time.perf_counter() - started:.0f} s; {asked_of}", flush=True)
+    shares = ", ".join(f"{name} {share:.2f}" for name, share in sorted(farthest.items(), key=itemgetter(1)))
+    print(f"farthest, as a share of the sensitivity: {shares}", flush=True)
     return verdict(0, pairs=options.pairs, seen=options.seen)
 
 

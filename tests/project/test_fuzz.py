@@ -55,6 +55,14 @@ def test_a_sensitivity_that_is_too_small_is_found(monkeypatch):
         fuzz.check_totals(a_pair("sum"))
 
 
+def test_the_share_of_the_sensitivity_that_a_pair_moves_is_told():
+    farthest = {}
+    for verb in ("sum", "largest bounds"):  # 10^6 is beyond the first bounds, and small in the others
+        fuzz.check_totals(a_pair(verb), farthest=farthest)
+    assert farthest["sum"] == 1.0
+    assert farthest["largest bounds"] < 0.01
+
+
 def test_a_warning_that_depends_on_a_value_is_found():
     def asks(dp, **price):
         found = dp.count(**price)
