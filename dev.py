@@ -76,7 +76,7 @@ def run_demo(setup: Setup) -> int:
 
 def run_tests(parts: tuple[str, ...], setup: Setup) -> int:
     """Run the parts two at a time, even when one fails, and sum up: where one waits, the other has the processor."""
-    say(f"This runs {', '.join(parts)}. On two cores all of it takes 11 to 22 minutes, by their speed.")
+    say(f"This runs {', '.join(parts)}. On two cores all of it takes 11 to 22 minutes, depending on their speed.")
     start = time.monotonic()
 
     def done(part: str) -> tuple[str, list[Check], float]:

@@ -44,14 +44,14 @@ def check_totals(pair: Pair, counted: Counter[str] | None = None, farthest: dict
     p = NORMS[pair.turn // len(verbs) % 2] if pair.unit.column else 1.0  # without weights any norm has these totals
     found = [_on_every_engine(side, ask, pair.unit, p, name) for side in tables]
     assert _on_every_engine(turned, ask, pair.unit, p, name) == found[0], f"{name}: the order of rows"
+    share = 0.0
     if None not in found:  # by its schema or its names the question may be refused on both
         stated = _stated(tables[0], ask, pair.unit, p)
-        for norm in (p,) if pair.unit.column else NORMS:
-            share = _within_reach(stated, found, norm, name)
-            if farthest is not None:
-                farthest[name] = max(share, farthest.get(name, 0.0))
+        share = max(_within_reach(stated, found, norm, name) for norm in ((p,) if pair.unit.column else NORMS))
     if counted is not None:
         counted[name] += 1
+    if farthest is not None:
+        farthest[name] = max(share, farthest.get(name, 0.0))
 
 
 def _on_every_engine(side: dict[str, Any], ask: Any, unit: dpf.PrivacyUnit, p: float, name: str) -> Any:
