@@ -204,15 +204,17 @@ def _basic(noises: Sequence[Curve], delta: Fraction) -> Compared:
     counts, left = Counter(noises), _left(noises, delta)
     if not left:
         return Compared("basic", None, ALL_KEYS)
-    share = typed_down(left / (sum(count for noise, count in counts.items() if noise.pure_epsilon is None) or 1))
+    share = Fraction(
+        typed_down(left / (sum(count for noise, count in counts.items() if noise.pure_epsilon is None) or 1))
+    )
     whole = sum((count * _epsilon(noise, share) for noise, count in counts.items()), Fraction(0))
     return Compared("basic", up(whole), "epsilons and deltas add up")
 
 
-def _epsilon(noise: Curve, delta: float) -> Fraction:
-    """Of one release: of pure noise without a delta, of any other at this one; rounded up."""
-    delta = math.nextafter(delta + noise.infinite, 1.0) if noise.infinite else delta
-    return Fraction(noise.epsilon(delta) if noise.pure_epsilon is None else noise.pure_epsilon)
+def _epsilon(noise: Curve, delta: Fraction) -> Fraction:
+    """Of one release: of pure noise without a delta, of any other at this one and what is lost anyway; rounded up."""
+    whole = down(delta + Fraction(noise.infinite))
+    return Fraction(noise.epsilon(whole) if noise.pure_epsilon is None else noise.pure_epsilon)
 
 
 def _of_equal(noises: Sequence[Curve], delta: Fraction) -> list[Compared]:
@@ -220,10 +222,13 @@ def _of_equal(noises: Sequence[Curve], delta: Fraction) -> list[Compared]:
     first, count = noises[0], len(noises)
     if any(noise != first for noise in noises):
         return [Compared(name, None, "for equal releases alone") for name in ("advanced", "optimal")]
+    left, lost = _left(noises, delta), Fraction(first.infinite)
+    if not left:
+        return [Compared(name, None, ALL_KEYS) for name in ("advanced", "optimal")]
     splits = (
-        [(delta * s / count, delta * (1 - s)) for s in SPLITS] if first.pure_epsilon is None else [(Fraction(0), delta)]
+        [(left * s / count, left * (1 - s)) for s in SPLITS] if first.pure_epsilon is None else [(Fraction(0), left)]
     )
-    each = [(_epsilon(first, down(leak)), leak, slack) for leak, slack in splits]
+    each = [(_epsilon(first, leak), leak + lost, slack) for leak, slack in splits]
     advanced = min(advanced_composition(e, leak, count, slack=slack).epsilon for e, leak, slack in each)
     optimal = min(optimal_composition(e, leak, count, total_delta=delta).epsilon for e, leak, _ in each)
     return [

@@ -99,7 +99,7 @@ class Accounting:
         assert price.epsilon is not None
         if pure:
             return pure_parts(price.epsilon, shares)
-        delta = self._delta
+        delta = self.reads_at
         whole = largest_mu_squared(price, delta)
         return tuple(gaussian_part(price, root_down(whole * share), delta) for share in shares)
 
@@ -115,7 +115,7 @@ class Accounting:
         for _ in range(HALVINGS):
             middle = (low + high) / 2.0
             low, high = (middle, high) if self._affords(middle, amount) else (low, middle)
-        return PrivacyLoss(low, shown_down(self._delta))
+        return PrivacyLoss(low, shown_down(self.reads_at))
 
     def range_of(self, amount: Amount) -> Fraction | None:
         """The epsilon of the bounded range that is charged this amount, rounded up; None where none is.
@@ -129,14 +129,14 @@ class Accounting:
         return ""
 
     @property
-    def _delta(self) -> Fraction:
+    def reads_at(self) -> Fraction:
         """The delta at which it reads losses; 0 where it knows none."""
         return Fraction(getattr(self, "delta", 0))
 
     def _affords(self, epsilon: float, amount: Amount) -> bool:
         """Tell whether a count of this epsilon costs at most this amount: of Gaussian noise, or of a pure loss."""
         price = Price(exactly("epsilon", epsilon))
-        pure = not self._delta
+        pure = not self.reads_at
         (part,) = self.parts(price, None, (Fraction(1),), pure=pure)
         curve: Curve = PureLoss(part.epsilon or 0) if pure else Gaussian.of_mu(Fraction(1), part.mu or 0.0, 1.0)
         return keeps(self.charge(price, None, (curve,)), amount, one_is_enough=self.one_is_enough)

@@ -55,6 +55,16 @@ class KeysReserve(Accounting):
         """As inside."""
         return self.inside.tight
 
+    @property
+    def adds(self) -> str:  # type: ignore[override]
+        """As inside."""
+        return self.inside.adds
+
+    @property
+    def reads_at(self) -> Fraction:
+        """As inside."""
+        return self.inside.reads_at
+
     def limit(self, epsilon: Fraction, delta: Fraction) -> Amount:
         return (*self.inside.limit(epsilon, delta - self.reserve), self.reserve)
 

@@ -400,7 +400,7 @@ def _to_steps(values: Floats, decimals: int, towards: Any) -> Floats:
         is_step = np.abs(steps - nearest) <= SLACK * np.maximum(np.abs(steps), 1.0)
         moved = np.where(is_step, nearest, towards(steps))
         made = moved / factor if decimals >= 0 else moved * factor
-        return np.where(np.isfinite(made) & (np.abs(steps) < 2.0**52), made, values)
+        return np.where(np.isfinite(made) & (np.abs(steps) < 2.0**52), made, values) + 0.0  # no -0.0
 
 
 def step_words(step: float) -> str:

@@ -54,6 +54,7 @@ TALKS = (  # what makes Polars print, warn or write files by what is in the rows
     "POLARS_PANIC_ON_ERR",
     "POLARS_BACKTRACE_IN_ERR",
 )
+NUMBA_TALKS = ("NUMBA_DEBUG", "NUMBA_DUMP", "NUMBA_TRACE", "NUMBA_CHROME_TRACE")  # kernels load where rows are many
 SILENT = ("", "0", "false")
 
 MOST_KEYS = 2  # beside the values of what is taken for a result; a frame of more columns may be rows joined to one
@@ -117,17 +118,18 @@ def _dtype(dtype: Any) -> Hashable:
 
 
 def check_quiet(frame: Any = None) -> None:
-    """Refuse to go on where Polars, or DuckDB for a relation of its own, is set to talk, before anything is charged.
+    """Refuse to go on where Polars, Numba, or DuckDB for a relation of its own, is set to talk, before the charge.
 
     They are not silenced here: settings are the process's or the connection's, and another thread may be at work.
     """
     if is_relation(frame):
         _check_connection(frame)
-    for name in TALKS:
+    for name in (*TALKS, *(name for name in os.environ if name.startswith(NUMBA_TALKS))):
         value = os.environ.get(name, "")
         if value.lower() not in SILENT:
+            who = "Numba" if name.startswith("NUMBA") else "Polars"
             raise InvalidArgument(
-                f"{name} must be unset while dpframe works, not {shown(value)}: with it Polars tells how many rows "
+                f"{name} must be unset while dpframe works, not {shown(value)}: with it {who} tells how many rows "
                 f"there are. Write os.environ.pop({name!r})."
             )
     reload = getattr(pl.Config, "reload_env_vars", None)

@@ -96,18 +96,29 @@ class Scan:
     def files(self) -> list[str]:
         """The local files to read, each by one name: those that are named, or where only folders are, all in these.
 
+        One file may have several names, as links to it or, on one disk, as hard links: its rows are read once.
+
         The engines are told of these alone, since each reads a pattern in its own way, and what one of them found
         besides was checked by nobody.
         """
         files = [one for one in self.named if not os.path.isdir(one)] or [
             one for folder in self.named for one in _within(folder)
         ]
-        return sorted({os.path.realpath(file): file for file in files}.values())
+        return sorted({_one_of(file): file for file in files}.values())
 
     @property
     def is_missing(self) -> bool:
         """Tell whether it names local files of which none is there."""
         return self.path is not None and self.is_local and not self.files
+
+
+def _one_of(file: str) -> object:
+    """What all names of one file share: where they lead, and of hard links the number of the file on its disk."""
+    try:
+        known = os.stat(file)
+    except OSError:
+        return file
+    return (known.st_dev, known.st_ino) if known.st_nlink > 1 else os.path.realpath(file)
 
 
 def _within(folder: str) -> Iterator[str]:

@@ -244,8 +244,8 @@ def _four_digits(value: float, rounding: str) -> str:
 
 
 def _tenths(part: float) -> str:
-    """A part in percent, rounded up to a tenth: what remains is then rounded down."""
-    return _shortest(min(100.0, math.ceil(1000 * part - SLACK) / 10))
+    """A part in percent, rounded up to a tenth: what remains is then rounded down, and no part above 0 is nothing."""
+    return _shortest(min(100.0, max(math.ceil(1000 * part - SLACK), int(part > 0.0)) / 10))
 
 
 def _shortest(percent: float) -> str:

@@ -104,7 +104,8 @@ def _pairs(statistic: statistics.Covariance) -> dict[str, Any]:
 
 def _quantile(statistic: statistics.Quantile) -> dict[str, Any]:
     said = {"column": statistic.column, "q": statistic.q, "candidates": statistic.candidates}
-    return {**said, "named": statistic.named, "pure": statistic.pure, "by": statistic.by, "why": statistic.why}
+    said |= {"named": statistic.named, "pure": statistic.pure, "by": statistic.by, "why": statistic.why}
+    return {**said, "said": statistic.said_usual}
 
 
 def _quantile_by_group(statistic: statistics.QuantileByGroup) -> dict[str, Any]:
@@ -210,7 +211,7 @@ FORMS: Mapping[type[Any], Form] = {
     statistics.WeightedProportion: _form(
         "WeightedProportion", lambda it: {**_clipped(it), **_with_weight(it), "value": _as_key(it.value)}, value=None
     ),
-    statistics.Quantile: _form("Quantile", _quantile, named="", pure=False, by="", why=""),
+    statistics.Quantile: _form("Quantile", _quantile, said=False, named="", pure=False, by="", why=""),
     statistics.QuantileByGroup: _form("QuantileByGroup", _quantile_by_group, q=0.5, step=None, named="", pure=False),
     statistics.Quantiles: _form("Quantiles", lambda it: {"parts": it.parts}),
     statistics.Ecdf: _form(

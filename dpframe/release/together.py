@@ -424,10 +424,11 @@ def joint_plan(
     most = math.inf if price.epsilon is None else up(price.epsilon)
     if cost.epsilon > most and part > LEAST_PART and _mixes(every, price, accounting):
         return joint_plan(calls, dropped=dropped, part=part * Fraction(min(most / cost.epsilon, CLOSE)), **again)
-    plans = {}
+    plans, all_shares = {}, sum(sum(shares.values(), ()), Fraction(0))
     for name, plan in calls.items():
         own = len(sensitivities[name])
-        each = parts_of(query[name], sensitivities[name], noises[name][:own], shares[name][:own])
+        mine = shares[name][:own]
+        each = parts_of(query[name], sensitivities[name], noises[name][:own], mine, all_shares - sum(mine))
         of_bounds = replace(checks[name], mechanism=noises[name][own]) if name in checks else None
         priced = Priced(price, amount, each, cost, choices[name], query[name], of_bounds)
         more: dict[str, Any] = {"together": tuple(calls), "call": plan.call, "unseen": dropped.get(name)}
@@ -440,8 +441,8 @@ def _mixes(noises: Sequence[Mechanism], price: Price, accounting: Accounting) ->
 
     Pure noise alone is charged by its curve, as in a call of its own.
     """
-    at = Fraction(getattr(accounting, "delta", 0))
-    return not accounting.charges_price and len({noise.exact_mu for noise in noises}) > 1 and price.delta in (None, at)
+    mixed = len({noise.exact_mu for noise in noises}) > 1
+    return not accounting.charges_price and mixed and price.delta in (None, accounting.reads_at)
 
 
 def _divided(whole: Fraction, query: Query, weights: Any, asked: AskedChecks | None) -> Shares:

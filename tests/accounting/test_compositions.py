@@ -19,6 +19,7 @@ from assurance import accounting
 from dpframe import Gaussian, GeneralizedGaussian, InvalidArgument, Laplace, PrivacyLoss
 from dpframe.accounting import PureLoss
 from dpframe.mechanisms import gaussian_curve
+from dpframe.mechanisms.thresholded import of_noise
 from dpframe.planning.auto import tightened
 
 DELTA = 1e-6
@@ -256,6 +257,24 @@ def test_gaussian_releases_side_by_side():
     assert found["gdp"] <= found["pld"] <= found["gdp"] * (1 + 1e-4)
     assert found["pld"] < found["rdp"] < found["optimal"] <= found["advanced"]
     assert found["rdp"] < found["basic"]
+
+
+@pytest.mark.parametrize("pure", [True, False])
+@pytest.mark.parametrize("factor", [1.001, 1.3, 3.0, 30.0])
+@pytest.mark.parametrize("count", [1, 5])
+def test_keys_that_are_found_take_their_delta_from_every_accounting(count, factor, pure):
+    """No epsilon covers a key that is shown: what remains of delta is for the noise, in each row."""
+    make = dpf.Laplace if pure else dpf.Gaussian
+    noise = make.calibrate(sensitivity=1, epsilon=1, **({} if pure else {"delta": 1e-6}))
+    found = of_noise(noise, np.array([1]), Fraction(1, 10**6))
+    delta = count * found.infinite * factor
+    rows = dpf.compare_accounting([found] * count, delta=delta).rows[:3]
+    assert count > 1 or all(row.epsilon >= found.epsilon(delta) for row in rows)
+    left = float(Fraction(delta) - count * Fraction(found.infinite))
+    alone = dpf.compare_accounting([noise] * count, delta=left).rows[:3]  # of pure noise each is read without a delta
+    assert pure or all(row.epsilon >= other.epsilon * (1 - 1e-9) for row, other in zip(rows, alone, strict=True))
+    below = dpf.compare_accounting([found] * count, delta=count * found.infinite * 0.99).rows
+    assert all(row.epsilon is None for row in below)
 
 
 def test_pure_releases_side_by_side():

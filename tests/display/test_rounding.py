@@ -76,6 +76,12 @@ def test_errors_grow_by_the_moves_of_the_values_that_intervals_lie_around(statis
         assert (made[middle] + made["n_error"] >= numbers[middle] + errors - 1e-9).all()
 
 
+def test_no_number_is_rounded_to_minus_zero():
+    columns = column([-1.0, 0.0, -0.0, -60.0], [30.0] * 4)
+    numbers = rounded("n", columns, checked_digits(-2)).columns["n"].tolist()
+    assert [str(number) for number in numbers] == ["0.0", "0.0", "0.0", "-100.0"]
+
+
 def test_rounding_twice_is_rounding_once():
     once = rounded("n", column([12.3456], [0.31]), 2)
     twice = rounded("n", once.columns, 2)

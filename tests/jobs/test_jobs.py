@@ -846,6 +846,19 @@ def test_a_file_that_is_found_by_two_names_is_read_once(engine, tmp_path):
     assert (frame.collect().rows() if engine == "polars" else frame.fetchall()) == [(1,)]
 
 
+@pytest.mark.parametrize("engine", ["polars", "duckdb"])
+def test_a_hard_link_to_a_file_is_another_name_of_it(engine, tmp_path):
+    first = tmp_path / "stays-1.parquet"
+    pl.DataFrame({"p": [1]}).write_parquet(first)
+    pl.DataFrame({"p": [2]}).write_parquet(tmp_path / "stays-3.parquet")
+    try:
+        (tmp_path / "stays-2.parquet").hardlink_to(first)
+    except OSError:
+        pytest.skip("this disk has no hard links")
+    frame = opened(engine, tmp_path)
+    assert sorted(frame.collect().rows() if engine == "polars" else frame.fetchall()) == [(1,), (2,)]
+
+
 def test_a_file_without_a_byte_has_no_rows(tmp_path):
     (tmp_path / "stays-1.parquet").write_bytes(b"")
     pl.DataFrame({"p": [1]}).write_parquet(tmp_path / "stays-2.parquet")

@@ -49,6 +49,16 @@ def test_the_limit_of_noise_is_read_at_the_rest_of_delta(epsilon, delta, reserve
 
 
 @pytest.mark.parametrize("accounting", ["gdp", "rdp"])
+def test_a_ledger_with_a_reserve_says_how_losses_add_up(accounting):
+    """As without: epsilons do not add up, and so shares of the limit are told."""
+    ledger = book(accounting=accounting)
+    FRAME.dp.count(max_rows=1, epsilon=0.3, ledger=ledger)
+    told = str(ledger)
+    assert f"{accounting} accounting, 1 charge; {ledger.accounting.inside.adds}" in told
+    assert "% of the budget (epsilon 2, delta 1e-06), equivalent to epsilon" in told
+
+
+@pytest.mark.parametrize("accounting", ["gdp", "rdp"])
 def test_charges_of_keys_add_up_exactly_beside_those_of_noise(accounting):
     ledger = book(accounting=accounting)
     parts = len(ledger.limit_amount)

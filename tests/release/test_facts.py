@@ -107,7 +107,7 @@ def test_every_class_that_a_call_may_be_made_of_has_its_line():
 
 
 NO_FACTS = {  # what other facts tell, and how the interval of the same numbers is read: the record says that
-    statistics.Quantile: {"said", "most_rows"},
+    statistics.Quantile: {"most_rows"},
     statistics.NUnits: {"or_rows"},
     statistics.SumByGroup: {"axis"},  # the keys of the call
     statistics.MeanByGroup: {"axis"},

@@ -523,6 +523,16 @@ def test_210_no_division_of_a_cost_is_more_than_the_whole(monkeypatch):
     assert payer.spent.epsilon == 0
 
 
+def test_210_checks_take_a_part_of_the_whole_too(monkeypatch):
+    """Answers that divide the whole, where checks have taken a part of it, have noise for more than is charged."""
+    whole = price.shares_of
+    monkeypatch.setattr(price, "shares_of", lambda query, weights, _=None: whole(query, weights))
+    payer = dpf.Ledger(epsilon=1, checks=True)
+    with pytest.raises(dpf.DpframeError, match=r"into more than the whole\. Nothing was charged"):
+        visits(2).dp.agg({"a": dpf.count(), "b": dpf.sum("x", bounds=(0, 1))}, epsilon=1, ledger=payer)
+    assert payer.spent.epsilon == 0
+
+
 def test_errors_are_those_of_the_noise_and_can_be_asked_for():
     groups = visits(3).dp
     plan = groups.preview.group_by("k", keys=FOUND).n_units(max_groups=2, within=20, ledger=ledger())

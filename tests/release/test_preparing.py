@@ -217,10 +217,14 @@ def test_no_frame_is_kept():
 def test_the_engine_must_be_quiet_each_time(monkeypatch):
     ledger, frame = dpf.Ledger(epsilon=9), pl.DataFrame(PEOPLE)
     by(frame).count(epsilon=1, ledger=ledger)
-    monkeypatch.setenv("POLARS_VERBOSE", "1")
-    with pytest.raises(dpf.InvalidArgument, match="POLARS_VERBOSE"):
-        by(frame).count(epsilon=1, ledger=ledger)
-    assert ledger.to_frame().height == 1
+    for name, who in (("POLARS_VERBOSE", "Polars"), ("NUMBA_DEBUG_CACHE", "Numba"), ("NUMBA_DUMP_IR", "Numba")):
+        with monkeypatch.context() as during:
+            during.setenv(name, "1")
+            with pytest.raises(dpf.InvalidArgument, match=f"{name} must be unset .* with it {who} tells how many rows"):
+                by(frame).count(epsilon=1, ledger=ledger)
+            during.setenv(name, "0")
+            by(frame).count(epsilon=1, ledger=ledger)
+    assert ledger.to_frame().height == 4
 
 
 def test_what_is_not_plain_is_planned_each_time(planned):

@@ -181,6 +181,16 @@ def test_other_public_facts_are_refused(what, ledger):
     assert (charges(ledger), ledger.spent.epsilon) == (1, 1.0)
 
 
+@pytest.mark.parametrize("named", [{"step": 1}, {"bounds": None, "candidates": range(121)}])
+def test_a_word_of_the_caller_that_an_interval_rests_on_is_a_fact(named, ledger):
+    """Candidates that bounds give alone: without the word that values lie on them its interval is wider."""
+    asked = {"bounds": (0, 120), "epsilon": 1, "ledger": ledger, **NAMED}
+    PEOPLE.dp.median("age", **{name: each for name, each in {**asked, **named}.items() if each is not None})
+    with pytest.raises(dpf.LedgerError, match="measures differs. Nothing was charged"):
+        PEOPLE.dp.median("age", **asked)
+    assert charges(ledger) == 1
+
+
 def test_other_keys_are_refused(ledger):
     PEOPLE.dp.group_by("ward", keys=["A", "B"]).count(epsilon=1, ledger=ledger, **NAMED)
     for keys in (["B", "A"], ["A", "B", "C"], ["A", None]):

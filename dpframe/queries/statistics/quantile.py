@@ -52,8 +52,8 @@ class QuantileAnswers(ABC):
 
     def protecting(self, unit: PrivacyUnit) -> Self:
         """The form for a unit, whose rows move the ranks of the interval."""
-        known = unit.column is not None and unit.max_rows is not None
-        return replace(self, most_rows=unit.max_rows) if known else self  # type: ignore[type-var]
+        known = unit.column is not None and unit.is_bounded
+        return replace(self, most_rows=unit.contribution.max_rows) if known else self  # type: ignore[type-var]
 
     def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
         """The quantile, and the larger side of its interval."""
@@ -111,6 +111,12 @@ class Quantile(QuantileAnswers, Statistic, Deciding):
         """The numbers that are measured of the counts of the candidates."""
         size = len(self.candidates)
         return Tree.best(size) if self.pure else PrefixSums(size)
+
+    @property
+    def said_usual(self) -> bool:
+        """Tell whether the caller named candidates which the bounds alone give too: no other fact tells that apart."""
+        ends = (self.candidates[0], self.candidates[-1])
+        return self.said and ends[0] < ends[1] and self.candidates == _spaced(ends, None)
 
     @property
     def by_choice(self) -> bool:
