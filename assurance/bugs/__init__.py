@@ -25,6 +25,7 @@ from assurance.bugs.locks import LOCKS
 from assurance.bugs.marginals import MARGINALS
 from assurance.bugs.noise import NOISE
 from assurance.bugs.old_faults import OLD_FAULTS
+from assurance.bugs.readings import READINGS
 from assurance.bugs.reports import REPORTS
 from assurance.bugs.results import RESULTS
 from assurance.bugs.rows import ROWS
@@ -71,4 +72,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *SUGGESTIONS,
     *AUDITS,
     *OLD_FAULTS,
+    *READINGS,
 )
