@@ -25,7 +25,7 @@ from dpframe.accounting.compositions import advanced_composition, optimal_compos
 from dpframe.display import charts, pages
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, shown
 from dpframe.errors.tracebacks import trimmed
-from dpframe.exact import down, exact_delta, shown_up, typed_down, up
+from dpframe.exact import SMALLEST_NORMAL, down, exact_delta, shown_up, typed_down, up
 from dpframe.mechanisms import gaussian_curve
 from dpframe.mechanisms.contract import is_mechanism
 from dpframe.mechanisms.declared import Curve, is_curve
@@ -228,6 +228,8 @@ def _of_equal(noises: Sequence[Curve], delta: Fraction) -> list[Compared]:
     splits = (
         [(left * s / count, left * (1 - s)) for s in SPLITS] if first.pure_epsilon is None else [(Fraction(0), left)]
     )
+    if min(part for split in splits for part in split if part) < SMALLEST_NORMAL:
+        return [Compared(name, None, "a part of delta would be below all floats") for name in ("advanced", "optimal")]
     each = [(_epsilon(first, leak), leak + lost, slack) for leak, slack in splits]
     advanced = min(advanced_composition(e, leak, count, slack=slack).epsilon for e, leak, slack in each)
     optimal = min(optimal_composition(e, leak, count, total_delta=delta).epsilon for e, leak, _ in each)

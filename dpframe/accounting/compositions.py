@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 from dpframe.errors import InvalidArgument, InvalidType, shown
@@ -19,6 +20,7 @@ from dpframe.exact import (
 from dpframe.privacy import PrivacyLoss
 
 DIGITS = 50
+LEAST_ROOM = Fraction(1, 2**1100)  # below every float
 MOST = 10**6  # releases
 
 
@@ -129,8 +131,10 @@ def _most_steps(epsilon: Fraction, count: int, room: Fraction) -> int:
     """
     import mpmath
 
-    steps = 0
-    with to_digits(DIGITS):
+    if room < LEAST_ROOM:
+        return 0  # fewer steps state more
+    steps, least = 0, min(epsilon, room)  # the difference of two sums loses as many digits as it is small
+    with to_digits(DIGITS + math.ceil(int(1 / least).bit_length() * math.log10(2))):
         e, allowed = in_mpmath(epsilon), in_mpmath(room)
         term = mpmath.exp(-count * mpmath.log1p(mpmath.exp(-e)))  # C(k, l) e^((k - l) epsilon) / (1 + e^epsilon)^k
         mirrored = mpmath.exp(-count * mpmath.log1p(mpmath.exp(e)))  # C(k, l) e^(l epsilon) / (1 + e^epsilon)^k

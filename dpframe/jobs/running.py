@@ -118,8 +118,12 @@ class Trail:
         """Note a ledger that was made, by its first head."""
         assert ledger.limit is not None
         assert ledger.unit is not None
-        dataset = None if ledger.dataset is None else self.job.variables.written(ledger.dataset)
-        self.created = {"dataset": dataset, "unit": asdict(ledger.unit), "accounting": ledger.accounting.name}
+        written = self.job.variables.written
+        dataset, unit = None if ledger.dataset is None else written(ledger.dataset), asdict(ledger.unit)
+        if unit["column"] is not None:
+            one = isinstance(unit["column"], str)
+            unit["column"] = written(unit["column"]) if one else [*map(written, unit["column"])]
+        self.created = {"dataset": dataset, "unit": unit, "accounting": ledger.accounting.name}
         self.created |= {"limit": asdict(ledger.limit), "head": ledger.verify()["head"]}
 
     def wrote(self, output: Any, digest: str) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from dpframe.accounting import Accounting
 from dpframe.display import charts, pages
 from dpframe.errors import NoLedger, harmless, writable
-from dpframe.exact import Amount, exactly, plus, shown_up, up
+from dpframe.exact import Amount, exactly, plus, shown_down, shown_up, up
 from dpframe.ledger.canonical import now
 from dpframe.ledger.entries import UNLISTED, Entry, Mark, Summary
 from dpframe.ledger.terms import Limit, Terms
@@ -325,7 +325,10 @@ def left_of(most: Limit | None, accounting: Accounting, spent: Amount) -> Privac
     if not any(spent):
         whole = most.whole  # a little less than it where a call cannot type it: mu may be larger for the next float
         typed = accounting.tight and exactly("epsilon", whole.epsilon) == most.epsilon
-        return whole if typed else accounting.remaining(most.amount)
+        if not typed:
+            return accounting.remaining(most.amount)
+        rest = shown_down(most.delta - most.keys_delta)  # the reserve is for keys alone
+        return PrivacyLoss(whole.epsilon, rest) if most.keys_delta else whole
     left = (max(coordinate - gone, Fraction(0)) for coordinate, gone in zip(most.amount, spent, strict=True))
     return accounting.remaining(tuple(left))  # a recovery may have charged more than the limit
 

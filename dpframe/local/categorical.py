@@ -394,4 +394,5 @@ class CountMeanSketch(LocalMethod):
         likely = np.clip(estimate, 0.0, n)
         likely *= min(1.0, n / max(likely.sum(), 1.0))
         collisions = (n - likely + ((likely**2).sum() - likely**2) / k) / (m - 1)
-        return estimate, self.variance(n) + collisions
+        step = self.scale * m / (m - 1)  # one report's; half of it squared is added as by `wider_variances`
+        return estimate, self.variance(n) + collisions + (step / 2.0) ** 2

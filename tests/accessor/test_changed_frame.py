@@ -182,6 +182,15 @@ def test_a_sorted_result(released, name, tmp_path):
         assert "a total of them" not in " ".join(made.dp.table("csv"))
 
 
+def test_a_key_that_decides_ties_leaves_a_sort_by_numbers_what_it_is(released):
+    frame = released[0]["count"]
+    for columns, by_numbers in ((("count", "ward"), True), (("ward", "count"), True), (("ward", "sex"), False)):
+        made = frame.dp.sort(*columns).dp.head(2)
+        sort, head = made.dp.provenance["shown"]["steps"]
+        assert (sort.get("numbers", False), head.get("by_numbers", False)) == (by_numbers, by_numbers)
+        assert ("chosen for its noisy number" in made.dp.statement()) == by_numbers
+
+
 @pytest.mark.parametrize("name", CALLS)
 def test_some_rows(released, name, tmp_path):
     frame, ledger = released[0][name], released[1]

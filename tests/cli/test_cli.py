@@ -55,6 +55,15 @@ def test_verify(path, capsys):
     assert dpf.Ledger.open(path).verify()["head"] in out
 
 
+@pytest.mark.parametrize("quiet", [[], ["--quiet"]])
+def test_a_release_that_the_ledger_never_charged_is_exit_code_1(path, quiet, capsys):
+    other = path.parent / "other.parquet"
+    PEOPLE.dp.count(epsilon=0.25, ledger=dpf.Ledger(epsilon=1, path=path.parent / "b.ledger")).dp.write_parquet(other)
+    code, out, err = say(capsys, "verify", path, path.parent / "first.parquet", other, *quiet)
+    assert (code, out) == (1, "")
+    assert "does not know the release that is its entry 1" in err
+
+
 def test_a_broken_chain_is_exit_code_1(path, capsys):
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("update dpframe_entries set body = replace(body, '1/4', '1/5') where entry = 1")
@@ -238,6 +247,17 @@ def test_check_tells_by_its_exit_code_whether_enough_is_left(path, least, code, 
     assert (said[0], said[2]) == (code, "")
     assert said[1].startswith("too little" if code else "enough")
     assert say(capsys, "check", path, "--min-remaining", least, "--quiet") == (code, "", "")
+
+
+@pytest.mark.parametrize("accounting", ["gdp", "rdp"])
+def test_check_knows_what_a_ledger_would_grant_where_epsilons_do_not_add_up(tmp_path, accounting, capsys):
+    path = tmp_path / "curves.ledger"
+    ledger = dpf.Ledger(epsilon=1, delta=1e-6, path=path, accounting=accounting)
+    PEOPLE.dp.count(epsilon=0.6, ledger=ledger)
+    least = ledger.remaining.epsilon
+    assert abs(least - 0.4) > 0.1
+    for asked, code in ((least * 0.999, 0), (least * 1.001, 3)):
+        assert say(capsys, "check", path, "--min-remaining", asked)[0] == code
 
 
 @pytest.mark.parametrize("least", ["0", "-1", "nan", "inf"])

@@ -253,6 +253,15 @@ def test_collated_and_unreadable_columns_of_duckdb_are_refused_by_schema():
             round(dpf.of(connection.sql("select n * 2 as m from t")).sum("m", bounds=(0, 9), epsilon=1e6)["m_sum"][0])
             == 4
         )
+    for collation in ("", " collate nocase", ""):  # each connection has its own, whatever others of these names have
+        another = duckdb.connect()
+        another.execute(f"create table t (a varchar{collation})")
+        question = dpf.of(another.table("t")).group_by("a", keys=["A"])
+        if collation:
+            with pytest.raises(dpf.WrongDtype, match="collation"):
+                question.count(epsilon=1, ledger=dpf.Ledger(epsilon=1))
+        else:
+            question.count(epsilon=1, ledger=dpf.Ledger(epsilon=1))
     readings = dpf.of(connection.sql("""select '{"a": 1}'::json as j, 1 as n"""))
     assert round(readings.sum("n", bounds=(0, 9), epsilon=1e6, ledger=dpf.Ledger(epsilon=1e6))["n_sum"][0]) == 1
     with pytest.raises(dpf.WrongDtype, match="unlike JSON"):
@@ -509,6 +518,18 @@ def test_209_a_panic_amid_the_rows_is_no_end_of_them(rows):
     with pytest.raises(dpf.ReleaseFailed, match="the charge stands"):
         frame.dp.group_by("month", keys=[date(1970, 1, 1)]).count(epsilon=1, ledger=ledger)
     assert ledger.spent.epsilon == 2
+
+
+@pytest.mark.parametrize("rows", [1_000, 200_000])
+@pytest.mark.parametrize("by", [False, True], ids=["all rows", "by keys"])
+def test_209_an_expression_that_fails_on_the_last_row_has_no_answer(by, rows):
+    """An error of Polars itself, after all but one of the batches: they are no answer."""
+    texts = pl.when(pl.col("x") < rows - 1).then(pl.lit("1")).otherwise(pl.lit("a"))
+    frame = pl.DataFrame({"x": range(rows)}).lazy().with_columns(t=texts.cast(pl.Int64))
+    asked, ledger = frame.dp.group_by("t", keys=[0, 1]) if by else frame.dp, dpf.Ledger(epsilon=9)
+    with pytest.raises(dpf.ReleaseFailed, match="the charge stands"):
+        asked.sum("t", bounds=(0, 2), epsilon=1, ledger=ledger)
+    assert ledger.spent.epsilon == 1
 
 
 @pytest.mark.parametrize("how", ["cut", "written over"])

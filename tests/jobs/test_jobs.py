@@ -230,8 +230,8 @@ def test_153_a_ledger_that_was_put_back_is_held_against_the_audit_trail(folder):
     kept = put_back(folder)
     running.run(job(folder, "w2"))
     running.run(job(folder))  # whose entries are old
-    with (folder / "audit.jsonl").open("a", encoding="utf-8") as trail:
-        trail.write("torn {\nnull\n")
+    with (folder / "audit.jsonl").open("ab") as trail:
+        trail.write(b"torn {\n\xff\nnull\n")  # one line is no UTF-8
     newest = put_back(folder)
     put_back(folder, kept)
     with pytest.raises(dpf.LedgerError, match=r"does not hold entry 8 of the audit trail audit\.jsonl"):

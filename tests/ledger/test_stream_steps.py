@@ -153,6 +153,7 @@ def test_a_killed_period_is_drawn_later_or_returned_or_lost(path, step, week, mo
     assert len(drawn) == (outcome == "drawn")
     following = stream.release(STAYS, week + 1)
     assert following.dp.provenance["period"]["since"] == (week if outcome == "lost" else week + 1)
+    assert stream.release(STAYS, week + 2).dp.provenance["period"]["since"] == week + 2  # nothing was lost in between
     if outcome == "lost":
         with pytest.raises(dpf.ReleaseFailed, match="is lost"):
             stream.release(STAYS, week)

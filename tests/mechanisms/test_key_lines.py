@@ -77,6 +77,16 @@ def test_weighted_keys_under_discrete_laplace(most, line):
     assert smallest_line(law.tail, as_array(key_weights(most, 10, 1)) << (20 if most == 10 else 0), 1e-6) == line
 
 
+@pytest.mark.parametrize("norms", [(1, 2), (2, 1)])
+def test_weights_of_keys_are_those_of_the_norm_that_is_asked_for(norms):
+    """Whatever was asked before in this process: with weights of l_2 the l_1 norm of a unit would be larger."""
+    most_keys, most_groups = 37 + norms[0], 3
+    for p in norms:
+        weights = key_weights(most_keys, most_groups, p)
+        norms_of_keys = [(t * weight**p) ** (1 / p) for t, weight in enumerate(weights, start=1)]
+        assert 0.999 < max(norms_of_keys) / (most_groups ** (1 / p) * 2**20) <= 1.0 + 1e-12
+
+
 @pytest.mark.parametrize(
     ("epsilon", "delta", "groups", "most", "sigma", "line", "worst"),
     [

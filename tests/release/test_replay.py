@@ -186,7 +186,7 @@ def test_a_word_of_the_caller_that_an_interval_rests_on_is_a_fact(named, ledger)
     """Candidates that bounds give alone: without the word that values lie on them its interval is wider."""
     asked = {"bounds": (0, 120), "epsilon": 1, "ledger": ledger, **NAMED}
     PEOPLE.dp.median("age", **{name: each for name, each in {**asked, **named}.items() if each is not None})
-    with pytest.raises(dpf.LedgerError, match="measures differs. Nothing was charged"):
+    with pytest.raises(dpf.LedgerError, match=r"measures differs\. Nothing was charged"):
         PEOPLE.dp.median("age", **asked)
     assert charges(ledger) == 1
 

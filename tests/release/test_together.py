@@ -43,6 +43,17 @@ def mixed_plans():
 # How much noise
 
 
+@pytest.mark.parametrize("size", [100_000, 10])
+def test_weights_stand_where_checks_that_would_tell_nothing_are_left_out(size):
+    """Of ten values checks tell nothing: the calls are planned anew without them, and with the same weights."""
+    plans = {"m": PREVIEW.mean("age", bounds=(0, 10), size=size), "n": PREVIEW.count()}
+    joint = dpf.plan_together(plans, epsilon=1.0, weights={"m": 9})
+    shares = {name: sum(part.share for part in plan.parts) for name, plan in joint.plans.items()}
+    assert (joint.plans["m"].checks is None) == (size == 10)
+    assert shares["n"] == pytest.approx(0.1)
+    assert shares["m"] == pytest.approx(0.9 if size == 10 else 0.855)
+
+
 @pytest.mark.parametrize("accounting", ["gdp", "rdp"])
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-3), (1, 1e-6), (10, 1e-9)])
 def test_pure_and_gaussian_noise_together_cost_what_was_typed(accounting, epsilon, delta):
