@@ -107,6 +107,19 @@ def test_many_releases_take_no_time_and_little_memory():
         dpf.optimal_composition(0.01, 1e-3, 20_000, total_delta=1e-5)
 
 
+@pytest.mark.parametrize("epsilon", [1e-30, 1e-55, 1e-200])
+def test_tiny_epsilons_do_not_vanish(epsilon):
+    """One of the releases alone has delta(0) = tanh(epsilon / 2), which is far above this delta."""
+    assert dpf.optimal_composition(epsilon, 0, 10, total_delta=epsilon / 1e15).epsilon == pytest.approx(10 * epsilon)
+    assert dpf.optimal_composition(epsilon, 0, 10, total_delta=epsilon * 1e15).epsilon == 0
+
+
+def test_a_delta_that_cannot_be_divided_leaves_the_other_rows():
+    rows = dpf.compare_accounting([Gaussian(1.0, 3.0)] * 3, delta=5e-307).rows
+    assert [row.accounting for row in rows if row.epsilon is not None] == ["basic", "gdp", "rdp"]
+    assert rows[1].note == rows[2].note == "a part of delta would be below all floats"
+
+
 def test_one_release_is_itself():
     assert dpf.optimal_composition(0.7, 1e-9, 1, total_delta=1e-9) == PrivacyLoss(0.7, 1e-9)
 

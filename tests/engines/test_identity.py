@@ -161,6 +161,18 @@ def test_a_level_that_is_missing_is_no_value():
         assert frame.dp.n_distinct("id", **paid())["id_n_distinct"].to_list() == near(1)
 
 
+def test_a_level_that_is_nan_is_missing_where_pandas_calls_it_present():
+    """A masked column of floats may hold NaN besides NA: the unit of all rows without an id counted twice."""
+    pd = pytest.importorskip("pandas")
+    levels = pd.Index(pd.arrays.FloatingArray(np.array([1.0, np.nan]), np.array([False, False])))
+    frame = pd.DataFrame({"id": pd.Categorical.from_codes([0, 1, 1, -1], categories=levels), "v": [1.0, 2.0, 3.0, 4.0]})
+    assert frame.dp.count("id", **paid())["count"].to_list() == near(1)
+    assert (units(frame), units(frame, "drop")) == (pytest.approx(2, abs=NEAR), pytest.approx(1, abs=NEAR))
+    unit = dpf.PrivacyUnit("id", nulls="one-unit")
+    whole = frame.dp.sum("v", bounds=(0, 10), max_rows=1, epsilon=1e6, ledger=dpf.Ledger(epsilon=1e6, unit=unit))
+    assert whole["v_sum"].to_list() == near(4)  # 1, and a third of 2, 3 and 4 each
+
+
 @pytest.mark.parametrize("case", ONE_INSTANT)
 def test_99_one_instant_is_one_key(engine, case):
     frame = engine({"id": [datetime(2024, 1, 1, 12, tzinfo=UTC)]})

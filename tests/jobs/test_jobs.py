@@ -441,9 +441,10 @@ def test_of_processes_that_make_one_ledger_one_does(place, folder, request):
 
 def test_the_trail_and_the_words_of_a_run_show_names_for_what_the_environment_fills_in(folder):
     text = TEXT.replace('"clinic"', '"${CLINIC}"').replace('"nights"\nverb', '"n ${K}"\nverb')
+    text = text.replace('unit = "patient"', 'unit = "${WHO}"')
     text = text.replace('release = "nights"', 'release = "n ${K}"').replace('path = "out/', 'path = "${OUT}/./')
     (folder / "release.toml").write_text(text, encoding="utf-8")
-    environment = {"OUT": f"{folder}//s3cret", "CLINIC": "of N.N.", "K": "7", "WEEK": "2026-W47"}
+    environment = {"OUT": f"{folder}//s3cret", "CLINIC": "of N.N.", "K": "7", "WEEK": "2026-W47", "WHO": "patient"}
     told = []
     running.create(job_file.read(folder / "release.toml", [], environment))
     running.run(job_file.read(folder / "release.toml", [], environment), told.append)
@@ -451,7 +452,7 @@ def test_the_trail_and_the_words_of_a_run_show_names_for_what_the_environment_fi
     for value in ("s3cret", str(folder), "of N.N.", "2026-W47"):
         assert value not in trail + "".join(told)
     made, run = map(json.loads, trail.splitlines())
-    assert made["created"]["dataset"] == "${CLINIC}"
+    assert (made["created"]["dataset"], made["created"]["unit"]["column"]) == ("${CLINIC}", "${WHO}")
     assert [one["path"] for one in run["outputs"]] == ["${OUT}/./wards.parquet", "${OUT}/./nights-${WEEK}.csv"]
     assert [(one["label"], one["snapshot"]) for one in run["releases"]] == [
         ("wards", "${WEEK}"),

@@ -154,6 +154,16 @@ def test_durable_ledgers_keep_the_reserve(tmp_path, accounting):
 
 
 @pytest.mark.parametrize("accounting", ["gdp", "rdp"])
+def test_what_remains_of_a_new_ledger_may_be_asked_for(accounting):
+    """The reserve is for keys alone: a call of noise cannot take the whole delta."""
+    ledger = book(accounting=accounting)
+    rest = ledger.remaining
+    assert rest.delta == 5e-7
+    FRAME.dp.count(max_rows=1, epsilon=rest.epsilon, delta=rest.delta, mechanism="gaussian", ledger=ledger)
+    assert accounting == "rdp" or rest.epsilon == 2
+
+
+@pytest.mark.parametrize("accounting", ["gdp", "rdp"])
 def test_a_raised_limit_keeps_its_reserve(tmp_path, accounting):
     path = tmp_path / "book.ledger"
     ledger = book(path=path, accounting=accounting)

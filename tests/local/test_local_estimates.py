@@ -82,6 +82,27 @@ def test_counts_are_covered_where_a_report_is_more_than_the_deviation(of, size, 
         assert min(exact_coverage(method, n, truth) for truth in truths) > 0.92
 
 
+@pytest.mark.parametrize(("epsilon", "reports"), [(16, 100), (10, 15)])
+def test_a_sketch_is_covered_where_a_report_is_more_than_the_deviation(epsilon, reports):
+    """Without half a report in the variance such intervals held in 84% to 91%: they hold one step alone."""
+    draws, names = np.random.default_rng(4), list(range(10))
+    held = np.zeros(len(names))
+    for key in range(150):
+        method = LOCAL.CountMeanSketch(names, epsilon=epsilon, key=str(key))
+        flip = 1.0 / (1.0 + np.exp(epsilon / 2.0))
+        function = draws.integers(0, method.hashes, reports)
+        each = np.bincount(function, minlength=method.hashes)
+        bits = np.zeros((reports, method.cells), dtype=np.bool_)
+        bits[np.arange(reports), method.places[function, 0]] = True  # all of them have the first name
+        ones = np.zeros((method.hashes, method.cells), dtype=np.int64)
+        np.add.at(ones, function, bits ^ (draws.random(bits.shape) < flip))
+        counts, variances = method.counts(ones, each)
+        truth = np.array([reports] + [0] * 9)
+        held += np.abs(counts - truth) <= 1.96 * np.sqrt(variances)
+    assert held.mean() / 150 > 0.95
+    assert held.min() / 150 > 0.92
+
+
 @pytest.mark.slow
 def test_the_variance_of_a_sketch_holds_over_its_keys():
     """Collisions are random in the key: with a new key each time, their part of the error is seen."""

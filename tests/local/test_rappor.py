@@ -81,6 +81,13 @@ def test_224_a_person_is_one_whatever_class_holds_the_id():
     assert rappor.checked_people(column) == rappor.checked_people(["me", 7]) == ("str:me", "int:7")
 
 
+def test_an_id_may_hold_half_of_a_pair():
+    """As texts of JSON and names of files may: a client does not fail on it, and it is no other id."""
+    kept = {tuple(memoized(["news"] * 9, [one] * 9, method=WIDE).to_list()) for one in ("\ud800", "\udc00", "?", "")}
+    assert len(kept) == 4
+    assert memoized(["news"], ["p"], period="\ud800", method=WIDE).len() == 1
+
+
 def test_224_a_key_is_its_text_whatever_class_holds_it():
     methods = [
         dpf.local.Rappor(PAGES, f=0.5, p=0, q=1, bits=16, hashes=2, key=key) for key in ("me", Text.ME, Other("me"))
