@@ -48,7 +48,6 @@ TOP = {
     "__main__",
     "_names",
     "_version",
-    "audit",
     "errors",
     "exact",
     "files",
