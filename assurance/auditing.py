@@ -144,8 +144,7 @@ def shown(case: Case, frame: Any) -> dict[str, Any]:
         result = case.ask(dpf.of(frame), case.groups, case.price.options(ledger))
     results = list(result.values()) if isinstance(result, dict) else [result]
     tables = [one for one in results if not isinstance(one, np.ndarray)]  # an array is nothing but noisy numbers
-    columns = [one[name].to_numpy() for one in tables for name in noisy_columns(one)]
-    numbers = np.column_stack(columns).astype(np.float64) if tables else result
+    numbers = [one[name] for one in tables for name in noisy_columns(one)] if tables else result
     facts = {"public": [public_parts(one) for one in tables], "charges": ledger.to_frame().drop("time").to_dicts()}
     return {"numbers": numbers, "rest": json.dumps(facts, sort_keys=True, default=str)}
 
