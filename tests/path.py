@@ -50,7 +50,7 @@ HELD: dict[str, tuple[float, float]] = {
     "agg of three, cold: functions": (425, 290),
     "agg of three, checked, cold: files": (59, 46),
     "agg of three, checked, cold: functions": (467, 290),
-    "files outside the rooms of parts": (176, 138),  # of 200 in all
+    "files outside the rooms of parts": (177, 138),  # of 200 in all
     "share of import lines, in percent": (5.9, 5.5),
     "members of Statistic": (10, 10),
     "members of Query": (13, 13),

@@ -38,6 +38,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframe.audit import rests
 from dpframe.errors import InvalidArgument, InvalidType, named, shown
 from dpframe.exact import between, checked_float, checked_whole
 from dpframe.frames import build, changes, foreign
@@ -52,7 +53,9 @@ WORDS = (str, bytes, date, time, timedelta)
 
 @dataclass(frozen=True)
 class Outcome:
-    """One call: its numbers, one row per independent outcome, and the rest as text. No numbers where it raised.
+    """One call: its numbers, one row per independent outcome, and all else as text. No numbers where it raised.
+
+    Numbers are floats, in the first of two planes, and what these do not tell, in the second (`rests`).
 
     Of the text each part is there too: a warning, a key, a fact of the record. One that depends on noise, and is
     never seen again, then hides no other.
@@ -130,10 +133,10 @@ class Reader:
     arrays: list[Floats]
 
     def rows(self) -> Floats | None:
-        """The numbers of a call, side by side, one row per outcome."""
-        return (
-            np.concatenate([each.reshape(self.outcomes, -1) for each in self.arrays], axis=1) if self.arrays else None
-        )
+        """The numbers of a call, side by side: one row per outcome, with a row of floats and one of their rests."""
+        if not self.arrays:
+            return None
+        return np.concatenate([each.reshape(2, self.outcomes, -1) for each in self.arrays], axis=2).swapaxes(0, 1)
 
     def text_of(self, value: Any) -> Any:
         """The text in a value. Refused is what may hold numbers that no event would be of."""
@@ -144,15 +147,17 @@ class Reader:
         if isinstance(value, (list, tuple)):
             if not value or not all(map(_is_number, value)):
                 return [type(value).__name__, *map(self.text_of, value)]
-            self._keep(np.array([*map(_as_float, value)]))
-            return [type(value).__name__, len(value)]
+            self._keep_cells(value)
+            return [type(value).__name__, len(value), _types(value)]
+        if isinstance(value, np.ma.MaskedArray):
+            return [type(value).__name__, self.text_of(value.data), self.text_of(np.ma.getmaskarray(value))]
         if isinstance(value, (np.ndarray, np.generic)):
-            return [type(value).__name__, str(value.dtype), list(value.shape), self._of_cells(value, value.tolist)]
+            dtype = str(value.dtype)
+            return [type(value).__name__, dtype, list(value.shape), self._of_cells(value, value.tolist, dtype)]
         if all(hasattr(value, name) for name in ("dtype", "to_list", "to_numpy")):  # a Series
-            cells = self._of_cells(value.to_numpy(), value.to_list)
-            return [type(value).__name__, str(value.dtype), repr(value.name), len(value), cells]
+            return [type(value).__name__, _dtype(value), repr(value.name), len(value), self._of_column(value)]
         if _is_number(value):
-            self._keep(np.array([_as_float(value)]))
+            self._keep_cells([value])
             return type(value).__name__
         if is_missing(value) or isinstance(value, WORDS):
             return repr(value)
@@ -171,37 +176,56 @@ class Reader:
         }
         columns = [column for _, column in frame.items()] if is_pandas(frame) else frame.get_columns()
         text: dict[str, Any] = {"library": f"{type(frame).__module__}.{type(frame).__name__}", "rows": len(frame)}
-        text |= {"columns": list(map(str, frame.columns)), "dtypes": [str(column.dtype) for column in columns]}
+        text |= {"columns": list(map(str, frame.columns)), "dtypes": [*map(_dtype, columns)]}
         for place, column in enumerate(columns):
             is_key = column.name in keys
-            cells = [*map(repr, column.to_list())] if is_key else self._of_cells(column.to_numpy(), column.to_list)
-            text[f"column {place}"] = cells
+            text[f"column {place}"] = [*map(repr, column.to_list())] if is_key else self._of_column(column)
         if self.outcomes == 1:  # of several, nothing tells which of them a number of the record belongs to
-            self.arrays.extend(noisy_facts(records))
+            for numbers in noisy_facts(records):
+                self._keep_cells(numbers)
         attrs = {str(name): fact for name, fact in getattr(frame, "attrs", {}).items() if name != build.RECORD}
         index = getattr(frame, "index", None)  # of pandas
         text["index"] = repr(index) if index is None or type(index).__name__ == "RangeIndex" else self.text_of(index)
         return text | {"attrs": repr(attrs), "provenance": list(map(public_record, records))}
 
-    def _of_cells(self, values: Any, cells: Callable[[], Any]) -> Any:
-        """The text in a column or an array; None where its values are numbers or times, or are missing."""
-        array = np.asarray(values)
+    def _of_column(self, column: Any) -> Any:
+        """The text in a column, read cell by cell where an array of NumPy would lose a mask or 128 bits."""
+        by_cell = np.empty(len(column), dtype=object)
+        array = by_cell if "128" in str(column.dtype) else np.asarray(column.to_numpy())
+        if array.ndim > 1 and array.dtype.kind in NUMERIC:  # arrays of Polars, each in a row
+            return self._of_column(column.reshape((-1,)))
+        masked = column.null_count() if hasattr(column, "null_count") else not isinstance(column.dtype, np.dtype)
+        if masked and array.dtype.kind in "biuf":  # times have NaT
+            array = by_cell
+        return self._of_cells(array, column.to_list, str(column.dtype).lower())
+
+    def _of_cells(self, array: Any, cells: Callable[[], Any], dtype: str) -> Any:
+        """The text in a column or an array; of numbers, times and missing values the types, where dtype is none."""
         if array.dtype.kind in NUMERIC:
-            self._keep((array.view(np.int64) if array.dtype.kind in "mM" else array).astype(np.float64).reshape(-1))
+            self._keep_array(array)
             return None
         listed = cells()
         if array.ndim == 1 and all(_is_number(cell) or is_missing(cell) for cell in listed):
-            self._keep(np.array([*map(_as_float, listed)]))
-            return None
+            self._keep_cells(listed)
+            return _types(listed) if dtype == "object" else None
         return [self.text_of(cell) for cell in listed] if isinstance(listed, list) else self.text_of(listed)
 
-    def _keep(self, numbers: Floats) -> None:
-        if numbers.size % self.outcomes:
+    def _keep_array(self, array: Any) -> None:
+        exact = (array.view(np.int64) if array.dtype.kind in "mM" else array).reshape(-1)
+        floats = exact.astype(np.float64)
+        self._keep(floats, rests.of_array(exact, floats))
+
+    def _keep_cells(self, cells: Sequence[Any]) -> None:
+        floats = np.array([*map(rests.as_float, cells)])
+        self._keep(floats, rests.of_cells(cells, floats))
+
+    def _keep(self, floats: Floats, their_rests: Floats) -> None:
+        if floats.size % self.outcomes:
             raise InvalidArgument(
-                f"outcomes must divide the {numbers.size:,} numbers that a call returns into equal parts, "
+                f"outcomes must divide the {floats.size:,} numbers that a call returns into equal parts, "
                 f"not {self.outcomes:,}."
             )
-        self.arrays.append(numbers)
+        self.arrays.append(np.array([floats, their_rests]))
 
 
 FROM_NOISE = {"sha256", "ledger", "release", "totals", "square_totals", "sides"}
@@ -225,24 +249,30 @@ def _public(facts: dict[str, Any], *also: str) -> dict[str, Any]:
     return {name: fact for name, fact in facts.items() if name not in FROM_NOISE and name not in also}
 
 
-def noisy_facts(records: list[dict[str, Any]]) -> list[Floats]:
+def noisy_facts(records: list[dict[str, Any]]) -> list[Sequence[float]]:
     """The noisy numbers that a provenance shows: those of checks, and the totals behind a statistic."""
     found = [[check["count"] for check in each.get("checks") or []] for each in records]
     for said in (said for each in records for said in each["measures"].values()):
         found += [totals for kind in build.TOTALS for totals in said.get(kind, ())]
-    return [np.array(numbers, dtype=np.float64) for numbers in found if numbers]
+    return [numbers for numbers in found if numbers]
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, (float, int, np.bool_, Real, Decimal))
+    return isinstance(value, (float, int, np.bool_, Real, Decimal)) and not isinstance(value, np.timedelta64)
 
 
-def _as_float(value: Any) -> float:
-    """A number as a float; one beyond all floats is infinite."""
-    try:
-        return math.nan if is_missing(value) else float(value)
-    except OverflowError:
-        return math.inf if value > 0 else -math.inf
+def _types(cells: Sequence[Any]) -> str:
+    """The types of cells, in their order; one alone where all are of it."""
+    names = [str(cell.dtype) if isinstance(cell, np.generic) else type(cell).__name__ for cell in cells]
+    return " ".join(names if len(set(names)) > 1 else names[:1])
+
+
+def _dtype(column: Any) -> str:
+    """The dtype of a column, with all levels and their order where pandas names none."""
+    levels = getattr(column.dtype, "categories", None)
+    if levels is None or not hasattr(levels, "to_list"):
+        return str(column.dtype)
+    return f"{column.dtype} {levels.to_list()!r} {getattr(column.dtype, 'ordered', '')}"
 
 
 def apart(first: list[str], second: list[str]) -> tuple[str, ...]:
@@ -272,7 +302,7 @@ Teach = Callable[[Any, Any], Sequence[tuple[str, Score]]]  # the scores that sam
 
 THRESHOLDS = 200
 TEXTS = 64  # of the texts of a sample, those that are asked for one by one
-LOW_BITS = 8  # of a float's significand, where a careless sampler shows which value it started from
+LOW_BITS = 8  # of an integer or a float's significand: a careless sampler shows which value it started from
 LARGEST = np.finfo(np.float64).max
 
 
@@ -306,14 +336,17 @@ def _hits(values: Floats, cuts: Floats, below: bool) -> Integers:
 
 
 def of_numbers(first: Floats, second: Floats) -> list[tuple[str, Score]]:
-    """Values, likelihood ratios of all values together, and low bits; `finite` numbers, one row per sample."""
+    """Values, rests where there are any, low bits, and likelihood ratios of all values together; `finite` numbers."""
     scores: list[tuple[str, Score]] = []
-    for column in range(first.shape[1]):
-        scores.append((f"value {column}", _value(column)))
-        scores.append((f"low bits of value {column}", _low_bits(first[:, column], second[:, column], column)))
-    if first.shape[1] > 1:
-        scores.append(("Gaussian likelihood ratio", _gaussian(first, second)))
-        scores.append(("Laplace likelihood ratio", _laplace(first, second)))
+    differs = [(side[:, 1] != first[0, 1]).any(axis=0) for side in (first, second)]
+    for column in range(first.shape[2]):
+        scores.append((f"value {column}", _plane(0, column)))
+        if differs[0][column] or differs[1][column]:
+            scores.append((f"rest of value {column}", _plane(1, column)))
+        scores.append((f"low bits of value {column}", _low_bits(first, second, column)))
+    if first.shape[2] > 1:
+        scores.append(("Gaussian likelihood ratio", _gaussian(first[:, 0], second[:, 0])))
+        scores.append(("Laplace likelihood ratio", _laplace(first[:, 0], second[:, 0])))
     return scores
 
 
@@ -345,8 +378,8 @@ def finite(numbers: Floats) -> Floats:
     return np.nan_to_num(numbers, nan=-LARGEST, posinf=LARGEST, neginf=-LARGEST)
 
 
-def _value(column: int) -> Score:
-    return lambda samples: np.asarray(samples[:, column])
+def _plane(plane: int, column: int) -> Score:
+    return lambda samples: np.asarray(samples[:, plane, column])
 
 
 def _gaussian(first: Floats, second: Floats) -> Score:
@@ -354,33 +387,38 @@ def _gaussian(first: Floats, second: Floats) -> Score:
         variance = (first.var(axis=0) + second.var(axis=0)) / 2
         weights = (first.mean(axis=0) - second.mean(axis=0)) / np.where(variance > 0, variance, 1.0)
     weights = np.where(np.isfinite(weights) & np.isfinite(variance), weights, 0.0)
-    return lambda samples: finite(np.where(weights == 0.0, 0.0, samples) @ weights)
+    return lambda samples: finite(np.where(weights == 0.0, 0.0, samples[:, 0]) @ weights)
 
 
 def _laplace(first: Floats, second: Floats) -> Score:
-    first_median, second_median = np.median(first, axis=0), np.median(second, axis=0)
     with np.errstate(over="ignore", invalid="ignore"):
+        first_median, second_median = np.median(first, axis=0), np.median(second, axis=0)
         scale = np.abs(second - second_median).mean(axis=0)
     used = np.isfinite(scale) & (np.abs(first_median) < LARGEST) & (np.abs(second_median) < LARGEST)
     scale = np.where(used & (scale > 0), scale, 1.0)
 
     def score(samples: Floats) -> Floats:
         with np.errstate(over="ignore", invalid="ignore"):
-            apart = (np.abs(samples - second_median) - np.abs(samples - first_median)) / scale
+            apart = (np.abs(samples[:, 0] - second_median) - np.abs(samples[:, 0] - first_median)) / scale
         return finite(np.where(used, finite(apart), 0.0).sum(axis=1))
 
     return score
 
 
 def _low_bits(first: Floats, second: Floats, column: int) -> Score:
-    """Score the lowest bits of a sample's significand by how much more often the first side showed them."""
-    counts = [np.bincount(_bits(side), minlength=2**LOW_BITS) + 1.0 for side in (first, second)]
+    """Score the lowest bits of a sample by how much more often the first side showed them."""
+    counts = [np.bincount(_bits(side, column), minlength=2**LOW_BITS) + 1.0 for side in (first, second)]
     ratio = np.log(counts[0] / counts[1])
-    return lambda samples: np.asarray(ratio[_bits(samples[:, column])])
+    return lambda samples: np.asarray(ratio[_bits(samples, column)])
 
 
-def _bits(values: Floats) -> Integers:
-    return np.asarray(np.ascontiguousarray(values).view(np.int64) & (2**LOW_BITS - 1))
+def _bits(samples: Floats, column: int) -> Integers:
+    """The lowest bits of a whole number, as float and rest tell it; of any other float those of its significand."""
+    values, beside = samples[:, 0, column], samples[:, 1, column]
+    low = np.mod(values, 2.0**LOW_BITS)
+    whole = (low == np.floor(low)) & ((np.abs(values) < 2.0**53) | (beside != 0.0))
+    bits = np.floor(low + np.mod(beside, 2.0**LOW_BITS)).astype(np.int64)
+    return np.asarray(np.where(whole, bits, np.ascontiguousarray(values).view(np.int64)) & (2**LOW_BITS - 1))
 
 
 def at_least(hits: Any, size: int, alpha: float) -> Floats:
@@ -465,10 +503,12 @@ def epsilon(
 
     Notes
     -----
-    An event E is chosen on one half of the samples: a threshold on a value, on the lowest bits of a value, on a
-    likelihood ratio of all values, on whether a text is seen, or on how much all texts of a call speak for one side.
-    Texts are everything that is not a number: exceptions, warnings, log lines, prints, dtypes, columns, keys, row
-    order, category levels, attrs, provenance. Each warning, key and fact is one, and so are all of a call together.
+    An event E is chosen on one half of the samples: a threshold on a value, on the rest of a value, on the lowest bits
+    of a value, on a likelihood ratio of all values, on whether a text is seen, or on how much all texts of a call speak
+    for one side. Values are floats of 64 bits. A rest is what such a float does not tell: the digits that are rounded
+    off an integer, a time or a decimal; 1 for -0.0 and infinity, 2 for NaN, 3 for null. Texts are everything that is
+    not a number: exceptions, warnings, log lines, prints, types, dtypes, columns, keys, row order, category levels,
+    attrs, provenance. Each warning, key and fact is one, and so are all of a call together.
     With ``outcomes=1``, noisy numbers in the provenance are values as those of the frame are: the totals behind a
     statistic, and the counts of checks. On the other half P(E) and Q(E) get limits by Clopper and Pearson (1934), and
     log((P - delta) / Q) bounds epsilon by the definition of differential privacy. A high bound is a proof of loss; a
@@ -563,8 +603,8 @@ def _audited(
         shows = [[outcome.parts for outcome in side] for side in seen]
         findings.append(strongest(shows[0], shows[1], of_texts, bound, alpha))
     first_numbers, second_numbers = (_stacked(side, per_call) for side in seen)
-    if first_numbers.shape[1] and second_numbers.shape[1]:
-        width = max(first_numbers.shape[1], second_numbers.shape[1])
+    if first_numbers.shape[2] and second_numbers.shape[2]:
+        width = max(first_numbers.shape[2], second_numbers.shape[2])
         first_numbers, second_numbers = (finite(_widened(side, width)) for side in (first_numbers, second_numbers))
         findings.append(strongest(first_numbers, second_numbers, of_numbers, bound, alpha))
     proved, event = max(findings)
@@ -574,13 +614,13 @@ def _audited(
 
 def _stacked(side: list[Outcome], per_call: int) -> NDArray[np.float64]:
     """The numbers of all calls of one side, a row per outcome; NaN where a call has fewer than another, or none."""
-    width = max(0 if outcome.numbers is None else outcome.numbers.shape[1] for outcome in side)
-    empty = np.full((per_call, 0), np.nan)
+    width = max(0 if outcome.numbers is None else outcome.numbers.shape[2] for outcome in side)
+    empty = np.full((per_call, 2, 0), np.nan)
     return np.concatenate([_widened(empty if outcome.numbers is None else outcome.numbers, width) for outcome in side])
 
 
 def _widened(rows: NDArray[np.float64], width: int) -> NDArray[np.float64]:
-    return np.pad(rows, ((0, 0), (0, width - rows.shape[1])), constant_values=np.nan)
+    return np.pad(rows, ((0, 0), (0, 0), (0, width - rows.shape[2])), constant_values=np.nan)
 
 
 def _whole(argument: str, value: object, least: int) -> int:

@@ -11,6 +11,7 @@ import logging
 import warnings
 from dataclasses import replace
 from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import polars as pl
@@ -179,10 +180,11 @@ def noisy(noise, total):
     return lambda: noise.add_noise(np.full(1_000, total, dtype=np.int64))
 
 
+@pytest.mark.parametrize("total", [10, 2**60])
 @pytest.mark.parametrize("factor", [1.0, 0.5])
-def test_epsilon_of_laplace_noise(factor):
+def test_epsilon_of_laplace_noise(factor, total):
     noise = dpf.Laplace.calibrate(sensitivity=1, epsilon=1 / factor)
-    found = dpf.audit.epsilon(noisy(noise, 10), noisy(noise, 11), claimed=1.0, **SURE)
+    found = dpf.audit.epsilon(noisy(noise, total), noisy(noise, total + 1), claimed=1.0, **SURE)
     assert found.holds == (factor == 1.0)
     assert 0.7 / factor < found.lower_bound <= 1 / factor
     assert found.samples == SURE["samples"]
@@ -303,6 +305,125 @@ def test_a_denoiser_that_looks_at_the_rows_is_found():
     assert not found.holds
 
 
+def bare(*values, **more):
+    return lambda: values[0] if len(values) == 1 else pl.Series("n", values, **more)
+
+
+def of_pandas(*values, **more):
+    return lambda: pytest.importorskip("pandas").Series(list(values), **more)
+
+
+def masked(*mask):
+    return lambda: np.ma.array([1.0, 2.0], mask=list(mask))
+
+
+NULL, NAN, INFINITE = None, float("nan"), float("inf")
+LARGE = 2**60  # floats there are 256 apart
+ONE_FLOAT = {
+    "null and NaN": (bare(NULL, 1.0), bare(NAN, 1.0)),
+    "null and NaN in a frame": (frame_with({"n": [NULL, 1.0]}), frame_with({"n": [NAN, 1.0]})),
+    "null and NaN of pandas": (of_pandas(NULL, 1.0, dtype=object), of_pandas(NAN, 1.0, dtype=object)),
+    "null and NaN in arrays of Polars": tuple(
+        bare([one, 1.0], [2.0, 3.0], dtype=pl.Array(pl.Float64, 2)) for one in (NULL, NAN)
+    ),
+    "a mask of NumPy": (masked(False, True), masked(False, False)),
+    "zeros": (bare(np.array([0.0])), bare(np.array([-0.0]))),
+    "zeros of Python": (bare([0.0]), bare([-0.0])),
+    "infinity": (bare(np.array([INFINITE])), bare(np.array([audit.LARGEST]))),
+    "minus infinity": (bare(np.array([-INFINITE])), bare(np.array([-audit.LARGEST]))),
+    "minus infinity and NaN": (bare(np.array([-INFINITE])), bare(np.array([NAN]))),
+    "integers": (bare(np.array([LARGE])), bare(np.array([LARGE + 1]))),
+    "integers of one low byte": (bare(np.int64(LARGE - 128)), bare(np.int64(LARGE + 128))),
+    "unsigned integers": tuple(bare(np.array([2**64 - less], dtype=np.uint64)) for less in (1, 2)),
+    "integers next to null": (bare(LARGE, NULL), bare(LARGE + 1, NULL)),
+    "integers of pandas next to NA": tuple(of_pandas(LARGE + more, NULL, dtype="Int64") for more in (0, 1)),
+    "integers of 128 bits": tuple(bare(2**100 + more, 1, dtype=pl.Int128) for more in (0, 1)),
+    "integers of Python": (bare(LARGE), bare(LARGE + 1)),
+    "integers in a list": (bare([LARGE, 1]), bare([LARGE + 1, 1])),
+    "integers beyond all floats": (bare(10**400), bare(10**400 + 1)),
+    "decimals": (bare(Decimal("0.1")), bare(Decimal("0.1") + Decimal(10) ** -25)),
+    "decimals beyond all floats": (bare([Decimal("1e400")]), bare([Decimal("Infinity")])),
+    "fractions": (bare(Fraction(1, 3)), bare(Fraction(1 / 3))),
+    "times": tuple(bare(np.array([LARGE + more], dtype="datetime64[ns]")) for more in (0, 1)),
+    "times of pandas": tuple(of_pandas(LARGE + more, dtype="timedelta64[ns]") for more in (0, 1)),
+}
+OTHER_TYPES = {
+    "a list": (bare([1, 2]), bare([True, 2])),
+    "the places in a list": (bare([1, True]), bare([True, 1])),
+    "integers and floats": (bare([1]), bare([1.0])),
+    "decimals and floats": (bare((Decimal(1),)), bare((1.0,))),
+    "floats of NumPy": (bare([np.float64(1)]), bare([1.0])),
+    "units of time": (bare([np.timedelta64(1, "s")]), bare([np.timedelta64(1, "h")])),
+    "an array of objects": tuple(bare(np.array([one, 2], dtype=object)) for one in (1, True)),
+    "a column of objects": (of_pandas(1, 2.0, dtype=object), of_pandas(1.0, 2.0, dtype=object)),
+    "levels of pandas": tuple(
+        of_pandas(dtype=pytest.importorskip("pandas").CategoricalDtype(levels)) for levels in ([1], [1, 2])
+    ),
+}
+
+
+@pytest.mark.parametrize("what", ONE_FLOAT)
+def test_values_of_one_float_are_told_apart(what):
+    left, right = ONE_FLOAT[what]
+    for sides in ((left, right), (right, left)):
+        found = dpf.audit.epsilon(*sides, claimed=1.0, samples=100)
+        assert not found.holds
+        assert found.differences == () or "pandas" in what
+    assert dpf.audit.epsilon(left, left, claimed=1.0, samples=100).holds
+
+
+@pytest.mark.parametrize("what", OTHER_TYPES)
+def test_types_of_equal_numbers_are_told_apart(what):
+    left, right = OTHER_TYPES[what]
+    found = dpf.audit.epsilon(left, right, claimed=1.0, samples=100)
+    assert not found.holds
+    assert found.differences
+
+
+BORDERS = (0, 2**53, 2**54, LARGE, 2**62, 2**63, 2**64 - 4_000)
+NEAR = [border + more for border in BORDERS for more in range(-3, 3_000, 7)]
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.uint64, object])
+def test_a_float_and_its_rest_are_the_integer(dtype):
+    integers = NEAR + [-one for one in NEAR] + [2**63 - 1, -(2**63), 2**64 - 1]
+    kept = [one for one in integers if dtype is object or np.iinfo(dtype).min <= one <= np.iinfo(dtype).max]
+    seen = audit.observe("left", lambda: np.array(kept, dtype=dtype), len(kept))
+    assert [int(number) + int(rest) for number, rest in seen.numbers[:, :, 0]] == kept
+
+
+def test_missing_values_change_neither_the_number_of_values_nor_the_text():
+    columns = [pl.Series("n", [1, cell], dtype=pl.Int64) for cell in (2, NULL)]
+    one, other = (audit.observe("left", lambda column=column: column, 2) for column in columns)
+    assert one.numbers.shape == other.numbers.shape == (2, 2, 1)
+    assert one.text == other.text
+
+
+@pytest.mark.parametrize("total", [10, LARGE])
+def test_noise_in_steps_of_four_shows_the_low_bits_of_totals(total):
+    generator = np.random.default_rng(9)
+
+    def release(total):
+        return lambda: total + 4 * generator.integers(-(2**40), 2**40, 1_000)
+
+    found = dpf.audit.epsilon(release(total), release(total + 1), claimed=1.0, **SURE)
+    assert not found.holds
+    assert found.event.startswith("low bits of value 0")
+
+
+def test_signs_masks_and_low_bits_that_noise_alone_decides_are_no_objection():
+    generator = np.random.default_rng(10)
+
+    def release():
+        large = LARGE + generator.integers(-(2**50), 2**50, 1_000)
+        cells = generator.choice(np.array([0.0, -0.0, NAN, INFINITE, NULL, 1.0], dtype=object), 1_000)
+        return pl.DataFrame({"large": large, "cells": pl.Series(cells.tolist(), dtype=pl.Float64)})
+
+    found = dpf.audit.epsilon(release, release, claimed=0.2, **SURE)
+    assert found.holds
+    assert found.differences == ()
+
+
 PEOPLE = pl.DataFrame({"age": [31, 45, 62], "ward": ["A", "B", "A"]})
 FEW = {"samples": 100, "confidence": 1 - 1e-6}
 
@@ -349,7 +470,7 @@ def test_numbers_of_every_form_are_looked_at(form):
 
 def test_a_column_of_objects_is_divided_among_outcomes():
     seen = audit.observe("left", lambda: pl.DataFrame({"n": [Decimal(1), None, Decimal(3), Decimal(4)]}), 2)
-    np.testing.assert_array_equal(seen.numbers, [[1.0, np.nan], [3.0, 4.0]])
+    np.testing.assert_array_equal(seen.numbers[:, 0], [[1.0, np.nan], [3.0, 4.0]])
 
 
 @pytest.mark.parametrize(
