@@ -255,7 +255,7 @@ def _chosen_by_ranks(query: Query, **at: Any) -> Priced:
         f"a choice by ranks was asked for: it is within {pages.number(chosen)} ranks, noisy running counts would be "
         f"within {pages.number(counted)}; but no choice tells distances in values, so its interval holds all candidates"
     )
-    return replace(by_choice, query=_because(by_choice.query, why))
+    return replace(by_choice, query=because(by_choice.query, why))
 
 
 def _as_choice(query: Query) -> Query | None:
@@ -289,12 +289,12 @@ def _decided(query: Query, unit: PrivacyUnit, price: Price, accounting: Accounti
         variance = noise.variance if noise.additive else math.pi**2 / 6.0 * noise.scale**2
         candidates.append((variance, noise.name, form))
     (least, name, best), (other, instead, _) = sorted(candidates, key=lambda candidate: candidate[0])
-    return _because(
+    return because(
         best, f"{name} was chosen: its variance is {least / other if other else 1.0:.2g} of that of {instead}"
     )
 
 
-def _because(query: Query, why: str) -> Query:
+def because(query: Query, why: str) -> Query:
     """The question with the reason why a plan took this way to choose."""
     return query.each(lambda one: one.because(why) if isinstance(one, Deciding) else one)
 

@@ -14,7 +14,7 @@ import json
 import math
 import numbers
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from datetime import date, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -243,7 +243,8 @@ FORMS: Mapping[type[Any], Form] = {
     statistics.SuggestedBounds: _form(
         "SuggestedBounds",
         lambda it: {
-            "columns": it.columns, "statistic": it.statistic, "planned": it.planned, "whole": it.whole_numbers,
+            "columns": Written("Dates", {"columns": it.columns}) if it.by_days else it.columns,
+            "statistic": it.statistic, "planned": it.planned, "whole": it.whole_numbers,
         },
         statistic="mean", planned=(), whole=False,
     ),
@@ -288,7 +289,7 @@ def facts_of(plan: Plan, unit: PrivacyUnit, checks: Any = None) -> dict[str, str
     facts: dict[str, Any] = {
         "verb": VERBS.get(query.verb, query.verb),
         "keys": _resolved(query.keys, plan.query.keys),
-        "statistics": query.statistics,
+        "statistics": _of_the_schema(query.statistics, dict(plan.query.statistics)),
     }
     options = {
         "rollup": query.subtotals == "rollup",
@@ -331,9 +332,31 @@ def _checks(plan: Plan, usual: Any) -> Any:
 
 
 def _resolved(typed: keys.Keys, checked: keys.Keys) -> keys.Keys:
-    """The keys as they were typed; those that a dtype declares, as it declares them."""
+    """The keys as they were typed, with what the schema says of them; those that a dtype declares, as it does."""
     pairs = zip(typed.axes, checked.axes, strict=True)
-    return keys.Keys(tuple(checked_axis if axis.coding == "dtype" else axis for axis, checked_axis in pairs))
+    return keys.Keys(tuple(two if one.coding == "dtype" else _of_the_column(one, two) for one, two in pairs))
+
+
+def _of_the_column(typed: Any, checked: Any) -> Any:
+    """An axis as it was typed, with days and hours in the zone of its column."""
+    return replace(typed, zone=checked.zone) if isinstance(typed, bins.DateAxis) and checked.zone else typed
+
+
+def _of_the_schema(typed: Iterable[tuple[str, Any]], checked: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """The statistics as they were typed, with what the schema says of axes of their own.
+
+    What a dtype declares in marginals is no fact, as in 0.2: a stored answer of other keys is refused by its rows.
+    """
+    return [(name, _resolved_as(one, checked[name])) for name, one in typed]
+
+
+def _resolved_as(typed: Any, checked: Any) -> Any:
+    if isinstance(typed, statistics.SuggestedBounds):
+        return replace(typed, axes_of=checked.axes_of)
+    if not isinstance(typed, statistics.Marginals):
+        return typed
+    attributes = tuple(map(_of_the_column, typed.attributes, checked.attributes))
+    return typed if attributes == typed.attributes else replace(typed, attributes=attributes)
 
 
 def _said(facts: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:

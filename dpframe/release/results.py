@@ -434,6 +434,8 @@ def replayed(plan: Plan, asked: Any, content: bytes) -> Any:
     columns = dict(
         labels_again(plan, asked, header["found"], header["forms"]) if has_keys else plan.query.shown.labels()
     )
+    if any(len(values) != header["rows"] for values in columns.values()):
+        raise LedgerError(OF_OTHER_KEYS)
     size = 8 * header["rows"]
     for name, values in header["columns"].items():
         if values is None:
@@ -442,7 +444,16 @@ def replayed(plan: Plan, asked: Any, content: bytes) -> Any:
             are_dates = name in ("lower", "upper") and suggestion_of(plan.query) is not None
             columns[name] = np.array(values, dtype="datetime64[D]") if are_dates else values
         numbers = numbers[size:] if values is None else numbers
-    return build.attach(build.frame_of(columns, plan.question.library), header["provenance"])
+    frame = build.attach(build.frame_of(columns, plan.question.library), header["provenance"])
+    if prints.places_of(frame, changes.viewed(header["provenance"])) is None:
+        raise LedgerError(OF_OTHER_KEYS)
+    return frame
+
+
+OF_OTHER_KEYS = (
+    "the stored answer has other keys than the dtype of a column declares today. Nothing was charged. Cast the column "
+    "to the dtype that it had, or take another label or another snapshot."
+)
 
 
 def kept(

@@ -36,7 +36,7 @@ from dpframe.planning.check_pricing import (
     planned_checks,
 )
 from dpframe.planning.plan import Costing, Plan, PlanTable
-from dpframe.planning.price import AUTO, Priced, is_pure, noises_of, parts_of, shares_of, weights_of
+from dpframe.planning.price import AUTO, Priced, because, is_pure, noises_of, parts_of, shares_of, weights_of
 from dpframe.planning.sensitivity import sensitivities_of
 from dpframe.privacy import Price, PrivacyLoss, PrivacyUnit
 from dpframe.queries.query import Query
@@ -104,7 +104,8 @@ def release_together(
     Parameters
     ----------
     plans : dict of Plan
-        Made by ``.dp.preview``, by the name of the result. Costs of the previews play no part; their other options
+        Made by ``.dp.preview``, by the name of the result. Costs of the previews play no part, but for the way in which a
+        quantile or a top-k is chosen; their other options
         are kept, contribution bounds among them. They may be of different frames, and must protect the same unit.
     epsilon, delta, share : float, optional
         The cost of the whole, as in every call.
@@ -368,6 +369,9 @@ class JointPlan(Costing):
         return pages.html_page_of_facts(f"JointPlan: {', '.join(self.plans)}", self._facts(), *self._table())
 
 
+OF_PREVIEW = "its preview was planned so, at the cost of the preview"  # whose reasons need not hold at the joint one
+
+
 def joint_plan(
     calls: Mapping[str, Plan],
     *,
@@ -380,14 +384,15 @@ def joint_plan(
 ) -> JointPlan:
     """Plan several calls as one. Each takes its weight of the cost, and divides it among its Totals.
 
-    Of the plans in `calls` the question and its options count, and not their costs. The checks of those that are
+    Of the plans in `calls` the question and its options count, and not their costs; a quantile or a top-k is chosen in
+    the way that its preview planned. The checks of those that are
     `dropped` would tell nothing. Noise is made for a `part` of the epsilon, where the whole would be charged more.
     """
     offered = price if price.epsilon is None else replace(price, epsilon=price.epsilon * part)
     by_noise = {name: plan.question.noising.mechanism for name, plan in calls.items()}
     of_name = weights_of({} if weights is None else weights, list(calls), "plan")
     pure = {name: _is_pure(plan.query, by_noise[name], price, accounting, limit) for name, plan in calls.items()}
-    query = {name: plan.query.under(pure[name]) for name, plan in calls.items()}
+    query = {name: because(plan.query.under(pure[name]), OF_PREVIEW) for name, plan in calls.items()}
     asked = _asked(calls, dropped)
     shares = {
         name: _divided(of_name[name], query[name], plan.question.pricing.weights, asked.get(name))

@@ -63,6 +63,8 @@ class ByGroup(Statistic):
         if not isinstance(axis, KeyAxis) or axis.coding != "keys":
             raise InvalidArgument(f"bounds by group must follow group_by of one column of declared keys. {EXAMPLE}")
         given = {same_key(key): pair for key, pair in self.bounds_of}
+        if len(given) < len(self.bounds_of):
+            raise InvalidArgument("bounds must name each key once, and two of them are the same value. Drop one.")
         values = axis.values(0)
         tokens = list(map(same_key, values))
         without = [value for value, token in zip(values, tokens, strict=True) if token not in given]

@@ -169,7 +169,7 @@ class Marginals(Statistic):
 
     def __post_init__(self) -> None:
         for axis in self.attributes:
-            if any(None in row for row in getattr(axis, "rows", ())):
+            if axis.coding != "dtype" and any(None in axis.values(place) for place in range(len(axis.columns))):
                 raise InvalidArgument(
                     f"keys of {axis.columns[0]!r} must not hold None, which marks all rows of a table without that "
                     "column. Fill its missing values with a name of their own, and declare that."

@@ -116,7 +116,12 @@ class Quantile(QuantileAnswers, Statistic, Deciding):
     def said_usual(self) -> bool:
         """Tell whether the caller named candidates which the bounds alone give too: no other fact tells that apart."""
         ends = (self.candidates[0], self.candidates[-1])
-        return self.said and ends[0] < ends[1] and self.candidates == _spaced(ends, None)
+        if not self.said or ends[0] == ends[1]:
+            return False
+        try:
+            return self.candidates == _spaced(ends, None)
+        except InvalidArgument:  # bounds that close have no such candidates
+            return False
 
     @property
     def by_choice(self) -> bool:
