@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, checked_column_name, closest, shown
 from dpframe.frames import build, foreign, prints
-from dpframe.frames.columns import distinct, is_of_keys, keys_in, mask_of, text_of, value_at
+from dpframe.frames.columns import distinct, is_of_keys, keys_in, mask_of, texts_of
 from dpframe.frames.kinds import check_threads, is_missing, is_pandas
 from dpframe.frames.prints import Places
 
@@ -405,14 +405,15 @@ def checked_values(values: Any, release: Release, of: str) -> dict[str, dict[str
             raise InvalidArgument(
                 f"{of}values must leave out None of {shown(name)}, which marks totals there. Drop it."
             )
-        made[name] = {"" if is_missing(key) else text_of(key): str(word) for key, word in words.items()}
+        text = texts_of(distinct(release.frame, name)[0])
+        made[name] = {text(key): str(word) for key, word in words.items()}
     return made
 
 
 def _texts(release: Release, name: str, words: Mapping[str, str], of: str) -> list[str | None]:
     """The words of each row; those that are not named keep their own."""
     different, ranks = distinct(release.frame, name)
-    old = ["" if is_missing(value) else text_of(value) for value in different]
+    old = list(map(texts_of(different), different))
     if old and not any(text in words for text in old):
         raise InvalidArgument(
             f"{of}values must name keys of {shown(name)}, which are {_listed(old)}, not {_listed(list(words))}. "
@@ -478,10 +479,10 @@ def _mask_of_keys(release: Release, given: Mapping[Any, Any]) -> tuple[NDArray[n
             if name in release.facts["columns"]:
                 hint = "For numbers give a mask: result['n'] > 10."
             raise InvalidArgument(f"mask_or_mapping must name columns of keys, not {shown(name)}. {hint}")
-        asked = ["" if is_missing(key) else text_of(key) for key in keys_in(keys, name)]
         different, ranks = distinct(release.frame, name)
-        texts = ["" if is_missing(value) else text_of(value) for value in different]
-        if len(release.frame) and (unknown := next((text for text in asked if text not in texts), None)) is not None:
+        text = texts_of(different)
+        asked, texts = list(map(text, keys_in(keys, name))), list(map(text, different))
+        if len(release.frame) and (unknown := next((one for one in asked if one not in texts), None)) is not None:
             raise InvalidArgument(
                 f"mask_or_mapping must name keys of {shown(name)}, which are {_listed(texts)}, not {shown(unknown)}. "
                 "Write them as they stand there."
@@ -611,7 +612,7 @@ def widened(release: Release, column: Any) -> Any:
             f"wide needs a row for every pair of {shown(column)} and the other keys, and some are not there. "
             "Filter the rest to the same keys, or take another column."
         )
-    words = [_key_text(release, column, place) for place in first_keys[by_key].tolist()]
+    words = _key_texts(release, column, first_keys[by_key])
     base = build.reordered(frame, first_rows[by_row].astype(np.int64))
     columns: dict[str, Any] = {name: base[name] for name in others}
     measures, rounded = {}, {}
@@ -658,11 +659,16 @@ def _frame_of(columns: Mapping[str, Any], base: Any) -> Any:
     return pandas.DataFrame(plain)
 
 
-def _key_text(release: Release, column: str, row: int) -> str:
-    values = [value_at(release.frame, name, row) for name in release.labels[column]]
-    if is_missing(values[0]):
-        return "all" if "levels" in release.facts else "missing"
-    return " to ".join(map(text_of, values))
+def _key_texts(release: Release, column: str, rows: NDArray[np.int64]) -> list[str]:
+    """The keys of a column in some rows as text; of bins both edges."""
+    missing, texts = "all" if "levels" in release.facts else "missing", []
+    for name in release.labels[column]:
+        different, ranks = distinct(release.frame, name)
+        text = texts_of(different)
+        texts.append(
+            [missing if is_missing(different[rank]) else text(different[rank]) for rank in ranks[rows].tolist()]
+        )
+    return [missing if missing in edges else " to ".join(edges) for edges in zip(*texts, strict=True)]
 
 
 def _check_is_name(argument: str, name: object, example: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import date, datetime
 from typing import Any
 
@@ -166,15 +166,26 @@ def keys_in(given: Any, name: str) -> list[Any]:
     return list(given) if isinstance(given, (list, tuple, set, frozenset, range)) else [given]
 
 
-def text_of(value: Any) -> str:
-    """A key as text: 1 of whole numbers of any type, a day without its hours."""
+def texts_of(keys: Sequence[Any]) -> Callable[[Any], str]:
+    """The way to write keys of a column as text, a missing one as "": floats in 15 digits, or in all if two agree.
+
+    So an edge of bins such as 0.1 + 0.2 is called 0.3, as people write it.
+    """
+    exact = len({*map(text_of, keys)}) < len(keys)
+    return lambda key: "" if is_missing(key) else text_of(key, exact)
+
+
+def text_of(value: Any, exact: bool = False) -> str:
+    """A key as text: 1 of whole numbers of any type, a day without its hours; floats in 15 digits, or exactly."""
     if isinstance(value, (bool, np.bool_)):
         return str(bool(value))
     if isinstance(value, (int, np.integer)):
         return str(int(value))
     if isinstance(value, (float, np.floating)):
         plain = float(value)
-        return str(int(plain)) if plain.is_integer() and abs(plain) < 2**53 else f"{plain:.15g}"
+        if plain.is_integer() and abs(plain) < 2**53:
+            return str(int(plain))
+        return repr(plain) if exact else f"{plain:.15g}"
     if isinstance(value, date) and not isinstance(value, datetime):
         return value.isoformat()
     return str(value).removesuffix(" 00:00:00")

@@ -615,6 +615,35 @@ def works_joined(frame, ledger, folder):
     assert len(frame.dp.errors()) == 2
 
 
+@pytest.mark.parametrize("library", ["polars", "pandas"])
+def test_floats_that_agree_in_15_digits_are_two_keys(library):
+    near = 0.1 + 0.2
+    rows = {"x": [0.3] * 30 + [near] * 90}
+    frame = pl.DataFrame(rows) if library == "polars" else pytest.importorskip("pandas").DataFrame(rows)
+    asked = {"epsilon": 1e6, "denoise": None, "ledger": dpf.Ledger(epsilon=1e9)}
+    counts = frame.dp.group_by("x", keys=[0.3, near, 0.5]).count(**asked)
+    for key, number in ((0.3, 30.0), (near, 90.0)):
+        some = counts.dp.filter({"x": [key]})
+        assert (list(some["x"]), list(some["count"])) == ([key], [number])
+        assert some.dp.provenance["shown"]["steps"][-1]["where"] == {"x": [repr(key)]}
+    with pytest.raises(
+        dpf.InvalidArgument, match=r"keys of 'x', which are '0\.3', '0\.30000000000000004', '0\.5', not"
+    ):
+        counts.dp.filter({"x": [0.3 + 2e-16]})
+    assert list(counts.dp.wide("x").columns)[::2] == ["0.3", "0.30000000000000004", "0.5"]
+    named = counts.dp.relabel({"x": {0.3: "written", near: "summed"}})
+    assert list(named["x"]) == ["written", "summed", "0.5"]
+
+
+def test_edges_of_bins_are_named_as_people_write_them():
+    frame = pl.DataFrame({"x": [0.05, 0.35, 0.95]})
+    tenths = frame.dp.histogram("x", bins=10, range=(0, 1), epsilon=1e6, denoise=None, ledger=dpf.Ledger(epsilon=1e9))
+    assert tenths["x_left"][3] == 0.1 + 0.2
+    assert tenths.dp.filter({"x_left": [0.3]})["count"].to_list() == [1.0]
+    assert tenths.dp.filter({"x_left": [0.1 + 0.2]})["count"].to_list() == [1.0]
+    assert "0.3 to 0.4" in tenths.dp.wide("x").columns
+
+
 def test_errors_of_a_wide_table():
     """Cells of a cube that is wide have the deviations of their own level."""
     frame = pl.DataFrame(DATA)
