@@ -20,6 +20,7 @@ from dpframe.errors.tracebacks import trimmed
 from dpframe.frames import build, foreign
 from dpframe.frames.kinds import is_frame
 from dpframe.queries.date_grid import MONDAY
+from dpframe.queries.sameness import AWARE, NAIVE
 
 DEEPEST = 100  # operations in one another
 LONGEST = 1_000  # letters of an expression
@@ -212,6 +213,7 @@ def matched(
         return [], {source.name: np.zeros(1, dtype=np.int64) for source in sources}, []
     shared = _checked_on(keyed, on)
     tokens = {source.name: source.tokens(shared) for source in keyed}
+    _check_zones(shared, tokens)
     finer = [source for source in keyed if len(set(tokens[source.name])) < source.rows]
     if len(finer) > 1:
         others = [name for name in finer[1].labels if name not in shared]
@@ -236,6 +238,20 @@ def matched(
     single = {source.name: np.zeros(len(rows), dtype=np.int64) for source in sources if not source.labels}
     labels = list(lead.labels) if finer else shared
     return labels, {**places, **single}, _left_out(len(every) - len(set(common)))
+
+
+def _check_zones(shared: Sequence[str], tokens: Mapping[str, Sequence[tuple[Any, ...]]]) -> None:
+    """Refuse times without a time zone in one result and with one in another: none would be the same."""
+    for place, label in enumerate(shared):
+        known: dict[str, str] = {}
+        for name, mine in tokens.items():
+            for kind in {token[place][0] for token in mine if isinstance(token[place], tuple)}:
+                known.setdefault(kind, name)
+        if AWARE in known and NAIVE in known:
+            raise InvalidArgument(
+                f"results must have the same groups, and {label} has a time zone in {known[AWARE]}, none in "
+                f"{known[NAIVE]}. Release both of columns with a time zone, or of columns without one."
+            )
 
 
 def _left_out(keys: int) -> list[str]:
@@ -285,7 +301,7 @@ def _check_same_groups(sources: Sequence[Source], labels: Sequence[str], places:
 def _check_steps(label: str, both: Pair) -> None:
     """Refuse a month and its first day."""
     axes = [_axis_of(source, label) for source in both]
-    for fact, usual in STEPS.items():
+    for fact, usual in STEPS.items() if any("bins" not in axis for axis in axes) else ():  # edges are instants
         if axes[0].get(fact, usual) != axes[1].get(fact, usual):
             said = [f"{fact}={axis[fact]!r}" if fact in axis else f"no {fact}" for axis in axes]
             raise InvalidArgument(

@@ -66,6 +66,8 @@ def _pandas_column(values: Any) -> Any:
 
     Together with floats they become floats, unless two of them could become one.
     """
+    if zone := getattr(values, "zone", None):  # of edges with a time zone (`queries.bins.Instants`)
+        return _pandas_zoned(values.ticks, zone)
     kinds = {*map(type, values)} if isinstance(values, list) else set()
     if int not in kinds or len(kinds) == 1 or not kinds <= {int, float, type(None)}:
         return values
@@ -101,9 +103,15 @@ def _pandas_labels(values: Any, nulls: bool) -> Any:
     if values.dtype == pl.Boolean and nulls:
         return pandas.Series(values.to_list(), dtype="boolean")
     if zone := getattr(values.dtype, "time_zone", None):  # not through Arrow, with which older pandas warns
-        instants = values.dt.convert_time_zone("UTC").dt.replace_time_zone(None).to_numpy()
-        return pandas.Series(instants).dt.tz_localize("UTC").dt.tz_convert(zone)
+        return _pandas_zoned(values.dt.convert_time_zone("UTC").dt.replace_time_zone(None).to_numpy(), zone)
     return values.to_pandas()
+
+
+def _pandas_zoned(instants: NDArray[Any], zone: str) -> Any:
+    """Instants of UTC as datetimes of a zone."""
+    import pandas
+
+    return pandas.Series(instants).dt.tz_localize("UTC").dt.tz_convert(zone)
 
 
 def rows_at(frame: Any, places: list[int]) -> Any:
@@ -433,6 +441,9 @@ def _decoded(column: Any) -> Any:
 def _series(name: str, values: Any) -> pl.Series:
     if isinstance(values, np.ndarray) and values.dtype.kind == "M" and np.datetime_data(values.dtype)[0] == "D":
         return pl.Series(name, values.astype("datetime64[ms]")).cast(pl.Date)
+    if zone := getattr(values, "zone", None):  # of edges with a time zone (`queries.bins.Instants`)
+        instants = pl.Series(name, values.ticks)
+        return instants.cast(pl.Datetime(instants.dtype.time_unit, zone))  # type: ignore[attr-defined]
     return pl.Series(name, values, strict=False)
 
 

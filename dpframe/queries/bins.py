@@ -7,13 +7,14 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from itertools import islice, pairwise
 from typing import Any, ClassVar, Literal
+from zoneinfo import ZoneInfo
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, is_one_of, shown
 from dpframe.exact import checked_whole, is_number, is_whole
-from dpframe.queries.date_grid import EVERY, MINUTES, MONDAY, Dates, check_on_grid, time_of
+from dpframe.queries.date_grid import EVERY, MINUTES, MONDAY, Dates, check_on_grid, time_of, zone_name
 from dpframe.queries.limits import LARGEST_EXACT, MOST_CELLS, checked_place, refuse_misplaced
 
 LARGEST_TICKS = 2**63 * 1000  # in nanoseconds: results show edges in microseconds
@@ -30,6 +31,45 @@ EdgeKind = Literal["number", "date", "datetime", "duration"]
 # the ways from values to places of an axis, `rest` with a place for all other values; of the last three a dtype, or a
 # release, has yet to tell the places
 Coding = Literal["keys", "rest", "found", "bins", "dtype", "grid", "unknown"]
+
+
+@dataclass(frozen=True, eq=False)
+class Instants(Sequence[Any]):
+    """Labels that are datetimes with a time zone: NumPy's, in UTC, and the zone whose clock shows them."""
+
+    ticks: NDArray[Any]
+    zone: str
+
+    def __len__(self) -> int:
+        return len(self.ticks)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return Instants(self.ticks[index], self.zone)
+        time = self.ticks[index].astype("datetime64[us]").item()
+        if not isinstance(time, datetime):  # beyond the years of Python, where the zone is UTC
+            return time
+        instant = time.replace(tzinfo=UTC)
+        return instant if self.zone == "UTC" else instant.astimezone(ZoneInfo(self.zone))
+
+    def texts(self) -> list[str]:
+        """Each as the clock of the zone shows it, with its distance from UTC."""
+        utc = list(map(str, self.ticks))
+        if self.zone == "UTC":
+            return [f"{text}+00:00" for text in utc]
+        clock = [time.isoformat(timespec="microseconds") for time in self]
+        return [f"{time[:26]}{text[26:]}{time[26:]}" for time, text in zip(clock, utc, strict=True)]  # nanoseconds too
+
+
+def tiled(values: Sequence[Any] | NDArray[Any], outer: int, inner: int) -> Sequence[Any] | NDArray[Any]:
+    """Labels of one axis, each `inner` times, and all of them `outer` times."""
+    if isinstance(values, np.ndarray):
+        return np.tile(np.repeat(values, inner), outer)
+    if isinstance(values, Instants):
+        return Instants(np.tile(np.repeat(values.ticks, inner), outer), values.zone)
+    objects = np.empty(len(values), dtype=object)
+    objects[:] = values
+    return list(np.tile(np.repeat(objects, inner), outer).tolist())
 
 
 @dataclass(frozen=True)
@@ -50,6 +90,7 @@ class BinAxis:
     aware: bool = False  # datetimes with a time zone, compared in UTC
     outside: Literal["drop", "clip"] = "drop"
     closed: bool = True  # whether the last edge is in the last bin; a week does not hold the next Monday
+    zone: str | None = None  # whose clock shows the edges; None where they have no time zone
     columns: tuple[str] = field(init=False, repr=False, compare=False)
     names: tuple[str, ...] = field(init=False, repr=False, compare=False)
     size: int = field(init=False, repr=False, compare=False)
@@ -63,11 +104,13 @@ class BinAxis:
         return self.edges[:-1]
 
     def labels(self) -> dict[str, Sequence[Any] | NDArray[Any]]:
-        edges = self.shown_edges()
+        edges: Any = self.shown_edges()
+        if self.zone is not None:
+            edges = Instants(edges, self.zone)
         return dict(zip(self.names, (edges[:-1], edges[1:]), strict=True))
 
     def shown_edges(self) -> NDArray[Any]:
-        """The edges as an array of Float64, dates, datetimes or durations."""
+        """The edges as an array of Float64, dates, datetimes (those with a time zone in UTC) or durations."""
         if self.kind == "number":
             return np.array(self.edges, dtype=np.float64)
         unit, size = ("ns", 1) if any(int(edge) % 1000 for edge in self.edges) else ("us", 1000)
@@ -77,15 +120,20 @@ class BinAxis:
         return np.array([int(edge) // size for edge in self.edges], dtype=np.int64).view(f"{family}[{unit}]")
 
     def facts(self) -> dict[str, Any]:
-        first, last = (float(edge) if self.kind == "number" else str(edge) for edge in self.shown_edges()[[0, -1]])
-        ends = {"first": first, "last": last}
+        edges = self.shown_edges()[[0, -1]]
+        first, last = (float(edge) if self.kind == "number" else str(edge) for edge in edges)
+        ends: dict[str, Any] = {"first": first, "last": last}
+        if self.zone is not None:
+            first, last = Instants(edges, self.zone).texts()
+            ends = {"zone": self.zone, "first": first, "last": last}
         closed = {} if self.closed else {"closed": "left"}  # without a word, the last bin holds both of its edges
         said = {"columns": [self.column], "size": self.size, "bins": self.kind, "outside": self.outside}
         return {**said, **closed, **ends}
 
     def notes(self) -> tuple[str, ...]:
         """Say where values outside the edges go."""
-        first, last = self.shown_edges()[[0, -1]]
+        edges = self.shown_edges()[[0, -1]]
+        first, last = edges if self.zone is None else Instants(edges, self.zone).texts()
         words = f"{first:g}, {last:g}" if self.kind == "number" else f"{first}, {last}"
         words = f"[{words}{']' if self.closed else ')'}"
         if self.outside == "clip":
@@ -108,8 +156,7 @@ class DateAxis(BinAxis):
     argument: ClassVar[str] = "keys=dpf.dates"
 
     every: str = "1d"
-    starts: str = MONDAY  # of weeks
-    zone: str | None = None  # whose wall clock it is; None where the column has none, or is still to tell
+    starts: str = MONDAY  # of weeks, on the wall clock of `zone`; None where the column has none, or is still to tell
     shown: tuple[date, ...] = ()
 
     def __post_init__(self) -> None:
@@ -182,7 +229,9 @@ class RunningAxis(BinAxis):
 
     def notes(self) -> tuple[str, ...]:
         """Say where values outside the edges go."""
-        first, last = (f"{edge:g}" if self.kind == "number" else str(edge) for edge in self.shown_edges()[[0, -1]])
+        edges = self.shown_edges()[[0, -1]]
+        ends = edges if self.zone is None else Instants(edges, self.zone).texts()
+        first, last = (f"{edge:g}" if self.kind == "number" else str(edge) for edge in ends)
         return (f"values of {self.column} below {first} count in all rows, those above {last} only among the whole",)
 
     def __str__(self) -> str:
@@ -191,7 +240,7 @@ class RunningAxis(BinAxis):
 
 def running_axis(axis: BinAxis) -> RunningAxis:
     """The axis of ``ecdf``, of bins by their edges."""
-    return RunningAxis(axis.column, axis.edges, axis.kind, axis.aware)
+    return RunningAxis(axis.column, axis.edges, axis.kind, axis.aware, zone=axis.zone)
 
 
 def date_axis(column: str, dates: Dates) -> DateAxis:
@@ -213,8 +262,8 @@ def bin_axis(column: str, bins: object, value_range: object, outside: Any) -> Bi
         return BinAxis(column, _grid_edges(bins, value_range), of_hours, False, outside, closed=False)
     if are_intervals(bins):
         _refuse_range(value_range)
-        edges, kind, aware = _checked_edges(edges_of(bins))
-        return BinAxis(column, edges, kind, aware, outside, closed=False)
+        edges, kind, zone = _checked_edges(edges_of(bins))
+        return BinAxis(column, edges, kind, zone is not None, outside, closed=False, zone=zone)
     if isinstance(bins, str):
         raise InvalidType(
             f"bins must be edges, a number, or a time step ({', '.join((*MINUTES, *EVERY))}), not "
@@ -224,11 +273,11 @@ def bin_axis(column: str, bins: object, value_range: object, outside: Any) -> Bi
     if is_fraction or isinstance(bins, (bool, bytes, np.bool_, np.timedelta64)):
         raise InvalidType(f"bins must be edges or a whole number of bins, not {shown(bins)}. {BINS_EXAMPLE}")
     if is_whole(bins):
-        edges, kind, aware = _equal_edges(bins, _range_ends(value_range))
+        edges, kind, zone = _equal_edges(bins, _range_ends(value_range))
     else:
         _refuse_range(value_range)
-        edges, kind, aware = _checked_edges(bins)
-    return BinAxis(column, edges, kind, aware, outside)
+        edges, kind, zone = _checked_edges(bins)
+    return BinAxis(column, edges, kind, zone is not None, outside, zone=zone)
 
 
 def _refuse_range(value_range: object) -> None:
@@ -266,9 +315,9 @@ def _range_ends(value_range: object) -> tuple[object, object]:
     return value_range[0], value_range[1]
 
 
-def _equal_edges(number: object, ends: tuple[object, object]) -> tuple[tuple[Any, ...], EdgeKind, bool]:
+def _equal_edges(number: object, ends: tuple[object, object]) -> tuple[tuple[Any, ...], EdgeKind, str | None]:
     bins = checked_whole("bins", number, 1, 2**30, "a number of bins from 1 to 2**30", f" {BINS_EXAMPLE}")
-    (first, last), kind, aware = _checked_edges(ends, "range")
+    (first, last), kind, zone = _checked_edges(ends, "range")
     if kind == "number":
         edges: tuple[Any, ...] = tuple(np.linspace(first, last, bins + 1).tolist())  # the edges of numpy.histogram
     else:
@@ -277,10 +326,11 @@ def _equal_edges(number: object, ends: tuple[object, object]) -> tuple[tuple[Any
         raise InvalidArgument(
             f"bins must be few enough that all edges differ, not {bins} on {shown(ends)}. Ask for fewer bins."
         )
-    return edges, kind, aware
+    return edges, kind, zone
 
 
-def _checked_edges(bins: object, argument: str = "bins") -> tuple[tuple[Any, ...], EdgeKind, bool]:
+def _checked_edges(bins: object, argument: str = "bins") -> tuple[tuple[Any, ...], EdgeKind, str | None]:
+    """The edges as floats or nanoseconds, their kind, and the time zone in which they are shown, if they have one."""
     sequence: Any = bins  # or array
     try:
         values = list(sequence if hasattr(sequence, "__len__") else islice(sequence, MOST_CELLS + 2))
@@ -316,7 +366,22 @@ def _checked_edges(bins: object, argument: str = "bins") -> tuple[tuple[Any, ...
             )
     if isinstance(edges[0], int) and any(edge % 1000 for edge in edges) and max(map(abs, edges)) >= 2**63:
         raise InvalidArgument(f"{argument} in nanoseconds must lie within 290 years of 1970. Write whole microseconds.")
-    return edges, parsed[0][1], parsed[0][2]
+    return edges, parsed[0][1], _zone_of(values) if parsed[0][2] else None
+
+
+def _zone_of(edges: Sequence[datetime]) -> str:
+    """The time zone that all edges have, by its name in the tz database; of several, of an offset and beyond it UTC."""
+    names = {zone_name(edge.tzinfo) for edge in edges}
+    if len(names) > 1:
+        return "UTC"
+    (name,) = names
+    try:
+        ZoneInfo(name)
+        for edge in (edges[0], edges[-1]):
+            edge.astimezone(UTC)  # which the years of Python may not hold
+    except (KeyError, ValueError, OverflowError, OSError):
+        return "UTC"
+    return name
 
 
 def check_zones(argument: str, aware: Iterable[bool]) -> None:

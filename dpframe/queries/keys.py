@@ -22,12 +22,14 @@ from dpframe.queries.bins import (
     BinAxis,
     Coding,
     DateAxis,
+    Instants,
     RunningAxis,
     are_intervals,
     bin_axis,
     check_zones,
     date_axis,
     running_axis,
+    tiled,
 )
 from dpframe.queries.date_grid import DATES_EXAMPLE, Dates, is_period, python_time
 from dpframe.queries.limits import (
@@ -317,7 +319,7 @@ class Keys:
         for position, axis in enumerate(self.axes):
             outer, inner = math.prod(self.shape[:position]), math.prod(self.shape[position + 1 :])
             for name, values in axis.labels().items():
-                columns[name] = values if outer * inner == 1 else _tiled(values, outer, inner)
+                columns[name] = values if outer * inner == 1 else tiled(values, outer, inner)
         return columns
 
     @property
@@ -586,14 +588,6 @@ def check_once(by: tuple[str, ...]) -> None:
             raise InvalidArgument(f"by must name each column once, but {column!r} occurs twice. Drop the second.")
 
 
-def _tiled(values: Sequence[Any] | NDArray[Any], outer: int, inner: int) -> NDArray[Any] | list[Any]:
-    if isinstance(values, np.ndarray):
-        return np.tile(np.repeat(values, inner), outer)
-    objects = np.empty(len(values), dtype=object)
-    objects[:] = values
-    return list(np.tile(np.repeat(objects, inner), outer).tolist())
-
-
 @dataclass(frozen=True, repr=False)
 class Bins(AsWritten, Placed):
     """Declared bins of a column, to group by; made by ``dpf.bins``."""
@@ -615,7 +609,9 @@ class Bins(AsWritten, Placed):
         if not isinstance(axis, BinAxis):
             return {"column": self.column, "bins": self.size}
         outside = {} if axis.outside == "drop" else {"outside": axis.outside}
-        return {"column": self.column, "bins": axis.shown_edges().tolist(), **outside}
+        edges = axis.shown_edges()
+        written = edges.tolist() if axis.zone is None else list(Instants(edges, axis.zone))
+        return {"column": self.column, "bins": written, **outside}
 
     def made(self) -> BinAxis:
         """The axis; of very many bins it is made only where a call says that it means them."""

@@ -43,6 +43,7 @@ from dpframe.planning.call import NO_WORDS, Call, Words
 from dpframe.planning.graph import edges_among
 from dpframe.planning.plan import Plan
 from dpframe.planning.price import weights_of_units
+from dpframe.queries.bins import Instants
 from dpframe.queries.discovery import found_axis
 from dpframe.queries.keys import Keys
 from dpframe.queries.query import ERROR, NOISY, Query, Subtotals, chooses, gathers, parents_of, suggestion_of
@@ -430,10 +431,10 @@ def replayed(plan: Plan, asked: Any, content: bytes) -> Any:
         places = np.atleast_1d(header["chosen"]).tolist()
         frame = cells_at(plan, places, plan.query.shown.labels(), header.get("numbers", {}))
         return build.attach(frame, header["provenance"])
-    has_keys = "found" in header
-    columns = dict(
-        labels_again(plan, asked, header["found"], header["forms"]) if has_keys else plan.query.shown.labels()
-    )
+    if "found" in header:
+        columns = labels_again(plan, asked, header["found"], header["forms"])
+    else:
+        columns = _as_recorded(plan.query.shown.labels(), header["provenance"])
     if any(len(values) != header["rows"] for values in columns.values()):
         raise LedgerError(OF_OTHER_KEYS)
     size = 8 * header["rows"]
@@ -454,6 +455,16 @@ OF_OTHER_KEYS = (
     "the stored answer has other keys than the dtype of a column declares today. Nothing was charged. Cast the column "
     "to the dtype that it had, or take another label or another snapshot."
 )
+
+
+def _as_recorded(labels: Mapping[str, Any], record: Mapping[str, Any]) -> dict[str, Any]:
+    """The labels, of which edges with a time zone are in that of the record; before 0.3 they were in UTC, without."""
+    zones = {end: axis.get("zone") for axis in record["cells"] for end in foreign.labels_of({"cells": [axis]})}
+    made = dict(labels)
+    for name, values in labels.items():
+        if isinstance(values, Instants):
+            made[name] = values.ticks if zones[name] is None else Instants(values.ticks, zones[name])
+    return made
 
 
 def kept(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date, datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import polars as pl
@@ -123,6 +124,29 @@ def test_days_of_a_time_zone_are_no_days_of_another():
     zoned = [_rows().with_columns(pl.col("day").dt.replace_time_zone(zone)) for zone in ("UTC", "Asia/Tokyo")]
     days = [_by_day("2026-01-01", "2026-01-05", "1d", frame) for frame in zoned]
     _check_refused(*days, r"day has zone='(UTC|Asia/Tokyo)' in ")
+
+
+@pytest.mark.parametrize("library", ["polars", "pandas"])
+def test_instants_are_no_times_of_a_clock(library):
+    zone = "Europe/Berlin"
+    plain = _rows()
+    frames = [plain, plain.with_columns(pl.col("day").dt.replace_time_zone(zone))]
+    if library == "pandas":
+        pytest.importorskip("pandas")
+        frames = [frame.to_pandas() for frame in frames]
+    edges = [datetime(2026, 1, day) for day in (1, 2, 3)]
+    utc, berlin = ([edge.replace(tzinfo=ZoneInfo(name)) for edge in edges] for name in ("UTC", zone))
+    same = [edge.astimezone(ZoneInfo("UTC")) for edge in berlin]
+
+    def binned(frame, edges):
+        return frame.dp.histogram("day", bins=edges, epsilon=CLEAR, denoise=None, ledger=dpf.Ledger(epsilon=1e9))
+
+    for aware in (utc, berlin):  # of which those of UTC read as those without a zone
+        _check_refused(binned(frames[0], edges), binned(frames[1], aware), r"day_left has a time zone in .*, none in ")
+        declared = [_counts(frame, "day", keys=keys) for frame, keys in zip(frames, (edges, aware), strict=True)]
+        _check_refused(*declared, r"day has a time zone in .*, none in .*Release both of columns with")
+    found = dpf.combine("b - a", {"a": binned(frames[1], berlin), "b": binned(frames[1], same)})
+    assert (_numbers(found), list(found["day_left"])) == ([0.0, 0.0], berlin[:2])  # the same instants
 
 
 def test_end_bins_that_hold_what_is_outside_are_the_same_ends():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import pickle
+import zoneinfo
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -59,12 +60,14 @@ WRITTEN = [
     "dpf.bins('age', [0, 18, 65])",
     "dpf.bins('age', [0, 0.5, 1], outside='clip')",
     "dpf.bins('day', [datetime.date(2025, 1, 1), datetime.date(2025, 1, 2)])",
+    "dpf.bins('at', [datetime.datetime(2025, 1, 1, 0, 0, tzinfo=zoneinfo.ZoneInfo(key='Europe/Berlin')), "
+    "datetime.datetime(2025, 1, 2, 0, 0, tzinfo=zoneinfo.ZoneInfo(key='Europe/Berlin'))])",
 ]
 
 
 @pytest.mark.parametrize("written", WRITTEN)
 def test_what_is_shown_makes_the_same_again(written):
-    names = {"dpf": dpf, "datetime": datetime}
+    names = {"dpf": dpf, "datetime": datetime, "zoneinfo": zoneinfo}
     made = eval(written, names)
     for one in (made, pickle.loads(pickle.dumps(made))):
         assert repr(one) == written

@@ -546,3 +546,83 @@ def test_a_fixed_offset_is_its_hours_whatever_it_is_called(name):
         epsilon=1, ledger=dpf.Ledger(epsilon=9, delta=1e-3, keys_delta=1e-5)
     )
     assert len(found) == 0
+
+
+NIGHTS = [datetime(2025, 3, day, tzinfo=ZoneInfo(BERLIN)) for day in (29, 30, 31)]  # clocks went forward on the 30th
+RECORDED = {"zone": BERLIN, "first": "2025-03-29T00:00:00.000000+01:00", "last": "2025-03-31T00:00:00.000000+02:00"}
+
+
+def _binned(frame, edges=NIGHTS, **options):
+    return dpf.of(frame).histogram("at", bins=edges, epsilon=EXACT, denoise=None, ledger=ledger(), **options)
+
+
+def _as_tables(frame, tmp_path):
+    """The rows as each library has them."""
+    yield frame
+    yield frame.lazy()
+    yield frame.to_arrow()
+    yield pytest.importorskip("pandas").DataFrame({"at": frame["at"].to_pandas()})
+    frame.write_parquet(tmp_path / "at.parquet")
+    connection = pytest.importorskip("duckdb").connect()
+    connection.execute(f"set TimeZone = '{BERLIN}'")
+    yield connection.read_parquet(str(tmp_path / "at.parquet"))
+
+
+def test_edges_with_a_time_zone_are_shown_in_it(tmp_path):
+    """47 hours: the second day has 23."""
+    for table in _as_tables(zoned(half_hours(datetime(2025, 3, 28, 23), 94)), tmp_path):
+        found = _binned(table)
+        assert found["at_left"].to_list() == NIGHTS[:2]
+        assert BERLIN in str(found["at_left"].dtype)
+        assert [at.utcoffset() for at in found["at_right"].to_list()] == [timedelta(hours=hours) for hours in (1, 2)]
+        assert found["count"].to_list() == [48.0, 46.0]
+        (axis,) = found.dp.provenance["cells"]
+        assert {name: axis[name] for name in RECORDED} == RECORDED
+        (note,) = (note for note in found.dp.provenance["notes"] if "outside" in note)
+        assert note == f"values of at outside [{RECORDED['first']}, {RECORDED['last']}] are left out"
+        found.dp.write_parquet(tmp_path / "counts.parquet")
+        for like in ("polars", "pandas"):
+            again = dpf.read_parquet(tmp_path / "counts.parquet", like=like)
+            assert again["at_left"].to_list() == NIGHTS[:2]
+            assert again.dp.filter({"at_left": [again["at_left"].to_list()[0]]})["count"].to_list() == [48.0]
+            assert "+01:00" in again.dp.statement() + again.dp.table("csv")
+
+
+@pytest.mark.parametrize("library", ["polars", "pandas"])
+def test_edges_of_one_zone_among_other_cells_and_in_nanoseconds(library):
+    rows = zoned(half_hours(datetime(2025, 3, 28, 23), 94)).with_columns(ward=pl.Series(["A", "B"] * 47))
+    frame = rows if library == "polars" else pytest.importorskip("pandas").DataFrame(rows.to_dict(as_series=False))
+    asked = {"epsilon": EXACT, "ledger": ledger(), "denoise": None}
+    both = frame.dp.group_by(dpf.bins("at", NIGHTS), "ward", keys=["A", "B"]).count(**asked)
+    assert both["at_left"].to_list() == [NIGHTS[0], NIGHTS[0], NIGHTS[1], NIGHTS[1]]
+    below = frame.dp.ecdf("at", bins=NIGHTS, epsilon=EXACT, ledger=ledger())
+    assert below["at_right"].to_list() == NIGHTS[1:]
+    assert "above 2025-03-31T00:00:00.000000+02:00" in " ".join(below.dp.provenance["notes"])
+    parts = frame.dp.histogram("at", bins=7, range=(NIGHTS[0], NIGHTS[1]), **asked)
+    assert parts.dp.provenance["cells"][0]["first"] == "2025-03-29T00:00:00.000000000+01:00"
+    assert str(parts["at_left"].dtype) in (f"datetime64[ns, {BERLIN}]", str(pl.Datetime("ns", BERLIN)))
+    second = parts["at_left"].dt.nanosecond()[1] if library == "polars" else parts["at_left"][1].nanosecond
+    assert second % 1000 == 857
+
+
+@pytest.mark.parametrize(
+    "edges",
+    [
+        [at.astimezone(timezone(at.utcoffset())) for at in NIGHTS],
+        [NIGHTS[0], *(at.astimezone(ZoneInfo("Asia/Tokyo")) for at in NIGHTS[1:])],
+        [at.astimezone(ZoneInfo("Etc/UTC")) for at in NIGHTS],
+        [at.astimezone(UTC) for at in NIGHTS],
+    ],
+)
+def test_edges_of_several_zones_and_of_offsets_are_shown_in_utc(edges):
+    found = _binned(zoned(half_hours(datetime(2025, 3, 28, 23), 94)), edges)
+    assert found["at_left"].dtype == pl.Datetime("us", "UTC")
+    assert found["at_left"].to_list() == NIGHTS[:2]
+    assert found.dp.provenance["cells"][0]["last"] == "2025-03-30T22:00:00.000000+00:00"
+
+
+def test_an_edge_that_no_year_of_utc_has_is_shown_beyond_it():
+    edges = [datetime(9999, 12, 31, tzinfo=ZoneInfo("America/New_York")), datetime.max.replace(tzinfo=timezone.min)]
+    axis = dpf.bins("at", edges).made()
+    assert (axis.zone, axis.facts()["last"]) == ("UTC", "10000-01-01T23:58:59.999999+00:00")
+    assert repr(dpf.bins("at", edges))

@@ -114,8 +114,10 @@ NO_FACTS = {  # what other facts tell, and how the interval of the same numbers 
     statistics.QuantileByGroup: {"axis", "most_rows"},
     statistics.VarianceByGroup: {"axis"},
     statistics.StdByGroup: {"axis"},
+    bins.BinAxis: {"zone"},  # in which the same instants are shown
+    bins.RunningAxis: {"zone"},
     bins.DateAxis: {"shown"},  # which the edges and the zone tell
-    RangeAxis: {"words", "outside", "closed"},  # words for a refusal, and two that are the same in all ranges
+    RangeAxis: {"words", "outside", "closed", "zone"},  # words for a refusal, and what is the same in all ranges
 }
 
 

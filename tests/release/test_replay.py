@@ -10,10 +10,12 @@ import sqlite3
 import threading
 import warnings
 from contextlib import closing
-from datetime import date, datetime, timedelta
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import polars as pl
@@ -22,6 +24,7 @@ from looking import of_rows
 
 import dpframe as dpf
 from dpframe.ledger import sql
+from dpframe.queries.bins import BinAxis
 from dpframe.release import results
 from dpframe.release.facts import _plain
 
@@ -152,6 +155,31 @@ def test_without_both_names_a_call_is_new_and_charged(ledger, words):
     assert charges(ledger) == 2
     assert ledger.spent.epsilon == 2
     assert ledger.to_frame()["snapshot"].to_list() == [words.get("snapshot")] * 2
+
+
+def test_edges_are_in_the_time_zone_of_the_answer(ledger, monkeypatch):
+    """The same instants in another zone are the same question; before 0.3 a record had no zone, nor had the edges."""
+    edges = [datetime(2026, 1, day, tzinfo=ZoneInfo("Europe/Berlin")) for day in (1, 2)]
+    aware = PEOPLE.select(day=pl.col("day").cast(pl.Datetime("us", "Europe/Berlin")))
+    utc = [edge.astimezone(UTC) for edge in edges]
+
+    def binned(edges, label):
+        return aware.dp.histogram("day", bins=edges, epsilon=1, ledger=ledger, label=label, snapshot="2026")
+
+    first = binned(edges, "new")
+    again = binned(utc, "new")
+    assert again.equals(first)
+    assert again["day_left"].dtype == pl.Datetime("us", "Europe/Berlin")
+    with monkeypatch.context() as before:
+        plain = {"labels": BinAxis.labels, "facts": BinAxis.facts}
+        for name, told in plain.items():
+            before.setattr(BinAxis, name, lambda self, told=told: told(replace(self, zone=None)))
+        old = binned(edges, "old")
+    assert old["day_left"].to_list() == [utc[0].replace(tzinfo=None)]
+    again = binned(edges, "old")
+    assert again.equals(old)
+    assert len(again.dp.filter({"day_left": old["day_left"].to_list()})) == 1  # it knows itself
+    assert charges(ledger) == 2
 
 
 def test_another_label_or_version_is_new(ledger):
