@@ -401,6 +401,23 @@ DERIVED = (
     ),
     bug(
         "derived",
+        "a day matched with its midnight",
+        "expressions._check_steps",
+        "if {*kinds} == {*MEANT}:",
+        "if False:",
+        f"{GROUPS}::test_a_day_is_not_its_midnight",
+    ),
+    bug(
+        "derived",
+        "midnights of a column of datetimes recorded as whole days",
+        "schema._checked_keys",
+        "if column.kind in DAYS and axis.kind(position) in DAYS and axis.kind(position) != column.kind:",
+        "if False:",
+        f"{GROUPS}::test_a_day_is_not_its_midnight",
+        f"{GROUPS}::test_a_midnight_of_a_column_of_dates_is_its_day",
+    ),
+    bug(
+        "derived",
         "noise that is seldom other than 0 cut at 16 deviations",
         "sums_of_noise.half_width",
         "while held[-1] < target and",

@@ -35,6 +35,7 @@ Pair = tuple[Source, Source]
 Places = Mapping[str, NDArray[np.int64]]
 
 STEPS: Facts = {"every": "1d", "starts": MONDAY, "zone": None}  # of an axis that does not say: a plain date is a day
+MEANT = {"date": "whole days", "datetime": "moments"}  # the groups of keys of a kind that have the same steps
 
 
 @trimmed
@@ -60,7 +61,7 @@ def combine(
         One result may have several rows for a key, as counts by ward and age next to those by ward: each is matched
         with the one row that the others have for it. With ``on=[]`` the rows of one result are matched with one row
         each of the others. A result without keys is matched with every row. Keys that only some results have are left
-        out. Rows of one label must be one group: a month is not its first day.
+        out. Rows of one label must be one group: a month is not its first day, and a day not its midnight.
     confidence : float
         Of the intervals, above 0 and at most 0.9999.
 
@@ -299,7 +300,7 @@ def _check_same_groups(sources: Sequence[Source], labels: Sequence[str], places:
 
 
 def _check_steps(label: str, both: Pair) -> None:
-    """Refuse a month and its first day."""
+    """Refuse a month and its first day, and a day and its midnight."""
     axes = [_axis_of(source, label) for source in both]
     for fact, usual in STEPS.items() if any("bins" not in axis for axis in axes) else ():  # edges are instants
         if axes[0].get(fact, usual) != axes[1].get(fact, usual):
@@ -308,6 +309,12 @@ def _check_steps(label: str, both: Pair) -> None:
                 f"results must have the same groups, and {label} has {said[0]} in {both[0].name}, {said[1]} in "
                 f"{both[1].name}. Release both by the same keys."
             )
+    kinds = [dict(zip(axis["columns"], axis.get("keys", ()), strict=False)).get(label, "") for axis in axes]
+    if {*kinds} == {*MEANT}:
+        raise InvalidArgument(
+            f"results must have the same groups, and {label} has {MEANT[kinds[0]]} in {both[0].name}, "
+            f"{MEANT[kinds[1]]} in {both[1].name}. Release both by keys=dpf.dates(...), whose groups are whole days."
+        )
 
 
 def _check_rest(label: str, both: Pair, places: Places) -> None:

@@ -70,6 +70,7 @@ FITTING = {  # the kinds of column in which keys or bins of a kind are looked fo
     "time": {"time", "category"},
     "period": {"period"},
 }
+DAYS = ("date", "datetime")  # kinds of column in which a key of a day is that day, or its midnight alone
 OF_DAYS = re.compile(r"period\[\d*[DWMQYA]")  # Periods of days and longer
 LEVELS = " A Categorical's levels are data."
 
@@ -326,6 +327,10 @@ def _checked_keys(source: Source, axis: KeyAxis) -> KeyAxis:
             f"{axis.argument} must be distinct as the dtype {', '.join(column.dtype for column in columns)} compares "
             f"them, but {first} and {second} are one value there. Name each value once."
         )
+    for position, column in enumerate(columns):
+        if column.kind in DAYS and axis.kind(position) in DAYS and axis.kind(position) != column.kind:
+            kinds = axis.kinds or tuple(map(axis.kind, range(len(columns))))
+            axis = replace(axis, kinds=(*kinds[:position], column.kind, *kinds[position + 1 :]))
     return axis
 
 

@@ -112,6 +112,7 @@ class KeyAxis:
     columns: tuple[str, ...]
     by_column: tuple[tuple[Any, ...], ...]  # the values of each column, one a combination
     argument: str = "keys"  # what the caller calls them
+    kinds: tuple[str, ...] = ()  # of the columns, where the schema has other ones: a day is a midnight in datetimes
     names: tuple[str, ...] = field(init=False, repr=False, compare=False)
     size: int = field(init=False, repr=False, compare=False)
     tokens: tuple[Any, ...] = field(init=False, repr=False, default=())  # Python takes both repeated hours for one
@@ -158,7 +159,7 @@ class KeyAxis:
         return {column: list(values) for column, values in zip(self.columns, self.by_column, strict=True)}
 
     def facts(self) -> dict[str, Any]:
-        kinds = [self.kind(position) for position in range(len(self.columns))]
+        kinds = list(self.kinds) or [self.kind(position) for position in range(len(self.columns))]
         return {"columns": list(self.columns), "size": self.size, "keys": kinds}
 
     def notes(self) -> tuple[str, ...]:

@@ -126,6 +126,42 @@ def test_days_of_a_time_zone_are_no_days_of_another():
     _check_refused(*days, r"day has zone='(UTC|Asia/Tokyo)' in ")
 
 
+DAYS = [date(2026, 1, 1), date(2026, 1, 2)]
+MIDNIGHTS = [datetime(2026, 1, 1), datetime(2026, 1, 2)]
+
+
+@pytest.mark.parametrize("library", ["polars", "pandas"])
+def test_a_day_is_not_its_midnight(library):
+    """Each day has 4 rows, of which one is at 00:00."""
+    moments, days = _rows(), _rows().with_columns(pl.col("day").dt.date())
+    if library == "pandas":
+        pytest.importorskip("pandas")
+        moments, days = moments.to_pandas(), days.to_pandas().assign(day=pl.Series(days["day"]).to_list())
+    whole = [_by_day("2026-01-01", "2026-01-02", "1d", frame) for frame in (moments, days)]
+    whole.append(_counts(days, "day", keys=DAYS))
+    at_midnight = [_counts(moments, "day", keys=keys) for keys in (MIDNIGHTS, DAYS)]
+    assert [_numbers(one, "count") for one in (*whole, *at_midnight)] == [[4.0, 4.0]] * 3 + [[1.0, 1.0]] * 2
+    for one in whole:
+        for other in at_midnight:
+            _check_refused(one, other, r"day has (whole days|moments) in .*, (moments|whole days) in .*dpf\.dates\(")
+    for alike in (whole, at_midnight):
+        for other in alike[1:]:
+            assert _numbers(dpf.combine("b - a", {"a": alike[0], "b": other})) == [0.0, 0.0]
+    words = {"2026-01-01": "first", "2026-01-02": "second"}
+    named = [result.dp.relabel({"day": words}) for result in (whole[0], at_midnight[0])]
+    assert len(dpf.combine("b - a", {"a": named[0], "b": named[1]})) == 2  # by the caller's own words
+
+
+def test_a_midnight_of_a_column_of_dates_is_its_day():
+    days = _rows().with_columns(pl.col("day").dt.date())
+    asked = [_counts(days, "day", keys=keys) for keys in (DAYS, MIDNIGHTS)]
+    assert [one.dp.provenance["cells"][0]["keys"] for one in asked] == [["date"], ["date"]]
+    assert _numbers(dpf.combine("b - a", {"a": asked[0], "b": asked[1]})) == [0.0, 0.0]
+    pairs = {"ward": ["A", "B"], "day": MIDNIGHTS}
+    combined = _counts(days, "ward", "day", keys=pl.DataFrame(pairs))
+    assert combined.dp.provenance["cells"][0]["keys"] == ["text", "date"]
+
+
 @pytest.mark.parametrize("library", ["polars", "pandas"])
 def test_instants_are_no_times_of_a_clock(library):
     zone = "Europe/Berlin"

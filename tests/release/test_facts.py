@@ -114,6 +114,8 @@ NO_FACTS = {  # what other facts tell, and how the interval of the same numbers 
     statistics.QuantileByGroup: {"axis", "most_rows"},
     statistics.VarianceByGroup: {"axis"},
     statistics.StdByGroup: {"axis"},
+    keys.KeyAxis: {"kinds"},  # of the columns, which are those of the frame
+    discovery.FoundAxis: {"kinds"},
     bins.BinAxis: {"zone"},  # in which the same instants are shown
     bins.RunningAxis: {"zone"},
     bins.DateAxis: {"shown"},  # which the edges and the zone tell
