@@ -168,4 +168,100 @@ READINGS = (
         "",
         "test_local_estimates.py::test_a_sketch_is_covered_where_a_report_is_more_than_the_deviation",
     ),
+    bug(
+        "ledger",
+        "a sum in memory that another charge may follow before its entry",
+        "MemoryStore.charge",
+        "        with self._lock:\n"
+        "            total = plus(self._last.total, entry.amount)\n"
+        "            allowed(self._last, total)\n"
+        "            self._append(entry, total)",
+        "        total = plus(self._last.total, entry.amount)\n"
+        "        allowed(self._last, total)\n"
+        "        with self._lock:\n"
+        "            self._append(entry, total)",
+        "test_ledger.py::test_a_charge_that_comes_amid_another_waits_for_it",
+    ),
+    bug(
+        "results",
+        "a record whose inner facts are the reader's",
+        "provenance.copied",
+        "return list(map(copied, fact)) if any(isinstance(each, (list, Mapping)) for each in fact) else list(fact)",
+        "return list(fact)",
+        "test_results.py::test_no_change_of_what_is_read_changes_the_record",
+    ),
+    bug(
+        "results",
+        "noise of levels in the order of the release",
+        "_noise_of_rows",
+        "deviations[places] = np.repeat(spread, sizes)",
+        "deviations[:] = np.repeat(spread, sizes)",
+        "test_changed_frame.py::test_noise_that_differs_from_level_to_level_stands_beside_its_rows",
+    ),
+    bug(
+        "before the charge",
+        "the words of an engine that failed in the log",
+        "tracebacks.withheld",
+        "        return None\n",
+        "        import logging\n\n"
+        '        logging.getLogger("dpframe").debug("the engine failed", exc_info=True)\n'
+        "        return None\n",
+        "test_batches.py::test_209_an_expression_that_fails_on_the_last_row_has_no_answer",
+    ),
+    bug(
+        "ledger",
+        "a stored table of marginals for other categories",
+        "results.replayed",
+        'if prints.places_of(frame, changes.viewed(header["provenance"])) is None:',
+        "if False:",
+        "test_replay.py::test_a_stored_answer_is_not_replayed_for_keys_that_a_dtype_declares_otherwise",
+    ),
+    bug(
+        "ledger",
+        "stored hours for a column of another time zone",
+        "facts._of_the_column",
+        "return replace(typed, zone=checked.zone) if isinstance(typed, bins.DateAxis) and checked.zone else typed",
+        "return typed",
+        "test_replay.py::test_a_stored_answer_is_not_replayed_for_the_clock_of_another_zone",
+    ),
+    bug(
+        "ledger",
+        "stored bounds of numbers for a column of dates",
+        "facts._resolved_as",
+        "return replace(typed, axes_of=checked.axes_of)",
+        "return typed",
+        "test_replay.py::test_stored_bounds_of_numbers_are_none_of_dates",
+    ),
+    bug(
+        "marginals",
+        "a missing key beside the rest",
+        "Marginals.__post_init__",
+        'if axis.coding != "dtype" and any(None in axis.values(place) for place in range(len(axis.columns))):',
+        'if any(None in row for row in getattr(axis, "rows", ())):',
+        "test_marginals.py::test_a_missing_key_beside_the_rest_is_refused_too",
+    ),
+    bug(
+        "keys",
+        "the number that decides read off another statistic",
+        "Query.under",
+        "if isinstance(one, Sharing) and decides not in one.totals() else one",
+        "if isinstance(one, Sharing) else one",
+        "test_found_keys.py::test_the_number_of_rows_that_decides_is_the_answer_of_count",
+    ),
+    bug(
+        "statistics",
+        "two bounds for one key, of which the last holds",
+        "ByGroup.of_keys",
+        "if len(given) < len(self.bounds_of):",
+        "if False:",
+        "test_by_group.py::test_one_key_has_one_pair_of_bounds",
+    ),
+    bug(
+        "reports",
+        "the reason of a preview's cost in a joint release",
+        "together.joint_plan",
+        "because(plan.query.under(pure[name]), OF_PREVIEW)",
+        "plan.query.under(pure[name])",
+        "test_together.py::test_a_choice_does_not_give_the_reasons_of_another_cost",
+    ),
 )

@@ -104,9 +104,9 @@ def release_together(
     Parameters
     ----------
     plans : dict of Plan
-        Made by ``.dp.preview``, by the name of the result. Costs of the previews play no part, but for the way in which a
-        quantile or a top-k is chosen; their other options
-        are kept, contribution bounds among them. They may be of different frames, and must protect the same unit.
+        Made by ``.dp.preview``, by the name of the result. Costs of the previews play no part, except that a quantile
+        or a top-k is chosen in the way that its preview planned; their other options are kept, contribution bounds
+        among them. They may be of different frames, and must protect the same unit.
     epsilon, delta, share : float, optional
         The cost of the whole, as in every call.
     weights : dict, optional

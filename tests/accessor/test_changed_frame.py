@@ -191,6 +191,16 @@ def test_a_key_that_decides_ties_leaves_a_sort_by_numbers_what_it_is(released):
         assert ("chosen for its noisy number" in made.dp.statement()) == by_numbers
 
 
+@pytest.mark.parametrize("name", LEVELS)
+def test_noise_that_differs_from_level_to_level_stands_beside_its_rows(released, name):
+    """Sorted by errors, small ones first, the levels stand in another order than in the release."""
+    frame = released[0][name]
+    made = frame.dp.sort("count_error")
+    errors = table(frame.dp.errors(cells=True), labels_of(frame))
+    assert table(made.dp.errors(cells=True), labels_of(frame)) == errors
+    assert name != "marginals" or list(errors) != list(table(made, labels_of(frame)))
+
+
 @pytest.mark.parametrize("name", CALLS)
 def test_some_rows(released, name, tmp_path):
     frame, ledger = released[0][name], released[1]

@@ -151,6 +151,21 @@ def test_keys_may_be_a_frame_of_combinations(engine, budget):
     assert values(result, "count") == [1, 1, 0]
 
 
+def test_no_change_of_what_is_read_changes_the_record(engine, budget):
+    """At any depth: frames that are made of this one share its record."""
+    released = engine(DATA).dp.histogram("age", bins=[0, 50, 90], epsilon=0.5)
+    before = json.dumps(released.dp.provenance)
+
+    def spoil(node):
+        for part in list(node.values()) if isinstance(node, dict) else list(node):
+            if isinstance(part, (dict, list)):
+                spoil(part)
+        node.clear()
+
+    spoil(released.dp.provenance)
+    assert json.dumps(released.dp.provenance) == before
+
+
 def test_provenance_is_json_and_says_what_was_done(engine, budget):
     result = engine(DATA).dp.histogram("age", bins=[0, 50, 90], epsilon=0.5, label="ages")
     facts = result.dp.provenance

@@ -18,6 +18,7 @@ from looking import of_rows
 
 import dpframe as dpf
 from dpframe.errors import LedgerError
+from dpframe.ledger import entries
 from dpframe.release import results
 
 PEOPLE = pl.DataFrame({"age": [31, 45, 62], "who": ["a", "b", "b"]})
@@ -353,6 +354,29 @@ def test_threads_at_a_barrier_never_exceed_the_limit(words):
     assert charges(ledger) == 100
     assert len(refused) == 100
     assert ledger._store.last().total == ledger.limit_amount
+
+
+def test_a_charge_that_comes_amid_another_waits_for_it(monkeypatch):
+    """Between the sum and the entry nobody else may spend what the sum leaves."""
+    ledger, add, others = dpf.Ledger(epsilon=1), entries.plus, []
+
+    def work():
+        PEOPLE.dp.count(epsilon=1, ledger=ledger)
+
+    def plus(total, amount):
+        found = add(total, amount)
+        if not others:
+            others.append(threading.Thread(target=lambda: refused.append(in_threads(1, work))))
+            others[0].start()
+            others[0].join(0.5)  # as long as it could need if it did not have to wait
+        return found
+
+    refused = []
+    monkeypatch.setattr(entries, "plus", plus)
+    work()
+    others[0].join()
+    assert [type(error) for (error,) in refused] == [dpf.BudgetExceeded]
+    assert (charges(ledger), ledger.spent.epsilon) == (1, 1.0)
 
 
 def test_releases_in_threads_never_exceed_the_limit():

@@ -9,6 +9,7 @@ import copy
 import json
 import math
 import pickle
+from datetime import date, datetime
 
 import numpy as np
 import polars as pl
@@ -351,6 +352,16 @@ def test_a_column_on_a_scale_is_told_apart():
     (wider,) = bound(dpf.sum("x", bounds={**BOUNDS, "A": (0, 3)})).totals()[0].columns
     assert str(wider) == str(one)
     assert wider != one
+
+
+def test_one_key_has_one_pair_of_bounds():
+    """A day and its midnight are one key: the last pair clipped the values of both."""
+    days = pl.DataFrame({"day": [datetime(2025, 1, 1)] * 3, "cost": [500.0] * 3})
+    bounds = {date(2025, 1, 1): (0, 1000), datetime(2025, 1, 1): (0, 1)}
+    ledger = dpf.Ledger(epsilon=1)
+    with pytest.raises(InvalidArgument, match="bounds must name each key once"):
+        days.dp.group_by("day", keys=[datetime(2025, 1, 1)]).sum("cost", bounds=bounds, epsilon=1, ledger=ledger)
+    assert ledger.spent.epsilon == 0
 
 
 def test_bad_bounds_are_refused():

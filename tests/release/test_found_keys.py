@@ -523,6 +523,17 @@ def test_210_no_division_of_a_cost_is_more_than_the_whole(monkeypatch):
     assert payer.spent.epsilon == 0
 
 
+def test_the_number_of_rows_that_decides_is_the_answer_of_count():
+    """It is measured in any case, and with less noise than what a mean next to it could tell of it."""
+    asked = {"n": dpf.count(), "m": dpf.mean("x", bounds=(0, 2), missing="midpoint"), "epsilon": 1, "checks": False}
+    plan = visits(2).dp.preview.group_by("k", keys=FOUND).agg(**asked, ledger=rows_ledger())
+    (first, second) = plan.parts
+    assert plan.query.statistics[0][1].totals() == (first.total,)
+    assert (first.share, second.share) == (0.5, 0.5)
+    known = visits(2).dp.preview.group_by("k", keys=[0, 1]).agg(**asked, ledger=rows_ledger())
+    assert len(known.parts) == 1  # of declared keys nothing else measures it
+
+
 def test_210_checks_take_a_part_of_the_whole_too(monkeypatch):
     """Answers that divide the whole, where checks have taken a part of it, have noise for more than is charged."""
     whole = price.shares_of

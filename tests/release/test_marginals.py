@@ -288,6 +288,15 @@ REFUSED = {
 }
 
 
+def test_a_missing_key_beside_the_rest_is_refused_too():
+    """Its rows would have the label of all rows of a table without that column."""
+    for keys in (["f", None, dpf.REST], ["f", None]):
+        with pytest.raises(dpf.InvalidArgument, match="keys of 'sex' must not hold None"):
+            people(10).dp.marginals(COLUMNS, keys={**KEYS, "sex": keys}, ledger=ledger(), **PRICE)
+    rest = people(10).dp.marginals(COLUMNS, keys={**KEYS, "sex": ["f", dpf.REST]}, ledger=ledger(), **PRICE)
+    assert rest["sex"].drop_nulls().unique().sort().to_list() == ["Other", "f"]
+
+
 @pytest.mark.parametrize("name", REFUSED)
 def test_refusals_cost_nothing(name):
     given, error, words = REFUSED[name]

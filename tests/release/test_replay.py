@@ -219,6 +219,58 @@ def test_a_word_of_the_caller_that_an_interval_rests_on_is_a_fact(named, ledger)
     assert charges(ledger) == 1
 
 
+@pytest.mark.parametrize("categories", [["B", "A"], ["A", "B", "C"], ["A"]], ids="".join)
+def test_a_stored_answer_is_not_replayed_for_keys_that_a_dtype_declares_otherwise(categories, tmp_path):
+    """The numbers of one category stood beside another, where the same rows had the categories in another order."""
+    ledger = dpf.Ledger(epsilon=9, delta=1e-3, path=tmp_path / "clinic.ledger")
+
+    def asked(categories):
+        dtypes = {"ward": pl.Enum(categories), "sex": pl.Enum(["f", "m"])}
+        frame = pl.DataFrame({"ward": ["A"] * 9, "sex": ["f"] * 9}, schema_overrides=dtypes)
+        return frame.dp.marginals(["ward", "sex"], epsilon=1, delta=1e-6, ledger=ledger, **NAMED)
+
+    first = asked(["A", "B"])
+    with pytest.raises(dpf.LedgerError, match="has other keys than the dtype of a column declares today"):
+        asked(categories)
+    assert asked(["A", "B"]).equals(first)
+    assert charges(ledger) == 1
+
+
+@pytest.mark.parametrize("verb", ["count", "marginals"])
+def test_a_stored_answer_is_not_replayed_for_the_clock_of_another_zone(verb, tmp_path):
+    ledger = dpf.Ledger(epsilon=9, delta=1e-3, path=tmp_path / "clinic.ledger")
+    hours = dpf.dates("2025-01-06T08:00", "2025-01-06T16:00", every="1h")
+    utc = pl.DataFrame({"at": [datetime(2025, 1, 6, 9, 30, tzinfo=UTC)] * 3, "b": [True] * 3})
+
+    def asked(frame):
+        words = {"epsilon": 1, "delta": 1e-6, "ledger": ledger, **NAMED}
+        if verb == "marginals":
+            return frame.dp.marginals(["at", "b"], keys={"at": hours, "b": [True, False]}, **words)
+        return frame.dp.group_by("at", keys=hours).count(**words)
+
+    first = asked(utc)
+    with pytest.raises(dpf.LedgerError, match=r"differs\. Nothing was charged"):
+        asked(utc.with_columns(pl.col("at").dt.convert_time_zone("Europe/Berlin")))
+    assert asked(utc).equals(first)
+    assert charges(ledger) == 1
+
+
+def test_stored_bounds_of_numbers_are_none_of_dates(ledger):
+    def asked(values):
+        return pl.DataFrame({"x": values}).dp.suggest_bounds("x", epsilon=1, ledger=ledger, **NAMED)
+
+    asked([1.0, 2.0])
+    with pytest.raises(dpf.LedgerError, match="measures differs"):
+        asked([date(2025, 1, 1)] * 2)
+    assert charges(ledger) == 1
+
+
+def test_candidates_that_bounds_alone_could_not_have_may_be_stored(ledger):
+    frame, candidates = pl.DataFrame({"x": [1e12] * 3}), [1e12, 1e12 + 0.01, 1e12 + 0.02]
+    first = frame.dp.median("x", candidates=candidates, epsilon=1, ledger=ledger, **NAMED)
+    assert frame.dp.median("x", candidates=candidates, epsilon=1, ledger=ledger, **NAMED).equals(first)
+
+
 def test_other_keys_are_refused(ledger):
     PEOPLE.dp.group_by("ward", keys=["A", "B"]).count(epsilon=1, ledger=ledger, **NAMED)
     for keys in (["B", "A"], ["A", "B", "C"], ["A", None]):

@@ -43,6 +43,20 @@ def mixed_plans():
 # How much noise
 
 
+@pytest.mark.parametrize("delta", [None, DELTA])
+def test_a_choice_does_not_give_the_reasons_of_another_cost(delta):
+    plans = {
+        "top": PREVIEW.top_k("ward", k=1, categories=["A", "B", "C"], epsilon=0.01),
+        "middle": PREVIEW.median("age", bounds=(0, 100), mechanism="exponential", epsilon=0.01),
+    }
+    assert "was chosen" in plans["top"].query.statistics[0][1].why
+    assert "within" in plans["middle"].query.statistics[0][1].why
+    with dpf.Ledger(epsilon=9, delta=1e-3, accounting="basic") as ledger:
+        found = dpf.release_together(plans, epsilon=2, delta=delta, ledger=ledger)
+    assert found["top"].dp.provenance["top"]["why"] == together.OF_PREVIEW
+    assert found["middle"].dp.provenance["measures"]["age_median"]["why"] == together.OF_PREVIEW
+
+
 @pytest.mark.parametrize("size", [100_000, 10])
 def test_weights_stand_where_checks_that_would_tell_nothing_are_left_out(size):
     """Of ten values checks tell nothing: the calls are planned anew without them, and with the same weights."""
