@@ -349,7 +349,7 @@ JOBS = (
         "jobs",
         "a file that is read as often as it has names",
         "Scan.files",
-        "os.path.realpath(file): file for",
+        "_one_of(file): file for",
         "file: file for",
         "jobs/test_jobs.py::test_a_file_that_is_found_by_two_names_is_read_once",
     ),

@@ -23,7 +23,7 @@ READINGS = (
     ),
     bug(
         "accounting",
-        "answers that divide the whole beside checks",
+        "answers that divide the whole, checks or not",
         "price.parts_of",
         "if sum(shares) + taken > 1:",
         "if sum(shares) > 1:",
@@ -234,7 +234,7 @@ READINGS = (
     ),
     bug(
         "marginals",
-        "a missing key beside the rest",
+        "a missing key together with the rest",
         "Marginals.__post_init__",
         'if axis.coding != "dtype" and any(None in axis.values(place) for place in range(len(axis.columns))):',
         'if any(None in row for row in getattr(axis, "rows", ())):',

@@ -113,7 +113,7 @@ class Scan:
 
 
 def _one_of(file: str) -> object:
-    """What all names of one file share: where they lead, and of hard links the number of the file on its disk."""
+    """The mark that all names of one file share: where they lead, or of hard links its number on the disk."""
     try:
         known = os.stat(file)
     except OSError:

@@ -440,10 +440,10 @@ class Memo:
         facts = {name: fact for name, fact in method.facts().items() if name not in ("p", "q")}
         facts |= {"f": _spelled(method.f), "categories": [_as_integer(value) for value in method.categories]}
         digest = hashlib.sha256(json.dumps(facts).encode()).digest()
-        period = b"" if self.period is None else b"period" + _bytes_of(self.period)
-        kept = joined(digest, _bytes_of(self.column), period)
+        period = b"" if self.period is None else b"period" + _text_bytes(self.period)
+        kept = joined(digest, _text_bytes(self.column), period)
         people = sorted(set(self.people))
-        each = [hmac.digest(self.secret, joined(b"person", _bytes_of(person)), "sha256") for person in people]
+        each = [hmac.digest(self.secret, joined(b"person", _text_bytes(person)), "sha256") for person in people]
         # One at a time: HMAC has no other form, here and below.
         cohort = np.array(
             [number(secret, joined(digest, b"cohort")) % method.cohorts for secret in each], dtype=np.int64
@@ -466,7 +466,7 @@ def _as_integer(value: Any) -> Any:
     return int(value) if isinstance(value, (bool, float)) and value == value // 1 else value
 
 
-def _bytes_of(text: str) -> bytes:
+def _text_bytes(text: str) -> bytes:
     """A text as bytes, and a lone surrogate, as JSON and the names of files may hold, as the three of its number."""
     return text.encode("utf-8", "surrogatepass")
 
