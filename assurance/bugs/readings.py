@@ -11,7 +11,7 @@ READINGS = (
         "_of_equal",
         "left, lost = _left(noises, delta), Fraction(first.infinite)",
         "left, lost = delta, Fraction(0)",
-        "test_compositions.py::test_keys_that_are_found_take_their_delta_from_every_accounting",
+        "test_compositions.py::test_236_keys_that_are_found_take_their_delta_from_every_accounting",
     ),
     bug(
         "accounting",
@@ -35,7 +35,7 @@ READINGS = (
         "facts._quantile",
         '"said": statistic.said_usual',
         '"said": False',
-        "test_replay.py::test_a_word_of_the_caller_that_an_interval_rests_on_is_a_fact",
+        "test_replay.py::test_235_a_word_of_the_caller_that_an_interval_rests_on_is_a_fact",
     ),
     bug(
         "statistics",
@@ -51,7 +51,7 @@ READINGS = (
         "scans._one_of",
         "if known.st_nlink > 1 else",
         "if False else",
-        "test_jobs.py::test_a_hard_link_to_a_file_is_another_name_of_it",
+        "test_jobs.py::test_232_a_hard_link_to_a_file_is_another_name_of_it",
     ),
     bug(
         "identity",
@@ -59,7 +59,7 @@ READINGS = (
         "check_quiet",
         "(*TALKS, *(name for name in os.environ if name.startswith(NUMBA_TALKS)))",
         "TALKS",
-        "test_preparing.py::test_the_engine_must_be_quiet_each_time",
+        "test_preparing.py::test_233_the_engine_must_be_quiet_each_time",
     ),
     bug(
         "reports",
@@ -150,7 +150,7 @@ READINGS = (
         "_are_apart",
         'if type(levels.dtype).__name__ in MASKED and levels.dtype.kind == "f":',
         "if False:",
-        "test_identity.py::test_a_level_that_is_nan_is_missing_where_pandas_calls_it_present",
+        "test_identity.py::test_231_a_level_that_is_nan_is_missing_where_pandas_calls_it_present",
     ),
     bug(
         "jobs",
@@ -214,7 +214,7 @@ READINGS = (
         "results.replayed",
         'if prints.places_of(frame, changes.viewed(header["provenance"])) is None:',
         "if False:",
-        "test_replay.py::test_a_stored_answer_is_not_replayed_for_keys_that_a_dtype_declares_otherwise",
+        "test_replay.py::test_234_a_stored_answer_is_not_replayed_for_keys_that_a_dtype_declares_otherwise",
     ),
     bug(
         "ledger",
@@ -222,7 +222,7 @@ READINGS = (
         "facts._of_the_column",
         "return replace(typed, zone=checked.zone) if isinstance(typed, bins.DateAxis) and checked.zone else typed",
         "return typed",
-        "test_replay.py::test_a_stored_answer_is_not_replayed_for_the_clock_of_another_zone",
+        "test_replay.py::test_234_a_stored_answer_is_not_replayed_for_the_clock_of_another_zone",
     ),
     bug(
         "ledger",

@@ -276,7 +276,7 @@ def test_gaussian_releases_side_by_side():
 @pytest.mark.parametrize("pure", [True, False])
 @pytest.mark.parametrize("factor", [1.001, 1.3, 3.0, 30.0])
 @pytest.mark.parametrize("count", [1, 5])
-def test_keys_that_are_found_take_their_delta_from_every_accounting(count, factor, pure):
+def test_236_keys_that_are_found_take_their_delta_from_every_accounting(count, factor, pure):
     """No epsilon covers a key that is shown: what remains of delta is for the noise, in each row."""
     make = dpf.Laplace if pure else dpf.Gaussian
     noise = make.calibrate(sensitivity=1, epsilon=1, **({} if pure else {"delta": 1e-6}))

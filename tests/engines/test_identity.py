@@ -161,7 +161,7 @@ def test_a_level_that_is_missing_is_no_value():
         assert frame.dp.n_distinct("id", **paid())["id_n_distinct"].to_list() == near(1)
 
 
-def test_a_level_that_is_nan_is_missing_where_pandas_calls_it_present():
+def test_231_a_level_that_is_nan_is_missing_where_pandas_calls_it_present():
     """A masked column of floats may hold NaN besides NA: the unit of all rows without an id counted twice."""
     pd = pytest.importorskip("pandas")
     levels = pd.Index(pd.arrays.FloatingArray(np.array([1.0, np.nan]), np.array([False, False])))

@@ -848,7 +848,7 @@ def test_a_file_that_is_found_by_two_names_is_read_once(engine, tmp_path):
 
 
 @pytest.mark.parametrize("engine", ["polars", "duckdb"])
-def test_a_hard_link_to_a_file_is_another_name_of_it(engine, tmp_path):
+def test_232_a_hard_link_to_a_file_is_another_name_of_it(engine, tmp_path):
     first = tmp_path / "stays-1.parquet"
     pl.DataFrame({"p": [1]}).write_parquet(first)
     pl.DataFrame({"p": [2]}).write_parquet(tmp_path / "stays-3.parquet")

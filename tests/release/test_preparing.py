@@ -214,7 +214,7 @@ def test_no_frame_is_kept():
     assert gone() is None
 
 
-def test_the_engine_must_be_quiet_each_time(monkeypatch):
+def test_233_the_engine_must_be_quiet_each_time(monkeypatch):
     ledger, frame = dpf.Ledger(epsilon=9), pl.DataFrame(PEOPLE)
     by(frame).count(epsilon=1, ledger=ledger)
     for name, who in (("POLARS_VERBOSE", "Polars"), ("NUMBA_DEBUG_CACHE", "Numba"), ("NUMBA_DUMP_IR", "Numba")):

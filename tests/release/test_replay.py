@@ -210,7 +210,7 @@ def test_other_public_facts_are_refused(what, ledger):
 
 
 @pytest.mark.parametrize("named", [{"step": 1}, {"bounds": None, "candidates": range(121)}])
-def test_a_word_of_the_caller_that_an_interval_rests_on_is_a_fact(named, ledger):
+def test_235_a_word_of_the_caller_that_an_interval_rests_on_is_a_fact(named, ledger):
     """Candidates that bounds give alone: without the word that values lie on them its interval is wider."""
     asked = {"bounds": (0, 120), "epsilon": 1, "ledger": ledger, **NAMED}
     PEOPLE.dp.median("age", **{name: each for name, each in {**asked, **named}.items() if each is not None})
@@ -220,7 +220,7 @@ def test_a_word_of_the_caller_that_an_interval_rests_on_is_a_fact(named, ledger)
 
 
 @pytest.mark.parametrize("categories", [["B", "A"], ["A", "B", "C"], ["A"]], ids="".join)
-def test_a_stored_answer_is_not_replayed_for_keys_that_a_dtype_declares_otherwise(categories, tmp_path):
+def test_234_a_stored_answer_is_not_replayed_for_keys_that_a_dtype_declares_otherwise(categories, tmp_path):
     """The numbers of one category stood beside another, where the same rows had the categories in another order."""
     ledger = dpf.Ledger(epsilon=9, delta=1e-3, path=tmp_path / "clinic.ledger")
 
@@ -237,7 +237,7 @@ def test_a_stored_answer_is_not_replayed_for_keys_that_a_dtype_declares_otherwis
 
 
 @pytest.mark.parametrize("verb", ["count", "marginals"])
-def test_a_stored_answer_is_not_replayed_for_the_clock_of_another_zone(verb, tmp_path):
+def test_234_a_stored_answer_is_not_replayed_for_the_clock_of_another_zone(verb, tmp_path):
     ledger = dpf.Ledger(epsilon=9, delta=1e-3, path=tmp_path / "clinic.ledger")
     hours = dpf.dates("2025-01-06T08:00", "2025-01-06T16:00", every="1h")
     utc = pl.DataFrame({"at": [datetime(2025, 1, 6, 9, 30, tzinfo=UTC)] * 3, "b": [True] * 3})
