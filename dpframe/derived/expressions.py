@@ -61,7 +61,8 @@ def combine(
         One result may have several rows for a key, as counts by ward and age next to those by ward: each is matched
         with the one row that the others have for it. With ``on=[]`` the rows of one result are matched with one row
         each of the others. A result without keys is matched with every row. Keys that only some results have are left
-        out. Rows of one label must be one group: a month is not its first day, and a day not its midnight.
+        out. Rows of one label must be one group: a month is not its first day, and a day not its midnight. Bins are
+        matched by both of their edges, ``on="age"`` or ``on="age_left"``.
     confidence : float
         Of the intervals, above 0 and at most 0.9999.
 
@@ -277,15 +278,18 @@ def _checked_on(keyed: Sequence[Source], on: str | Sequence[str] | None) -> list
         raise InvalidType(f'on must be the name of a column or a list of names, not {shown(on)}. Write on="ward".')
     labels: list[str] = []
     for name in named:
+        axis = next((axis for axis in (_axis_of(source, name) for source in keyed) if "bins" in axis), None)
         ends = [name] if all(name in source.labels for source in keyed) else [f"{name}_left", f"{name}_right"]
+        if axis is not None:  # an edge, which bins of other widths share
+            ends = foreign.labels_of({"cells": [axis]})
         for source in keyed:
             if any(end not in source.labels for end in ends):
                 raise InvalidArgument(
                     f"on must name keys that all results have, and {source.name} has {shown(source.labels)}, not "
-                    f"{name!r}. Name one of these."
+                    f"{shown(name if name not in source.labels else ends)}. Name one of these."
                 )
         labels += ends
-    return labels
+    return list(dict.fromkeys(labels))
 
 
 def _check_same_groups(sources: Sequence[Source], labels: Sequence[str], places: Places) -> None:

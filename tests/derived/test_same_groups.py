@@ -194,6 +194,18 @@ def test_end_bins_that_hold_what_is_outside_are_the_same_ends():
     assert len(dpf.combine("b - a", {"a": _bins(5, 10, 20, 25), "b": middle})) == 1
 
 
+def test_bins_that_share_an_edge_are_not_one_group():
+    wide, fine = _bins(0, 10, 20, 30), _bins(0, 5, 20, 30)
+    for on in (None, "age", "age_left", "age_right", ["age_right"], ["age_left", "age_right"]):
+        found = dpf.combine("b - a", {"a": wide, "b": fine}, on=on)
+        assert found.columns == ["age_left", "age_right", "value", "value_error", "covers"]
+        assert (found["age_left"].to_list(), _numbers(found)) == ([20.0], [0.0])
+    keyed = _counts(_rows().rename({"age": "age_left"}), "age_left", keys=[0.0, 10.0])
+    with pytest.raises(dpf.InvalidArgument, match=r"^on must name keys that all .* \['age_left', 'age_right'\]\. Name"):
+        dpf.combine("b - a", {"a": wide, "b": keyed}, on="age_left")
+    assert _numbers(dpf.combine("b - a", {"a": keyed, "b": keyed}, on="age_left")) == [0.0, 0.0]  # no edge, but a key
+
+
 def test_a_last_bin_that_holds_its_right_edge_is_no_bin_without_it():
     """16 rows are 20 years old: [10, 20] holds them, and [10, 20) does not."""
     short, longer = _bins(0, 10, 20), _bins(0, 10, 20, 30)
