@@ -264,4 +264,20 @@ READINGS = (
         "plan.query.under(pure[name])",
         "test_together.py::test_a_choice_does_not_give_the_reasons_of_another_cost",
     ),
+    bug(
+        "changes",
+        "a missing key taken for the empty text",
+        "frames.columns.texts_of",
+        "return None",
+        'return ""',
+        "test_named_keys.py::test_a_missing_key_is_not_the_empty_text",
+    ),
+    bug(
+        "changes",
+        "keys named by their text alone",
+        "frames.columns.texts_of",
+        "return texts[same_key(value)]",
+        "return text_of(value, exact)",
+        "test_named_keys.py::test_a_value_that_is_the_same_names_a_key",
+    ),
 )

@@ -112,7 +112,8 @@ class ChangedFrame:
         mask_or_mapping : Boolean column, list, array or expression; or dict
             A truth for each row of the frame, such as ``result["n"] > 10``, or for Polars an expression,
             ``pl.col("n") > 10``; missing truths are false. Or by column of keys one key or a list of them:
-            ``{"ward": ["A", "B"], "sex": 0}``. Of bins name the edges: ``{"age_left": [20, 40]}``.
+            ``{"ward": ["A", "B"], "sex": 0}``, of which ``None`` is the missing one. Of bins name the edges:
+            ``{"age_left": [20, 40]}``.
 
         Returns
         -------

@@ -349,7 +349,10 @@ def relabeled(release: Release, values: Any, columns: Any, of: str = "") -> Any:
     more = {}
     if "rounded" in said:
         more["rounded"] = {names.get(name, name): step for name, step in said["rounded"].items()}
-    step = {"verb": "relabel", "columns": names, "values": words}
+    plain = {name: {key: word for key, word in each.items() if key is not None} for name, each in words.items()}
+    step: dict[str, Any] = {"verb": "relabel", "columns": names, "values": plain}
+    if missing := {name: each[None] for name, each in words.items() if None in each}:
+        step["missing"] = missing
     return release.made(frame, release.cells, step, measures=measures, labels=labels, texts=texts, **more)
 
 
@@ -377,8 +380,8 @@ def checked_columns(columns: Any, release: Release, of: str) -> dict[str, str]:
     return dict(columns)
 
 
-def checked_values(values: Any, release: Release, of: str) -> dict[str, dict[str, str]]:
-    """By column the words for its keys, which are told by their text; None by the empty text."""
+def checked_values(values: Any, release: Release, of: str) -> dict[str, dict[str | None, str]]:
+    """By column the words for its keys, which are told by their text; a missing one is None."""
     if values is None:
         return {}
     if not isinstance(values, Mapping) or not all(isinstance(words, Mapping) for words in values.values()):
@@ -386,7 +389,7 @@ def checked_values(values: Any, release: Release, of: str) -> dict[str, dict[str
             f"{of}values must be a dict of columns, each with a dict of keys and words, not {shown(values)}. "
             'Write {"sex": {0: "Men", 1: "Women"}}.'
         )
-    made = {}
+    made: dict[str, dict[str | None, str]] = {}
     for name, words in values.items():
         if name not in release.labels:
             raise InvalidArgument(
@@ -410,7 +413,7 @@ def checked_values(values: Any, release: Release, of: str) -> dict[str, dict[str
     return made
 
 
-def _texts(release: Release, name: str, words: Mapping[str, str], of: str) -> list[str | None]:
+def _texts(release: Release, name: str, words: Mapping[str | None, str], of: str) -> list[str | None]:
     """The words of each row; those that are not named keep their own."""
     different, ranks = distinct(release.frame, name)
     old = list(map(texts_of(different), different))
@@ -424,10 +427,7 @@ def _texts(release: Release, name: str, words: Mapping[str, str], of: str) -> li
         raise InvalidArgument(
             f"{of}values must keep keys different, and two of {shown(name)} would be {shown(twice)}. Rename one."
         )
-    whole: list[str | None] = [
-        None if is_missing(value) and "" not in words else text for value, text in zip(different, new, strict=True)
-    ]
-    return [whole[rank] for rank in ranks.tolist()]
+    return [new[rank] for rank in ranks.tolist()]
 
 
 def _with_texts(frame: Any, name: str, texts: Sequence[str | None]) -> Any:
@@ -468,10 +468,10 @@ def _orders_of(release: Release) -> list[NDArray[np.int64]]:
     return orders
 
 
-def _mask_of_keys(release: Release, given: Mapping[Any, Any]) -> tuple[NDArray[np.bool_], dict[str, list[str]]]:
-    """The rows that have some keys, and these as text."""
+def _mask_of_keys(release: Release, given: Mapping[Any, Any]) -> tuple[NDArray[np.bool_], dict[str, list[str | None]]]:
+    """The rows that have some keys, and these as text, a missing one as None."""
     known = [column for mine in release.labels.values() for column in mine]
-    mask, where = np.ones(len(release.frame), dtype=bool), {}
+    mask, where = np.ones(len(release.frame), dtype=bool), dict[str, list[str | None]]()
     for name, keys in given.items():
         if name not in known:
             ends = release.labels.get(name)
@@ -482,10 +482,10 @@ def _mask_of_keys(release: Release, given: Mapping[Any, Any]) -> tuple[NDArray[n
         different, ranks = distinct(release.frame, name)
         text = texts_of(different)
         asked, texts = list(map(text, keys_in(keys, name))), list(map(text, different))
-        if len(release.frame) and (unknown := next((one for one in asked if one not in texts), None)) is not None:
+        if len(release.frame) and (unknown := [one for one in asked if one not in texts]):
             raise InvalidArgument(
-                f"mask_or_mapping must name keys of {shown(name)}, which are {_listed(texts)}, not {shown(unknown)}. "
-                "Write them as they stand there."
+                f"mask_or_mapping must name keys of {shown(name)}, which are {_listed(texts)}, not "
+                f"{shown(unknown[0])}. Write them as they stand there."
             )
         mask &= np.isin(ranks, [place for place, text in enumerate(texts) if text in asked])
         where[str(name)] = asked

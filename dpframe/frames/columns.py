@@ -25,6 +25,7 @@ from dpframe.frames.kinds import (
     library_of,
     unwrapped,
 )
+from dpframe.queries.sameness import same_key
 
 UNNAMED = "category"  # a column of reports without a name
 
@@ -166,13 +167,26 @@ def keys_in(given: Any, name: str) -> list[Any]:
     return list(given) if isinstance(given, (list, tuple, set, frozenset, range)) else [given]
 
 
-def texts_of(keys: Sequence[Any]) -> Callable[[Any], str]:
-    """The way to write keys of a column as text, a missing one as "": floats in 15 digits, or in all if two agree.
+def texts_of(keys: Sequence[Any]) -> Callable[[Any], str | None]:
+    """The way to name keys of a column by their text, a missing one by None, which no text is.
 
-    So an edge of bins such as 0.1 + 0.2 is called 0.3, as people write it.
+    A value that is the same as a key has the text of that, in any library, scale or time zone. Any other has its own,
+    so that "1" names 1. Floats have 15 digits, or all if two agree: an edge of bins such as 0.1 + 0.2 is called 0.3, as
+    people write it.
     """
     exact = len({*map(text_of, keys)}) < len(keys)
-    return lambda key: "" if is_missing(key) else text_of(key, exact)
+    present = [key for key in keys if not is_missing(key)]
+    texts = {same_key(key): str(key) if isinstance(key, str) else text_of(key, exact) for key in present}
+
+    def name_of(value: Any) -> str | None:
+        if is_missing(value):
+            return None
+        try:
+            return texts[same_key(value)]
+        except Exception:  # it is no key, or cannot be one
+            return text_of(value, exact)
+
+    return name_of
 
 
 def text_of(value: Any, exact: bool = False) -> str:
