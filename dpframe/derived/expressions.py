@@ -20,7 +20,7 @@ from dpframe.errors.tracebacks import trimmed
 from dpframe.frames import build, foreign
 from dpframe.frames.kinds import is_frame
 from dpframe.queries.date_grid import MONDAY
-from dpframe.queries.sameness import AWARE, NAIVE
+from dpframe.queries.sameness import AWARE, DAY, NAIVE
 
 DEEPEST = 100  # operations in one another
 LONGEST = 1_000  # letters of an expression
@@ -35,7 +35,7 @@ Pair = tuple[Source, Source]
 Places = Mapping[str, NDArray[np.int64]]
 
 STEPS: Facts = {"every": "1d", "starts": MONDAY, "zone": None}  # of an axis that does not say: a plain date is a day
-MEANT = {"date": "whole days", "datetime": "moments"}  # the groups of keys of a kind that have the same steps
+MEANT = {"date": "whole days", "datetime": "moments"}  # keys and edges of a kind: groups that have the same steps
 
 
 @trimmed
@@ -300,6 +300,7 @@ def _check_same_groups(sources: Sequence[Source], labels: Sequence[str], places:
             _check_steps(label, (first, other))
             _check_rest(label, (first, other), places)
             _check_last_bin(label, (first, other), places)
+            _check_edges(label, (first, other), places)
             _check_totals(label, (first, other), places)
 
 
@@ -341,6 +342,23 @@ def _check_last_bin(label: str, both: Pair, places: Places) -> None:
     if not np.array_equal(ends[0], ends[1]):
         what = f"the last bin of {label}, which holds its right edge too, is"
         raise _different(what, label, both[0], places, ends[0] | ends[1])
+
+
+def _check_edges(label: str, both: Pair, places: Places) -> None:
+    """Refuse bins of days next to those of moments where an edge in or at the end of a day cuts these alone."""
+    axes = [_axis_of(source, label) for source in both]
+    kinds = [axis.get("holds", axis["bins"]) if "bins" in axis else "" for axis in axes]
+    if {*kinds} != {*MEANT}:
+        return
+    apart = np.zeros(len(places[both[0].name]), dtype=bool)
+    for source, axis in zip(both, axes, strict=True):
+        cut = np.array([ticks % DAY != 0 for ((_, ticks),) in source.tokens([label])], dtype=bool)
+        if "closed" not in axis and axis["outside"] != "clip":
+            cut |= _at_last(source, axis)
+        apart |= cut[places[source.name]]
+    if apart.any():
+        words = " and ".join(f"{MEANT[kind]} in {source.name}" for kind, source in zip(kinds, both, strict=True))
+        raise _different(f"edges of {label} are {words}: some bins are", label, both[0], places, apart)
 
 
 def _check_totals(label: str, both: Pair, places: Places) -> None:

@@ -70,7 +70,7 @@ FITTING = {  # the kinds of column in which keys or bins of a kind are looked fo
     "time": {"time", "category"},
     "period": {"period"},
 }
-DAYS = ("date", "datetime")  # kinds of column in which a key of a day is that day, or its midnight alone
+DAYS = ("date", "datetime")  # kinds of column in which a key or an edge of a day is that day, or its midnight alone
 OF_DAYS = re.compile(r"period\[\d*[DWMQYA]")  # Periods of days and longer
 LEVELS = " A Categorical's levels are data."
 
@@ -314,6 +314,8 @@ def _checked_bins(source: Source, axis: BinAxis) -> BinAxis:
     if axis.kind == "datetime" and column.kind in ("date", "datetime") and column.aware != axis.aware:
         of_steps = column.aware and not axis.closed
         raise WrongDtype(_days_words(axis, column) if of_steps else _zone_words(axis.column, column, axis.argument))
+    if column.kind in DAYS and axis.kind in DAYS and axis.kind != column.kind:
+        axis = replace(axis, holds=column.kind)
     return axis
 
 

@@ -478,7 +478,7 @@ def _axis(value: Any) -> bool:
     parts = bins if isinstance(value, dict) and "bins" in value else {}
     size = _whole if isinstance(value, dict) and "discovered" in value else _some
     more = {"keys": _list(_text), "discovered": _discovered, "every": _text, "first": _edge, "last": _edge}
-    more |= {"rest": _text, "zone": _text, "starts": _one_of("monday", "sunday")}
+    more |= {"rest": _text, "zone": _text, "starts": _one_of("monday", "sunday"), "holds": _one_of("date", "datetime")}
     form = _object({"columns": _names, "size": size, **parts}, more)
     if not form(value) or len(value.get("keys", value["columns"])) != len(value["columns"]):
         return False

@@ -91,6 +91,7 @@ class BinAxis:
     outside: Literal["drop", "clip"] = "drop"
     closed: bool = True  # whether the last edge is in the last bin; a week does not hold the next Monday
     zone: str | None = None  # whose clock shows the edges; None where they have no time zone
+    holds: str = ""  # the kind of the column, where the schema has another one: a day is a midnight in datetimes
     columns: tuple[str] = field(init=False, repr=False, compare=False)
     names: tuple[str, ...] = field(init=False, repr=False, compare=False)
     size: int = field(init=False, repr=False, compare=False)
@@ -127,8 +128,9 @@ class BinAxis:
             first, last = Instants(edges, self.zone).texts()
             ends = {"zone": self.zone, "first": first, "last": last}
         closed = {} if self.closed else {"closed": "left"}  # without a word, the last bin holds both of its edges
+        holds = {"holds": self.holds} if self.holds else {}
         said = {"columns": [self.column], "size": self.size, "bins": self.kind, "outside": self.outside}
-        return {**said, **closed, **ends}
+        return {**said, **holds, **closed, **ends}
 
     def notes(self) -> tuple[str, ...]:
         """Say where values outside the edges go."""

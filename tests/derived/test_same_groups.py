@@ -222,6 +222,57 @@ def test_a_last_bin_that_holds_its_right_edge_is_no_bin_without_it():
     assert _numbers(dpf.combine("b - a", {"a": first[0], "b": first[1]})) == [0.0]
 
 
+@pytest.mark.parametrize("library", ["polars", "pandas"])
+def test_a_last_bin_up_to_a_day_is_none_up_to_its_midnight(library):
+    """Each day has 4 rows, of which one is at 00:00; the last bin of a column of dates holds 4 rows of its last day."""
+    moments, days = _rows(), _rows().with_columns(pl.col("day").dt.date())
+    if library == "pandas":
+        pytest.importorskip("pandas")
+        moments, days = moments.to_pandas(), days.to_pandas().assign(day=pl.Series(days["day"]).to_list())
+
+    def by(frame, bins, **more):
+        ledger = dpf.Ledger(epsilon=1e9)
+        return frame.dp.histogram("day", bins=bins, epsilon=CLEAR, denoise=None, ledger=ledger, **more)
+
+    dates = [date(2026, 1, 1), date(2026, 1, 3), date(2026, 1, 5)]
+    midnights = [datetime(2026, 1, 1), datetime(2026, 1, 3), datetime(2026, 1, 5)]
+    of_moments = [by(moments, edges) for edges in (dates, midnights)]
+    of_days = [by(days, edges) for edges in ((dates, midnights) if library == "polars" else (dates,))]
+    for alike, numbers in ((of_moments, [8.0, 9.0]), (of_days, [8.0, 12.0])):
+        assert [_numbers(one, "count") for one in alike] == [numbers] * len(alike)
+        for other in alike[1:]:
+            assert _numbers(dpf.combine("b - a", {"a": alike[0], "b": other})) == [0.0, 0.0]
+    for one in of_moments:
+        for other in of_days:
+            _check_refused(
+                one, other, r"edges of day_left are .*(whole days|moments) in .*: some bins .*Leave them out"
+            )
+            first = [result.dp.filter({"day_left": [date(2026, 1, 1)]}) for result in (one, other)]  # the way out
+            assert _numbers(dpf.combine("b - a", {"a": first[0], "b": first[1]})) == [0.0]
+    for more in ({"outside": "clip"}, {"range": (date(2026, 1, 1), date(2026, 1, 5))}):
+        both = [by(frame, "1d" if "range" in more else dates, **more) for frame in (moments, days)]
+        assert not any(_numbers(dpf.combine("b - a", {"a": both[0], "b": both[1]})))  # no bin is cut in a day
+
+
+def test_the_record_of_bins_says_what_the_column_holds():
+    moments, days = _rows(), _rows().with_columns(pl.col("day").dt.date())
+    noon = [datetime(2026, 1, 1), datetime(2026, 1, 1, 12), datetime(2026, 1, 3)]
+    ledger, said = dpf.Ledger(epsilon=1e9), []
+    for frame, edges in ((moments, noon), (days, noon), (moments, DAYS), (days, DAYS)):
+        made = frame.dp.histogram("day", bins=edges, outside="clip", epsilon=CLEAR, denoise=None, ledger=ledger)
+        (axis,) = made.dp.provenance["cells"]
+        said.append((made, axis["bins"], axis.get("holds")))
+    assert [kinds for _, *kinds in said] == [
+        ["datetime", None],
+        ["datetime", "date"],
+        ["date", "datetime"],
+        ["date", None],
+    ]
+    _check_refused(
+        said[0][0], said[1][0], r"edges of day_(left|right) are .*: some bins are not known"
+    )  # [0:00, 12:00)
+
+
 def test_steps_of_time_hold_no_right_edge_and_say_so():
     def by(bins, **more):
         ledger = dpf.Ledger(epsilon=1e9)

@@ -116,10 +116,10 @@ NO_FACTS = {  # what other facts tell, and how the interval of the same numbers 
     statistics.StdByGroup: {"axis"},
     keys.KeyAxis: {"kinds"},  # of the columns, which are those of the frame
     discovery.FoundAxis: {"kinds"},
-    bins.BinAxis: {"zone"},  # in which the same instants are shown
-    bins.RunningAxis: {"zone"},
-    bins.DateAxis: {"shown"},  # which the edges and the zone tell
-    RangeAxis: {"words", "outside", "closed", "zone"},  # words for a refusal, and what is the same in all ranges
+    bins.BinAxis: {"zone", "holds"},  # in which the same instants are shown, and the kind of the frame's column
+    bins.RunningAxis: {"zone", "holds"},
+    bins.DateAxis: {"shown", "holds"},  # which the edges and the zone tell
+    RangeAxis: {"words", "outside", "closed", "zone", "holds"},  # words for a refusal, and what all have
 }
 
 
