@@ -296,4 +296,20 @@ READINGS = (
         "if False:",
         "test_same_groups.py::test_the_record_of_bins_says_what_the_column_holds",
     ),
+    bug(
+        "frames",
+        "reports joined as one row each",
+        "joined.concat",
+        "if foreign.is_reports(facts):",
+        "if False:",
+        "test_joined.py::test_reports_are_estimated_before_they_are_joined",
+    ),
+    bug(
+        "changes",
+        "a column named by an empty key",
+        "changes.widened",
+        'if "" in words:',
+        "if False:",
+        "test_named_keys.py::test_an_empty_text_is_no_name_of_a_column",
+    ),
 )

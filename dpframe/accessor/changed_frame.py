@@ -257,7 +257,7 @@ class ChangedFrame:
         Raises
         ------
         InvalidArgument
-            If the column is no column of keys, or a pair of keys has no row.
+            If the column is no column of keys, a key is the empty text, or a pair of keys has no row.
 
         Examples
         --------

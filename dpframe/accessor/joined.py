@@ -43,8 +43,8 @@ def concat(releases: Sequence[Frame], names: Sequence[str] | None = None, column
     NoProvenance
         If a frame carries no record.
     InvalidArgument
-        If the releases are not of one shape, or one was changed by other means than its ``.dp``; if `names` are not one
-        different text a release, or `column` is there already.
+        If the releases are not of one shape, are reports of the local model, or one was changed by other means than its
+        ``.dp``; if `names` are not one different text a release, or `column` is there already.
 
     Notes
     -----
@@ -71,6 +71,11 @@ def concat(releases: Sequence[Frame], names: Sequence[str] | None = None, column
     records: list[dict[str, Any]] = []
     for frame in releases:
         for part, facts in parts_of(checked_frame(frame)):
+            if foreign.is_reports(facts):  # whose record does not say how many there are
+                raise InvalidArgument(
+                    "releases must hold released numbers, and reports are estimated as a whole. Estimate those of each "
+                    "release: dpf.concat([dpf.local.estimate(first), dpf.local.estimate(second)])."
+                )
             provenance.checked(part, facts)
             _check_alike(part, facts, frames, records)
             frames.append(part)

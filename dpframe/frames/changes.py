@@ -613,6 +613,11 @@ def widened(release: Release, column: Any) -> Any:
             "Filter the rest to the same keys, or take another column."
         )
     words = _key_texts(release, column, first_keys[by_key])
+    if "" in words:
+        raise InvalidArgument(
+            f"column must give columns with names, and a key of {shown(column)} is the empty text. "
+            f"Relabel its keys first: result.dp.relabel({{{shown(column)}: {{'': 'none'}}}})."
+        )
     base = build.reordered(frame, first_rows[by_row].astype(np.int64))
     columns: dict[str, Any] = {name: base[name] for name in others}
     measures, rounded = {}, {}

@@ -78,3 +78,12 @@ def test_a_value_that_is_the_same_names_a_key(library, keys, names):
     for name in (["no", "key"], {}, "none", object()):
         with pytest.raises(dpf.InvalidArgument, match="must name keys of 'k', which are"):
             counts.dp.filter({"k": [name]})
+
+
+@LIBRARIES
+def test_an_empty_text_is_no_name_of_a_column(library):
+    counts = _counts(["A", ""], library)
+    with pytest.raises(dpf.InvalidArgument, match=r"a key of 'k' is the empty text\. Relabel its keys first"):
+        counts.dp.wide("k")
+    assert list(counts.dp.relabel({"k": {"": "none"}}).dp.wide("k").columns)[::2] == ["A", "none"]
+    assert list(_counts(["A", None], library).dp.wide("k").columns)[::2] == ["A", "missing"]

@@ -195,6 +195,18 @@ def test_one_release_joined_alone_keeps_its_own_record(engine):
     assert "parts" not in one.dp.provenance
 
 
+def test_reports_are_estimated_before_they_are_joined(engine):
+    frame = engine({"drug": ["a", "b", "a", "c"] * 50})
+    ledger = dpf.Ledger(epsilon=10, unit=dpf.PrivacyUnit(neighbors="replace"))
+    method = dpf.local.RandomizedResponse(["a", "b", "c"], epsilon=1.0)
+    reports = [frame.dp.local.randomize("drug", method=method, ledger=ledger) for _ in range(2)]
+    for one in (reports, reports[:1]):
+        with pytest.raises(dpf.InvalidArgument, match=r"^releases must hold released .*dpf\.local\.estimate\(second"):
+            dpf.concat(one)
+    joined = dpf.concat([dpf.local.estimate(one) for one in reports])
+    assert (len(joined), len(joined.dp.parts), joined.dp.provenance["altered"]) == (6, 2, False)
+
+
 def test_joined_results_that_were_computed_are_written_as_such(engine, tmp_path):
     ledger = dpf.Ledger(epsilon=9, path=tmp_path / "clinic.ledger")
     by = engine(FRAME).dp.group_by("ward", keys=["A", "B"])
