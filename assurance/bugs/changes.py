@@ -12,8 +12,8 @@ CHANGES = (
         "changes",
         "translated keys on other rows",
         "frames.changes._texts",
-        "return [whole[rank] for rank in ranks.tolist()]",
-        "return [whole[rank] for rank in np.sort(ranks).tolist()]",
+        "return [new[rank] for rank in ranks.tolist()]",
+        "return [new[rank] for rank in np.sort(ranks).tolist()]",
         f"{CHANGED}::test_translated_keys",
     ),
     bug(
