@@ -234,7 +234,7 @@ def priced(
         price = replace(price, delta=None)  # pure noise needs none: the call costs less than it offered
     amount = accounting.charge(price, limit, every)
     cost = accounting.cost(price, amount, pure=pure)
-    parts = parts_of(query, sensitivities, noises, shares, 1 - rest)
+    parts = parts_of(query, sensitivities, noises, shares, sum(shares) + 1 - rest)
     return Priced(price, amount, parts, cost, choice, query, *checked)
 
 
@@ -308,10 +308,10 @@ def _tightened_where_possible(noises: Noises, offered: Amount) -> Noises:
 
 
 def parts_of(
-    query: Query, sensitivities: Sequence[Sensitivity], noises: Noises, shares: Shares, taken: Fraction = Fraction(0)
+    query: Query, sensitivities: Sequence[Sensitivity], noises: Noises, shares: Shares, whole: Fraction | None = None
 ) -> tuple[Planned, ...]:
-    """Each Total with its sensitivity, its noise and its share of the cost, of which checks have taken a part."""
-    if sum(shares) + taken > 1:  # whoever divided it: noise for more than the whole would be charged as the whole
+    """Each Total with its sensitivity, noise and share of the cost; `whole` is what checks and other calls take, too."""
+    if (whole or sum(shares)) > 1:  # whoever divided it: noise for more than all of it would be charged as all of it
         raise DpframeError(
             "dpframe divided the cost into more than the whole. Nothing was charged. Please report it, with the call."
         )

@@ -429,11 +429,10 @@ def joint_plan(
     most = math.inf if price.epsilon is None else up(price.epsilon)
     if cost.epsilon > most and part > LEAST_PART and _mixes(every, price, accounting):
         return joint_plan(calls, dropped=dropped, part=part * Fraction(min(most / cost.epsilon, CLOSE)), **again)
-    plans, all_shares = {}, sum(sum(shares.values(), ()), Fraction(0))
+    plans, whole_cost = {}, sum(sum(shares.values(), ()), Fraction(0))
     for name, plan in calls.items():
         own = len(sensitivities[name])
-        mine = shares[name][:own]
-        each = parts_of(query[name], sensitivities[name], noises[name][:own], mine, all_shares - sum(mine))
+        each = parts_of(query[name], sensitivities[name], noises[name][:own], shares[name][:own], whole_cost)
         of_bounds = replace(checks[name], mechanism=noises[name][own]) if name in checks else None
         priced = Priced(price, amount, each, cost, choices[name], query[name], of_bounds)
         more: dict[str, Any] = {"together": tuple(calls), "call": plan.call, "unseen": dropped.get(name)}
