@@ -370,10 +370,18 @@ def read_parquet(path: str | PathLike[str], like: Library | None = None) -> Any:
 def _pandas_of(table: Any) -> Any:
     """An Arrow table as a frame of pandas; integers of which some are missing stay integers."""
     import pandas
-    from pyarrow import types
+    from pyarrow import timestamp, types
 
-    frame = table.to_pandas()
+    plain = table
+    for position, field in enumerate(table.schema):  # without time zones, with which older pandas warns
+        if types.is_timestamp(field.type) and field.type.tz is not None:
+            instants = table.column(position).cast(timestamp(field.type.unit))
+            plain = plain.set_column(position, field.name, instants)
+    frame = plain.to_pandas()
     for position, field in enumerate(table.schema):
+        if types.is_timestamp(field.type) and field.type.tz is not None:
+            instants = frame.iloc[:, position].dt.tz_localize("UTC").dt.tz_convert(field.type.tz)
+            frame.isetitem(position, instants)
         if types.is_integer(field.type) and table.column(position).null_count:
             dtype = "UInt64" if types.is_unsigned_integer(field.type) else "Int64"
             whole: Any = pandas.array(table.column(position).to_pylist(), dtype=dtype)

@@ -310,8 +310,8 @@ def _tightened_where_possible(noises: Noises, offered: Amount) -> Noises:
 def parts_of(
     query: Query, sensitivities: Sequence[Sensitivity], noises: Noises, shares: Shares, whole: Fraction | None = None
 ) -> tuple[Planned, ...]:
-    """Each Total with its sensitivity, noise and share of the cost; `whole` is what checks and other calls take, too."""
-    if (whole or sum(shares)) > 1:  # whoever divided it: noise for more than all of it would be charged as all of it
+    """Each Total with its sensitivity, noise and share of the cost; `whole` is what checks and other calls take too."""
+    if (whole or sum(shares)) > 1:  # whoever divided it: noise for more would be charged as the whole
         raise DpframeError(
             "dpframe divided the cost into more than the whole. Nothing was charged. Please report it, with the call."
         )

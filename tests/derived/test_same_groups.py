@@ -166,10 +166,12 @@ def test_a_midnight_of_a_column_of_dates_is_its_day():
 def test_instants_are_no_times_of_a_clock(library):
     zone = "Europe/Berlin"
     plain = _rows()
-    frames = [plain, plain.with_columns(pl.col("day").dt.replace_time_zone(zone))]
     if library == "pandas":
         pytest.importorskip("pandas")
-        frames = [frame.to_pandas() for frame in frames]
+        plain = plain.to_pandas()
+        frames = [plain, plain.assign(day=plain["day"].dt.tz_localize(zone))]
+    else:
+        frames = [plain, plain.with_columns(pl.col("day").dt.replace_time_zone(zone))]
     edges = [datetime(2026, 1, day) for day in (1, 2, 3)]
     utc, berlin = ([edge.replace(tzinfo=ZoneInfo(name)) for edge in edges] for name in ("UTC", zone))
     same = [edge.astimezone(ZoneInfo("UTC")) for edge in berlin]
