@@ -276,7 +276,7 @@ class Query:
         """The same question in the form that suits pure noise, or Gaussian noise: what is measured may differ."""
         formed = self.each(lambda one: one.under(pure) if isinstance(one, Adapting) else one)
         measured = tuple(total for _, statistic in formed.statistics for total in statistic.totals())
-        found = found_axis(self.keys)
+        found = found_axis(self.keys) if self.keys.unknown else None
         decides = None if found is None else found.people  # whether a key is shown: it is measured in any case
         return formed.each(
             lambda one: one.beside(measured) if isinstance(one, Sharing) and decides not in one.totals() else one
