@@ -320,4 +320,28 @@ READINGS = (
         "pass",
         "test_same_groups.py::test_bins_that_share_an_edge_are_not_one_group",
     ),
+    bug(
+        "keys",
+        "deltas of different units where one statistic measures two numbers",
+        "price._people",
+        "len(query.totals) == 1",
+        "len(query.statistics) == 1",
+        "test_found_keys.py::test_deltas_are_those_of_different_units_only_where_nothing_else_is_measured",
+    ),
+    bug(
+        "streams",
+        "the first period that counts by the number of those that are kept",
+        "stream_path.record_of",
+        "(kept[-2] + 1 if len(kept) > 1 else 1)",
+        "len(kept)",
+        "test_stream_steps.py::test_a_killed_period_is_drawn_later_or_returned_or_lost",
+    ),
+    bug(
+        "accounting",
+        "a reserve for keys that reads losses at no delta",
+        "KeysReserve.reads_at",
+        "return self.inside.reads_at",
+        "return Fraction(0)",
+        "test_together.py::test_pure_and_gaussian_noise_together_cost_what_was_typed",
+    ),
 )

@@ -534,6 +534,23 @@ def test_the_number_of_rows_that_decides_is_the_answer_of_count():
     assert len(known.parts) == 1  # of declared keys nothing else measures it
 
 
+@pytest.mark.parametrize(
+    ("asked", "apart"),
+    [
+        ({"n": dpf.n_units()}, True),
+        ({"s": dpf.sum("x", bounds=(0, 5))}, False),
+        ({"n": dpf.n_units(), "s": dpf.sum("x", bounds=(0, 5))}, False),
+    ],
+    ids=["units", "a sum", "both"],
+)
+def test_deltas_are_those_of_different_units_only_where_nothing_else_is_measured(asked, apart):
+    """A sum alone is measured next to the numbers of units: a person with a key of their own moves both."""
+    groups = visits(2).dp.preview.group_by("k", keys=dpf.discover(delta=5e-7, max_keys=1))
+    plan = groups.agg(**asked, epsilon=1, delta=1e-6, max_rows=1, max_groups=1, unit="u", checks=False)
+    assert plan.parts[0].mechanism.apart == apart
+    assert plan.cost.delta == (1e-6 if apart else 1.5e-6)
+
+
 def test_210_checks_take_a_part_of_the_whole_too(monkeypatch):
     """Answers that divide the whole, where checks have taken a part of it, have noise for more than is charged."""
     whole = price.shares_of

@@ -79,6 +79,8 @@ def test_pure_and_gaussian_noise_together_cost_what_was_typed(accounting, epsilo
     ledger = dpf.Ledger(epsilon=epsilon, delta=delta, accounting=accounting)
     joint = dpf.plan_together(plans, epsilon=epsilon, ledger=ledger)
     assert 0.97 * epsilon <= joint.cost.epsilon <= epsilon
+    reserve = dpf.Ledger(epsilon=epsilon, delta=2 * delta, keys_delta=delta, accounting=accounting)
+    assert dpf.plan_together(plans, epsilon=epsilon, delta=delta, ledger=reserve).cost.epsilon <= epsilon
     assert len(dpf.release_together(plans, epsilon=epsilon, ledger=ledger)) == 2
     assert ledger.spent.epsilon == pytest.approx(joint.cost.epsilon, rel=1e-9)
 
