@@ -344,4 +344,37 @@ READINGS = (
         "return Fraction(0)",
         "test_together.py::test_pure_and_gaussian_noise_together_cost_what_was_typed",
     ),
+    bug(
+        "charges",
+        "checks of calls together that nobody is charged for",
+        "together.joint_plan",
+        "    every = tuple(noise for name in calls for noise in noises[name])\n    amount",
+        "    every = tuple(noise for name in calls for noise in noises[name][: len(sensitivities[name])])\n    amount",
+        "test_together.py::test_the_checks_of_every_call_are_charged",
+    ),
+    bug(
+        "ledger",
+        "bounds of a call that are no fact, since the ledger has some",
+        "facts.facts_of",
+        "not (unit.is_bounded and plan.unit.contribution == unit.contribution)",
+        "not unit.is_bounded",
+        "test_replay.py::test_bounds_of_a_call_are_a_fact_where_the_ledger_has_bounds_too",
+    ),
+    bug(
+        "keys",
+        "the number of groups that nobody sees in the log",
+        "discovering.released",
+        "    order = shown[ordered(call.frame, axis, keys[shown])]\n",
+        '    __import__("logging").getLogger("dpframe").debug("%s groups", noisy.size)\n'
+        "    order = shown[ordered(call.frame, axis, keys[shown])]\n",
+        "test_found_keys.py::test_no_word_tells_how_many_groups_there_are_where_none_is_shown",
+    ),
+    bug(
+        "results",
+        "joined numbers that are written as they came",
+        "WrittenFrame.write_parquet",
+        "        for part in parts_of(self._frame):\n            provenance.checked(*part)\n",
+        '        if "parts" not in self._facts:\n            provenance.checked(self._frame, self._facts)\n',
+        "test_joined.py::test_joined_numbers_that_were_changed_are_not_written",
+    ),
 )

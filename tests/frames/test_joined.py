@@ -249,3 +249,15 @@ def test_a_workbook_of_joined_results_says_that_they_were_computed(engine):
         said = [word for word in words if "computed from 1 release (epsilon 1), at no cost" in word]
         assert len(said) == 4  # on each sheet, and in its notes
         assert not any("epsilon 0" in word for word in words)
+
+
+def test_joined_numbers_that_were_changed_are_not_written(tmp_path):
+    """A file holds what was released, of every part."""
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"ward": [1, 1, 2]})
+    with dpf.Ledger(epsilon=1):
+        whole = dpf.concat([frame.dp.group_by("ward", keys=[key]).count(epsilon=0.5) for key in (1, 2)])
+    whole.loc[1, "count"] = 1000.0
+    with pytest.raises(dpf.InvalidArgument, match="some were changed"):
+        whole.dp.write_parquet(tmp_path / "whole.parquet")
+    assert not (tmp_path / "whole.parquet").exists()

@@ -551,6 +551,21 @@ def test_deltas_are_those_of_different_units_only_where_nothing_else_is_measured
     assert plan.cost.delta == (1e-6 if apart else 1.5e-6)
 
 
+def test_no_word_tells_how_many_groups_there_are_where_none_is_shown(caplog):
+    """The number of groups that nobody sees is private, at every level of the log."""
+    caplog.set_level("DEBUG")
+    said = []
+    for groups in (2, 5):
+        caplog.clear()
+        lonely = visits(groups).filter(pl.col("k") >= 1_000)
+        found = lonely.dp.group_by("k", keys=FOUND).n_units(
+            max_groups=1, epsilon=1, ledger=dpf.Ledger(epsilon=1, delta=1e-6, keys_delta=2e-7, unit="u")
+        )
+        assert found.height == 0
+        said.append([record.getMessage() for record in caplog.records])
+    assert said[0] == said[1]
+
+
 def test_210_checks_take_a_part_of_the_whole_too(monkeypatch):
     """Answers that divide the whole, where checks have taken a part of it, have noise for more than is charged."""
     whole = price.shares_of

@@ -219,6 +219,16 @@ def test_235_a_word_of_the_caller_that_an_interval_rests_on_is_a_fact(named, led
     assert charges(ledger) == 1
 
 
+def test_bounds_of_a_call_are_a_fact_where_the_ledger_has_bounds_too(tmp_path):
+    unit = dpf.PrivacyUnit("patient", max_rows=2, max_groups=1)
+    ledger = dpf.Ledger(epsilon=9, unit=unit, path=tmp_path / "clinic.ledger")
+    wards(ledger=ledger, max_rows=1, max_groups=2)
+    for other in ({"max_rows": 50, "max_groups": 2}, {"max_rows": 1, "max_groups": 1}, {}):
+        with pytest.raises(dpf.LedgerError, match=r"max_.* differ"):
+            wards(ledger=ledger, **other)
+    assert charges(ledger) == 1
+
+
 @pytest.mark.parametrize("categories", [["B", "A"], ["A", "B", "C"], ["A"]], ids="".join)
 def test_234_a_stored_answer_is_not_replayed_for_keys_that_a_dtype_declares_otherwise(categories, tmp_path):
     """The numbers of one category stood beside another, where the same rows had the categories in another order."""

@@ -57,6 +57,19 @@ def test_a_choice_does_not_give_the_reasons_of_another_cost(delta):
     assert found["middle"].dp.provenance["measures"]["age_median"]["why"] == together.OF_PREVIEW
 
 
+@pytest.mark.parametrize("accounting", ["gdp", "rdp"])
+def test_the_checks_of_every_call_are_charged(accounting):
+    plans = {"s": PREVIEW.sum("age", bounds=(0, 100)), "m": PREVIEW.mean("cost", bounds=(0, 4))}
+    ledger = dpf.Ledger(epsilon=2, delta=DELTA, accounting=accounting)
+    joint = dpf.plan_together(plans, epsilon=1, ledger=ledger)
+    assert all(plan.checks is not None for plan in joint.plans.values())
+    drawn = [noise for plan in joint.plans.values() for noise in plan.drawn]
+    assert len(drawn) == len(noises(joint)) + 2
+    assert joint.amount == ledger.accounting.charge(joint.plans["s"].price, None, tuple(drawn))
+    dpf.release_together(plans, epsilon=1, ledger=ledger)
+    assert ledger._store.last().total == joint.amount
+
+
 @pytest.mark.parametrize("size", [100_000, 10])
 def test_weights_stand_where_checks_that_would_tell_nothing_are_left_out(size):
     """Of ten values checks tell nothing: the calls are planned anew without them, and with the same weights."""
