@@ -377,4 +377,28 @@ READINGS = (
         '        if "parts" not in self._facts:\n            provenance.checked(self._frame, self._facts)\n',
         "test_joined.py::test_joined_numbers_that_were_changed_are_not_written",
     ),
+    bug(
+        "results",
+        "a prepared record that every release writes into",
+        "provenance.of_call",
+        "facts: dict[str, Any] = pickle.loads(prepared.record)",
+        "facts: dict[str, Any] = dict(vars(of_call).setdefault(prepared.record, pickle.loads(prepared.record)))",
+        "test_preparing.py::test_a_second_release_leaves_the_record_of_the_first_as_it_is",
+    ),
+    bug(
+        "suggestions",
+        "contribution bounds read off denoised counts",
+        "written_frame.suggested",
+        'noisy = "count_noisy" if "count_noisy" in facts["columns"] else "count"',
+        'noisy = "count"',
+        "test_contributions.py::test_what_is_suggested_is_read_off_the_noisy_numbers_whatever_is_done_to_them",
+    ),
+    bug(
+        "jobs",
+        "a report that only a preview looks at before the charge",
+        "running.planned",
+        "if job.report is not None:",
+        "if job.report is not None and seen is not None:",
+        "test_jobs.py::test_a_report_that_cannot_be_made_is_refused_before_the_first_charge",
+    ),
 )

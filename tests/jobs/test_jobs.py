@@ -143,6 +143,14 @@ def test_what_cannot_work_is_refused_before_the_first_charge(old, new, kind, wor
     assert not is_there(folder / "clinic.ledger") or charges(folder) == 0
 
 
+def test_a_report_that_cannot_be_made_is_refused_before_the_first_charge(folder):
+    text = TEXT + '\n[report]\npath = "out/all.html"\n\n[report.labels.wards.columns]\nwrad = "Ward"\n'
+    running.create(job(folder, text=text))
+    with pytest.raises(dpf.DpframeError, match="wrad"):
+        running.run(job(folder, text=text))
+    assert charges(folder) == 0
+
+
 def test_other_terms_than_the_ledgers_are_refused(folder):
     run(job(folder))
     with pytest.raises(dpf.LedgerError, match=r"\[ledger\]: epsilon must be 1.0, as in the ledger"):

@@ -324,6 +324,17 @@ def test_suggest_asks_for_the_cost_of_the_planned_count():
         grid_of().dp.suggest()
 
 
+def test_what_is_suggested_is_read_off_the_noisy_numbers_whatever_is_done_to_them():
+    """Denoised counts are smoother than the noise that the intervals of the shares know of."""
+    found = []
+    for denoise in (None, "nonnegative"):
+        with dpf.testing.seeded(3):
+            grid = grid_of(epsilon=0.3, by="year", keys=YEARS, denoise=denoise)
+            found.append((grid["count"].to_list(), grid.dp.suggest(epsilon=0.5)))
+    assert found[0][0] != found[1][0]
+    assert found[0][1].equals(found[1][1])
+
+
 def test_suggested_is_a_plain_frame_of_candidates_the_best_first():
     for asked in ({}, {"by": "year"}, {"by": "year", "keys": YEARS}):
         found = grid_of(**asked).dp.suggest(epsilon=1)

@@ -202,6 +202,21 @@ def test_whoever_changes_a_result_changes_no_later_one(library):
         assert by(frame, keys, column).count(epsilon=1, ledger=ledger)[column].to_list() == keys
 
 
+@pytest.mark.parametrize("library", ["polars", "pandas"])
+def test_a_second_release_leaves_the_record_of_the_first_as_it_is(library):
+    """What is prepared once is shared by both, and what only a release tells is not."""
+    frame = pl.DataFrame(PEOPLE) if library == "polars" else pytest.importorskip("pandas").DataFrame(PEOPLE)
+    ledger = dpf.Ledger(epsilon=9)
+
+    def asked():
+        return frame.dp.mean("x", bounds=(0, 50), epsilon=1, ledger=ledger)
+
+    first = asked()
+    before = first.dp.provenance
+    asked()
+    assert first.dp.provenance == before
+
+
 def test_no_frame_is_kept():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(PEOPLE)
