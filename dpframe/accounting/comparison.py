@@ -221,15 +221,15 @@ def _of_equal(noises: Sequence[Curve], delta: Fraction) -> list[Compared]:
     """Theorems on equal releases, of which they know epsilon and delta alone: the best of nine splits of delta."""
     first, count = noises[0], len(noises)
     if any(noise != first for noise in noises):
-        return [Compared(name, None, "for equal releases alone") for name in ("advanced", "optimal")]
+        return _neither("for equal releases alone")
     left, lost = _left(noises, delta), Fraction(first.infinite)
     if not left:
-        return [Compared(name, None, ALL_KEYS) for name in ("advanced", "optimal")]
+        return _neither(ALL_KEYS)
     splits = (
         [(left * s / count, left * (1 - s)) for s in SPLITS] if first.pure_epsilon is None else [(Fraction(0), left)]
     )
     if min(part for split in splits for part in split if part) < SMALLEST_NORMAL:
-        return [Compared(name, None, "a part of delta would be below all floats") for name in ("advanced", "optimal")]
+        return _neither("a part of delta would be below all floats")
     each = [(_epsilon(first, leak), leak + lost, slack) for leak, slack in splits]
     advanced = min(advanced_composition(e, leak, count, slack=slack).epsilon for e, leak, slack in each)
     optimal = min(optimal_composition(e, leak, count, total_delta=delta).epsilon for e, leak, _ in each)
@@ -237,6 +237,10 @@ def _of_equal(noises: Sequence[Curve], delta: Fraction) -> list[Compared]:
         Compared("advanced", advanced, "Dwork, Rothblum and Vadhan 2010, from epsilon and delta alone"),
         Compared("optimal", optimal, "Kairouz, Oh and Viswanath 2015, from epsilon and delta alone"),
     ]
+
+
+def _neither(why: str) -> list[Compared]:
+    return [Compared(name, None, why) for name in ("advanced", "optimal")]
 
 
 def _gdp(noises: Sequence[Curve], delta: Fraction) -> Compared:

@@ -38,7 +38,7 @@ from dpframe.queries.vectors import Matches
 from dpframe.queries.where import Conditional, is_compared, plain_name, reads_of
 
 UNKNOWN = "unknown"  # which steps of DuckDB's optimizer are off
-TALKS = (  # what makes Polars print, warn or write files by what is in the rows
+TALKS = {  # what makes Polars print, warn or write files by what is in the rows
     "POLARS_VERBOSE",
     "POLARS_VERBOSE_SENSITIVE",
     "POLARS_LOG_METRICS",
@@ -53,7 +53,7 @@ TALKS = (  # what makes Polars print, warn or write files by what is in the rows
     "POLARS_WARN_UNSTABLE",  # the streaming engine, which large frames take, warned in some versions
     "POLARS_PANIC_ON_ERR",
     "POLARS_BACKTRACE_IN_ERR",
-)
+}
 NUMBA_TALKS = ("NUMBA_DEBUG", "NUMBA_DUMP", "NUMBA_TRACE", "NUMBA_CHROME_TRACE")  # kernels load where rows are many
 SILENT = ("", "0", "false")
 
@@ -125,8 +125,8 @@ def check_quiet(frame: Any = None) -> None:
     """
     if is_relation(frame):
         _check_connection(frame)
-    for name in (*TALKS, *(name for name in os.environ if name.startswith(NUMBA_TALKS))):
-        value = os.environ.get(name, "")
+    for name in os.environ:
+        value = os.environ.get(name, "") if name in TALKS or name.startswith(NUMBA_TALKS) else ""
         if value.lower() not in SILENT:
             who = "Numba" if name.startswith("NUMBA") else "Polars"
             raise InvalidArgument(

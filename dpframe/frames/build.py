@@ -107,7 +107,7 @@ def _pandas_labels(values: Any, nulls: bool) -> Any:
     return values.to_pandas()
 
 
-def _pandas_zoned(instants: NDArray[Any], zone: str) -> Any:
+def _pandas_zoned(instants: Any, zone: str) -> Any:
     """Instants of UTC as datetimes of a zone."""
     import pandas
 
@@ -372,16 +372,14 @@ def _pandas_of(table: Any) -> Any:
     import pandas
     from pyarrow import timestamp, types
 
-    plain = table
-    for position, field in enumerate(table.schema):  # without time zones, with which older pandas warns
-        if types.is_timestamp(field.type) and field.type.tz is not None:
-            instants = table.column(position).cast(timestamp(field.type.unit))
-            plain = plain.set_column(position, field.name, instants)
+    plain, zones = table, {place: getattr(field.type, "tz", None) for place, field in enumerate(table.schema)}
+    for position, field in enumerate(table.schema):
+        if zones[position] is not None:  # older pandas warns of time zones in Arrow
+            plain = plain.set_column(position, field.name, table.column(position).cast(timestamp(field.type.unit)))
     frame = plain.to_pandas()
     for position, field in enumerate(table.schema):
-        if types.is_timestamp(field.type) and field.type.tz is not None:
-            instants = frame.iloc[:, position].dt.tz_localize("UTC").dt.tz_convert(field.type.tz)
-            frame.isetitem(position, instants)
+        if (zone := zones[position]) is not None:
+            frame.isetitem(position, _pandas_zoned(frame.iloc[:, position], zone))
         if types.is_integer(field.type) and table.column(position).null_count:
             dtype = "UInt64" if types.is_unsigned_integer(field.type) else "Int64"
             whole: Any = pandas.array(table.column(position).to_pylist(), dtype=dtype)

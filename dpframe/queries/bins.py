@@ -134,8 +134,7 @@ class BinAxis:
 
     def notes(self) -> tuple[str, ...]:
         """Say where values outside the edges go."""
-        edges = self.shown_edges()[[0, -1]]
-        first, last = edges if self.zone is None else Instants(edges, self.zone).texts()
+        first, last = (self.facts()[end] for end in ("first", "last"))
         words = f"{first:g}, {last:g}" if self.kind == "number" else f"{first}, {last}"
         words = f"[{words}{']' if self.closed else ')'}"
         if self.outside == "clip":
@@ -158,7 +157,7 @@ class DateAxis(BinAxis):
     argument: ClassVar[str] = "keys=dpf.dates"
 
     every: str = "1d"
-    starts: str = MONDAY  # of weeks, on the wall clock of `zone`; None where the column has none, or is still to tell
+    starts: str = MONDAY  # of weeks; all steps are those of the wall clock of `zone`, which the column may still tell
     shown: tuple[date, ...] = ()
 
     def __post_init__(self) -> None:
@@ -231,9 +230,8 @@ class RunningAxis(BinAxis):
 
     def notes(self) -> tuple[str, ...]:
         """Say where values outside the edges go."""
-        edges = self.shown_edges()[[0, -1]]
-        ends = edges if self.zone is None else Instants(edges, self.zone).texts()
-        first, last = (f"{edge:g}" if self.kind == "number" else str(edge) for edge in ends)
+        ends = (self.facts()[end] for end in ("first", "last"))
+        first, last = (f"{end:g}" if self.kind == "number" else end for end in ends)
         return (f"values of {self.column} below {first} count in all rows, those above {last} only among the whole",)
 
     def __str__(self) -> str:

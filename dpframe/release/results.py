@@ -452,8 +452,8 @@ def replayed(plan: Plan, asked: Any, content: bytes) -> Any:
 
 
 OF_OTHER_KEYS = (
-    "the stored answer has other keys than the dtype of a column declares today. Nothing was charged. Cast the column "
-    "to the dtype that it had, or take another label or another snapshot."
+    "the stored answer has other keys than the dtype of a column declares today. Cast the column to "
+    " the dtype that it had, or take another label or another snapshot."
 )
 
 

@@ -369,7 +369,7 @@ class JointPlan(Costing):
         return pages.html_page_of_facts(f"JointPlan: {', '.join(self.plans)}", self._facts(), *self._table())
 
 
-OF_PREVIEW = "its preview was planned so, at the cost of the preview"  # whose reasons need not hold at the joint one
+OF_PREVIEW = "the preview chose it, at the cost of the preview"  # whose reasons need not hold at the joint cost
 
 
 def joint_plan(
@@ -385,8 +385,8 @@ def joint_plan(
     """Plan several calls as one. Each takes its weight of the cost, and divides it among its Totals.
 
     Of the plans in `calls` the question and its options count, and not their costs; a quantile or a top-k is chosen in
-    the way that its preview planned. The checks of those that are
-    `dropped` would tell nothing. Noise is made for a `part` of the epsilon, where the whole would be charged more.
+    the way that its preview planned. The checks of those that are `dropped` would tell nothing. Noise is made for a
+    `part` of the epsilon, where the whole would be charged more.
     """
     offered = price if price.epsilon is None else replace(price, epsilon=price.epsilon * part)
     by_noise = {name: plan.question.noising.mechanism for name, plan in calls.items()}

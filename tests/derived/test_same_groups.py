@@ -130,13 +130,18 @@ DAYS = [date(2026, 1, 1), date(2026, 1, 2)]
 MIDNIGHTS = [datetime(2026, 1, 1), datetime(2026, 1, 2)]
 
 
-@pytest.mark.parametrize("library", ["polars", "pandas"])
-def test_a_day_is_not_its_midnight(library):
-    """Each day has 4 rows, of which one is at 00:00."""
+def _moments_and_days(library):
     moments, days = _rows(), _rows().with_columns(pl.col("day").dt.date())
     if library == "pandas":
         pytest.importorskip("pandas")
         moments, days = moments.to_pandas(), days.to_pandas().assign(day=pl.Series(days["day"]).to_list())
+    return moments, days
+
+
+@pytest.mark.parametrize("library", ["polars", "pandas"])
+def test_a_day_is_not_its_midnight(library):
+    """Each day has 4 rows, of which one is at 00:00."""
+    moments, days = _moments_and_days(library)
     whole = [_by_day("2026-01-01", "2026-01-02", "1d", frame) for frame in (moments, days)]
     whole.append(_counts(days, "day", keys=DAYS))
     at_midnight = [_counts(moments, "day", keys=keys) for keys in (MIDNIGHTS, DAYS)]
@@ -227,10 +232,7 @@ def test_a_last_bin_that_holds_its_right_edge_is_no_bin_without_it():
 @pytest.mark.parametrize("library", ["polars", "pandas"])
 def test_a_last_bin_up_to_a_day_is_none_up_to_its_midnight(library):
     """Each day has 4 rows, of which one is at 00:00; the last bin of a column of dates holds 4 rows of its last day."""
-    moments, days = _rows(), _rows().with_columns(pl.col("day").dt.date())
-    if library == "pandas":
-        pytest.importorskip("pandas")
-        moments, days = moments.to_pandas(), days.to_pandas().assign(day=pl.Series(days["day"]).to_list())
+    moments, days = _moments_and_days(library)
 
     def by(frame, bins, **more):
         ledger = dpf.Ledger(epsilon=1e9)

@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 import dpframe as dpf
-from dpframe.accounting import Basic
+from dpframe.accounting import Accounting, Basic
 from dpframe.accounting.registry import KeysReserve
 from dpframe.errors import BudgetExceeded, InvalidArgument, LedgerError
 from dpframe.ledger.terms import Limit
@@ -151,6 +151,18 @@ def test_durable_ledgers_keep_the_reserve(tmp_path, accounting):
     with pytest.raises(LedgerError, match="keys_delta"):
         book(path=path, accounting=accounting, keys_delta=1e-7)
     dpf.Ledger.open(path).verify()
+
+
+@pytest.mark.parametrize("accounting", ["gdp", "rdp"])
+def test_a_reserve_says_of_itself_what_the_accounting_inside_says(accounting):
+    """Each constant of an accounting; alone the deltas of keys have a place only in the reserve."""
+    reserve = book(accounting=accounting).accounting
+    constants = {name for name, kind in Accounting.__annotations__.items() if str(kind).startswith("ClassVar")}
+    assert {"adds", "tight", "takes_keys"} <= constants
+    told = {
+        name for name in (*constants, "name", "reads_at") if getattr(reserve, name) == getattr(reserve.inside, name)
+    }
+    assert told == {*constants, "name", "reads_at"} - {"takes_keys"}
 
 
 @pytest.mark.parametrize("accounting", ["gdp", "rdp"])

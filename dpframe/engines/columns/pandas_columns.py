@@ -340,8 +340,8 @@ def _category_codes(series: Any, role: str, declared: Any) -> pl.Series:
 def _are_apart(levels: Any) -> bool:
     """Tell whether no two levels are the same and none is missing: pandas compares objects in its own way."""
     kind, _ = kind_of(levels.dtype)
-    if type(levels.dtype).__name__ in MASKED and levels.dtype.kind == "f":
-        return False  # NaN may be a level there, which pandas calls present
+    if not isinstance(levels.dtype, np.dtype) and _may_hold_nan(levels.dtype):
+        return False  # NaN may be a level
     return kind not in ("object", "arrow", "other") or set(map(type, levels)) == {str}
 
 
