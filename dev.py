@@ -104,11 +104,12 @@ def reason(error: subprocess.CalledProcessError | OSError) -> str:
 
 @dataclass(frozen=True)
 class Check:
-    """One tool that ran: its exit code, and the line that sums up what it said."""
+    """One tool that ran: its exit code, the line that sums up what it said, and the tests that failed."""
 
     name: str
     code: int
     line: str = ""
+    failed: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.name}: {self.line or ('ok' if self.code == 0 else f'exit code {self.code}')}"
@@ -181,6 +182,7 @@ def anew(setup: Setup) -> list[str]:
 
 
 TURNS = 7  # days until every slow test ran, and every later case of others in each environment that has them
+NAMED = 10  # tests that failed, of each part, which the summary names
 FIRST = 3  # cases of each test that run in each environment every day
 SPACE = 6_000_000_000  # bytes on the disk: the environments, and what installers keep meanwhile
 OF_VERSIONS = ("tests/engines", "tests/frames")  # rooms that call pandas and Polars
@@ -404,8 +406,11 @@ def write_lock() -> int:
 def check(name: str, python: str, *module: str) -> Check:
     """Run a tool as a module of an environment's Python."""
     code, text = run([python, "-m", *module])
+    if name != "pytest":
+        return Check(name, code)
     lines = [found[1] for line in text.splitlines() if (found := SUMMARY.match(line))]
-    return Check(name, code, lines[-1] if name == "pytest" and lines else "")
+    failed = tuple(line for line in text.splitlines() if line.startswith(("FAILED ", "ERROR ")))
+    return Check(name, code, lines[-1] if lines else "", failed)
 
 
 def run(command: list[str]) -> tuple[int, str]:
@@ -434,12 +439,17 @@ def run(command: list[str]) -> tuple[int, str]:
 
 
 def summed_up(results: list[tuple[str, list[Check], float]], total: float) -> int:
-    """A line per part, and the seconds that all took together; 0 if none failed."""
+    """A line per part, the first tests of it that failed, and the seconds that all took together; 0 if none failed."""
     say("\n== Summary")
     broken = []
     for part, checks, seconds in results:
         good = all(one.code == 0 for one in checks)
         say(f"{'passed' if good else 'FAILED'}  {part:<15} {seconds:4.0f} s  {'; '.join(map(str, checks))}")
+        failed = [line for one in checks for line in one.failed]
+        for line in failed[:NAMED]:
+            say(f"        {line[:200]}")
+        if len(failed) > NAMED:
+            say(f"        and {len(failed) - NAMED} more")
         broken += [] if good else [part]
     words = f"{len(broken)} of {len(results)} parts FAILED: {', '.join(broken)}" if broken else "Everything passed"
     say(f"{words} ({total:.0f} seconds).")

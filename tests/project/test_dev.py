@@ -52,6 +52,20 @@ def test_one_part_that_fails_fails_the_whole_and_stops_nothing(dev, monkeypatch,
     assert "1 of 2 parts FAILED: newest" in said
 
 
+def test_the_summary_names_the_first_tests_that_failed(dev, monkeypatch, capsys):
+    """Of a long log often only the end is kept."""
+    text = "".join(f"FAILED tests/test_one.py::test_{number} - assert 0\n" for number in range(12))
+    text += "ERROR tests/test_two.py\n12 failed, 1 error in 3.00s\n"
+    monkeypatch.setattr(dev, "run", lambda command: (1, text))
+    one = dev.check("pytest", sys.executable, "pytest")
+    assert (len(one.failed), one.line) == (13, "12 failed, 1 error in 3.00s")
+    assert dev.summed_up([("newest", [one], 3.0)], 3.0) == 1
+    said = capsys.readouterr().out
+    assert "test_9 - assert 0" in said
+    assert "test_10" not in said
+    assert "and 3 more" in said
+
+
 def test_two_parts_run_at_a_time_and_each_line_says_whose_it_is(dev, monkeypatch, capsys):
     """Each part ends only after the other began; a part that runs alone needs no name before its lines."""
     began = threading.Barrier(2)
