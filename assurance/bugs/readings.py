@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assurance.bugs.seeding import bug
+from assurance.bugs.seeding import bug, bugs
 
 READINGS = (
     bug(
@@ -400,5 +400,52 @@ READINGS = (
         "if job.report is not None:",
         "if job.report is not None and seen is not None:",
         "test_jobs.py::test_a_report_that_cannot_be_made_is_refused_before_the_first_charge",
+    ),
+    bug(
+        "results",
+        "a fit of subtotals that takes the noise of its levels from the wrong end",
+        "results._of_rollup",
+        "laws[::-1]",
+        "laws",
+        "test_rollup.py::test_each_level_is_weighed_by_its_own_noise",
+    ),
+    bug(
+        "denoising",
+        "errors of cells that forget how far sums move them",
+        "choose._choice",
+        "        deviations = None if deviations is None else np.hypot(deviations, moved, out=moved)\n",
+        "",
+        "test_choose.py::test_errors_of_cells_count_how_far_sums_move_them",
+    ),
+    bugs(
+        "contracts",
+        "an engine that fails amid the rows, taken for one that refuses a schema",
+        (
+            (
+                "trial._totals",
+                "resolved = check(frame, query, unit)",
+                "found = totals(frame, check(frame, query, unit), unit, p)",
+            ),
+            ("trial._totals", "totals(frame, resolved, unit, p).items()", "found.items()"),
+        ),
+        "test_contracts.py::test_an_error_of_what_is_tried_breaks_its_contract",
+    ),
+    bugs(
+        "engines",
+        "a collation of DuckDB remembered by the names of table and column",
+        (
+            (
+                "source._collates",
+                """    quoted = '"' +""",
+                '    seen = vars(_collates)\n    key = f"{relation.alias}.{name}"\n    if key in seen:\n'
+                """        return bool(seen[key])\n    quoted = '"' +""",
+            ),
+            (
+                "source._collates",
+                "return any(nothing.project(alike).fetchall()[0])",
+                "seen[key] = any(nothing.project(alike).fetchall()[0])\n    return bool(seen[key])",
+            ),
+        ),
+        "test_batches.py::test_collated_and_unreadable_columns_of_duckdb_are_refused_by_schema",
     ),
 )

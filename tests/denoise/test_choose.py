@@ -10,6 +10,7 @@ import pytest
 
 from dpframe import Gaussian, Laplace, noise
 from dpframe.denoise import block_sums
+from dpframe.denoise import choose as choosing
 from dpframe.denoise.choose import Estimate, choose, least_mean, weighed
 from dpframe.denoise.estimators import best_threshold
 from dpframe.denoise.wavelets import shrunk, shrunk_together
@@ -172,3 +173,17 @@ def test_as_many_blocks_are_spared_as_cannot_make_the_whole_worse():
         worst.append(together.max() / count)
     assert worst[0] <= 1.001
     assert worst[1] == pytest.approx(12.91 / 8, rel=0.01)
+
+
+@pytest.mark.parametrize("seed", [0, 4], ids=["around the mean", "empirical Bayes"])
+def test_errors_of_cells_count_how_far_sums_move_them(monkeypatch, seed):
+    """What a cell is moved by is no noise that its estimate knows of: it is added to the error in squares."""
+    law = Laplace.calibrate(sensitivity=1, epsilon=0.05)
+    values = noisy(np.repeat([0, 60], 40), law, seed)
+    found = choose(values, law, nonnegative=True)
+    monkeypatch.setattr(choosing, "with_sums", lambda best, *rest, **facts: best)
+    before = choose(values, law, nonnegative=True)
+    assert found.name == f"{before.name}, with its sums"
+    moved = np.abs(found.values - before.values)
+    assert moved.max() > 0.1
+    assert found.deviations == pytest.approx(np.hypot(before.deviations, moved), rel=1e-12)

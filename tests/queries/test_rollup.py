@@ -126,6 +126,27 @@ def test_the_fit_is_nearer_than_what_was_measured():
     assert 0.5 < fitted[1] / foreseen[1] < 1.5
 
 
+def test_each_level_is_weighed_by_its_own_noise():
+    """A total of people who are in several groups has more noise than a cell; least squares with dense matrices."""
+    rows = pl.DataFrame({"who": range(4000), "ward": ["A", "B", "C", "D"] * 1000})
+    asked = {"epsilon": 1, "delta": 1e-6, "max_rows": 1, "max_groups": 4, "rollup": True, "checks": False}
+    keys = ["A", "B", "C", "D"]
+    plan = rows.dp.preview.group_by("ward", keys=keys).count(unit="who", **asked)
+    cells, total = (law.variance for law in plan.noises)
+    assert total > 1.1 * cells
+    ledger = dpf.Ledger(epsilon=9, delta=1e-5, unit="who")
+    found = rows.dp.group_by("ward", keys=keys).count(ledger=ledger, **asked)
+    sums_of = np.vstack([np.eye(4), np.ones((1, 4))])
+    weighed = sums_of.T / np.array([cells] * 4 + [total])
+    solved = np.linalg.solve(weighed @ sums_of, weighed)
+    spread = sums_of @ np.linalg.inv(weighed @ sums_of) @ sums_of.T
+    levels = [spread[0, 0] ** 0.5, spread[4, 4] ** 0.5]
+    facts = found.dp.provenance["measures"]["count"]["denoise"][0]
+    assert facts["estimated_rmse_of_levels"] == pytest.approx(levels, rel=1e-9)
+    fitted = sums_of @ (solved @ found.dp.to_numpy("count_noisy"))
+    assert np.abs(found.dp.to_numpy("count") - fitted).max() <= 1.5  # whole numbers that add up
+
+
 # Noise and price
 
 

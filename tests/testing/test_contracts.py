@@ -6,6 +6,7 @@ import math
 import warnings
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import polars as pl
@@ -554,10 +555,20 @@ class Failing(Schema):
         raise ValueError("not yet")
 
 
+class Losing(Failing):
+    """Its schema is fine; amid the rows it fails in words of dpframe."""
+
+    def fold(self, columns, piece, by):
+        return piece(self.frame) if self.frame.height < 2 else None
+
+
 def test_an_error_of_what_is_tried_breaks_its_contract():
     broken(check_mechanism, Unfinished(), "success: a mechanism must not fail, and it raised ValueError")
     broken(check_mechanism, Telling(), "add_noise: it must not fail, whatever the totals, and raised UserWarning")
     broken(check_engine, Failing, "success: an engine must not fail, and it raised ValueError")
+    broken(
+        partial(check_engine, tables=0, every=53), Losing, "success: an engine must not fail, and it raised InvalidType"
+    )
 
 
 @pytest.mark.long
