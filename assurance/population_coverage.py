@@ -5,15 +5,15 @@
 Each call releases many equal groups, whose rows are samples of one population: so one call is as many samples as there
 are groups. `tests/derived/test_population_coverage.py` runs a small share of the same code. Of each statistic two rates
 are told: of intervals that hold the population's number, and of differences of equal groups whose interval holds 0.
-Counts have whole steps, and where few rows are expected they cover more than 95%. `--only lumps` shows where means and
-sums cover too seldom: of values that are nearly all 0, or very skewed.
+Counts have whole steps, and where few rows are expected they cover more than 95%. `--only lumps` shows where means
+cover too seldom, and sums do not: of values that are nearly all 0, or very skewed. `--only few` has sums of few rows.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -123,6 +123,33 @@ def skewed(epsilon: float, rows: int, groups: int, seed: int) -> Iterator[Covere
     yield from _of_values(f"skewed, epsilon {epsilon:g}, {rows} rows", owner, spend, exact, epsilon, rows, groups)
 
 
+def few(kind: str, epsilon: float, rows: int, groups: int, seed: int) -> Covered:
+    """Sums of so few rows that how many of them are in a sample moves a sum most."""
+    (lower, upper), drawn, mean = FEW[kind]
+    generator = np.random.default_rng(seed)
+    owner = np.repeat(np.arange(groups), generator.poisson(rows, groups))
+    frame, ledger = pl.DataFrame({"part": owner, "spend": drawn(generator, owner.size)}), dpf.Ledger(epsilon=1e9)
+    by, price = frame.dp.group_by("part", keys=range(groups)), {"epsilon": epsilon, "ledger": ledger}
+    result = by.agg(sum=dpf.sum("spend", bounds=(lower, upper)), denoise=None, population=True, **price)
+    errors = result.dp.errors(cells=True, covers="population")
+    low, high = (errors["sum" + end].to_numpy() for end in ("_low", "_high"))
+    missed = int(((rows * mean < low) | (rows * mean > high)).sum())
+    return Covered(f"few, epsilon {epsilon:g}, {rows} rows, {kind}", "sum", groups, missed)
+
+
+def _alike(generator: np.random.Generator, size: int) -> Floats:
+    return generator.normal(300.0, 60.0, size)
+
+
+FEW: dict[str, tuple[tuple[float, float], Callable[[np.random.Generator, int], Floats], float]] = {
+    "alike": (BOUNDS, _alike, 300.0),  # to three decimals, as are the next two
+    "losses": ((-BOUNDS[1], 0.0), lambda generator, size: -_alike(generator, size), -300.0),
+    "both signs": ((-BOUNDS[1], BOUNDS[1]), _alike, 300.0),
+    "exponential": (BOUNDS, lambda generator, size: generator.exponential(MEAN, size), TRUE_MEAN),
+}
+FEW_ROWS = (1, 3, 10, 30)
+
+
 def _of_values(
     words: str, owner: Any, spend: Floats, mean: float, epsilon: float, rows: int, groups: int
 ) -> Iterator[Covered]:
@@ -167,18 +194,33 @@ def main() -> int:
             every.append((found, SIZE))
             print(f"{found.case}: size {found.misses / found.samples:.3f}", flush=True)
     if options.only == "lumps":
-        cases = ((100, 0.01), (300, 0.01), (3_000, 0.01), (100, 0.1), (1_000, 0.1))
-        found_of = [lumps(epsilon, *case, options.groups, 1) for case in cases for epsilon in EPSILONS[1:]]
-        found_of += [
-            skewed(epsilon, rows, options.groups, 1) for rows in (30, 100, 300) for epsilon in (1.0, 10.0, 50.0)
-        ]
-        for mean, total in found_of:
-            print(f"{mean.case.rpartition(',')[0]}: mean {mean.rate:.3f}, sum {total.rate:.3f}", flush=True)
+        _tell_lumps(options.groups)
+    if options.only == "few":
+        every += [(one, 1.0 - LEAST) for one in _few_told(options.groups)]
     wrong = [one for one, rate in every if too_often(one, rate)]
     for one in wrong:
         print(f"OBJECTION: {one}")
     least = min((one.rate for one, rate in every if rate != SIZE), default=1.0)
     return verdict(len(wrong), rates=len(every), samples=sum(one.samples for one, _ in every), least_rate=least)
+
+
+def _tell_lumps(groups: int) -> None:
+    """Print where means cover too seldom, which is no objection."""
+    cases = ((100, 0.01), (300, 0.01), (3_000, 0.01), (100, 0.1), (1_000, 0.1))
+    found_of = [lumps(epsilon, *case, groups, 1) for case in cases for epsilon in EPSILONS[1:]]
+    found_of += [skewed(epsilon, rows, groups, 1) for rows in (30, 100, 300) for epsilon in (1.0, 10.0, 50.0)]
+    for mean, total in found_of:
+        print(f"{mean.case.rpartition(',')[0]}: mean {mean.rate:.3f}, sum {total.rate:.3f}", flush=True)
+
+
+def _few_told(groups: int) -> list[Covered]:
+    """Print how often sums of few rows cover."""
+    told = []
+    for kind in FEW:
+        for rows in FEW_ROWS:
+            told.append([few(kind, epsilon, rows, groups, 1) for epsilon in (1.0, 30.0, 300.0)])
+            print(f"{kind:12} {rows:4} rows:  " + "  ".join(f"{one.rate:.3f}" for one in told[-1]), flush=True)
+    return [one for row in told for one in row]
 
 
 def summed(found: list[Covered]) -> Covered:

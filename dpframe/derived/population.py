@@ -26,7 +26,16 @@ from dpframe.errors import InvalidArgument, is_one_of, shown
 from dpframe.frames import build, foreign
 from dpframe.frames.prints import Places
 from dpframe.privacy import PrivacyUnit
-from dpframe.queries.contributions import POPULATION, SPREADS, TABLE, VERBS, check_sample, counts_all
+from dpframe.queries.contributions import (
+    OF_SIZES,
+    POPULATION,
+    SELECTED,
+    SPREADS,
+    TABLE,
+    VERBS,
+    check_sample,
+    counts_all,
+)
 from dpframe.queries.moments import bernstein_variance, centred_variance
 from dpframe.queries.query import ERROR
 from dpframe.queries.sameness import agree
@@ -121,10 +130,12 @@ def estimate_of(source: Source, name: str, asked: str, *, exact: bool = True) ->
     values, noise = form.values, _noise_of(form)
     told = np.ones(values.shape, dtype=np.bool_)
     if said["verb"] == "sum":
-        lower, upper = said.get("unit_bounds") or said["bounds"]
-        spread = np.sqrt(_squares_of_sum(source, name, form, asked))
+        lower, upper = map(float, said.get("unit_bounds") or said["bounds"])
+        squares = _squares_of_sum(source, name, form, asked)
         ends_of = (0.0 if lower >= 0.0 else -math.inf), (0.0 if upper <= 0.0 else math.inf)
-        return Estimate(values, values, noise, lambda confidence: _normal(spread, confidence), *ends_of, told)
+        return Estimate(
+            values, values, noise, lambda c: summed(values, squares, (lower, upper), c, exact), *ends_of, told
+        )
     return Estimate(values, values, noise, lambda confidence: counted(values, confidence, exact), 0.0, math.inf, told)
 
 
@@ -140,7 +151,9 @@ def check_asked(source: Source, name: str, asked: str) -> None:
             f"{name} must be released with contribution bounds for {asked}, and contributions has none. "
             "Ask for n_units, or write max_rows=1 and max_groups=1."
         )
-    unit = PrivacyUnit.of_facts(source.facts["unit"])
+    verb, unit = source.measures[name]["verb"], PrivacyUnit.of_facts(source.facts["unit"])
+    if verb in OF_SIZES and any("discovered" in axis for axis in source.facts["cells"]):
+        raise InvalidArgument(f"{name} {SELECTED.format(asked=asked)}")
     check_sample(name, source.measures[name], unit, cells_of(source.facts), asked)
 
 
@@ -211,9 +224,31 @@ def shared(shares: Floats, sizes: Floats, confidence: float, exact: bool) -> Rea
     return np.maximum(shares - low, 0.0), np.maximum(high - shares, 0.0)
 
 
-def _normal(spread: Floats, confidence: float) -> Reach:
-    reach = normal_quantile(confidence) * spread
-    return reach, reach
+def summed(sums: Floats, squares: Floats, bounds: tuple[float, float], confidence: float, exact: bool) -> Reach:
+    """The distances to the limits of the expected sum of a random number of values within bounds.
+
+    Of values of one sign they are those of Fay and Feuer (1997): of gamma variables that have the sum and the sum of
+    squares for mean and variance, at the upper end with one more value at the bound. Where all values are the bound
+    they are Garwood's. Values of both signs reach as far to either side as so many values at the larger bound would
+    upwards that have this sum of squares. Others than exact limits count half of that one more value, at both ends.
+    """
+    from scipy.special import gammainccinv, gammaincinv
+
+    (lower, upper), tail = bounds, (1.0 - confidence) / 2.0
+    most, half = max(abs(lower), abs(upper)), 0.0 if exact else 0.5
+    if lower < 0.0 < upper:
+        many = squares / most**2
+        reach = most * (gammainccinv(many + 1.0 - half, tail) - many)
+        return reach, reach
+    seen = np.maximum(sums if lower >= 0.0 else -sums, 0.0)
+
+    def end(inverse: Any, more: float) -> Floats:
+        middle, spread = np.maximum(seen + more * most, 1e-9 * most), squares + more * most**2
+        return np.asarray(spread / middle * inverse(middle**2 / spread, tail))
+
+    low = np.where(seen > 0.0, end(gammaincinv, half), 0.0)
+    below, above = np.maximum(seen - low, 0.0), np.maximum(end(gammainccinv, 1.0 - half) - seen, 0.0)
+    return (below, above) if lower >= 0.0 else (above, below)
 
 
 def _student(deviations: Floats, sizes: Floats, confidence: float) -> Reach:

@@ -363,7 +363,7 @@ class TruncatedGeneralizedGaussian(Stepped):
 
     Made by `TruncatedGeneralizedGaussian.calibrate`. Lengths are in the user's units; only `add_noise` works in grid
     steps. It is not additive noise: the total is clamped to the bounds first, and near a bound the answer leans inward.
-    So means, several statistics in a call and denoising are refused with it.
+    So all but one count or sum is refused with it, and denoising.
 
     Parameters
     ----------

@@ -37,8 +37,8 @@ from dpframe.queries.contributions import as_array, key_weights
 from dpframe.queries.discovery import Discovery, FoundAxis, found_axis
 from dpframe.queries.query import Query, by_choice
 from dpframe.queries.statistics import CONFIDENCE, Statistic
-from dpframe.queries.statistics.statistic import Choosing, Deciding, Weighing
-from dpframe.queries.total import WEIGHT_BITS, Total, over
+from dpframe.queries.statistics.statistic import ByKeys, Choosing, Deciding, Weighing
+from dpframe.queries.total import WEIGHT_BITS, Total, VectorTotal, over
 
 
 def equal(count: int) -> Shares:
@@ -342,14 +342,21 @@ def noises_of(
     noises = tuple(
         calibrated(mechanism, pure, sensitivity, part) for sensitivity, part in zip(sensitivities, offered, strict=True)
     )
-    if len(noises) > 1 and not all(noise.additive for noise in noises):
+    if not all(noise.additive for noise in noises) and not _is_plain(query):
         raise InvalidArgument(
-            f"mechanism must be additive noise for a mean and for several statistics, not {noises[0].name}. "
-            "Use that for one count or sum."
+            f"mechanism must be additive noise for all but one count or sum, not {noises[0].name}: what is read off "
+            "several noisy numbers, or off a scaled one, would leave its bounds. Leave mechanism out."
         )
     if len({noise.norm for noise in noises}) > 1:
         raise InvalidArgument("mechanism must have one shape p for all statistics of a call: units have one weight.")
     return noises, None
+
+
+def _is_plain(query: Query) -> bool:
+    """Tell whether each number of the answer is one noisy number as it was drawn."""
+    (_, one), *others = query.statistics
+    plain = one.verb in ("count", "sum", "n_units", "n_distinct") and not isinstance(one, ByKeys)
+    return plain and not others and len(query.totals) == 1 and not isinstance(query.totals[0], VectorTotal)
 
 
 def _selecting(query: Query, sensitivity: Sensitivity, part: Part, *, by_price: bool) -> Mechanism:

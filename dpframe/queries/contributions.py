@@ -162,6 +162,11 @@ def as_array(weights: tuple[int, ...]) -> Integers:
 
 # whose intervals can hold the chance of a sample
 VERBS = ("count", "sum", "mean", "proportion", "n_units", "marginals")
+OF_SIZES = ("count", "sum", "n_units", "marginals")  # the number of units of a group decides on them
+SELECTED = (
+    "must be of declared groups for {asked}, and these were found by their number of units: groups of which a sample "
+    "happens to hold few are not shown. Declare the groups, or ask for means and proportions alone."
+)
 SPREADS = ("variance", "std")  # which may stand beside them, and tell how far values differ
 TABLE, POPULATION = "table", "population"  # what intervals cover: the noise alone, or a sample of a population too
 NAMED = "a count, sum, mean, proportion or n_units"
@@ -181,11 +186,8 @@ def check_samples(query: Query, unit: PrivacyUnit) -> None:
     """Refuse a question of which no interval for a population will be known, before anything is charged."""
     found = found_axis(query.keys) if query.keys.unknown else None
     for name, statistic in query.statistics:
-        if found is not None and found.people in statistic.totals():
-            raise InvalidArgument(
-                f"population must be left out where groups are found by their counts, as they are by {name}. "
-                "Declare the groups."
-            )
+        if found is not None and (statistic.verb in OF_SIZES or found.people in statistic.totals()):
+            raise InvalidArgument(f"{name} {SELECTED.format(asked='population=True')}")
         if statistic.verb in VERBS:
             check_sample(name, said := told(statistic) or {}, unit, query.keys.cells, "population=True")
             _check_unit_sum(name, said, [told(other) or {} for _, other in query.statistics])

@@ -66,8 +66,35 @@ def test_without_noise_intervals_are_those_of_textbooks(law):
         assert (row["p_low"], row["p_high"]) == pytest.approx(tuple(pearson), rel=1e-3)
         half = stats.t.ppf(0.975, n - 1) * spend.std(ddof=1) / np.sqrt(n)
         assert (row["m_low"], row["m_high"]) == pytest.approx((spend.mean() - half, spend.mean() + half), rel=1e-3)
-        half = stats.norm.ppf(0.975) * np.sqrt((spend**2).sum())
-        assert (row["s_low"], row["s_high"]) == pytest.approx((spend.sum() - half, spend.sum() + half), rel=1e-3)
+        limits = _fay_and_feuer(spend.sum(), (spend**2).sum(), 500.0)
+        assert (row["s_low"], row["s_high"]) == pytest.approx(limits, rel=1e-3)
+
+
+def _fay_and_feuer(total: float, squares: float, most: float) -> tuple[float, float]:
+    """The limits of a weighted sum of Poisson variables, as their paper of 1997 has them (equation 6)."""
+    more, more_squares = total + most, squares + most**2
+    low = squares / (2.0 * total) * stats.chi2.ppf(0.025, 2.0 * total**2 / squares)
+    return low, more_squares / (2.0 * more) * stats.chi2.ppf(0.975, 2.0 * more**2 / more_squares)
+
+
+def test_sums_of_the_bound_are_as_sure_as_their_count():
+    """Garwood's limits of the number of values, each of which is the bound; of losses they are mirrored."""
+    rows = pl.DataFrame({"ward": ["A"] * 3 + ["B"] * 40, "paid": [5.0] * 43, "lost": [-5.0] * 43})
+    asked = {
+        "paid": dpf.sum("paid", bounds=(0, 5)),
+        "lost": dpf.sum("lost", bounds=(-5, 0)),
+        "either": dpf.sum("paid", bounds=(-5, 5)),
+    }
+    by = rows.dp.group_by("ward", keys=["A", "B", "C"])
+    errors = by.agg(asked, epsilon=CLEAR, population=True, denoise=None, ledger=_ledger()).dp.errors(
+        cells=True, covers="population"
+    )
+    for row, n in zip(errors.iter_rows(named=True), (3, 40, 0), strict=True):
+        low, high = stats.chi2.ppf(0.025, 2 * n) / 2 if n else 0.0, stats.chi2.ppf(0.975, 2 * n + 2) / 2
+        assert (row["paid_low"], row["paid_high"]) == pytest.approx((5.0 * low, 5.0 * high), rel=1e-3, abs=0.05)
+        assert (row["lost_low"], row["lost_high"]) == pytest.approx((-5.0 * high, -5.0 * low), rel=1e-3, abs=0.05)
+        farther = 5.0 * (high - n)
+        assert row["either_interval"] == pytest.approx(farther, rel=1e-3, abs=0.05)
 
 
 def test_intervals_of_a_population_hold_the_noise():
@@ -164,6 +191,39 @@ def test_different_statistics_of_two_results_are_not_compared(asked, other, said
         dpf.compare(one, two, samples="different")
     with pytest.raises(dpf.InvalidArgument):
         dpf.compare(two, one, samples="different")
+
+
+@pytest.mark.parametrize("verb", ["count", "sum", "n_units", "unit_sum"])
+def test_sizes_of_groups_that_their_sample_chose_tell_of_no_population(verb):
+    """Groups of which a sample holds many are shown: their counts and sums are too high, and held in 4% of samples."""
+    rows = pl.DataFrame({"person": range(400), "ward": ["A", "B"] * 200, "cost": [5.0] * 400})
+    asked = {
+        "count": dpf.count(),
+        "sum": dpf.sum("cost", bounds=(0, 9)),
+        "n_units": dpf.n_units(),
+        "unit_sum": dpf.sum("cost", unit_bounds=(0, 9)),
+    }[verb]
+    ledger = dpf.Ledger(epsilon=1e9, delta=0.5, accounting="basic", unit="person")
+    by = rows.dp.group_by("ward", keys=dpf.discover(delta=1e-6))
+    price = {"epsilon": 50.0, "delta": 1e-5, "max_groups": 1, "max_rows": 1, "checks": False, "ledger": ledger}
+    with pytest.raises(
+        dpf.InvalidArgument, match=r"must be of declared groups for population=True, and these were fou"
+    ):
+        by.agg(s=asked, population=True, **price)
+    assert not len(ledger.to_frame())
+    found = by.agg(s=asked, m=dpf.mean("cost", bounds=(0, 9)), **price)
+    for refused in (
+        lambda: found.dp.errors(covers="population"),
+        lambda: dpf.compare(found, "A", "B"),
+        lambda: found.dp.select("s").dp.plot(covers="population"),
+    ):
+        with pytest.raises(
+            dpf.InvalidArgument, match=r"s must be of declared groups for .*covers='population'|compare"
+        ):
+            refused()
+    means = found.dp.select("m")
+    assert np.isfinite(means.dp.errors(covers="population")["interval"][0])
+    assert dpf.compare(means, "A", "B")["statistic"].to_list() == ["m"]
 
 
 def test_a_mean_with_values_in_place_of_missing_ones_tells_of_no_population():
@@ -441,7 +501,7 @@ def test_rows_that_are_no_sample_are_refused_before_a_charge():
             by.agg(total=both_signs, **others, epsilon=1.0, max_groups=1, population=True, ledger=ledger)
     by_counts = _visits().dp.group_by("ward", keys=dpf.discover(delta=1e-6))
     found = {"epsilon": 1.0, "delta": 1e-5, "max_groups": 1, "population": True, "ledger": ledger}
-    with pytest.raises(dpf.InvalidArgument, match=r"groups are found by their counts.*n_units\. Declare the groups"):
+    with pytest.raises(dpf.InvalidArgument, match=r"must be of declared groups for population=True"):
         by_counts.n_units(**found)
     assert not len(ledger.to_frame())
     means = by_counts.mean("cost", bounds=(0, 9), max_rows=1, checks=False, **found)
@@ -543,7 +603,7 @@ def test_bounds_stand_in_for_squares_that_nobody_measured():
     errors = plain.dp.errors(covers="population")["interval"].to_list()
     n, total = len(rows), float(rows["spend"].sum())
     assert errors[0] == pytest.approx(1.96 * 250.0 / np.sqrt(n), rel=0.01)
-    assert errors[1] == pytest.approx(1.96 * np.sqrt(500.0 * total), rel=0.01)
+    assert errors[1] == pytest.approx(_fay_and_feuer(total, 500.0 * total, 500.0)[1] - total, rel=0.01)
     beside = {"m": dpf.mean("spend", bounds=(0, 500)), "spread": dpf.std("spend", bounds=(0, 500))}
     helped = rows.dp.agg(beside, epsilon=CLEAR, ledger=_ledger()).dp.errors(covers="population")
     assert helped["column"].to_list() == ["m"]
@@ -577,7 +637,7 @@ def test_the_number_of_some_rows_does_not_stand_in_for_that_of_all():
     for sums, rows_of in ((signed, {}), (signed_few, few), (signed_few, {})):  # all rows are no fewer than some
         told = rows.dp.agg(sums | {"n": dpf.count(**rows_of)}, **release).dp.errors(covers="population")
         n = rows["few"].sum() if rows_of else len(rows)
-        assert told["interval"][0] == pytest.approx(1.96 * 500.0 * np.sqrt(n), rel=0.01)
+        assert told["interval"][0] == pytest.approx(500.0 * (stats.chi2.ppf(0.975, 2 * n + 2) / 2 - n), rel=0.01)
 
 
 def test_the_plan_says_what_squares_cost():

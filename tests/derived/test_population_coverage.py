@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from scipy import special
 
-from assurance.population_coverage import EPSILONS, LAWS, STATISTICS, covered, lumps, tables
+from assurance.population_coverage import EPSILONS, FEW, LAWS, STATISTICS, covered, few, lumps, tables
+from dpframe.derived.population import summed
 from tests.covering import Covered, chance_of_missing
 
 ALARM = 1e-6 / 100  # of all tests here together
@@ -34,6 +36,28 @@ def test_intervals_are_not_far_too_wide():
 def test_means_and_sums_cover_where_a_hundred_values_differ():
     for held in lumps(10.0, 1_000, 0.1, 400, seed=5):
         assert not too_often(held, 1.0 - LEAST), held
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+@pytest.mark.parametrize("kind", FEW)
+def test_sums_of_few_rows_cover(kind, rows):
+    """Their number moves them most: intervals that were symmetric held in 64% of samples."""
+    found = few(kind, 300.0, rows, 1_000, seed=6)
+    assert not too_often(found, 1.0 - LEAST), found
+
+
+def test_sums_of_both_signs_reach_as_far_as_the_larger_bound():
+    """Losses of up to 500 in bounds whose upper one is 50; of 3 rows the sample often holds none."""
+    either = (-500.0, 50.0)
+    for exact in (True, False):
+        below, above = summed(np.zeros(1), np.zeros(1), either, 0.95, exact)
+        assert below[0] == above[0]
+        assert below[0] == pytest.approx(500.0 * special.gammainccinv(1.0 if exact else 0.5, 0.025))
+
+
+def test_sums_cover_where_a_sample_holds_hardly_any_of_the_values_that_matter():
+    _, found = lumps(10.0, 100, 0.01, 1_000, seed=7)
+    assert not too_often(found, 1.0 - LEAST), found
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import threading
 import time
-from datetime import date
+from datetime import date, datetime
 
 import numpy as np
 import polars as pl
@@ -231,6 +231,37 @@ def test_a_relation_whose_file_was_replaced_is_refused_before_the_charge(tmp_pat
     with pytest.raises(dpf.InvalidArgument, match=r"that it had when the relation was made.* Nothing was charged"):
         dpf.of(relation).count(epsilon=0.5, ledger=ledger)
     assert ledger.spent.epsilon == 0.5
+
+
+@pytest.mark.parametrize("kind", ["arrow", "dataset", "duckdb", "pandas of arrow", "pandas"])
+def test_seconds_beyond_milliseconds_clip(kind):
+    """The infinity of DuckDB is one: as milliseconds of 64 bits it was the last second of 1969."""
+    pa = pytest.importorskip("pyarrow")
+    most, beyond = 2**63 - 1, 9_223_372_036_854_776
+    seconds = [most, -most, 0, None, beyond, -beyond]
+    table = pa.table({"t": pa.array(seconds, pa.int64()).view(pa.timestamp("s"))})
+    if kind == "arrow":
+        frame = table
+    elif kind == "dataset":
+        frame = dataset(table)
+    elif kind == "duckdb":
+        duckdb = pytest.importorskip("duckdb")
+        connection = duckdb.connect()
+        connection.execute("create table t (t timestamp_s)")
+        connection.execute("insert into t values ('infinity'), ('-infinity'), ('1970-01-01'), (null)")
+        connection.execute("insert into t values ('infinity'), ('-infinity')")
+        frame = connection.table("t")
+    else:
+        pd = pytest.importorskip("pandas")
+        numbers = np.array([np.iinfo(np.int64).min if one is None else one for one in seconds])
+        arrow = pd.arrays.ArrowExtensionArray(table["t"])
+        frame = pd.DataFrame({"t": pd.Series(numbers.view("M8[s]") if kind == "pandas" else arrow)})
+    days = {"bins": "1d", "range": ("1969-12-31", "1970-01-03"), "outside": "clip"}
+    asked = {"epsilon": 1e6, "ledger": dpf.Ledger(epsilon=1e7), "denoise": None}
+    found = dpf.of(frame).histogram("t", **days, **asked)
+    assert [round(value) for value in found["count"]] == [2, 1, 2]
+    later = dpf.of(frame).count(where={"t": (datetime(1970, 1, 2), None)}, **asked)
+    assert round(later["count"][0]) == 2
 
 
 def test_collated_and_unreadable_columns_of_duckdb_are_refused_by_schema():

@@ -215,6 +215,27 @@ def test_99_numbers_of_pandas_are_compared_alike_whatever_their_dtype(dtype):
     assert counts(frame, [0.1, Decimal("0.1"), 1, 2**53, 2**53 + 1]) == near(0, 0, 1, 0, 0)
 
 
+@pytest.mark.parametrize("key", [sys.float_info.max, -sys.float_info.max, 1e308, 2**1023])
+def test_237_the_largest_floats_are_keys_whatever_the_dtype(key):
+    """One odd value turns a column of floats into objects; a key may not find its rows in one of them alone."""
+    values = [sys.float_info.max] * 3 + [-sys.float_info.max] * 2 + [1e308, 2.0**1023, 1.0]
+    among = near(sum(value == key for value in values))
+    for frame in (pandas_frame(values), pandas_frame(values).astype(object), pandas_frame([*values, "odd"])):
+        assert counts(frame, [key]) == among
+        with exact():
+            told = frame.dp.count(where={"id": [key]}, epsilon=1, ledger=dpf.Ledger(epsilon=1))
+        assert told["count"].tolist() == among
+    assert counts(pl.DataFrame({"id": values}), [key]) == among
+
+
+@pytest.mark.parametrize("key", [2**1024 - 1, 2**1024, 10**400], ids=["rounded up", "the next power", "far beyond"])
+def test_integers_beyond_all_floats_are_keys_without_rows(key):
+    for values in ([sys.float_info.max, 1.0], [sys.float_info.max, "odd"]):
+        with exact():
+            told = pandas_frame(values).dp.count(where={"id": [key]}, epsilon=1, ledger=dpf.Ledger(epsilon=1))
+        assert told["count"].tolist() == [0.0]
+
+
 def test_99_ends_of_a_graph_are_compared_as_keys():
     frame = pl.DataFrame({"id": [moment.astimezone(UTC) for moment in REPEATED]})
     ends = [(REPEATED[0], REPEATED[1].astimezone(UTC))]

@@ -122,9 +122,13 @@ def test_a_drill_that_fails_stops_no_other(ran, capsys):
 
 @pytest.mark.long
 def test_a_drill_that_takes_too_long_is_ended_with_its_children(ran, root):
-    code, rows = ran([named("long", hours=2 / 3_600)])
-    assert (code, rows[0].outcome) == (1, "out of time")
-    child = int((root / "logs" / "full-long.txt").read_text())
+    for seconds in (2, 20, 60):  # on a busy machine a drill may have started no child in the first ones
+        code, rows = ran([named("long", hours=seconds / 3_600)])
+        assert (code, rows[0].outcome) == (1, "out of time")
+        if (said := (root / "logs" / "full-long.txt").read_text()).strip():
+            break
+        (root / "results.jsonl").unlink()
+    child = int(said)
     if os.path.isdir("/proc/self"):
         until = time.monotonic() + 10
         while os.path.exists(f"/proc/{child}/stat") and time.monotonic() < until:

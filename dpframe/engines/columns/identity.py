@@ -40,7 +40,8 @@ Form = Literal["integer", "float", "decimal", "text", "ticks", "periods", "objec
 NOWHERE = -1  # the position of what is none of the declared keys
 DAY = 86_400 * 10**9
 TICKS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}  # nanoseconds
-LARGEST = 2**1023  # no float is larger than twice that
+LARGEST = 2**1024  # every float is nearer to zero
+LAST = (2**63 - 1) // 1_000  # of the seconds whose milliseconds fit 64 bits
 
 EPOCHS = {NAIVE: datetime(1970, 1, 1), AWARE: datetime(1970, 1, 1, tzinfo=UTC)}
 STRING, WHOLE, FLOATING, QUOTIENT, TIMES, UNNAMED = "s", "n", "f", "q", "t", "x"  # the first letters
@@ -240,6 +241,25 @@ def arrow_storage(array: Any) -> Any:
     return pyarrow.chunked_array([chunk.view(storage) for chunk in chunks], type=storage)
 
 
+def in_milliseconds(array: Any) -> Any:
+    """An Arrow array of seconds, which Polars does not have, as milliseconds; any other as it is.
+
+    What lies beyond stays at the end, so that it can clip: Polars multiplies it past 64 bits, and it becomes any time.
+    """
+    import pyarrow
+    import pyarrow.compute
+
+    types, plain = pyarrow.types, array.type
+    while types.is_dictionary(plain):
+        plain = plain.value_type
+    if not (types.is_timestamp(plain) or types.is_duration(plain)) or plain.unit != "s":
+        return array
+    made = pyarrow.timestamp("ms", plain.tz) if types.is_timestamp(plain) else pyarrow.duration("ms")
+    least = pyarrow.compute.max_element_wise(arrow_storage(array), -LAST, skip_nulls=False)
+    ticks = pyarrow.compute.multiply(pyarrow.compute.min_element_wise(least, LAST, skip_nulls=False), 1_000)
+    return pyarrow.chunked_array([chunk.view(made) for chunk in ticks.chunks], type=made)
+
+
 def stored(value: Any, identity: Identity) -> Any:
     """A declared key as the column's values are told apart by; NOTHING if none can equal it, None for missing ones."""
     if value is None:
@@ -276,7 +296,10 @@ def _ticks(token: Any, identity: Identity) -> Any:
 
 
 def _float(number: int | float | Fraction, bits: int) -> Any:
-    wide = float(number)
+    try:
+        wide = float(number)
+    except OverflowError:  # of a number that lies between the largest float and LARGEST
+        return NOTHING
     with np.errstate(over="ignore"):
         narrow = float(np.dtype(f"f{bits // 8}").type(wide))
     return wide + 0.0 if wide == number and narrow == wide else NOTHING

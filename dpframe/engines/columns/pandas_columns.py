@@ -199,7 +199,8 @@ def load(series: Any, role: str, declared: Any) -> pl.Series:
     array = pyarrow.array(series, from_pandas=True)
     if role == "key" and (codes := short_strings.codes_of(array, declared)) is not None:
         return codes
-    return pl.Series(pl.from_arrow(identity.arrow_storage(_with_views(array)) if is_name else array))
+    brought = identity.arrow_storage(_with_views(array)) if is_name else identity.in_milliseconds(array)
+    return pl.Series(pl.from_arrow(brought))
 
 
 def _with_views(array: Any) -> Any:
@@ -285,8 +286,7 @@ def _in_utc(series: Any) -> Any:
 
 def _milliseconds(seconds: NDArray[Any]) -> NDArray[Any]:
     """Seconds, which Polars does not have, as milliseconds; what lies beyond stays at the end, so that it can clip."""
-    last = MOST_TICKS // 1000
-    ticks = np.clip(seconds.astype(np.int64), -last, last) * 1000
+    ticks = np.clip(seconds.astype(np.int64), -identity.LAST, identity.LAST) * 1000
     ticks[np.isnat(seconds)] = np.iinfo(np.int64).min
     return ticks.view(f"{seconds.dtype.kind}8[ms]")
 

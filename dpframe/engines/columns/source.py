@@ -19,7 +19,7 @@ import numpy as np
 import polars as pl
 
 from dpframe.engines.columns import dask_partitions, pandas_columns
-from dpframe.engines.columns.identity import Identity, combination, identity_of, of_rows
+from dpframe.engines.columns.identity import Identity, combination, identity_of, in_milliseconds, of_rows
 from dpframe.errors import InvalidArgument, InvalidType, UnknownColumn, WrongDtype, closest, shown, shown_names
 from dpframe.errors.tracebacks import tried
 from dpframe.frames.kinds import (
@@ -386,15 +386,20 @@ def _arrow_source(table: Any) -> Source:
         columns = list(dict.fromkeys(column for _, column, _, _ in requests))
         if not columns:
             return pl.DataFrame(pl.Series("", np.zeros(table.num_rows, dtype=np.int8))).lazy()  # rows to be counted
-        brought = _from_arrow(table.select(columns))
+        brought = from_arrow(table.select(columns))
         return _polars_source(brought, brought.schema, table.num_rows).load(requests)
 
     _refuse_again(table.column_names, "Rename them: table.rename_columns(names).")
     return Source(types_of_arrow(table.schema), load, table.num_rows)
 
 
-def _from_arrow(table: Any) -> pl.DataFrame:
+def from_arrow(table: Any) -> pl.DataFrame:
     """An Arrow table as a frame, with its names: Polars calls a column that is named "" otherwise."""
+    import pyarrow
+
+    columns = [in_milliseconds(column) for column in table.columns]
+    if any(kept is not column for kept, column in zip(columns, table.columns, strict=True)):
+        table = pyarrow.Table.from_arrays(columns, names=table.column_names)
     brought = pl.DataFrame(pl.from_arrow(table))
     return brought.rename(dict(zip(brought.columns, table.column_names, strict=True)))
 
@@ -431,7 +436,7 @@ def _comes_over_exactly(theirs: Any, ours: Any) -> bool:
 def _without_rows(empty: Any) -> pl.DataFrame:
     """The schema as Polars reads it. Polars panics on dtypes that it does not know, which is no Exception."""
     try:
-        return _from_arrow(empty)
+        return from_arrow(empty)
     except (KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
     except BaseException as error:  # of no rows, so that it may be shown

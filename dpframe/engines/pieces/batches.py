@@ -17,7 +17,7 @@ from typing import Any
 
 import polars as pl
 
-from dpframe.engines.columns.source import NEVER_FAILING, ColumnType, exactly, source_of
+from dpframe.engines.columns.source import NEVER_FAILING, ColumnType, exactly, from_arrow, source_of
 from dpframe.engines.engine import Partial, Reading, added_up
 from dpframe.engines.pieces.unit_parts import Spill
 from dpframe.engines.task import Task
@@ -85,7 +85,7 @@ def of_relation(relation: Any, reading: Reading) -> Batches:
 
 
 def _as_polars(frame: Any) -> pl.DataFrame:
-    return frame if isinstance(frame, pl.DataFrame) else pl.DataFrame(pl.from_arrow(frame))
+    return frame if isinstance(frame, pl.DataFrame) else from_arrow(frame)
 
 
 def _narrow_lazy(frame: pl.LazyFrame, columns: Sequence[str]) -> pl.LazyFrame:
