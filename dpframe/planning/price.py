@@ -344,8 +344,8 @@ def noises_of(
     )
     if not all(noise.additive for noise in noises) and not _is_plain(query):
         raise InvalidArgument(
-            f"mechanism must be additive noise for all but one count or sum, not {noises[0].name}: what is read off "
-            "several noisy numbers, or off a scaled one, would leave its bounds. Leave mechanism out."
+            f"mechanism must be additive noise for all but one count or sum, unlike {noises[0].name}. "
+            "Leave mechanism out."
         )
     if len({noise.norm for noise in noises}) > 1:
         raise InvalidArgument("mechanism must have one shape p for all statistics of a call: units have one weight.")
@@ -355,7 +355,7 @@ def noises_of(
 def _is_plain(query: Query) -> bool:
     """Tell whether each number of the answer is one noisy number as it was drawn."""
     (_, one), *others = query.statistics
-    plain = one.verb in ("count", "sum", "n_units", "n_distinct") and not isinstance(one, ByKeys)
+    plain = one.denoisable and not isinstance(one, ByKeys)  # which scales what is measured
     return plain and not others and len(query.totals) == 1 and not isinstance(query.totals[0], VectorTotal)
 
 
