@@ -484,17 +484,9 @@ READINGS = (
     bug(
         "mechanisms",
         "noise on output bounds for what is read off a vector of numbers",
-        "price._is_plain",
-        " and not isinstance(query.totals[0], VectorTotal)",
-        "",
-        "test_truncated.py::test_what_is_read_off_several_numbers_or_scaled_leaves_the_bounds",
-    ),
-    bug(
-        "mechanisms",
-        "noise on output bounds for sums that are scaled afterwards",
-        "price._is_plain",
-        " and not isinstance(one, ByKeys)",
-        "",
+        "noises_of",
+        "(others or len(noises) > 1 or not one.denoisable)",
+        "(others or len(noises) > 1)",
         "test_truncated.py::test_what_is_read_off_several_numbers_or_scaled_leaves_the_bounds",
     ),
     bug(

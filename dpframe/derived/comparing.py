@@ -97,7 +97,7 @@ def compare(
     -----
     Intervals hold the noise and the chance of who is in the sample, of both sides (``docs/guide/compare.md``). A
     p-value is the least 1 - confidence whose interval leaves out 0. In about one of twenty comparisons of groups that
-    do not differ the p-value is below 0.05; of means and sums in more, where few values differ from the rest.
+    do not differ the p-value is below 0.05; of means in more, where few values differ from the rest.
 
     Examples
     --------

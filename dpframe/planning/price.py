@@ -37,8 +37,8 @@ from dpframe.queries.contributions import as_array, key_weights
 from dpframe.queries.discovery import Discovery, FoundAxis, found_axis
 from dpframe.queries.query import Query, by_choice
 from dpframe.queries.statistics import CONFIDENCE, Statistic
-from dpframe.queries.statistics.statistic import ByKeys, Choosing, Deciding, Weighing
-from dpframe.queries.total import WEIGHT_BITS, Total, VectorTotal, over
+from dpframe.queries.statistics.statistic import Choosing, Deciding, Weighing
+from dpframe.queries.total import WEIGHT_BITS, Total, over
 
 
 def equal(count: int) -> Shares:
@@ -342,7 +342,8 @@ def noises_of(
     noises = tuple(
         calibrated(mechanism, pure, sensitivity, part) for sensitivity, part in zip(sensitivities, offered, strict=True)
     )
-    if not all(noise.additive for noise in noises) and not _is_plain(query):
+    (_, one), *others = query.statistics  # what may be denoised is one noisy number each, as it was drawn
+    if not all(noise.additive for noise in noises) and (others or len(noises) > 1 or not one.denoisable):
         raise InvalidArgument(
             f"mechanism must be additive noise for all but one count or sum, unlike {noises[0].name}. "
             "Leave mechanism out."
@@ -350,13 +351,6 @@ def noises_of(
     if len({noise.norm for noise in noises}) > 1:
         raise InvalidArgument("mechanism must have one shape p for all statistics of a call: units have one weight.")
     return noises, None
-
-
-def _is_plain(query: Query) -> bool:
-    """Tell whether each number of the answer is one noisy number as it was drawn."""
-    (_, one), *others = query.statistics
-    plain = one.denoisable and not isinstance(one, ByKeys)  # which scales what is measured
-    return plain and not others and len(query.totals) == 1 and not isinstance(query.totals[0], VectorTotal)
 
 
 def _selecting(query: Query, sensitivity: Sensitivity, part: Part, *, by_price: bool) -> Mechanism:
