@@ -513,4 +513,28 @@ READINGS = (
         "array",
         "test_batches.py::test_seconds_beyond_milliseconds_clip",
     ),
+    bug(
+        "results",
+        "intervals of quotients by the tails of one draw, where these are light",
+        "largest_z",
+        "max(NormalDist().inv_cdf((1.0 + confidence) / 2.0), *alone) if alone else 0.0",
+        "max(alone, default=0.0)",
+        "test_intervals.py::test_111_lighter_tails_of_one_draw_are_not_those_of_a_sum",
+    ),
+    bug(
+        "results",
+        "a median and a 90th percentile joined as one statistic",
+        "joined.MEANING",
+        'MEANING = ("verb", "column", "columns", "q", "value", "where",',
+        'MEANING = ("verb", "column", "columns", "value", "where",',
+        "test_joined.py::test_numbers_that_mean_something_else_are_not_joined",
+    ),
+    bug(
+        "results",
+        "joined numbers of other rows whose conditions read alike",
+        "joined._statistics",
+        "        | {fact: said[fact] for fact in hashed if fact in said and fact in others.get(name, ())}\n",
+        "",
+        "test_joined.py::test_numbers_that_mean_something_else_are_not_joined",
+    ),
 )

@@ -9,6 +9,7 @@ from dpframe.errors import InvalidArgument, InvalidType, MissingArgument, NoProv
 from dpframe.errors.tracebacks import trimmed
 from dpframe.frames import build, foreign
 from dpframe.frames.kinds import checked_frame, is_frame, is_pandas, library_of
+from dpframe.queries.sameness import HASH
 from dpframe.release import provenance
 
 Frame = TypeVar("Frame")
@@ -22,7 +23,8 @@ def concat(releases: Sequence[Frame], names: Sequence[str] | None = None, column
     ----------
     releases : list of DataFrame
         Results of dpframe, of one library, all released or all computed from releases: the same columns of the same
-        dtypes, and the same statistics. Costs, noise, bounds, keys and bins may differ. A result of `concat` counts as
+        dtypes, and the same statistics, with one ``q``, ``value``, ``where``, ``weight`` and so on. Costs, noise,
+        bounds, keys and bins may differ. A result of `concat` counts as
         its parts.
     names : list of str, optional
         A name for each release, such as ``["Jan", "Feb"]``: they become a column of text, the first one.
@@ -159,7 +161,7 @@ def _check_alike(frame: Any, facts: dict[str, Any], frames: list[Any], records: 
         ("be of one library", library_of(first), library_of(frame)),
         ("have the same columns", list(first.columns), list(frame.columns)),
         ("have the same dtypes", build.dtypes_of(first), build.dtypes_of(frame)),
-        ("have the same statistics", _statistics(records[0]), _statistics(facts)),
+        ("have the same statistics", _statistics(records[0], facts), _statistics(facts, records[0])),
     ):
         if expected != actual:
             raise InvalidArgument(
@@ -172,8 +174,19 @@ def _kind(record: dict[str, Any]) -> str:
     return "computed" if record["schema"] == foreign.DERIVED else "released"
 
 
-def _statistics(record: dict[str, Any]) -> dict[str, Any]:
-    facts = provenance.counted(record)
+MEANING = ("verb", "column", "columns", "q", "value", "where", "denominator", "weight", "missing", "expression")
+
+
+def _statistics(record: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    """What each column of a record is a number of; words that are cut with their hash, where `other` has one too."""
+    facts, others = provenance.counted(record), provenance.counted(other)["measures"]
     if not facts["measures"]:
         return {"verb": facts["verb"]}
-    return {name: (measure["verb"], measure["column"]) for name, measure in facts["measures"].items()}
+    computed = {"expression": facts["expression"]} if facts["verb"] == "combine" else {}
+    hashed = [f"{fact}{HASH}" for fact in MEANING]
+    return {
+        name: {fact: said[fact] for fact in MEANING if said.get(fact) is not None}
+        | computed
+        | {fact: said[fact] for fact in hashed if fact in said and fact in others.get(name, ())}
+        for name, said in facts["measures"].items()
+    }

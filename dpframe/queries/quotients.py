@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from statistics import NormalDist
 
 import numpy as np
@@ -117,19 +118,24 @@ def fieller(
     largest: Floats,
     confidence: float,
 ) -> Floats:
-    """Half-width around `offset` of the Fieller interval of a quotient with independent noises, at most `largest`.
-
-    z is the larger of the two noises' own half-widths in standard deviations, so that noise with heavier tails
-    than the Gaussian is not treated as Gaussian.
-    """
-    noises = [noise for noise in (sum_noise, count_noise) if noise.variance > 0.0]  # at huge epsilon there is none
-    z_squared = max((noise.interval(confidence) ** 2 / noise.variance for noise in noises), default=0.0)
+    """Half-width around `offset` of the Fieller interval of a quotient with independent noises, at most `largest`."""
+    z_squared = largest_z((sum_noise, count_noise), confidence) ** 2
     curvature = z_squared * count_noise.variance / count**2
     bounded = enough & (curvature < 1.0)
     rest = np.where(bounded, 1.0 - curvature, 1.0)
     spread = z_squared * (sum_noise.variance * rest + offset**2 * count_noise.variance)
     half = (np.sqrt(spread) / count + np.abs(offset) * curvature) / rest
     return np.where(bounded, np.minimum(half, largest), largest)
+
+
+def largest_z(noises: Sequence[Noise], confidence: float) -> float:
+    """The half-width of an interval of a sum of such noises, in its standard deviations; 0 where there is no noise.
+
+    The largest of those of one draw, so that heavier tails are not taken for Gaussian ones; and no less than that of
+    the normal law, which sums of noise with lighter tails come close to.
+    """
+    alone = [noise.interval(confidence) / math.sqrt(noise.variance) for noise in noises if noise.variance > 0.0]
+    return max(NormalDist().inv_cdf((1.0 + confidence) / 2.0), *alone) if alone else 0.0
 
 
 def interval_of_sum(noise: Noise, draws: int, confidence: float) -> float:

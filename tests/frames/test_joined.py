@@ -139,6 +139,39 @@ def test_releases_of_other_shapes_are_refused(engine):
             dpf.concat([first, other])
 
 
+WEIGHED = {"weight": "x", "weight_bounds": (0, 2)}
+OTHERWISE = {
+    "q": [dpf.quantile("x", q=q, bounds=(0, 9)) for q in (0.5, 0.9)],
+    "value": [dpf.proportion("x", value=value) for value in (1, 2)],
+    "where": [dpf.count(where={"x": [1]}), dpf.count()],
+    "long where": [dpf.count(where={"x": [*range(450), middle, *range(600, 900)]}) for middle in (500, 501)],
+    "weight": [dpf.count(**WEIGHED), dpf.count()],
+    "missing": [dpf.mean("x", bounds=(0, 9), missing=missing) for missing in ("drop", "midpoint")],
+    "denominator": [dpf.ratio("x", under, bounds={"x": (0, 9), under: (0, 9)}) for under in "yz"],
+}
+
+
+@pytest.mark.parametrize("fact", OTHERWISE)
+def test_numbers_that_mean_something_else_are_not_joined(engine, fact):
+    """A median under a 90th percentile reads as its rise."""
+    dp, free = engine({"x": [1, 2] * 50, "y": [1, 1] * 50, "z": [2, 1] * 50}).dp, {"epsilon": 1.0, "checks": False}
+    one, other = OTHERWISE[fact]
+    first, again, second = (dp.agg(n=each, ledger=dpf.Ledger(epsilon=9), **free) for each in (one, one, other))
+    assert len(dpf.concat([first, again])) == 2
+    with pytest.raises(dpf.InvalidArgument, match="releases must have the same statistics"):
+        dpf.concat([first, second])
+
+
+def test_computed_numbers_of_other_expressions_are_not_joined(engine):
+    first, second = weeks(engine)[:2]
+    pair = {"a": first, "b": first}
+    plus, minus = "a.count_noisy + 2 * b.count_noisy", "a.count_noisy - 3 * b.count_noisy"
+    made = [dpf.combine(text, pair) for text in (plus, minus)]
+    with pytest.raises(dpf.InvalidArgument, match="releases must have the same statistics"):
+        dpf.concat(made)
+    assert len(dpf.concat([made[0], dpf.combine(plus, {"a": second, "b": second})]).dp.parts) == 2
+
+
 def test_releases_of_two_libraries_are_refused():
     pytest.importorskip("pandas")
     frame = pl.DataFrame(FRAME)

@@ -12,10 +12,11 @@ from itertools import product
 import numpy as np
 import polars as pl
 import pytest
-from covering import BOUNDS, NARROWER, PEOPLE, PRICES, ROWS, VALUES, Case, covered, missed, too_many
+from covering import BOUNDS, NARROWER, PEOPLE, PRICES, ROWS, VALUES, Case, chance_of_missing, covered, missed, too_many
 from scipy import special
 
 import dpframe as dpf
+from dpframe.queries.quotients import largest_z
 
 CHECKS = 4_000  # more than this file makes
 ALARM = 1e-6 / CHECKS
@@ -40,6 +41,37 @@ def test_111_intervals_of_another_shape_cover_the_truth(size, values):
     """Such noise is refused for units with several rows; it is slow to calibrate, so fewer cases are tried."""
     for found in covered(Case("p = 3", 1.0, size, values, 4_000)):
         assert not too_many(found, ALARM), (found, found.rate)
+
+
+READ = {
+    "mean": (dpf.mean("x", bounds=(0, 100)), (4.0, 12.0), 300, 8.0),
+    "variance": (dpf.variance("x", bounds=(0, 100), ddof=0), (0.5, 4.5), 20, 4.0),
+    "std": (dpf.std("x", bounds=(0, 100), ddof=0), (0.5, 4.5), 20, 2.0),
+}
+
+
+@pytest.mark.parametrize("asked", READ)
+def test_111_lighter_tails_of_one_draw_are_not_those_of_a_sum(asked):
+    """One draw of p = 16 stays within 1.66 of its deviations: intervals of quotients of two of them held in 90%."""
+    statistic, values, pairs, truth = READ[asked]
+    groups = 1_500
+    frame = pl.DataFrame({"x": list(values) * (pairs * groups), "g": np.repeat(np.arange(groups), 2 * pairs)})
+    price = {"epsilon": 3.0, "delta": 1e-5, "mechanism": dpf.generalized_gaussian(p=16), "denoise": None}
+    ledger = dpf.Ledger(epsilon=9, delta=1e-4, accounting="basic", checks=False)
+    found = frame.dp.group_by("g", keys=range(groups)).agg(y=statistic, ledger=ledger, **price)
+    misses = int((np.abs(found["y"].to_numpy() - truth) > found["y_error"].to_numpy()).sum())
+    assert chance_of_missing(misses, groups, 0.05) > ALARM, misses / groups
+
+
+@pytest.mark.parametrize("confidence", [0.5, 0.95, 0.9999])
+def test_no_sum_of_noise_is_narrower_than_normal(confidence):
+    wide = dpf.Laplace.calibrate(sensitivity=1, epsilon=0.1)
+    light = dpf.GeneralizedGaussian.calibrate(p=16, sensitivity=1, epsilon=1.0, delta=1e-5)
+    normal = special.ndtri((1.0 + confidence) / 2.0)
+    assert light.interval(confidence) < 0.99 * normal * light.variance**0.5 or confidence == 0.5
+    assert largest_z((light,), confidence) >= normal * (1.0 - 1e-12)
+    assert largest_z((light, wide), 0.95) == pytest.approx(wide.interval(0.95) / wide.variance**0.5, rel=1e-12)
+    assert largest_z((), confidence) == 0.0
 
 
 def test_111_the_mean_that_was_found():

@@ -14,6 +14,7 @@ from dpframe.queries import moments
 from dpframe.queries.keys import KeyAxis
 from dpframe.queries.limits import checked_bounds, checked_columns, grid_steps, step_length
 from dpframe.queries.moments import Pair
+from dpframe.queries.quotients import largest_z
 from dpframe.queries.row_functions import Floats
 from dpframe.queries.statistics.statistic import CONFIDENCE, Statistic, check_size
 from dpframe.queries.total import FunctionTotal, Measured, Noise, Total, VectorTotal
@@ -128,8 +129,7 @@ class Covariance(Statistic):
 
     def _pairs(self, values: Sequence[Floats], noises: Sequence[Noise], confidence: float) -> list[Pair]:
         """The moments of each pair; and of each one z, that of the noise with the heaviest tails."""
-        heavy = [noise.interval(confidence) / noise.variance**0.5 for noise in noises if noise.variance > 0.0]
-        z, size = max(heavy, default=0.0), len(self.columns)
+        z, size = largest_z(noises, confidence), len(self.columns)
         known_pairs = []
         for number, (i, j) in enumerate(pairs(size)):
             if self.pure:

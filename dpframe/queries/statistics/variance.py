@@ -12,6 +12,7 @@ from dpframe.errors import InvalidArgument, is_one_of, shown
 from dpframe.errors.tracebacks import trimmed
 from dpframe.queries.limits import are_by_group
 from dpframe.queries.moments import Reading, bernstein_variance, centred_variance, standard_deviation
+from dpframe.queries.quotients import largest_z
 from dpframe.queries.row_functions import Floats, centred_squares
 from dpframe.queries.statistics.by_group import PLACES, ByGroup, checked_groups
 from dpframe.queries.statistics.statistic import CONFIDENCE, Clipped, check_size
@@ -93,15 +94,7 @@ class Variance(Clipped):
         return {**(super().facts() or {}), "ddof": self.ddof}
 
     def _read(self, values: Sequence[Floats], noises: Sequence[Noise], confidence: float) -> Reading:
-        spreads = [noise.variance**0.5 for noise in noises]
-        z = max(
-            (
-                noise.interval(confidence) / spread
-                for noise, spread in zip(noises, spreads, strict=True)
-                if spread > 0.0
-            ),
-            default=0.0,
-        )
+        spreads, z = [noise.variance**0.5 for noise in noises], largest_z(noises, confidence)
         if self.pure:
             below, between, above = values[0].reshape(-1, 3).T
             return bernstein_variance((below, between, above), spreads[0], z, self.half_range, self.ddof)
