@@ -537,4 +537,13 @@ READINGS = (
         "",
         "test_joined.py::test_numbers_that_mean_something_else_are_not_joined",
     ),
+    bug(
+        "stated",
+        "costs and margins rounded to nearest where they are promises",
+        "pages.at_least",
+        "ROUND_CEILING",
+        '"ROUND_HALF_EVEN"',
+        "test_pages.py::test_what_is_promised_is_rounded_up",
+        "test_pages.py::test_every_display_says_no_less_than_the_cost_and_the_margin",
+    ),
 )

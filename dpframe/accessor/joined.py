@@ -178,7 +178,7 @@ MEANING = ("verb", "column", "columns", "q", "value", "where", "denominator", "w
 
 
 def _statistics(record: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    """What each column of a record is a number of; words that are cut with their hash, where `other` has one too."""
+    """The meaning of each column of a record; words that are cut come with their hash, where `other` has one too."""
     facts, others = provenance.counted(record), provenance.counted(other)["measures"]
     if not facts["measures"]:
         return {"verb": facts["verb"]}

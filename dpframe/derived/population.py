@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from dpframe.derived.linear import Linear, Moments, Quotient, ends, half_widths
 from dpframe.derived.sums_of_noise import law_of, normal_quantile
 from dpframe.derived.traced import Source
-from dpframe.display.pages import number
+from dpframe.display.pages import margin
 from dpframe.display.rounding import HIGH, LOW, end_words
 from dpframe.errors import InvalidArgument, is_one_of, shown
 from dpframe.frames import build, foreign
@@ -472,7 +472,7 @@ def sentences(frame: Any) -> list[str]:
             ends_of = " to ".join(end_words(float(low[0]), float(high[0])))
             said.append(f"In 95 of 100 samples, the interval from {ends_of} contains {name} of the population.")
         elif known.size:
-            least, most = number(float(known.min())), number(float(known.max()))
+            least, most = margin(float(known.min())), margin(float(known.max()))
             sizes = most if least == most else f"{least} to {most}, depending on the row"
             said.append(
                 f"For the population behind these data, the margin of error of {name} (noise and sampling) is {sizes}."

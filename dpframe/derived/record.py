@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dpframe._version import VERSION
 from dpframe.derived.linear import Form, Linear, ends, half_widths
 from dpframe.derived.traced import Source
+from dpframe.display.pages import at_least
 from dpframe.display.statements import warned_lines
 from dpframe.errors import InvalidArgument, listed
 from dpframe.frames import build, foreign, prints
@@ -213,7 +214,8 @@ def _listed(facts: Facts) -> str:
     if count == 1 < periods:
         what, each = f"{periods} periods of one release", " in all"
     (epsilon, delta), *others = costs
-    price = "" if others else f" (epsilon {epsilon:.4g}{f', delta {delta:.3g}' if delta else ''}{each})"
+    but = f", delta {at_least(delta, 3):.3g}" if delta else ""
+    price = "" if others else f" (epsilon {at_least(epsilon, 4):.4g}{but}{each})"
     return f"{what}{price}"
 
 

@@ -99,9 +99,11 @@ def _title(names: Sequence[str], facts: Facts) -> str:
 def _subtitle(names: Sequence[str], facts: Facts, panels: Sequence[Panel]) -> str:
     """The one line below the title: the cost, who is protected, what is drawn besides the values."""
     cost = facts["cost"]
-    delta = f", δ = {cost['delta']:.3g}" if cost["delta"] else ""
+    delta = f", δ = {pages.at_least(cost['delta'], 3):.3g}" if cost["delta"] else ""
     errors = _errors({name: measure(name, facts) for name in names}, facts, panels)
-    price = facts.get("said", f"ε = {cost['epsilon']:.4g}{delta}")  # of what was computed from releases its own
+    price = facts.get(
+        "said", f"ε = {pages.at_least(cost['epsilon'], 4):.4g}{delta}"
+    )  # of what was computed from releases its own
     return BETWEEN.join(filter(None, (price, protected(facts), errors)))
 
 
@@ -204,7 +206,7 @@ def _reach(panels: Sequence[Panel]) -> str:
     said = []
     for panel in panels:
         errors = [_error(cell) for cell in panel.cells if "low" in cell and not open_end(cell)]
-        least, most = (pages.number(end(errors)) for end in (min, max)) if errors else ("-", "-")
+        least, most = (pages.margin(end(errors)) for end in (min, max)) if errors else ("-", "-")
         said.append(f"±{least}" if least == most else f"±{least} to ±{most}")
     return ", ".join(said)
 
@@ -219,7 +221,8 @@ def _error(cell: Mapping[str, Any]) -> float:
 def _said(title: str, facts: Facts, panels: Sequence[Panel]) -> str:
     """The words for who does not see the chart: its kind of chart, and its numbers where they are few."""
     cost = facts["cost"]
-    how = str(facts.get("said", f"released with differential privacy, epsilon {cost['epsilon']:.4g}"))
+    epsilon = pages.at_least(cost["epsilon"], 4)
+    how = str(facts.get("said", f"released with differential privacy, epsilon {epsilon:.4g}"))
     parts = [f"{title}. {how[0].upper()}{how[1:]}."]
     for panel in panels:
         kind = {"bar": "Bar chart", "line": "Line chart", "point": "Points", "heatmap": "Heat map"}[panel.kind]

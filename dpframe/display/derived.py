@@ -18,7 +18,7 @@ from dpframe.display import chart_words, charts, drawing, layout, pages, result_
 from dpframe.display.charts import WIDTH
 from dpframe.display.drawing import Cell, Panel
 from dpframe.display.layout import Asked, Dimension
-from dpframe.display.pages import number
+from dpframe.display.pages import at_least, margin
 from dpframe.display.report import Section, facts_list, paragraph
 from dpframe.display.result_page import shown, title_of
 from dpframe.display.result_tables import Table, kinds_of, source
@@ -80,7 +80,7 @@ def _accuracy(name: str, errors: Sequence[float], facts: Mapping[str, Any]) -> l
     known = [error for error in errors if math.isfinite(error)]
     said = []
     if known:
-        least, most = number(min(known)), number(max(known))
+        least, most = margin(min(known)), margin(max(known))
         sizes = most if least == most else f"{least} to {most}, depending on the row"
         said.append(f"In {100 * confidence:g} of 100 {what} {name} by at most {sizes}.")
     if len(known) < len(errors):
@@ -115,7 +115,7 @@ def _units(facts: Facts) -> str:
 
 def _protection(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
     releases = "\n".join(
-        f"{one['name']}: {one['label'] or 'without a label'}, epsilon {one['cost']['epsilon']:.6g}, "
+        f"{one['name']}: {one['label'] or 'without a label'}, epsilon {at_least(one['cost']['epsilon'], 6):.6g}, "
         f"numbers {one['sha256'][:12]}"
         for one in facts["of"]
     )

@@ -7,6 +7,7 @@ import math
 import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from decimal import ROUND_CEILING, Context
 from itertools import zip_longest
 from textwrap import wrap
 from typing import Any
@@ -34,6 +35,18 @@ def number(value: float) -> str:
     digits = max(0, 3 - math.floor(math.log10(abs(value)))) if value else 0
     text = f"{value:,.{digits}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def at_least(value: float, digits: int) -> float:
+    """The value rounded up to so many digits, except for the last bits of a float: what is promised holds."""
+    return float(Context(prec=digits, rounding=ROUND_CEILING).create_decimal(f"{value:.12g}"))
+
+
+def margin(value: float) -> str:
+    """A margin of error as `number` writes it, rounded up."""
+    if not 0.0 < value < math.inf:
+        return number(value)
+    return number(at_least(value, max(4, math.floor(math.log10(value)) + 1)))
 
 
 def escape(text: str) -> str:

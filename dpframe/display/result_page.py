@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dpframe.display import table_formats
-from dpframe.display.pages import number
+from dpframe.display.pages import at_least, margin, number
 from dpframe.display.report import Section, caption_of, facts_list, figure, paragraph, scrolling
 from dpframe.display.result_tables import PLUS_MINUS, Table, source
 from dpframe.display.rounding import is_unplaced
@@ -108,7 +108,7 @@ def _errors(row: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _known(error: float | None) -> str:
-    return "-" if error is None else number(error)
+    return "-" if error is None else margin(error)
 
 
 def cost_words(facts: Mapping[str, Any]) -> str:
@@ -118,8 +118,8 @@ def cost_words(facts: Mapping[str, Any]) -> str:
 
 def _epsilon(facts: Mapping[str, Any]) -> str:
     cost = facts["cost"]
-    delta = f", delta {cost['delta']:.3g}" if cost["delta"] else ""
-    return f"epsilon {cost['epsilon']:.6g}{delta}"
+    delta = f", delta {at_least(cost['delta'], 3):.3g}" if cost["delta"] else ""
+    return f"epsilon {at_least(cost['epsilon'], 6):.6g}{delta}"
 
 
 def _protection(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -130,7 +130,7 @@ def _protection(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
     dearer = f"; {why}" if why else ""
     said = [("Cost", f"{_epsilon(facts)}, by {cost['accounting']} accounting{dearer}")]
     if "model" in facts:
-        said.append(("Model", f"local: epsilon {facts['per_report']:.6g} for each report"))
+        said.append(("Model", f"local: epsilon {at_least(facts['per_report'], 6):.6g} for each report"))
     said.append(("Protects", str(PrivacyUnit.of_facts(facts["unit"]))))
     noise = (f"{part['noise']}, scale {number(part['scale'])}, on {part['measures']}" for part in facts["statistics"])
     said.append(("Noise", "\n".join(noise)))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dpframe.display import rounding, subjects
 from dpframe.display.layout import to_the_minute, unlike
-from dpframe.display.pages import number
+from dpframe.display.pages import at_least, number
 from dpframe.display.rounding import HIGH, LOW, Digits, Rounded, Shown, Write, rounded, step_words, writer
 from dpframe.display.statements import check_lines, denoised_words, ends_words, margin_words
 from dpframe.errors import harmless
@@ -290,8 +290,8 @@ def _of_a_choice(facts: Mapping[str, Any]) -> str:
 
 def _subtitle(facts: Mapping[str, Any], shown_ends: Mapping[str, Shown]) -> str:
     cost = facts["cost"]
-    delta = f", delta {cost['delta']:.3g}" if cost["delta"] else ""
-    price = str(facts.get("said", f"differentially private: epsilon {cost['epsilon']:.4g}{delta}"))
+    delta = f", delta {at_least(cost['delta'], 3):.3g}" if cost["delta"] else ""
+    price = str(facts.get("said", f"differentially private: epsilon {at_least(cost['epsilon'], 4):.4g}{delta}"))
     if not facts["measures"]:
         return price
     if "top" in facts:

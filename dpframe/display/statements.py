@@ -10,14 +10,13 @@ import binascii
 import math
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from decimal import ROUND_CEILING, Context
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.display import rounding, subjects
-from dpframe.display.pages import number
+from dpframe.display.pages import at_least, margin, number
 from dpframe.display.rounding import AS_IT_WAS, CUT, does, is_unplaced, step_words
 from dpframe.errors import InvalidArgument, capital, harmless, listed, no_markup
 from dpframe.mechanisms import gaussian_curve
@@ -375,7 +374,7 @@ def _enough(row: Facts, facts: Facts) -> str:
     needed = epsilon * times
     if 0.0 < delta < 1.0:
         needed = gaussian_curve.epsilon_of_mu(gaussian_curve.largest_mu(epsilon, delta) * times, delta)
-    rounded = float(Context(prec=2, rounding=ROUND_CEILING).create_decimal(f"{needed:.12g}"))
+    rounded = at_least(needed, 2)
     return f"too noisy to tell; if it is 0% or over {200 * SEEN:g}%, an epsilon of {rounded:g} is enough"
 
 
@@ -536,9 +535,9 @@ def _promise(facts: Mapping[str, Any]) -> str:
     epsilon = cost["epsilon"]
     if "model" in facts:
         epsilon = facts["per_report"] * (facts["unit"]["max_rows"] or 1)  # of all reports of one unit
-    said = _at_least(epsilon, 4)
-    factor = f"{_at_least(math.exp(epsilon), 3):,.3g}" if epsilon < 50 else f"e^{said:.4g}"  # more is no float
-    but = f", plus a probability of {_at_least(cost['delta'], 3):.3g}" if cost["delta"] else ""
+    said = at_least(epsilon, 4)
+    factor = f"{at_least(math.exp(epsilon), 3):,.3g}" if epsilon < 50 else f"e^{said:.4g}"  # more is no float
+    but = f", plus a probability of {at_least(cost['delta'], 3):.3g}" if cost["delta"] else ""
     what = (
         "had another value" if "model" in facts or facts["unit"]["neighbors"] == "replace" else "were not in the data"
     )
@@ -547,11 +546,6 @@ def _promise(facts: Mapping[str, Any]) -> str:
         f"Whatever else a reader knows, no outcome is more than {factor} times as likely as if one {one_of(facts)} "
         f"{what}{but} (differential privacy, epsilon {said:.4g}).{together}"
     )
-
-
-def _at_least(value: float, digits: int) -> float:
-    """The value rounded up to so many digits, except for the last bits of a float: what is promised holds."""
-    return float(Context(prec=digits, rounding=ROUND_CEILING).create_decimal(f"{value:.12g}"))
 
 
 def one_of(facts: Mapping[str, Any]) -> str:
@@ -592,11 +586,11 @@ def _accuracy(facts: Mapping[str, Any], errors: Mapping[str, Sequence[float]]) -
             facts["statistics"][place]["variance"] for place in facts["measures"][name]["statistics"]
         ):
             said.append(f"The noise of {of} is 0 with a chance of 95% or more, and whole steps otherwise.")
-        elif math.isclose(least, most) or number(least) == number(most):
-            said.append(f"The margin of error (95%) of {of} is {number(most)}.")
+        elif math.isclose(least, most) or margin(least) == margin(most):
+            said.append(f"The margin of error (95%) of {of} is {margin(most)}.")
         else:
             said.append(
-                f"The margin of error (95%) of {of} is {number(least)} to {number(most)}, depending on the row."
+                f"The margin of error (95%) of {of} is {margin(least)} to {margin(most)}, depending on the row."
             )
     return said
 

@@ -14,7 +14,7 @@ from dpframe.derived.comparing import _compared, _holm, told
 from dpframe.derived.independence import _binomial, _multinomial, _steps
 from dpframe.derived.population import UNTRACED, Estimate, counted, shared
 from dpframe.derived.sums_of_noise import Law
-from dpframe.display.pages import number
+from dpframe.display.pages import margin
 from dpframe.display.rounding import end_words
 from dpframe.frames import build
 from dpframe.noise import insecure_bits
@@ -324,7 +324,7 @@ def test_a_statement_tells_the_farther_end_of_an_interval():
     assert said in few.dp.statement()
     both = _test(shop=_shop(200))
     margins = both.dp.errors(covers="population", cells=True)["p_interval"]
-    sizes = f"{number(margins.min())} to {number(margins.max())}, depending on the row."
+    sizes = f"{margin(margins.min())} to {margin(margins.max())}, depending on the row."
     assert f"the margin of error of p (noise and sampling) is {sizes}" in both.dp.statement()
 
 

@@ -12,7 +12,7 @@ from seen import seen
 
 import dpframe as dpf
 from dpframe.display import report, table_formats, theme
-from dpframe.display.pages import number
+from dpframe.display.pages import margin
 from dpframe.display.result_tables import Column, Table
 from dpframe.display.statements import warned_lines
 from dpframe.errors import capital
@@ -422,7 +422,7 @@ def test_a_map_states_the_margins_of_error_that_were_released():
     asked = rows.dp.group_by("x", "y", keys={"x": sides, "y": sides})
     shares = asked.agg(p=dpf.proportion("p"), epsilon=1, checks=False, ledger=big())
     subtitle = seen(shares.dp.plot(kind="heatmap"))["title"]["subtitle"]
-    least, most = (number(end(shares["p_error"])) for end in (min, max))
+    least, most = (margin(end(shares["p_error"])) for end in (min, max))
     assert subtitle.endswith(f"of each cell: ±{least} to ±{most}")
 
 

@@ -94,3 +94,29 @@ def test_ledgers_and_plans_fit_the_terminal(terminal):
     table = repr(ledger).split("\n\n")[-1], repr(plan).split("\n\n")[-1]
     assert max(len(line) for one in table for line in one.splitlines()) <= 60
     assert "±" in table[1]
+
+
+@pytest.mark.parametrize("value", [1 / 3, 1.00049, 0.050594, 12_345.2, 99_999.3, 3e-7, 1.23e20, 0.1, 4.0])
+def test_what_is_promised_is_rounded_up(value):
+    said = float(pages.margin(value).replace(",", ""))
+    assert value * (1 - 1e-11) <= said <= value * 1.001
+    assert value * (1 - 1e-11) <= pages.at_least(value, 4) <= value * 1.001
+
+
+def test_every_display_says_no_less_than_the_cost_and_the_margin(tmp_path):
+    """A third is 0.3334 wherever four digits are shown: 0.3333 would be a stronger promise than was given."""
+    rows = pl.DataFrame({"ward": ["A", "B"] * 50, "x": [1.0, 2.0] * 50})
+    price = {"epsilon": 1 / 3, "delta": 1.23456e-6, "mechanism": "gaussian", "checks": False}
+    asked = rows.dp.group_by("ward", keys=["A", "B"])
+    found = asked.count(ledger=dpf.Ledger(epsilon=1, delta=1e-5, accounting="basic"), denoise=None, **price)
+    found.dp.write_html(tmp_path / "page.html", charts=False)
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    words = [found.dp.statement(), found.dp.total().dp.statement(), found.dp.table("markdown"), page]
+    for text in words:
+        assert "0.3333 " not in text
+        assert "0.333333," not in text
+        assert "0.3334" in text or "0.333334" in text
+    assert "1.24e-06" in words[2]
+    exact = found.dp.errors()["interval"][0]
+    said = words[0].partition("margin of error (95%) of count is ")[2].partition(" ")[0].rstrip(".")
+    assert float(said) >= exact * (1 - 1e-11)
