@@ -322,6 +322,10 @@ class CountMeanSketch(LocalMethod):
     cells: int = 1_024
     key: str = ""
     name: ClassVar[str] = "count-mean sketch"
+    notes: ClassVar[tuple[str, ...]] = (
+        "margins of error hold for a random key: under one key the same categories collide each time, and some are "
+        "off by more. A sketch of more hashes has fewer collisions of one pair",
+    )
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "categories", checked_categories(self.categories))

@@ -129,6 +129,7 @@ def _record(
         "notes": [
             f"local model: estimated from reports that were randomized by themselves, by {method.name}",
             SPREAD if labels else MIDDLE,
+            *getattr(method, "notes", ()),  # a method may have some of its own
             *_beyond(known),
         ],
         "confidence": CONFIDENCE,

@@ -259,3 +259,14 @@ def test_filters_that_cannot_be_told_apart_are_refused():
     method = LOCAL.Rappor(range(40), f=0.5, p=0.25, q=0.75, bits=2, hashes=1)
     with pytest.raises(dpf.InvalidArgument, match="tell all categories apart"):
         method.estimate(method.randomize(pl.Series("x", [1, 2, 3])))
+
+
+def test_a_sketch_says_of_which_keys_its_margins_hold():
+    """With 16 hashes of 32 cells and one key, three of eight categories were held by 4% of intervals."""
+    few = {"epsilon": 8, "hashes": 16, "cells": 32}
+    found = {}
+    for method in (LOCAL.CountMeanSketch(PAGES, **few), LOCAL.RandomizedResponse(PAGES, epsilon=8)):
+        reports = pl.DataFrame({"report": method.reports(np.zeros(50, dtype=np.int64))})
+        found[method.name] = " ".join(method.estimate(reports).dp.provenance["notes"])
+    assert "margins of error hold for a random key" in found["count-mean sketch"]
+    assert "random key" not in found["randomized response"]
