@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 from dpframe.accounting import Accounting
+from dpframe.accounting.registry import KeysReserve
 from dpframe.display import charts, pages
 from dpframe.errors import NoLedger, harmless, writable
 from dpframe.exact import Amount, exactly, plus, shown_down, shown_up, up
@@ -147,7 +148,7 @@ class Statement:
 
         def place(spent: Amount, limit: Limit | None) -> tuple[float, float | None]:
             if adds and limit is not None:
-                return (100 * float(self.accounting.filled(spent, limit.amount)) if spent else 0.0), 100.0
+                return 100 * float(_part_of(limit, self.accounting, spent)), 100.0
             return spent_of(self.accounting, spent).epsilon, None if limit is None else limit.whole.epsilon
 
         rows = [
@@ -193,9 +194,18 @@ class Statement:
     @property
     def _part(self) -> float:
         """The part of the limit that is spent, in the quantity that the accounting adds up."""
-        if self.limit is None or not self.summary.last.spent:
+        if self.limit is None:
             return 0.0
-        return min(1.0, float(self.accounting.filled(self.summary.last.spent, self.limit.amount)))
+        return min(1.0, float(_part_of(self.limit, self.accounting, self.summary.last.spent)))
+
+
+def _part_of(limit: Limit, accounting: Accounting, spent: Amount) -> Fraction:
+    """The part of a limit that noise has spent. Keys that are found have a reserve apart, told in a line of its own."""
+    if not spent:
+        return Fraction(0)
+    if isinstance(accounting, KeysReserve):
+        return accounting.inside.filled(spent[:-1], limit.amount[:-1])
+    return accounting.filled(spent, limit.amount)
 
 
 def times(limit: Limit, spent: Amount, amount: Amount) -> int:
@@ -335,6 +345,8 @@ def left_of(most: Limit | None, accounting: Accounting, spent: Amount) -> Privac
 
 def refusal(most: Limit, accounting: Accounting, entry: Entry, spent: Amount) -> str:
     """The words of BudgetExceeded."""
+    if most.keys_delta and (over := _keys_refused(most, entry, spent)):
+        return over
     cost, limit, remaining = entry.cost, most.whole, left_of(most, accounting, spent)
     costs, left = (str(cost), str(remaining)) if str(cost) != str(remaining) else (cost.digits, remaining.digits)
     words = f"the budget is exceeded: the call needs {costs}, and {left} of {limit} remains."
@@ -345,6 +357,18 @@ def refusal(most: Limit, accounting: Accounting, entry: Entry, spent: Amount) ->
     if hint := accounting.hint(entry.amount, most.amount):
         words = f"the budget is exceeded: the call needs {costs} ({hint}); {left} of {limit} remains."
     return f"{words} {entry.lower}, or call ledger.raise_limit(...)."
+
+
+def _keys_refused(most: Limit, entry: Entry, spent: Amount) -> str:
+    """The words where the reserve for keys does not hold a call, which no smaller epsilon and no raised limit mends."""
+    needed, left = entry.amount[-1], most.amount[-1] - (spent[-1] if spent else 0)
+    if needed <= left:
+        return ""
+    return (
+        f"the budget is exceeded: finding keys needs {shown_up(needed):g} of keys_delta {float(most.keys_delta):g}, "
+        f"and {shown_down(left):g} of it remains. It is fixed for good: take a smaller delta in dpf.discover, or name "
+        "groups that were found in keys=[...]."
+    )
 
 
 def _seconds(first: str, last: str) -> float:

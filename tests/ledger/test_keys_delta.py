@@ -288,3 +288,36 @@ def test_everything_else_is_released_from_a_ledger_with_a_reserve(accounting):
     assert ledger.spent.delta == 5e-7
     assert 0 < ledger.remaining.epsilon < 9
     assert ledger.to_frame().height == 5
+
+
+@pytest.mark.parametrize("accounting", ["gdp", "rdp"])
+def test_the_budget_is_that_of_noise_and_keys_have_a_line_of_their_own(accounting):
+    """All of the reserve is taken, and most of the budget remains: a bar at 100% would stop its owner."""
+    ledger = book(epsilon=1, keys_delta=1e-7, accounting=accounting)
+    found(ledger)
+    text = str(ledger)
+    assert "100%" not in text
+    assert "keys that are found have taken 1e-07 of their keys_delta 1e-07" in text
+    spent, limit = ledger._store.last().total, ledger._store.last().limit.amount
+    said = float(text.partition("% of the limit")[0].rpartition("] ")[2])
+    least = 100 * float(min(one / other for one, other in zip(spent[:-1], limit[:-1], strict=True) if other))
+    assert least <= said <= (least + 0.11 if accounting == "gdp" else 10.0)
+    remaining = float(text.partition("remaining ")[2].partition("%")[0])
+    assert remaining == pytest.approx(100.0 - said, abs=1e-9)
+    assert ledger.affords(FRAME.dp.preview.count(epsilon=0.1, ledger=ledger, max_rows=1, max_groups=1)) > 0
+
+
+def test_a_reserve_that_is_used_up_is_told_with_what_helps():
+    """A smaller epsilon is refused with the same words, and a raised limit leaves the reserve as it is."""
+    ledger = book(epsilon=1, keys_delta=1.5e-7)
+    found(ledger)
+    for epsilon in (0.1, 1e-6):
+        with pytest.raises(BudgetExceeded, match=r"finding keys needs 1e-07 of keys_delta 1.5e-07, and 5e-08 of it re"):
+            found(ledger, epsilon=epsilon)
+    with pytest.raises(BudgetExceeded) as refused:
+        found(ledger)
+    assert "raise_limit" not in str(refused.value)
+    assert "Lower epsilon" not in str(refused.value)
+    found(ledger, delta=5e-8)
+    with pytest.raises(BudgetExceeded, match=r"or call ledger.raise_limit"):
+        FRAME.dp.count(epsilon=1.5, max_rows=1, max_groups=1, ledger=ledger)
