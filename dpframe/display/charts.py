@@ -46,16 +46,16 @@ class Words:
             object.__setattr__(self, name, tuple(map(no_markup, getattr(self, name))))
 
 
-def band(cells: Sequence[dict[str, Any]], across: str, value: str, *, temporal: bool) -> Any:
+def band(cells: Sequence[dict[str, Any]], across: str, value: str, time: Mapping[str, Any] | None = None) -> Any:
     """A line through values at the ends of stretches, in an area of intervals.
 
-    `cells` are rows of ``right``, ``value``, ``low``, ``high`` and ``says``.
+    `cells` are rows of ``right``, ``value``, ``low``, ``high`` and ``says``; `time` is the scale and the axis of time.
     """
     altair, value, across = imported(), no_markup(value), no_markup(across)
     tooltip = [altair.Tooltip("x_says:N", title=across), altair.Tooltip("says:N", title=value)]
     data = altair.Chart(public_data(list(cells))).encode(tooltip=tooltip)
-    scale = altair.Scale(type="utc") if temporal else altair.Scale(zero=False, nice=False)
-    x = altair.X(f"right:{'T' if temporal else 'Q'}", title=across, scale=scale, axis=altair.Axis(grid=False))
+    placed = time or {"scale": altair.Scale(zero=False, nice=False), "axis": altair.Axis(grid=False)}
+    x = altair.X(f"right:{'T' if time else 'Q'}", title=across, **placed)
     area = data.mark_area(style="interval-areas").encode(x=x, y=altair.Y("low:Q", title=value), y2="high:Q")
     line = data.mark_line(style="lines").encode(x=x, y=altair.Y("value:Q", title=value))
     return altair.layer(area, line).properties(width=NARROW, height=HEIGHT)

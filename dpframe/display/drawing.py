@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import pairwise, product
 from textwrap import wrap
 from typing import Any
 
@@ -27,8 +27,10 @@ TILE_ROW = 26
 LINE = 13  # the height of each further line of a label
 LETTER = 6.3  # pixels
 POINT_PADDING = 10
-MOST_TICKS = 21
+MOST_TICKS, MOST_HOURS = 21, 12  # hours are wider than days
+FEWEST_MIDNIGHTS = 4  # that stand for the hours between them
 DAY, WEEK = 86_400, 604_800  # seconds
+TICK = "datum.value"  # in an expression of the label of a tick
 YEAR = "datum.index === 0 || utcmonth(datum.value) === 0{} ? utcFormat(datum.value, '%Y') : ''"
 OF_DAYS = f"[utcFormat(datum.value, '%b %-d'), {YEAR.format(' && utcdate(datum.value) < 8')}]"
 OF_MONTHS = f"[utcFormat(datum.value, '%b'), {YEAR.format('')}]"
@@ -495,17 +497,10 @@ def _side(altair: Any, dimension: Dimension, along: str, room: int, *, ordered: 
 
 def _continuous(altair: Any, dimension: Dimension, padding: int) -> Cell:
     """The scale and the axis of numbers or of time, with ticks at the edges where there are few enough of them."""
+    if dimension.kind == "time":
+        return time_axis(altair, dimension, padding)
     room = {"padding": padding} if padding else {}
     edges = dimension.edges
-    if dimension.kind == "time":
-        ticks: Cell = {} if (values := _tick_values(edges)) is None else {"values": values}
-        if (words := _tick_words(edges)) is not None:
-            ticks["labelExpr"] = words
-        whole = {"domain": [1000 * edges[0], 1000 * edges[-1]]} if padding and not dimension.is_dates else room
-        return {
-            "scale": altair.Scale(type="utc", **whole),
-            "axis": altair.Axis(grid=False, labelOverlap="greedy", labelSeparation=6, **ticks),
-        }
     ends = {"domain": [edges[0], edges[-1]]} if padding and edges else {}  # else points end before the first bin does
     scale = altair.Scale(zero=False, nice=False, **(ends or room))
     said = {} if max(map(abs, edges), default=0) >= SMALLEST_SEPARATED else {"format": "~f"}
@@ -517,14 +512,56 @@ def _continuous(altair: Any, dimension: Dimension, padding: int) -> Cell:
     }
 
 
+def time_axis(altair: Any, dimension: Dimension, padding: int = 0) -> Cell:
+    """The scale and the axis of time."""
+    room, edges = {"padding": padding} if padding else {}, dimension.edges
+    whole = {"domain": [1000 * edges[0], 1000 * edges[-1]]} if padding and not dimension.is_dates else room
+    return {
+        "scale": altair.Scale(type="utc", **whole),
+        "axis": altair.Axis(grid=False, labelOverlap="greedy", labelSeparation=6, **_ticks_of_time(dimension)),
+    }
+
+
 def _tick_values(edges: Sequence[float]) -> list[float] | None:
     """The edges with a tick, in milliseconds; None where there are so many that the chart takes years, months or days.
 
     Of weeks it would take Sundays.
     """
+    if any(edge % DAY for edge in edges):
+        return [1000 * edge for edge in edges[:: -(-len(edges) // MOST_HOURS)]] if len(edges) <= MOST_TICKS else None
     weekly = not any((edge - edges[0]) % WEEK for edge in edges)
     every = -(-len(edges) // MOST_TICKS)
     return [1000 * edge for edge in edges[::every]] if every == 1 or (weekly and every == 2) else None
+
+
+def _ticks_of_time(dimension: Dimension) -> Cell:
+    """The ticks of an axis of time as far as a chart does not find them itself, and what tells them apart."""
+    if dimension.turns:
+        return _ticks_of_instants(dimension)
+    values, words = _tick_values(dimension.edges), _tick_words(dimension.edges)
+    if words is None:
+        return {} if values is None else {"values": values}
+    return {"labelExpr": words} if values is None else {"values": values, "labelExpr": _with_days(words, values)}
+
+
+def _ticks_of_instants(dimension: Dimension) -> Cell:
+    """Ticks at instants, of several days at their midnights, which say what the clock of their zone shows."""
+    shown = {edge: edge + sum(by for at, by in dimension.turns if edge >= at) for edge in dimension.edges}
+    midnights = [edge for edge, seen in shown.items() if seen % DAY == 0]
+    chosen, most = (midnights, MOST_TICKS) if len(midnights) >= FEWEST_MIDNIGHTS else (list(shown), MOST_HOURS)
+    chosen = chosen[:: -(-len(chosen) // most)]
+    words = _with_days(_tick_words([shown[edge] for edge in chosen]) or OF_DAYS, [1000 * shown[one] for one in chosen])
+    turned = "".join(f" + ({TICK} < {1000 * at:.0f} ? 0 : {1000 * by:.0f})" for at, by in dimension.turns)
+    return {"values": [1000 * edge for edge in chosen], "labelExpr": words.replace(TICK, f"(time({TICK}){turned})")}
+
+
+def _with_days(words: str, values: Sequence[float]) -> str:
+    """The expression for ticks whose clock shows these values: each says its day where the one before has another."""
+    days = [value // (1000 * DAY) for value in values]
+    new = [value for value, (before, day) in zip(values[1:], pairwise(days), strict=True) if day != before]
+    if all(value % (1000 * DAY) == 0 for value in new):
+        return words
+    return words.replace(NEW_DAY, f"indexof({[*values[:1], *new]}, time({TICK})) >= 0")
 
 
 def _tick_words(edges: Sequence[float]) -> str | None:

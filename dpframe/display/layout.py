@@ -18,6 +18,7 @@ from dpframe.queries.query import NOISY
 SCALES = {"number": "number", "date": "time", "datetime": "time"}  # how the kinds of bins are laid out
 EVEN = 1.5  # times the narrowest cell is the widest one of even steps: months and years of the calendar are
 LINE_LENGTH, MOST_LINES = 46, 3  # of a label
+FROM_UTC = "from_utc"  # the name, in an axis of instants, of the distance from UTC at which they lie on it
 
 Row = Mapping[str, Any]
 Axis = Mapping[str, Any]
@@ -35,6 +36,7 @@ class Dimension:
     widths: tuple[float, ...] = ()  # of its cells, between which some may be left out
     beside: bool = False  # its values are several numbers of one cell, so colors suit it first
     banded: bool = False  # bins that differ in width, and stand in a map as names do, each as wide as the others
+    turns: tuple[tuple[float, float], ...] = ()  # of instants: where their clock is turned, and by how many seconds
 
     @property
     def is_dates(self) -> bool:
@@ -68,12 +70,36 @@ def dimensions_of(axes: Sequence[Axis], rows: Sequence[Row]) -> list[Dimension]:
     for axis in axes:
         for name in axis["columns"]:
             kind = kind_of(axis) if len(axis["columns"]) == 1 else "name"
+            placed, turns = _by_clocks(axis, rows) if kind == "time" else (axis, ())
             labels = tuple(dict.fromkeys(label(row, axis, name) for row in rows))
-            spans = _spans(rows, axis) if kind != "name" else set()
+            spans = _spans(rows, placed) if kind != "name" else set()
             edges = sorted({edge for span in spans for edge in span})
             widths = tuple(right - left for left, right in spans)
-            found.append(Dimension(name, axis, kind, labels, tuple(edges), widths))
+            found.append(Dimension(name, placed, kind, labels, tuple(edges), widths, turns=turns))
     return found
+
+
+def _by_clocks(axis: Axis, rows: Sequence[Row]) -> tuple[Axis, tuple[tuple[float, float], ...]]:
+    """The axis, and where the clock of its times is turned if they lie on it as instants.
+
+    They do where the clock shows two of them alike, or a bin far from as wide as it is; else they lie as it shows them.
+    """
+    name = axis["columns"][0]
+    ends = (f"{name}_left", f"{name}_right") if "bins" in axis else (name,)
+    times = [[row[end] for end in ends] for row in rows if axis.get("every") not in EVERY]
+    if not times or not all(isinstance(time, datetime) and time.tzinfo for cell in times for time in cell):
+        return axis, ()
+    shown = np.array([[_number(time.replace(tzinfo=None)) for time in cell] for cell in times])
+    ahead = np.array([[time.utcoffset().total_seconds() for time in cell] for cell in times])
+    instants = shown - ahead
+    wide, seen = (numbers[:, -1] - numbers[:, 0] for numbers in (instants, shown))
+    fits = len(np.unique(shown)) == len(np.unique(instants))
+    if fits and bool(np.all((wide <= EVEN * seen) & (seen <= EVEN * wide))):
+        return axis, ()
+    at, places = np.unique(instants, return_index=True)
+    by = ahead.ravel()[places]
+    turns = [(float(at[i] + by[0]), float(by[i] - by[i - 1])) for i in range(1, len(at)) if by[i] != by[i - 1]]
+    return {**axis, FROM_UTC: timedelta(seconds=float(by[0]))}, tuple(turns)
 
 
 def _are_alike(widths: Sequence[float]) -> bool:
@@ -183,27 +209,30 @@ def short(value: Any) -> str:
 
 
 def plain(edge: Any) -> Any:
-    """A number, or a time in UTC as charts read it."""
+    """A number, or a time as charts read it, which call it one of UTC."""
     if isinstance(edge, (int, float)):
         return edge
     if isinstance(edge, datetime):
-        return _in_utc(edge).isoformat(timespec="milliseconds") + "Z"
+        return edge.isoformat(timespec="milliseconds") + "Z"
     return f"{edge.isoformat()}T00:00:00Z"
 
 
-def _in_utc(time: datetime) -> datetime:
-    return (time.astimezone(UTC) if time.tzinfo else time).replace(tzinfo=None)
+def _lies_at(edge: Any, axis: Axis) -> Any:
+    """A time of a zone as its wall clock shows it, or as far from UTC as all of its axis; anything else as it is."""
+    if not isinstance(edge, datetime) or edge.tzinfo is None:
+        return edge
+    return (edge.astimezone(UTC) + axis[FROM_UTC] if FROM_UTC in axis else edge).replace(tzinfo=None)
 
 
 def _ends(row: Row, axis: Axis) -> tuple[Any, Any]:
-    """The edges of a bin, or where a step of time begins and the one after it, as the wall clock shows them."""
+    """The edges of a bin, or where a step of time begins and the one after it, at their places along the axis."""
     column = axis["columns"][0]
     if axis.get("every") in MINUTES:
-        wall = row[column].replace(tzinfo=None)
+        first = _lies_at(row[column], axis)
         step = timedelta(minutes=MINUTES[axis["every"]])
-        return wall, EPOCH + ((wall - EPOCH) // step + 1) * step
+        return first, first + step if FROM_UTC in axis else EPOCH + ((first - EPOCH) // step + 1) * step
     if axis.get("every") not in EVERY:
-        return row[f"{column}_left"], row[f"{column}_right"]
+        return _lies_at(row[f"{column}_left"], axis), _lies_at(row[f"{column}_right"], axis)
     grid = axis["every"], axis.get("starts", MONDAY)
     number = number_of(row[column], *grid)
     days = starts_of(np.array([number, number + 1]), *grid).astype("datetime64[D]")
@@ -215,7 +244,7 @@ def _number(edge: Any) -> float:
     if isinstance(edge, (int, float)):
         return float(edge)
     if isinstance(edge, datetime):
-        return float(np.datetime64(_in_utc(edge), "us").astype(np.int64)) / 1e6
+        return float(np.datetime64(edge, "us").astype(np.int64)) / 1e6
     return float(np.datetime64(edge, "D").astype(np.int64)) * 86_400
 
 

@@ -422,9 +422,10 @@ def _summed(name: str, rows: Sequence[Row], facts: Facts, asked: Asked) -> Any:
 
     The rows may stand in any order, as after a sort by their numbers.
     """
-    rows = sorted(rows, key=lambda row: row[f"{facts['cells'][0]['columns'][0]}_left"])
+    (along,) = layout.dimensions_of(facts["cells"], rows)
+    sums, axis = facts["measures"][name]["sums"], along.axis
+    rows = sorted(rows, key=lambda row: layout.place(row, axis, ("left", "right"))["left"])
     panel, _ = _panel([name], rows, facts, asked, width=NARROW)
-    sums, axis = facts["measures"][name]["sums"], facts["cells"][0]
     half = max(row[name + ERROR] for row in rows) * sums["first"] / sums["bin"]
     released = accumulate(row[name] for row in rows)
     unbiased = accumulate(row.get(name + NOISY, row[name]) for row in rows)
@@ -437,8 +438,9 @@ def _summed(name: str, rows: Sequence[Row], facts: Facts, asked: Asked) -> Any:
         }
         for row, value, centre in zip(rows, released, unbiased, strict=True)
     ]
-    temporal = layout.kind_of(axis) == "time"
-    running = charts.band(cells, axis["columns"][0], f"{name}, all bins up to here", temporal=temporal)
+    ends = replace(along, edges=along.edges[1:])
+    time = drawing.time_axis(charts.imported(), ends) if ends.kind == "time" else None
+    running = charts.band(cells, axis["columns"][0], f"{name}, all bins up to here", time)
     both = [charts.panel(chart, title) for chart, title in zip((drawing.chart_of(panel), running), SUMMED, strict=True)]
     return charts.beside(both, chart_words.words([name], facts, [replace(panel)], asked, []))
 

@@ -368,10 +368,11 @@ def test_a_chart_is_written_as_png(frame, ledger, tmp_path):
     assert path.read_bytes().startswith(b"\x89PNG")
 
 
-def test_aware_edges_are_kept_in_utc(altair):
-    edge = datetime(2026, 1, 1, 12, tzinfo=timezone(timedelta(hours=2)))
-    assert layout.plain(edge) == "2026-01-01T10:00:00.000Z"
-    assert layout.plain(datetime(2026, 1, 1, 12)) == "2026-01-01T12:00:00.000Z"
+@pytest.mark.parametrize("zone", [timezone(timedelta(hours=2)), None])
+def test_edges_lie_where_their_own_clock_shows_them(zone):
+    row = {"at_left": datetime(2026, 1, 1, 12, tzinfo=zone), "at_right": datetime(2026, 1, 2, tzinfo=zone)}
+    placed = layout.place(row, {"columns": ["at"], "bins": "datetime"}, ("left", "right"))
+    assert placed == {"left": "2026-01-01T12:00:00.000Z", "right": "2026-01-02T00:00:00.000Z"}
 
 
 def test_without_altair_the_error_says_what_to_install(engine, ledger, monkeypatch):
