@@ -179,6 +179,8 @@ def _panel(
     running = first["verb"] == "ecdf"
     limits = rounding.limits(_of_row(first, kept[0], measure_of(names[0], facts))) if len(cells) == 1 else None
     reach = (0.0, 1.0) if running else limits if limits and math.isfinite(limits[1]) else None
+    if reach and laid.kind == "bar":  # which stands on zero
+        reach = min(0.0, reach[0]), max(0.0, reach[1])
     panel = Panel(
         cells,
         laid.kind,
