@@ -43,6 +43,7 @@ def words(
     `left_out` says what is not drawn, which no other caption takes the room of; `marks` what is drawn in another way.
     """
     title = asked.title if asked.title is not None else _title(names, facts)
+    said = _said(title, facts, panels, left_out)
     if asked.notes is False:
         subtitle, captions, left_out, notes = "", [], (), []
     else:
@@ -52,7 +53,7 @@ def words(
         notes.append(facts["warning"])
     first = _sentences(left_out)
     sentences = tuple(words for words in _sentences(captions) if words not in first)
-    return Words(title, tuple(notes), subtitle, _said(title, facts, panels), sentences, first)
+    return Words(title, tuple(notes), subtitle, said, sentences, first)
 
 
 def _sentences(captions: Sequence[str]) -> tuple[str, ...]:
@@ -218,8 +219,8 @@ def _error(cell: Mapping[str, Any]) -> float:
     return float(max(cell["value"] - cell["low"], cell["high"] - cell["value"]))
 
 
-def _said(title: str, facts: Facts, panels: Sequence[Panel]) -> str:
-    """The words for who does not see the chart: its kind of chart, and its numbers where they are few."""
+def _said(title: str, facts: Facts, panels: Sequence[Panel], left_out: Sequence[str]) -> str:
+    """The words for who does not see the chart: its kind, its numbers where they are few, and what is not drawn."""
     cost = facts["cost"]
     epsilon = pages.at_least(cost["epsilon"], 4)
     how = str(facts.get("said", f"released with differential privacy, epsilon {epsilon:.4g}"))
@@ -233,7 +234,7 @@ def _said(title: str, facts: Facts, panels: Sequence[Panel]) -> str:
             values = [cell["value"] for cell in panel.cells]
             least, most = pages.number(min(values)), pages.number(max(values))
             parts.append(f"{kind} of {panel.value}: {len(panel.cells):,} values from {least} to {most}.")
-    return " ".join(parts)
+    return " ".join([*parts, *_sentences(left_out)])
 
 
 def _place(cell: Mapping[str, Any]) -> str:

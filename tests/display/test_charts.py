@@ -665,3 +665,12 @@ def test_the_bar_of_one_number_stands_on_zero_whatever_its_bounds_are(ledger, bo
     bar, point = (seen(mean.dp.plot(kind=kind)) for kind in ("bar", "point"))
     scales = [chart["layer"][place]["encoding"]["x"]["scale"] for chart, place in ((bar, 0), (point, -1))]
     assert [scale["domain"] for scale in scales] == [ends, list(bounds)]
+
+
+@pytest.mark.parametrize("notes", [True, False])
+def test_who_does_not_see_a_chart_hears_what_is_not_drawn(ledger, notes):
+    pytest.importorskip("altair")
+    counts = pl.DataFrame({"k": [1]}).dp.group_by("k", keys=range(500)).count(epsilon=1.0, ledger=ledger)
+    said = seen(counts.dp.plot(notes=notes))["description"]
+    assert "Bar chart of number of rows: 60 values from " in said
+    assert "The 60 values of k with the largest numbers; 440 others are not drawn." in said
