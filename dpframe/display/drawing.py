@@ -70,6 +70,7 @@ class Panel:
     width: int = WIDTH
     reach: tuple[float, float] | None = None  # of the values, where it is known: shares, and one number in its bounds
     running: bool = False  # each value is of all cells up to the end of its own
+    counted: bool = False  # values are whole numbers before the noise, whose colors reach to 1 at least
     domain: tuple[float, float] | None = None  # of the scale of values, where panels of one quantity share one
 
     def open_of(self, cell: Cell) -> str:
@@ -310,7 +311,7 @@ def with_margins(panel: Panel) -> Any:
     assert panel.up is not None
     altair = imported()
     inner = [cell["value"] for cell in panel.cells if not cell["margin"]]
-    least, most = (min(0.0, *inner), max(1.0, *inner)) if panel.from_zero else (min(inner), max(inner))
+    least, most = colored(inner, from_zero=panel.from_zero, counted=panel.counted)
     longest = max(len(text) for cell in panel.cells for text in (cell["short"], *cell["cell"].split("\n")))
     wide = len(panel.x.labels) * max(SMALLEST_WRITTEN, int(longest * LETTER) + 10)
     sides = {}
@@ -345,9 +346,13 @@ def _reach(panel: Panel) -> tuple[float, float]:
         return panel.domain
     told = [cell["value"] for cell in panel.cells if "noisy" not in cell]
     values = told or [cell["value"] for cell in panel.cells]  # noise stretches no colors
-    least, most = min(values), max(values)
-    if panel.from_zero:
-        return min(0.0, least), max(1.0, most)
+    return colored(values, from_zero=panel.from_zero, counted=panel.counted)
+
+
+def colored(values: Sequence[float], *, from_zero: bool, counted: bool) -> tuple[float, float]:
+    """The numbers from which and up to which colors reach."""
+    ends = [*values, *([0.0] if from_zero else []), *([1.0] if counted else [])]
+    least, most = min(ends), max(ends)
     return (least, most) if most > least else (least, least + 1.0)
 
 

@@ -193,6 +193,7 @@ def _panel(
         width=width,
         reach=reach if not from_zero else None,
         running=running,
+        counted=_is_a_count(first),
     )
     return panel, left_out + panels_left_out
 
@@ -369,9 +370,9 @@ def _with_margins(name: str, rows: Sequence[Row], facts: Facts, asked: Asked) ->
         for column, word in ((across, "cell"), (up, "up"))
     ]
     described = chart_words.axis_title([name], facts)
-    panel = Panel(
-        cells, "heatmap", sides[0], described, sides[1], from_zero=foreign.is_around_noisy(facts["measures"][measure])
-    )
+    statistic = facts["measures"][measure]
+    from_zero, counted = foreign.is_around_noisy(statistic), _is_a_count(statistic)
+    panel = Panel(cells, "heatmap", sides[0], described, sides[1], from_zero=from_zero, counted=counted)
     words = chart_words.words([name], facts, [panel], asked, [])
     return charts.titled(drawing.with_margins(panel), words)
 

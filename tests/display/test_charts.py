@@ -656,21 +656,3 @@ def test_quantiles_of_different_rows_have_panels_of_their_own():
     assert "uantiles of x" not in apart
     assert "Quantiles of x where sex is 'f' by ward" in together
     assert "Quantiles of x by ward" in of_all
-
-
-@pytest.mark.parametrize(("bounds", "ends"), [((20, 80), [0, 80]), ((-80, -20), [-80, 0]), ((-20, 80), [-20, 80])])
-def test_the_bar_of_one_number_stands_on_zero_whatever_its_bounds_are(ledger, bounds, ends):
-    pytest.importorskip("altair")
-    mean = pl.DataFrame({"x": [sum(bounds) / 2] * 1000}).dp.mean("x", bounds=bounds, epsilon=1.0, ledger=ledger)
-    bar, point = (seen(mean.dp.plot(kind=kind)) for kind in ("bar", "point"))
-    scales = [chart["layer"][place]["encoding"]["x"]["scale"] for chart, place in ((bar, 0), (point, -1))]
-    assert [scale["domain"] for scale in scales] == [ends, list(bounds)]
-
-
-@pytest.mark.parametrize("notes", [True, False])
-def test_who_does_not_see_a_chart_hears_what_is_not_drawn(ledger, notes):
-    pytest.importorskip("altair")
-    counts = pl.DataFrame({"k": [1]}).dp.group_by("k", keys=range(500)).count(epsilon=1.0, ledger=ledger)
-    said = seen(counts.dp.plot(notes=notes))["description"]
-    assert "Bar chart of number of rows: 60 values from " in said
-    assert "The 60 values of k with the largest numbers; 440 others are not drawn." in said

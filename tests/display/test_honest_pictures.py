@@ -593,3 +593,11 @@ def test_long_names_have_room_for_their_lines():
     chart = frame.dp.group_by("g", keys=keys).count(epsilon=1.0, ledger=dpf.Ledger(epsilon=2.0)).dp.plot()
     (panel,) = parts_of(chart.to_dict(), "layer")
     assert panel["height"] >= len(keys) * 3 * 13
+
+
+@pytest.mark.parametrize("notes", [True, False])
+def test_who_does_not_see_a_chart_hears_what_is_not_drawn(notes):
+    counts = pl.DataFrame({"k": [1]}).dp.group_by("k", keys=range(500)).count(epsilon=1.0, ledger=big())
+    said = seen(counts.dp.plot(notes=notes))["description"]
+    assert "Bar chart of number of rows: 60 values from " in said
+    assert "The 60 values of k with the largest numbers; 440 others are not drawn." in said
