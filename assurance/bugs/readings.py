@@ -618,4 +618,12 @@ READINGS = (
         "if from_zero else",
         "test_scales.py::test_colors_of_maps_reach_to_one_only_where_numbers_are_counted",
     ),
+    bug(
+        "jobs",
+        "a table or a chart of a choice without numbers, which is charged and never written",
+        "running._check_shown",
+        "if FORMATS[output.format].needs_numbers and",
+        "if False and",
+        "jobs/test_job_commands.py::test_a_format_that_cannot_show_a_choice_is_refused_before_the_charge",
+    ),
 )

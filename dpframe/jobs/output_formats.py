@@ -136,6 +136,7 @@ class Format:
     write: Callable[[Any, Path], None]
     modules: tuple[str, ...] = ()
     extra: str = ""
+    needs_numbers: bool = False  # whether it shows numbers of cells, and not a choice alone
 
     def check_installed(self) -> None:
         """Refuse before any charge what could not be written after it."""
@@ -150,9 +151,9 @@ FORMATS: Mapping[str, Format] = {
     "csv": Format(".csv", _csv),
     "json": Format(".json", _record),
     "html": Format(".html", _html),
-    "markdown": Format(".md", _markdown),
-    "excel": Format(".xlsx", _workbook, ("xlsxwriter",), "tables"),
-    "png": Format(".png", partial(_picture, "png"), PLOT, "plot"),
-    "svg": Format(".svg", partial(_picture, "svg"), PLOT, "plot"),
+    "markdown": Format(".md", _markdown, needs_numbers=True),
+    "excel": Format(".xlsx", _workbook, ("xlsxwriter",), "tables", needs_numbers=True),
+    "png": Format(".png", partial(_picture, "png"), PLOT, "plot", needs_numbers=True),
+    "svg": Format(".svg", partial(_picture, "svg"), PLOT, "plot", needs_numbers=True),
 }
 ENDINGS = {format.ending: name for name, format in FORMATS.items()}

@@ -27,6 +27,7 @@ from dpframe.errors import (
     ReleaseFailed,
     SourceFailed,
     checked_column_name,
+    listed,
     shown,
     stands_in_the_way,
 )
@@ -39,6 +40,7 @@ from dpframe.ledger.canonical import now
 from dpframe.ledger.ledger import Foresight, Ledger, of_terms
 from dpframe.ledger.sql import is_there
 from dpframe.planning.plan import Plan
+from dpframe.queries.query import has_numbers
 from dpframe.release.together import foreseen
 
 FORMAT = "dpframe.run/1"
@@ -195,11 +197,23 @@ def planned(job: Job, *, charge: bool, seen: Callable[[Mapping[str, Plan]], None
     dp = of(opened(job), like="polars")
     with _readable(job):
         plans = {one.label: _plan(asked(one, dp.preview, ledger), one.where) for one in job.questions}
+    for output in job.outputs:
+        _check_shown(output, plans[output.label])
     if job.report is not None:
         _check_report(job.report, plans)
     if seen is not None:
         seen(plans)
     return PlannedJob(job, dp, ledger, plans, foreseen(plans, ledger), has_ledger)
+
+
+def _check_shown(output: Output, plan: Plan) -> None:
+    """Refuse a format that cannot show a choice without numbers, before it is charged."""
+    if FORMATS[output.format].needs_numbers and not has_numbers(plan.query):
+        others = listed([name for name, one in FORMATS.items() if not one.needs_numbers], "or")
+        raise InvalidArgument(
+            f"{output.where}: format must be {others} for {shown(output.label)}, a {plan.query.verb} that releases no "
+            f"number for each cell, not {output.format}. Take one of these, and a path that ends so."
+        )
 
 
 def _check_report(report: Report, plans: Mapping[str, Plan]) -> None:

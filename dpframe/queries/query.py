@@ -30,6 +30,7 @@ from dpframe.queries.statistics.statistic import (
     MoreColumns,
     Sharing,
     Tables,
+    choosing,
 )
 from dpframe.queries.total import DistinctTotal, OfRows, UnitsTotal, by_whole_units, over
 
@@ -314,6 +315,12 @@ def compound(query: Query) -> bool:
 def chooses(query: Query) -> bool:
     """Tell whether the answer is some of the cells, and not a number for each."""
     return any(isinstance(choice, Choosing) for choice in query.choices)
+
+
+def has_numbers(query: Query) -> bool:
+    """Tell whether numbers of cells are released, and not chosen cells or suggested bounds alone."""
+    choices = (choosing(statistic) for _, statistic in query.statistics)
+    return suggestion_of(query) is None and any(choice is None or choice.numbered for choice in choices)
 
 
 def by_choice(query: Query) -> bool:

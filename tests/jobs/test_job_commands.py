@@ -19,6 +19,7 @@ pytest.importorskip("typer")
 from dpframe.cli import commands
 from dpframe.cli.main import main
 from dpframe.jobs import running
+from dpframe.jobs.output_formats import FORMATS
 from dpframe.release import results
 
 
@@ -33,8 +34,8 @@ def say(capsys, command, folder, *words):
     return code, said.out, said.err
 
 
-def change(folder, old, new):
-    (folder / "release.toml").write_text(TEXT.replace(old, new), encoding="utf-8")
+def change(folder, old, new, times=-1, more=""):
+    (folder / "release.toml").write_text(TEXT.replace(old, new, times) + more, encoding="utf-8")
 
 
 def test_preview_and_run(folder, capsys):
@@ -271,3 +272,41 @@ def test_warnings_of_others_are_shown_as_they_are():
     with pytest.warns(FutureWarning, match="of somebody else"):
         warn()
     assert noted == ["of dpframe"]
+
+
+CHOICES = {  # which release no number for each cell, and one that does
+    "top_k": 'verb = "top_k"\ncolumn = "ward"\nk = 1\ncategories = ["A", "B"]',
+    "mode": 'verb = "mode"\ncolumn = "ward"\ncategories = ["A", "B"]',
+    "suggest_bounds": 'verb = "suggest_bounds"\ncolumns = ["nights"]',
+    "top_k with counts": 'verb = "top_k"\ncolumn = "ward"\nk = 1\ncategories = ["A", "B"]\ncounts = true',
+}
+
+
+@pytest.mark.parametrize("choice", CHOICES)
+def test_a_format_that_cannot_show_a_choice_is_refused_before_the_charge(folder, capsys, monkeypatch, choice):
+    monkeypatch.setattr("dpframe.jobs.output_formats._is_installed", lambda name: True)
+    asked = f'[[release]]\nlabel = "top"\n{CHOICES[choice]}\nmax_rows = 1\nepsilon = 0.1\n\n[[output]]\n'
+    of_numbers = {name for name, one in FORMATS.items() if one.needs_numbers}
+    assert of_numbers == {"markdown", "excel", "png", "svg"}
+    for kind in sorted(of_numbers) if "counts" not in choice else ["markdown"]:
+        more = f'\n[[output]]\nrelease = "top"\npath = "out/top{FORMATS[kind].ending}"\n'
+        change(folder, "[[output]]\n", asked, 1, more)
+        say(capsys, "ledger create", folder, "--set", "WEEK=w1", "--quiet")
+        codes = [say(capsys, command, folder, "--set", "WEEK=w1")[0::2] for command in ("preview", "run")]
+        if "counts" in choice:
+            assert [code for code, _ in codes] == [0, 0]
+        else:
+            words = f"format must be parquet, csv, json or html for 'top', a {choice} that releases no number for each"
+            assert all(code == 2 and f"[[output]] 3: {words} cell, not {kind}." in err for code, err in codes), codes
+            assert dpf.Ledger.open(folder / "clinic.ledger").to_frame().height == 0
+
+
+@pytest.mark.parametrize("choice", CHOICES)
+def test_a_choice_is_written_by_every_other_format(folder, capsys, choice):
+    asked = f'[[release]]\nlabel = "top"\n{CHOICES[choice]}\nmax_rows = 1\nepsilon = 0.1\n\n[[output]]\n'
+    ends = [one.ending for one in FORMATS.values() if not one.needs_numbers]
+    more = "".join(f'\n[[output]]\nrelease = "top"\npath = "out/top{end}"\n' for end in ends)
+    change(folder, "[[output]]\n", asked, 1, more)
+    say(capsys, "ledger create", folder, "--set", "WEEK=w1", "--quiet")
+    assert [say(capsys, command, folder, "--set", "WEEK=w1")[0] for command in ("preview", "run")] == [0, 0]
+    assert all((folder / "out" / f"top{end}").exists() for end in ends)
