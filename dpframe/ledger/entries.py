@@ -279,10 +279,17 @@ def refuse_other_facts(entry: Entry, earlier: Entry) -> None:
         )
 
 
+FACTS = {  # of stored questions, whose names are those of 0.1, as arguments of today
+    "raw": "keep_noisy",
+    "price": "cost",
+    "measures": "statistic",
+}
+
+
 def differing(entry: Entry, earlier: Entry) -> str:
     """The public facts that two questions of one name do not share, as text; empty if there are none."""
     known, facts = earlier.asked or {}, entry.asked or {}
-    differ = [fact for fact in sorted({*known, *facts}) if known.get(fact) != facts.get(fact)]
+    differ = [FACTS.get(fact, fact) for fact in sorted({*known, *facts}) if known.get(fact) != facts.get(fact)]
     return f"{' and '.join(differ)} {'differs' if len(differ) == 1 else 'differ'}" if differ else ""
 
 

@@ -7,6 +7,7 @@ import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass, fields
+from decimal import ROUND_CEILING, Context
 from fractions import Fraction
 from typing import Any, ClassVar, TypeGuard
 
@@ -111,8 +112,9 @@ def checked_bounds(
         )
     steps = grid_steps((lower, upper))
     if steps[0] == steps[1] or upper - lower < narrowest * largest:
+        least = Context(prec=4, rounding=ROUND_CEILING).create_decimal(narrowest * largest)  # no less than the rule
         raise InvalidArgument(
-            f"{argument} must be at least {narrowest * largest:.2g} apart, 2**{round(math.log2(narrowest))} of the "
+            f"{argument} must be at least {float(least):g} apart, 2**{round(math.log2(narrowest))} of the "
             f"larger one, unlike {shown(bounds)}. Subtract a constant from the column first."
         )
     return lower, upper

@@ -155,7 +155,7 @@ def test_other_terms_than_the_ledgers_are_refused(folder):
     run(job(folder))
     with pytest.raises(dpf.LedgerError, match=r"\[ledger\]: epsilon must be 1.0, as in the ledger"):
         run(job(folder, "w2", TEXT.replace("epsilon = 1.0", "epsilon = 2.0")))
-    with pytest.raises(dpf.LedgerError, match="name another release of this ledger: price differs"):
+    with pytest.raises(dpf.LedgerError, match="name another release of this ledger: cost differs"):
         run(job(folder, "w1", TEXT.replace("epsilon = 0.2", "epsilon = 0.1")))
     assert charges(folder) == 2
 

@@ -324,7 +324,7 @@ def test_a_ledger_knows_the_bounds_again(tmp_path):
     assert asked({key: OF_WARDS[key] for key in "CBA"}).equals(first)
     assert ledger.spent.epsilon == 1
     for other in ({**OF_WARDS, "B": (0, 99)}, {"A": (0, 100), "B": (0, 10), "C": (20, 90)}, (0, 100)):
-        with pytest.raises(dpf.LedgerError, match="measures differs"):
+        with pytest.raises(dpf.LedgerError, match="statistic differs"):
             asked(other)
     ledger.verify()
 

@@ -339,7 +339,7 @@ def test_a_ledger_knows_the_bounds_again(tmp_path):
     assert asked({key: OF_WARDS[key] for key in reversed(WARDS)}).equals(first)
     assert ledger.spent.epsilon == 1
     for other, more in (({**OF_WARDS, "B": (0, 99)}, {}), ((0, 100), {}), (OF_WARDS, {"step": 1})):
-        with pytest.raises(dpf.LedgerError, match="measures differs"):
+        with pytest.raises(dpf.LedgerError, match="statistic differs"):
             asked(other, **more)
     ledger.verify()
 

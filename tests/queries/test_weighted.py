@@ -342,7 +342,7 @@ def test_a_ledger_knows_the_weights_again(tmp_path):
     assert asked(weight="w", weight_bounds=(0.0, 4)).equals(first)
     assert ledger.spent.epsilon == 1
     for other in ({}, {"weight": "w", "weight_bounds": (0, 5)}, {"weight": "owner", "weight_bounds": (0, 4)}):
-        with pytest.raises(dpf.LedgerError, match="measures differs"):
+        with pytest.raises(dpf.LedgerError, match="statistic differs"):
             asked(**other)
     ledger.verify()
 

@@ -264,7 +264,7 @@ def test_a_ledger_knows_the_condition_again(tmp_path):
         {"x": (0, None)},
         None,
     ):
-        with pytest.raises(dpf.LedgerError, match="measures differs"):
+        with pytest.raises(dpf.LedgerError, match="statistic differs"):
             asked(other)
     assert ledger.spent.epsilon == 1
     ledger.verify()

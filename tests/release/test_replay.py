@@ -214,7 +214,7 @@ def test_235_a_word_of_the_caller_that_an_interval_rests_on_is_a_fact(named, led
     """Candidates that bounds give alone: without the word that values lie on them its interval is wider."""
     asked = {"bounds": (0, 120), "epsilon": 1, "ledger": ledger, **NAMED}
     PEOPLE.dp.median("age", **{name: each for name, each in {**asked, **named}.items() if each is not None})
-    with pytest.raises(dpf.LedgerError, match=r"measures differs\. Nothing was charged"):
+    with pytest.raises(dpf.LedgerError, match=r"statistic differs\. Nothing was charged"):
         PEOPLE.dp.median("age", **asked)
     assert charges(ledger) == 1
 
@@ -270,7 +270,7 @@ def test_stored_bounds_of_numbers_are_none_of_dates(ledger):
         return pl.DataFrame({"x": values}).dp.suggest_bounds("x", epsilon=1, ledger=ledger, **NAMED)
 
     asked([1.0, 2.0])
-    with pytest.raises(dpf.LedgerError, match="measures differs"):
+    with pytest.raises(dpf.LedgerError, match="statistic differs"):
         asked([date(2025, 1, 1)] * 2)
     assert charges(ledger) == 1
 
