@@ -31,6 +31,7 @@ MAGIC = b"SQLite format 3\0"
 BESIDE = ("", ".head", ".head.new", ".lock", "-journal", "-wal", "-shm")  # ends of names of what a ledger consists of
 OF_KEPT = (*BESIDE, ".new")  # the same, and where a head that is kept elsewhere is begun
 LARGEST_HEAD = 2**20  # bytes; of a larger file only the first are looked at
+LONG = 100  # bytes of a name, beyond which its part is named by a hash: folders take 143 bytes or more
 OLD = 3600.0  # seconds after which a part that a killed process left behind is removed
 PATIENCE = 2.0  # seconds that a file waits for others to close the one before, where that is needed
 
@@ -168,7 +169,7 @@ def write_whole(argument: str, path: str | PathLike[str], write: Callable[[Path]
     containers of one folder may have the process number 1.
     """
     target = Path(checked_output(argument, path))
-    part = target.with_name(f".{target.name}.{nonce()[:12]}.part")
+    part = target.with_name(f".{_begun(target.name)}.{nonce()[:12]}.part")
     try:
         _remove_old(target)
         rights = 0o600 if target.exists() else 0o666  # nobody reads sooner what may be for few
@@ -204,8 +205,14 @@ def write_to(argument: str, place: Any, write: Callable[[Any], object]) -> None:
         write_whole(argument, place, write)
 
 
+def _begun(name: str) -> str:
+    """What the name of a part begins with: that of its file, or the hash of a long one, so that it always fits."""
+    return name if len(os.fsencode(name)) <= LONG else hashlib.sha256(os.fsencode(name)).hexdigest()
+
+
 def _remove_old(path: Path) -> None:
-    for part in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
-        with suppress(OSError):
-            if time.time() - part.stat().st_mtime > OLD:
-                part.unlink()
+    for begun in {path.name, _begun(path.name)}:  # dpframe 0.2 wrote long names in full
+        for part in path.parent.glob(f".{glob.escape(begun)}.*.part"):
+            with suppress(OSError):
+                if time.time() - part.stat().st_mtime > OLD:
+                    part.unlink()

@@ -168,3 +168,20 @@ def test_parts_that_were_left_behind_are_removed_once_they_are_old(tmp_path, res
     result.dp.write_parquet(tmp_path / "out[1].parquet")
     assert not old.exists()
     assert new.exists()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="whole paths of at most 260 characters")
+@pytest.mark.parametrize("size", [100, 101, 143, 236, 240, 255])
+def test_a_part_has_a_name_that_fits_wherever_that_of_its_file_does(tmp_path, size):
+    name, seen = "ä" * 40 + "a" * (size - 80), []
+    assert len(os.fsencode(name)) == size
+    files.write_whole("path", tmp_path / name, lambda part: seen.append(part.name))
+    (part,) = seen
+    assert len(os.fsencode(part)) <= max(size, 119)
+    left = [part.replace(part.split(".")[-2], "0" * 12), ".another.000000000000.part"]
+    left += [f".{name}.000000000000.part"] if size <= 236 else []  # as dpframe 0.2 named it
+    for one in left:
+        (tmp_path / one).touch()
+        os.utime(tmp_path / one, (time.time() - 2 * files.OLD,) * 2)
+    files.write_whole("path", tmp_path / name, lambda part: None)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".another.000000000000.part", name]

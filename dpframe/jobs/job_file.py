@@ -312,6 +312,12 @@ def _check_written(job: Job, path: Path) -> None:
                 f"{harmless(where)}: {key} must be apart from the other outputs, and {shown(place.name)} is the folder "
                 "of one, or in one. Take another name."
             )
+        above = next(filter(os.path.exists, Path(real).parents), None)
+        if above is not None and not os.path.isdir(above):
+            raise InvalidArgument(
+                f"{harmless(where)}: {key} must be in a folder, and what is above {shown(place.name)} is a file. Take "
+                "another."
+            )
         is_read = files.identity(real) in identities  # also by another name
         if is_read or any(str(one) in read or _is_named(one.parts, pattern) for one in (Path(real), *folders)):
             raise InvalidArgument(

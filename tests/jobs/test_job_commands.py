@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -86,7 +87,7 @@ def test_a_preview_names_the_releases_that_no_file_would_hold(folder, capsys):
         ('"nights"\nbins', '"knights"\nbins', 2, "column 'knights' is not in the frame. Did you mean 'nights'?"),
         ("stays.parquet", "none.parquet", 4, "no file is at"),
         ('"clinic.ledger"', '"stays.parquet"', 1, "stays.parquet"),
-        ("out/", "stays.parquet/", 5, "wards.parquet cannot be written"),
+        ("out/", "stays.parquet/", 2, "path must be in a folder, and what is above 'wards.parquet' is a file"),
     ],
     ids=["over budget", "a typo", "a column", "no table", "no ledger", "no folder"],
 )
@@ -97,8 +98,17 @@ def test_exit_codes(old, new, code, words, folder, capsys):
     assert got == code, err
     assert err.startswith("dpframe: ")
     assert words in err
-    if code != 5:
-        assert say(capsys, "preview", folder, "--set", "WEEK=w1")[0] == code
+    assert say(capsys, "preview", folder, "--set", "WEEK=w1")[0] == code
+
+
+def test_an_output_that_cannot_be_written_has_a_code_of_its_own(folder, capsys, monkeypatch):
+    def full(new, path):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    say(capsys, "ledger create", folder, "--set", "WEEK=w1", "--quiet")
+    monkeypatch.setattr("dpframe.files.put_in_place", full)
+    got, _, err = say(capsys, "run", folder, "--set", "WEEK=w1", "--quiet")
+    assert (got, "wards.parquet cannot be written" in err) == (5, True), err
 
 
 def test_a_release_that_failed_after_its_charge_has_a_code_of_its_own(folder, capsys, monkeypatch):

@@ -132,7 +132,8 @@ def test_a_preview_reads_no_row_and_makes_no_file(folder, monkeypatch):
         ("max_rows = 2\nepsilon = 0.2", "epsilon = 0.2", dpf.MissingArgument, "max_rows or max_groups must be given"),
         ('"stays.parquet"', '"none.parquet"', dpf.errors.SourceFailed, "[source]: no file is at"),
         ('"stays.parquet"', '"release.toml"', dpf.errors.SourceFailed, "polars cannot open the table"),
-        ('"audit.jsonl"', '"stays.parquet/audit.jsonl"', dpf.errors.OutputFailed, "the audit trail"),
+        ('"audit.jsonl"', '"stays.parquet/audit.jsonl"', dpf.InvalidArgument, "audit must be in a folder"),
+        ('"out/wards', '"release.toml/a/wards', dpf.InvalidArgument, "path must be in a folder, and what is above"),
     ],
     ids=lambda value: str(value)[:30],
 )
@@ -161,9 +162,10 @@ def test_other_terms_than_the_ledgers_are_refused(folder):
 
 
 def test_a_file_that_cannot_be_written_is_written_by_the_next_run(folder):
+    whole = job(folder)
     (folder / "out").write_text("in the way")
     with pytest.raises(dpf.errors.OutputFailed, match=r"wards.parquet cannot be written .* at no cost"):
-        run(job(folder))
+        run(whole)
     assert lines(folder)[0]["error"]["kind"] == "OutputFailed"
     (folder / "out").unlink()
     run(job(folder))
@@ -400,8 +402,10 @@ def test_a_ledger_is_made_once_and_the_trail_says_so(folder):
 
 
 def test_a_trail_that_cannot_be_written_keeps_a_ledger_from_being_made(folder):
+    whole = job(folder, text=TEXT.replace('"audit.jsonl"', '"trails/audit.jsonl"'))
+    (folder / "trails").write_text("in the way")
     with pytest.raises(dpf.errors.OutputFailed, match="the audit trail"):
-        running.create(job(folder, text=TEXT.replace('"audit.jsonl"', '"stays.parquet/audit.jsonl"')))
+        running.create(whole)
     assert not is_there(folder / "clinic.ledger")
 
 
