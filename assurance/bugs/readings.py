@@ -658,4 +658,20 @@ READINGS = (
         "{_begun(path.name)}",
         "test_files.py::test_a_part_has_a_name_that_fits_wherever_that_of_its_file_does",
     ),
+    bug(
+        "jobs",
+        "a preview that says that all fit where the place of the head is not said",
+        "SqlStore.answered",
+        "        self._check_head_given()\n",
+        "",
+        "jobs/test_job_commands.py::test_a_preview_refuses_a_ledger_whose_head_the_job_does_not_name",
+    ),
+    bug(
+        "jobs",
+        "a preview that does not hold the ledger against the audit trail",
+        "running.planned",
+        "    if has_ledger:\n",
+        "    if has_ledger and charge:\n",
+        "jobs/test_job_commands.py::test_a_preview_holds_the_ledger_against_the_audit_trail",
+    ),
 )

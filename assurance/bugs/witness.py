@@ -101,9 +101,9 @@ WITNESSES = (
     bug(
         "jobs",
         "a ledger that is not held against the audit trail",
-        "running.run",
-        "        trail.check_ledger(whole.ledger)\n",
-        "",
+        "running.planned",
+        "        Trail(job).check_ledger(ledger)\n",
+        "        pass\n",
         "test_jobs.py::test_153_a_ledger_that_was_put_back_is_held_against_the_audit_trail",
     ),
     bug(

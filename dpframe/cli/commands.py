@@ -332,7 +332,7 @@ def preview(
 
     A job without a ledger is planned as if its ledger were new.
 
-    The exit code is that of a run: 3 if the releases do not fit into the ledger together.
+    The exit code is that of a run: 3 if the releases do not fit into the ledger together, 1 if the ledger is refused.
     """
     screen = Screen()
     with opened(file, values, screen) as job:

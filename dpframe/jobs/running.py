@@ -188,12 +188,15 @@ class PlannedJob:
 def planned(job: Job, *, charge: bool, seen: Callable[[Mapping[str, Plan]], None] | None = None) -> PlannedJob:
     """Plan a job; no row is read and nothing is spent. To `charge` it, its ledger must be there.
 
-    Without one, releases are planned as if it were new. `seen` is told the plans before it is known whether they fit.
+    Without one, releases are planned as if it were new; one that is there must hold what the audit trail tells of it.
+    `seen` is told the plans before it is known whether they fit.
     """
     for output in job.outputs:
         FORMATS[output.format].check_installed()
     with placed(job.ledger.where):
         has_ledger, ledger = _ledger(job, charge=charge)
+    if has_ledger:
+        Trail(job).check_ledger(ledger)
     dp = of(opened(job), like="polars")
     with _readable(job):
         plans = {one.label: _plan(asked(one, dp.preview, ledger), one.where) for one in job.questions}
@@ -347,7 +350,6 @@ def run(job: Job, told: Callable[[str], None] = lambda words: None) -> Trail:
     trail.begin()
     try:
         whole = planned(job, charge=True)
-        trail.check_ledger(whole.ledger)
         ledger = whole.ledger
         frames = {question.label: _release(whole, question, trail, told) for question in job.questions}
         if job.report is not None:

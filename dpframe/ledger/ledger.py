@@ -372,7 +372,8 @@ class Ledger(ShownLedger):
         BudgetExceeded
             If they do not fit together; it names the first that does not. Those with a stored answer cost nothing.
         LedgerError
-            If a label and a snapshot name another question in this ledger.
+            If a label and a snapshot name another question in this ledger, or if its head is kept elsewhere and
+            nobody said where.
         """
         checked = {name: replace(one, amount=checked_amount(one.amount, self._parts)) for name, one in entries.items()}
         last, known = self._store.answered([*checked.values()])

@@ -230,7 +230,11 @@ class SqlStore:
 
     @unbroken
     def answered(self, entries: Sequence[Entry]) -> tuple[Mark, list[bool]]:
-        """The end of the chain, and for each entry whether an answer is stored under its name."""
+        """The end of the chain, and for each entry whether an answer is stored under its name.
+
+        Refused, as their charges would be, where the head is kept elsewhere and nobody said where.
+        """
+        self._check_head_given()
         known = self._known()
         with self.database.transaction(write=False) as connection:
             last = self._with_due(connection, self._last(connection, known))

@@ -21,6 +21,7 @@ from dpframe.cli import commands
 from dpframe.cli.main import main
 from dpframe.jobs import running
 from dpframe.jobs.output_formats import FORMATS
+from dpframe.ledger import witness
 from dpframe.release import results
 
 
@@ -282,6 +283,33 @@ def test_warnings_of_others_are_shown_as_they_are():
     with pytest.warns(FutureWarning, match="of somebody else"):
         warn()
     assert noted == ["of dpframe"]
+
+
+def test_a_preview_refuses_a_ledger_whose_head_the_job_does_not_name(folder, capsys):
+    (folder / "kept").mkdir()
+    change(folder, 'path = "clinic.ledger"', 'path = "clinic.ledger"\nhead = "kept/head"')
+    say(capsys, "ledger create", folder, "--set", "WEEK=w1", "--quiet")
+    assert say(capsys, "run", folder, "--set", "WEEK=w1", "--quiet")[0] == 0
+    change(folder, "", "", 0)
+    for week in ("w1", "w2"):  # also where all is stored
+        for command in ("preview", "run"):
+            code, _, err = say(capsys, command, folder, "--set", f"WEEK={week}")
+            assert (code, "head must be given" in err) == (1, True), err
+    assert dpf.Ledger.open(folder / "clinic.ledger").to_frame().height == 2
+
+
+def test_a_preview_holds_the_ledger_against_the_audit_trail(folder, capsys):
+    say(capsys, "ledger create", folder, "--set", "WEEK=w1", "--quiet")
+    kept = {end: (folder / f"clinic.ledger{end}").read_bytes() for end in ("", ".head")}
+    assert say(capsys, "run", folder, "--set", "WEEK=w1", "--quiet")[0] == 0
+    for end, content in kept.items():
+        (folder / f"clinic.ledger{end}").write_bytes(content)
+    witness._newest.clear()
+    trail = (folder / "audit.jsonl").read_bytes()
+    code, _, err = say(capsys, "preview", folder, "--set", "WEEK=w2")
+    assert (code, "does not hold entry 4 of the audit trail" in err) == (1, True), err
+    assert (folder / "audit.jsonl").read_bytes() == trail
+    assert say(capsys, "run", folder, "--set", "WEEK=w2")[0] == 1
 
 
 CHOICES = {  # which release no number for each cell, and one that does
