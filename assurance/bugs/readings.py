@@ -674,4 +674,12 @@ READINGS = (
         "    if has_ledger and charge:\n",
         "jobs/test_job_commands.py::test_a_preview_holds_the_ledger_against_the_audit_trail",
     ),
+    bug(
+        "jobs",
+        "an audit trail that does not say what a new ledger keeps for keys",
+        "Trail.made",
+        "if reserve else {}",
+        "if False else {}",
+        "jobs/test_jobs.py::test_the_trail_tells_the_part_of_delta_that_is_kept_for_keys",
+    ),
 )

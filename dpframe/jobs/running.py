@@ -120,13 +120,16 @@ class Trail:
         """Note a ledger that was made, by its first head."""
         assert ledger.limit is not None
         assert ledger.unit is not None
+        assert ledger._terms is not None
+        reserve = ledger._terms.limit.keys_delta
         written = self.job.variables.written
         dataset, unit = None if ledger.dataset is None else written(ledger.dataset), asdict(ledger.unit)
         if unit["column"] is not None:
             one = isinstance(unit["column"], str)
             unit["column"] = written(unit["column"]) if one else [*map(written, unit["column"])]
         self.created = {"dataset": dataset, "unit": unit, "accounting": ledger.accounting.name}
-        self.created |= {"limit": asdict(ledger.limit), "head": ledger.verify()["head"]}
+        limit = asdict(ledger.limit) | ({"keys_delta": float(reserve)} if reserve else {})
+        self.created |= {"limit": limit, "head": ledger.verify()["head"]}
 
     def wrote(self, output: Any, digest: str) -> None:
         """Note a file, with the hash of what was written to it."""

@@ -401,6 +401,13 @@ def test_a_ledger_is_made_once_and_the_trail_says_so(folder):
         running.create(job(folder, text=TEXT))
 
 
+def test_the_trail_tells_the_part_of_delta_that_is_kept_for_keys(folder):
+    terms = 'epsilon = 1.0\ndelta = 1e-6\nkeys_delta = 1e-7\naccounting = "rdp"'
+    running.create(job(folder, text=TEXT.replace("epsilon = 1.0", terms)))
+    line = json.loads((folder / "audit.jsonl").read_text(encoding="utf-8"))
+    assert line["created"]["limit"] == {"epsilon": 1.0, "delta": 1e-6, "keys_delta": 1e-7}
+
+
 def test_a_trail_that_cannot_be_written_keeps_a_ledger_from_being_made(folder):
     whole = job(folder, text=TEXT.replace('"audit.jsonl"', '"trails/audit.jsonl"'))
     (folder / "trails").write_text("in the way")
