@@ -32,7 +32,12 @@ def as_float(value: Any) -> float:
 
 def of_array(exact: Any, floats: Floats) -> Floats:
     """The rests of floats of NumPy, or of its integers."""
-    return _marks(floats) if exact.dtype.kind == "f" else _rounded_off(exact, floats)
+    if exact.dtype.kind != "f":
+        return _rounded_off(exact, floats)
+    if exact.dtype.itemsize <= floats.itemsize:
+        return _marks(floats)
+    known = np.isfinite(floats)  # of a long double
+    return _marks(floats) + (np.where(known, exact, 0.0) - np.where(known, floats, 0.0)).astype(np.float64)
 
 
 def of_cells(cells: Any, floats: Floats) -> Floats:
@@ -59,6 +64,8 @@ def _of_cell(value: Any, number: float) -> float:
         return 0.0
     if is_missing(value):
         return float(not isinstance(value, (float, Decimal, np.floating)))
+    if isinstance(value, np.longdouble) and math.isfinite(number):
+        return float(value - np.longdouble(number))
     if not isinstance(value, (Decimal, Rational)):
         return 0.0
     if math.isinf(number):  # beyond all floats, where a hash of numbers has the digits

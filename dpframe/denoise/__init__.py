@@ -9,6 +9,7 @@ name.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from inspect import Parameter, signature
 from typing import Any
 
@@ -67,8 +68,10 @@ def needs(denoiser: Any, fact: str) -> bool:
 
 
 def named_facts(function: Callable[..., Any], known: dict[str, Any]) -> dict[str, Any]:
-    """The known facts that a denoiser is told."""
-    return {name: known[name] for name in facts_of(function) if name in known}
+    """The known facts that a denoiser is told; a graph only where there is one, or where it cannot do without."""
+    needed = {parameter.name for parameter in _facts(function) if parameter.default is Parameter.empty}
+    told = {name: known[name] for name in facts_of(function) if name in known}
+    return {name: fact for name, fact in told.items() if fact is not None or name in needed}
 
 
 def can_be_called(function: Callable[..., Any]) -> bool:
@@ -88,4 +91,5 @@ def _facts(denoiser: Any) -> list[Parameter]:
     by_position = [parameter for parameter in parameters if parameter.kind is not Parameter.KEYWORD_ONLY]
     first = by_position[:2]  # values and noise, by any name
     facts = [parameter for parameter in parameters if parameter.name in FACTS and parameter.kind in by_keyword]
-    return [fact for fact in facts if fact not in first]
+    fixed = function.keywords if isinstance(function, partial) else {}  # which the caller has said
+    return [fact for fact in facts if fact not in first and fact.name not in fixed]

@@ -661,6 +661,11 @@ def _step(cells: Floats, denoiser: Any, law: Any, facts: dict[str, Any]) -> tupl
             f"denoise must return values of the shape {cells.shape} that it got, and {name} returned {result.shape} "
             "for the noisy values. The charge stands. Ask again with another one."
         )
+    if not np.isfinite(result).all():
+        raise ReleaseFailed(
+            f"denoise must return finite numbers, and {name} returned NaN or infinity for some of the noisy values, "
+            "which may be negative. The charge stands. Ask again with another one."
+        )
     return result, {"name": name}
 
 
@@ -685,4 +690,5 @@ def is_own(made: Any) -> bool:
 def _known(function: Any, facts: dict[str, Any]) -> dict[str, Any]:
     """The facts that a denoiser is told. To name one that takes an order is to say that neighboring cells are alike."""
     said = facts if facts["order"] else {**facts, "order": True}
-    return named_facts(function, said)
+    told = named_facts(function, said)
+    return {name: fact.copy() if isinstance(fact, np.ndarray) else fact for name, fact in told.items()}

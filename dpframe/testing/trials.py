@@ -1,7 +1,7 @@
 """Tests of one's own pipeline: noise that repeats, or none at all. What is released inside protects nobody.
 
-Both are contexts and nothing else: no setting, no variable of the environment and no option turns them on, so that no
-program can leave them on. Every record of a result that is made inside says NOT PRIVATE for good, and so do its
+Both are contexts and nothing else: no setting, no variable of the environment and no option turns them on. A `with`
+block ends them. Every record of a result that is made inside says NOT PRIVATE for good, and so do its
 statement, tables, charts, pages and files; and a ledger in a file or a database refuses every charge.
 """
 

@@ -352,6 +352,12 @@ ONE_FLOAT = {
     "decimals beyond all floats": (bare([Decimal("1e400")]), bare([Decimal("Infinity")])),
     "fractions": (bare(Fraction(1, 3)), bare(Fraction(1 / 3))),
     "times": tuple(bare(np.array([LARGE + more], dtype="datetime64[ns]")) for more in (0, 1)),
+    "long doubles": tuple(
+        bare(np.array([1.0], dtype=np.longdouble) + more * np.finfo(np.longdouble).eps) for more in (0, 1)
+    ),
+    "clock times": tuple(
+        (lambda more=more: pl.DataFrame({"t": pl.Series([1 + more], dtype=pl.Int64).cast(pl.Time)})) for more in (0, 1)
+    ),
     "times of pandas": tuple(of_pandas(LARGE + more, dtype="timedelta64[ns]") for more in (0, 1)),
 }
 OTHER_TYPES = {
@@ -364,6 +370,23 @@ OTHER_TYPES = {
     "an array of objects": tuple(bare(np.array([one, 2], dtype=object)) for one in (1, True)),
     "a column of objects": (of_pandas(1, 2.0, dtype=object), of_pandas(1.0, 2.0, dtype=object)),
     "levels of pandas": (of_levels(1), of_levels(1, 2)),
+    "the order of a dict": (lambda: {"a": 1.0, "b": 1.0}, lambda: {"b": 1.0, "a": 1.0}),
+    "words in the order of a dict": (lambda: {"a": "x", "b": "y"}, lambda: {"b": "y", "a": "x"}),
+    "names of a dict": (lambda: {1: 1.0}, lambda: {"1": 1.0}),
+    "a text like an address": (lambda: "0xabcdef01", lambda: "0x12345678"),
+    "a key like an address": (frame_with({"k": ["0xabcdef01"]}), frame_with({"k": ["0x12345678"]})),
+    "a null array": tuple(
+        frame_with({"a": [row, [1, 2]]}, schema={"a": pl.Array(pl.Int64, 2)}) for row in (None, [None, None])
+    ),
+    "a struct": (frame_with({"a": [{"x": 1}, None]}), frame_with({"a": [{"x": 1}, {"x": None}]})),
+    "names of columns of pandas": (
+        pandas_with(lambda frame: frame.rename(columns={frame.columns[0]: 1})),
+        pandas_with(lambda frame: frame.rename(columns={frame.columns[0]: "1"})),
+    ),
+    "the name of the columns of pandas": (
+        pandas_with(lambda frame: frame),
+        pandas_with(lambda frame: frame.rename_axis(columns="of")),
+    ),
 }
 
 

@@ -16,6 +16,7 @@ import traceback
 import types
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import partial
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -278,6 +279,38 @@ def test_97_a_denoiser_that_returns_another_shape_later_says_that_the_charge_sta
     with pytest.raises(ReleaseFailed, match=r"of the shape \(2,\) .*, and later returned \(1,\) .*The charge stands\."):
         engine({"x": [0.5]}).dp.histogram("x", bins=[0, 1, 2], epsilon=1, denoise=later, ledger=ledger)
     assert ledger.spent.epsilon == 1
+
+
+@pytest.mark.parametrize(
+    "steps", [lambda f: f, lambda f: [f, "auto"], lambda f: [f, "haar"]], ids=["alone", "auto", "haar"]
+)
+def test_97_a_denoiser_that_returns_nan_later_says_that_the_charge_stands(engine, steps):
+    """As a logarithm of noisy counts does, of which some are negative: no NaN is released, and no word is silent."""
+    called = []
+
+    def later(values, _):
+        called.append(values)
+        return values if len(called) == 1 else values * float("nan")
+
+    ledger = dpf.Ledger(epsilon=1)
+    with pytest.raises(ReleaseFailed, match=r"finite numbers, and later returned NaN .*The charge stands\."):
+        engine({"x": [0.5]}).dp.histogram("x", bins=[0, 1, 2], epsilon=1, denoise=steps(later), ledger=ledger)
+    assert ledger.spent.epsilon == 1
+
+
+def test_what_a_partial_has_fixed_is_not_told_again(engine):
+    """The edges of a graph that the caller gave stay, and so does what he said of the values."""
+    told = {}
+
+    def denoiser(values, noise, *, nonnegative=None, order=None, graph="none"):
+        told.update(nonnegative=nonnegative, order=order, graph=graph)
+        return values
+
+    asked = {"bins": [0, 1, 2], "epsilon": 1.0}
+    frame = engine({"x": [0.5]})
+    for fixed in ({"graph": "mine"}, {"nonnegative": False}, {"order": False}, {}):
+        frame.dp.histogram("x", denoise=partial(denoiser, **fixed), ledger=dpf.Ledger(epsilon=1), **asked)
+        assert told == {"nonnegative": True, "order": (0,), "graph": "none"} | fixed
 
 
 def test_97_plans_that_are_certain_to_fail_cost_nothing_together(engine):

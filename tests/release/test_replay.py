@@ -193,11 +193,11 @@ def test_another_label_or_version_is_new(ledger):
 # Refused
 
 OTHERS = {
-    "measures": {"age": dpf.mean("age", bounds=(0, 121))},
-    "price": {"epsilon": 2},
+    "statistic": {"age": dpf.mean("age", bounds=(0, 121))},
+    "cost": {"epsilon": 2},
     "mechanism": {"mechanism": "laplace"},
     "denoise": {"denoise": None},
-    "raw": {"keep_noisy": False},
+    "keep_noisy": {"keep_noisy": False},
 }
 
 

@@ -534,6 +534,15 @@ class Telling(Toy):
         return super().add_noise(totals)
 
 
+def wrecking(values, noise, *, graph):
+    graph[...] = 0
+    return values
+
+
+def test_a_denoiser_that_overwrites_the_graph_is_found():
+    broken(check_denoiser, wrecking, "input")
+
+
 class Schema:
     """An engine whose dtypes are those of Python."""
 
