@@ -206,7 +206,7 @@ def write_to(argument: str, place: Any, write: Callable[[Any], object]) -> None:
 
 
 def _begun(name: str) -> str:
-    """What the name of a part begins with: that of its file, or the hash of a long one, so that it always fits."""
+    """The beginning of the name of a part: that of its file, or the hash of a long one, so that it always fits."""
     return name if len(os.fsencode(name)) <= LONG else hashlib.sha256(os.fsencode(name)).hexdigest()
 
 
