@@ -28,8 +28,8 @@ BEFORE = (
         "before the charge",
         "a denoiser of another shape that fails as if nothing were charged",
         "results._step",
-        '        raise ReleaseFailed(\n            f"denoise must return',
-        '        raise InvalidArgument(\n            f"denoise must return',
+        '        raise ReleaseFailed(\n            f"denoise must return values of',
+        '        raise InvalidArgument(\n            f"denoise must return values of',
         f"{CHARGED}::test_97_a_denoiser_that_returns_another_shape_later_says_that_the_charge_stands",
     ),
     bug(

@@ -700,7 +700,7 @@ READINGS = (
     ),
     bug(
         "before",
-        "NaN of a denoiser that is released, or ends in words of another error",
+        "NaN of a denoiser that is released, or ends in another error",
         "results._step",
         "if not np.isfinite(result).all():",
         "if False:",

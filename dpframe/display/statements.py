@@ -10,6 +10,7 @@ import binascii
 import math
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from decimal import ROUND_CEILING, Context
 from typing import Any
 
 import numpy as np
@@ -374,7 +375,7 @@ def _enough(row: Facts, facts: Facts) -> str:
     needed = epsilon * times
     if 0.0 < delta < 1.0:
         needed = gaussian_curve.epsilon_of_mu(gaussian_curve.largest_mu(epsilon, delta) * times, delta)
-    rounded = at_least(needed, 2)
+    rounded = float(Context(prec=2, rounding=ROUND_CEILING).create_decimal(f"{needed:.12g}"))
     return f"too noisy to tell; if it is 0% or over {200 * SEEN:g}%, an epsilon of {rounded:g} is enough"
 
 
