@@ -128,7 +128,7 @@ def test_the_facts_that_name_a_stream_are_frozen(name, ledger):
 
 def test_other_facts_are_other_streams(ledger):
     for changed, word in (
-        ({"epsilon": 0.25}, "noise and price"),
+        ({"epsilon": 0.25}, "noise and cost"),
         ({"statistic": dpf.count("ward")}, "statistic"),
         ({"periods": [1, 2, 3]}, "noise and time or periods"),
         ({"by": "ward", "keys": ["A"]}, "by or keys"),

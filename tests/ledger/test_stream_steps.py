@@ -82,7 +82,7 @@ def test_it_goes_on_in_a_ledger_that_was_opened_again(path):
 def test_other_parameters_are_refused(ledger):
     stream_of(ledger).release(STAYS, 1)
     for changed, word in (
-        ({"epsilon": 0.25}, "price"),
+        ({"epsilon": 0.25}, "cost"),
         ({"statistic": dpf.count("week")}, "statistic"),
         ({"periods": [1, 2, 3, 4, 5]}, "periods"),
         ({"keys": ["B", "A"]}, "keys"),
