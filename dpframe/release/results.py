@@ -453,7 +453,7 @@ def replayed(plan: Plan, asked: Any, content: bytes) -> Any:
 
 OF_OTHER_KEYS = (
     "the stored answer has other keys than the dtype of a column declares today. Cast the column to "
-    " the dtype that it had, or take another label or another snapshot."
+    "the dtype that it had, or take another label or another snapshot."
 )
 
 

@@ -15,7 +15,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpframe.engines.columns import pandas_columns
-from dpframe.engines.columns.pandas_columns import MOST_TICKS, each
+from dpframe.engines.columns.identity import LAST
+from dpframe.engines.columns.pandas_columns import each
 
 NOT_A_TIME = np.iinfo(np.int64).min
 UNITS_OF_TIME = ("ms", "us", "ns")
@@ -128,7 +129,7 @@ def _as_it_is(series: Any, dtype: pl.DataType) -> pl.Series:
 def _of_numpy(values: NDArray[Any]) -> pl.Series:
     if values.dtype.kind in "mM" and np.datetime_data(values.dtype)[0] == "s":
         ticks = values.view(np.int64)
-        fits = (ticks >= -(MOST_TICKS // 1000)) & (ticks <= MOST_TICKS // 1000)  # NaT does not
+        fits = (ticks >= -LAST) & (ticks <= LAST)  # NaT does not
         milliseconds = np.where(fits, ticks, 0) * 1000
         milliseconds[~fits] = NOT_A_TIME
         return pl.Series(milliseconds.view(f"{values.dtype.kind}8[ms]"))

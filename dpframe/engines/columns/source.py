@@ -395,11 +395,10 @@ def _arrow_source(table: Any) -> Source:
 
 def from_arrow(table: Any) -> pl.DataFrame:
     """An Arrow table as a frame, with its names: Polars calls a column that is named "" otherwise."""
-    import pyarrow
-
-    columns = [in_milliseconds(column) for column in table.columns]
-    if any(kept is not column for kept, column in zip(columns, table.columns, strict=True)):
-        table = pyarrow.Table.from_arrays(columns, names=table.column_names)
+    for place, field in enumerate(table.schema):  # which keeps the levels of an Enum in its metadata
+        column = in_milliseconds(table.column(place))
+        if column.type != field.type:
+            table = table.set_column(place, field.name, column)
     brought = pl.DataFrame(pl.from_arrow(table))
     return brought.rename(dict(zip(brought.columns, table.column_names, strict=True)))
 
