@@ -24,8 +24,7 @@ def concat(releases: Sequence[Frame], names: Sequence[str] | None = None, column
     releases : list of DataFrame
         Results of dpframe, of one library, all released or all computed from releases: the same columns of the same
         dtypes, and the same statistics, with one ``q``, ``value``, ``where``, ``weight`` and so on. Costs, noise,
-        bounds, keys and bins may differ. A result of `concat` counts as
-        its parts.
+        bounds, keys and bins may differ. A result of `concat` counts as its parts.
     names : list of str, optional
         A name for each release, such as ``["Jan", "Feb"]``: they become a column of text, the first one.
     column : str

@@ -102,9 +102,8 @@ def _subtitle(names: Sequence[str], facts: Facts, panels: Sequence[Panel]) -> st
     cost = facts["cost"]
     delta = f", δ = {pages.at_least(cost['delta'], 3):.3g}" if cost["delta"] else ""
     errors = _errors({name: measure(name, facts) for name in names}, facts, panels)
-    price = facts.get(
-        "said", f"ε = {pages.at_least(cost['epsilon'], 4):.4g}{delta}"
-    )  # of what was computed from releases its own
+    epsilon = pages.at_least(cost["epsilon"], 4)
+    price = facts.get("said", f"ε = {epsilon:.4g}{delta}")  # of what was computed from releases its own
     return BETWEEN.join(filter(None, (price, protected(facts), errors)))
 
 

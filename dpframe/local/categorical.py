@@ -323,8 +323,8 @@ class CountMeanSketch(LocalMethod):
     key: str = ""
     name: ClassVar[str] = "count-mean sketch"
     notes: ClassVar[tuple[str, ...]] = (
-        "margins of error hold for a random key: under one key the same categories collide each time, and some are "
-        "off by more. A sketch of more hashes has fewer collisions of one pair",
+        "margins of error hold for a random key: under one key the same categories collide each time, so that some "
+        "are off by more",
     )
 
     def __post_init__(self) -> None:

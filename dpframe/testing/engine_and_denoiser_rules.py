@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -156,7 +157,7 @@ def _facts(shape: tuple[int, ...]) -> Iterator[dict[str, Any]]:
 
 def _check_once(function: Callable[..., Any], values: Floats, noise: NoiseLaw, facts: dict[str, Any]) -> None:
     copied, state = values.copy(), _random_state()
-    told = {name: fact.copy() if isinstance(fact, np.ndarray) else fact for name, fact in facts.items()}
+    told = deepcopy(facts)
     results = []
     for _ in range(2):
         try:
