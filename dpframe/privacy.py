@@ -45,36 +45,37 @@ class Contribution:
 @constructed
 @dataclass(frozen=True)
 class PrivacyUnit:
-    """The unit that is protected: a row, or all the rows that share a value of one column, or of several.
+    """The unit that is protected: a row, or all rows of one person.
 
     Parameters
     ----------
     column : str or list of str, optional
-        The column that names the person (or household, device, ...). Of several columns, such as ``["household",
-        "member"]``, each combination of their values is a unit. Without it each row is a unit.
+        The column that identifies the person (or household, device, ...): rows with the same value are one unit. With
+        several columns, such as ``["household", "member"]``, each combination of their values is a unit. Without it
+        each row is a unit.
     neighbors : {"add-remove", "replace"}
-        Two data sets are neighboring when one unit is added or removed, or when one is replaced by another.
+        Neighboring data sets differ by one unit that is added or removed, or by one that is replaced by another.
     nulls : {"drop", "one-unit"}
-        Rows whose unit is missing are left out, or belong to one unit together. Of several columns the unit is missing
-        where the value of any is.
+        Rows whose unit is missing are left out, or together belong to one unit. With several columns, the unit is
+        missing if the value of any is.
     max_rows : int, optional
-        How many rows of one unit may count within a group at full weight, where a call does not say it.
+        How many rows of one unit count within a group at full weight, if a call does not say it.
     max_groups : int, optional
-        How many groups (or bins: rows of the result) one unit contributes to at full weight, where a call does not
-        say it.
+        To how many groups (or bins: rows of the result) one unit contributes at full weight, if a call does not say
+        it.
 
     Raises
     ------
     InvalidArgument, InvalidType
-        If a value breaks its rule, or `max_rows` or `max_groups` is given where there is no column; if a list of
-        columns is empty, or names one twice.
+        If a value breaks its rule, if `max_rows` or `max_groups` is given without a column, or if a list of columns
+        is empty or names one twice.
 
     Notes
     -----
-    A unit with more rows than this is not cut off: all its rows count with one weight below 1
-    (see ``docs/assurance/privacy.md``), so answers lean toward units with few rows. Fitting bounds differ from question
-    to question, so every call takes `max_rows` and `max_groups` of its own; a ledger protects the same unit whatever
-    they are. Where only one of them is given, by the call or here, the other is 1.
+    A unit with more rows than this loses none of them: all its rows count with one weight below 1
+    (see ``docs/assurance/privacy.md``), so answers lean toward units with few rows. The best bounds differ between
+    queries, so every call takes its own `max_rows` and `max_groups`; a ledger protects the same unit whatever they
+    are. If only one of them is given, by the call or here, the other is 1.
 
     Examples
     --------
@@ -198,7 +199,7 @@ class PrivacyUnit:
 
 @dataclass(frozen=True)
 class PrivacyLoss:
-    """An (epsilon, delta) pair for people to read; what was spent is rounded up, what remains down.
+    """An (epsilon, delta) pair for people to read; spent is rounded up, remaining down.
 
     Parameters
     ----------
@@ -210,7 +211,7 @@ class PrivacyLoss:
     Notes
     -----
     Definition 2.4 of Dwork and Roth, "The Algorithmic Foundations of Differential Privacy" (2014).
-    Losses do not simply add up: only a ledger's accounting may add them. What is no float is rounded up to one.
+    Losses do not simply add up: only the accounting of a ledger may add them. Other numbers are rounded up to a float.
 
     Examples
     --------

@@ -63,41 +63,41 @@ def compare(
     Parameters
     ----------
     result : DataFrame
-        A released result with counts, sums, means, proportions or numbers of units; or the later of two.
+        A released result with counts, sums, means, proportions or numbers of units; or the later of two results.
     first, second : key
         The keys of two groups, such as ``"B"`` and ``"A"``; or only `first`, the earlier result.
     by : str, optional
-        The column of the two groups; it may be left out where there is one. Of bins name the left edge. The other keys
-        are kept: each of their cells is a comparison.
+        The column of the two groups; you may leave it out if the result has only one. For bins, name the left edge. The
+        other key columns stay: each of their cells gets a comparison.
     confidence : float
-        Of the intervals, above 0 and at most 0.9999.
+        The confidence of the intervals, above 0 and at most 0.9999.
     adjust : {"holm"}, optional
         For several comparisons at once: p-values by Holm's method, and intervals by Bonferroni's, so that all hold
         together with `confidence`.
     samples : {"different"}, optional
-        Your word that no unit is in both of two results. The same people in both years are not two samples.
+        States that no unit is in both of two results. The same people in two years are not two samples.
 
     Returns
     -------
     DataFrame
-        In the library of the result: the other keys, ``statistic``, ``effect``, ``low`` and ``high``, ``p_value`` (at
-        least 1e-6; with `adjust` the least may be as many times that as there are comparisons), ``covers``, which is
-        ``"population"``; with `adjust` also ``adjusted``. Its ``.dp`` has ``provenance``, ``plot``, ``table``,
+        The other keys, ``statistic``, ``effect``, ``low`` and ``high``, ``p_value``, and ``covers``, which is
+        ``"population"``; with `adjust` also ``adjusted``. The least p-value is 1e-6, with `adjust` up to 1e-6 times the
+        number of comparisons. The library is that of the result. ``.dp`` has ``provenance``, ``plot``, ``table``,
         ``statement`` and ``write_*``.
 
     Raises
     ------
     InvalidArgument, InvalidType, MissingArgument
         If an argument breaks its rule; if groups or rows are not independent; if two results are of different
-        statistics or units; of a ratio, a quantile, a variance, ``n_distinct``, a correlation.
+        statistics or units; for a ratio, a quantile, a variance, ``n_distinct``, a correlation.
     NoProvenance
-        If a frame carries no record.
+        If a frame has no provenance.
 
     Notes
     -----
-    Intervals hold the noise and the chance of who is in the sample, of both sides (``docs/guide/compare.md``). A
-    p-value is the least 1 - confidence whose interval leaves out 0. In about one of twenty comparisons of groups that
-    do not differ the p-value is below 0.05; of means in more, where few values differ from the rest.
+    The intervals cover the noise and the sampling error of both sides (``docs/guide/compare.md``). A p-value is the
+    least 1 - confidence whose interval leaves out 0. If groups do not differ, the p-value is below 0.05 in about one of
+    twenty comparisons. For means, it is so in more if few values differ from the rest.
 
     Examples
     --------

@@ -51,44 +51,44 @@ def combine(
     Parameters
     ----------
     expression : str
-        Names, numbers, ``+ - * /`` and parentheses: ``"feb.n - jan.n"``, or ``"feb - jan"`` where each result has one
-        statistic. A name is that of a result, with the column behind a dot: one of unbiased values, so where counts
-        were adjusted ``count_noisy``.
+        Names, numbers, ``+ - * /`` and parentheses: ``"feb.n - jan.n"``, or ``"feb - jan"`` if each result has one
+        statistic. A name is that of a result, followed by a dot and the column. The column must hold unbiased values:
+        for adjusted counts, ``count_noisy``.
     results : dict of DataFrame
-        The released results by the names that the expression gives them, unchanged, of pandas or Polars.
+        Unchanged released results of pandas or Polars, by their names in the expression.
     on : str or list of str, optional
-        The columns of keys or bins by which rows are matched; by default all, which must be the same in all results.
-        One result may have several rows for a key, as counts by ward and age next to those by ward: each is matched
-        with the one row that the others have for it. With ``on=[]`` the rows of one result are matched with one row
-        each of the others. A result without keys is matched with every row. Keys that only some results have are left
-        out. Rows of one label must be one group: a month is not its first day, and a day not its midnight. Bins are
-        matched by both of their edges, ``on="age"`` or ``on="age_left"``.
+        The columns of keys or bins that match rows; by default all, which must be the same in all results. One result
+        may have several rows for a key, such as counts by ward and age next to counts by ward: each is matched with the
+        one row of the others for that key. With ``on=[]``, each row of one result is matched with the one row of the
+        others. A result without keys matches every row. Keys that only some results have are left out. Rows with
+        equal keys must be the same group: a month is not its first day, and a day is not its midnight. Bins are
+        matched by both edges, with ``on="age"`` or ``on="age_left"``.
     confidence : float
-        Of the intervals, above 0 and at most 0.9999.
+        The confidence of the intervals, above 0 and at most 0.9999.
 
     Returns
     -------
     DataFrame
-        In the library of the result that has its rows: the keys, ``value``, and ``value_error``, the half-width of its
-        interval, or where that is not symmetric its ends, ``value_low`` and ``value_high``; ``covers`` is ``"table"``,
-        since intervals cover the noise alone. Its ``.dp`` has ``provenance``, ``plot``, ``table``, ``statement`` and
-        ``write_*``.
+        The keys, ``value``, and ``value_error``, the half-width of its interval; if the interval is not symmetric, its
+        ends ``value_low`` and ``value_high`` instead. ``covers`` is ``"table"``: the intervals cover only the noise.
+        The library is that of the result with these rows. ``.dp`` has ``provenance``, ``plot``, ``table``,
+        ``statement`` and ``write_*``.
 
     Raises
     ------
     InvalidArgument, InvalidType, MissingArgument
-        If an argument breaks its rule, or a number cannot be traced to noise of a known law: an adjusted count, a
-        quantile, a rounded frame.
+        If an argument breaks its rule, or if the law of a number's noise is not known: an adjusted count, a quantile, a
+        rounded frame.
     NoProvenance
-        If a frame carries no record.
+        If a frame has no provenance.
 
     Notes
     -----
-    The library knows which draw of noise moved which number. The same release under two names is one: ``a - a`` is
-    exactly 0. Sums and differences have the exact law of their noise. Quotients have Fieller's set; where the
-    interval of the divisor contains 0 it is everything, from -inf to inf. Products, and sums of quotients, have the
-    range of the intervals of their factors at the confidence to the power 1 / k (or, where they share noise,
-    1 - (1 - confidence) / k), which always holds. See ``docs/guide/combine.md``.
+    dpframe knows which draw of noise is in which number. The same release under two names is one: ``a - a`` is exactly
+    0. Sums and differences have the exact law of their noise. Quotients have Fieller's set; if the interval of the
+    divisor contains 0, the set is everything, from -inf to inf. Products, and sums of quotients, have the range of the
+    intervals of their k factors at the confidence to the power 1 / k (or 1 - (1 - confidence) / k, if they share
+    noise). This always holds. See ``docs/guide/combine.md``.
 
     Examples
     --------

@@ -331,20 +331,20 @@ def read_parquet(path: str | PathLike[str], like: Library | None = None) -> Any:
     path : path-like
         A file that ``.dp.write_parquet`` wrote.
     like : {"polars", "pandas"}, optional
-        The library of the frame; by default the one that wrote it, and Polars where pandas wrote it and is not
-        installed here.
+        The library of the frame; by default the one that wrote it, or Polars if that is pandas and it is not
+        installed.
 
     Returns
     -------
     DataFrame
-        Its ``.dp.provenance`` is what was written.
+        The result, with the ``.dp.provenance`` that was written.
 
     Raises
     ------
     NoProvenance
-        If the file holds none, or one that cannot be used: it is no Parquet file, its record is broken, or of a version
-        that is not known here, or there are other rows than it speaks of, or more than any release has, or it is packed
-        by ZSTD or BROTLI (``docs/reference/provenance.md``).
+        If the file has no provenance that can be used: it is not a Parquet file, its provenance is broken or of an
+        unknown version, its rows are not those of the provenance or more than any release has, or it is compressed by
+        ZSTD or BROTLI (``docs/reference/provenance.md``).
 
     Examples
     --------
@@ -460,24 +460,24 @@ def public(frame: Frame) -> Frame:
     Parameters
     ----------
     frame : DataFrame or LazyFrame
-        Of pandas or Polars: what everybody may know, such as a map, a list of fees, or a result with columns of your
+        A frame of pandas or Polars with public data, such as a map, a list of fees, or a result with columns of your
         own.
 
     Returns
     -------
     DataFrame or LazyFrame
-        A new frame of the same rows, with the mark. The record of a release is left out, since it does not speak of
-        what was added or changed; the frame itself keeps it. pandas keeps the mark in ``attrs``, also through most
-        operations; on Polars an operation makes a new frame without it.
+        A new frame with the same rows and the mark. It has no provenance, which would not cover what you added or
+        changed; the original frame keeps it. pandas keeps the mark in ``attrs``, also through most operations. In
+        Polars, an operation makes a new frame without it.
 
     Raises
     ------
     InvalidType
-        If it is no frame of pandas or Polars.
+        If it is not a frame of pandas or Polars.
 
     Notes
     -----
-    The mark is your word, which dpframe cannot check. It changes no number and protects nothing.
+    dpframe cannot check the mark. It changes no number and protects nothing.
 
     Examples
     --------

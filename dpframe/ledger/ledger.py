@@ -90,28 +90,29 @@ class Ledger(ShownLedger):
     Parameters
     ----------
     epsilon : float
-        The most that may be spent on the people in the data, over all releases together.
+        The most that all releases together may spend on the people in the data.
     delta : float
         0 for pure differential privacy.
     unit : PrivacyUnit, str or list of str, optional
-        Who is protected; a string is short for ``PrivacyUnit(column)``, and a list for each combination of its columns.
-        Without it each row is a unit. Its `max_rows` and `max_groups` are only defaults for calls that do not say them.
+        Who is protected. A string stands for ``PrivacyUnit(column)``, a list for each combination of its columns.
+        Without it each row is a unit. Its `max_rows` and `max_groups` are only defaults for calls without them.
     accounting : {"basic", "gdp", "rdp"} or Accounting, optional
-        How losses add up. Default: ``"basic"`` for delta = 0, else ``"gdp"``. One from outside dpframe is for a ledger
-        in memory (``docs/reference/extending.md``).
+        How losses add up. The default is ``"basic"`` for delta = 0, otherwise ``"gdp"``. Only a ledger in memory takes
+        an accounting of your own (``docs/reference/extending.md``).
     path : path-like or URL, optional
-        Keep it in this file (SQLite) or database (PostgreSQL), for every process that opens it. A ledger that is there
-        already must agree in everything; `Ledger.open` asks it instead. Without a path it ends with the process.
+        A file (SQLite) or database (PostgreSQL) that keeps the ledger for all processes. If it already has a ledger,
+        all parameters must agree with it; `Ledger.open` needs no parameters. Without a path the ledger ends with the
+        process.
     dataset : str, optional
-        Whose data it is: shown, kept, and told in the provenance of releases from a durable ledger.
+        The name of the data. It is shown, stored, and recorded in the provenance of releases from a durable ledger.
     keys_delta : float
-        Under ``gdp`` and ``rdp`` accounting: the part of `delta` that is kept for groups that are found
-        (`dpframe.discover`), fixed for good. ``basic`` needs none.
+        The part of `delta` that ``gdp`` and ``rdp`` accounting reserve for unknown groups (`dpframe.discover`). It
+        cannot change later. ``basic`` needs none.
     head : path-like, URL or object, optional
-        Keep the hash of the newest entry here too: a file on another disk, another database, or an object with
-        ``read() -> str | None`` and ``write(str)``. By it every process notices that the ledger was put back. From
-        then on nothing is charged without it. A stream on a server needs it (``docs/assurance/ledger.md``).
-
+        A second place for the hash of the newest entry: a file on another disk, another database, or an object with
+        ``read() -> str | None`` and ``write(str)``. With it, every process notices if an older copy of the ledger was
+        restored. The ledger then charges nothing without it. A stream on a server needs it
+        (``docs/assurance/ledger.md``).
     checks : {"auto", False} or float, optional
         The default of `checks` for calls on this object: a share of each call's budget, or False for none; by default
         ``"auto"``. It is never written into the ledger.
@@ -125,11 +126,11 @@ class Ledger(ShownLedger):
 
     Notes
     -----
-    ``basic`` adds the exact rationals of the decimals that were typed: a ledger of 0.3 holds exactly three charges of
-    0.1. ``gdp`` adds mu^2 and ``rdp`` Rényi divergences, rounded up, against a limit rounded down
-    (``docs/assurance/accounting.md``). Charges are never refunded. Copies are the same ledger. One in memory cannot be
-    pickled and does not charge in a forked child; a durable one may go to other processes, for its pickle carries its
-    address and `checks`, never its budget (``docs/assurance/ledger.md``).
+    ``basic`` adds the decimals that you typed, as exact rationals: a ledger of 0.3 holds exactly three charges of 0.1.
+    ``gdp`` adds mu^2 and ``rdp`` Rényi divergences, rounded up, against a limit rounded down
+    (``docs/assurance/accounting.md``). Charges are never refunded. A copy is the same ledger. A ledger in memory cannot
+    be pickled, and does not charge in a forked child. A durable ledger may go to other processes: its pickle contains
+    its address and `checks`, never its budget (``docs/assurance/ledger.md``).
 
     Examples
     --------
@@ -201,9 +202,9 @@ class Ledger(ShownLedger):
         Parameters
         ----------
         path : path-like or URL
-            Where it is kept. LedgerError if there is none, or if it was changed or is an older copy.
+            The file or database. LedgerError if it has no ledger, or if the ledger was changed or is an older copy.
         head : path-like, URL or object, optional
-            Where else its head is kept. Without it a ledger that has one is only read.
+            The second place of its head. Without it, a ledger that has one can only be read.
 
         Examples
         --------
@@ -227,17 +228,17 @@ class Ledger(ShownLedger):
         Parameters
         ----------
         path : path-like or URL
-            Where it is kept.
+            The file or database.
         reason : str
-            Why, for those who read the ledger later.
+            The reason, for readers of the ledger.
         head : path-like, URL or object, optional
-            Where else its head is kept, or is to be kept from now on.
+            The second place of its head, old or new.
 
         Notes
         -----
-        An entry records it and charges what the head knows and the copy does not. A whole ledger stays as it is, but
-        for a correction that is due (``docs/assurance/ledger.md``): it is appended with this reason. Streams that were
-        begun before a recovery draw no other period.
+        An entry records the recovery, and charges what the head knows and the copy does not. A ledger that lacks
+        nothing stays as it is, except that a correction that is due is appended with this reason
+        (``docs/assurance/ledger.md``). Streams that were begun before a recovery draw no further period.
 
         Examples
         --------
@@ -264,27 +265,27 @@ class Ledger(ShownLedger):
 
     @property
     def checks(self) -> Any:
-        """The default of `checks` for calls on this object; None where it was not given."""
+        """The default of `checks` for calls on this object; None if it was not given."""
         return self._checks
 
     @property
     def accounting(self) -> Accounting:
-        """The accounting, which adds up losses."""
+        """The accounting that adds up losses."""
         return self._accounting
 
     @property
     def unit(self) -> PrivacyUnit | None:
-        """The unit that is protected; None on the default ledger, where each call says it."""
+        """The unit that is protected; None on the default ledger, whose calls name it."""
         return None if self._terms is None else self._terms.unit
 
     @property
     def dataset(self) -> str | None:
-        """The name of the data; None where none was given."""
+        """The name of the data; None if none was given."""
         return None if self._terms is None else self._terms.dataset
 
     @property
     def is_durable(self) -> bool:
-        """Tell whether the ledger is kept in a file or a database, and outlives the process."""
+        """Tell whether a file or a database keeps the ledger, so that it outlives the process."""
         return self._store.shown is not None
 
     @property
@@ -327,13 +328,13 @@ class Ledger(ShownLedger):
         cost : PrivacyLoss
             The same for people to read.
         query, unit, label
-            What was asked, who is protected, and the caller's name for it: what `to_frame` lists.
+            The query, who is protected, and the caller's label, which `to_frame` lists.
 
         Returns
         -------
         dict or None
-            Where a durable ledger has committed it: ``dataset``, ``entry``, ``head``. None in memory. It raises
-            BudgetExceeded if the limit would be passed, and LedgerError where the ledger cannot be charged.
+            The entry of a durable ledger: ``dataset``, ``entry``, ``head``. None in memory. It raises BudgetExceeded
+            if the limit would be exceeded, and LedgerError if the ledger cannot be charged.
         """
         label = None if label is None else checked_name("label", label)
         taken = self.take(Entry(now(), label, query, unit, amount, cost))
@@ -396,14 +397,14 @@ class Ledger(ShownLedger):
         Parameters
         ----------
         plan : Plan, StreamPlan or JointPlan
-            Of ``df.dp.preview``, of a stream or of `plan_together`, made for this ledger or for one of the same
-            accounting and unit; a plan with ``share=`` counts as at the limit for which it was made.
+            From ``df.dp.preview``, a stream or `plan_together`, for this ledger or for one of the same accounting and
+            unit. A plan with ``share=`` counts with the limit for which it was made.
 
         Returns
         -------
         int
-            0 where it costs more than is left, and at most 1,000,000. An answer that is stored costs nothing, and is
-            counted as if it were asked anew. Another process may charge in the meantime.
+            0 if the plan costs more than remains, and at most 1,000,000. A stored answer costs nothing, but counts
+            like a new one. Another process may charge in the meantime.
 
         Raises
         ------
@@ -448,20 +449,20 @@ class Ledger(ShownLedger):
         Parameters
         ----------
         epsilon, delta : float, optional
-            The new limit; what is left out stays. Under ``gdp`` accounting delta stays, and its part for keys.
+            The new limit; what you leave out stays. Under ``gdp`` accounting delta and `keys_delta` cannot change.
         reason : str
-            Why, for those who read the ledger later.
+            The reason, for readers of the ledger.
 
         Raises
         ------
         InvalidArgument, InvalidType
             If nothing would be raised, or anything lowered.
         LedgerError
-            On the default ledger, which has no limit, and where the ledger cannot be written.
+            On the default ledger, which has no limit, and if the ledger cannot be written.
 
         Notes
         -----
-        What was promised to the people in the data is from then on the higher limit.
+        From then on, the promise to the people in the data is the higher limit.
 
         Examples
         --------
@@ -485,21 +486,21 @@ class Ledger(ShownLedger):
         Parameters
         ----------
         *releases : released frame or dict
-            Results of this ledger, or their provenances. An older copy of the ledger does not know the newest of them.
-            Cost, label, unit, accounting, data set and noise must be those of the entry that was charged, and the
-            numbers of a frame those of its provenance. A stored answer is compared as a whole.
+            Results of this ledger, or their provenances. An older copy of the ledger does not know the newest ones.
+            Cost, label, unit, accounting, data set and noise must be those of the charged entry, and the numbers of a
+            frame those of its provenance. A stored answer is compared as a whole.
 
         Returns
         -------
         dict
-            Where the chain ends: ``dataset``, ``entry`` and ``head``. Noted down elsewhere, it tells of older copies.
-            With ``releases`` if any were given, a dict for each: its ``entry``; ``record``, "as charged", or "in part"
-            where the entry does not commit to all of it; ``numbers``, "as stored", "as in its record" (a ledger that
-            stored no answer knows no numbers), "rounded, not compared" or "changed, not compared" (no ledger knows
-            these), or "not given".
-            With ``without_nonce`` where entries are from dpframe 0.1: how many, from the first on, have no random
-            bytes. With ``understated`` where entries of dpframe 0.2 cost more than they say and are not corrected yet:
-            their numbers.
+            The end of the chain: ``dataset``, ``entry`` and ``head``. Store it elsewhere to recognize older copies.
+            ``releases``, if any were given, has a dict for each: its ``entry``; ``record``, which is "as charged", or
+            "in part" if the entry does not commit to all of it; and ``numbers``, which is "as stored", "as in its
+            record" (a ledger that stored no answer knows no numbers), "rounded, not compared" or "changed, not
+            compared" (no ledger knows these), or "not given".
+            ``without_nonce``, if entries are from dpframe 0.1, counts those without random bytes, from the first on.
+            ``understated``, if entries of dpframe 0.2 cost more than they say and are not corrected yet, has their
+            numbers.
 
         Examples
         --------
@@ -605,7 +606,7 @@ def default_ledger() -> Ledger:
     Returns
     -------
     Ledger
-        In memory, ``basic``, without a limit. Once any other ledger has been made it must be passed by name.
+        In memory, ``basic``, without a limit. After you create any other ledger, pass it explicitly to use it.
 
     Examples
     --------
@@ -618,7 +619,7 @@ def default_ledger() -> Ledger:
 
 @trimmed
 def set_default_ledger(ledger: Ledger | None) -> None:
-    """Set the ledger of calls that name none; None restores the default.
+    """Set the ledger for calls without one; None restores the default.
 
     Parameters
     ----------

@@ -18,7 +18,7 @@ from dpframe.ledger.terms import Terms
 
 
 class ShownLedger:
-    """The part of `Ledger` that is for readers: it changes nothing."""
+    """The part of `Ledger` for readers: it changes nothing."""
 
     __slots__ = (
         "__weakref__",
@@ -37,12 +37,12 @@ class ShownLedger:
 
     @trimmed
     def to_frame(self, like: str | None = None) -> Any:
-        """Every charge, one row each, in the order in which they were taken; raised limits and recoveries among them.
+        """Return every entry as a frame, in order: charges, raised limits, recoveries.
 
         Parameters
         ----------
         like : {"polars", "pandas"}, optional
-            The library of the frame; Polars where it is left out.
+            The library of the frame; Polars by default.
 
         Returns
         -------
@@ -59,19 +59,19 @@ class ShownLedger:
 
     @trimmed
     def answers(self, like: str | None = None) -> Any:
-        """The answers that are stored: asked again with the same label and snapshot, they cost nothing.
+        """Return the stored answers, which cost nothing with the same label and snapshot.
 
         Parameters
         ----------
         like : {"polars", "pandas"}, optional
-            The library of the frame; Polars where it is left out.
+            The library of the frame; Polars by default.
 
         Returns
         -------
         DataFrame
-            A row for each, in the order in which they were stored: ``entry`` of its charge, ``time``,
-            ``label``, ``snapshot``, ``query``, ``unit``, ``epsilon`` and ``delta`` of that charge, and ``stored``, the
-            entry that has the answer's hash. None of a ledger in memory, which stores no answers.
+            A row for each answer, in the order of storing: ``entry``, ``time``, ``label``, ``snapshot``, ``query``,
+            ``unit``, ``epsilon`` and ``delta`` of its charge, and ``stored``, the entry with the answer's hash. It is
+            empty for a ledger in memory, which stores no answers.
 
         Examples
         --------
@@ -102,33 +102,34 @@ class ShownLedger:
         path : path-like
             The file.
         *releases : released frame
-            The results: each has a chart and a table, in this order.
+            The results. Each gets a chart and a table, in this order.
         title : str, optional
             The heading of the page.
         charts : bool
-            Whether it has charts, which need ``dpframe[plot]``.
+            Whether to draw charts, which need ``dpframe[plot]``.
         text : dict, optional
-            By the label of a release your own words, in place of the sentence above its chart: paragraphs, lists,
-            headings, ``**strong**``, ``*emphasis*`` and `` `code` `` of Markdown. HTML in it is shown as text.
+            A mapping from the label of a release to your own text, which replaces the sentence above its chart. It
+            takes paragraphs, lists, headings, ``**strong**``, ``*emphasis*`` and `` `code` `` of Markdown. HTML in it
+            is shown as text.
         labels : dict, optional
-            By the label of a release its words for columns and for keys, as ``.dp.write_html`` takes them:
+            A mapping from the label of a release to its names for columns and keys, as ``.dp.write_html`` takes them:
             ``{"Stays": {"columns": {"n": "People"}, "values": {"sex": {0: "Men"}}}}``.
         order : list of str, optional
-            Labels in the order of their sections; releases that it does not name follow.
+            Labels in the order of their sections; other releases follow.
 
         Raises
         ------
         InvalidArgument, InvalidType
-            If `text`, `labels` or `order` name a label that no release has, or `labels` name what a release does not
-            have, or if `path` belongs to a ledger or is no plain file. Nothing is written then.
+            If no release has a label in `text`, `labels` or `order`, if `labels` names a column or key that a release
+            does not have, or if `path` belongs to a ledger or is not a plain file. Nothing is written then.
         OutputFailed
-            If the file cannot be written. One that was there stays whole.
+            If the file cannot be written. An earlier file stays whole.
 
         Notes
         -----
-        How the numbers were made (noise, costs, records, charges, the chain's end) is an appendix, which is folded on a
-        screen and printed last. The file fetches nothing, runs no script, and has colors for light screens and dark
-        ones. Labels are shown to anyone who reads it. Releases are not verified.
+        An appendix says how the numbers were made: noise, costs, records, charges, the end of the chain. It is folded
+        on a screen and printed last. The file fetches nothing, runs no script, and has colors for light and dark
+        screens. Every reader sees the labels. Releases are not verified.
 
         Examples
         --------
@@ -156,12 +157,13 @@ class ShownLedger:
         )
 
     def plot(self) -> Any:
-        """Draw the spent budget over time, and the limit: a line of steps.
+        """Draw the spent budget over time, with the limit.
 
         Returns
         -------
         altair.Chart
-            It shows itself in a notebook; ``.save("budget.png")`` writes it. ImportError without ``dpframe[plot]``.
+            A line of steps. A notebook displays it; ``.save("budget.png")`` writes it. ImportError without
+            ``dpframe[plot]``.
         """
         return self._statement().chart([entry for _, entry in self._store.entries()])
 

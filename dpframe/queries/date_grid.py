@@ -90,20 +90,20 @@ class Dates(Placed):
 def dates(first: date | str, last: date | str, *, every: str | None = None, starts: str | None = None) -> Dates:
     """Make keys on a grid of time: hours, days, weeks, months, quarters or years.
 
-    Each date or datetime of the column is taken to the beginning of its step: its full hour, the Monday of its week,
-    the first of its month. Rows before `first`, or after the step that holds `last`, are in no group.
+    Each date or datetime of the column belongs to the step that contains it: its full hour, its week, its month. Rows
+    before `first`, or after the step that contains `last`, are in no group.
 
     Parameters
     ----------
     first : date, datetime, Period or str
         The first key. It must be the beginning of a step.
     last : date, datetime, Period or str
-        A time in the last step: that step is a key as well.
+        Any time in the last step, which is the last key.
     every : {"15m", "30m", "1h", "3h", "6h", "12h", "1d", "1w", "1mo", "1q", "1y"}
         The length of a step: quarters of an hour, half hours, hours, days, weeks, calendar months, quarters or years.
-        Hours are counted from midnight.
+        Hours count from midnight.
     starts : {"monday", "sunday"}, optional
-        Of weeks alone: the day on which each begins; Monday where it is left out.
+        Only for weeks: the day on which each begins, by default Monday.
 
     Returns
     -------
@@ -113,13 +113,14 @@ def dates(first: date | str, last: date | str, *, every: str | None = None, star
     Raises
     ------
     InvalidArgument, InvalidType, MissingArgument
-        If `first` is not on the grid, `last` is before it, `every` is no step, or `starts` no day of a week.
+        If `first` is not the beginning of a step or `last` is before it, or if `every` or `starts` is not one of these.
 
     Notes
     -----
-    A column with a time zone is cut by the wall clock of its zone, so the day on which clocks go forward has 23 hours,
-    and the other one 25. Days and longer steps are labelled by dates, hours by datetimes of the column's zone. Where
-    `first` and `last` have a time zone themselves, the column must have the same one. A Period counts where it begins.
+    Steps of a column with a time zone follow the clocks of that zone. The day on which clocks go forward has 23 hours,
+    and the day on which they go back has 25. Labels of days and longer steps are dates, and those of hours datetimes in
+    the column's zone. If `first` and `last` have a time zone, the column must have the same one. A Period counts where
+    it begins.
 
     Examples
     --------

@@ -61,26 +61,26 @@ def discover(
 ) -> Discovery:
     """Discover unknown groups privately (partition selection), as ``keys=``.
 
-    A group is shown where the noisy number of its units reaches a threshold, which a group of a single unit does with a
-    chance of at most `delta`. That noisy number is the answer of ``dpf.n_units()``, or of ``dpf.count()`` if a ledger
-    protects each row, at no further cost.
+    A group is shown if the noisy number of its units reaches a threshold. A group of a single unit reaches it with a
+    probability of at most `delta`. The noisy number is also the answer of ``dpf.n_units()``, or of ``dpf.count()`` if
+    the ledger protects each row, at no further cost.
 
     Parameters
     ----------
     delta : float
-        The chance that a group which only one unit has is shown, 0 < delta < 1; charged in addition to the call's own
-        cost. Take it far below one over the number of units. A ledger with ``gdp`` or ``rdp`` accounting needs a
+        The probability that a group of only one unit is shown, 0 < delta < 1. It is charged in addition to the cost of
+        the call. Choose it far below 1 / (number of units). A ledger with ``gdp`` or ``rdp`` accounting needs a
         reserve for it: ``dpf.Ledger(epsilon=2, delta=1e-6, keys_delta=1e-7)``.
     max_keys : int
-        In how many groups a unit counts at most. Of more a random choice counts, made anew in each release. A large one
-        costs little: the threshold grows with the root of its logarithm.
+        The largest number of groups in which a unit counts. If it is in more, a random choice of them counts, drawn
+        anew in each release. A large number costs little: the threshold grows with the root of its logarithm.
     at_least : int
         Groups of fewer units are never shown, whatever the noise; the threshold rises by as much.
     known : list
-        Values whose groups are shown in any case, from what you know and never from the data; of several columns
-        tuples.
+        Values whose groups are always shown. Take them from what you know, never from the data. For several columns
+        they are tuples.
     nulls : bool
-        Whether rows whose key is missing are a group that may be found as well. They are left out otherwise.
+        Whether rows with a missing key are a group that may be found. Otherwise they are left out.
 
     Returns
     -------
@@ -94,9 +94,9 @@ def discover(
 
     Notes
     -----
-    The exact threshold for weighted units is of dpframe; its proof is in ``docs/assurance/privacy.md``. Thresholds are
-    due to Korolova, Kenthapadi, Mishra and Ntoulas (2009); the truncated noise of row units under ``basic`` to
-    Desfontaines, Voss, Gipson and Mandayam (2022). ``docs/guide/found-keys.md`` is a how-to.
+    Thresholds are due to Korolova, Kenthapadi, Mishra and Ntoulas (2009), and the truncated noise of row units under
+    ``basic`` to Desfontaines, Voss, Gipson and Mandayam (2022). The exact threshold for weighted units is from dpframe,
+    with a proof in ``docs/assurance/privacy.md``. ``docs/guide/found-keys.md`` explains how to use it.
 
     Examples
     --------

@@ -629,18 +629,18 @@ def bins(column: str, bins: Any = None, *, range: Any = None, outside: Literal["
     column : str
         A column of numbers, dates, datetimes or durations.
     bins : sequence of edges, int, or str
-        As in `histogram`: edges, half-open, the last bin closed; or a number of equal bins with `range`; or of a column
-        of dates ``"1d"``, ``"1w"``, ``"1mo"``, ``"1q"`` or ``"1y"`` with `range`.
+        As in `histogram`: edges of half-open bins, the last one closed; a number of equal bins, with `range`; or for
+        dates ``"1d"``, ``"1w"``, ``"1mo"``, ``"1q"`` or ``"1y"``, with `range`.
     range : pair, optional
         The first and the last edge.
     outside : {"drop", "clip"}
-        Whether values outside the edges are in no group, or in those at the ends.
+        Whether values outside the edges are in no group, or in the bins at the ends.
 
     Returns
     -------
     Bins
-        For `group_by`, together with keys of other columns or alone; nowhere else. The result has the columns
-        ``COL_left`` and ``COL_right``.
+        For `group_by` only, alone or with keys of other columns. The result has the columns ``COL_left`` and
+        ``COL_right``.
 
     Raises
     ------

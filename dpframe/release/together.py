@@ -104,14 +104,14 @@ def release_together(
     Parameters
     ----------
     plans : dict of Plan
-        Made by ``.dp.preview``, by the name of the result. Costs of the previews play no part, except that a quantile
-        or a top-k is chosen in the way that its preview planned; their other options are kept, contribution bounds
-        among them. They may be of different frames, and must protect the same unit.
+        Plans from ``.dp.preview``, by the name of the result. The costs of the previews do not matter, except that a
+        quantile or a top-k is chosen in the way that its preview planned. All other options stay, such as contribution
+        bounds. The plans may be of different frames, and must protect the same unit.
     epsilon, delta, share : float, optional
-        The cost of the whole, as in every call.
+        The cost of all together, as in every call.
     weights : dict, optional
-        By name: how much of the cost each result takes, in epsilon (pure noise) or mu^2 (Gaussian); a name that is
-        left out weighs 1. A result of weight 4 among others of 1 has half their Gaussian noise.
+        The part of the cost of each result by name, in epsilon (pure noise) or mu^2 (Gaussian); the default is 1. A
+        result of weight 4 among others of 1 has half their Gaussian noise.
     ledger : Ledger, optional
         The ledger to charge; by default the ``with`` around the call.
     label : str, optional
@@ -127,16 +127,16 @@ def release_together(
     InvalidArgument, InvalidType, MissingArgument
         If an argument breaks its rule. Nothing was charged.
     BudgetExceeded, NoLedger
-        If the ledger has too little left, or none is in sight. No row was read.
+        If the ledger has too little left, or no ledger is given. No row was read.
     ImportError
         If noises of different kinds need ``dpframe[accounting]``.
 
     Notes
     -----
     Gaussian noise has a closed form: together it is one Gaussian vector (Balle and Wang 2018, Theorem 8), and each
-    result takes its part of mu^2. Where noises mix in a ledger with ``basic`` accounting, all scales are divided by
-    one factor, found by the privacy loss distribution of the whole (``docs/assurance/accounting.md``). All are charged
-    in one entry before any row is read.
+    result takes its part of mu^2. If noises of several kinds mix in a ledger with ``basic`` accounting, all scales are
+    divided by one factor, which follows from the privacy loss distribution of the whole
+    (``docs/assurance/accounting.md``). One entry charges all before any row is read.
 
     Examples
     --------

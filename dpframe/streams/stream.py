@@ -41,45 +41,44 @@ STATISTIC_EXAMPLE = "Write for instance statistic=dpf.count()."
 @constructed
 @dataclass(frozen=True)
 class Stream:
-    """A series of running totals over declared periods, such as 52 weeks, at one cost for all of them.
+    """A series of running totals over declared periods, such as 52 weeks, at one cost.
 
-    Each period is released by itself, when its rows are there: the total of all rows up to it, and the number of the
-    period alone, each with its error. The cost is charged once, by the first release; the ledger keeps what was
-    released, so that a period that is asked again, by whatever process, is the same and costs nothing.
+    Release each period when its rows are there. The result has the total of all rows up to it, and the number of the
+    period alone, each with its error. The first release charges the cost of all periods. The ledger keeps every
+    result: if any process asks for the period again, the result is the same and costs nothing.
 
     Parameters
     ----------
     name : str
-        The name of the stream in its ledger. Anyone who names it again there goes on with it, and must describe it as
-        it was begun.
+        The name of the stream in its ledger. A Stream with the same name continues it, and must have the same
+        parameters.
     statistic : Count or Sum
         ``dpf.count()``, ``dpf.count(column)`` or ``dpf.sum(column, bounds=...)``.
     time : str
-        The column that says in which period a row *entered the table*.
+        The column with the period in which a row *entered the table*.
     periods : dpf.dates or list
-        All periods, in their order: ``dpf.dates(...)`` of a column of dates, else a list of the values of the column.
-        At most 4,096.
+        All periods in order, at most 4,096: ``dpf.dates(...)`` for a column of dates, otherwise a list of its values.
     by, keys : optional
-        Groups of each period, as ``group_by(*by, keys=keys)`` has them, except for keys that are found.
+        Groups of each period, as in ``group_by(*by, keys=keys)``, but not unknown groups.
     max_rows : int, optional
-        Where the unit has a column: how many rows of a unit count, the earliest ones, over all periods and groups
-        together. Where not all rows of a period are left to count, a fixed shuffle of their groups and values decides.
+        For a unit with a column: how many rows of a unit count, over all periods and groups together. The earliest
+        rows count. If only some rows of a period can still count, a fixed shuffle of their groups and values decides.
     max_groups : int, optional
-        Accepted, and of no effect: rows are counted over all groups.
+        Accepted without effect: rows are counted over all groups.
     epsilon, delta : float
-        The cost of the whole series; with a delta, and in ledgers that know one, the noise is Gaussian.
+        The cost of the whole series. With a delta, and in a ledger with one, the noise is Gaussian.
     within : float or dict, optional
-        In place of `epsilon`: the largest error that any `total` and any `period` may have, or a dict of both. The
-        smallest epsilon of six digits that keeps it is the cost.
+        Replaces `epsilon`: the largest error of any `total` and any `period`, or a dict of both. The cost is the
+        smallest epsilon of six digits that keeps it.
     confidence : float, optional
-        Of the intervals that `within` speaks of; 0.95. The errors that are shown are always those of 95%.
+        The confidence of the errors in `within`; 0.95. The errors of results are always those of 95%.
     mechanism : {"laplace", "gaussian"}, optional
         The noise.
     unit : PrivacyUnit, str or list of str, optional
-        Who is protected, where the ledger does not say it.
+        Who is protected, if the ledger does not say it.
     ledger : Ledger, optional
-        The ledger that is charged and keeps what was released; by default the ``with`` around a release. In a durable
-        ledger a stream outlives the process.
+        The ledger to charge, which keeps the results; by default that of the ``with`` block around a release. In a
+        durable ledger, a stream outlives the process.
 
     Raises
     ------
@@ -88,17 +87,17 @@ class Stream:
 
     Notes
     -----
-    Period t measures y_t = sum of c_(t-j) x_j of the rows x_j of each period j up to it, with noise of its own, and
-    totals are read off: the square-root factorization (Fichtenberger, Henzinger and Upadhyay, "Constant matters", ICML
-    2023), which is triangular, so that later rows may be chosen with earlier releases in mind (Denisov et al. 2022).
-    Proofs are in ``docs/assurance/privacy.md``. A release is handed a frame with *all* rows up to its period, those of
-    earlier periods too.
+    Period t measures y_t = sum of c_(t-j) x_j with its own noise, where x_j are the rows of each period j up to t. The
+    totals follow from these numbers: the square-root factorization (Fichtenberger, Henzinger and Upadhyay, "Constant
+    matters", ICML 2023). It is triangular, so later rows may depend on earlier releases (Denisov et al. 2022). Proofs
+    are in ``docs/assurance/privacy.md``. Each release needs a frame with *all* rows up to its period, also those of
+    earlier periods.
 
-    The promise of a stream of sums ends where one period and group hold 2**33 rows or more, which only a Polars with an
-    index of 64 bits can: see ``docs/assurance/limits.md``, "Streams of sums".
+    The promise of a stream of sums does not hold for 2**33 rows or more in one period and group. Only a Polars with an
+    index of 64 bits can hold so many (``docs/assurance/limits.md``, "Streams of sums").
 
-    A Stream holds nothing but these parameters: copies of it, and pickles where the ledger is durable, are the same
-    stream.
+    A Stream contains only these parameters. A copy of it is the same stream, and so is a pickle if the ledger is
+    durable.
 
     Examples
     --------
@@ -172,40 +171,40 @@ class Stream:
 
     @trimmed
     def release(self, frame: Any, period: Any) -> Any:
-        """Release a period: the running total up to it and the number of it alone, for each group.
+        """Release a period: the running total, and the number of the period alone.
 
         Parameters
         ----------
         frame : DataFrame or LazyFrame
-            Of pandas, Polars or Arrow, or ``dpf.of(frame)``: *all* rows up to the period. Rows of later periods are
-            left out. Anyone who hands over the rows of the new period alone breaks the promise where a unit has a
-            column: `max_rows` rows of a unit would count in each period. A LazyFrame is run, and only the columns that
-            are needed are brought to memory.
+            A frame of pandas, Polars or Arrow, or ``dpf.of(frame)``, with *all* rows up to the period. Rows of later
+            periods are left out. If a unit has a column, a frame with only the rows of the new period breaks the
+            promise: `max_rows` rows of a unit would count in each period. A LazyFrame is run, and only the needed
+            columns are loaded into memory.
         period : str, date or number
-            Its label; of ``dpf.dates`` its first day, which ``"2026-W07"`` is for a week. Periods are released in their
-            order, each once; one that was released is given back as it was, and the frame is not read.
+            Its label; for ``dpf.dates`` its first day, or for a week also ``"2026-W07"``. Release periods in order. If
+            the period was released before, the same result is returned, and the frame is not read.
 
         Returns
         -------
         DataFrame
             A row for each group: the keys, ``total``, ``total_error``, ``period``, ``period_error``. Errors are
-            half-widths of 95% intervals (``docs/concepts/errors.md``), around numbers that are unbiased. A `total` has
-            far less noise than the periods before it have together.
+            half-widths of 95% intervals (``docs/concepts/errors.md``) around unbiased numbers. A `total` has far less
+            noise than the sum of its periods.
 
         Raises
         ------
         BudgetExceeded, NoLedger
             If the ledger has too little left, or there is none. Nothing was charged.
         InvalidArgument
-            If it is not the next period, or no declared one.
+            If it is not the next period, or not a declared one.
         LedgerError
-            If a stream of this name was begun with other parameters, or before an older copy of the ledger was put
-            back.
+            If a stream of this name was begun with other parameters, or before the recovery of an older copy of the
+            ledger.
         ReleaseFailed
             If the period is lost: the process that drew it was stopped before the numbers were stored. Noise is never
-            drawn twice; go on with the next period, in which its rows count.
+            drawn twice. Continue with the next period, in which the rows of the lost one count.
         UnknownColumn, WrongDtype
-            As every question.
+            If a column is missing, or cannot be used.
 
         Examples
         --------
@@ -223,12 +222,12 @@ class Stream:
 
     @trimmed
     def preview(self, frame: Any = None) -> StreamPlan:
-        """The plan: the cost of all periods together, the noise, and the errors of each. Nothing is read or spent.
+        """Plan the stream: its cost, its noise, and the errors of each period. Spends nothing.
 
         Parameters
         ----------
         frame : DataFrame or LazyFrame, optional
-            One whose schema is to be checked; no row of it is read.
+            A frame whose schema is checked. No row is read.
 
         Examples
         --------
@@ -241,7 +240,7 @@ class Stream:
 
     @trimmed
     def to_frame(self, like: str = "polars") -> Any:
-        """Every period that was released so far, from the ledger; it costs nothing.
+        """Return every period released so far, from the ledger, at no cost.
 
         Parameters
         ----------
@@ -251,14 +250,14 @@ class Stream:
         Returns
         -------
         DataFrame
-            A row for each period and group, with the label of the period in a column of the name of `time`. It is
-            marked as public (`dpframe.public`); the records are those of the releases.
+            A row for each period and group, with the label of the period in the column `time`. The frame is marked as
+            public (`dpframe.public`). Provenance is in the results of the releases.
         """
         return stream_path.frame_so_far(self._request, like)
 
     @trimmed
     def plot(self) -> Any:
-        """Draw the periods that were released: lines over time, in bands of their 95% intervals.
+        """Draw the released periods: lines over time, with bands of 95% intervals.
 
         Returns
         -------
