@@ -90,11 +90,11 @@ def full(facts: Facts) -> str:
 
 def sentence(facts: Facts) -> str:
     """The first sentence on a result, after its label."""
-    return f"{titled(facts, '')}: {full(facts)}." if facts["label"] else f"This is {titled(facts, full(facts))}."
+    return f"{titled(facts, 'Result')}: {full(facts)}."
 
 
 def titled(facts: Facts, otherwise: str) -> str:
-    """The label of a release, of a stream with its period; else what it is of."""
+    """The label of a release, or another title; of a stream with its period."""
     title = str(facts["label"] or otherwise)
     return f"{title}, {facts['period']['name']}" if "period" in facts else title
 

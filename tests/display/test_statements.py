@@ -57,11 +57,11 @@ def test_pairs_of_columns_are_named_as_such():
     frame = PEOPLE.with_columns(old=pl.col("age") * 2)
     bounds = {"age": (0, 100), "old": (0, 200)}
     pairs = frame.dp.covariance(["age", "old"], bounds=bounds, epsilon=1, ledger=dpf.Ledger(epsilon=1))
-    assert pairs.dp.statement().startswith("This is covariance of pairs of columns. ")
+    assert pairs.dp.statement().startswith("Result: covariance of pairs of columns. ")
     grouped = frame.dp.group_by("ward", keys=["a"]).covariance(
         ["age", "old"], bounds=bounds, epsilon=1, ledger=dpf.Ledger(epsilon=1)
     )
-    assert grouped.dp.statement().startswith("This is covariance of pairs of columns by ward. ")
+    assert grouped.dp.statement().startswith("Result: covariance of pairs of columns by ward. ")
 
 
 def test_a_statement_and_a_table_say_which_statistic_has_which_name():
@@ -70,7 +70,7 @@ def test_a_statement_and_a_table_say_which_statistic_has_which_name():
     with dpf.Ledger(epsilon=9):
         one, labeled = wards.agg(**asked, epsilon=1), wards.agg(**asked, epsilon=1, label="Ages")
     subject = "number of rows as n and median of age as med by ward"
-    assert one.dp.statement().startswith(f"This is {subject}. ")
+    assert one.dp.statement().startswith(f"Result: {subject}. ")
     assert labeled.dp.statement().startswith(f"Ages: {subject}. ")
     assert f"{subject}; differentially private" in labeled.dp.table("markdown")
     renamed = labeled.dp.select("ward", "n").dp.relabel(columns={"n": "People"})
@@ -82,9 +82,9 @@ def test_what_wide_made_of_a_statistic_keeps_its_words():
     with dpf.Ledger(epsilon=9):
         long = PEOPLE.dp.group_by("ward", "age", keys=keys).mean("id", bounds=(0, 900), epsilon=1)
     wide = long.dp.wide("age")
-    assert wide.dp.statement().startswith("This is mean of id by ward and age. ")
+    assert wide.dp.statement().startswith("Result: mean of id by ward and age. ")
     assert "**Mean of id by ward and age**" in wide.dp.table("markdown")
-    assert wide.dp.relabel(columns={"31": "young"}).dp.statement().startswith("This is mean of id by ward and age. ")
+    assert wide.dp.relabel(columns={"31": "young"}).dp.statement().startswith("Result: mean of id by ward and age. ")
     pytest.importorskip("altair")
     chart = seen(wide.dp.plot())
     assert chart["title"]["text"] == "Mean of id by ward and age"
@@ -95,7 +95,7 @@ def test_a_statement_of_a_stream_names_the_period():
     facts = {"label": "Visits", "period": {"name": "2026-W03"}, "cells": [], "unit": {"column": None}}
     facts |= {"measures": {"count": {"verb": "count", "column": None}}}
     assert subjects.sentence(facts) == "Visits, 2026-W03: number of rows."
-    assert subjects.sentence({**facts, "label": None}) == "This is number of rows, 2026-W03."
+    assert subjects.sentence({**facts, "label": None}) == "Result, 2026-W03: number of rows."
 
 
 def test_a_statement_of_the_local_model_names_what_each_person_gave():
