@@ -32,7 +32,7 @@ from dpframe.queries.limits import MOST_CELLS, refuse_misplaced
 from dpframe.queries.statistics import Statistic
 from dpframe.queries.statistics.statistic import columns_of
 
-Number = float | Fraction | Decimal  # that decides a price: taken exactly
+Number = float | Fraction | Decimal  # taken exactly, since a cost depends on it
 Within = float | Mapping[str, float]
 DenoiserName = Literal[
     "auto",
@@ -69,14 +69,14 @@ class Asked(TypedDict, total=False):
 
 
 class Bounded(Asked, total=False):
-    """Options of a question in which units are bounded."""
+    """Options of a query with contribution bounds."""
 
     max_rows: int | None
     max_groups: int | None
 
 
 class Noisy(TypedDict, total=False):
-    """Options of a question whose answer is noisy numbers."""
+    """Options of a query that releases noisy numbers."""
 
     delta: Number | None
     within: Within | Sequence[Within] | None
@@ -142,7 +142,7 @@ class CallOptions(Bounded, Noisy, total=False):
 
 
 class SampledOptions(CallOptions, total=False):
-    """Options of what may be asked of the population that the units are a sample of."""
+    """Options of queries that can take the units as a sample of a population."""
 
     population: bool
 
@@ -160,155 +160,154 @@ OPTIONS = {
     "epsilon": Option(
         None,
         "float",
-        """The cost of the whole call. There is no default: it is given here or as a `share`. Fractions
-        and decimals are taken exactly. A preview takes a list of costs as well.""",
+        """The cost of the whole call. There is no default: give it here or as a `share`. Fractions and decimals are
+        taken exactly. A preview also takes a list of costs.""",
     ),
     "delta": Option(
         None,
         "float, optional",
-        "The second part of the cost, for Gaussian noise; by default the ledger's own, where its accounting has one.",
+        "The second part of the cost, for Gaussian noise. By default that of the ledger, if its accounting has one.",
     ),
     "share": Option(
         None,
         "float or Fraction, optional",
-        "The cost as a share of the ledger's limit, such as ``Fraction(1, 52)``; instead of `epsilon`.",
+        "Instead of `epsilon`: the cost as a share of the ledger's limit, such as ``Fraction(1, 52)``.",
     ),
     "within": Option(
         None,
         "float, or dict of them by output column, optional",
-        """Instead of `epsilon`: the half-width of the interval that the noise is to stay within. The smallest epsilon
-        that gives it, with `weights` as they are, is the cost. A preview takes a list of them.""",
+        """Instead of `epsilon`: the target margin of error, the half-width of the interval of the noise. The cost is
+        the smallest epsilon that meets it, with `weights` as they are. A preview also takes a list of targets.""",
     ),
     "confidence": Option(
         None,
         "float, optional",
-        "The confidence of the interval that `within` speaks of; 0.95 if it is left out.",
+        "The confidence level of the interval in `within`; 0.95 by default.",
     ),
     "size": Option(
         None,
         "int, optional",
-        "For the error of a mean: the number of values that a group is assumed to have, from what you know.",
+        "For the error of a mean: the assumed number of values in a group, from what you know.",
     ),
     "weights": Option(
         None,
         "dict of numbers by output column, optional",
-        """The part of the cost that each output column takes, in epsilon (pure noise) or mu^2 (Gaussian); a name that
-        is left out weighs 1. A column of weight 4 among others of 1 has half their Gaussian noise.""",
+        """The part of the cost that each output column takes, in epsilon (pure noise) or mu^2 (Gaussian). Columns
+        without a weight have weight 1. A column of weight 4 has half the Gaussian noise of a column of weight 1.""",
     ),
     "mechanism": Option(
         None,
         '{"laplace", "gaussian", "auto", "exponential"} or callable, optional',
-        """The noise. By default Gaussian noise if there is a delta, and Laplace noise if not
-        (``docs/assurance/noise.md``); ``"auto"`` takes the one with the least variance. For one quantile of the whole
-        frame, ``"exponential"`` adds no noise and chooses it by ranks.""",
+        """The noise (``docs/assurance/noise.md``). By default Gaussian noise if there is a delta, and Laplace noise
+        otherwise. ``"auto"`` takes the noise with the least variance. For one quantile of the whole frame,
+        ``"exponential"`` adds no noise and chooses the value by ranks.""",
     ),
     "denoise": Option(
         "default",
         'str, callable, list of them, or None, default "default"',
-        """Work on the noisy numbers, which costs no privacy: the name of a denoiser, a function ``(values, noise) ->
-        values``, or several, one after the other. ``"default"`` is ``"auto"`` where the answer is a table
-        (histograms, group-bys), and None, nothing, where it is a single number (``docs/assurance/denoising.md``).""",
+        """The adjustment of the noisy numbers, which costs no privacy: the name of a denoiser, a function ``(values,
+        noise) -> values``, or a list of them, applied in order. ``"default"`` is ``"auto"`` if the result is a table
+        (histograms, group-bys). It is None (no adjustment) if the result is a single number
+        (``docs/assurance/denoising.md``).""",
     ),
     "keep_noisy": Option(
         True,
         "bool, default True",
-        "Keep the unbiased values, in columns ``NAME_noisy`` next to the denoised ones.",
+        "Keep the unbiased values in columns ``NAME_noisy``, next to the denoised ones.",
     ),
     "rollup": Option(
         False,
         "bool, default False",
-        """After `group_by`: also release the subtotals by ever fewer of its columns, and the total, such that each is
-        the sum of its parts.""",
+        """After `group_by`: also release the subtotals by fewer and fewer of its columns, and the total. Each is the
+        sum of its parts.""",
     ),
     "cube": Option(
         False,
         "bool, default False",
-        """After `group_by`, instead of `rollup`: also release the subtotals by every choice of its columns, such as
-        both margins of a two-way table, and the total, such that each is the sum of its parts.""",
+        """After `group_by`, instead of `rollup`: also release the total and the subtotals by every choice of its
+        columns, such as both margins of a two-way table. Each is the sum of its parts.""",
     ),
     "order": Option(
         None,
         "bool or str, optional",
-        """Tells denoising which cells may be like their neighbors. After `group_by`, True says that the keys are
-        declared in such an order, and the name of a column says that its keys are. Bins are in order by themselves;
-        False says that theirs means nothing.""",
+        """For denoising: which cells may have values like those of their neighbors. After `group_by`, True means that
+        the keys are declared in such an order; the name of a column means that the keys of that column are. Bins are
+        in order by default; False means that their order has no meaning.""",
     ),
     "graph": Option(
         None,
         "list of pairs, or frame, optional",
-        "After `group_by`: edges between declared keys whose groups may be alike. Public, like the keys.",
+        "After `group_by`: edges between declared keys whose groups may have similar values. Public, like the keys.",
     ),
     "population": Option(
         False,
         "bool, default False",
-        """The units are a sample of a population, and intervals are to hold the chance of who is in it as well: see
-        ``.dp.errors(covers="population")`` and `dpframe.compare`. A mean or a sum then measures squares too, for a
-        part of the budget that a preview shows. Refused where rows are no independent sample
+        """Whether the units are a sample of a population, and intervals must cover sampling error too: see
+        ``.dp.errors(covers="population")`` and `dpframe.compare`. A mean or a sum then also measures squares, for a
+        part of the cost that a preview shows. Refused if the rows are not an independent sample
         (``docs/guide/compare.md``).""",
     ),
     "ledger": Option(
         None,
         "Ledger, optional",
-        "The ledger to charge; by default the one of the ``with`` around the call.",
+        "The ledger to charge. By default that of the ``with`` around the call, then the default ledger.",
     ),
     "unit": Option(
         None,
         "PrivacyUnit, str or list of str, optional",
-        """The unit to protect, where the ledger does not say it; a string names the column of the unit, and a list
-        columns of which each combination of values is one.""",
+        """The privacy unit, if the ledger does not set it. A string names the column that identifies the unit. A list
+        names columns, of which each combination of values is one unit.""",
     ),
     "max_rows": Option(
         None,
         "int, optional",
-        """The number of rows of one unit that may count at full weight in a group; by default the unit's own, or 1
-        where only `max_groups` is given. A larger bound leaves out less and takes more noise; `contributions` tells
-        which fits. Refused where each row is a unit.""",
+        """The largest number of rows of one unit that count at full weight in a group. By default that of the unit, or
+        1 if only `max_groups` is given. A larger bound leaves out less and needs more noise; `contributions` helps to
+        choose one. Refused if each row is a unit.""",
     ),
     "max_groups": Option(
         None,
         "int, optional",
-        """The number of groups in which rows of one unit may count at full weight; by default as for `max_rows`. A
-        single cell does not use it.""",
+        """The largest number of groups in which rows of one unit count at full weight. The default is as for
+        `max_rows`. A call with a single cell does not use it.""",
     ),
     "label": Option(
         None,
         "str, optional",
-        "A name for the entry in the ledger, for the provenance and for the chart.",
+        "A name for the release, in the ledger, the provenance and the chart.",
     ),
     "snapshot": Option(
         None,
         "str, optional",
-        """A name for the state of the data: a week, a commit. With a label, a durable ledger stores the answer, and
-        the same call on the same snapshot returns it at no cost (``docs/assurance/ledger.md``).""",
+        """A name for the state of the data, such as a week or a commit. With a label, a durable ledger stores the
+        result, and the same call on the same snapshot returns it at no cost (``docs/assurance/ledger.md``).""",
     ),
     "max_cells": Option(
         MOST_CELLS,
         "int, default 10,000,000",
-        "The most cells (keys times bins), and edges of a graph, of the call; they are counted before any is made.",
+        "The most cells (keys times bins), and edges of a graph, of the call. They are counted before any is made.",
     ),
     "checks": Option(
         "auto",
         '{"auto", True, False} or float, default "auto"',
         """Measure what the bounds leave out, privately in the same call: how many rows or units have values beyond
-        their bounds, are in no declared cell, or contribute more than may count. They take 0.05 of the budget of the
-        call, or the share that is given here. ``"auto"`` measures them where something can be clipped or cut, unless
-        `size` says that they would tell nothing; True in any case, False never (``docs/guide/checks.md``). See
+        the bounds, are in no declared cell, or exceed the contribution bounds. The checks take 0.05 of the cost of the
+        call, or the share that is given here. ``"auto"`` measures them if something can be clipped or cut, unless
+        they would be too uncertain for `size`; True measures them always, False never (``docs/guide/checks.md``). See
         ``.dp.checks()`` of the result.""",
     ),
     "memory": Option(
         None,
         "int or str, optional",
-        """\
-For a table that is read in batches (a LazyFrame, a pyarrow Dataset, a DuckDB relation): by how much the process
-        may grow, in bytes or as ``"2GiB"``; by default 1 GiB, or a quarter of what is free where that is less. No
-        answer depends on it (``docs/reference/engines.md``).""",
+        """For a table that is read in batches (a LazyFrame, a pyarrow Dataset, a DuckDB relation): how much memory the
+        process may add, in bytes or as ``"2GiB"``. By default 1 GiB, or a quarter of the free memory if that is less.
+        No result depends on it (``docs/reference/engines.md``).""",
     ),
     "progress": Option(
         None,
         "bool, optional",
-        """\
-For the same tables: a bar shows how many batches were read (True) or not (False); by default where a terminal or a
-        notebook shows it, and tqdm is installed.""",
+        """For the same tables: show a bar with the number of batches that were read (True) or not (False). By default
+        it is shown in a terminal or a notebook, if tqdm is installed.""",
     ),
 }
 
@@ -438,7 +437,7 @@ Verb = TypeVar("Verb", bound=Callable[..., Any])
 
 
 def asks(verb: Verb) -> Verb:
-    """Make a verb's signature and help from the table of options, and refuse clearly what the signature rules out."""
+    """Make a verb's signature and help from the table of options; refuse clearly what the signature does not take."""
     said = get_type_hints(verb)
     kind: Any = options_of(said)
     options = parameters_of(kind)
@@ -539,7 +538,7 @@ VERBS_ELSEWHERE = {  # verbs of other libraries, and what to write here
 
 
 def no_verb(name: str, verbs: Iterable[str]) -> AttributeError:
-    """The refusal of a verb that is none, with the one that was meant where it is clear."""
+    """The refusal of a verb that does not exist, with the one that was meant if it is clear."""
     meant = VERBS_ELSEWHERE.get(name) or (None if name.startswith("_") else closest(name, verbs))
     return no_attribute(f".dp has no {name!r}" + (f". Write {meant}." if meant else ""))
 
@@ -551,7 +550,7 @@ def no_item(name: Any) -> str:
 
 
 def nearest_of(name: str, arguments: Sequence[str]) -> str:
-    """The way out for the caller of an argument that is none."""
+    """Suggest what to write instead of an argument that does not exist."""
     if name in ("by", "keys"):
         return "Ask in groups: df.dp.group_by(..., keys=[...])."
     meant = ELSEWHERE.get(name)
@@ -560,7 +559,7 @@ def nearest_of(name: str, arguments: Sequence[str]) -> str:
 
 
 def undenoised(options: Any) -> dict[str, Any]:
-    """The options of a question whose answer no denoiser takes."""
+    """The options of a query whose result no denoiser takes."""
     if options.get("denoise") is not None:
         raise InvalidArgument(
             f"denoise must be left out with normalize=True, not {shown(options['denoise'])}: shares are the nearest to "
@@ -591,12 +590,12 @@ def summed(options: Any, *, normalize: bool) -> Any:
 
 
 def is_fixed(options: Any) -> bool:
-    """Tell whether counts for sums must have errors that are known before: without denoising, or within an error."""
+    """Tell whether the errors of counts for sums must be known before: without denoising, or with `within`."""
     return ("denoise" in options and options["denoise"] is None) or options.get("within") is not None
 
 
 def sorted_out(statistics: tuple[Any, ...], named: dict[str, Any]) -> tuple[dict[str, Statistic], dict[str, Any]]:
-    """Statistics by name, and the options."""
+    """Sort out the arguments of `agg`: the statistics by name, and the options."""
     entries: list[tuple[str, Any]] = []
     for statistic in statistics:
         entries += statistic.items() if isinstance(statistic, dict) else _expanded(None, statistic)
