@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 
 def flat_columns(by: tuple[Any, ...], *, binned: bool = False) -> tuple[Any, ...]:
-    """The columns to group by, given one by one or as one list; `binned` where bins may stand among them."""
+    """The columns to group by, given one by one or as one list; with `binned`, bins may be among them."""
     flat: tuple[Any, ...] = tuple(by[0]) if len(by) == 1 and isinstance(by[0], (list, tuple)) else by
     for column in flat:
         if not (binned and isinstance(column, Bins)):
@@ -66,7 +66,7 @@ def flat_columns(by: tuple[Any, ...], *, binned: bool = False) -> tuple[Any, ...
 
 
 def declared_axes(by: tuple[Any, ...], keys: Any) -> tuple[Any, ...]:
-    """The axes of declared keys and bins, of which many are made later; or of keys that are to be found."""
+    """The axes of declared keys and bins (large ones are made later), or of unknown groups that are to be found."""
     within = keys.values() if isinstance(keys, dict) else [keys] if any(isinstance(item, Bins) for item in by) else []
     if any(isinstance(values, Discovery) for values in within):
         raise InvalidArgument(
@@ -95,13 +95,13 @@ NO_LOCAL = (
 
 
 class NoLocal(InvalidArgument, AttributeError):
-    """The refusal of ``local`` after `group_by` or `preview`, which have no such attribute."""
+    """The refusal of ``local`` after `group_by` or `preview`, which do not have it."""
 
 
 class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
-    """The verbs of a private frame: what ``df.dp`` is.
+    """The verbs of a private frame, ``df.dp``.
 
-    Every verb takes the column first and everything else by keyword. Its own help explains each option that it takes:
+    Every verb takes the column first and everything else by keyword. The help of a verb explains each of its options:
     ``help(df.dp.count)``.
 
     Examples
@@ -121,7 +121,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         answer: Callable[[Call], F] = release,
         like: Library | None = None,
     ) -> None:
-        # the groups so far, from `group_by`; what is done with the Call; the library of the result, where it is named
+        # the groups so far, from `group_by`; what is done with the Call; the library of the result, if it is named
         self._frame, self._axes, self._answer, self._like = frame, axes, answer, like
 
     @asks
@@ -141,25 +141,25 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         column : str, optional
             Count its values that are neither null nor NaN; without it, count rows.
         where : dict, optional
-            Only rows that hold these values count, as for `dpframe.count`: ``{"age": (18, None), "ward": ["A", "B"]}``.
+            Use only rows with these values, as in `dpframe.count`: ``{"age": (18, None), "ward": ["A", "B"]}``.
         weight, weight_bounds : str and tuple of two numbers, optional
-            A column of weights, as surveys have them, and their bounds: as for `dpframe.count`.
+            A column of weights, such as survey weights, and their bounds: as in `dpframe.count`.
 
         Returns
         -------
         DataFrame
-            One row (one per declared key after `group_by`): ``count``, and ``count_error``, the half-width of its
-            95% interval of the noise: ``docs/concepts/errors.md`` says what it covers. A Plan instead where the call
-            follows ``.preview``.
+            One row (one per declared key after `group_by`): ``count``, and ``count_error``, the half-width of the 95%
+            interval of its noise (``docs/concepts/errors.md`` explains what it covers). After ``.preview``, a Plan
+            instead.
 
         Raises
         ------
         InvalidArgument, MissingArgument
             If an argument breaks its rule, or the cost is left out.
         UnknownColumn, WrongDtype
-            If the schema does not suit the query. Nothing was charged.
+            If the schema does not fit the query. Nothing was charged.
         BudgetExceeded, NoLedger
-            If the ledger has too little left, or none is in sight. No row was read.
+            If too little of the budget remains, or no ledger is given. No row was read.
 
         Examples
         --------
@@ -189,16 +189,16 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         ----------
         column : str
             A column of numbers. Nulls and NaN add nothing; infinities are clipped like any value.
-        bounds : tuple of two numbers, or dict of such by key
-            The lower and the upper bound, in the units of the column; from what you know, never from the data. By key,
-            as for `dpframe.sum`, after `group_by` of one column.
+        bounds : tuple of two numbers, or dict of them by key
+            The lower and the upper bound, in the units of the column; from what you know, never from the data. A dict
+            gives each key its own, as in `dpframe.sum`, after `group_by` of one column.
         unit_bounds : tuple of two numbers
-            Instead of `bounds`: between them lies what one unit adds to one group in all its rows, however many;
-            `max_rows` plays no part.
+            Instead of `bounds`: bounds of the sum that one unit adds to one group, over any number of rows; `max_rows`
+            is not used.
         where : dict, optional
-            Only rows that hold these values count, as for `dpframe.count`: ``{"age": (18, None), "ward": ["A", "B"]}``.
+            Use only rows with these values, as in `dpframe.count`: ``{"age": (18, None), "ward": ["A", "B"]}``.
         weight, weight_bounds : str and tuple of two numbers, optional
-            A column of weights, as surveys have them, and their bounds: as for `dpframe.sum`.
+            A column of weights, such as survey weights, and their bounds: as in `dpframe.sum`.
 
         Returns
         -------
@@ -235,20 +235,20 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         ----------
         column : str
             A column of numbers. Nulls and NaN are left out of numerator and denominator.
-        bounds : tuple of two numbers
-            As for `sum`; the answer never lies outside them.
+        bounds : tuple of two numbers, or dict of them by key
+            As for `sum`. The result never lies outside them.
         missing : {"drop", "midpoint"}
             Whether missing values are left out, or count as the middle of the bounds.
         where : dict, optional
-            Only rows that hold these values count, as for `dpframe.count`: ``{"age": (18, None), "ward": ["A", "B"]}``.
+            Use only rows with these values, as in `dpframe.count`: ``{"age": (18, None), "ward": ["A", "B"]}``.
         weight, weight_bounds : str and tuple of two numbers, optional
-            A column of weights, as surveys have them, and their bounds: as for `dpframe.mean`.
+            A column of weights, such as survey weights, and their bounds: as in `dpframe.mean`.
 
         Returns
         -------
         DataFrame
-            As for `count`, with ``COL_mean`` and ``COL_mean_error``. It raises the same. Under Gaussian noise the
-            cost is split between a centred sum and a count of present values; pure noise has one vector for both.
+            As for `count`, with ``COL_mean`` and ``COL_mean_error``. It raises the same. Under Gaussian noise, the
+            cost is split between a centered sum and a count of present values. Pure noise has one vector for both.
 
         Examples
         --------
@@ -282,31 +282,31 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         column : str or list of str
             One column, or several for a grid.
         bins : sequence of edges, int, or str
-            Edges of numbers, dates, datetimes or durations; half-open, the last bin closed, exactly as
-            ``numpy.histogram``. A number of bins needs `range`. So does a step of dates, ``"1d"``, ``"1w"`` (weeks from
-            Monday), ``"1mo"``, ``"1q"`` or ``"1y"``, whose last bin is half-open as well. For several columns a list of
-            them. Intervals of pandas that are closed on the left are edges too.
+            Edges of numbers, dates, datetimes or durations. Bins are half-open, the last one is closed, exactly as in
+            ``numpy.histogram``. A number of bins needs `range`. So does a step of dates: ``"1d"``, ``"1w"`` (weeks from
+            Monday), ``"1mo"``, ``"1q"`` or ``"1y"``; its last bin is half-open too. For several columns, a list of
+            these. Intervals of pandas that are closed on the left are edges too.
         range : pair
-            The first and the last edge of equal bins; of steps of dates, days on which one begins.
+            The first and the last edge of equal bins. For steps of dates, both must be days on which a step begins.
         categories : list
             Instead of bins, for strings and other values.
         outside : {"drop", "clip"}
             Whether values outside the edges are left out or counted in the end bins.
         normalize : bool
-            Whether shares are released, of the rows that are in some bin (of each group), and not counts.
+            Release shares instead of counts: shares of the rows that are in some bin (of each group).
         ranges : bool
-            Whether the noise is made for sums of neighboring bins (of one column, or rectangles of two), which then err
-            far less than sums of a plain histogram. With ``denoise=None`` or ``within=`` the error of a preview and
-            ``.dp.errors()`` are those of any such sum. Else many bins are looked at twice: each bin, then sums of
-            those that this left open. Only ``denoise="auto"`` or None.
+            Draw the noise for sums of neighboring bins (of one column, or rectangles of two): their errors are far
+            smaller than those of sums of a plain histogram. With ``denoise=None`` or ``within=``, the errors in a
+            preview and in ``.dp.errors()`` hold for any such sum. Otherwise, many bins are measured twice: first each
+            bin, then sums of bins that are still uncertain. `denoise` must be ``"auto"`` or None.
 
         Returns
         -------
         DataFrame
             One row per bin, row-major: ``COL_left``, ``COL_right`` (``COL`` for categories), ``count``,
-            ``count_noisy`` (the unbiased value) and ``count_error`` (half-width of its 95% interval). With `normalize`
-            ``share`` (at least 0, and 1 in all), ``share_noisy`` (the quotient of noisy counts) and ``share_error``.
-            ``docs/concepts/errors.md`` says what errors cover.
+            ``count_noisy`` (the unbiased value) and ``count_error`` (half-width of its 95% interval). With `normalize`,
+            ``share`` (at least 0; they add up to 1), ``share_noisy`` (the quotient of noisy counts) and
+            ``share_error``. ``docs/concepts/errors.md`` explains what errors cover.
 
         Examples
         --------
@@ -344,20 +344,20 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         Returns
         -------
         DataFrame
-            One row with one column, named as `column`: the chosen value. A Plan instead after ``.preview``, whose error
-            says how far below the largest count the chosen one may be.
+            One row with one column, named like `column`: the chosen value. After ``.preview``, a Plan instead: its
+            error is how far the count of the chosen value may be below the largest.
 
         Raises
         ------
         InvalidArgument, InvalidType, MissingArgument
-            If an argument breaks its rule; after `group_by`, since one unit changes many groups.
+            If an argument breaks its rule, or after `group_by`, since one unit changes many groups.
 
         Notes
         -----
-        A choice by exact counts, purely epsilon-private and drawn exactly: permute-and-flip (McKenna and Sheldon 2020)
-        where the call is charged its cost, the exponential mechanism (McSherry and Talwar 2007), whose losses have a
-        bounded range, where a ledger charges what the choice costs by its curve; see `PermuteAndFlip` and
-        `ExponentialMechanism`. It releases no count: ties, and an empty frame, give every value the same chance.
+        The choice is made by exact counts, is purely epsilon-private and is drawn exactly. If the call is charged its
+        epsilon, permute-and-flip chooses (McKenna and Sheldon 2020). If the ledger charges the choice by its curve, the
+        exponential mechanism chooses, whose losses have a bounded range (McSherry and Talwar 2007). See
+        `PermuteAndFlip` and `ExponentialMechanism`. Tied values have the same chance; in an empty frame, all values do.
 
         Examples
         --------
@@ -385,29 +385,29 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         Parameters
         ----------
         by : str or list of str, optional
-            The columns by which later questions group. Without it all rows are one group.
+            The columns by which later calls group. Without it, all rows are one group.
         keys : list, tuple, range, dict or frame, optional
-            The groups, declared as in `group_by`: rows of others are in none. Without it the distinct values of `by`
-            are the groups, a missing one among them.
+            The groups, declared as in `group_by`: other rows are in no group. Without it, the distinct values of `by`
+            are the groups, a missing value included.
 
         Returns
         -------
         DataFrame
-            One row per cell of a grid: ``rows_left`` and ``rows_right``, the rows of a unit in all groups together;
-            ``groups_left`` and ``groups_right``, in how many groups they are; ``count``, how many units that is true
-            of, with ``count_noisy`` and ``count_error`` as in a histogram. A cell goes from left to below right: 1, 2,
-            3 to 4, 5 to 8, ... The last one, up to 2**20, holds all above too. Where the number of groups is public the
-            grid ends with it. ``.dp.suggest(epsilon=...)`` of the result reads bounds off it.
+            One row per cell of a grid: ``rows_left`` and ``rows_right``, the number of rows of a unit in all groups
+            together; ``groups_left`` and ``groups_right``, the number of groups that they are in; ``count``, the number
+            of such units, with ``count_noisy`` and ``count_error`` as in a histogram. A cell ends below its right edge:
+            1, 2, 3 to 4, 5 to 8, ... The last one, up to 2**20, holds everything above too. If the number of groups is
+            public, the grid ends with it. ``.dp.suggest(epsilon=...)`` of the result suggests bounds.
 
         Raises
         ------
         InvalidArgument
-            If each row is a unit; after `group_by`. Otherwise as `count`.
+            If each row is a unit, or after `group_by`. Otherwise as `count`.
 
         Notes
         -----
-        A unit falls in one cell, or none, whatever it does: no bounds and no weights are needed, and the sensitivity
-        is 1 (2 or sqrt 2 under replace, as of a histogram of rows).
+        A unit is in one cell or in none, whatever its rows are. So no bounds and no weights are needed, and the
+        sensitivity is 1 (under replace 2 or sqrt 2, as of a histogram of rows).
 
         Examples
         --------
@@ -453,26 +453,26 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         *columns : str
             Columns of numbers, or of dates. Several share the cost equally.
         statistic : {"mean", "sum"}
-            What the bounds are for.
+            The statistic that needs the bounds.
         planned : dict
-            What that statistic will cost: ``epsilon``, and maybe ``delta`` and ``mechanism``.
+            The cost of that statistic: ``epsilon``, and optionally ``delta`` and ``mechanism``.
         whole : bool
-            Your word that all values are whole numbers: then the grid has no finer bins.
+            Declare that all values are whole numbers: then the grid has no finer bins.
 
         Returns
         -------
         DataFrame
-            Of each column 20 candidates, the best first: ``column`` (of several), ``lower`` and ``upper`` (of dates
-            the first and the last day of a month); ``clipped``, the share of values beyond them, with the ends
-            ``clipped_low`` and ``clipped_high``, which hold for all bounds at once with 95%; ``noise``, the margin of
-            error of the planned statistic; ``total_error``, the sum of `noise` and of what clipping takes away. With a
-            privacy unit the shares are of weighted rows, as `max_rows` says.
+            For each column 20 candidates, the best first: ``column`` (if there are several), ``lower`` and ``upper``
+            (for dates the first and the last day of a month); ``clipped``, the share of values beyond them, with the
+            ends ``clipped_low`` and ``clipped_high``, which hold for all bounds together with 95%; ``noise``, the
+            margin of error of the planned statistic; ``total_error``, the sum of `noise` and of what clipping removes.
+            With a privacy unit, the shares are of rows that are weighted by `max_rows`.
 
         Warns
         -----
         BoundsWarning
-            If the best bounds may clip more than half of the values: the result is too noisy to recommend any, and the
-            message says how much more epsilon would do.
+            If the best bounds may clip more than half of the values: the result is too noisy to recommend any. The
+            message says how much more epsilon is needed.
 
         Raises
         ------
@@ -482,9 +482,9 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         Notes
         -----
         It counts the values in each bin of one public grid: 0, powers of two from 2**-10 to 2**40 split into four, and
-        the same below 0; of dates the months from 1900 to 2100. ``total_error`` is an estimate: it takes values to lie
-        in the middle of their bins. Beyond the last bin that stands out from the noise it takes as many as the noise
-        may hide, close to it. `clipped_high` says how many there may be at most, and nothing tells how large they are.
+        the same below 0; for dates the months from 1900 to 2100. ``total_error`` is an estimate, which assumes that
+        values are in the middle of their bins. Beyond the last bin that exceeds the noise, it assumes as many values as
+        the noise may hide, close to it. `clipped_high` is the most there may be; how large they are remains unknown.
 
         Examples
         --------
@@ -546,16 +546,16 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
 
             Parameters
             ----------
-            *statistics : Count, Sum or Mean, or one dict of them
-                Made by ``dpf.count``, ``dpf.sum`` and ``dpf.mean``; they get their default names.
+            *statistics : Count, Sum, Mean or other statistics, or one dict of them
+                Made by ``dpf.count``, ``dpf.sum``, ``dpf.mean`` and so on. They get their default names.
             **named
-                Statistics by the name of their output column. One named as an option needs the dict.
+                Statistics by the name of their output column. If the name is that of an option, use the dict.
 
             Returns
             -------
             DataFrame
-                One row per declared key; per statistic ``NAME``, ``NAME_noisy`` where denoised, and ``NAME_error``
-                (``docs/concepts/errors.md`` says what it covers).
+                One row per declared key. For each statistic ``NAME``, ``NAME_noisy`` if denoised, and ``NAME_error``
+                (``docs/concepts/errors.md`` explains what it covers).
 
             Examples
             --------
@@ -576,19 +576,19 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         *by : str or dpf.bins
             The columns to group by, and bins of columns: ``dpf.bins("age", [0, 18, 65, 120])``.
         keys : list, tuple, range, dpf.dates, dict, frame or Discovery
-            The groups of the named columns, declared: values of one column, a dict of values per column (their
-            product), or a frame of the allowed combinations. None among them asks for the rows whose key is missing.
-            `dpframe.REST` as the last makes a group of everything else.
-            Of dates ``dpf.dates("2025-01-06", "2025-12-29", every="1w")``. Or, if they are unknown,
-            `dpframe.discover`, which finds those of many units.
+            The declared groups of the named columns: values of one column, a dict of values per column (their
+            product), or a frame of the allowed combinations. None among them is the group of rows whose key is missing.
+            `dpframe.REST` as the last key is the group of all other rows. For dates,
+            ``dpf.dates("2025-01-06", "2025-12-29", every="1w")``. For unknown groups, `dpframe.discover` finds those of
+            many units.
         **others
-            Refused: options belong to the question that follows.
+            Refused: options belong to the verb that follows.
 
         Returns
         -------
         PrivateFrame
-            With the same verbs; each answers with one row per declared key, in the order of `keys`; keys that were
-            found stand in the order of their values.
+            It has the same verbs. Their results have one row per declared key, in the order of `keys`; unknown groups
+            that were found are in the order of their values.
 
         Examples
         --------
@@ -610,11 +610,11 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
     @property
     def preview(self) -> PrivateFrame[Plan]:
         """Preview the same verbs: cost and expected errors, without reading rows."""
-        answer: Callable[[Call], Any] = preview  # of several prices a PlanTable
+        answer: Callable[[Call], Any] = preview  # a PlanTable if several costs are given
         return PrivateFrame(self._frame, self._axes, answer, self._like)
 
     def _inside(self, axes: tuple[Any, ...]) -> PrivateFrame[F]:
-        """The same frame, whose answers have a row for each place of these axes too."""
+        """The same frame; its results also have a row for each place of these axes."""
         return PrivateFrame(self._frame, (*self._axes, *axes), self._answer, self._like)
 
     @property
@@ -634,7 +634,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
 
     @property
     def _refused(self) -> frozenset[str]:
-        """The verbs that are refused here: of groups those of the whole frame."""
+        """The verbs that are refused here: in groups, those of the whole frame."""
         return (OF_WHOLE if self._axes else frozenset()) | (set() if self._is_whole else {"local"})
 
     @property
@@ -647,7 +647,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         return {title: verbs for title, verbs in of_title.items() if verbs}
 
     def _asked(self, verb: str, statistics: dict[str, Statistic], options: Any, grouping: Grouping | None = None) -> F:
-        """Make the Query and the Call of a verb, and have it answered: a released frame, or the plan of a preview."""
+        """Make the Query and the Call of a verb, and return a released frame, or the plan of a preview."""
         axes = limits.axes_made(self._axes, options.get("max_cells"))
         keys = Keys(axes) if grouping is None else UnitGrid(axes, grouping)
         rollup = checked_flag("rollup", options.get("rollup", False))
@@ -692,7 +692,7 @@ for _chained in (PrivateFrame.group_by, vars(PrivateFrame)["preview"].fget):
 
 
 def without_provenance() -> NoProvenance:
-    """The refusal of a frame that is asked for the record of a result."""
+    """The refusal of a frame without provenance, where a result is needed."""
     return NoProvenance(
         "this frame carries no provenance: it is not a result of dpframe, or an operation dropped it. Use methods that "
         "keep it: .dp.filter, .dp.sort, .dp.head, .dp.select, .dp.relabel, .dp.wide or dpf.concat."
