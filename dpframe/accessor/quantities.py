@@ -34,9 +34,9 @@ class Quantities(Generic[F]):
         Parameters
         ----------
         column : str, optional
-            Count the units with a value of it that is neither null nor NaN; without it, those with a row.
+            Count the units with a value in it that is neither null nor NaN; without it, the units with a row.
         where : dict, optional
-            Only rows that hold these values count, as for `dpframe.count`: ``{"age": (18, None), "ward": ["A", "B"]}``.
+            Use only rows with these values, as in `dpframe.count`: ``{"age": (18, None), "ward": ["A", "B"]}``.
 
         Returns
         -------
@@ -46,10 +46,9 @@ class Quantities(Generic[F]):
 
         Notes
         -----
-        A unit in t groups counts floor(2**20 min(1, (K / t)**(1/p))) / 2**20 in each, with K the smaller of
-        `max_groups` and the number of groups: its sensitivity is K**(1/p), whatever its number of rows
-        (``docs/assurance/privacy.md``). A ledger that protects each row is refused: rows are no people. Ask for
-        `count`.
+        A unit in t groups counts floor(2**20 min(1, (K / t)**(1/p))) / 2**20 in each. K is the smaller of `max_groups`
+        and the number of groups. The sensitivity is K**(1/p) for any number of rows (``docs/assurance/privacy.md``). A
+        ledger that protects each row is refused, since rows are not people: use `count`.
 
         Examples
         --------
@@ -76,26 +75,26 @@ class Quantities(Generic[F]):
         column : str
             A column of any dtype that `group_by` takes. Nulls and NaN are no values; 0.0 and -0.0 are one.
         max_values : int
-            How many values of `column` one unit may support, in each group. A larger bound leaves out less and takes
-            more noise. Where each row is a unit it may be left out: a row has one value.
+            The largest number of values of `column` that one unit supports in each group. A larger bound leaves out
+            less and needs more noise. Optional if each row is a unit: a row has one value.
         where : dict, optional
-            Only rows that hold these values count, as for `dpframe.count`: ``{"age": (18, None), "ward": ["A", "B"]}``.
+            Use only rows with these values, as in `dpframe.count`: ``{"age": (18, None), "ward": ["A", "B"]}``.
 
         Returns
         -------
         DataFrame
             As for `count`, with ``COL_n_distinct`` and ``COL_n_distinct_error``. It raises what `count` raises, and
-            MissingArgument without `max_values` where several rows are one unit's.
+            MissingArgument without `max_values` if a unit can have several rows.
 
         Notes
         -----
-        Counted are the most values that can each be given a unit which holds it, with at most `max_values` for one
-        unit: a maximum flow (Knop and Steinke 2023). So the number is at most that of all distinct values, and less
-        where some are held only by units with many; the error tells of the noise alone. Where each row is a unit it is
-        exact. A unit in more than `max_groups` groups counts in that many of them, drawn at random; `max_rows` plays
-        no part. The sensitivity is ``max_values * K**(1/p)``, K the smaller of `max_groups` and the number of groups.
-        Frames in memory and Polars LazyFrames are taken. The time depends on who holds which values
-        (``docs/assurance/limits.md``).
+        Each value is assigned a unit that has it, with at most `max_values` values for one unit. The result counts as
+        many values as can be assigned so: a maximum flow (Knop and Steinke 2023). It is at most the number of all
+        distinct values, and less if only units with many values have some of them; the error covers the noise alone. It
+        is exact if each row is a unit. A unit in more than `max_groups` groups counts in that many of them, drawn at
+        random; `max_rows` is not used. The sensitivity is ``max_values * K**(1/p)``, K the smaller of `max_groups` and
+        the number of groups. The frame must be in memory, or a Polars LazyFrame. The time depends on which units have
+        which values (``docs/assurance/limits.md``).
 
         Examples
         --------
@@ -124,14 +123,14 @@ class Quantities(Generic[F]):
         Parameters
         ----------
         column : str
-            A Boolean column, or one of numbers, each clipped to [0, 1]; with `value` a column of any dtype that
+            A Boolean column, or one of numbers, each clipped to [0, 1]. With `value`, a column of any dtype that
             `group_by` takes. Nulls and NaN are left out.
         value : str, number, bool, date, datetime, timedelta or time, optional
-            The share of the values that are this one, which is compared as a declared key is.
+            Release the share of this value. It is compared like a declared key.
         where : dict, optional
-            Only rows that hold these values count, as for `dpframe.count`: ``{"age": (18, None), "ward": ["A", "B"]}``.
+            Use only rows with these values, as in `dpframe.count`: ``{"age": (18, None), "ward": ["A", "B"]}``.
         weight, weight_bounds : str and tuple of two numbers, optional
-            A column of weights, as surveys have them, and their bounds: as for `dpframe.proportion`.
+            A column of weights, such as survey weights, and their bounds: as in `dpframe.proportion`.
 
         Returns
         -------
@@ -166,18 +165,18 @@ class Quantities(Generic[F]):
         ----------
         column : str
             A column of numbers. Nulls and NaN are left out.
-        bounds : tuple of two numbers, or dict of such by key
-            As for `sum`; the noise grows with the square of their distance.
+        bounds : tuple of two numbers, or dict of them by key
+            As for `sum`. The noise grows with the square of their distance.
         ddof : {1, 0}
-            What is taken off the number of values in the divisor.
+            Subtracted from the number of values in the divisor.
         where : dict, optional
-            Only rows that hold these values count, as for `dpframe.count`: ``{"age": (18, None), "ward": ["A", "B"]}``.
+            Use only rows with these values, as in `dpframe.count`: ``{"age": (18, None), "ward": ["A", "B"]}``.
 
         Returns
         -------
         DataFrame
-            As for `count`, with ``COL_var`` and ``COL_var_error``. It raises the same. Where the noisy number of values
-            is below 2, it is the largest variance that the bounds allow.
+            As for `count`, with ``COL_var`` and ``COL_var_error``. It raises the same. If the noisy number of values is
+            below 2, the result is the largest variance that the bounds allow.
 
         Examples
         --------
@@ -206,7 +205,7 @@ class Quantities(Generic[F]):
         column, bounds, ddof
             As for `variance`.
         where : dict, optional
-            Only rows that hold these values count, as for `dpframe.count`: ``{"age": (18, None), "ward": ["A", "B"]}``.
+            Use only rows with these values, as in `dpframe.count`: ``{"age": (18, None), "ward": ["A", "B"]}``.
 
         Returns
         -------
@@ -244,7 +243,7 @@ class Quantities(Generic[F]):
         Returns
         -------
         DataFrame
-            As for `quantile`, of the one column ``COL_median``.
+            As for `quantile`, with the one column ``COL_median`` instead of ``COL_q0.5``.
 
         Examples
         --------
@@ -273,32 +272,32 @@ class Quantities(Generic[F]):
         Parameters
         ----------
         column : str
-            A column of numbers. Nulls and NaN are left out; other values are clipped and go to the nearest candidate.
+            A column of numbers. Nulls and NaN are left out; other values are clipped and move to the nearest candidate.
         q : float or list of floats
-            Between 0 and 1. All share one release, and are always in order.
-        bounds : tuple of two numbers, or dict of such by key
+            Between 0 and 1. All share one release, and the results are always in order.
+        bounds : tuple of two numbers, or dict of them by key
             The first and the last candidate, from what you know and never from the data. After `group_by` of one column
-            of declared keys also those of each, ``{"A": (0, 10), "B": (0, 100)}``: each group has its own candidates.
+            of declared keys, a dict gives each group its own candidates: ``{"A": (0, 10), "B": (0, 100)}``.
         step : float, optional
-            From one candidate to the next. By default 1 if both bounds are whole and at most 4,096 apart, else a
+            The distance between candidates. By default 1 if both bounds are whole and at most 4,096 apart, otherwise a
             thousandth of their distance.
         candidates : list of numbers, optional
-            Instead of `bounds` and `step`: increasing, at most 2**14.
+            Instead of `bounds` and `step`: increasing numbers, at most 2**14 of them.
         where : dict, optional
-            Only rows that hold these values count, as for `dpframe.count`: ``{"age": (18, None), "ward": ["A", "B"]}``.
+            Use only rows with these values, as in `dpframe.count`: ``{"age": (18, None), "ward": ["A", "B"]}``.
 
         Returns
         -------
         DataFrame
-            As for `count`; for each q ``COL_q0.25``, with ``_error``, and the ends of its 95% interval, ``_low`` and
+            As for `count`. For each q ``COL_q0.25``, with ``_error``, and the ends of its 95% interval, ``_low`` and
             ``_high``. It raises what `count` raises.
 
         Notes
         -----
-        Read off noisy running counts; see `dpframe.quantile`. With ``mechanism="exponential"`` one quantile of the
-        whole frame is chosen instead, by permute-and-flip or the exponential mechanism, with scores that are safe where
-        values are tied. It is nearer to the true one in ranks (the plan says by how much), but nothing is known of the
-        distance in values: its interval holds all candidates. `docs/assurance/privacy.md` has the proof.
+        Quantiles are read from noisy running counts; see `dpframe.quantile`. With ``mechanism="exponential"``, one
+        quantile of the whole frame is chosen instead, by permute-and-flip or the exponential mechanism, with scores
+        that stay valid if values are tied. It is nearer to the true one in ranks (the plan states by how much), but the
+        distance in values is unknown: its interval holds all candidates. `docs/assurance/privacy.md` has the proof.
 
         Examples
         --------
@@ -326,17 +325,17 @@ class Quantities(Generic[F]):
         column : str
             A column of numbers, dates, datetimes or durations. Missing values are left out.
         bins : sequence of edges, or int
-            As for `histogram`, but each bin holds its *right* edge. Values below the first edge count in all rows;
-            those above the last one count in none, but are part of the whole. A number of bins needs `range`.
+            As for `histogram`, but each bin contains its *right* edge. Values below the first edge count in all rows of
+            the result. Values above the last edge count in none, but in the divisor. A number of bins needs `range`.
         range : pair
             The first and the last edge of equal bins.
 
         Returns
         -------
         DataFrame
-            One row per bin (of each group): ``COL_left``, ``COL_right``, ``ecdf``, the share of values that are at most
-            ``COL_right`` (within [0, 1], never falling; the last is below 1 where values are above it),
-            ``ecdf_noisy`` (the quotient of noisy counts) and ``ecdf_error`` (half-width of its 95% interval, see
+            One row per bin (of each group): ``COL_left``; ``COL_right``; ``ecdf``, the share of values that are at most
+            ``COL_right`` (within [0, 1], never falling; the last is below 1 if values are above it); ``ecdf_noisy``,
+            the quotient of noisy counts; and ``ecdf_error``, the half-width of its 95% interval (see
             ``docs/concepts/errors.md``).
 
         Examples
@@ -369,33 +368,34 @@ class Quantities(Generic[F]):
         column : str
             A column of strings, numbers, dates or other values that a group-by can have.
         k : int
-            How many; at most as many as there are categories.
+            The number of values; at most the number of categories.
         categories : list or Discovery
-            As for `mode`: the values to choose from, from what you know and never from the data. Or, where nobody can
-            list them, `dpframe.discover`: the values of the most units among those that it finds.
+            As for `mode`: the values to choose from, from what you know and never from the data. If they are unknown,
+            `dpframe.discover`: the values with the most units among those that it finds.
         counts : bool
-            Whether to release the noisy counts of these values as well.
+            Whether to release the noisy counts of these values too.
 
         Returns
         -------
         DataFrame
-            `k` rows with the column `column`; with `counts` also ``count`` and ``count_error``
-            (``docs/concepts/errors.md``), the half-width of an interval that holds with 95% for all categories at once,
-            and so for those that were chosen. Of values that are found at most `k` rows, always with the noisy numbers
-            of their units, by which they were found. A Plan instead after ``.preview``, which says how they are chosen.
+            `k` rows with the column `column`. With `counts` also ``count`` and ``count_error``
+            (``docs/concepts/errors.md``), the half-width of an interval that holds with 95% for all categories
+            together, and so for the chosen ones. With `dpframe.discover` at most `k` rows, always with the noisy
+            numbers of units by which the values were found. After ``.preview``, a Plan instead, which states how the
+            values are chosen.
 
         Raises
         ------
         InvalidArgument, InvalidType, MissingArgument
-            If an argument breaks its rule, such as `k` above the number of categories; after `group_by`.
+            If an argument breaks its rule, such as `k` above the number of categories, or after `group_by`.
 
         Notes
         -----
-        Either noisy counts of all categories are sorted, always with `counts`; or the places are filled one after the
-        other (peeling), each by permute-and-flip or the exponential mechanism among the values that are left. The plan
-        takes what has the smaller variance, from public facts alone: peeling where a unit may be in many categories,
-        since it does not depend on `max_groups`; sorting where `k` is large. `docs/assurance/privacy.md` has the proof.
-        Where noisy counts are equal, the category that was declared first comes first.
+        There are two ways: to sort the noisy counts of all categories, or to choose one place after the other
+        (peeling), each by permute-and-flip or the exponential mechanism among the remaining values. With `counts`, they
+        are always sorted. Otherwise the plan takes the way with the smaller variance, from public facts alone: peeling
+        if a unit may be in many categories, since it does not depend on `max_groups`; sorting if `k` is large. If noisy
+        counts are equal, the category that was declared first comes first. `docs/assurance/privacy.md` has the proof.
 
         Examples
         --------
@@ -421,7 +421,7 @@ class Quantities(Generic[F]):
         return self._inside(axes)._asked("top_k", {name: asked}, {"denoise": None, **options})
 
     def _inside(self, axes: Any) -> Self:
-        """The same questions of each cell of further axes."""
+        """The same verbs in each cell of further axes."""
         raise NotImplementedError
 
     def _asked(self, verb: str, statistics: dict[str, Statistic], options: Any, grouping: Grouping | None = None) -> F:
@@ -429,5 +429,5 @@ class Quantities(Generic[F]):
 
 
 def axes_of(column: str, categories: Any) -> Any:
-    """The axis of the declared options of a choice; many of them are made later."""
+    """The axis of the declared options of a choice; an axis of many options is made later."""
     return limits.axes_or_later(limits.of_bins(1, None, categories), lambda: (category_axis(column, categories),))

@@ -32,25 +32,24 @@ class PairsOfColumns(Generic[F]):
         Parameters
         ----------
         columns : list of str
-            Two columns of numbers or more. A row in which one of them is null or NaN is left out.
+            Two or more columns of numbers. A row in which one of them is null or NaN is left out.
         bounds : dict of pairs of numbers by column
-            The lower and the upper bound of the values of each, from what you know and never from the data.
+            The lower and the upper bound of each column, from what you know and never from the data.
         ddof : {1, 0}
-            What is taken off the number of rows in the divisor.
+            Subtracted from the number of rows in the divisor.
         where : dict, optional
-            Only rows that hold these values count, as for `dpframe.count`: ``{"age": (18, None), "ward": ["A", "B"]}``.
+            Use only rows with these values, as in `dpframe.count`: ``{"age": (18, None), "ward": ["A", "B"]}``.
 
         Returns
         -------
         DataFrame
-            One row per pair (of each group): ``column``, ``other``, ``covariance``, ``covariance_noisy`` (what the
-            noisy numbers say of this pair alone) and ``covariance_error`` (half-width of the 95% interval around
+            One row per pair (of each group): ``column``, ``other``, ``covariance``, ``covariance_noisy`` (from the
+            noisy numbers of this pair alone) and ``covariance_error`` (half-width of the 95% interval around
             ``covariance``, which ``docs/concepts/errors.md`` explains). It raises what `count` raises.
 
         Notes
         -----
-        See `dpframe.covariance`: under Gaussian noise the covariances are those of a matrix that has no negative
-        eigenvalue.
+        Under Gaussian noise, the covariances form a matrix without negative eigenvalues: see `dpframe.covariance`.
 
         Examples
         --------
@@ -82,7 +81,7 @@ class PairsOfColumns(Generic[F]):
         Returns
         -------
         DataFrame
-            As for `covariance`, with ``correlation`` (within [-1, 1]; 0 where a noisy variance is not positive),
+            As for `covariance`, with ``correlation`` (within [-1, 1]; 0 if a noisy variance is not positive),
             ``correlation_noisy`` and ``correlation_error``.
 
         Examples
@@ -122,30 +121,30 @@ class TablesOfColumns(Generic[F]):
         columns : list of str
             The columns, at most 64. A row with a missing or undeclared value in one of them is in no table.
         keys : dict of lists by column
-            The values of each, from what you know and never from the data. None must not be among them. A Polars Enum
-            declares its own. Cut numbers into bins of your own choice before.
+            The values of each column, from what you know and never from the data, without None. A Polars Enum declares
+            its own. Cut numbers into bins of your own choice first.
         degree : int
             The number of columns of the largest tables: 2 for all two-way tables, with their margins and the total.
         objective : {"equal", "cells"}
-            The sum that the noise makes least: of the variances of a cell of each table, or of all cells. With
-            ``"cells"`` large tables have less noise, and small ones more.
+            The sum that is minimized: of the variances of one cell of each table, or of all cells. With ``"cells"``,
+            large tables have less noise, and small ones more.
 
         Returns
         -------
         DataFrame
-            One long frame: a column for each of `columns`, null for "all" where a table has not that column; then
-            ``count``, ``count_noisy`` (the unbiased value) and ``count_error`` (half-width of its 95% interval, the
-            same for all cells of a table; see ``docs/concepts/errors.md``). The total comes first, then tables of one
-            column, of two, and so on, in the order of `columns` and of their keys. Counts are no whole numbers, and
-            some are below 0, unless `denoise` says otherwise: ``"auto"`` moves tables of up to two columns to ones that
-            still add up and have no negative cell, ``"nonnegative"`` cuts each cell by itself, so that tables no longer
-            add up. It raises what `count` raises.
+            One long frame. It has a column for each of `columns`, with null for "all" if a table does not have that
+            column; then ``count``, ``count_noisy`` (the unbiased value) and ``count_error`` (half-width of its 95%
+            interval, the same for all cells of a table; see ``docs/concepts/errors.md``). The total comes first, then
+            tables of one column, of two, and so on, in the order of `columns` and of their keys. Without denoising,
+            counts are not whole numbers, and some are below 0. With ``denoise="auto"``, tables of up to two columns
+            still add up and have no negative cell. ``"nonnegative"`` raises each negative cell to 0, so tables no
+            longer add up. It raises what `count` raises.
 
         Notes
         -----
-        ResidualPlanner (Xiao, He, Zhang and Kifer 2023) in integers: what is measured is what each table says beyond
-        smaller ones. The noise is Gaussian, so a delta is needed. Of a unit with more than `max_rows` rows (of declared
-        values in all columns) each row counts for less in every table; `max_groups` plays no part.
+        ResidualPlanner (Xiao, He, Zhang and Kifer 2023) in integers: it measures what each table adds to the smaller
+        ones. The noise is Gaussian, so a delta is needed. If a unit has more than `max_rows` rows (with declared values
+        in all columns), each of them has a lower weight in every table; `max_groups` is not used.
 
         Examples
         --------
