@@ -18,13 +18,16 @@ Labels = Mapping[str, Mapping[str, Any]]  # {"columns": {name: word}, "values": 
 
 
 class ChangedFrame:
-    """The part of `ReleasedFrame` that changes what a result shows; every change keeps the record of the release."""
+    """The part of `ReleasedFrame` that changes how a result is shown.
+
+    Every change keeps the record of the release.
+    """
 
     def __init__(self, frame: Any, facts: dict[str, Any]) -> None:
         self._frame, self._facts = frame, facts
 
     def _alone(self, verb: str) -> dict[str, Any]:
-        """The record of one release; refused of several that were joined."""
+        """The record of one release; joined releases are refused."""
         if "parts" in self._facts:
             raise InvalidArgument(
                 f"{verb} must be asked of one release, and this frame joins {len(self._facts['parts'])}. "
@@ -45,7 +48,7 @@ class ChangedFrame:
         return changes.release_of(self._frame, record, facts, check(self._frame, facts))
 
     def _labeled(self, labels: Labels | None, verb: str) -> Self:
-        """The result as `labels` call its columns and keys: what charts, tables and pages show."""
+        """The result with the display names of `labels`, as charts, tables and pages show it."""
         if labels is None:
             return self
         layout.check_labels(labels)
@@ -69,9 +72,9 @@ class ChangedFrame:
         Parameters
         ----------
         values : dict, optional
-            By column of keys the words for its keys: ``{"sex": {0: "Men", 1: "Women"}}``. Keys that are not named keep
-            their own text, names of keys that are not there do nothing, and the column becomes text. ``None`` names
-            what is missing. Bins keep their edges.
+            The display names of keys, by column: ``{"sex": {0: "Men", 1: "Women"}}``. Keys without a name keep their
+            own text, names of keys that do not exist have no effect, and the column becomes text. ``None`` names the
+            missing key. Bins keep their edges.
         columns : dict, optional
             New names for columns of keys or bins and for statistics: ``{"amount_sum": "Revenue"}``. The other columns
             of a statistic follow: ``Revenue_error``.
@@ -80,12 +83,12 @@ class ChangedFrame:
         -------
         DataFrame
             A new frame with the rows and the order of this one (and the index of pandas). Charts, tables, statements
-            and files work on it; ``.dp.provenance["shown"]["steps"]`` says what was done.
+            and files work on it; ``.dp.provenance["shown"]["steps"]`` records the changes.
 
         Raises
         ------
         InvalidArgument, InvalidType, MissingArgument
-            If a name is none of the result, two columns or keys would be called the same, or the frame was changed by
+            If a name is not in the result, two columns or keys would have the same name, or the frame was changed by
             other means.
 
         Examples
@@ -110,9 +113,9 @@ class ChangedFrame:
         Parameters
         ----------
         mask_or_mapping : Boolean column, list, array or expression; or dict
-            A truth for each row of the frame, such as ``result["n"] > 10``, or for Polars an expression,
-            ``pl.col("n") > 10``; missing truths are false. Or by column of keys one key or a list of them:
-            ``{"ward": ["A", "B"], "sex": 0}``, of which ``None`` is the missing one. Of bins name the edges:
+            A Boolean for each row of the frame, such as ``result["n"] > 10``, or for Polars an expression,
+            ``pl.col("n") > 10``; missing values are false. Or a dict that gives one key or a list of them by column:
+            ``{"ward": ["A", "B"], "sex": 0}``; ``None`` is the missing key. For bins, name the edges:
             ``{"age_left": [20, 40]}``.
 
         Returns
@@ -123,16 +126,16 @@ class ChangedFrame:
         Raises
         ------
         InvalidArgument, InvalidType
-            If it keeps no row, names a key or a column that is not there, or does not fit the rows.
+            If it keeps no row, names a key or a column that does not exist, or does not fit the rows.
 
         Notes
         -----
-        It costs nothing: the numbers are public. The 95% intervals were made for every row. Rows that are chosen
-        because their noisy numbers are large are likely too large: choose by keys where intervals matter.
+        It costs nothing: the numbers are public. The 95% intervals hold for every row, before any is chosen. Rows that
+        are chosen because their noisy numbers are large are likely too large: choose by keys if intervals matter.
 
-        Keys choose where a dict names them, or an expression of Polars reads keys alone. A mask does not say how it
-        was made, even one of ``result["ward"]``: its rows count as chosen by numbers. Keys that you read from the
-        largest numbers, as in ``{"ward": top}``, choose by numbers too, and dpframe cannot tell.
+        Rows are chosen by keys if a dict names the keys, or if an expression of Polars reads keys alone. A mask does
+        not record how it was made, even a mask of ``result["ward"]``: its rows count as chosen by numbers. Keys that
+        you read from the largest numbers, as in ``{"ward": top}``, choose by numbers too; dpframe cannot detect this.
 
         Examples
         --------
@@ -152,19 +155,19 @@ class ChangedFrame:
         Parameters
         ----------
         *columns : str
-            Columns of keys, bins or numbers, the first one first. What is missing stands last.
+            Columns of keys, bins or numbers, the most important first. Missing values come last.
         descending : bool or list of bool
-            Whether the largest stands first; a list has one for each column.
+            Whether the largest comes first; a list has one for each column.
 
         Returns
         -------
         DataFrame
-            A new frame with the same rows. Rows that are equal keep their order.
+            A new frame with the same rows. Equal rows keep their order.
 
         Raises
         ------
         InvalidArgument, InvalidType, MissingArgument
-            If no column is named, or one that is not there.
+            If no column is named, or a column does not exist.
 
         Examples
         --------
@@ -183,18 +186,18 @@ class ChangedFrame:
         Parameters
         ----------
         n : int
-            At least 1. Where there are fewer rows, all are kept.
+            At least 1. If there are fewer rows, all are kept.
 
         Returns
         -------
         DataFrame
-            A new frame. After a `sort` by a number its notes say what that does to intervals, as in `filter`; also
-            where the rows stand in an order that `sort` did not make, such as that of ``sort_values`` of pandas.
+            A new frame. After a `sort` by a number, its notes explain the effect on intervals, as in `filter`. They do
+            so too if the rows are in an order that `sort` did not make, such as that of ``sort_values`` of pandas.
 
         Raises
         ------
         InvalidArgument, InvalidType
-            If `n` is no whole number from 1 on.
+            If `n` is not a whole number of at least 1.
 
         Examples
         --------
@@ -215,17 +218,17 @@ class ChangedFrame:
         ----------
         *columns : str
             Statistics, and columns of keys in the order that you want. A statistic keeps all of its columns
-            (``n``, ``n_noisy``, ``n_error``), since a number is read with its error. Where no key is named, all stay.
+            (``n``, ``n_noisy``, ``n_error``), since a number is read with its error. If no key is named, all are kept.
 
         Returns
         -------
         DataFrame
-            A new frame with the same rows: keys first.
+            A new frame with the same rows, keys first.
 
         Raises
         ------
         InvalidArgument, MissingArgument
-            If a name is none of the result, or the keys that are left do not tell the rows apart.
+            If a name is not in the result, or the remaining keys do not distinguish the rows.
 
         Examples
         --------
@@ -251,13 +254,14 @@ class ChangedFrame:
         Returns
         -------
         DataFrame
-            A row for each of the other keys. Of one statistic the columns are called as the keys (``Men``,
-            ``Men_error``), of several as statistic and key (``n_Men``). Each is a statistic of the new frame.
+            One row for each of the other keys. With one statistic, the columns have the names of the keys (``Men``,
+            ``Men_error``). With several, they have the names of statistic and key (``n_Men``). Each is a statistic of
+            the new frame.
 
         Raises
         ------
         InvalidArgument
-            If the column is no column of keys, a key is the empty text, or a pair of keys has no row.
+            If the column is not a column of keys, a key is the empty string, or a pair of keys has no row.
 
         Examples
         --------
@@ -278,18 +282,20 @@ class ChangedFrame:
         Parameters
         ----------
         value : str, optional
-            The released column that fills it, such as ``"correlation_error"``; by default the correlation itself.
+            The released column that fills it, such as ``"correlation_error"``. By default the correlation or
+            covariance itself.
 
         Returns
         -------
         DataFrame
-            Public and plain, with a row and a column for each column of the question. In pandas their names are the
-            index; in Polars they are the first column, ``column``. Of a correlation the diagonal is 1, and its error 0.
+            A public frame without a record, with a row and a column for each column of the query. In pandas their names
+            are the index; in Polars they are the first column, ``column``. The diagonal of a correlation is 1, and its
+            error 0.
 
         Raises
         ------
         InvalidArgument
-            If the result is none of these, is of several groups, or has no such column.
+            If the result is neither of these, has several groups, or has no such column.
 
         Examples
         --------

@@ -45,7 +45,9 @@ VERBS, OF_RESULTS = (tuple(chain(*verbs.values())) for verbs in (register.OF_FRA
 
 
 class ReleasedFrame(WrittenFrame, SummedFrame):
-    """The record of a released result, ``.dp`` of its frame: provenance, a chart, an array, a file.
+    """The record of a released result, ``.dp`` of its frame.
+
+    It gives the provenance, charts, tables, arrays and files.
 
     Examples
     --------
@@ -60,9 +62,10 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
 
     @property
     def provenance(self) -> dict[str, Any]:
-        """The record of the query, its protection and its cost: plain JSON values (``docs/reference/provenance.md``).
+        """The record of the query, its protection and its cost, as plain JSON values.
 
-        A frame that `dpframe.concat` joined has ``{"schema": "dpframe.parts/1", "parts": [...]}``, a record per part.
+        ``docs/reference/provenance.md`` explains it. A frame from `dpframe.concat` has ``{"schema": "dpframe.parts/1",
+        "parts": [...]}``, with a record for each part.
         """
         if "parts" not in self._facts:
             return provenance.current(self._frame, self._facts)
@@ -70,7 +73,9 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
 
     @property
     def parts(self) -> list[Any]:
-        """The releases that `dpframe.concat` joined, each a frame with its own record; else the frame itself, alone.
+        """The releases that `dpframe.concat` joined, each a frame with its own record.
+
+        For a frame that was not joined, a list of the frame alone.
 
         Examples
         --------
@@ -109,45 +114,45 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
         Parameters
         ----------
         x : str, optional
-            The column of keys or bins that goes along the axis: else the first of time or of numbers, or that with
-            most names.
+            The column of keys or bins on the horizontal axis. By default the first column of dates or numbers, or the
+            one with the most names.
         color : str, optional
-            The column, of at most 8 values, whose values get colors side by side, or a line each.
+            A column of at most 8 values, each of which gets a color (side by side) or a line.
         facet : str, optional
-            The column whose values get a panel each; panels share their scales. Quantiles of one column that are shown
-            together have the column ``"quantile"``, which `x`, `color` and `facet` take as well.
+            A column whose values get a panel each; panels share their scales. Quantiles of one column that are shown
+            together have the column ``"quantile"``, which `x`, `color` and `facet` take too.
         kind : {"bar", "line", "point", "heatmap"}, optional
-            Bars stand on zero; lines run through the values in the shade of their intervals; of a heat map the column
-            that is left goes up the side, and the intervals are shown under the pointer. Else counts and sums are bars,
-            other numbers points, dates lines, and two columns of bins a heat map.
+            Bars start at zero. Lines have a shaded band for their intervals. A heat map has the remaining column on its
+            vertical axis and shows the intervals under the pointer. By default, counts and sums are bars, other numbers
+            points, dates lines, and two columns of bins a heat map.
         value : str or list of str, optional
-            The released columns to show, such as ``"count"`` or ``"count_noisy"``; else all of them.
+            The released columns to show, such as ``"count"`` or ``"count_noisy"``; all of them by default.
         title : str, optional
-            Else the label of the release, or what is seen.
+            By default the label of the release, or a description of what is shown.
         notes : bool, str or list of str
             The line below the title (cost, protection, meaning of the intervals) and the captions below the picture
-            (what was left out). Text is added to the captions; False leaves all of it out.
+            (what was left out). Text is added to the captions; False leaves out all of it.
         limit : int
-            Of a column with more values than this the ones with the largest released numbers are drawn, and a caption
+            If a column has more values than this, those with the largest released numbers are drawn, and a caption
             counts the others.
         labels : dict, optional
-            Words for columns and for keys, as `relabel` takes them: ``{"columns": {"n": "People"}, "values": {"sex":
-            {0: "Men"}}}``. `x`, `color`, `facet` and `value` take the names of the frame.
+            Display names for columns and keys, as in `relabel`: ``{"columns": {"n": "People"}, "values": {"sex": {0:
+            "Men"}}}``. `x`, `color`, `facet` and `value` take the names of the frame.
         covers : {"table", "population"}
-            Whether intervals hold the noise alone, or the chance of who is in the data as well, as in `errors`.
+            Whether intervals cover the noise alone, or sampling error too, as in `errors`.
 
         Returns
         -------
         altair.Chart
-            It shows itself in a notebook, without a network where vl-convert is there; ``.save("ages.png")`` writes it.
-            ``altair.theme.enable("dark")`` beforehand gives the colors of dark pages.
+            A notebook displays it, without a network connection if vl-convert is installed; ``.save("ages.png")``
+            writes it. Call ``altair.theme.enable("dark")`` before for the colors of dark pages.
 
         Raises
         ------
         ImportError
             Without the extra ``dpframe[plot]``.
         InvalidArgument
-            If a column is not there or stands in two places, or the frame lost columns or rows that were released.
+            If a column does not exist or is given for two places, or the frame lost columns or rows that were released.
 
         Examples
         --------
@@ -188,30 +193,30 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
         Parameters
         ----------
         cells : bool
-            Whether to tell the errors of each cell.
+            Whether to return the errors of each cell.
         covers : {"table", "population"}
-            Whether intervals hold the noise alone, of what is true of the table, or the chance of who is in the table
-            as well, of what is true of the population that its units are an independent sample of
+            With ``"table"``, intervals cover the noise alone: they are about the table. With ``"population"``, they
+            cover sampling error too: they are about the population of which the units are an independent sample
             (``docs/guide/compare.md``).
 
         Returns
         -------
         DataFrame
-            One row for each released column (with ``rollup=True`` for each level of it), in the library of the result:
-            ``column``; ``by``, the columns of its cells; ``interval``, the half-width of the 95% interval around the
-            *noisy* value, the largest of all cells; ``noisy_rmse``, the standard deviation of the noise (null for a
-            mean, whose error depends on the cell); ``denoised_rmse``, the root mean squared error that denoising
-            expects of itself over all cells, null where nothing was denoised or nothing is known. Denoised values are
-            biased, and this is no interval: see ``docs/assurance/denoising.md``. Of a histogram with ``ranges=True``
-            two more rows follow, as their `by` says: for sums from the first bin on, and for any sum of neighboring
-            bins. Add up ``count_noisy``; the interval holds for the worst sum of its kind. Of joined releases their
-            names come first, or else the column ``part``, counted from 0.
+            One row for each released column (with ``rollup=True`` for each of its levels), in the library of the
+            result: ``column``; ``by``, the columns of its cells; ``interval``, the half-width of the 95% interval
+            around the *noisy* value, the largest of all cells; ``noisy_rmse``, the standard deviation of the noise
+            (null for a mean, whose error depends on the cell); ``denoised_rmse``, the root mean squared error over all
+            cells as denoising estimates it, null if nothing was denoised or it is unknown. Denoised values are biased,
+            and ``denoised_rmse`` is not an interval: see ``docs/assurance/denoising.md``. A histogram with
+            ``ranges=True`` has two more rows, named in ``by``: for sums from the first bin on, and for any sum of
+            neighboring bins. Add up ``count_noisy``; the interval holds for the worst sum of its kind. For joined
+            releases, the first column has their names, or is ``part``, counted from 0.
 
-            With ``cells=True`` a row for each row of the result: its labels, and for each released column ``NAME``
-            what was listed above, as ``NAME_interval``, ``NAME_noisy_rmse`` and ``NAME_denoised_rmse``, and the ends of
-            the interval as tables show it, ``NAME_low`` and ``NAME_high``: cut to what is possible, such as shares to 0
-            and 1. Half-widths are not cut with them. ``NAME_denoised_rmse`` is the standard deviation of a total
-            given its noisy value, as far as the prior was learned; null where the method does not know it.
+            With ``cells=True``, one row for each row of the result: its labels, and for each released column ``NAME``
+            the errors above, as ``NAME_interval``, ``NAME_noisy_rmse`` and ``NAME_denoised_rmse``. ``NAME_low`` and
+            ``NAME_high`` are the ends of the interval as tables show it: cut to possible values, such as shares to 0
+            and 1. Half-widths are not cut. ``NAME_denoised_rmse`` is the standard deviation of a total given its noisy
+            value, as far as the prior was learned; null if the method does not know it.
 
         Raises
         ------
@@ -249,11 +254,11 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
         Returns
         -------
         DataFrame
-            A row for each indicator, in the library of the result: ``of``, the column, or the rule of a cut; ``what``,
-            one of below, above, present, outside, cut, units; ``share``, of those with a value or of all, and the ends
-            of its 95% interval, ``share_low`` and ``share_high``; ``count``, the noisy number of rows, or of units
-            where the ledger protects units, and ``count_error``, its 95% margin of error. Empty where nothing was
-            checked. Of joined releases their names come first, or else the column ``part``, counted from 0.
+            One row for each indicator, in the library of the result: ``of``, the column, or the rule of a cut;
+            ``what``, one of below, above, present, outside, cut, units; ``share``, of those with a value or of all, and
+            the ends of its 95% interval, ``share_low`` and ``share_high``; ``count``, the noisy number of rows, or of
+            units if the ledger protects units, and ``count_error``, its 95% margin of error. Empty if nothing was
+            checked. For joined releases, the first column has their names, or is ``part``, counted from 0.
 
         Examples
         --------
@@ -283,42 +288,43 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
         Parameters
         ----------
         epsilon, delta : float
-            The cost of the count that is planned; with a delta it is Gaussian noise, as in every call.
+            The cost of the planned count; with a delta, its noise is Gaussian, as in every call.
         mechanism : {"laplace", "gaussian", "auto"}, optional
             The noise; "auto" tries both.
         most_rows : int, optional
-            The most rows that any unit can have, from what you know: then the rows that are left out have an interval.
+            The most rows that any unit can have, from what you know. With it, the rows that are left out have an
+            interval.
 
         Returns
         -------
         DataFrame
-            Plain and public, up to 20 candidates, the least ``total_error`` first: ``max_rows`` and ``max_groups``;
-            ``rows_kept``, how many rows then count; ``noise``, how far noise moves the counts of all groups together,
-            in expectation; ``left_out``, the rows that the weights take away, as far as units stand out from the noise;
-            ``total_error``, their sum, with `left_out` as many times larger as more units may be cut than it seems.
-            ``units_cut`` is the share of units whose rows count for less, with the ends of its interval
-            ``units_cut_low`` and ``units_cut_high``, which hold for all bounds at once with 95%. With `most_rows` also
-            ``left_out_low`` and ``left_out_high``, which hold likewise. Of bounds that keep the same rows with the same
-            noise the pair is listed that is nearest to what units do.
+            A public frame without a record, with up to 20 candidates, the least ``total_error`` first: ``max_rows`` and
+            ``max_groups``; ``rows_kept``, the number of rows that then count; ``noise``, the expected absolute noise,
+            added up over all groups; ``left_out``, the rows that the weights remove, as far as units exceed the noise;
+            ``total_error``, the sum of both, after `left_out` is multiplied by the factor by which more units may be
+            cut than estimated. ``units_cut`` is the share of units whose rows have a lower weight; the ends of its
+            interval, ``units_cut_low`` and ``units_cut_high``, hold for all bounds together with 95%. With `most_rows`
+            also ``left_out_low`` and ``left_out_high``, which hold in the same way. If several bounds keep the same
+            rows with the same noise, the pair that is nearest to the contributions of units is listed.
 
         Warns
         -----
         BoundsWarning
-            If the best bounds may cut more than half of the units: the result is too noisy to recommend any, and the
-            message says how much more epsilon would do.
+            If the best bounds may cut more than half of the units: the result is too noisy to recommend any. The
+            message says how much more epsilon is needed.
 
         Raises
         ------
         InvalidArgument, MissingArgument
-            If the result is none of `contributions`, or an argument breaks its rule.
+            If the result is not from `contributions`, or an argument breaks its rule.
 
         Notes
         -----
-        It reads the noisy counts alone: those below 0 are 0, and those beyond the last rows and groups that stand out
-        from the noise are left out. A unit is taken to lie in the middle of its cell. Under Laplace noise its weight
-        follows from its number of rows, which the grid tells; under Gaussian noise it depends on how they are spread,
-        and they are taken to be spread evenly over its groups. Where the groups were not declared, there are taken to
-        be as many as the largest number that a unit is seen in.
+        It reads the noisy counts alone. Counts below 0 are taken as 0, and counts beyond the last rows and groups that
+        exceed the noise are left out. A unit is assumed to be in the middle of its cell. Under Laplace noise, its
+        weight follows from its number of rows, which the grid has. Under Gaussian noise, the weight depends on how its
+        rows are spread, and they are assumed to be spread evenly over its groups. If the groups were not declared,
+        their number is assumed to be the largest number of groups that a unit is seen in.
 
         Examples
         --------
@@ -352,13 +358,13 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
         Returns
         -------
         array of float64
-            One axis for each column of keys or bins (one together for a frame of combinations); ``()`` for a single
-            number. Of joined releases of the same shape there is one more, the first.
+            One axis for each column of keys or bins (one axis for a frame of combinations); shape ``()`` for a single
+            number. Joined releases of the same shape have one more axis, the first.
 
         Raises
         ------
         InvalidArgument
-            If there is no such column of numbers, or joined releases have different shapes.
+            If no column of numbers has this name, or joined releases have different shapes.
         """
         for frame, record in parts_of(self._frame):
             if not record["measures"]:  # some cells, in order, are no array
@@ -375,13 +381,13 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
         Returns
         -------
         list of Measurement
-            Of each table, the total first: ``columns``, ``values`` (an array with an axis for each of them, in the
+            One for each table, the total first: ``columns``, ``values`` (an array with an axis for each column, in the
             order of its keys) and ``variance``. The noise of different tables is not independent, since they add up.
 
         Raises
         ------
         InvalidArgument
-            If the result is none of `marginals`, or its frame was changed or has no unbiased values.
+            If the result is not from `marginals`, or its frame was changed or has no unbiased values.
 
         Examples
         --------
@@ -424,27 +430,27 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
         path : path-like
             The file.
         title : str, optional
-            The heading of the page; by default the label of the release, or the names of joined ones.
+            The heading of the page. By default the label of the release, or the names of joined ones.
         charts : bool
-            Whether it has charts, which need the extra ``dpframe[plot]``.
+            Whether the page has charts, which need the extra ``dpframe[plot]``.
         labels : dict, optional
-            Words for columns and for keys, as in `plot`.
+            Display names for columns and keys, as in `plot`.
 
         Raises
         ------
         ImportError
             Without that extra, unless charts are left out.
         InvalidArgument
-            If the frame holds columns that no release covers, or released numbers or labels that were changed; if
-            `path` belongs to a ledger or is no plain file.
+            If the frame has columns that no release covers, or released numbers or labels that were changed; if `path`
+            belongs to a ledger or is not a plain file.
         OutputFailed
-            If the file cannot be written. One that was there stays whole.
+            If the file cannot be written. An existing file stays whole.
 
         Notes
         -----
-        The file fetches nothing, links nowhere else and runs no script. It has colors for light screens and dark ones,
-        and prints whole. Joined releases have a section each. `Ledger.report` writes several results, and what was
-        spent; ``dpframe report`` does it for files.
+        The file fetches nothing, links nowhere else and runs no script. It has colors for light and dark screens, and
+        prints in full. Each joined release has a section. `Ledger.report` writes several results and the spending of a
+        ledger; ``dpframe report`` does the same for files.
 
         Examples
         --------
@@ -465,7 +471,7 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
     def _sections(
         self, *, charts: bool, labels: Labels | None = None, named: Mapping[str, Labels] | None = None
     ) -> list[report.Section]:
-        """A section for each release, for pages; the words are `labels`, or those that its own label names."""
+        """A section for each release, for pages; its display names are `labels`, or those of its label in `named`."""
         parts = [(type(self)(*part), part[1].get("label")) for part in parts_of(self._frame)]
         releases = [part._labeled((named or {}).get(label or "", labels), "write_html") for part, label in parts]
         return [section_of(release, release._frame, release._facts, charts=charts) for release in releases]
@@ -495,12 +501,12 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
 
     @property
     def _records(self) -> list[dict[str, Any]]:
-        """The records of the parts of a joined frame; of another its own."""
+        """The records of the parts of a joined frame; otherwise the record of the frame itself."""
         return list(self._facts.get("parts", [self._facts]))
 
     @property
     def _stamp(self) -> str | None:
-        """Words that say that some part is not private; None where all are."""
+        """The warning that some part is not private; None if all are."""
         return next((part["warning"] for part in self._records if "warning" in part), None)
 
 
@@ -524,7 +530,7 @@ ELSEWHERE = {  # what people look for, and what it is here
 
 
 def _instead_of(name: str) -> str:
-    """The way out for the caller of what a result does not have."""
+    """Suggest what to write instead of what a result does not have."""
     if name in ELSEWHERE:
         return f" Write {ELSEWHERE[name]}."
     near = closest(name, OF_RESULTS)
