@@ -42,7 +42,9 @@ TESTED = ("provenance", "statement", "write_parquet")  # of a test, which is no 
 
 
 class DerivedFrame(ReleasedFrame):
-    """The record of numbers that were computed from releases: what `dpframe.combine` and ``.dp.total`` give.
+    """The record of numbers that were computed from releases, ``.dp`` of their frame.
+
+    Such frames come from `dpframe.combine`, ``.dp.total`` and others.
 
     Examples
     --------
@@ -64,13 +66,13 @@ class DerivedFrame(ReleasedFrame):
         return super().__getattribute__(name)
 
     def _shown(self) -> tuple[Any, dict[str, Any]]:
-        """The frame and its record as tables and statements read them; refused where something was changed."""
+        """The frame and its record as tables and statements read them; refused if something was changed."""
         return self._placed(drawn=False)[:2]
 
     def _placed(self, *, drawn: bool) -> tuple[Any, dict[str, Any], Places]:
-        """The same, and the rows of the frame in which those of the record stand.
+        """The same, and for each row of the record the row of the frame that has it.
 
-        Charts and two-way tables find the cells of levels by their place: so these stand in the order of the record.
+        Charts and two-way tables find the cells of levels by their place, so these are in the order of the record.
         """
         facts = provenance.counted(self._facts)
         frame, places = self._frame, provenance.checked_numbers(self._frame, facts)
@@ -93,12 +95,12 @@ class DerivedFrame(ReleasedFrame):
         labels: Labels | None = None,
         covers: object = None,
     ) -> Any:
-        """A chart with intervals; everything but `covers` is as for a release.
+        """Draw a chart with intervals; the arguments except `covers` are as for a release.
 
         Raises
         ------
         InvalidArgument
-            Where `covers` is given: these intervals are computed, and say what they cover. Of a test, which has none.
+            If `covers` is given: the frame states what these intervals cover. Also for a test, which has no interval.
         """
         if covers is not None:
             raise InvalidArgument(
@@ -114,7 +116,7 @@ class DerivedFrame(ReleasedFrame):
         return result_charts.of_result(frame, facts, {}, asked.renamed((labels or {}).get("columns") or {}))
 
     def _table(self, labels: Labels | None, look: result_tables.Look) -> result_tables.Table:
-        """The table, of tests with their p-values."""
+        """The table; tests have their p-values."""
         self._check_drawn("table")
         frame, facts = self._labeled(labels, "table")._shown()
         table = result_tables.of_result(frame, facts, {}, look)
@@ -134,7 +136,7 @@ class DerivedFrame(ReleasedFrame):
 
     @trimmed
     def statement(self, *, unit: str | None = None) -> str:
-        """A paragraph for readers without mathematics: from which releases it is computed, and how near it is."""
+        """Describe in a paragraph from which releases the numbers are computed, and their accuracy."""
         self._alone("statement")
         frame, facts = self._shown()
         return derived.statement_of(facts, frame, unit)

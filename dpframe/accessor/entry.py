@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     F = TypeVar("F")
 
     class Accessor(PrivateFrame[F], ReleasedFrame):
-        """The type of ``.dp`` under `dpframe.mypy`: of a frame of which nobody knows yet whether it is a result."""
+        """The type of ``.dp`` under `dpframe.mypy`, for a frame that may be private or a result."""
 
 
 class PublicFrame:
-    """``.dp`` of a public frame: it refuses every verb, and has no record to show."""
+    """``.dp`` of a public frame: it refuses every verb and has no record."""
 
     if not TYPE_CHECKING:  # which must see a mistyped name
 
@@ -72,25 +72,26 @@ def of(frame: Any, like: Library | None = None) -> PrivateFrame[Any] | ReleasedF
     Parameters
     ----------
     frame : DataFrame, LazyFrame, Table, Dataset, relation or engine
-        Of pandas or Polars; a pyarrow Table; a pyarrow Dataset or a DuckDB relation, which are read in batches; a
-        DataFrame of Apache Spark or of Dask, which its workers read; a narwhals frame of one of these; or an engine of
-        your own (see ``docs/reference/engines.md``). Results of all but pandas, Spark and Dask are of Polars.
+        A frame of pandas or Polars; a pyarrow Table; a pyarrow Dataset or a DuckDB relation, which are read in batches;
+        a DataFrame of Apache Spark or Dask, which its workers read; a narwhals frame of one of these; or an engine of
+        your own (see ``docs/reference/engines.md``).
     like : {"pandas", "polars"}, optional
-        The library of the results; by default pandas for pandas, Spark and Dask, and Polars for any other.
+        The library of the results. By default pandas for pandas, Spark and Dask, and Polars for all others.
 
     Returns
     -------
     PrivateFrame
-        Of the frames that its answers are of. Of a result, `ReleasedFrame`; `released` is typed so.
+        Typed by the frames of its results. For a result, `ReleasedFrame`; use `released` to have it typed so.
 
     Raises
     ------
     InvalidType
-        If it is no frame, or one of another library: its values may become others on their way here.
+        If it is not a frame, or a frame of another library: its values may change when they are converted.
     InvalidArgument
-        If `like` is another word, or is given for a result, which is a frame already; or a frame of Spark is a stream.
+        If `like` has another value, or is given for a result, which is a frame already; or if a frame of Spark is a
+        stream.
     ImportError
-        If the library that `like` names is not installed. Nothing was charged.
+        If the library of `like` is not installed. Nothing was charged.
 
     Examples
     --------
@@ -113,12 +114,14 @@ def of(frame: Any, like: Library | None = None) -> PrivateFrame[Any] | ReleasedF
 
 @trimmed
 def released(frame: Any) -> ReleasedFrame:
-    """The record of a result, typed: its ``.dp``, for type checkers, which do not see registered accessors.
+    """Return the ``.dp`` of a result, typed as `ReleasedFrame`.
+
+    It is for type checkers, which do not see registered accessors.
 
     Parameters
     ----------
     frame : DataFrame
-        A result of dpframe that carries its provenance.
+        A result of dpframe with its provenance.
 
     Returns
     -------
@@ -127,7 +130,7 @@ def released(frame: Any) -> ReleasedFrame:
     Raises
     ------
     NoProvenance
-        If it carries none.
+        If it has none.
 
     Examples
     --------

@@ -22,11 +22,11 @@ def concat(releases: Sequence[Frame], names: Sequence[str] | None = None, column
     Parameters
     ----------
     releases : list of DataFrame
-        Results of dpframe, of one library, all released or all computed from releases: the same columns of the same
-        dtypes, and the same statistics, with one ``q``, ``value``, ``where``, ``weight`` and so on. Costs, noise,
+        Results of dpframe from one library, all released or all computed from releases. They have the same columns and
+        dtypes, and the same statistics, with the same ``q``, ``value``, ``where``, ``weight`` and so on. Costs, noise,
         bounds, keys and bins may differ. A result of `concat` counts as its parts.
     names : list of str, optional
-        A name for each release, such as ``["Jan", "Feb"]``: they become a column of text, the first one.
+        A name for each release, such as ``["Jan", "Feb"]``. The names become the first column, of strings.
     column : str
         The name of that column.
 
@@ -34,23 +34,23 @@ def concat(releases: Sequence[Frame], names: Sequence[str] | None = None, column
     -------
     DataFrame
         Its ``.dp.provenance`` is ``{"schema": "dpframe.parts/1", "parts": [...], "altered": ...}`` with a record for
-        each part, in their order. ``.dp.parts`` gives the parts back, ``.dp.write_parquet`` keeps all records, and
-        ``.dp.plot`` and ``.dp.table`` are asked of a part.
+        each part, in their order. ``.dp.parts`` returns the parts, and ``.dp.write_parquet`` keeps all records. Call
+        ``.dp.plot`` on a part; ``.dp.table`` too, except for "excel".
 
     Raises
     ------
     MissingArgument
         If there is no release.
     NoProvenance
-        If a frame carries no record.
+        If a frame has no record.
     InvalidArgument
-        If the releases are not of one shape, are reports of the local model, or one was changed by other means than its
-        ``.dp``; if `names` are not one different text a release, or `column` is there already.
+        If the releases do not have one shape, are reports of the local model, or one was changed by other means than
+        its ``.dp``. Also if `names` is not one different name for each release, or `column` exists already.
 
     Notes
     -----
-    It costs nothing. Add no column of your own, since no release would cover it: `names`, keys that differ from part to
-    part, or ``.dp.parts`` tell them apart.
+    It costs nothing. Do not add a column of your own, since no release would cover it. To distinguish the parts, use
+    `names`, keys that differ between parts, or ``.dp.parts``.
 
     Examples
     --------
@@ -91,7 +91,7 @@ def concat(releases: Sequence[Frame], names: Sequence[str] | None = None, column
 
 
 def _checked_names(names: Any, column: Any, releases: Sequence[Any], frames: Sequence[Any]) -> list[str]:
-    """A different name for each release, and a column that is not there yet."""
+    """Check that each release has a different name, and that the column does not exist yet."""
     if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
         raise InvalidType(f"names must be a list of text, one for each release, not {shown(names)}.")
     if len(names) != len(releases) or len(set(names)) != len(names) or len(frames) != len(releases):
@@ -105,7 +105,7 @@ def _checked_names(names: Any, column: Any, releases: Sequence[Any], frames: Seq
 
 
 def parts_of(frame: Any) -> list[tuple[Any, dict[str, Any]]]:
-    """The parts of a released frame, each with its record: itself, where it was not joined."""
+    """The parts of a released frame, each with its record; the frame itself if it was not joined."""
     facts = build.record_of(frame)
     if facts is None:
         raise NoProvenance(
@@ -135,9 +135,9 @@ def parts_of(frame: Any) -> list[tuple[Any, dict[str, Any]]]:
 
 
 def labels_of(facts: Mapping[str, Any], taken: Collection[str]) -> tuple[str | None, list[Any]]:
-    """The column that tells joined parts apart, and what it holds of each: their names or, without any, numbers from 0.
+    """The column that distinguishes joined parts, and its value for each: a name or, without names, a number from 0.
 
-    Without a column there is one release, which was not joined. A column of a name that is `taken` is called ``part``.
+    A release that was not joined has no such column. If the name of the column is `taken`, it is ``part`` instead.
     """
     if "parts" not in facts:
         return None, [0]
@@ -151,7 +151,7 @@ def labels_of(facts: Mapping[str, Any], taken: Collection[str]) -> tuple[str | N
 
 
 def _check_alike(frame: Any, facts: dict[str, Any], frames: list[Any], records: list[dict[str, Any]]) -> None:
-    """Refuse a release that is not of the shape of the first one."""
+    """Refuse a release that does not have the shape of the first one."""
     if not frames:
         return
     first, number = frames[0], len(frames) + 1
@@ -177,7 +177,7 @@ MEANING = ("verb", "column", "columns", "q", "value", "where", "denominator", "w
 
 
 def _statistics(record: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    """The meaning of each column of a record; words that are cut come with their hash, where `other` has one too."""
+    """The meaning of each column of a record; shortened texts come with their hash, if `other` has one too."""
     facts, others = provenance.counted(record), provenance.counted(other)["measures"]
     if not facts["measures"]:
         return {"verb": facts["verb"]}

@@ -17,7 +17,7 @@ F = TypeVar("F")  # the frame of the results
 
 
 class LocalQuestions(Generic[F]):
-    """The local model of a private frame: what ``df.dp.local`` is."""
+    """The local model of a private frame, ``df.dp.local``."""
 
     def __init__(self, frame: Any) -> None:
         self._frame = frame
@@ -34,38 +34,41 @@ class LocalQuestions(Generic[F]):
         label: str | None = None,
         checks: Literal["auto"] | bool | Number = "auto",
     ) -> F:
-        """Randomize each value of a column: a report a row, in the order of the rows, and nothing else.
+        """Randomize each value of a column, one report for each row.
+
+        The reports are in the order of the rows. Nothing else is released.
 
         Parameters
         ----------
         column : str
             The column whose values are reported.
         method : one of dpframe.local
-            How, and at what epsilon for each report.
+            The way to randomize, and the epsilon of each report.
         ledger : Ledger, optional
-            The ledger to charge; by default the ``with`` around the call. Its unit must have ``neighbors="replace"``.
+            The ledger to charge. By default that of the ``with`` around the call, then the default ledger. Its unit
+            must have ``neighbors="replace"``.
         unit : PrivacyUnit, str or list of str, optional
-            Who is protected, where the ledger does not say it.
+            The privacy unit, if the ledger does not set it.
         max_rows : int, optional
-            Where the unit has a column: how many reports a unit may make, which add up. Each row after the first
-            `max_rows` of its unit makes the report of a missing value.
+            If the unit has a column: the largest number of reports of a unit; their costs add up. Each row after the
+            first `max_rows` of its unit gives the report of a missing value.
         label : str, optional
-            A name for the ledger's entry and the provenance.
+            A name for the entry in the ledger and the provenance.
         checks : {"auto", False}
-            As in every question. Reports have no checks, so both do nothing.
+            As in every call. Reports have no checks, so both have no effect.
 
         Returns
         -------
         DataFrame
-            One column of reports; `dpframe.local.estimate` takes it. How many rows there are, and in which order, is
-            public.
+            One column of reports, for `dpframe.local.estimate`. The number of rows and their order are public.
 
         Raises
         ------
         InvalidArgument
-            If the ledger promises to hide who takes part, or an argument breaks its rule. Nothing was charged.
+            If the ledger protects participation (add-remove neighbors), or an argument breaks its rule. Nothing was
+            charged.
         BudgetExceeded, NoLedger, UnknownColumn, WrongDtype
-            As every question.
+            As in every call.
 
         Examples
         --------

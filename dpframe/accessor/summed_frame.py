@@ -25,7 +25,7 @@ class Measurement(NamedTuple):
 
 
 def measurements_of(values: NDArray[np.float64], facts: Mapping[str, Any]) -> list[Measurement]:
-    """The tables of a record, read off all values in the order in which they were released."""
+    """The tables of a record, read from all values in the order in which they were released."""
     (measure,), (statistic,) = facts["measures"].values(), facts["statistics"]
     sizes = {axis["columns"][0]: axis["size"] for axis in facts["cells"]}
     return [
@@ -41,7 +41,7 @@ def measurements_of(values: NDArray[np.float64], facts: Mapping[str, Any]) -> li
 
 
 class SummedFrame:
-    """The part of `ReleasedFrame` that computes: what it gives costs nothing, and has a record of its own."""
+    """The part of `ReleasedFrame` that computes new results, at no cost; each has a record of its own."""
 
     _frame: Any
 
@@ -52,22 +52,22 @@ class SummedFrame:
         Parameters
         ----------
         by : str or list of str, optional
-            The columns of keys or bins that are kept; without it everything is one row.
+            The columns of keys or bins that are kept; without it, the result is one row.
 
         Returns
         -------
         DataFrame
             The keys; for each statistic ``NAME`` and ``NAME_error``, the half-width of its 95% interval; ``covers``,
-            which is ``"table"``: the noise alone (``docs/concepts/errors.md``). Of unbiased values, also where adjusted
-            ones were released. A mean, a proportion or a ratio becomes that of the groups together, with ``NAME_low``
-            and ``NAME_high``. Of subtotals and of `marginals` the table of these columns is taken; where there is none,
-            the table with more columns whose sums have the least noise.
+            which is ``"table"``: the noise alone (``docs/concepts/errors.md``). It adds up unbiased values, even if
+            adjusted ones were released. A mean, a proportion or a ratio becomes that of the groups together, with
+            ``NAME_low`` and ``NAME_high``. A result with subtotals or from `marginals` may have the table of these
+            columns, which is taken. Otherwise it takes the table with more columns whose sums have the least noise.
 
         Raises
         ------
         InvalidArgument, InvalidType
-            If `by` names no columns of keys, or a number cannot be traced to noise of a known law, or does not add up:
-            `n_distinct`, and `n_units` where a unit may be in several groups.
+            If `by` names columns that are not keys, or a number cannot be traced to noise of a known law or does not
+            add up: `n_distinct`, and `n_units` if a unit may be in several groups.
 
         Examples
         --------
@@ -92,13 +92,13 @@ class SummedFrame:
         -------
         DataFrame
             The keys; for each statistic ``NAME``, ``NAME_low`` and ``NAME_high``, the ends of its 95% interval
-            (Fieller's set, from the exact law), and ``covers``. Where the noise does not tell the sign of the sum the
-            ends are infinite.
+            (Fieller's set, from the exact law), and ``covers``. The ends are infinite if the sign of the sum is
+            uncertain because of the noise.
 
         Raises
         ------
         InvalidArgument, InvalidType
-            As for `total`; and of means and other quotients.
+            As for `total`, and for means and other quotients.
 
         Examples
         --------
@@ -117,13 +117,13 @@ class SummedFrame:
         Returns
         -------
         DataFrame
-            The keys, for each statistic ``NAME`` and ``NAME_error``, and ``covers``, as of `total`. The order is that
-            of dates or bins, or of the declared keys where the result has one column of them.
+            The keys, for each statistic ``NAME`` and ``NAME_error``, and ``covers``, as for `total`. The order is that
+            of dates or bins, or of the declared keys if the result has one column of them.
 
         Raises
         ------
         InvalidArgument
-            If no key is in order, or several are; and as for `share`.
+            If no key or several keys are ordered, and as for `share`.
 
         Examples
         --------
@@ -143,12 +143,13 @@ class SummedFrame:
         Parameters
         ----------
         n : int
-            How many. Rows with fewer up to them are left out.
+            The number of values in each average. Rows with fewer values up to them are left out.
 
         Returns
         -------
         DataFrame
-            As of `cumulative`. The sums of `n` numbers are `n` times these means, and so are their errors.
+            As for `cumulative`. The sums of `n` numbers are `n` times these means, and their errors `n` times these
+            errors.
 
         Raises
         ------
@@ -172,12 +173,12 @@ class SummedFrame:
         Parameters
         ----------
         n : int
-            How far back; the first `n` rows are left out.
+            The distance to the earlier value, in places of the key. The first `n` rows are left out.
 
         Returns
         -------
         DataFrame
-            As of `cumulative`.
+            As for `cumulative`.
 
         Raises
         ------
@@ -201,12 +202,13 @@ class SummedFrame:
         Parameters
         ----------
         n : int
-            How far back: 12 of months is year over year. The first `n` rows are left out.
+            The distance to the earlier value, in places of the key: 12 for months is year over year. The first `n` rows
+            are left out.
 
         Returns
         -------
         DataFrame
-            The keys, for each statistic ``NAME`` in percent with ``NAME_low`` and ``NAME_high``, and ``covers``, as of
+            The keys, for each statistic ``NAME`` in percent with ``NAME_low`` and ``NAME_high``, and ``covers``, as for
             `share`.
 
         Raises
@@ -231,20 +233,21 @@ class SummedFrame:
         Returns
         -------
         DataFrame
-            One row: ``statistic``, Pearson's for the noisy counts; ``p_value``, at least 1/2000; ``degrees`` of
-            freedom. It costs nothing.
+            One row: ``statistic``, Pearson's statistic of the noisy counts; ``p_value``, at least 1/2000; ``degrees``,
+            the degrees of freedom. It costs nothing.
 
         Raises
         ------
         InvalidArgument
-            If the result has not two columns of keys; with a column of units, if it is not ``n_units`` with
-            ``max_groups=1``; of adjusted counts without their unbiased values.
+            If the result does not have two columns of keys, with two keys or more each; if the unit is a column and the
+            result is not ``n_units`` with ``max_groups=1``; if the counts are adjusted and their unbiased values were
+            not kept.
 
         Notes
         -----
-        The p-value compares the statistic with those of 1,999 tables that are drawn by the fitted margins and get noise
-        of the same law. Their seed is the hash of the released numbers: one release has one p-value. Where the noisy
-        total is below 1 it is 1. See ``docs/guide/compare.md`` for how often it errs.
+        The p-value compares the statistic with those of 1,999 tables, which are drawn from the fitted margins and get
+        noise of the same law. Their seed is the hash of the released numbers, so one release has one p-value. It is 1
+        if the noisy total is below 1. ``docs/guide/compare.md`` states how often it errs.
 
         Examples
         --------

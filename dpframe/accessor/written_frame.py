@@ -27,7 +27,7 @@ from dpframe.release.results import rounded_release
 
 
 class WrittenFrame(ChangedFrame):
-    """The part of `ReleasedFrame` that is for readers: tables, paragraphs, rounded frames, Parquet."""
+    """The part of `ReleasedFrame` for readers: tables, paragraphs, rounded frames, Parquet."""
 
     @overload
     def table(
@@ -73,23 +73,23 @@ class WrittenFrame(ChangedFrame):
         Parameters
         ----------
         format : {"great_tables", "markdown", "html", "latex", "csv", "excel"}
-            "great_tables" is a table that a notebook shows, of the library of that name.
+            "great_tables" is a table that a notebook displays, from the library of that name.
         digits : "error", int or None
-            "error" rounds each column as `round` does; a number is one of decimals, below 0 of zeros before the point;
-            None rounds nothing.
+            "error" rounds each column as `round` does. A number is the number of decimals; below 0, the number of zeros
+            before the decimal point. None rounds nothing.
         locale : str, optional
-            The language whose marks numbers have, such as "de" or "fr_CH" (by Babel). Words stay English: see `labels`.
-            CSV and Excel hold plain numbers, so only the edges of bins follow it there.
+            The language that formats numbers, such as "de" or "fr_CH" (by Babel). Words stay English: see `labels`. CSV
+            and Excel hold plain numbers, so only the edges of bins follow it there.
         labels : dict, optional
-            Words for columns and for keys, as `relabel` takes them:
+            Display names for columns and keys, as in `relabel`:
             ``{"columns": {"age": "Age (years)", "n": "People"}, "values": {"sex": {0: "Men"}}}``.
 
         Returns
         -------
         great_tables.GT, str or bytes
-            By the format. Of CSV the first lines begin with ``#`` and say where the numbers come from (read it with
-            ``comment="#"``); text that a spreadsheet would read as a formula is quoted there. Excel gives the bytes of
-            a workbook: a sheet of the result, and one of notes; of joined releases a sheet for each. LaTeX needs the
+            Depends on the format. The first lines of CSV begin with ``#`` and state where the numbers come from (read
+            it with ``comment="#"``). Text that a spreadsheet would read as a formula is quoted there. Excel returns the
+            bytes of a workbook, with a sheet for the result (or each joined release) and one for notes. LaTeX needs the
             package booktabs.
 
         Raises
@@ -97,14 +97,14 @@ class WrittenFrame(ChangedFrame):
         ImportError
             Without the extra ``dpframe[tables]``, which Markdown, HTML and CSV do not need.
         InvalidArgument
-            If an argument breaks its rule, or the frame holds what no release covers.
+            If an argument breaks its rule, or the frame holds data that no release covers.
 
         Notes
         -----
-        A row for each row of the frame. ``NAME ±`` is the 95% error, ``NAME unbiased`` stands next to denoised values
-        where they differ, ``NAME itself off by about`` where that is known; quantiles and ratios have ``NAME from`` and
-        ``NAME to``. Bins read "20 to 40". A count or sum of two keys with ``cube=True`` is shown as a two-way table
-        with its margins.
+        The table has one row for each row of the frame. ``NAME ±`` is the 95% margin of error. ``NAME unbiased`` is
+        next to denoised values if they differ, and ``NAME itself off by about`` if that is known. Quantiles and ratios
+        have ``NAME from`` and ``NAME to``. Bins read "20 to 40". A count or sum of two keys with ``cube=True`` is shown
+        as a two-way table with its margins.
 
         Examples
         --------
@@ -136,27 +136,28 @@ class WrittenFrame(ChangedFrame):
         Parameters
         ----------
         digits : "error" or int
-            "error" keeps two digits of the smallest error of each statistic (four of the smallest value where nothing
-            tells how far off it is), and whole numbers with whole errors, such as counts, whole; a number is one of
-            decimals, below 0 of zeros before the point.
+            "error" keeps two digits of the smallest error of each statistic, or four digits of the smallest value if
+            no error is known. Whole numbers with whole errors, such as counts, stay whole. A number is the number of
+            decimals; below 0, the number of zeros before the decimal point.
 
         Returns
         -------
         DataFrame
-            A new frame with the same columns, dtypes and order of rows. ``.dp.provenance["rounded"]`` (of a changed
-            frame ``["shown"]["rounded"]``) tells the steps, and the hashes of the numbers as they were released, by
-            which `Ledger.verify` knows the release.
+            A new frame with the same columns, dtypes and order of rows. ``.dp.provenance["rounded"]`` (for a changed
+            frame ``["shown"]["rounded"]``) records the steps, and the hashes of the released numbers, by which
+            `Ledger.verify` recognizes the release.
 
         Raises
         ------
         InvalidArgument
-            If the frame holds what no release covers, or bins for range queries (``ranges=True``): rounding
+            If the frame holds data that no release covers, or bins for range queries (``ranges=True``), since rounding
             each would move their sums.
 
         Notes
         -----
-        It costs nothing. Errors grow by what the largest number moved and are rounded up, ``_low`` goes down and
-        ``_high`` goes up, so every interval holds what it held before. Sums of rounded numbers move by more than each.
+        It costs nothing. Errors grow by the largest change of a number and are rounded up, ``_low`` is rounded down and
+        ``_high`` up, so every interval still contains what it contained before. Sums of rounded numbers move more than
+        each number.
 
         Examples
         --------
@@ -177,7 +178,7 @@ class WrittenFrame(ChangedFrame):
         Parameters
         ----------
         unit : str, optional
-            The word for one of those who are protected, such as "patient"; by default the name of the unit's column.
+            The word for a protected unit, such as "patient"; by default the name of the column of the unit.
 
         Returns
         -------
@@ -221,14 +222,15 @@ class WrittenFrame(ChangedFrame):
     def write_parquet(self, path: Any) -> None:
         """Write the frame with its provenance; `dpframe.read_parquet` reads both.
 
+        Rows may be in any order. The index and other attributes of a pandas frame are not written.
+
         Raises
         ------
         InvalidArgument
-            If the frame holds columns that no release covers, or released numbers or labels that were changed. Their
-            rows may be in any order. An index and other attributes of a pandas frame are not written. Also if `path`
-            belongs to a ledger or is no plain file.
+            If the frame has columns that no release covers, or released numbers or labels that were changed. Also if
+            `path` belongs to a ledger or is not a plain file.
         OutputFailed
-            If the file cannot be written. One that was there stays whole.
+            If the file cannot be written. An existing file stays whole.
         """
         for part in parts_of(self._frame):
             provenance.checked(*part)
@@ -236,7 +238,7 @@ class WrittenFrame(ChangedFrame):
 
 
 class Shown(Protocol):
-    """A release that says of itself what a page shows."""
+    """A release that gives the chart and the paragraph of a page."""
 
     def plot(self) -> Any:
         """The chart."""
@@ -246,7 +248,7 @@ class Shown(Protocol):
 
 
 def section_of(release: Shown, frame: Any, said: dict[str, Any], *, charts: bool) -> Section:
-    """The section of one release in a page; of a choice without numbers it is a table alone."""
+    """The section of one release in a page; a choice without numbers has a table alone."""
     facts = provenance.counted(said)
     look = result_tables.Look()
     if not facts["measures"] and not foreign.is_reports(facts):
@@ -261,7 +263,7 @@ def section_of(release: Shown, frame: Any, said: dict[str, Any], *, charts: bool
 
 
 def table_of(frame: Any, facts: Mapping[str, Any], look: result_tables.Look) -> result_tables.Table:
-    """The table of a release with numbers: row by row in the order of the frame, two-way in that of the keys."""
+    """The table of a release with numbers, in the order of the frame; a two-way table is in the order of the keys."""
     places = provenance.checked_numbers(frame, facts)
     if result_tables.is_two_way(facts):  # whose rows are found by where they stand
         frame, places = build.reordered(frame, places), np.arange(len(places))
@@ -272,9 +274,9 @@ def table_of(frame: Any, facts: Mapping[str, Any], look: result_tables.Look) -> 
 def suggested(
     frame: Any, facts: Mapping[str, Any], *, epsilon: Any, delta: Any, mechanism: str | None, most_rows: Any
 ) -> tuple[list[dict[str, Any]], str | None]:
-    """The contribution bounds that a grid of contributions speaks for, the best first, and what is wrong with them.
+    """The contribution bounds that a grid of contributions suggests, the best first, and the problem with them if any.
 
-    The words name the epsilon that would do.
+    The problem names an epsilon that is large enough.
     """
     if epsilon is None:
         raise MissingArgument("epsilon must be given: the cost of the planned count. Write for instance epsilon=0.5.")
