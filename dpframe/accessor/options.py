@@ -161,7 +161,7 @@ OPTIONS = {
         None,
         "float",
         """The cost of the whole call. There is no default: give it here or as a `share`. Fractions and decimals are
-        taken exactly. A preview also takes a list of costs.""",
+        taken exactly. A preview also takes a list of costs, or none.""",
     ),
     "delta": Option(
         None,

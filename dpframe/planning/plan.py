@@ -33,7 +33,7 @@ TYPICAL_SIZES = (100, 1_000, 10_000)  # groups for which a mean's error is shown
 
 @dataclass(frozen=True)
 class Planned:
-    """One Total with its sensitivity, its noise, and which share of the cost it takes.
+    """One Total with its sensitivity, its noise and its share of the cost.
 
     The share is of epsilon for Laplace noise, and of mu^2 for Gaussian noise, whose epsilons do not add up.
     """
@@ -45,7 +45,7 @@ class Planned:
 
 
 def expected_errors(query: Query, parts: Sequence[Planned], size: int | None, confidence: float) -> dict[str, float]:
-    """The expected half-width per output column at a confidence, the largest of all levels of a rollup."""
+    """The expected half-width for each output column at a confidence, the largest of all levels of a rollup."""
     noise = {part.total: part.mechanism for part in parts}
     return {
         name: max(
@@ -58,7 +58,10 @@ def expected_errors(query: Query, parts: Sequence[Planned], size: int | None, co
 
 
 class Costing:
-    """A plan that a ledger can be asked about before it is charged: of one call, of several together, of a stream."""
+    """A plan whose cost a ledger can check before it is charged.
+
+    It is a plan of one call, of several calls together, or of a stream.
+    """
 
     unit: PrivacyUnit
     accounting: Accounting
@@ -67,37 +70,39 @@ class Costing:
 
 @dataclass(frozen=True, repr=False)
 class Plan(Costing):
-    """A plan of a call: what it would measure, its cost and its error. It has read no row and spent nothing.
+    """A plan of a call: the numbers to measure, the cost and the error.
+
+    It has read no row and spent nothing.
 
     Parameters
     ----------
     query, unit, price
-        What is asked, who is protected, what was offered.
+        The query, the privacy unit, and the epsilon and delta that the call gave.
     accounting, amount
-        How losses add up, and what the call takes in that exact quantity.
+        The accounting, and the exact quantity in it that the call takes.
     parts : tuple of Planned
         The Totals to measure, each with `.total`, `.sensitivity`, `.mechanism` and `.share`.
     cost : PrivacyLoss
-        What the call alone costs, rounded up.
+        The cost of the call alone, rounded up.
     question : Question
-        The public facts that it follows from. A plan that comes out of a pickle has none.
+        The public facts from which the plan follows. An unpickled plan has none.
     call : Call, optional
-        Of a preview the call itself, with its frame, which it does not read, and its label: what `release_together`
-        goes by. A plan that comes out of a pickle has None: rows travel with no plan.
+        For a preview, the call itself for `release_together`, with its label and its frame, which is not read. An
+        unpickled plan has None: no plan carries rows elsewhere.
     choice : Choice, optional
-        With ``mechanism="auto"``: which noise was chosen, and `.why`.
+        With ``mechanism="auto"``: the noise that was chosen, and `.why`.
     accuracy : Accuracy, optional
-        With ``within=``: the error that the cost was found for.
+        With ``within=``: the error for which the cost was found.
     size : int, optional
-        How many values a mean is assumed to have, where the call says it.
+        The number of values that a mean is assumed to have, if the call gives it.
     together : tuple of str
-        The names of the plans that are released with it at one cost, its own among them.
+        The names of the plans that are released together at one cost, including its own.
     checks : PlannedChecks, optional
-        What it measures of what the bounds leave out.
+        The checks that it measures of what the bounds leave out.
     unseen : PlannedChecks, optional
-        What of it would be too uncertain to tell anything, and is not measured.
+        Checks that are not measured, because they would be too uncertain.
     known_by : tuple of Mechanism, optional
-        The noise that it would have without checks, where a ledger knows the call by its noise.
+        The noise that it would have without checks, if a ledger identifies the call by its noise.
 
     Examples
     --------
@@ -134,7 +139,7 @@ class Plan(Costing):
     known_by: tuple[Mechanism, ...] | None = None
 
     def __dir__(self) -> list[str]:
-        """The names that people read: the rest is for the release of the plan."""
+        """The names for users; the others are for the release of the plan."""
         internal = {
             "accounting",
             "accuracy",
@@ -150,7 +155,7 @@ class Plan(Costing):
         return [name for name in super().__dir__() if name not in internal]
 
     def __getstate__(self) -> dict[str, Any]:
-        # the call holds the frame, and may name a ledger; the question may hold functions: none of them can travel
+        # the call holds the frame and may name a ledger; the question may hold functions: none of these is pickled
         return {**self.__dict__, "question": None, "call": None}
 
     @property
@@ -160,17 +165,17 @@ class Plan(Costing):
 
     @property
     def drawn(self) -> tuple[Mechanism, ...]:
-        """The noise of all that a release of it draws: of each Total, and of its checks."""
+        """The noise of all draws of its release: of each Total, and of its checks."""
         return self.noises if self.checks is None else (*self.noises, self.checks.mechanism)
 
     @cached_property
     def by_total(self) -> Mapping[Total, Planned]:
-        """The parts by what they measure."""
+        """The parts by Total."""
         return {part.total: part for part in self.parts}
 
     @property
     def mechanisms(self) -> dict[str, Mechanism]:
-        """The noise of each Total, by the Total's description, with a number where several are described alike."""
+        """The noise of each Total, by its description, with a number if several Totals have the same description."""
         found: dict[str, Mechanism] = {}
         times: Counter[str] = Counter()
         for part in self.parts:
@@ -181,7 +186,10 @@ class Plan(Costing):
 
     @property
     def error(self) -> dict[str, float]:
-        """The expected 95% half-width per output column; of a mean for a group of `size` values, else of 1,000."""
+        """The expected 95% half-width for each output column.
+
+        That of a mean is for a group of `size` values, or of 1,000 if `size` is not given.
+        """
         return self.errors(CONFIDENCE)
 
     @property
@@ -191,7 +199,7 @@ class Plan(Costing):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Notes for the reader on rows that are left out or weighed down."""
+        """Notes for the reader, for example on rows that are left out or have a lower weight."""
         declared = "subtotals are of the declared keys: rows of other keys are in none"
         subtotals = (declared,) if self.query.subtotals else ()
         names = ", ".join(self.together)
@@ -207,30 +215,33 @@ class Plan(Costing):
         return (*self.query.shown.notes(), *of_keys, *subtotals, *dict.fromkeys(of_values), *of_units, *together)
 
     def noise_of(self, statistic: Statistic, by: tuple[str, ...] | None = None) -> tuple[Mechanism, ...]:
-        """The noise of each Total that the statistic is read off; `by` names a level of subtotals."""
+        """The noise of each Total that the statistic is computed from; `by` names a level of subtotals."""
         return tuple(self.by_total[over(total, by)].mechanism for total in statistic.totals())
 
     def errors(self, confidence: float) -> dict[str, float]:
-        """The expected half-width per output column at any confidence, the largest of all levels of a rollup."""
+        """Return the expected half-width for each output column, at any confidence.
+
+        It is the largest of all levels of a rollup.
+        """
         return expected_errors(self.query, self.parts, self.size, confidence)
 
     def error_of(
         self, statistic: Statistic, size: int, confidence: float = CONFIDENCE, by: tuple[str, ...] | None = None
     ) -> float:
-        """The expected half-width for a group of `size` values; only a mean's depends on the size."""
+        """Return the expected half-width for a group of `size` values; only that of a mean depends on the size."""
         return statistic.expected_error(self.noise_of(statistic, by), size, confidence)
 
     @property
     def assumed_size(self) -> int:
-        """The number of values that a mean is assumed to have, where one error stands for all."""
+        """The number of values that a mean is assumed to have, if one error is shown for all groups."""
         return self.size or TYPICAL_SIZES[1]
 
     def size_of(self, name: str) -> int | None:
-        """The number of values that the error of an output column is for; None where it does not depend on that."""
+        """The number of values that the error of an output column is for; None if it does not depend on that."""
         return self.assumed_size if dict(self.query.statistics)[name].sized else None
 
     def named(self, name: str) -> str:
-        """The output column, the unit of its error where that is another, and for how many values that of a mean is."""
+        """The output column, with the unit of its error if that differs, and with the size if it is a mean."""
         size, unit = self.size_of(name), getattr(dict(self.query.statistics)[name], "error_unit", "")
         of_values = name if size is None else f"{name} of {size:,} values"
         return f"{of_values} ({unit})" if unit else of_values
@@ -240,7 +251,7 @@ class Plan(Costing):
         return TYPICAL_SIZES if self.size is None else (self.size,)
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row per output column and Total, as plain values; `size` says for how many a mean's error is."""
+        """One row for each output column and Total, as plain values; `size` is the group size for a mean's error."""
         return [
             {
                 "column": name,
@@ -257,14 +268,15 @@ class Plan(Costing):
         ]
 
     def to_frame(self, like: str = "polars") -> Any:
-        """One row per output column and Total, as a Polars (or ``"pandas"``) frame.
+        """Return one row for each output column and Total, as a Polars (or ``"pandas"``) frame.
 
-        ``error`` is the expected 95% half-width; of a mean it is for a group of ``size`` values, else ``size`` is null.
+        ``error`` is the expected 95% half-width. For a mean, it is for a group of ``size`` values; otherwise ``size``
+        is null.
         """
         return pages.as_frame(self.rows(), like, whole=("size",))
 
     def plot(self) -> Any:
-        """A point per output column: the expected 95% error (an Altair chart; needs ``dpframe[plot]``)."""
+        """Draw the expected 95% error of each output column as a point (an Altair chart; needs ``dpframe[plot]``)."""
         points = []
         for name, statistic in self.query.statistics:
             if not statistic.sized:
@@ -325,7 +337,7 @@ class Plan(Costing):
 
     @property
     def _smallest(self) -> str:
-        """Of what the epsilon of ``within=`` is the smallest: the weights are taken as they are."""
+        """In which sense the epsilon of ``within=`` is the smallest: the weights are taken as they are."""
         if len(self.columns) == 1:
             return "the smallest epsilon that does"
         equal = len({part.share for part in self.parts}) == 1
@@ -377,7 +389,7 @@ class Plan(Costing):
 
 
 def _weight_notes(unit: PrivacyUnit, query: Query) -> Sequence[str]:
-    """Notes for the reader on how units are bounded, and on rows without a unit."""
+    """Notes for the reader on contribution bounds, and on rows without a unit."""
     missing = "left out" if unit.nulls == "drop" else "counted as one unit"
     a_unit = with_article(unit.one)
     if query.keys.counted == "units":
@@ -397,7 +409,7 @@ def _weight_notes(unit: PrivacyUnit, query: Query) -> Sequence[str]:
 
 
 def _bounds_words(unit: PrivacyUnit, query: Query) -> str:
-    """The bounds as text: the rows that count in full, and in how many groups; a choice has them in each option."""
+    """The bounds as text: the numbers of rows and groups that count fully; for a choice, in each option."""
     bounds = unit.contribution
     rows = f"{bounds.max_rows:,} row{'' if bounds.max_rows == 1 else 's'}"
     if one_group(query):
@@ -419,7 +431,7 @@ def _other(name: str) -> str:
 
 
 def _found_notes(query: Query, law: Mechanism) -> list[str]:
-    """Notes for the reader on keys that are found."""
+    """Notes for the reader on unknown groups."""
     axis = found_axis(query.keys)
     if axis is None or axis.discovery is None:
         return []
@@ -445,7 +457,9 @@ def _found_notes(query: Query, law: Mechanism) -> list[str]:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class PlanTable:
-    """The same query at several costs: what a preview without a cost returns.
+    """The plans of one query at several costs.
+
+    A preview returns it if the call gives a list of costs or none.
 
     Examples
     --------
@@ -461,11 +475,11 @@ class PlanTable:
       1        +-3
     """
 
-    prices: tuple[Callable[[], Plan], ...]  # a plan is made where it is looked at, but for the first
+    prices: tuple[Callable[[], Plan], ...]  # each plan except the first is made when it is needed
 
     @cached_property
     def first(self) -> Plan:
-        """The plan at the first cost: what all of them have in common can be read from it."""
+        """The plan at the first cost; what all plans have in common can be read from it."""
         return self.prices[0]()
 
     @cached_property
@@ -480,7 +494,7 @@ class PlanTable:
         return hash(self.plans)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"prices": (), "first": self.first, "plans": self.plans}  # what makes plans holds the frame
+        return {"prices": (), "first": self.first, "plans": self.plans}  # the functions in `prices` hold the frame
 
     @property
     def cost(self) -> tuple[PrivacyLoss, ...]:
@@ -494,11 +508,14 @@ class PlanTable:
 
     @property
     def error(self) -> dict[float, dict[str, float]]:
-        """The expected 95% half-widths by epsilon and output column; a mean's for the plans' `assumed_size` values."""
+        """The expected 95% half-widths by epsilon and output column; those of a mean are for `assumed_size` values."""
         return {plan.cost.epsilon: plan.error for plan in self.plans}
 
     def to_frame(self, like: str = "polars") -> Any:
-        """One row per cost, one column per expected error; with a mean among them, `size` says for how many values."""
+        """Return one row for each cost and one column for each expected error.
+
+        If there is a mean, ``size`` is the number of values that its error is for.
+        """
         size = {"size": self.first.assumed_size} if self._has_means else {}
         rows = [
             {"epsilon": plan.cost.epsilon, "delta": plan.cost.delta}
@@ -513,7 +530,7 @@ class PlanTable:
         return any(statistic.sized for _, statistic in self.first.query.statistics)
 
     def plot(self) -> Any:
-        """Expected 95% error against epsilon (an Altair chart; needs ``dpframe[plot]``)."""
+        """Draw the expected 95% error against epsilon (an Altair chart; needs ``dpframe[plot]``)."""
         points = [
             (plan.cost.epsilon, plan.named(name), error) for plan in self.plans for name, error in plan.error.items()
         ]
@@ -561,5 +578,5 @@ class PlanTable:
 
 
 def _numbered(plan: Plan) -> bool:
-    """Tell whether its errors are of numbers, and not how far below the largest a choice may be."""
+    """Tell whether its errors are of numbers, and not the distance of a choice from the largest count."""
     return any((choice := choosing(statistic)) is None or choice.numbered for _, statistic in plan.query.statistics)

@@ -1,17 +1,14 @@
 """Contribution bounds read off a noisy grid of contributions: what is left out against what noise adds.
 
 **Shares of units that bounds cut.** The grid has a noisy count for each cell of "rows per unit x groups per unit".
-Bounds weigh a unit with min(1, reach / norm of its rows by group). Whether the units of a cell are cut depends on where
-in the cell they are, and under Gaussian noise on how their rows are spread over groups: so a share lies between that of
-cells whose units are all cut, and that of cells of which some unit may be. Both are sums of cells with weights 0 or 1,
-unbiased, of known noise.
+Bounds give a unit the weight min(1, reach / norm of its rows by group). Whether the units of a cell are cut depends on
+where in the cell they are, and under Gaussian noise on how their rows are spread over groups. So a share lies between
+the share of cells whose units are all cut, and the share of cells with some unit that may be cut. Both are sums of
+cells with weights 0 or 1: unbiased, with known noise.
 
-Bounds are picked by the same noise that the sums have. So all intervals hold at once: their width is a quantile of the
-largest of the sums of noise of all bounds there are, each over its deviation, which depends on public facts alone.
-
-**What stands out.** The best of many candidates, picked by noisy numbers, is picked by their noise as well. So
-intervals are made for all of them together: their width is a quantile of the largest of the sums of noise, each over
-its own deviation.
+**Intervals.** The best of many candidates is chosen by noisy numbers, so by their noise too, and the sums have the same
+noise. So the intervals hold for all bounds together. Their width is a quantile of the largest of the sums of noise of
+all possible bounds, each divided by its own deviation; it depends on public facts alone.
 """
 
 from __future__ import annotations
@@ -43,21 +40,21 @@ RARE = 0.001  # how often noise alone is taken for more in any of the numbers th
 
 
 def stands_out(numbers: int, pure: bool) -> float:
-    """The standard deviations beyond which a noisy number is more than noise, of so many that are looked at."""
+    """The number of standard deviations above which one of `numbers` noisy numbers exceeds the noise."""
     each = RARE / max(1, numbers)
     return math.log(1 / (2 * each)) / math.sqrt(2) if pure else math.sqrt(2 * math.log(1 / each))
 
 
 def enough(half: float, whole: float) -> float:
-    """The factor of the cost at which a sum's half-width is a tenth of the whole; infinite where nobody knows."""
+    """The factor of the cost at which a sum's half-width is a tenth of the whole; infinite if that is unknown."""
     return half / (0.1 * whole) if whole > half / 4 else math.inf
 
 
 @lru_cache(maxsize=32)
 def margin_of(forms: tuple[tuple[float, ...], ...], law: Law) -> float:
-    """The quantile of the largest of several sums of noise, each over its standard deviation.
+    """The quantile of the largest of several sums of noise, each divided by its standard deviation.
 
-    It depends on nothing but the law and the weights.
+    It depends only on the law and the weights.
     """
     if not forms or law[1] == 0.0:
         return 0.0
@@ -69,7 +66,7 @@ def margin_of(forms: tuple[tuple[float, ...], ...], law: Law) -> float:
 
 @lru_cache(maxsize=32)
 def margin_of_tails(bins: int, law: Law) -> float:
-    """The same of the sums of the first bins and of the last ones, however many, in standard deviations of each."""
+    """The same for the sums of any number of first or last bins, in standard deviations of each."""
     if law[1] == 0.0:
         return 0.0
     sizes = np.sqrt(np.arange(1.0, bins + 1.0))
@@ -83,9 +80,9 @@ def margin_of_tails(bins: int, law: Law) -> float:
 
 
 def _noise(law: Law, cells: int, draws: int, block: int) -> Floats:
-    """Made-up noise of all cells: the difference of two geometric numbers, or rounded normal ones.
+    """Simulated noise of all cells: the difference of two geometric numbers, or rounded normal numbers.
 
-    It protects nobody. A hash of a fixed text stands for chance, so that everybody gets the same margins.
+    It protects nobody. The hash of a fixed text replaces randomness, so that everybody gets the same margins.
     """
     is_pure, deviation = law
     named = b"dpframe: margins of cut units" + (b" %d" % block if block else b"")
@@ -103,23 +100,23 @@ def _noise(law: Law, cells: int, draws: int, block: int) -> Floats:
 
 Booleans = NDArray[np.bool_]
 
-OPEN, MOST_ROWS = 2**20, 2**31  # the last cells are open above, up to as many rows as a unit may have
+OPEN, MOST_ROWS = 2**20, 2**31  # the last cells are open above, up to the most rows that a unit may have
 
 
 @dataclass(frozen=True)
 class Cells:
-    """The cells of a grid that a unit may be in, and their noisy counts, none of them altered.
+    """The cells of a grid that a unit may be in, and their unaltered noisy counts.
 
     Parameters
     ----------
     least_rows, most_rows, least_groups, most_groups : array
-        Of a unit in each cell.
+        The least and the largest numbers of rows and groups of a unit in each cell.
     noisy : array
-        The unbiased number of units in each.
+        The unbiased number of units in each cell.
     deviation : float
-        The standard deviation of the noise of each.
+        The standard deviation of the noise of each count.
     is_pure : bool
-        Whether that is discrete Laplace noise, and not Gaussian.
+        Whether the noise is discrete Laplace, and not Gaussian.
     """
 
     least_rows: Floats
@@ -132,7 +129,7 @@ class Cells:
 
     @classmethod
     def of(cls, ends: Mapping[str, Floats], noisy: Floats, law: Mapping[str, Any], most_rows: float | None) -> Cells:
-        """The cells from their ends, half-open, and their noisy counts; the last ones are open above."""
+        """Make the cells from their half-open ends and their noisy counts; the last cells are open above."""
         last_rows, last_groups = ends["rows_right"] - 1, ends["groups_right"] - 1
         rows = np.where(last_rows >= OPEN, MOST_ROWS, last_rows)
         known = MOST_ROWS if most_rows is None else most_rows
@@ -152,8 +149,8 @@ class Cells:
     def norms(self, p: float) -> tuple[Floats, Floats]:
         """The least and the largest l_p norm of the rows by group of a unit in each cell.
 
-        The l_1 norm is the number of rows. The l_2 norm is least where rows are spread evenly over as many groups as
-        there may be, and largest where all but one row per group are in one of as few groups as there may be.
+        The l_1 norm is the number of rows. The l_2 norm is least if the rows are spread evenly over as many groups as
+        possible. It is largest for as few groups as possible, if each has one row and one of them has all the others.
         """
         if p == 1:
             return self.least_rows, self.most_rows
@@ -162,7 +159,7 @@ class Cells:
         return spread, np.sqrt(alone**2 + self.least_groups - 1)
 
     def middles(self, p: float) -> Floats:
-        """The norm of a unit in the middle of each cell, whose rows are spread evenly."""
+        """The norm of a unit in the middle of each cell, with its rows spread evenly."""
         rows = (self.least_rows + np.minimum(self.most_rows, 2 * self.least_rows)) / 2
         groups = (self.least_groups + np.minimum(self.most_groups, 2 * self.least_groups)) / 2
         return np.asarray(rows if p == 1 else rows / np.sqrt(np.minimum(groups, rows)))
@@ -190,9 +187,9 @@ class CutUnits:
     cells : Cells
         The grid.
     p : float
-        The norm of the noise that is planned, by which units are weighed.
+        The norm of the planned noise, by which units are weighted.
     reaches : tuple of float
-        Of all bounds that may be asked about: intervals hold for all of them at once.
+        The reaches of all bounds that may be asked about: intervals hold for all of them together.
     """
 
     cells: Cells
@@ -200,7 +197,7 @@ class CutUnits:
     reaches: tuple[float, ...]
 
     def share(self, reach: float) -> tuple[float, float, float]:
-        """The estimated share of units that are cut, and the ends of its interval, all within [0, 1]."""
+        """Return the estimated share of units that are cut, and the ends of its interval, all within [0, 1]."""
         least, largest = self.cells.norms(self.p)
         low, high = self._low(least > reach), self._high(largest > reach)
         some = self.cells.whole
@@ -208,13 +205,13 @@ class CutUnits:
         return min(max(cut, low), high), low, high
 
     def factor(self, reach: float) -> float:
-        """The factor of units that may be cut over those that seem to be: with the margin over without."""
+        """Return the ratio of units that may be cut to units that seem to be: with the margin over without it."""
         cells = self.cells.middles(self.p) > reach
         seen, most = self._sum(cells, 0), self._sum(cells, 1)
         return max(most, 1.0) / max(seen, 1.0)
 
     def _low(self, cut: Booleans) -> float:
-        """A share that is at most that of these cells: the least of them over the most of the rest."""
+        """A lower end of the share of these cells: the fewest units in them, with the most units in the rest."""
         sure, rest = self._sum(cut, -1), self._sum(~cut, 1)
         return 0.0 if sure <= 0 else sure / (sure + max(rest, 0.0))
 
@@ -223,7 +220,7 @@ class CutUnits:
         return 1.0 if rest <= 0 else max(sure, 0.0) / (max(sure, 0.0) + rest)
 
     def _sum(self, cells: Booleans, side: int) -> float:
-        """The noisy number of units in some cells, moved to one side by its margin."""
+        """The noisy number of units in some cells, moved up (1) or down (-1) by its margin."""
         margin = self.margin * self.cells.deviation * math.sqrt(np.count_nonzero(cells))
         return float(self.cells.noisy[cells].sum()) + side * margin
 
@@ -236,7 +233,7 @@ class CutUnits:
         return margin_of(tuple(sorted(one for one in sets if any(one))), self._law)
 
     def rows_left_out(self, reach: float) -> tuple[float, float]:
-        """The ends of an interval of the rows that are left out, which holds for all bounds at once."""
+        """Return the ends of an interval of the rows that are left out; it holds for all bounds together."""
         return self._rows(reach, 0, -1), self._rows(reach, 1, 1)
 
     def _rows(self, reach: float, which: int, side: int) -> float:
@@ -246,7 +243,7 @@ class CutUnits:
 
     @cached_property
     def margin_of_rows(self) -> float:
-        """As `margin`, of the rows that are left out."""
+        """As `margin`, for the rows that are left out."""
         forms = (weights for reach in self.reaches for weights in self.cells.left_out(reach, self.p))
         return margin_of(tuple(sorted({tuple(form.tolist()) for form in forms if form.any()})), self._law)
 
@@ -256,7 +253,7 @@ class CutUnits:
 
     @property
     def enough(self) -> float:
-        """The factor of the grid's cost that gives shares within a tenth; infinite where nobody knows."""
+        """The factor of the grid's cost that gives shares within a tenth; infinite if that is unknown."""
         half = self.margin * self.cells.deviation * math.sqrt(self.cells.noisy.size)
         return enough(half, self.cells.whole)
 
@@ -264,8 +261,8 @@ class CutUnits:
 LISTED = 20  # candidates
 MOST_CUT = 0.5  # the share of units above which bounds are not recommended
 MOST = 2**20  # rows, or groups: where the grid ends
-LEAST_TRIED = 32  # rows per group, however few there seem to be
-SUMS = 5.0  # standard deviations beyond which a sum of noisy counts is taken for units and not for noise
+LEAST_TRIED = 32  # rows per group, even if there seem to be fewer
+SUMS = 5.0  # standard deviations above which a sum of noisy counts is taken for units and not for noise
 
 
 @dataclass(frozen=True)
@@ -278,12 +275,12 @@ class Grid:
 
     @property
     def typical_groups(self) -> float:
-        """In how many groups a row's unit is, on average over rows."""
+        """The number of groups of a row's unit, on average over rows."""
         weights = self.units * self.rows
         return float((weights * self.groups).sum() / weights.sum()) if weights.any() else 1.0
 
     def kept(self, reach: float, p: float) -> float:
-        """The number of rows that count: of a unit with weight w = min(1, reach / l_p norm of its rows by group).
+        """Return the number of rows that count if a unit has weight w = min(1, reach / l_p norm of its rows by group).
 
         The l_1 norm is its number of rows. The l_2 norm is that of rows that are spread evenly over its groups.
         """
@@ -292,11 +289,11 @@ class Grid:
 
 
 def grid_of(ends: Mapping[str, Floats], noisy: Floats, law: Mapping[str, Any]) -> Grid:
-    """The grid from the cells' ends and their noisy counts, where there is more than noise.
+    """Make the grid from the ends of the cells and their noisy counts, as far as these exceed the noise.
 
-    Far cells stand for so many rows that noise alone would outweigh all else. So the grid is cut behind the last rows,
-    and behind the last groups, of which a cell or the sum of a line of cells is beyond the noise; no unit is in more
-    groups than it has rows; and what is below 0 is 0.
+    Far cells have so many rows per unit that their noise alone would outweigh all other cells. So the grid ends with
+    the last rows, and with the last groups, for which a cell or the sum of a line of cells exceeds the noise. No unit
+    is in more groups than it has rows. Counts below 0 become 0.
     """
     possible = ends["groups_left"] <= ends["rows_right"] - 1
     deviation = math.sqrt(law["variance"])
@@ -326,9 +323,9 @@ def candidates(
     paid: float,
     rows_too: bool = False,
 ) -> tuple[list[dict[str, Any]], str | None]:
-    """The bounds with the least total error of the counts of all groups, the best first; and what is wrong with them.
+    """Find the bounds with the least total error of the counts of all groups, the best first, and the problem if any.
 
-    They are ranked by the error to expect if as many units are cut as the noise leaves possible. `paid` is the epsilon
+    They are ranked by the expected error if as many units are cut as the noise leaves possible. `paid` is the epsilon
     of the grid.
     """
     price = Price.of(epsilon, delta, None)
@@ -374,7 +371,7 @@ def _candidate(
 
 
 def _problem(best: Mapping[str, Any], cut: CutUnits, unit: PrivacyUnit, paid: float) -> str | None:
-    """The objection to the best bounds, as text; None where the noise is no reason for one."""
+    """The problem with the best bounds, as text; None if the noise causes none."""
     low, high, times = best["units_cut_low"], best["units_cut_high"], cut.enough
     if high <= MOST_CUT or times <= 1.0:  # else a cell is too wide to tell, which no price changes
         return None
@@ -385,12 +382,12 @@ def _problem(best: Mapping[str, Any], cut: CutUnits, unit: PrivacyUnit, paid: fl
 
 
 def would_do(times: float, paid: float) -> str:
-    """The epsilon that is this multiple of what was spent, as the way out of too much noise."""
+    """Suggest the epsilon that is this multiple of the spent one, against too much noise."""
     return "a much larger epsilon would do" if math.isinf(times) else f"epsilon={times * paid:.2g} would do"
 
 
 def _reaches(cells: int, p: float) -> list[float]:
-    """The reaches of all bounds that are ever tried for so many groups."""
+    """The reaches of all bounds that may be tried for this number of groups."""
     groups = sorted({min(size, cells) for size in _steps()})
     return [rows * size ** (1.0 / p) for rows in _steps() for size in groups]
 
