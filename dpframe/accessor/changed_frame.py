@@ -114,7 +114,7 @@ class ChangedFrame:
         ----------
         mask_or_mapping : Boolean column, list, array or expression; or dict
             A Boolean for each row of the frame, such as ``result["n"] > 10``, or for Polars an expression,
-            ``pl.col("n") > 10``; missing values are false. Or a dict that gives one key or a list of them by column:
+            ``pl.col("n") > 10``; missing values are false. Or a dict of one key or a list of keys by column:
             ``{"ward": ["A", "B"], "sex": 0}``; ``None`` is the missing key. For bins, name the edges:
             ``{"age_left": [20, 40]}``.
 
@@ -130,12 +130,12 @@ class ChangedFrame:
 
         Notes
         -----
-        It costs nothing: the numbers are public. The 95% intervals hold for every row, before any is chosen. Rows that
-        are chosen because their noisy numbers are large are likely too large: choose by keys if intervals matter.
+        It costs nothing: the numbers are public. The 95% intervals were made for every row. Rows that are chosen for
+        their large noisy numbers are likely too large: choose by keys if intervals matter.
 
-        Rows are chosen by keys if a dict names the keys, or if an expression of Polars reads keys alone. A mask does
-        not record how it was made, even a mask of ``result["ward"]``: its rows count as chosen by numbers. Keys that
-        you read from the largest numbers, as in ``{"ward": top}``, choose by numbers too; dpframe cannot detect this.
+        A choice is by keys if a dict names them, or an expression of Polars reads keys alone. A mask does not record
+        how it was made, even a mask of ``result["ward"]``: its rows count as chosen by numbers. Keys that you read from
+        the largest numbers, as in ``{"ward": top}``, choose by numbers too; dpframe cannot detect this.
 
         Examples
         --------
@@ -191,8 +191,8 @@ class ChangedFrame:
         Returns
         -------
         DataFrame
-            A new frame. After a `sort` by a number, its notes explain the effect on intervals, as in `filter`. They do
-            so too if the rows are in an order that `sort` did not make, such as that of ``sort_values`` of pandas.
+            A new frame. Its notes explain the effect on intervals, as in `filter`, after a `sort` by a number, or if
+            the order is not by `sort`, such as that of ``sort_values`` of pandas.
 
         Raises
         ------
@@ -282,8 +282,8 @@ class ChangedFrame:
         Parameters
         ----------
         value : str, optional
-            The released column that fills it, such as ``"correlation_error"``. By default the correlation or
-            covariance itself.
+            The released column that fills it, such as ``"correlation_error"``; by default the correlation or
+            covariance.
 
         Returns
         -------

@@ -42,9 +42,9 @@ TESTED = ("provenance", "statement", "write_parquet")  # of a test, which is no 
 
 
 class DerivedFrame(ReleasedFrame):
-    """The record of numbers that were computed from releases, ``.dp`` of their frame.
+    """The record of numbers that were computed from releases.
 
-    Such frames come from `dpframe.combine`, ``.dp.total`` and others.
+    `dpframe.combine` and ``.dp.total`` give such numbers.
 
     Examples
     --------
@@ -100,7 +100,7 @@ class DerivedFrame(ReleasedFrame):
         Raises
         ------
         InvalidArgument
-            If `covers` is given: the frame states what these intervals cover. Also for a test, which has no interval.
+            If `covers` is given: the frame states what these intervals cover. For a test, which has none.
         """
         if covers is not None:
             raise InvalidArgument(

@@ -34,8 +34,8 @@ def concat(releases: Sequence[Frame], names: Sequence[str] | None = None, column
     -------
     DataFrame
         Its ``.dp.provenance`` is ``{"schema": "dpframe.parts/1", "parts": [...], "altered": ...}`` with a record for
-        each part, in their order. ``.dp.parts`` returns the parts, and ``.dp.write_parquet`` keeps all records. Call
-        ``.dp.plot`` on a part; ``.dp.table`` too, except for "excel".
+        each part, in their order. ``.dp.parts`` returns the parts, and ``.dp.write_parquet`` keeps all records.
+        ``.dp.plot`` and ``.dp.table`` need a part, except for "excel".
 
     Raises
     ------
@@ -49,8 +49,8 @@ def concat(releases: Sequence[Frame], names: Sequence[str] | None = None, column
 
     Notes
     -----
-    It costs nothing. Do not add a column of your own, since no release would cover it. To distinguish the parts, use
-    `names`, keys that differ between parts, or ``.dp.parts``.
+    It costs nothing. Add no column of your own, since no release would cover it. `names`, keys that differ between
+    parts, or ``.dp.parts`` distinguish them.
 
     Examples
     --------

@@ -50,8 +50,8 @@ class LocalQuestions(Generic[F]):
         unit : PrivacyUnit, str or list of str, optional
             The privacy unit, if the ledger does not set it.
         max_rows : int, optional
-            If the unit has a column: the largest number of reports of a unit; their costs add up. Each row after the
-            first `max_rows` of its unit gives the report of a missing value.
+            If the unit has a column: the most reports of a unit, whose costs add up. Each row after the first
+            `max_rows` of its unit gives the report of a missing value.
         label : str, optional
             A name for the entry in the ledger and the provenance.
         checks : {"auto", False}
@@ -65,8 +65,7 @@ class LocalQuestions(Generic[F]):
         Raises
         ------
         InvalidArgument
-            If the ledger protects participation (add-remove neighbors), or an argument breaks its rule. Nothing was
-            charged.
+            If the ledger hides participation (add-remove), or an argument breaks its rule. Nothing was charged.
         BudgetExceeded, NoLedger, UnknownColumn, WrongDtype
             As in every call.
 

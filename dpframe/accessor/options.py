@@ -176,8 +176,8 @@ OPTIONS = {
     "within": Option(
         None,
         "float, or dict of them by output column, optional",
-        """Instead of `epsilon`: the target margin of error, the half-width of the interval of the noise. The cost is
-        the smallest epsilon that meets it, with `weights` as they are. A preview also takes a list of targets.""",
+        """Instead of `epsilon`: the target half-width of the interval of the noise. The cost is the smallest epsilon
+        that meets it, with `weights` as they are. A preview also takes a list.""",
     ),
     "confidence": Option(
         None,
@@ -206,9 +206,8 @@ OPTIONS = {
         "default",
         'str, callable, list of them, or None, default "default"',
         """The adjustment of the noisy numbers, which costs no privacy: the name of a denoiser, a function ``(values,
-        noise) -> values``, or a list of them, applied in order. ``"default"`` is ``"auto"`` if the result is a table
-        (histograms, group-bys). It is None (no adjustment) if the result is a single number
-        (``docs/assurance/denoising.md``).""",
+        noise) -> values``, or a list of them, applied in order. ``"default"`` is ``"auto"`` for tables (histograms,
+        group-bys), and None (no adjustment) for a single number (``docs/assurance/denoising.md``).""",
     ),
     "keep_noisy": Option(
         True,
@@ -231,8 +230,8 @@ OPTIONS = {
         None,
         "bool or str, optional",
         """For denoising: which cells may have values like those of their neighbors. After `group_by`, True means that
-        the keys are declared in such an order; the name of a column means that the keys of that column are. Bins are
-        in order by default; False means that their order has no meaning.""",
+        the keys are declared in such an order; the name of a column, that its keys are. Bins are in order by default;
+        False means that their order has no meaning.""",
     ),
     "graph": Option(
         None,
@@ -255,15 +254,15 @@ OPTIONS = {
     "unit": Option(
         None,
         "PrivacyUnit, str or list of str, optional",
-        """The privacy unit, if the ledger does not set it. A string names the column that identifies the unit. A list
-        names columns, of which each combination of values is one unit.""",
+        """The privacy unit, if the ledger does not set it. A string names the column of the unit; a list, columns of
+        which each combination of values is one unit.""",
     ),
     "max_rows": Option(
         None,
         "int, optional",
         """The largest number of rows of one unit that count at full weight in a group. By default that of the unit, or
-        1 if only `max_groups` is given. A larger bound leaves out less and needs more noise; `contributions` helps to
-        choose one. Refused if each row is a unit.""",
+        1 if only `max_groups` is given. A larger bound leaves out less and needs more noise: see `contributions`.
+        Refused if each row is a unit.""",
     ),
     "max_groups": Option(
         None,
@@ -291,10 +290,10 @@ OPTIONS = {
         "auto",
         '{"auto", True, False} or float, default "auto"',
         """Measure what the bounds leave out, privately in the same call: how many rows or units have values beyond
-        the bounds, are in no declared cell, or exceed the contribution bounds. The checks take 0.05 of the cost of the
-        call, or the share that is given here. ``"auto"`` measures them if something can be clipped or cut, unless
-        they would be too uncertain for `size`; True measures them always, False never (``docs/guide/checks.md``). See
-        ``.dp.checks()`` of the result.""",
+        the bounds, are in no declared cell, or exceed the contribution bounds. The checks take 0.05 of the cost, or the
+        share that is given here. ``"auto"`` measures them if something can be clipped or cut, unless they would be too
+        uncertain for `size`; True always, False never (``docs/guide/checks.md``). See ``.dp.checks()`` of the
+        result.""",
     ),
     "memory": Option(
         None,

@@ -190,8 +190,8 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         column : str
             A column of numbers. Nulls and NaN add nothing; infinities are clipped like any value.
         bounds : tuple of two numbers, or dict of them by key
-            The lower and the upper bound, in the units of the column; from what you know, never from the data. A dict
-            gives each key its own, as in `dpframe.sum`, after `group_by` of one column.
+            The lower and the upper bound, in the units of the column; from what you know, never from the data. By key,
+            as in `dpframe.sum`, after `group_by` of one column.
         unit_bounds : tuple of two numbers
             Instead of `bounds`: bounds of the sum that one unit adds to one group, over any number of rows; `max_rows`
             is not used.
@@ -282,7 +282,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         column : str or list of str
             One column, or several for a grid.
         bins : sequence of edges, int, or str
-            Edges of numbers, dates, datetimes or durations. Bins are half-open, the last one is closed, exactly as in
+            Edges of numbers, dates, datetimes or durations; half-open, the last bin closed, exactly as in
             ``numpy.histogram``. A number of bins needs `range`. So does a step of dates: ``"1d"``, ``"1w"`` (weeks from
             Monday), ``"1mo"``, ``"1q"`` or ``"1y"``; its last bin is half-open too. For several columns, a list of
             these. Intervals of pandas that are closed on the left are edges too.
@@ -295,10 +295,10 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         normalize : bool
             Release shares instead of counts: shares of the rows that are in some bin (of each group).
         ranges : bool
-            Draw the noise for sums of neighboring bins (of one column, or rectangles of two): their errors are far
-            smaller than those of sums of a plain histogram. With ``denoise=None`` or ``within=``, the errors in a
-            preview and in ``.dp.errors()`` hold for any such sum. Otherwise, many bins are measured twice: first each
-            bin, then sums of bins that are still uncertain. `denoise` must be ``"auto"`` or None.
+            Draw the noise for sums of neighboring bins (of one column, or rectangles of two), which then err far less
+            than sums of a plain histogram. With ``denoise=None`` or ``within=``, the errors in a preview and in
+            ``.dp.errors()`` hold for any such sum. Otherwise, many bins are measured twice: each bin, then sums of
+            bins that are still uncertain. `denoise` must be ``"auto"`` or None.
 
         Returns
         -------
@@ -354,10 +354,10 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
 
         Notes
         -----
-        The choice is made by exact counts, is purely epsilon-private and is drawn exactly. If the call is charged its
-        epsilon, permute-and-flip chooses (McKenna and Sheldon 2020). If the ledger charges the choice by its curve, the
-        exponential mechanism chooses, whose losses have a bounded range (McSherry and Talwar 2007). See
-        `PermuteAndFlip` and `ExponentialMechanism`. Tied values have the same chance; in an empty frame, all values do.
+        The choice goes by exact counts, is purely epsilon-private and is drawn exactly. It is by permute-and-flip
+        (McKenna and Sheldon 2020) if the call is charged its epsilon. It is by the exponential mechanism (McSherry and
+        Talwar 2007), whose losses have a bounded range, if the ledger charges it by its curve. See `PermuteAndFlip` and
+        `ExponentialMechanism`. Tied values have the same chance; in an empty frame, all values.
 
         Examples
         --------
@@ -393,11 +393,11 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         Returns
         -------
         DataFrame
-            One row per cell of a grid: ``rows_left`` and ``rows_right``, the number of rows of a unit in all groups
-            together; ``groups_left`` and ``groups_right``, the number of groups that they are in; ``count``, the number
-            of such units, with ``count_noisy`` and ``count_error`` as in a histogram. A cell ends below its right edge:
-            1, 2, 3 to 4, 5 to 8, ... The last one, up to 2**20, holds everything above too. If the number of groups is
-            public, the grid ends with it. ``.dp.suggest(epsilon=...)`` of the result suggests bounds.
+            One row per cell of a grid: ``rows_left`` and ``rows_right``, the rows of a unit in all groups together;
+            ``groups_left`` and ``groups_right``, the number of their groups; ``count``, the number of such units, with
+            ``count_noisy`` and ``count_error`` as in a histogram. A cell ends below its right edge: 1, 2, 3 to 4, 5 to
+            8, ... The last one, up to 2**20, holds everything above too. If the number of groups is public, the grid
+            ends with it. ``.dp.suggest(epsilon=...)`` of the result suggests bounds.
 
         Raises
         ------
@@ -457,22 +457,22 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         planned : dict
             The cost of that statistic: ``epsilon``, and optionally ``delta`` and ``mechanism``.
         whole : bool
-            Declare that all values are whole numbers: then the grid has no finer bins.
+            Declare all values as whole numbers: then the grid has no finer bins.
 
         Returns
         -------
         DataFrame
-            For each column 20 candidates, the best first: ``column`` (if there are several), ``lower`` and ``upper``
-            (for dates the first and the last day of a month); ``clipped``, the share of values beyond them, with the
-            ends ``clipped_low`` and ``clipped_high``, which hold for all bounds together with 95%; ``noise``, the
-            margin of error of the planned statistic; ``total_error``, the sum of `noise` and of what clipping removes.
-            With a privacy unit, the shares are of rows that are weighted by `max_rows`.
+            For each column 20 candidates, the best first: ``column`` (if several), ``lower`` and ``upper`` (for dates
+            the first and the last day of a month); ``clipped``, the share of values beyond them, with the ends
+            ``clipped_low`` and ``clipped_high``, which hold for all bounds together with 95%; ``noise``, the margin of
+            error of the planned statistic; ``total_error``, the sum of `noise` and of what clipping removes. With a
+            privacy unit, the shares are of rows weighted by `max_rows`.
 
         Warns
         -----
         BoundsWarning
             If the best bounds may clip more than half of the values: the result is too noisy to recommend any. The
-            message says how much more epsilon is needed.
+            message names a sufficient epsilon.
 
         Raises
         ------

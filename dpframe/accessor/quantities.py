@@ -88,13 +88,13 @@ class Quantities(Generic[F]):
 
         Notes
         -----
-        Each value is assigned a unit that has it, with at most `max_values` values for one unit. The result counts as
-        many values as can be assigned so: a maximum flow (Knop and Steinke 2023). It is at most the number of all
-        distinct values, and less if only units with many values have some of them; the error covers the noise alone. It
-        is exact if each row is a unit. A unit in more than `max_groups` groups counts in that many of them, drawn at
-        random; `max_rows` is not used. The sensitivity is ``max_values * K**(1/p)``, K the smaller of `max_groups` and
-        the number of groups. The frame must be in memory, or a Polars LazyFrame. The time depends on which units have
-        which values (``docs/assurance/limits.md``).
+        It counts the most values that can each be given a unit that has it, with at most `max_values` for one unit: a
+        maximum flow (Knop and Steinke 2023). So the number is at most that of all distinct values, and less if only
+        units with many values have some of them; the error covers the noise alone. It is exact if each row is a unit. A
+        unit in more than `max_groups` groups counts in that many of them, drawn at random; `max_rows` is not used. The
+        sensitivity is ``max_values * K**(1/p)``, K the smaller of `max_groups` and the number of groups. The frame must
+        be in memory, or a Polars LazyFrame. The time depends on which units have which values
+        (``docs/assurance/limits.md``).
 
         Examples
         --------
@@ -381,8 +381,7 @@ class Quantities(Generic[F]):
             `k` rows with the column `column`. With `counts` also ``count`` and ``count_error``
             (``docs/concepts/errors.md``), the half-width of an interval that holds with 95% for all categories
             together, and so for the chosen ones. With `dpframe.discover` at most `k` rows, always with the noisy
-            numbers of units by which the values were found. After ``.preview``, a Plan instead, which states how the
-            values are chosen.
+            numbers of units by which they were found. After ``.preview``, a Plan instead, with the way of choosing.
 
         Raises
         ------

@@ -75,7 +75,7 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
     def parts(self) -> list[Any]:
         """The releases that `dpframe.concat` joined, each a frame with its own record.
 
-        For a frame that was not joined, a list of the frame alone.
+        Otherwise, a list of the frame alone.
 
         Examples
         --------
@@ -144,8 +144,8 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
         Returns
         -------
         altair.Chart
-            A notebook displays it, without a network connection if vl-convert is installed; ``.save("ages.png")``
-            writes it. Call ``altair.theme.enable("dark")`` before for the colors of dark pages.
+            A notebook displays it, without a network if vl-convert is installed; ``.save("ages.png")`` writes it.
+            ``altair.theme.enable("dark")`` before gives the colors of dark pages.
 
         Raises
         ------
@@ -195,9 +195,8 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
         cells : bool
             Whether to return the errors of each cell.
         covers : {"table", "population"}
-            With ``"table"``, intervals cover the noise alone: they are about the table. With ``"population"``, they
-            cover sampling error too: they are about the population of which the units are an independent sample
-            (``docs/guide/compare.md``).
+            Whether intervals cover the noise alone, for statements about the table, or sampling error too, for the
+            population of which the units are an independent sample (``docs/guide/compare.md``).
 
         Returns
         -------
@@ -301,17 +300,17 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
             A public frame without a record, with up to 20 candidates, the least ``total_error`` first: ``max_rows`` and
             ``max_groups``; ``rows_kept``, the number of rows that then count; ``noise``, the expected absolute noise,
             added up over all groups; ``left_out``, the rows that the weights remove, as far as units exceed the noise;
-            ``total_error``, the sum of both, after `left_out` is multiplied by the factor by which more units may be
-            cut than estimated. ``units_cut`` is the share of units whose rows have a lower weight; the ends of its
-            interval, ``units_cut_low`` and ``units_cut_high``, hold for all bounds together with 95%. With `most_rows`
-            also ``left_out_low`` and ``left_out_high``, which hold in the same way. If several bounds keep the same
-            rows with the same noise, the pair that is nearest to the contributions of units is listed.
+            ``total_error``, their sum, with `left_out` larger by the factor by which more units may be cut than
+            estimated. ``units_cut`` is the share of units whose rows have a lower weight; the ends of its interval,
+            ``units_cut_low`` and ``units_cut_high``, hold for all bounds together with 95%. With `most_rows` also
+            ``left_out_low`` and ``left_out_high``, which hold likewise. If bounds keep the same rows with the same
+            noise, the pair nearest to the contributions of units is listed.
 
         Warns
         -----
         BoundsWarning
             If the best bounds may cut more than half of the units: the result is too noisy to recommend any. The
-            message says how much more epsilon is needed.
+            message names a sufficient epsilon.
 
         Raises
         ------
@@ -322,9 +321,9 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
         -----
         It reads the noisy counts alone. Counts below 0 are taken as 0, and counts beyond the last rows and groups that
         exceed the noise are left out. A unit is assumed to be in the middle of its cell. Under Laplace noise, its
-        weight follows from its number of rows, which the grid has. Under Gaussian noise, the weight depends on how its
-        rows are spread, and they are assumed to be spread evenly over its groups. If the groups were not declared,
-        their number is assumed to be the largest number of groups that a unit is seen in.
+        weight follows from its number of rows, which the grid has. Under Gaussian noise, it depends on how its rows
+        are spread: evenly over its groups, by assumption. If the groups were not declared, their number is taken as
+        the largest number that a unit is seen in.
 
         Examples
         --------

@@ -60,14 +60,14 @@ class SummedFrame:
             The keys; for each statistic ``NAME`` and ``NAME_error``, the half-width of its 95% interval; ``covers``,
             which is ``"table"``: the noise alone (``docs/concepts/errors.md``). It adds up unbiased values, even if
             adjusted ones were released. A mean, a proportion or a ratio becomes that of the groups together, with
-            ``NAME_low`` and ``NAME_high``. A result with subtotals or from `marginals` may have the table of these
-            columns, which is taken. Otherwise it takes the table with more columns whose sums have the least noise.
+            ``NAME_low`` and ``NAME_high``. With subtotals or `marginals`, it is the table of these columns, or else
+            the table with more columns whose sums have the least noise.
 
         Raises
         ------
         InvalidArgument, InvalidType
-            If `by` names columns that are not keys, or a number cannot be traced to noise of a known law or does not
-            add up: `n_distinct`, and `n_units` if a unit may be in several groups.
+            If `by` names no columns of keys, or a number cannot be traced to noise of a known law or does not add up:
+            `n_distinct`, and `n_units` if a unit may be in several groups.
 
         Examples
         --------
@@ -92,8 +92,8 @@ class SummedFrame:
         -------
         DataFrame
             The keys; for each statistic ``NAME``, ``NAME_low`` and ``NAME_high``, the ends of its 95% interval
-            (Fieller's set, from the exact law), and ``covers``. The ends are infinite if the sign of the sum is
-            uncertain because of the noise.
+            (Fieller's set, from the exact law), and ``covers``. The ends are infinite if noise hides the sign of the
+            sum.
 
         Raises
         ------
@@ -143,13 +143,12 @@ class SummedFrame:
         Parameters
         ----------
         n : int
-            The number of values in each average. Rows with fewer values up to them are left out.
+            How many. Rows with fewer values up to them are left out.
 
         Returns
         -------
         DataFrame
-            As for `cumulative`. The sums of `n` numbers are `n` times these means, and their errors `n` times these
-            errors.
+            As for `cumulative`. The sums of `n` numbers are `n` times these means, and so are their errors.
 
         Raises
         ------
@@ -173,7 +172,7 @@ class SummedFrame:
         Parameters
         ----------
         n : int
-            The distance to the earlier value, in places of the key. The first `n` rows are left out.
+            The distance to the earlier value. The first `n` rows are left out.
 
         Returns
         -------
@@ -202,8 +201,7 @@ class SummedFrame:
         Parameters
         ----------
         n : int
-            The distance to the earlier value, in places of the key: 12 for months is year over year. The first `n` rows
-            are left out.
+            The distance to the earlier value: 12 for months is year over year. The first `n` rows are left out.
 
         Returns
         -------
@@ -233,15 +231,14 @@ class SummedFrame:
         Returns
         -------
         DataFrame
-            One row: ``statistic``, Pearson's statistic of the noisy counts; ``p_value``, at least 1/2000; ``degrees``,
-            the degrees of freedom. It costs nothing.
+            One row: ``statistic``, Pearson's for the noisy counts; ``p_value``, at least 1/2000; ``degrees`` of
+            freedom. It costs nothing.
 
         Raises
         ------
         InvalidArgument
-            If the result does not have two columns of keys, with two keys or more each; if the unit is a column and the
-            result is not ``n_units`` with ``max_groups=1``; if the counts are adjusted and their unbiased values were
-            not kept.
+            If the result does not have two columns of at least two keys; with a column of units, if it is not
+            ``n_units`` with ``max_groups=1``; if counts are adjusted and their unbiased values were not kept.
 
         Notes
         -----

@@ -75,8 +75,8 @@ class WrittenFrame(ChangedFrame):
         format : {"great_tables", "markdown", "html", "latex", "csv", "excel"}
             "great_tables" is a table that a notebook displays, from the library of that name.
         digits : "error", int or None
-            "error" rounds each column as `round` does. A number is the number of decimals; below 0, the number of zeros
-            before the decimal point. None rounds nothing.
+            "error" rounds each column as `round` does. A number is that of decimals; below 0, of zeros before the
+            decimal point. None rounds nothing.
         locale : str, optional
             The language that formats numbers, such as "de" or "fr_CH" (by Babel). Words stay English: see `labels`. CSV
             and Excel hold plain numbers, so only the edges of bins follow it there.
@@ -137,8 +137,8 @@ class WrittenFrame(ChangedFrame):
         ----------
         digits : "error" or int
             "error" keeps two digits of the smallest error of each statistic, or four digits of the smallest value if
-            no error is known. Whole numbers with whole errors, such as counts, stay whole. A number is the number of
-            decimals; below 0, the number of zeros before the decimal point.
+            no error is known. Whole numbers with whole errors, such as counts, stay whole. A number is that of
+            decimals; below 0, of zeros before the decimal point.
 
         Returns
         -------

@@ -58,10 +58,7 @@ def expected_errors(query: Query, parts: Sequence[Planned], size: int | None, co
 
 
 class Costing:
-    """A plan whose cost a ledger can check before it is charged.
-
-    It is a plan of one call, of several calls together, or of a stream.
-    """
+    """A plan whose cost a ledger can check before it is charged: of one call, several together, or a stream."""
 
     unit: PrivacyUnit
     accounting: Accounting
@@ -77,7 +74,7 @@ class Plan(Costing):
     Parameters
     ----------
     query, unit, price
-        The query, the privacy unit, and the epsilon and delta that the call gave.
+        The query, the privacy unit, and the cost that the call gave.
     accounting, amount
         The accounting, and the exact quantity in it that the call takes.
     parts : tuple of Planned
@@ -87,8 +84,8 @@ class Plan(Costing):
     question : Question
         The public facts from which the plan follows. An unpickled plan has none.
     call : Call, optional
-        For a preview, the call itself for `release_together`, with its label and its frame, which is not read. An
-        unpickled plan has None: no plan carries rows elsewhere.
+        For a preview, the call for `release_together`, with its label and its frame, which is not read. An unpickled
+        plan has None: rows travel with no plan.
     choice : Choice, optional
         With ``mechanism="auto"``: the noise that was chosen, and `.why`.
     accuracy : Accuracy, optional
@@ -175,7 +172,7 @@ class Plan(Costing):
 
     @property
     def mechanisms(self) -> dict[str, Mechanism]:
-        """The noise of each Total, by its description, with a number if several Totals have the same description."""
+        """The noise of each Total, by its description, with a number if several have the same."""
         found: dict[str, Mechanism] = {}
         times: Counter[str] = Counter()
         for part in self.parts:
@@ -186,10 +183,7 @@ class Plan(Costing):
 
     @property
     def error(self) -> dict[str, float]:
-        """The expected 95% half-width for each output column.
-
-        That of a mean is for a group of `size` values, or of 1,000 if `size` is not given.
-        """
+        """The expected 95% half-width per output column; for a mean with `size` values, or 1,000 by default."""
         return self.errors(CONFIDENCE)
 
     @property
@@ -199,7 +193,7 @@ class Plan(Costing):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Notes for the reader, for example on rows that are left out or have a lower weight."""
+        """Notes for the reader, such as on rows that are left out or have a lower weight."""
         declared = "subtotals are of the declared keys: rows of other keys are in none"
         subtotals = (declared,) if self.query.subtotals else ()
         names = ", ".join(self.together)
@@ -219,10 +213,7 @@ class Plan(Costing):
         return tuple(self.by_total[over(total, by)].mechanism for total in statistic.totals())
 
     def errors(self, confidence: float) -> dict[str, float]:
-        """Return the expected half-width for each output column, at any confidence.
-
-        It is the largest of all levels of a rollup.
-        """
+        """Return the expected half-width per output column at any confidence, the largest of all levels of a rollup."""
         return expected_errors(self.query, self.parts, self.size, confidence)
 
     def error_of(
@@ -270,8 +261,8 @@ class Plan(Costing):
     def to_frame(self, like: str = "polars") -> Any:
         """Return one row for each output column and Total, as a Polars (or ``"pandas"``) frame.
 
-        ``error`` is the expected 95% half-width. For a mean, it is for a group of ``size`` values; otherwise ``size``
-        is null.
+        ``error`` is the expected 95% half-width; for a mean, that of a group of ``size`` values. Otherwise ``size`` is
+        null.
         """
         return pages.as_frame(self.rows(), like, whole=("size",))
 
@@ -512,10 +503,7 @@ class PlanTable:
         return {plan.cost.epsilon: plan.error for plan in self.plans}
 
     def to_frame(self, like: str = "polars") -> Any:
-        """Return one row for each cost and one column for each expected error.
-
-        If there is a mean, ``size`` is the number of values that its error is for.
-        """
+        """Return one row for each cost and one column for each expected error; ``size`` is the group size of means."""
         size = {"size": self.first.assumed_size} if self._has_means else {}
         rows = [
             {"epsilon": plan.cost.epsilon, "delta": plan.cost.delta}
