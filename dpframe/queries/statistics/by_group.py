@@ -32,7 +32,10 @@ EXAMPLE = 'Write for instance group_by("ward", keys=["A", "B"]) and bounds={"A":
 
 @dataclass(frozen=True, repr=False)
 class ByGroup(Statistic):
-    """The parts that all share: a column, and the bounds of its values by key, in the order of the declared keys."""
+    """The shared parts: a column, and the bounds of its values for each key.
+
+    The bounds are in the order of the declared keys.
+    """
 
     denoisable: ClassVar[bool] = False  # denoisers know the noise of one law in all groups
     adds_up: ClassVar[bool] = False
@@ -53,7 +56,7 @@ class ByGroup(Statistic):
         return {"column": said.pop("column"), "bounds": dict(said.pop("bounds_of")), **said}
 
     def of_keys(self, keys: Keys) -> Self:
-        """The same for the keys of a call: one column of declared ones, each with its bounds."""
+        """The same with the keys of a call: one column of declared keys with bounds."""
         axis = keys.axes[0] if len(keys.axes) == 1 and len(keys.axes[0].columns) == 1 else None
         if axis is not None and axis.coding in ("bins", "rest"):
             raise InvalidArgument(
@@ -88,14 +91,17 @@ class ByGroup(Statistic):
         return np.asarray(self.ends[:, 1] - self.ends[:, 0])
 
     def scaled(self, places: bool, candidates: tuple[tuple[float, ...], ...] = ()) -> str:
-        """The column on the scale of each group: places between bounds or among candidates, or parts of the larger."""
+        """The column on the scale of each group.
+
+        A value becomes its place between the bounds or among the candidates, or its part of the larger bound.
+        """
         if self.axis is None:
             raise InvalidArgument(f"bounds by group must follow group_by of one column of declared keys. {EXAMPLE}")
         pairs = tuple(pair for _, pair in self.bounds_of)
         return by_group(self.column, GroupBounds(self.axis, pairs, places, candidates))
 
     def facts(self) -> dict[str, Any]:
-        """The facts that a record states of it: the bounds in the order of the rows."""
+        """The facts that its record states: the bounds, in the order of the rows."""
         return {
             "verb": self.verb,
             "column": self.column,
@@ -108,7 +114,9 @@ class ByGroup(Statistic):
 
 @dataclass(frozen=True, repr=False)
 class SumByGroup(ByGroup):
-    """The sums of clipped values, each group with its own bounds. Made by `dpframe.sum` with a dict of bounds.
+    """The sums of clipped values, where each group has its own bounds.
+
+    Made by `dpframe.sum` with a dict of bounds.
 
     Examples
     --------
@@ -125,13 +133,16 @@ class SumByGroup(ByGroup):
         return np.asarray(np.abs(self.ends).max(axis=1))
 
     def totals(self) -> tuple[Total, ...]:
-        """The Totals to measure for it: parts of the larger bound, between the least and the greatest of any group."""
+        """The Totals that it measures.
+
+        They are parts of the larger bound, between the least and the greatest part of any group.
+        """
         parts = self.ends / self.largest[:, None]
         bounds = min(float(parts.min()), 0.0), max(float(parts.max()), 0.0)
         return (SumTotal(self.scaled(places=False), bounds),)
 
     def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
-        """The noisy sums in the units of the column, and the half-widths of their intervals, group by group."""
+        """The noisy sums in the column's units, and the half-widths of their intervals."""
         only = measured[self.totals()[0]]
         return only.values * self.largest, only.noise.interval(CONFIDENCE) * self.largest
 
@@ -142,7 +153,9 @@ class SumByGroup(ByGroup):
 
 @dataclass(frozen=True, repr=False)
 class MeanByGroup(ByGroup):
-    """The means of clipped values, each group with its own bounds. Made by `dpframe.mean` with a dict of bounds.
+    """The means of clipped values, where each group has its own bounds.
+
+    Made by `dpframe.mean` with a dict of bounds.
 
     Examples
     --------
@@ -155,11 +168,14 @@ class MeanByGroup(ByGroup):
     sized: ClassVar[bool] = True
 
     def totals(self) -> tuple[Total, ...]:
-        """The Totals to measure for it: of each place the ways from 0 and to 1, one vector for any noise."""
+        """The Totals that it measures: the distances of each place from 0 and from 1.
+
+        They are one vector for any noise.
+        """
         return (VectorTotal(two_sided(self.scaled(places=True), PLACES)),)
 
     def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
-        """The means in the units of the column, and the half-widths of their intervals, group by group."""
+        """The means in the column's units, and the half-widths of their intervals."""
         sums = measured[self.totals()[0]]
         above, below = sums.values.reshape(-1, 2).T
         reading = two_sided_mean(above, below, PLACES, sum_interval(sums.noise, CONFIDENCE))
@@ -167,13 +183,13 @@ class MeanByGroup(ByGroup):
         return means, reading.half_widths * self.lengths
 
     def expected_error(self, noises: Sequence[Noise], size: float, confidence: float = CONFIDENCE) -> float:
-        """The error to expect for `size` values around the middle, in the group whose bounds are farthest apart."""
+        """The error to expect for `size` values around the middle of the widest bounds."""
         half = np.array([size / 2.0])
         reading = two_sided_mean(half, half, PLACES, sum_interval(noises[0], confidence))
         return float(reading.half_widths[0] * self.lengths.max())
 
     def check_target(self, name: str, target: float, size: int | None) -> None:
-        """Its error depends on how many values a group has, and is never more than half of what a group allows."""
+        """Refuse a target without `size`, or of half the widest range or more."""
         check_size(size, f"a mean ({name})")
         half = float(self.lengths.max()) / 2
         if target >= half:
@@ -186,7 +202,7 @@ class MeanByGroup(ByGroup):
 def checked_groups(
     column: Any, bounds: Mapping[Any, Any], where: Mapping[str, Any] | None, **others: Any
 ) -> tuple[str, tuple[tuple[Any, Any], ...]]:
-    """The column, and the bounds by key of a statistic whose `bounds` are a dict; other arguments are refused."""
+    """The column, and the bounds by key of a dict; other arguments are refused."""
     for name, value in others.items():
         if value is not None:
             raise InvalidArgument(f"{name} must be left out with bounds by group. Write bounds=(lower, upper) with it.")

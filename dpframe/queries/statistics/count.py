@@ -20,7 +20,7 @@ from dpframe.queries.where import under_conditions
 
 @dataclass(frozen=True, repr=False)
 class Count(Counted):
-    """The number of rows; or, of a column, of values that are present. Made by `dpframe.count`.
+    """The number of rows, or of present values in a column. Made by `dpframe.count`.
 
     Examples
     --------
@@ -32,11 +32,14 @@ class Count(Counted):
     verb: ClassVar[str] = "count"
 
     def totals(self) -> tuple[Total, ...]:
-        """The Totals to measure for it."""
+        """The Totals that it measures."""
         return (COUNTED if self.column is None else RowsTotal(self.column),)
 
     def beside(self, totals: Sequence[Total]) -> Statistic:
-        """Read off the numbers of another statistic that add up to it, such as those of a mean under pure noise."""
+        """Read the count off another statistic's numbers that add up to it.
+
+        The numbers of a mean under pure noise do.
+        """
         # the widest is of a variance, which is measured whatever else moves to it
         vectors = [total for total in totals if isinstance(total, VectorTotal)]
         adding_up = [total for total in vectors if total.vector.adds_up_to(self.column)]
@@ -45,12 +48,12 @@ class Count(Counted):
 
 @dataclass(frozen=True)
 class Contributors(Count):
-    """The number of units in each cell of the grid. Asked by ``df.dp.contributions``."""
+    """The number of units in each cell of the grid. Used by ``df.dp.contributions``."""
 
     adds_up: ClassVar[bool] = False
 
     def totals(self) -> tuple[Total, ...]:
-        """The Totals to measure for it."""
+        """The Totals that it measures."""
         return (UnitsTotal(once=True),)
 
     def __str__(self) -> str:
@@ -59,9 +62,9 @@ class Contributors(Count):
 
 @dataclass(frozen=True)
 class SharedCount(Counted):
-    """A count that is the sum of numbers which another statistic of the call measures: it costs nothing more.
+    """A count that is the sum of numbers that another statistic of the call measures.
 
-    Where each row is a unit it is rounded to whole numbers, as the true count is one.
+    It costs nothing more. If each row is a unit, the count is rounded to a whole number, as the true count is one.
     """
 
     verb: ClassVar[str] = "count"
@@ -72,7 +75,7 @@ class SharedCount(Counted):
     total: Total = COUNTED
 
     def under(self, pure: bool) -> Statistic:
-        """The plain count: what it is read off is to be found again."""
+        """The plain count, since the numbers to read it off must be found again."""
         return Count(self.column)
 
     def totals(self) -> tuple[Total, ...]:
@@ -101,18 +104,18 @@ def count(
     weight: str | None = None,
     weight_bounds: tuple[float, float] | None = None,
 ) -> Count | WeightedCount:
-    """A count of rows, or of the present values of a column, for `agg`.
+    """Count rows, or the present values of a column, in `agg`.
 
     Parameters
     ----------
     column : str, optional
-        Count the values of this column that are neither null nor NaN; without it, count rows.
+        Count the values of this column that are neither null nor NaN. By default, count rows.
     where : dict, optional
-        Only rows that hold these values count: by column a value, a list of values, or a pair (low, high), half-open as
-        bins are, with None for an open end. It costs nothing: the noise is as without.
+        Count only rows with these values. By column: a value, a list of values, or a pair (low, high), half-open like
+        bins, with None for an open end. It costs nothing: the noise stays the same.
     weight, weight_bounds : str and tuple of two numbers, optional
-        A column of weights, as surveys have them, and their bounds, at least 0: the weights of rows are added up. They
-        are clipped to the bounds, and rows without one are left out. Not with `column`.
+        A column of weights, as in surveys, and their bounds, at least 0: the weights of rows are added up. Weights are
+        clipped to the bounds, and rows without a weight are left out. Not with `column`.
 
     Returns
     -------

@@ -29,10 +29,11 @@ EXAMPLE = 'Write for instance ["age", "cost"], bounds={"age": (0, 120), "cost": 
 
 @dataclass(frozen=True, repr=False)
 class Covariance(Statistic):
-    """The covariance of each pair of columns, each value clipped to its bounds. Made by `dpframe.covariance`.
+    """The covariance of each pair of columns, with values clipped to their bounds.
 
-    Only rows in which all columns are present count. Gaussian noise: their number, centred sums, centred squares and
-    products. Pure noise: for each pair the products of Bernstein's polynomials, one vector.
+    Made by `dpframe.covariance`. Only rows in which all columns are present count. Under Gaussian noise, it measures
+    their number, and centered sums, squares and products. Under pure noise, it measures one vector for each pair: the
+    products of Bernstein's polynomials.
 
     Examples
     --------
@@ -71,33 +72,36 @@ class Covariance(Statistic):
 
     @property
     def axes(self) -> tuple[KeyAxis, ...]:
-        """The pairs of columns: each group has a row for each."""
+        """The pairs of columns: each group has a row for each pair."""
         names = [*map(plain_name, self.columns)]
         each = pairs(len(names))
         return (KeyAxis(LABELS, tuple(tuple(names[pair[end]] for pair in each) for end in (0, 1))),)
 
     def under(self, pure: bool) -> Self:
-        """The form that suits pure noise or, else, Gaussian noise."""
+        """The form for pure noise, or that for Gaussian noise."""
         return replace(self, pure=pure)
 
     def totals(self) -> tuple[Total, ...]:
-        """The Totals to measure for it."""
+        """The Totals that it measures."""
         values = tuple(zip(self.columns, self.bounds_of, strict=True))
         if self.pure:
             return tuple(VectorTotal(pair_cells(values, i, j, self.degree)) for i, j in pairs(len(values)))
         return tuple(FunctionTotal(row) for row in centred_products(values))
 
     def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
-        """The values, such as a matrix of covariances has, and the half-widths of their intervals: a row for a pair."""
+        """The values that a matrix can have, and the half-widths of their intervals.
+
+        There is a row for each pair. Together, the values form a matrix of covariances.
+        """
         return self._read(self._measured_pairs(measured, CONFIDENCE))
 
     def more(self, measured: Mapping[Total, Measured]) -> dict[str, Floats]:
-        """The values that noisy numbers give each pair alone, be there such a matrix or not."""
+        """The values from the noisy numbers of each pair alone, valid matrix or not."""
         measured_pairs = self._measured_pairs(measured, CONFIDENCE)
         return {NOISY: (np.stack([self._noisy(pair) for pair in measured_pairs], axis=1) * self._units()).ravel()}
 
     def expected_error(self, noises: Sequence[Noise], size: float, confidence: float = CONFIDENCE) -> float:
-        """The largest error to expect for a group of `size` rows whose values are even and independent."""
+        """The largest error to expect for `size` rows with even and independent values."""
         of_sizes = np.array([[size, 0.0, 0.0, size / 3.0, size / 3.0, 0.0]])
         expected_pairs = [
             replace(pair, moments=of_sizes)
@@ -106,11 +110,11 @@ class Covariance(Statistic):
         return float(self._read(expected_pairs)[1].max())
 
     def check_target(self, name: str, target: float, size: int | None) -> None:
-        """Its error depends on how many rows a group has."""
+        """Refuse a target without the number of rows in a group."""
         check_size(size, f"a {self.verb} ({name})", of="rows")
 
     def facts(self) -> dict[str, Any] | None:
-        """The facts that a record states of it."""
+        """The facts that its record states."""
         return {
             "verb": self.verb,
             "column": ", ".join(map(plain_name, self.columns)),
@@ -189,7 +193,9 @@ class Covariance(Statistic):
 
 @dataclass(frozen=True, repr=False)
 class Correlation(Covariance):
-    """The correlation of each pair of columns, each value clipped to its bounds. Made by `dpframe.correlation`.
+    """The correlation of each pair of columns, with values clipped to their bounds.
+
+    Made by `dpframe.correlation`.
 
     Examples
     --------
@@ -202,7 +208,7 @@ class Correlation(Covariance):
     degree: ClassVar[int] = 2
 
     def facts(self) -> dict[str, Any] | None:
-        """The facts that a record states of it."""
+        """The facts that its record states."""
         return {name: said for name, said in (super().facts() or {}).items() if name != "ddof"}
 
     def _units(self) -> Floats:
@@ -229,25 +235,25 @@ def covariance(
     ddof: int = 1,
     where: Mapping[str, Any] | None = None,
 ) -> Covariance:
-    """The covariance of each pair of columns, for an `agg` of its own.
+    """Release the covariance of each pair of columns, in an `agg` of its own.
 
     Parameters
     ----------
     columns : list of str
-        Two columns of numbers or more, at most 64. A row in which one of them is null or NaN is left out.
+        Two or more columns of numbers, at most 64. A row in which one of them is null or NaN is left out.
     bounds : dict of pairs of numbers by column
-        The lower and the upper bound of the values of each, in its units.
+        The lower and the upper bound of the values of each column, in its units.
     ddof : {1, 0}
-        What is taken off the number of rows in the divisor.
+        The number that is subtracted from the number of rows in the divisor.
     where : dict, optional
-        Only rows that hold these values count: by column a value, a list of values, or a pair (low, high), half-open as
-        bins are, with None for an open end. It costs nothing: the noise is as without.
+        Count only rows with these values. By column: a value, a list of values, or a pair (low, high), half-open like
+        bins, with None for an open end. It costs nothing: the noise stays the same.
 
     Returns
     -------
     Covariance
-        A statistic that is asked alone: ``.dp.group_by(...).agg(dpf.covariance(...))``. The result has a row for each
-        pair in each group: ``column``, ``other``, ``covariance``, ``covariance_noisy`` and ``covariance_error``.
+        The only statistic of a call: ``.dp.group_by(...).agg(dpf.covariance(...))``. The result has a row for each pair
+        in each group: ``column``, ``other``, ``covariance``, ``covariance_noisy`` and ``covariance_error``.
 
     Raises
     ------
@@ -258,9 +264,9 @@ def covariance(
 
     Notes
     -----
-    Where the noise is Gaussian variances are measured too, and the covariances are those of the nearest matrix without
-    negative eigenvalues (Higham 1988); ``covariance_noisy`` is what each pair says alone. Where the noisy number of
-    rows is below 2 a covariance is 0, and its error the largest that bounds allow.
+    With Gaussian noise, variances are measured too. The covariances are then those of the nearest matrix without
+    negative eigenvalues (Higham 1988), and ``covariance_noisy`` is the estimate from each pair alone. If the noisy
+    number of rows is below 2, a covariance is 0, and its error is the largest that the bounds allow.
 
     Examples
     --------
@@ -278,7 +284,7 @@ def correlation(
     *,
     where: Mapping[str, Any] | None = None,
 ) -> Correlation:
-    """The correlation of each pair of columns, for an `agg` of its own.
+    """Release the correlation of each pair of columns, in an `agg` of its own.
 
     Parameters
     ----------
@@ -289,7 +295,8 @@ def correlation(
     -------
     Correlation
         As for `covariance`, with ``correlation``, ``correlation_noisy`` and ``correlation_error``. Correlations lie
-        within [-1, 1] and are those of a matrix without negative eigenvalues; 0 where a noisy variance is not positive.
+        within [-1, 1] and form a matrix without negative eigenvalues. A correlation is 0 if a noisy variance is not
+        positive.
 
     Raises
     ------

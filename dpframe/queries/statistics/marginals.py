@@ -34,7 +34,10 @@ NOT_HERE = -1  # the place of the label of an attribute that a table does not ha
 
 @dataclass(frozen=True)
 class MarginalTables(Keys):
-    """The rows of all tables of up to `degree` axes; the label of an axis that a table has not is None, for "all"."""
+    """The rows of all tables of up to `degree` axes.
+
+    The label of an axis that a table does not have is None, for "all".
+    """
 
     degree: int = 1
     tables: tuple[Subset, ...] = ()
@@ -59,7 +62,7 @@ class MarginalTables(Keys):
         ]
 
     def labels(self) -> dict[str, Sequence[Any] | NDArray[Any]]:
-        """A column for each axis, with a value a row."""
+        """A column for each axis, with a value for each row."""
         places = np.full((len(self.axes), self.cells), NOT_HERE)
         start = 0
         for table in self.tables:
@@ -103,7 +106,7 @@ def check_degree(degree: object, attributes: int) -> int:
 
 
 def check_tables(sizes: Sequence[int], degree: int, most: int) -> None:
-    """Refuse more cells, in one table or in all, than can be counted; told from the numbers of keys alone."""
+    """Refuse too many cells, in one table or in all, by the numbers of keys alone."""
     largest = math.prod(sorted(sizes)[-degree:])
     if largest > MOST_CELLS:
         raise InvalidArgument(
@@ -146,7 +149,9 @@ class _ContrastNoise(Protocol):
 
 @dataclass(frozen=True)
 class Marginals(Statistic):
-    """The counts of all tables of up to `degree` columns, read off noisy contrasts. Made by `marginals`.
+    """The counts of all tables of up to `degree` columns, from noisy contrasts.
+
+    Made by `marginals`.
 
     Examples
     --------
@@ -199,7 +204,7 @@ class Marginals(Statistic):
         return replace(self, attributes=tuple(map(checked, self.attributes)))
 
     def totals(self) -> tuple[Total, ...]:
-        """The one Total to measure for it."""
+        """The one Total that it measures."""
         return (VectorTotal(TableContrasts(self.attributes, self.design)),)
 
     def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
@@ -210,11 +215,11 @@ class Marginals(Statistic):
         return counts_of_cells, np.repeat(half, [design.cells(table) for table in design.tables])
 
     def more(self, measured: Mapping[Total, Measured]) -> dict[str, Floats]:
-        """The unbiased counts, whatever is made of them."""
+        """The unbiased counts, even if the answer is adjusted."""
         return {NOISY: self.answer(measured)[0]}
 
     def fitted(self, values: Floats, measured: Mapping[Total, Measured]) -> tuple[Floats, str] | None:
-        """Counts of at least 0: each cut by itself, or the nearest tables that still add up."""
+        """Counts of at least 0: each raised to 0 alone, or nearest tables that add up."""
         if self.fit is None:
             return None
         design = self.design
@@ -232,7 +237,10 @@ class Marginals(Statistic):
         return max(self._half(table, noises[0], confidence) for table in self.design.tables)
 
     def rows_of_plan(self, noises: Sequence[Noise]) -> Sequence[PlanRow]:
-        """The cost, the noise and the exact error of each table; where a column has one key its share is 0."""
+        """The cost, the noise and the exact error of each table.
+
+        A table with a column of only one key has a share of 0.
+        """
         design, shares = self.design, self.design.shares()
         scale = cast(_ContrastNoise, noises[0]).scale
         return [
@@ -246,7 +254,10 @@ class Marginals(Statistic):
         ]
 
     def facts(self) -> dict[str, Any] | None:
-        """The facts that a record states of it: the standard deviation of each table's cells, for noise of 1."""
+        """The facts that its record states.
+
+        They include the standard deviation of each table's cells, for noise of scale 1.
+        """
         variances = self.design.table_variances
         return {
             "verb": self.verb,
@@ -282,22 +293,22 @@ def marginals(
     denoise: Any = None,
     most: int = limits.MOST_CELLS,
 ) -> Marginals:
-    """Ask for all tables of up to `degree` of the columns.
+    """Count all tables of up to `degree` of the columns.
 
     Parameters
     ----------
     columns : list of str
         The attributes, at most 64.
     keys : dict of lists by column
-        The declared values of each; a Polars Enum declares its own.
+        The declared values of each column; a Polars Enum declares its own.
     degree : int
         The number of columns of the largest tables.
     objective : {"equal", "cells"}
-        Whether the variances of all tables count alike, or those of all cells.
+        Whether the variances of all tables have the same weight, or those of all cells.
     denoise : {None, "nonnegative", "auto"}
-        What is done to cells below 0.
+        The way to adjust cells below 0.
     most : int
-        The most cells of all tables together.
+        The most cells that all tables together may have.
 
     Raises
     ------

@@ -27,10 +27,10 @@ OF_SQUARES = 1.25, 1.5, 3.0  # the same where both are made of three numbers
 
 @dataclass(frozen=True, repr=False)
 class Mean(Squaring):
-    """The mean of a column's values, each clipped to the bounds. Made by `dpframe.mean`.
+    """The mean of a column's values, clipped to the bounds. Made by `dpframe.mean`.
 
-    Gaussian noise: a noisy centred sum over a noisy count. Pure noise: the ways of all values from the lower bound and
-    to the upper one, one vector that takes the whole cost at once.
+    Under Gaussian noise, it is a noisy centered sum over a noisy count. Under pure noise, it measures the sums of the
+    distances of all values from the lower and from the upper bound: one vector that takes the whole cost.
 
     Examples
     --------
@@ -63,20 +63,23 @@ class Mean(Squaring):
             )
 
     def under(self, pure: bool) -> Self:
-        """The form that suits pure noise or, else, Gaussian noise."""
+        """The form for pure noise, or that for Gaussian noise."""
         # what it is read off is to be found again; a variance measures squares
         return replace(self, pure=pure, shared=pure and self.squares)
 
     def of_population(self) -> Self:
-        """The same with squares, from which the variance of a sample's mean follows."""
+        """The same with squares, which give the variance of a sample's mean."""
         return replace(self, squares=True)
 
     def squared(self) -> Total | None:
-        """The Total of squares that it measures with its own; for pure noise its own tells them."""
+        """The Total of squares; None for pure noise, whose own Total gives the squares."""
         return FunctionTotal(centred_squares(self.column, self.bounds)) if self.squares and not self.pure else None
 
     def answering(self) -> tuple[Total, ...]:
-        """The Totals that it is read off; a missing value adds nothing to a centred sum, as does the middle."""
+        """The Totals that the answer is read off.
+
+        A missing value adds nothing to a centered sum, and neither does the middle of the bounds.
+        """
         if self.shared:
             return (VectorTotal(bernstein(self.column, self.bounds)),)
         if self.pure:
@@ -85,7 +88,10 @@ class Mean(Squaring):
         return (SumTotal(self.column, self.bounds, centred=True), counted)
 
     def beside(self, totals: Sequence[Total]) -> Statistic:
-        """Read off the vector of a variance of the same values, if the call measures one for pure noise."""
+        """Read the mean off the vector of a variance of the same values.
+
+        It does so if the call measures such a vector for pure noise.
+        """
         if (
             self.shared
             or not self.pure
@@ -96,7 +102,7 @@ class Mean(Squaring):
         return replace(self, shared=True)
 
     def facts(self) -> dict[str, Any] | None:
-        """The facts that a record states of it."""
+        """The facts that its record states."""
         facts = super().facts() or {}
         return facts if self.missing == "drop" else facts | {"missing": self.missing}
 
@@ -104,12 +110,12 @@ class Mean(Squaring):
         return super().__str__() + ("" if self.missing == "drop" else ", missing values as the middle")
 
     def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
-        """The quotient, clipped to the bounds, and its error by Fieller's theorem from the noisy numbers alone.
+        """The quotient, clipped to the bounds, and its error from noisy numbers alone.
 
-        In the form for pure noise it is `two_sided_mean`. Else the error is the farther end of the 95% Fieller set
-        {m : (s - m n)^2 <= z^2 (var s + m^2 var n)} (Fieller 1954), and at most the distance to the farther bound,
-        which no mean is beyond. (Half the range is too little: an estimate at one bound may be off by the whole.) Where
-        the noisy count is below 1 the midpoint is returned, with that distance.
+        For pure noise, it is `two_sided_mean`. Otherwise, the error is the farther end of the 95% Fieller set
+        {m : (s - m n)^2 <= z^2 (var s + m^2 var n)} (Fieller 1954). It is at most the distance to the farther bound,
+        which no mean exceeds. (Half the range is too little: an estimate at one bound may be off by the whole range.)
+        If the noisy count is below 1, the answer is the midpoint, with that distance.
         """
         if self.pure:
             sums = measured[self.totals()[0]]
@@ -127,9 +133,9 @@ class Mean(Squaring):
         return values, fieller(offset, divisor, total.noise, present.noise, enough, farther, CONFIDENCE)
 
     def expected_error(self, noises: Sequence[Noise], size: float, confidence: float = CONFIDENCE) -> float:
-        """The error to expect for a group of `size` values that lie around the middle of the bounds.
+        """The error to expect for `size` values around the middle of the bounds.
 
-        It is at most the whole range: in a group too small to tell, the estimate may sit at the wrong bound.
+        It is at most the whole range: in a very small group, the estimate may be at the wrong bound.
         """
         zero, count = np.zeros(1), np.full(1, float(size))
         enough, whole = np.ones(1, dtype=bool), np.full(1, self.bounds[1] - self.bounds[0])
@@ -142,7 +148,7 @@ class Mean(Squaring):
         return float(fieller(zero, count, sum_noise, count_noise, enough, whole, confidence)[0])
 
     def check_target(self, name: str, target: float, size: int | None) -> None:
-        """A mean needs an assumed size; and it is never off by more than half the range of its bounds."""
+        """Refuse a target without `size`, or of half the range of the bounds or more."""
         check_size(size, f"a mean ({name})")
         half = (self.bounds[1] - self.bounds[0]) / 2
         if target >= half:
@@ -178,7 +184,7 @@ def mean(
     weight: str | None = None,
     weight_bounds: tuple[float, float] | None = None,
 ) -> Mean | MeanByGroup | WeightedMean:
-    """A mean of a column for `agg`, each value clipped to `bounds`.
+    """Average a column in `agg`, with each value clipped to `bounds`.
 
     Parameters
     ----------
@@ -186,23 +192,25 @@ def mean(
         A column of numbers. Nulls and NaN are left out of numerator and denominator.
     bounds : tuple of two numbers, or dict of such by key
         The lower and the upper bound, in the units of the column; within +-2**53. After ``group_by`` of one column of
-        declared keys each may have its own: ``{"A": (0, 10), "B": (0, 100)}``. The noise of each group is then in
+        declared keys, each key may have its own: ``{"A": (0, 10), "B": (0, 100)}``. The noise of each group is then in
         proportion to its own bounds.
     missing : {"drop", "midpoint"}
-        Whether missing values are left out, or count as the middle of the bounds: then the mean is over all rows, and
-        shares the count of rows with what else the call asks.
+        Leave missing values out, or count them as the middle of the bounds. With "midpoint", the mean is over all rows,
+        and shares the count of rows with the other statistics of the call.
     where : dict, optional
-        Only rows that hold these values count: by column a value, a list of values, or a pair (low, high), half-open as
-        bins are, with None for an open end. It costs nothing: the noise is as without. Not with `missing`.
+        Count only rows with these values. By column: a value, a list of values, or a pair (low, high), half-open like
+        bins, with None for an open end. It costs nothing: the noise stays the same. Not with `missing`.
     weight, weight_bounds : str and tuple of two numbers, optional
-        A column of weights, as surveys have them, and their bounds, at least 0: the sum of weighted values over that of
-        the weights. They are clipped to the bounds, and rows without one are left out. Not with `missing`.
+        A column of weights, as in surveys, and their bounds, at least 0: the mean is the sum of weighted values over
+        that of the weights. Weights are clipped to the bounds, and rows without a weight are left out. Not with
+        `missing`.
 
     Returns
     -------
     Mean, MeanByGroup or WeightedMean
-        A statistic for ``.dp.group_by(...).agg(...)``. Under Gaussian noise it measures two vectors, a centred sum and
-        a count; under pure noise one, whose count is also that of ``dpf.count(column)`` in the same call.
+        A statistic for ``.dp.group_by(...).agg(...)``. Under Gaussian noise, it measures two vectors: a centered sum
+        and a count. Under pure noise, it measures one, whose count is also that of ``dpf.count(column)`` in the same
+        call.
 
     Raises
     ------

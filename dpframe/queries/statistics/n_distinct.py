@@ -19,7 +19,9 @@ MOST_VALUES = 2**31
 
 @dataclass(frozen=True, repr=False)
 class NDistinct(Statistic):
-    """The number of distinct values of a column, each supported by some unit. Made by `dpframe.n_distinct`.
+    """The number of distinct values of a column. Made by `dpframe.n_distinct`.
+
+    Each counted value is supported by a unit.
 
     Examples
     --------
@@ -43,11 +45,11 @@ class NDistinct(Statistic):
             object.__setattr__(self, "max_values", checked_whole("max_values", self.max_values, 1, MOST_VALUES, rule))
 
     def by_rows(self) -> NDistinct:
-        """The exact number: each row has one value."""
+        """The exact number, since each row has one value."""
         return replace(self, max_values=None, of_rows=True)
 
     def protecting(self, unit: PrivacyUnit) -> NDistinct:
-        """The exact number where each row is a unit; else refused where nothing bounds what a unit may add."""
+        """The exact number if each row is a unit; otherwise, `max_values` is required."""
         if unit.column is None:
             return self.by_rows()
         if self.max_values is None:
@@ -58,11 +60,11 @@ class NDistinct(Statistic):
         return self
 
     def totals(self) -> tuple[Total, ...]:
-        """The Totals to measure for it."""
+        """The Totals that it measures."""
         return (DistinctTotal(self.column, self.max_values or 1, per_unit=not self.of_rows),)
 
     def notes(self, unit: PrivacyUnit, groups: int) -> tuple[str, ...]:
-        """Notes for the reader: in which sense it is a lower bound, and which groups of a unit count."""
+        """Notes for the reader: the lower bound, and the groups in which a unit counts."""
         if self.of_rows:
             return ()
         most = self.max_values or 1
@@ -79,7 +81,7 @@ class NDistinct(Statistic):
         return bound, f"values of each {unit.one} count in at most {of}, drawn at random for a unit in more"
 
     def facts(self) -> dict[str, Any]:
-        """The facts that a record states of it."""
+        """The facts that its record states."""
         known: dict[str, Any] = {"verb": self.verb, "column": self.column}
         return known if self.of_rows else known | {"max_values": self.max_values}
 
@@ -89,36 +91,36 @@ class NDistinct(Statistic):
 
 
 def n_distinct(column: str, *, max_values: int | None = None, where: Mapping[str, Any] | None = None) -> NDistinct:
-    """A number of distinct values of a column for `agg`, at most the true number.
+    """Count the distinct values of a column in `agg`: at most the true number.
 
     Parameters
     ----------
     column : str
         A column of any dtype that `group_by` takes. Nulls and NaN are no values; 0.0 and -0.0 are one.
     max_values : int
-        How many values one unit may support, in each group; from what you know and never from the data. It may be
-        left out where each row is a unit, which has one value.
+        The largest number of values that one unit may support in each group. Choose it from what you know, never from
+        the data. You may leave it out if each row is a unit, which has one value.
     where : dict, optional
-        Only rows that hold these values count: by column a value, a list of values, or a pair (low, high), half-open as
-        bins are, with None for an open end. It costs nothing: the noise is as without.
+        Count only rows with these values. By column: a value, a list of values, or a pair (low, high), half-open like
+        bins, with None for an open end. It costs nothing: the noise stays the same.
 
     Returns
     -------
     NDistinct
-        A statistic for ``.dp.group_by(...).agg(...)``. It counts the most values that can each be given a unit which
-        holds it, with at most `max_values` for one unit: **at most the true number** of distinct values, and the exact
-        one where each row is a unit.
+        A statistic for ``.dp.group_by(...).agg(...)``. Each counted value is assigned to a unit that holds it, with at
+        most `max_values` values for each unit, so that the count is as large as possible. The count is **at most the
+        true number** of distinct values. It is exact if each row is a unit.
 
     Raises
     ------
     InvalidArgument, InvalidType
-        If `column` is not a string, or `max_values` is no whole number from 1 to 2**31.
+        If `column` is not a string, or `max_values` is not a whole number from 1 to 2**31.
 
     Notes
     -----
-    A maximum flow from units to values (Knop and Steinke 2023, "Counting distinct elements under person-level
-    differential privacy"): its sensitivity in one group is `max_values`, whatever a unit holds. A unit keeps its
-    values in at most `max_groups` groups, in an order of its own that is drawn afresh for each release.
+    The count is a maximum flow from units to values (Knop and Steinke 2023, "Counting distinct elements under
+    person-level differential privacy"). Its sensitivity in one group is `max_values`, whatever a unit holds. A unit
+    keeps its values in at most `max_groups` groups, in its own random order, which is drawn anew for each release.
 
     Examples
     --------

@@ -16,7 +16,9 @@ from dpframe.queries.where import under_conditions
 
 @dataclass(frozen=True, repr=False)
 class NUnits(Counted):
-    """The number of units with a row in a group; or, of a column, a present value. Made by `dpframe.n_units`.
+    """The number of units with a row in a group. Made by `dpframe.n_units`.
+
+    With a column, it is the number of units with a present value.
 
     Examples
     --------
@@ -31,7 +33,7 @@ class NUnits(Counted):
     or_rows: bool = field(default=False, repr=False)  # whether rows count where no column is protected
 
     def protecting(self, unit: PrivacyUnit) -> NUnits:
-        """The number of units; refused if no column identifies the units, since rows are not people."""
+        """The number of units; refused if no column identifies them."""
         if unit.column is None and not self.or_rows:
             raise InvalidArgument(
                 "unit must have a column for n_units, but the ledger protects each row: use count(), or "
@@ -40,7 +42,7 @@ class NUnits(Counted):
         return self
 
     def by_rows(self) -> NUnits:
-        """The number of rows, which are the units."""
+        """The number of rows, since each row is a unit."""
         return replace(self, of_rows=True)
 
     @property
@@ -49,27 +51,27 @@ class NUnits(Counted):
         return "units"
 
     def totals(self) -> tuple[Total, ...]:
-        """The Totals to measure for it."""
+        """The Totals that it measures."""
         return (RowsTotal(self.column) if self.of_rows else UnitsTotal(self.column),)
 
 
 @trimmed
 def n_units(column: str | None = None, *, where: Mapping[str, Any] | None = None) -> NUnits:
-    """A number of units, such as people, with a row in a group, for `agg`.
+    """Count units, such as people, with a row in a group, in `agg`.
 
     Parameters
     ----------
     column : str, optional
-        Count the units that have a value of this column which is neither null nor NaN; without it, those with a row.
+        Count the units with a value of this column that is neither null nor NaN. By default, count those with a row.
     where : dict, optional
-        Only rows that hold these values count: by column a value, a list of values, or a pair (low, high), half-open as
-        bins are, with None for an open end. It costs nothing: the noise is as without.
+        Count only rows with these values. By column: a value, a list of values, or a pair (low, high), half-open like
+        bins, with None for an open end. It costs nothing: the noise stays the same.
 
     Returns
     -------
     NUnits
         A statistic for ``.dp.group_by(...).agg(...)``. A unit in more groups than `max_groups` counts for less in each;
-        its number of rows plays no part. A ledger that protects each row is refused: ask for `dpframe.count`.
+        its number of rows has no effect. A ledger that protects each row is refused: use `dpframe.count`.
 
     Raises
     ------

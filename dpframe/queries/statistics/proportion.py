@@ -26,10 +26,10 @@ BOUNDS = (0.0, 1.0)
 
 @dataclass(frozen=True, repr=False)
 class Proportion(Statistic):
-    """The share of a column's values that are true, or are one declared value. Made by `dpframe.proportion`.
+    """The share of a column's values that are true. Made by `dpframe.proportion`.
 
-    Both the values that are and those that are not are counted, with one noise for the two: a row adds to one of
-    them, so the whole cost is for both.
+    Or the share that is one declared value. It counts both the values that match and those that do not, with one noise
+    for the two: a row adds to one of them, so the whole cost is for both.
 
     Examples
     --------
@@ -53,13 +53,13 @@ class Proportion(Statistic):
             object.__setattr__(self, "value", _plain_value(self.value))
 
     def totals(self) -> tuple[Total, ...]:
-        """The Totals to measure for it."""
+        """The Totals that it measures."""
         if self.value is None:
             return (VectorTotal(two_sided(self.column, BOUNDS)),)
         return (VectorTotal(Matches(KeyAxis((self.column,), ((self.value,),), "value"))),)
 
     def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
-        """The share and its error by Fieller's theorem, from the noisy numbers alone; at least 0 and at most 1."""
+        """The share, from 0 to 1, and its error by Fieller's theorem, from noisy numbers."""
         (sums,) = measured.values()
         above, below = sums.values.reshape(-1, 2).T
         reading = two_sided_mean(above, below, BOUNDS, sum_interval(sums.noise, CONFIDENCE))
@@ -71,11 +71,11 @@ class Proportion(Statistic):
         return float(two_sided_mean(half, half, BOUNDS, sum_interval(noises[0], confidence)).half_widths[0])
 
     def check_target(self, name: str, target: float, size: int | None) -> None:
-        """Its error depends on how many values a group has."""
+        """Refuse a target without the number of values in a group."""
         check_size(size, f"a proportion ({name})")
 
     def facts(self) -> dict[str, Any] | None:
-        """The facts of a record on it."""
+        """The facts that its record states."""
         return (super().facts() or {}) | value_facts(self.value)
 
     def __str__(self) -> str:
@@ -105,32 +105,32 @@ def proportion(
     weight: str | None = None,
     weight_bounds: tuple[float, float] | None = None,
 ) -> Proportion | WeightedProportion:
-    """A share of values that are true, or one declared value, for `agg`.
+    """Release the share of values that are true, or one declared value, in `agg`.
 
     Parameters
     ----------
     column : str
-        A Boolean column, or one of numbers, each clipped to [0, 1]; with `value` a column of any dtype that
+        A Boolean column, or a column of numbers, each clipped to [0, 1]. With `value`, a column of any dtype that
         ``group_by`` takes. Nulls and NaN are left out.
     value : str, number, bool, date, datetime, timedelta or time, optional
-        The share of the values that are this one, which is compared as a declared key is. From what you know, never
-        from the data.
+        Release the share of this value, which is compared like a declared key. Choose it from what you know, never from
+        the data.
     where : dict, optional
-        Only rows that hold these values count: by column a value, a list of values, or a pair (low, high), half-open as
-        bins are, with None for an open end. It costs nothing: the noise is as without.
+        Count only rows with these values. By column: a value, a list of values, or a pair (low, high), half-open like
+        bins, with None for an open end. It costs nothing: the noise stays the same.
     weight, weight_bounds : str and tuple of two numbers, optional
-        A column of weights, as surveys have them, and their bounds, at least 0: shares are of the sum of weights. They
-        are clipped to the bounds, and rows without one are left out.
+        A column of weights, as in surveys, and their bounds, at least 0: shares are of the sum of weights. Weights are
+        clipped to the bounds, and rows without a weight are left out.
 
     Returns
     -------
     Proportion or WeightedProportion
-        A statistic for ``.dp.group_by(...).agg(...)``. Where the noisy number of values is below 1 it is 1/2.
+        A statistic for ``.dp.group_by(...).agg(...)``. If the noisy number of values is below 1, the share is 1/2.
 
     Raises
     ------
     InvalidArgument, InvalidType
-        If `column` is not a string, or `value` is none that a key can be.
+        If `column` is not a string, or `value` cannot be a key.
 
     Examples
     --------

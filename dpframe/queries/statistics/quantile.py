@@ -34,7 +34,7 @@ EXAMPLE = "Write for instance bounds=(0, 120), or candidates=[0, 10, 20]."
 
 
 class QuantileAnswers(ABC):
-    """The answers of quantiles, whether all groups share the candidates or each has its own."""
+    """The answers of quantiles, with shared candidates or with some for each group."""
 
     verb: ClassVar[str] = "quantile"
     endings: ClassVar[tuple[str, ...]] = ("_low", "_high")
@@ -47,7 +47,7 @@ class QuantileAnswers(ABC):
 
     @property
     def default_name(self) -> str:
-        """The name of its output column where `agg` is given none."""
+        """The name of its output column if `agg` gives none."""
         return f"{plain_name(self.column)}_{self.named or f'q{self.q:g}'}"
 
     def protecting(self, unit: PrivacyUnit) -> Self:
@@ -66,7 +66,7 @@ class QuantileAnswers(ABC):
         return {"_low": low, "_high": high}
 
     def error_words(self, error: str) -> str:
-        """An error in a plan: how many values lie between the answer and the quantile."""
+        """The error as a plan shows it: the values between the answer and the quantile."""
         return f"+-{error} {self.error_unit}"
 
     @abstractmethod
@@ -76,7 +76,9 @@ class QuantileAnswers(ABC):
 
 @dataclass(frozen=True, repr=False)
 class Quantile(QuantileAnswers, Statistic, Deciding):
-    """A quantile of a column's values, one of the declared candidates. Made by `dpframe.quantile` and `dpframe.median`.
+    """A quantile of a column's values, one of the declared candidates.
+
+    Made by `dpframe.quantile` and `dpframe.median`.
 
     Examples
     --------
@@ -99,7 +101,10 @@ class Quantile(QuantileAnswers, Statistic, Deciding):
     most_rows: int = field(default=0, repr=False)  # of a unit that count in full, where units are protected
 
     def written(self) -> dict[str, Any]:
-        """The arguments of the call that makes it: bounds and a step, where these are its candidates."""
+        """The arguments of the call that makes it.
+
+        They are bounds and a step, if these give its candidates.
+        """
         ends, steps = (self.candidates[0], self.candidates[-1]), np.diff(self.candidates)
         even = np.allclose(steps[:-1], steps[0], rtol=1e-9) and steps[-1] <= steps[0] * (1.0 + 1e-9)
         spaced = {"bounds": ends} | ({"step": float(steps[0])} if self.said else {})
@@ -108,13 +113,16 @@ class Quantile(QuantileAnswers, Statistic, Deciding):
 
     @property
     def design(self) -> PrefixSums | Tree:
-        """The numbers that are measured of the counts of the candidates."""
+        """The numbers of the counts of the candidates that are measured."""
         size = len(self.candidates)
         return Tree.best(size) if self.pure else PrefixSums(size)
 
     @property
     def said_usual(self) -> bool:
-        """Tell whether the caller named candidates which the bounds alone give too: no other fact tells that apart."""
+        """Tell whether the caller named candidates that the bounds alone give too.
+
+        No other fact distinguishes the two.
+        """
         ends = (self.candidates[0], self.candidates[-1])
         if not self.said or ends[0] == ends[1]:
             return False
@@ -125,12 +133,12 @@ class Quantile(QuantileAnswers, Statistic, Deciding):
 
     @property
     def by_choice(self) -> bool:
-        """Tell whether it is chosen by ranks, and not read off noisy running counts."""
+        """Tell whether it is chosen by ranks instead of from noisy running counts."""
         return self.by == CHOICE
 
     @property
     def rank(self) -> float | None:
-        """The quantile, where it is chosen by ranks."""
+        """The quantile, if it is chosen by ranks."""
         return self.q if self.by_choice else None
 
     def as_choice(self) -> Statistic:
@@ -138,15 +146,15 @@ class Quantile(QuantileAnswers, Statistic, Deciding):
         return replace(self, by=CHOICE, pure=True)
 
     def because(self, why: str) -> Self:
-        """The same with what is known of its choice."""
+        """The same with the reason for its choice."""
         return replace(self, why=why)
 
     def under(self, pure: bool) -> Self:
-        """The form that suits pure noise or, else, Gaussian noise."""
+        """The form for pure noise, or that for Gaussian noise."""
         return self if self.by_choice else replace(self, pure=pure)
 
     def totals(self) -> tuple[Total, ...]:
-        """The Totals to measure for it; the same for all quantiles of a column among the same candidates."""
+        """The Totals that it measures, the same for all quantiles among its candidates."""
         cuts = tuple(cuts_between(self.candidates).tolist())
         ends = (self.candidates[0], self.candidates[-1])
         if self.by_choice:
@@ -155,26 +163,32 @@ class Quantile(QuantileAnswers, Statistic, Deciding):
         return (VectorTotal(InnerCounts(self.column, cuts, ends, self.design)),)
 
     def expected_error(self, noises: Sequence[Noise], size: float, confidence: float = CONFIDENCE) -> float:
-        """The half-width of its interval in ranks, the largest among the candidates: it depends on no value."""
+        """The half-width of its interval in ranks, the largest among the candidates.
+
+        It depends on no value.
+        """
         if self.by_choice:
             return noises[0].interval(confidence)
         return float(half_widths(self.q, self.design, noises[0], confidence).max())
 
     def facts(self) -> dict[str, Any] | None:
-        """The facts that a record states of it."""
+        """The facts that its record states."""
         ends = [self.candidates[0], self.candidates[-1]]
         said = {"verb": self.verb, "column": self.column, "q": self.q, "bounds": ends, "size": len(self.candidates)}
         interval = {"interval": "candidates" if self.said else "values"}
         return said | ({"by": self.by, "why": self.why} if self.by_choice else interval)
 
     def choice_facts(self) -> dict[str, Any] | None:
-        """The facts on its choice; None where it is read off noisy numbers."""
+        """The facts on its choice; None if it is computed from noisy numbers."""
         return {"by": self.by, "why": self.why} if self.by_choice else None
 
     def places(
         self, measured: Mapping[Total, Measured], last_of: Integers | None = None
     ) -> tuple[Integers, Integers, Integers]:
-        """The places of the quantile and of the ends of its interval, read off noisy running counts: see `places`."""
+        """The places of the quantile and of the ends of its interval: see `places`.
+
+        They are computed from noisy running counts.
+        """
         design, sums = self.design, measured[self.totals()[0]]
         running = design.running(sums.values.reshape(-1, design.width))
         rows, beside = 1.0 + (self.most_rows if sums.weighted else 0), 0 if self.said else 1
@@ -196,10 +210,11 @@ class Quantile(QuantileAnswers, Statistic, Deciding):
 
 @dataclass(frozen=True, repr=False)
 class QuantileByGroup(QuantileAnswers, ByGroup):
-    """Quantiles of the values of groups that have bounds, and so candidates, of their own. Made by `dpframe.quantile`.
+    """Quantiles of groups that each have their own bounds and candidates.
 
-    What is measured are running counts of the numbers of candidates: that of a value is the place of the nearest one
-    among those of its group. Groups with fewer candidates than others have no values behind their last one.
+    Made by `dpframe.quantile`. It measures running counts of the numbers of candidates: the number of a value is the
+    place of the nearest candidate of its group. Groups with fewer candidates than others have no values after their
+    last one.
 
     Examples
     --------
@@ -230,26 +245,32 @@ class QuantileByGroup(QuantileAnswers, ByGroup):
 
     @property
     def of_places(self) -> Quantile:
-        """The same of the places of values among the candidates of their group, as many as the most of a group."""
+        """The same quantile, of the places of values among the candidates of their group.
+
+        It has as many places as the group with the most candidates.
+        """
         column = self.scaled(places=True, candidates=self.candidates)
         numbers = tuple(map(float, range(int(self.last_of.max()) + 1)))
         said = self.step is not None
         return Quantile(column, self.q, numbers, pure=self.pure, said=said, most_rows=self.most_rows)
 
     def under(self, pure: bool) -> Self:
-        """The form that suits pure noise or, else, Gaussian noise."""
+        """The form for pure noise, or that for Gaussian noise."""
         return replace(self, pure=pure)
 
     def totals(self) -> tuple[Total, ...]:
-        """The Totals to measure for it; the same for all quantiles of a column among the same candidates."""
+        """The Totals that it measures, the same for all quantiles among its candidates."""
         return self.of_places.totals()
 
     def expected_error(self, noises: Sequence[Noise], size: float, confidence: float = CONFIDENCE) -> float:
-        """The half-width of its interval in ranks, the largest among the candidates: it depends on no value."""
+        """The half-width of its interval in ranks, the largest among the candidates.
+
+        It depends on no value.
+        """
         return self.of_places.expected_error(noises, size, confidence)
 
     def facts(self) -> dict[str, Any]:
-        """The facts that a record states of it; the size is that of the group with the most candidates."""
+        """The facts that its record states; `size` is that of the longest candidate list."""
         interval = "values" if self.step is None else "candidates"
         return {**super().facts(), "q": self.q, "size": int(self.last_of.max()) + 1, "interval": interval}
 
@@ -264,7 +285,7 @@ class QuantileByGroup(QuantileAnswers, ByGroup):
 
 @dataclass(frozen=True, repr=False)
 class Quantiles(Statistic):
-    """Several quantiles of a column, of one release: in `agg` each becomes a column of its own.
+    """Several quantiles of a column in one release; each becomes a column of `agg`.
 
     Examples
     --------
@@ -302,39 +323,40 @@ def quantile(
     candidates: Sequence[float] | None = None,
     where: Mapping[str, Any] | None = None,
 ) -> Quantile | QuantileByGroup | Quantiles:
-    """Quantiles of a column for `agg`, each one of declared candidates.
+    """Release quantiles of a column in `agg`, each one of declared candidates.
 
     Parameters
     ----------
     column : str
         A column of numbers. Nulls and NaN are left out; other values are clipped and go to the nearest candidate.
     q : float or list of floats
-        Between 0 and 1. Those of one column share one release, and are always in order.
+        Between 0 and 1. The quantiles of one column share one release, and are always in order.
     bounds : tuple of two numbers, or dict of such by key
         The first and the last candidate, from what you know and never from the data. After ``group_by`` of one column
-        of declared keys also those of each, ``{"A": (0, 10), "B": (0, 100)}``: each group has its own candidates.
+        of declared keys, each key may have its own, ``{"A": (0, 10), "B": (0, 100)}``, and so its own candidates.
     step : float, optional
-        From one candidate to the next. By default 1 if both bounds are whole and at most 4,096 apart, else a thousandth
-        of their distance. If you give it you say that values lie on candidates: else intervals reach one candidate
-        farther on either side.
+        The distance from one candidate to the next. By default, it is 1 if both bounds are whole and at most 4,096
+        apart; otherwise, a thousandth of their distance. If you give it, you state that values lie on candidates.
+        Without it, intervals reach one candidate farther on either side.
     candidates : list of numbers, optional
-        Instead of `bounds` and `step`: increasing, at most 2**14. Values lie on them, as with `step`.
+        Increasing numbers, at most 2**14, instead of `bounds` and `step`. Values lie on them, as with `step`.
     where : dict, optional
-        Only rows that hold these values count: by column a value, a list of values, or a pair (low, high), half-open as
-        bins are, with None for an open end. It costs nothing: the noise is as without.
+        Count only rows with these values. By column: a value, a list of values, or a pair (low, high), half-open like
+        bins, with None for an open end. It costs nothing: the noise stays the same.
 
     Returns
     -------
     Quantile, QuantileByGroup or Quantiles
-        For ``.dp.group_by(...).agg(...)``: of each q ``NAME``, ``NAME_error`` and the ends of its interval,
-        ``NAME_low`` and ``NAME_high``. The interval holds the q-quantile of the group's values, clipped to the bounds,
-        with at least 95%: the least value v with at least q of the values at most v, and what interpolates between two
-        values. Units count as they are weighed. An end on a bound says that the quantile lies there or beyond it.
+        A statistic for ``.dp.group_by(...).agg(...)``. For each q, it releases ``NAME``, ``NAME_error`` and the ends of
+        its interval, ``NAME_low`` and ``NAME_high``. The interval holds the q-quantile of the group's values, clipped
+        to the bounds, with at least 95%. It holds the least value v with at least q of the values at most v, and what
+        interpolates between two values. Units count by their weights. An end on a bound means that the quantile lies
+        there or beyond it.
 
     Raises
     ------
     MissingArgument
-        If `q` is left out, or `bounds` and `candidates` both are.
+        If `q` is left out, or both `bounds` and `candidates` are.
     InvalidArgument, InvalidType
         If an argument breaks its rule.
 
@@ -342,7 +364,7 @@ def quantile(
     -----
     Gaussian noise: running counts by the square-root factorization (Fichtenberger, Henzinger and Upadhyay 2023). Pure
     noise: a tree of counts without its root, fitted by least squares. One quantile of the whole frame may be chosen by
-    ranks instead (``mechanism="exponential"``): the exponential mechanism (McSherry and Talwar 2007) or
+    ranks instead (``mechanism="exponential"``): by the exponential mechanism (McSherry and Talwar 2007) or
     permute-and-flip (McKenna and Sheldon 2020).
 
     Examples
@@ -371,7 +393,7 @@ def median(
     candidates: Sequence[float] | None = None,
     where: Mapping[str, Any] | None = None,
 ) -> Quantile | QuantileByGroup:
-    """A median of a column for `agg`: `quantile` with q = 0.5.
+    """Release the median of a column in `agg`: `quantile` with q = 0.5.
 
     Parameters
     ----------
@@ -381,7 +403,7 @@ def median(
     Returns
     -------
     Quantile or QuantileByGroup
-        For ``.dp.group_by(...).agg(...)``; named ``COL_median``.
+        A statistic for ``.dp.group_by(...).agg(...)``, named ``COL_median``.
 
     Raises
     ------
@@ -459,9 +481,10 @@ NOISY = "_noisy"
 
 @dataclass(frozen=True)
 class Ecdf(Statistic):
-    """The share of a group's values up to the end of each bin; the bins are the last axis. Asked by ``df.dp.ecdf``.
+    """The share of a group's values up to the end of each bin.
 
-    Beyond the last bin there is one cell more, which is measured with the others: without it the whole is unknown.
+    Used by ``df.dp.ecdf``. The bins are the last axis. One more cell, beyond the last bin, is measured with the others:
+    without it, the total is unknown.
 
     Examples
     --------
@@ -486,33 +509,36 @@ class Ecdf(Statistic):
 
     @property
     def design(self) -> PrefixSums | Tree:
-        """The numbers that are measured of the counts of the bins, and of what lies beyond them."""
+        """The numbers of the counts of the bins, and of the cell beyond them, to measure."""
         return Tree.best(self.size + 1) if self.pure else PrefixSums(self.size + 1)
 
     def under(self, pure: bool) -> Self:
-        """The form that suits pure noise or, else, Gaussian noise."""
+        """The form for pure noise, or that for Gaussian noise."""
         return replace(self, pure=pure)
 
     def totals(self) -> tuple[Total, ...]:
-        """The Totals to measure for it."""
+        """The Totals that it measures."""
         return (VectorTotal(InnerCounts(None, (), (0.0, 1.0), self.design)),)
 
     def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
-        """The shares, which never fall, and the half-widths of their intervals: a row for each bin of each group."""
+        """The shares, which never fall, and the half-widths of their intervals.
+
+        There is a row for each bin of each group.
+        """
         _, shares, half = self._read(measured)
         return shares[:, :-1].ravel(), half[:, :-1].ravel()
 
     def more(self, measured: Mapping[Total, Measured]) -> dict[str, Floats]:
-        """The quotients of noisy counts as they are."""
+        """The quotients of noisy counts, unadjusted."""
         return {NOISY: self._read(measured)[0][:, :-1].ravel()}
 
     def expected_error(self, noises: Sequence[Noise], size: float, confidence: float = CONFIDENCE) -> float:
-        """The error to expect for a group of `size` values spread evenly over the bins, the largest of all bins."""
+        """The error to expect for `size` values spread evenly over the bins: the largest."""
         shares = np.append(np.arange(1.0, self.size + 1.0) / self.size, 1.0)
         return min(float(half_widths(shares, self.design, noises[0], confidence).max()) / size, 1.0)
 
     def check_target(self, name: str, target: float, size: int | None) -> None:
-        """Its error depends on how many values a group has."""
+        """Refuse a target without the number of values in a group."""
         check_size(size, f"an ecdf ({name})")
 
     def _read(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats, Floats]:

@@ -27,9 +27,9 @@ GRID_BITS = 8  # of each axis of a grid: both together, and the weights of units
 
 @dataclass(frozen=True)
 class Ranges(Statistic):
-    """The count of each bin, so measured that sums of neighboring bins have little noise.
+    """The count of each bin, measured so that sums of neighbors have little noise.
 
-    Asked by ``df.dp.histogram(..., ranges=True)``; the bins are the last axes of the keys, one or two.
+    Used by ``df.dp.histogram(..., ranges=True)``. The bins are the last one or two axes of the keys.
 
     Examples
     --------
@@ -53,34 +53,38 @@ class Ranges(Statistic):
 
     @property
     def design(self) -> PrefixSums | Tree | Grid:
-        """The numbers that are measured of the counts of the bins."""
+        """The numbers of the counts of the bins that are measured."""
         return _design(self.shape, self.pure)
 
     def under(self, pure: bool) -> Ranges:
-        """The form that suits pure noise or, else, Gaussian noise."""
+        """The form for pure noise, or that for Gaussian noise."""
         return replace(self, pure=pure)
 
     def totals(self) -> tuple[Total, ...]:
-        """The Totals to measure for it."""
+        """The Totals that it measures."""
         return (VectorTotal(InnerCounts(None, (), (0.0, 1.0), self.design)),)
 
     def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
-        """The unbiased counts, and the half-widths of their intervals: a row for each bin of each group."""
+        """The unbiased counts, and the half-widths of their intervals.
+
+        There is a row for each bin of each group.
+        """
         design, sums = self.design, measured[self.totals()[0]]
         counts = self._apart(design.running(sums.values.reshape(-1, design.width)))
         half = sum_interval(sums.noise, CONFIDENCE) * np.sqrt(design.bin_variances)
         return counts.ravel(), np.tile(half, counts.shape[0])
 
     def expected_error(self, noises: Sequence[Noise], size: float, confidence: float = CONFIDENCE) -> float:
-        """The half-width to expect of any sum of neighboring bins, the largest of all."""
+        """The half-width to expect of a sum of neighboring bins, the largest of all."""
         return sum_interval(noises[0], confidence) * math.sqrt(self.design.largest_variance)
 
     def fitted(self, values: Floats, measured: Mapping[Total, Measured]) -> tuple[Floats, str]:
-        """Counts of at least 0, whose sums stay near: of a line running sums, the nearest ones that never fall.
+        """Counts of at least 0, whose sums stay near the noisy ones.
 
-        Such a fit moves no set of running sums away from the true ones, which do not fall either. Of a grid the total
-        is cut at 0, and shared out among its quarters, and so on, if that brings the sums of rectangles nearer to the
-        true ones, by an unbiased estimate of their errors.
+        On a line, the running sums become the nearest ones that never fall. Such a fit moves no set of running sums
+        away from the true ones, which do not fall either. On a grid, the total is raised to 0 at least and divided
+        among its quarters, and so on. This is done if it brings the sums of rectangles nearer to the true ones, by an
+        unbiased estimate of their errors.
         """
         cells, noise = values.reshape(-1, *self.shape), measured[self.totals()[0]].noise
         if len(self.shape) > 1:
@@ -91,12 +95,15 @@ class Ranges(Statistic):
         return np.maximum(np.diff(rising, axis=1, prepend=0.0), 0.0).ravel(), "running sums that never fall"
 
     def error_words(self, error: str) -> str:
-        """An error in a plan: how far a sum of bins may be off."""
+        """The error as a plan shows it: the error of a sum of bins."""
         cells = "bins" if len(self.shape) == 1 else "cells in a rectangle"
         return f"+-{error} of any sum of neighboring {cells}"
 
     def facts(self) -> dict[str, Any] | None:
-        """The facts that a record states of it: the largest standard deviations of sums, for noise of 1."""
+        """The facts that its record states.
+
+        They include the largest standard deviations of sums, for noise of scale 1.
+        """
         design = self.design
         variances = {
             "bin": float(design.bin_variances.max()),
@@ -162,12 +169,15 @@ PARTS = {1: (3, 29, 68), 2: (3, 47, 50)}  # hundredths of the price, by the numb
 
 @dataclass(frozen=True)
 class StagedRanges(Ranges):
-    r"""The count of each bin, so measured that sums of neighboring bins err little.
+    r"""The count of each bin, measured so that sums of neighbors have small errors.
 
-    Asked by ``df.dp.histogram(..., ranges=True)`` where the answer is denoised. A small part of the cost measures the
-    noisy number of rows. Another, on a line 29% and on a grid 47%, measures a noisy count of each bin and, where few
-    rows were seen, of blocks of bins. What these say (`dpframe.denoise.context`) leaves some regions more open than
-    others, and the rest measures sums over buckets that are equally open, by a tree over them.
+    Used by ``df.dp.histogram(..., ranges=True)`` if the answer is adjusted. It measures in three stages:
+
+    - a small part of the cost measures the noisy number of rows;
+    - another part, 29% on a line and 47% on a grid, measures a noisy count of each bin and, where few rows were seen,
+      of blocks of bins;
+    - these counts (`dpframe.denoise.context`) leave some regions less certain than others, so the rest measures sums
+      over buckets that are equally uncertain, by a tree over them.
 
     Examples
     --------
@@ -180,12 +190,12 @@ class StagedRanges(Ranges):
     """
 
     def under(self, pure: bool) -> Ranges:
-        """The form that suits pure noise or, else, Gaussian noise; of few bins the one whose design is fixed."""
+        """The form for pure noise or Gaussian noise; that of few bins has a fixed design."""
         staged = math.prod(self.shape) >= FEWEST[pure, len(self.shape) == 2]
         return StagedRanges(self.shape, pure) if staged else Ranges(self.shape, pure)
 
     def totals(self) -> tuple[Total, ...]:
-        """The Totals to measure for it: all three looks."""
+        """The Totals that it measures, in all three stages."""
         whole = self._look(Whole(self.shape), "rows in all")
         bins = self._look(Scales(self.shape, self.pure), "counts of bins and blocks", whole)
         return whole, bins, self._look(Later(self.shape, self.pure), "sums of buckets of bins", whole, bins)
@@ -195,11 +205,11 @@ class StagedRanges(Ranges):
         return VectorTotal(InnerCounts(None, (), (0.0, 1.0), design, called, before))
 
     def weights(self) -> tuple[int, ...]:
-        """The parts of the cost that the looks take: see `PARTS`."""
+        """The parts of the cost that the stages take: see `PARTS`."""
         return PARTS[len(self.shape)]
 
     def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
-        """The counts of the second look, which are unbiased, and the half-widths of their intervals."""
+        """The unbiased counts of the second stage, and their half-widths."""
         bins = measured[self.totals()[1]]
         assert isinstance(bins.decided, Blocks)
         half = bins.noise.interval(CONFIDENCE) * bins.decided.times
@@ -207,20 +217,26 @@ class StagedRanges(Ranges):
         return counts, np.full(counts.shape, half)
 
     def expected_error(self, noises: Sequence[Noise], size: float, confidence: float = CONFIDENCE) -> float:
-        """The half-width to expect of a bin where many rows are seen; that of a sum depends on the counts."""
+        """The half-width to expect of a bin in which many rows are seen.
+
+        That of a sum depends on the counts.
+        """
         return noises[1].interval(confidence)
 
     def fitted(self, values: Floats, measured: Mapping[Total, Measured]) -> tuple[Floats, str]:
-        """Counts of at least 0, by all looks."""
+        """Counts of at least 0, from all stages."""
         last = measured[self.totals()[2]]
         assert isinstance(last.decided, Buckets)
         return last.decided.fitted(last.values).ravel(), "all looks, at rows, at bins and at buckets of them"
 
     def error_words(self, error: str) -> str:
-        """An error in a plan: of the unbiased counts, since that of a sum depends on the counts."""
+        """The error as a plan shows it: that of the unbiased counts.
+
+        The error of a sum depends on the counts.
+        """
         times = WEIGHT // BESIDE[self.pure]
         return f"+-{error} of a bin by itself, {times} times that if rows are few; less of sums"
 
     def facts(self) -> dict[str, Any] | None:
-        """The facts that a record states of it."""
+        """The facts that its record states."""
         return {"verb": self.verb, "column": None, "looks": len(self.totals())}

@@ -29,7 +29,9 @@ EXAMPLE = 'Write for instance bounds={"cost": (0, 5_000), "days": (0, 30)}.'
 
 @dataclass(frozen=True, repr=False)
 class Ratio(Statistic):
-    """The sum of a column's clipped values over the sum of another's. Made by `dpframe.ratio`.
+    """The sum of a column's clipped values over that of another.
+
+    Made by `dpframe.ratio`.
 
     Examples
     --------
@@ -58,38 +60,38 @@ class Ratio(Statistic):
 
     @property
     def default_name(self) -> str:
-        """The name of its output column where `agg` is given none."""
+        """The name of its output column if `agg` gives none."""
         return f"{plain_name(self.column)}_per_{plain_name(self.denominator)}"
 
     def totals(self) -> tuple[Total, ...]:
-        """The Totals to measure for it."""
+        """The Totals that it measures."""
         return (SumTotal(self.column, self.bounds), SumTotal(self.denominator, self.denominator_bounds))
 
     def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
-        """The quotient of the noisy sums, and the longer side of its interval by Fieller's theorem."""
+        """The quotient of the noisy sums, and the longer side of its Fieller interval."""
         value, low, high = self._read([measured[total] for total in self.totals()], CONFIDENCE)
         return value, np.maximum(value - low, high - value)
 
     def more(self, measured: Mapping[Total, Measured]) -> dict[str, Floats]:
-        """The ends of its interval; infinite where the noise does not tell the sign of the divisor."""
+        """The ends of its interval; infinite if the sign of the divisor is uncertain."""
         value, low, high = self._read([measured[total] for total in self.totals()], CONFIDENCE)
         if min(self.bounds[0], self.denominator_bounds[0]) >= 0.0:  # no quotient of such sums is below 0
             low, high = within_limits(low, high, np.maximum(value - low, high - value), (0.0, np.inf))
         return {"_low": low, "_high": high}
 
     def expected_error(self, noises: Sequence[Noise], size: float, confidence: float = CONFIDENCE) -> float:
-        """The error to expect for a group of `size` values that lie in the middle of the bounds."""
+        """The error to expect for `size` values in the middle of the bounds."""
         middles = [sum(bounds) / 2.0 for bounds in (self.bounds, self.denominator_bounds)]
         sums = [Measured(np.array([size * middle]), noise) for middle, noise in zip(middles, noises, strict=True)]
         value, low, high = self._read(sums, confidence)
         return float(np.maximum(value - low, high - value)[0])
 
     def check_target(self, name: str, target: float, size: int | None) -> None:
-        """Its error depends on how many values a group has."""
+        """Refuse a target without the number of values in a group."""
         check_size(size, f"a ratio ({name})")
 
     def facts(self) -> dict[str, Any] | None:
-        """The facts that a record states of it."""
+        """The facts that its record states."""
         below = {"denominator": self.denominator, "denominator_bounds": list(self.denominator_bounds)}
         return {**(super().facts() or {}), **below}
 
@@ -121,24 +123,24 @@ def ratio(
     bounds: Mapping[str, tuple[float, float]] | None = None,
     where: Mapping[str, Any] | None = None,
 ) -> Ratio:
-    """A ratio of two sums for `agg`, such as cost per day.
+    """Release the ratio of two sums in `agg`, such as cost per day.
 
     Parameters
     ----------
     numerator, denominator : str
         Two columns of numbers. Missing values add nothing to the sum of their column.
     bounds : dict of pairs of numbers by column
-        The lower and the upper bound of the values of each.
+        The lower and the upper bound of the values of each column.
     where : dict, optional
-        Only rows that hold these values count: by column a value, a list of values, or a pair (low, high), half-open as
-        bins are, with None for an open end. It costs nothing: the noise is as without.
+        Count only rows with these values. By column: a value, a list of values, or a pair (low, high), half-open like
+        bins, with None for an open end. It costs nothing: the noise stays the same.
 
     Returns
     -------
     Ratio
         A statistic for ``.dp.group_by(...).agg(...)``: ``NAME``, ``NAME_error`` and the ends of its interval,
-        ``NAME_low`` and ``NAME_high``. They are infinite where the noise does not tell the sign of the divisor, and at
-        least 0 where no bound is below 0.
+        ``NAME_low`` and ``NAME_high``. The ends are infinite if the noise leaves the sign of the divisor uncertain.
+        They are at least 0 if no bound is below 0.
 
     Raises
     ------
@@ -172,9 +174,10 @@ NOISY = "_noisy"
 
 @dataclass(frozen=True)
 class Share(Statistic):
-    """The share of a group's binned rows that each bin has. Asked by ``df.dp.histogram(..., normalize=True)``.
+    """The share of a group's rows in each bin.
 
-    It measures what a histogram measures, the counts of the bins, and divides noisy numbers: nothing more is charged.
+    Used by ``df.dp.histogram(..., normalize=True)``. It measures the counts of the bins, as a histogram does, and
+    divides noisy numbers: this costs nothing more.
 
     Examples
     --------
@@ -197,11 +200,11 @@ class Share(Statistic):
         return "share"
 
     def totals(self) -> tuple[Total, ...]:
-        """The Totals to measure for it."""
+        """The Totals that it measures."""
         return (RowsTotal(),)
 
     def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
-        """The nearest shares that are at least 0 and add up to 1 in each group, and the half-widths of intervals."""
+        """The nearest shares of at least 0 that add up to 1 in each group; half-widths."""
         (sums,) = measured.values()
         shares = self._read(sums.values)[1]
         counts = sums.values.reshape(-1, self.size)
@@ -209,17 +212,17 @@ class Share(Statistic):
         return shares.ravel(), half.ravel()
 
     def more(self, measured: Mapping[Total, Measured]) -> dict[str, Floats]:
-        """The quotients of noisy counts as they are."""
+        """The quotients of noisy counts, unadjusted."""
         (sums,) = measured.values()
         return {NOISY: self._read(sums.values)[0].ravel()}
 
     def expected_error(self, noises: Sequence[Noise], size: float, confidence: float = CONFIDENCE) -> float:
-        """The error to expect for a group of `size` rows that are spread evenly over the bins."""
+        """The error to expect for `size` rows that are spread evenly over the bins."""
         counts = np.full((1, self.size), size / self.size)
         return float(self._half_widths(counts / size, counts, noises[0], confidence).max())
 
     def check_target(self, name: str, target: float, size: int | None) -> None:
-        """Its error depends on how many rows a group has."""
+        """Refuse a target without the number of rows in a group."""
         check_size(size, f"shares ({name})", of="rows", whose="their")
 
     def _read(self, values: Floats) -> tuple[Floats, Floats]:
@@ -244,7 +247,7 @@ class Share(Statistic):
 
 
 def share_of_axes(column: Any, axes: Sequence[Any]) -> Share:
-    """The shares of the cells of declared bins or categories of a column, or of several."""
+    """The shares of the cells of declared bins or categories, of one or more columns."""
     if any(axis.coding == "dtype" for axis in axes):
         raise MissingArgument(
             "bins or categories must be given with normalize=True, also of a column whose dtype declares its own. "

@@ -29,11 +29,12 @@ OF_SQUARED = Fraction(1, 4)  # of the budget that other Totals take: squares tel
 
 @dataclass(frozen=True, repr=False)
 class Statistic(AsWritten):
-    """A question about a group: which Totals it needs, and how its answer and its error are read off noisy ones.
+    """A statistic of a group: the Totals to measure, and how to compute the answer.
 
-    A statistic of your own is a frozen dataclass made from this one, with `verb` and `totals`; with `answer`
-    and `expected_error` too where it is not one noisy Total as it stands. ``dpframe.testing.check_statistic`` tells
-    whether it keeps the rules, and ``agg(name=Yours("age"))`` asks it.
+    It also computes the error of the answer, from noisy Totals alone. To write your own statistic, derive a frozen
+    dataclass from this class, with `verb` and `totals`. Add `answer` and `expected_error` if the answer is not one
+    noisy Total unchanged. ``dpframe.testing.check_statistic`` checks that it keeps the rules, and
+    ``agg(name=Yours("age"))`` releases it.
 
     Attributes
     ----------
@@ -42,7 +43,7 @@ class Statistic(AsWritten):
     sized : bool
         Whether its error depends on how many values a group has: then ``within=`` needs ``size=``.
     denoisable : bool
-        Whether its values are one noisy Total each, which denoisers know; a quotient of two is not.
+        Whether its values are one noisy Total each, so that denoisers know their noise; a quotient of two is not.
     adds_up : bool
         Whether the value of merged groups is the sum of theirs, so that subtotals (``rollup=True``) make sense.
     whole : bool
@@ -50,12 +51,16 @@ class Statistic(AsWritten):
 
     Notes
     -----
-    A class constant may say more: ``chooses = True``, that some of the declared cells are released, and not a number
-    for each; ``fewest``, of how many values it is defined (a variance of 2); ``gaussian_only``, that it has no form for
-    other noise; ``unbounded``, that its error may be infinite, as of a quotient whose divisor may be 0;
-    ``tells_totals``, that its record holds the noisy totals behind it; ``error_unit``, in what plans count its error
-    where that is no distance of values, such as ranks. What else only some can do are the capabilities of
-    `dpframe.queries.statistics.statistic`.
+    A class may set further constants:
+
+    - ``chooses = True``: it releases some of the declared cells, and not a number for each;
+    - ``fewest``: the number of values for which it is defined (2 for a variance);
+    - ``gaussian_only``: it has no form for other noise;
+    - ``unbounded``: its error may be infinite, as that of a quotient whose divisor may be 0;
+    - ``tells_totals``: its record holds the noisy totals behind it;
+    - ``error_unit``: the unit of its error in plans, such as ranks, if the error is no distance of values.
+
+    `dpframe.queries.statistics.statistic` has the capabilities that only some statistics have.
 
     Examples
     --------
@@ -72,20 +77,23 @@ class Statistic(AsWritten):
     whole: ClassVar[bool] = False
 
     def totals(self) -> tuple[Total, ...]:
-        """The Totals to measure for it, public and the same for every frame."""
+        """The Totals that it measures, public and the same for every frame."""
         raise NotImplementedError
 
     def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
-        """The noisy values and the half-widths of their 95% intervals, an entry a cell; arithmetic on noisy numbers."""
+        """The noisy values and the half-widths of their 95% intervals, for each cell.
+
+        It uses noisy numbers alone.
+        """
         only = measured[self.totals()[0]]
         return only.values, np.full(only.values.shape, only.noise.interval(CONFIDENCE))
 
     def expected_error(self, noises: Sequence[Noise], size: float, confidence: float = CONFIDENCE) -> float:
-        """The half-width to expect, from the noise of each Total, of a group of `size` values."""
+        """The half-width to expect for a group of `size` values, from the Totals' noise."""
         return noises[0].interval(confidence)
 
     def facts(self) -> dict[str, Any] | None:
-        """The facts that a record states of it; None where no number is released."""
+        """The facts that its record states; None if no number is released."""
         facts: dict[str, Any] = {"verb": self.verb, "column": getattr(self, "column", None)}
         bounds = getattr(self, "bounds", None)
         return facts if bounds is None else facts | {"bounds": list(bounds)}
@@ -98,25 +106,27 @@ class Statistic(AsWritten):
 
 @runtime_checkable
 class Named(Protocol):
-    """One that is called otherwise than by its column and its verb."""
+    """A statistic whose name is not made of its column and its verb."""
 
     @property
     def default_name(self) -> str:
-        """The name of its output column where `agg` is given none."""
+        """The name of its output column if `agg` gives none."""
         ...
 
 
 @runtime_checkable
 class Several(Protocol):
-    """One that makes several output columns of `agg`."""
+    """A statistic that makes several output columns of `agg`."""
 
     def several(self, name: str | None) -> list[tuple[str, Statistic]]:
-        """These columns, under the name given there or their own."""
+        """These columns, under the given name or their own."""
         ...
 
 
 def default_name(statistic: Statistic) -> str:
-    """The name of the output column of a statistic where `agg` is given none: ``COL_verb``, or one of its own.
+    """The name of a statistic's output column if `agg` gives none.
+
+    It is ``COL_verb``, or a name of its own.
 
     Examples
     --------
@@ -132,14 +142,17 @@ def default_name(statistic: Statistic) -> str:
 
 
 def columns_of(statistic: Statistic, name: str | None) -> list[tuple[str, Statistic]]:
-    """The output columns that a statistic makes, most often one: under the name given, or their own."""
+    """The output columns of a statistic, usually one, under `name` or their own names."""
     if isinstance(statistic, Several):
         return statistic.several(name)
     return [(default_name(statistic) if name is None else name, statistic)]
 
 
 def check_size(size: int | None, asked: str, *, of: str = "values", whose: str = "its") -> None:
-    """Refuse ``within=`` without the number of values or rows of a group, where the error depends on it."""
+    """Refuse ``within=`` without the number of values or rows in a group.
+
+    Use it if the error depends on this number.
+    """
     if size is None:
         raise MissingArgument(
             f"size must be given with within= for {asked}: {whose} error depends on the number of {of} in a group. "
@@ -149,7 +162,10 @@ def check_size(size: int | None, asked: str, *, of: str = "values", whose: str =
 
 @dataclass(frozen=True, repr=False)
 class Counted(Statistic):
-    """The parts that counts share: a column, where only its present values count, and whole numbers."""
+    """The shared parts of counts: a column, of which only present values count.
+
+    Counts are whole numbers.
+    """
 
     whole: ClassVar[bool] = True
 
@@ -161,23 +177,23 @@ class Counted(Statistic):
 
     @property
     def default_name(self) -> str:
-        """The name of its output column where `agg` is given none."""
+        """The name of its output column if `agg` gives none."""
         return self.verb
 
     @property
     def counts(self) -> str | None:
-        """The kind of thing that is counted, for records: present values; None for rows."""
+        """The kind of thing that is counted, for records: "values", or None for rows."""
         column = self.column.of if isinstance(self.column, Conditional) else self.column
         return None if column is None else "values"
 
     def facts(self) -> dict[str, Any]:
-        """The facts that a record states of it, and what is counted where that is not rows."""
+        """The facts that its record states, with what is counted if that is not rows."""
         counts = self.counts
         return {"verb": self.verb, "column": self.column} | ({} if counts is None else {"counts": counts})
 
 
 def told(statistic: Statistic) -> dict[str, Any] | None:
-    """The facts of a statistic for a record: its columns by their names, and its conditions."""
+    """The facts of a statistic for a record, with the names and conditions of columns."""
     facts = statistic.facts()
     if facts is None:
         return None
@@ -191,13 +207,16 @@ def told(statistic: Statistic) -> dict[str, Any] | None:
 
 
 def value_facts(value: Any) -> dict[str, str]:
-    """The facts of a record on a declared value: as it was typed, which may be cut, and a hash of all of it."""
+    """The facts of a record on a declared value: its text and a hash.
+
+    The text may be cut; the hash is of the whole value.
+    """
     return {} if value is None else {"value": harmless(shown(value)), "value_sha256": hash_of(same_key(value))}
 
 
 @dataclass(frozen=True, repr=False)
 class Clipped(Statistic):
-    """The part that statistics of clipped values share: a column, and the bounds of its values."""
+    """The shared part of statistics of clipped values: a column, and its bounds."""
 
     column: str
     bounds: tuple[float, float]
@@ -208,60 +227,69 @@ class Clipped(Statistic):
 
 
 class Squaring(Clipped):
-    """The part that a mean and a sum share, which may measure squares in addition."""
+    """The shared part of a mean and a sum, which may measure squares in addition."""
 
     def answering(self) -> tuple[Total, ...]:
-        """The Totals that it is read off."""
+        """The Totals that the answer is read off."""
         raise NotImplementedError
 
     def squared(self) -> Total | None:
-        """The Total of squares next to them; None where none is measured."""
+        """The Total of squares, which is measured with these; None if none is measured."""
         raise NotImplementedError
 
     def totals(self) -> tuple[Total, ...]:
-        """The Totals to measure for it."""
+        """The Totals that it measures."""
         squared = self.squared()
         return self.answering() if squared is None else (*self.answering(), squared)
 
     def weights(self) -> tuple[Fraction, ...]:
-        """The part of its budget that each of its Totals takes: of squares a fourth of that of others."""
+        """The part of the cost for each Total: for squares, a fourth of that for others."""
         squared = self.squared()
         return (*(Fraction(1) for _ in self.answering()), *([] if squared is None else [OF_SQUARED]))
 
 
 class Deciding:
-    """One that a mechanism for choices may answer, in place of noisy numbers: a quantile, a mode, a top-k."""
+    """A statistic that a mechanism for choices may answer, in place of noisy numbers.
+
+    Quantiles, modes and top-k are such statistics.
+    """
 
     @property
     def by_choice(self) -> bool:
-        """Tell whether it is chosen by such a mechanism, and not by noisy numbers."""
+        """Tell whether such a mechanism chooses the answer, and no noisy numbers do."""
         return True
 
     @property
     def rank(self) -> float | None:
-        """The quantile that is chosen by ranks; None of any other choice."""
+        """The quantile that is chosen by ranks; None for any other choice."""
         return None
 
     @property
     def peels(self) -> int:
-        """The number of cells that are chosen one after the other at one cost; 0 of a single choice, or of none."""
+        """The number of cells that are chosen one after the other, at one cost.
+
+        It is 0 for a single choice, or if nothing is chosen.
+        """
         return 0
 
     def as_choice(self) -> Statistic | None:
-        """The form that is chosen as a whole, which ``mechanism="exponential"`` asks for; None where it has none."""
+        """The form that is chosen as a whole; None if it has none.
+
+        ``mechanism="exponential"`` uses this form.
+        """
         return None
 
     def because(self, why: str) -> Self:
-        """The same with the reason why a plan took this way."""
+        """The same with the reason for which a plan took this form."""
         return self
 
     def choice_facts(self) -> dict[str, Any] | None:
-        """The facts of a record on the choice; None where there is nothing to tell."""
+        """The facts of a record on the choice; None if there are none."""
         return None
 
 
 class Choosing(Deciding):
-    """One that releases some of the declared cells, and not a number for each."""
+    """A statistic that releases some of the declared cells, not a number for each."""
 
     @property
     def chosen(self) -> int:
@@ -279,7 +307,10 @@ class Choosing(Deciding):
         return "most common"
 
     def forms(self, options: int) -> tuple[Statistic, ...]:
-        """The ways to choose among so many cells, of which a plan takes one by public facts: itself alone."""
+        """The ways to choose among `options` cells: by default, itself alone.
+
+        A plan takes one of them by public facts.
+        """
         assert isinstance(self, Statistic)
         return (self,)
 
@@ -288,16 +319,17 @@ ONE_CELL = Choosing()
 
 
 def choosing(statistic: Statistic) -> Choosing | None:
-    """The choice of a statistic that releases some of the cells; None where it releases a number for each."""
+    """The choice of a statistic that releases some cells; None for other statistics."""
     if isinstance(statistic, Choosing):
         return statistic
     return ONE_CELL if getattr(statistic, "chooses", False) else None
 
 
 class Capability(ABC):  # noqa: B024, what is abstract are the members of each
-    """Members that make a statistic one of those that have them, whatever its class inherits.
+    """A set of members that a statistic may have, whatever its class inherits.
 
-    It is asked often, so that it is asked of the class, which ABC remembers: a Protocol would look at each object.
+    `isinstance` is called often, so it asks the class, and ABC remembers the answer. A Protocol would look at each
+    object.
     """
 
     @classmethod
@@ -307,39 +339,42 @@ class Capability(ABC):  # noqa: B024, what is abstract are the members of each
 
 
 class Adapting(Capability):
-    """One that has a form for pure noise and one for Gaussian noise."""
+    """A statistic with a form for pure noise and one for Gaussian noise."""
 
     @abstractmethod
     def under(self, pure: bool) -> Statistic:
-        """The same in the form for pure noise or, else, for Gaussian noise: what it measures may differ."""
+        """The form for pure noise, or that for Gaussian noise.
+
+        They may measure different Totals.
+        """
 
 
 class Sharing(Capability):
-    """One that may be read off what others measure."""
+    """A statistic that may be read off the numbers that others measure."""
 
     @abstractmethod
     def beside(self, totals: Sequence[Total]) -> Statistic:
-        """The same, read off what others of the call measure where that is exact; else itself."""
+        """The same, read off numbers of the call if that is exact; otherwise, itself."""
 
 
 class OfUnits(Capability):
-    """One that asks about units, and so is simpler where each row is one."""
+    """A statistic about units, which is simpler if each row is a unit."""
 
     @abstractmethod
     def by_rows(self) -> Statistic:
-        """The same where each row is a unit."""
+        """The same if each row is a unit."""
 
 
 class Protecting(Capability):
-    """One that depends on which unit is protected."""
+    """A statistic that depends on which unit is protected."""
 
     @abstractmethod
     def protecting(self, unit: PrivacyUnit) -> Statistic:
-        """The same in the form that suits the unit; refused where it lacks what such a unit needs."""
+        """The form for the unit; refused if it lacks what such a unit needs."""
 
 
 class ByKeys(Capability):
-    """One with bounds for each of the declared keys."""
+    """A statistic with bounds for each of the declared keys."""
 
     @abstractmethod
     def of_keys(self, keys: Keys) -> Statistic:
@@ -347,23 +382,23 @@ class ByKeys(Capability):
 
 
 class Noting(Capability):
-    """One that leaves something out of a unit."""
+    """A statistic that leaves out a part of a unit's data."""
 
     @abstractmethod
     def notes(self, unit: PrivacyUnit, groups: int) -> tuple[str, ...]:
-        """Notes for the reader on what it leaves out of a unit; `groups` is the number of all groups."""
+        """Notes for the reader on what it leaves out; `groups` is the number of groups."""
 
 
 class Weighing(Capability):
-    """One whose Totals take unequal parts of its cost."""
+    """A statistic whose Totals take unequal parts of its cost."""
 
     @abstractmethod
     def weights(self) -> tuple[int | Fraction, ...]:
-        """The part of its cost that each of its Totals takes, relative to the others; as public as they are."""
+        """The relative part of its cost for each of its Totals; as public as they are."""
 
 
 class Sampled(Capability):
-    """One that may measure squares as well, from which it follows how far chance moves it in a sample."""
+    """A statistic that may measure squares, which give its sampling error."""
 
     @abstractmethod
     def of_population(self) -> Statistic:
@@ -375,11 +410,14 @@ class Sampled(Capability):
 
     @abstractmethod
     def squared(self) -> Total | None:
-        """The Total of squares next to them, the last of its Totals; None where these tell them, or none are asked."""
+        """The Total of squares, the last of its Totals.
+
+        It is None if the other Totals give the squares, or if none are needed.
+        """
 
 
 def answering_and_squares(statistic: Statistic) -> tuple[tuple[Total, ...], tuple[Total, ...]]:
-    """The Totals that the answer of a statistic is read off, and that of squares next to them, if there is one."""
+    """The Totals that a statistic's answer is read off, and that of squares, if any."""
     if not isinstance(statistic, Sampled):
         return statistic.totals(), ()
     squared = statistic.squared()
@@ -387,15 +425,15 @@ def answering_and_squares(statistic: Statistic) -> tuple[tuple[Total, ...], tupl
 
 
 class Fitting(Capability):
-    """One with a denoiser of its own."""
+    """A statistic with its own denoiser."""
 
     @abstractmethod
     def fitted(self, values: Floats, measured: Mapping[Total, Measured]) -> tuple[Floats, str] | None:
-        """The values by that denoiser, and what it does as text; None where it was not asked for."""
+        """The values by that denoiser, and its description; None if it was not asked for."""
 
 
 class MoreColumns(Capability):
-    """One that releases further columns, such as the ends of an interval."""
+    """A statistic that releases further columns, such as the ends of an interval."""
 
     @property
     @abstractmethod
@@ -408,7 +446,7 @@ class MoreColumns(Capability):
 
 
 class Labelled(Capability):
-    """One that has several rows in each group."""
+    """A statistic with several rows in each group."""
 
     @property
     @abstractmethod
@@ -418,7 +456,10 @@ class Labelled(Capability):
 
 @dataclass(frozen=True)
 class PlanRow:
-    """A table of a result in a plan: its name, its share of the cost, the scale of its noise, and its error."""
+    """A table of a result in a plan: its name, share of the cost, noise and error.
+
+    `scale` is the scale of its noise.
+    """
 
     measures: str
     share: float
@@ -427,15 +468,15 @@ class PlanRow:
 
 
 class Resolving(Capability):
-    """One with axes of its own, which the schema has a say in."""
+    """A statistic with its own axes, which depend on the schema."""
 
     @abstractmethod
     def resolved(self, checked: Callable[[Any], Any]) -> Statistic:
-        """The same with its own axes as the schema has them, which `checked` gives."""
+        """The same with axes for the schema, which `checked` gives."""
 
 
 class Tables(Labelled):
-    """One that makes several tables of one Total."""
+    """A statistic that makes several tables of one Total."""
 
     @abstractmethod
     def shown(self) -> Keys:
@@ -443,7 +484,7 @@ class Tables(Labelled):
 
     @abstractmethod
     def resolved(self, checked: Callable[[Any], Any]) -> Statistic:
-        """The same with its own axes as the schema has them, which `checked` gives."""
+        """The same with axes for the schema, which `checked` gives."""
 
     @abstractmethod
     def rows_of_plan(self, noises: Sequence[Noise]) -> Sequence[PlanRow]:
@@ -451,16 +492,16 @@ class Tables(Labelled):
 
 
 class Targeted(Capability):
-    """One that cannot be as near as every target of ``within=`` says, or that needs more to be said."""
+    """A statistic that cannot meet every target of ``within=``, or needs more for it."""
 
     @abstractmethod
     def check_target(self, name: str, target: float, size: int | None) -> None:
-        """Refuse an error of ``within=`` that no cost can give, or that needs more to be said."""
+        """Refuse a target of ``within=`` that no cost can meet, or that needs more."""
 
 
 class InWords(Capability):
-    """One whose error is no distance between two values."""
+    """A statistic whose error is no distance between two values."""
 
     @abstractmethod
     def error_words(self, error: str) -> str:
-        """An error in a plan: what it is that may be so far off."""
+        """The error as a plan shows it: what the number measures."""

@@ -35,7 +35,10 @@ FIRST_YEAR, LAST_YEAR = 1900, 2100
 
 @dataclass(frozen=True)
 class GridAxis:
-    """A column whose bins are those of a public grid; its dtype says of which one, and the schema resolves it."""
+    """A column whose bins are those of a public grid; the schema resolves it.
+
+    The dtype of the column determines the grid.
+    """
 
     coding: ClassVar[Coding] = "grid"
 
@@ -44,14 +47,17 @@ class GridAxis:
     statistic: str = "mean"
 
     def bins(self, by_days: bool) -> BinAxis:
-        """The bins of numbers, or of dates. The outermost ones are open, whatever their edges are."""
+        """The bins of numbers, or of dates.
+
+        The outermost bins are open, whatever their edges are.
+        """
         if by_days:
             return BinAxis(self.column, _month_edges(), "date", outside="clip", closed=False)
         return BinAxis(self.column, _number_edges(self.whole), outside="clip", closed=False)
 
 
 def sizes(whole: bool) -> Floats:
-    """The edges above 0: whole numbers alone, or all."""
+    """The edges above 0: all of them, or the whole numbers alone."""
     powers = np.repeat(np.arange(FIRST_POWER, LAST_POWER), PARTS)
     parts = np.tile(1.0 + np.arange(PARTS) / PARTS, LAST_POWER - FIRST_POWER)
     edges = np.append(np.ldexp(parts, powers), 2.0**LAST_POWER)
@@ -76,21 +82,21 @@ def _month_edges() -> tuple[int, ...]:
 
 
 def month_starts() -> NDArray[np.datetime64]:
-    """The first days of all months, and of the one after them."""
+    """The first days of all months, and of the month after them."""
     first, end = np.datetime64(f"{FIRST_YEAR}-01", "M"), np.datetime64(f"{LAST_YEAR + 1}-02", "M")
     return np.arange(first, end).astype("datetime64[D]")
 
 
 @dataclass(frozen=True)
 class Cuts:
-    """The places between the bins of a grid: what they are as bounds, and what lies in the bins next to them.
+    """The places between the bins of a grid, as bounds, and the values next to them.
 
     Parameters
     ----------
     lower, upper : array
-        The bound of all values from a place on, and of all values up to it: numbers, or days since 1970.
+        The bound of all values from a place on, and that of all values up to it: numbers, or days since 1970.
     exact_lower, exact_upper : array
-        Whether every value that the bins put beyond such a bound lies beyond it; else one may lie on it.
+        Whether every value that the bins put beyond such a bound lies beyond it; otherwise, one may lie on it.
     middles : array
         The middle of each bin: one more than there are places.
     by_days : bool
@@ -105,7 +111,7 @@ class Cuts:
     by_days: bool
 
     def shown(self, values: Floats) -> NDArray[Any]:
-        """Bounds as a result has them: numbers, or dates."""
+        """Bounds as a result shows them: numbers, or dates."""
         return np.round(values).astype("datetime64[D]") if self.by_days else values
 
 
@@ -136,10 +142,10 @@ EXAMPLE = 'Write for instance suggest_bounds("income", epsilon=0.05).'
 
 @dataclass(frozen=True)
 class SuggestedBounds(Statistic):
-    """Candidates of bounds for some columns, read off noisy counts. Asked by ``df.dp.suggest_bounds``.
+    """Candidates for bounds of some columns, from noisy counts.
 
-    Each column has a vector of counts of its own. They share the budget equally, which is what one vector of all of
-    them would get: its noise is made for k**(1/p) times the norm.
+    Used by ``df.dp.suggest_bounds``. Each column has its own vector of counts. They share the budget equally. One
+    vector of all columns would get the same: its noise is made for k**(1/p) times the norm.
 
     Examples
     --------
@@ -175,7 +181,7 @@ class SuggestedBounds(Statistic):
         return replace(self, axes_of=axes)
 
     def totals(self) -> tuple[Total, ...]:
-        """The Totals to measure for it, one for each column."""
+        """The Totals that it measures, one for each column."""
         return tuple(
             VectorTotal(BinCounts(axis.bins(False) if isinstance(axis, GridAxis) else axis)) for axis in self.axes_of
         )
@@ -185,11 +191,11 @@ class SuggestedBounds(Statistic):
         return max(noise.interval(confidence) for noise in noises)
 
     def error_words(self, error: str) -> str:
-        """An error in a plan."""
+        """The error as a plan shows it."""
         return f"+-{error} in each bin"
 
     def notes(self, unit: PrivacyUnit, groups: int) -> tuple[str, ...]:
-        """Say what the columns of the result leave open."""
+        """State what the columns of the result leave open."""
         weighted = () if unit.column is None else ("shares are of rows as they are weighed, not of units",)
         dates = ("the upper bound of dates is the last day of a month, to its end; errors are in days",)
         return (
@@ -201,11 +207,11 @@ class SuggestedBounds(Statistic):
         )
 
     def facts(self) -> dict[str, Any] | None:
-        """Nothing: it is no table of declared cells."""
+        """None, since it is no table of declared cells."""
         return None
 
     def suggestion_facts(self) -> dict[str, Any]:
-        """The facts of a record on it."""
+        """The facts that its record states."""
         planned = {name: value if isinstance(value, str) else float(value) for name, value in self.planned}
         said = {
             "columns": list(self.columns),
@@ -216,7 +222,7 @@ class SuggestedBounds(Statistic):
         return said | {"rows": self.listed * len(self.axes_of)}
 
     def candidate_facts(self) -> dict[str, Any]:
-        """The facts of a record on its rows, which their bounds name."""
+        """The facts of a record on its rows, which are named by their bounds."""
         kind = "date" if self.by_days else "number"
         names, kinds = ["lower", "upper"], [kind, kind]
         if len(self.axes_of) > 1:
@@ -232,7 +238,7 @@ class SuggestedBounds(Statistic):
 
 
 def suggested_bounds(columns: Sequence[Any], statistic: Any, planned: Any, whole: Any) -> SuggestedBounds:
-    """Ask for candidates of bounds of some columns.
+    """Find candidates for the bounds of some columns.
 
     Raises
     ------

@@ -19,7 +19,7 @@ from dpframe.queries.where import under_conditions
 
 @dataclass(frozen=True, repr=False)
 class Sum(Squaring):
-    """The sum of a column's values, each clipped to the bounds. Made by `dpframe.sum`.
+    """The sum of a column's values, clipped to the bounds. Made by `dpframe.sum`.
 
     Examples
     --------
@@ -33,21 +33,23 @@ class Sum(Squaring):
     squares: bool = field(default=False, repr=False)  # measured as well, for a population
 
     def answering(self) -> tuple[Total, ...]:
-        """The Total that it is read off."""
+        """The Total that the answer is read off."""
         return (SumTotal(self.column, self.bounds),)
 
     def of_population(self) -> Self:
-        """The same with squares, from which the variance of the sum of a sample follows."""
+        """The same with squares, which give the variance of the sum of a sample."""
         return replace(self, squares=True)
 
     def squared(self) -> Total | None:
-        """The Total of squares that it measures with its own."""
+        """The Total of squares that it measures."""
         return FunctionTotal(squares(self.column, self.bounds)) if self.squares else None
 
 
 @dataclass(frozen=True, repr=False)
 class UnitSum(Clipped):
-    """The sum of a column, where what one unit adds to a group in all is clipped. Made by `dpframe.sum`.
+    """The sum of a column, with each unit's total in a group clipped.
+
+    Made by `dpframe.sum`.
 
     Examples
     --------
@@ -60,7 +62,7 @@ class UnitSum(Clipped):
     adds_up: ClassVar[bool] = False  # a unit is clipped in each group, and weighed by its number of groups
 
     def totals(self) -> tuple[Total, ...]:
-        """The Totals to measure for it."""
+        """The Totals that it measures."""
         return (UnitsTotal(self.column, self.bounds),)
 
     def written(self) -> dict[str, Any]:
@@ -68,7 +70,7 @@ class UnitSum(Clipped):
         return {"column": self.column, "unit_bounds": self.bounds}
 
     def facts(self) -> dict[str, Any] | None:
-        """The facts that a record states of it."""
+        """The facts that its record states."""
         return {"verb": self.verb, "column": self.column, "unit_bounds": list(self.bounds)}
 
     def __str__(self) -> str:
@@ -85,7 +87,7 @@ def sum(
     weight: str | None = None,
     weight_bounds: tuple[float, float] | None = None,
 ) -> Sum | SumByGroup | UnitSum | WeightedSum:
-    """A sum of a column for `agg`, clipped by value or by unit.
+    """Sum a column in `agg`, clipped by value or by unit.
 
     Parameters
     ----------
@@ -93,18 +95,18 @@ def sum(
         A column of numbers. Nulls and NaN add nothing; infinities are clipped like any value.
     bounds : tuple of two numbers, or dict of such by key
         The lower and the upper bound, in the units of the column; within +-2**53. After ``group_by`` of one column of
-        declared keys each may have its own: ``{"A": (0, 10), "B": (0, 100)}``. The noise of each group is then in
+        declared keys, each key may have its own: ``{"A": (0, 10), "B": (0, 100)}``. The noise of each group is then in
         proportion to its own bounds.
     unit_bounds : tuple of two numbers
-        Instead of `bounds`: between them lies what one unit, such as a person, adds to one group in all its rows, of
-        however many; `max_rows` plays no part. Each value is clipped first, to 2**10 times the larger of them. Where
-        each row is a unit they are the bounds of a value.
+        The bounds, instead of `bounds`, of what one unit, such as a person, adds to one group in all its rows, however
+        many they are; `max_rows` has no effect. Each value is clipped first, to 2**10 times the larger of them. If each
+        row is a unit, they are the bounds of a value.
     where : dict, optional
-        Only rows that hold these values count: by column a value, a list of values, or a pair (low, high), half-open as
-        bins are, with None for an open end. It costs nothing: the noise is as without.
+        Count only rows with these values. By column: a value, a list of values, or a pair (low, high), half-open like
+        bins, with None for an open end. It costs nothing: the noise stays the same.
     weight, weight_bounds : str and tuple of two numbers, optional
-        A column of weights, as surveys have them, and their bounds, at least 0: each value counts so many times. They
-        are clipped to the bounds, and rows without one are left out. Not with `unit_bounds`.
+        A column of weights, as in surveys, and their bounds, at least 0: each value is multiplied by its weight.
+        Weights are clipped to the bounds, and rows without a weight are left out. Not with `unit_bounds`.
 
     Returns
     -------

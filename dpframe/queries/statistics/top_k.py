@@ -16,7 +16,9 @@ from dpframe.queries.total import Measured, Noise, RowsTotal, Total
 
 @dataclass(frozen=True)
 class Mode(Statistic, Choosing):
-    """The declared value with the largest count, chosen privately. Asked by ``df.dp.mode``.
+    """The declared value with the largest count, chosen privately.
+
+    Used by ``df.dp.mode``.
 
     Examples
     --------
@@ -29,15 +31,15 @@ class Mode(Statistic, Choosing):
     adds_up: ClassVar[bool] = False
 
     def totals(self) -> tuple[Total, ...]:
-        """The Totals to measure for it: the count of each value, of which none is released."""
+        """The Totals that it measures: the count of each value. None is released."""
         return (RowsTotal(),)
 
     def error_words(self, error: str) -> str:
-        """An error in a plan: how far the count of the chosen value may be below the largest."""
+        """The error as a plan shows it: the most that the count may be below the largest."""
         return f"at most {error} below the largest"
 
     def facts(self) -> dict[str, Any] | None:
-        """Nothing: no number is released."""
+        """None, since no number is released."""
         return None
 
 
@@ -46,7 +48,9 @@ PEELING, NOISY_COUNTS = "peeling", "noisy counts"
 
 @dataclass(frozen=True)
 class TopK(Statistic, Choosing):
-    """The k declared values with the largest counts, the largest first. Asked by ``df.dp.top_k``.
+    """The k declared values with the largest counts, the largest first.
+
+    Used by ``df.dp.top_k``.
 
     Examples
     --------
@@ -71,7 +75,7 @@ class TopK(Statistic, Choosing):
 
     @property
     def peels(self) -> int:
-        """The number of places that are chosen one after the other; 0 where noisy counts are sorted."""
+        """The number of places that are chosen in turn; 0 if noisy counts are sorted."""
         return self.k if self.by == PEELING else 0
 
     @property
@@ -90,7 +94,10 @@ class TopK(Statistic, Choosing):
         return f"{self.k:,} most common" + (" with their counts" if self.counts else "")
 
     def forms(self, options: int) -> tuple[Statistic, ...]:
-        """By noisy counts and, where no count is released, by peeling; itself where that is decided."""
+        """The ways to choose: by noisy counts and, if no count is released, by peeling.
+
+        It is the statistic itself if its way is decided.
+        """
         if self.k > options:
             raise InvalidArgument(
                 f"k must be at most the number of categories, {options:,}, not {self.k:,}. "
@@ -104,29 +111,36 @@ class TopK(Statistic, Choosing):
         return (sorted_counts, replace(sorted_counts, by=PEELING))
 
     def because(self, why: str) -> Self:
-        """The same with the reason of its form."""
+        """The same with the reason for its form."""
         return replace(self, why=why)
 
     def totals(self) -> tuple[Total, ...]:
-        """The Totals to measure for it: the count of each value."""
+        """The Totals that it measures: the count of each value."""
         return (RowsTotal(),)
 
     def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
-        """Of noisy counts these and their half-widths, which hold for the chosen ones: for all options at once."""
+        """The noisy counts and their half-widths.
+
+        The half-widths hold for all options at once, and so for the chosen ones.
+        """
         only = measured[self.totals()[0]]
         return only.values, np.full(only.values.shape, self._all_counts(only.noise, CONFIDENCE))
 
     def expected_error(self, noises: Sequence[Noise], size: float, confidence: float = CONFIDENCE) -> float:
-        """Of counts their half-width; else how far below the largest that was left a chosen count may be.
+        """The half-width of counts; or how far a chosen count may be below another.
 
-        Where all noises are within a half-width, a noisy count that is larger was at most two of them smaller.
+        The other is the largest count that was left out. If all noises are within a half-width, a larger noisy count
+        was at most two of them smaller.
         """
         if self.by_choice:
             return noises[0].interval(confidence)
         return self._all_counts(noises[0], confidence) * (1.0 if self.counts else 2.0)
 
     def check_target(self, name: str, target: float, size: int | None) -> None:
-        """Refuse a target where no count is released: which way is taken, and so the error, may depend on the cost."""
+        """Refuse a target if no count is released.
+
+        The way to choose, and so the error, may then depend on the cost.
+        """
         if not self.counts:
             raise InvalidArgument(
                 "within must come with counts=True, whose errors it names. "
@@ -134,15 +148,15 @@ class TopK(Statistic, Choosing):
             )
 
     def error_words(self, error: str) -> str:
-        """An error in a plan."""
+        """The error as a plan shows it."""
         return f"+-{error}, of all at once" if self.counts else f"each at most {error} below the largest left"
 
     def facts(self) -> dict[str, Any] | None:
-        """Nothing: it is no table of the declared cells. `choice_facts` has more."""
+        """None, since it is no table of the declared cells. `choice_facts` has more."""
         return None
 
     def choice_facts(self) -> dict[str, Any] | None:
-        """The facts of a record on it."""
+        """The facts that its record states."""
         return {"k": self.k, "counts": self.counts, "by": self.by, "why": self.why}
 
     def _all_counts(self, noise: Noise, confidence: float) -> float:

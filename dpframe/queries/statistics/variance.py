@@ -23,10 +23,10 @@ from dpframe.queries.where import plain_name, under_conditions
 
 @dataclass(frozen=True, repr=False)
 class Variance(Clipped):
-    """The variance of a column's values, each clipped to the bounds. Made by `dpframe.variance`.
+    """The variance of a column's values, clipped to the bounds.
 
-    Gaussian noise: a count, a centred sum and a sum of centred squares. Pure noise: one vector of Bernstein's
-    polynomials of degree two, which takes the whole cost at once.
+    Made by `dpframe.variance`. Under Gaussian noise, it measures a count, a centered sum and a sum of centered squares.
+    Under pure noise, it measures one vector of Bernstein's polynomials of degree two, which takes the whole cost.
 
     Examples
     --------
@@ -53,20 +53,20 @@ class Variance(Clipped):
 
     @property
     def default_name(self) -> str:
-        """The name of its output column where `agg` is given none."""
+        """The name of its output column if `agg` gives none."""
         return f"{plain_name(self.column)}_{self.ending}"
 
     @property
     def half_range(self) -> float:
-        """Half the distance of the bounds."""
+        """Half the distance between the bounds."""
         return (self.bounds[1] - self.bounds[0]) / 2.0
 
     def under(self, pure: bool) -> Self:
-        """The form that suits pure noise or, else, Gaussian noise."""
+        """The form for pure noise, or that for Gaussian noise."""
         return replace(self, pure=pure)
 
     def totals(self) -> tuple[Total, ...]:
-        """The Totals to measure for it."""
+        """The Totals that it measures."""
         if self.pure:
             return (VectorTotal(bernstein(self.column, self.bounds)),)
         squares = FunctionTotal(centred_squares(self.column, self.bounds))
@@ -79,18 +79,18 @@ class Variance(Clipped):
         return reading.values, reading.half_widths
 
     def expected_error(self, noises: Sequence[Noise], size: float, confidence: float = CONFIDENCE) -> float:
-        """The error to expect for a group of `size` values that are spread evenly between the bounds."""
+        """The error to expect for `size` values spread evenly between the bounds."""
         n = float(size)
         even = [n / 3.0] * 3 if self.pure else [n, 0.0, n * (1.0 / 3.0 - 0.5)]
         values = [np.array(even)] if self.pure else [np.array([total]) for total in even]
         return float(self._read(values, noises, confidence).half_widths[0])
 
     def check_target(self, name: str, target: float, size: int | None) -> None:
-        """Its error depends on how many values a group has."""
+        """Refuse a target without the number of values in a group."""
         check_size(size, f"a {self.verb} ({name})")
 
     def facts(self) -> dict[str, Any] | None:
-        """The facts that a record states of it."""
+        """The facts that its record states."""
         return {**(super().facts() or {}), "ddof": self.ddof}
 
     def _read(self, values: Sequence[Floats], noises: Sequence[Noise], confidence: float) -> Reading:
@@ -107,7 +107,9 @@ class Variance(Clipped):
 
 @dataclass(frozen=True, repr=False)
 class Std(Variance):
-    """The standard deviation of a column's values, each clipped to the bounds. Made by `dpframe.std`.
+    """The standard deviation of a column's values, clipped to the bounds.
+
+    Made by `dpframe.std`.
 
     Examples
     --------
@@ -125,10 +127,11 @@ class Std(Variance):
 
 @dataclass(frozen=True, repr=False)
 class VarianceByGroup(ByGroup):
-    """The variances of clipped values, each group with its own bounds. Made by `dpframe.variance` with bounds by key.
+    """The variances of clipped values, where each group has its own bounds.
 
-    What is measured are the numbers of a variance of places between the bounds of their group. The answer of each group
-    is theirs times the square of the distance of its bounds, which is public: its interval covers as often as theirs.
+    Made by `dpframe.variance` with bounds by key. It measures the numbers of a variance of places between the bounds of
+    their group. The answer of each group is that variance times the square of the distance of its bounds, which is
+    public. Its interval covers as often as that of the places.
 
     Examples
     --------
@@ -152,12 +155,12 @@ class VarianceByGroup(ByGroup):
 
     @property
     def default_name(self) -> str:
-        """The name of its output column where `agg` is given none."""
+        """The name of its output column if `agg` gives none."""
         return f"{plain_name(self.column)}_{self.kind.ending}"
 
     @property
     def of_places(self) -> Variance:
-        """The same of places between the bounds of their group."""
+        """The same variance, of places between the bounds of their group."""
         return self.kind(self.scaled(places=True), PLACES, self.ddof, self.pure)
 
     @property
@@ -166,34 +169,36 @@ class VarianceByGroup(ByGroup):
         return np.asarray(self.lengths**self.power)
 
     def under(self, pure: bool) -> Self:
-        """The form that suits pure noise or, else, Gaussian noise."""
+        """The form for pure noise, or that for Gaussian noise."""
         return replace(self, pure=pure)
 
     def totals(self) -> tuple[Total, ...]:
-        """The Totals to measure for it: those of places, which all have one pair of bounds."""
+        """The Totals that it measures: those of places, which all have the same bounds."""
         return self.of_places.totals()
 
     def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
-        """The numbers in the units of the column, and the half-widths of their intervals, group by group."""
+        """The numbers in the units of the column, and the half-widths of their intervals."""
         values, errors = self.of_places.answer(measured)
         return values * self.scale, errors * self.scale
 
     def expected_error(self, noises: Sequence[Noise], size: float, confidence: float = CONFIDENCE) -> float:
-        """The error to expect for `size` values spread evenly, in the group whose bounds are farthest apart."""
+        """The error to expect for `size` values spread evenly between the widest bounds."""
         return self.of_places.expected_error(noises, size, confidence) * float(self.scale.max())
 
     def check_target(self, name: str, target: float, size: int | None) -> None:
-        """Its error depends on how many values a group has."""
+        """Refuse a target without the number of values in a group."""
         check_size(size, f"a {self.verb} ({name})")
 
     def facts(self) -> dict[str, Any]:
-        """The facts that a record states of it."""
+        """The facts that its record states."""
         return {**super().facts(), "ddof": self.ddof}
 
 
 @dataclass(frozen=True, repr=False)
 class StdByGroup(VarianceByGroup):
-    """The standard deviations of clipped values, each group with its own bounds: the roots of `VarianceByGroup`.
+    """The standard deviations of clipped values, where each group has its own bounds.
+
+    They are the roots of `VarianceByGroup`.
 
     Examples
     --------
@@ -215,27 +220,28 @@ def variance(
     ddof: int = 1,
     where: Mapping[str, Any] | None = None,
 ) -> Variance | VarianceByGroup:
-    """A variance of a column for `agg`, each value clipped to `bounds`.
+    """Release the variance of a column in `agg`, with each value clipped to `bounds`.
 
     Parameters
     ----------
     column : str
         A column of numbers. Nulls and NaN are left out.
     bounds : tuple of two numbers, or dict of such by key
-        The lower and the upper bound, in the units of the column; within +-2**53. Tight ones help more than for a
-        mean: the noise grows with the square of their distance. After ``group_by`` of one column of declared keys also
-        bounds for each of them, ``{"A": (0, 10), "B": (0, 100)}``: each group has noise in proportion to its own.
+        The lower and the upper bound, in the units of the column; within +-2**53. Tight bounds help more than for a
+        mean, because the noise grows with the square of their distance. After ``group_by`` of one column of declared
+        keys, each key may have its own, ``{"A": (0, 10), "B": (0, 100)}``: the noise of each group is then in
+        proportion to its own bounds.
     ddof : {1, 0}
-        What is taken off the number of values in the divisor: 1 for the variance of a sample, 0 for that of these
-        values.
+        The number that is subtracted from the number of values in the divisor: 1 for the variance of a sample, 0 for
+        that of these values.
     where : dict, optional
-        Only rows that hold these values count: by column a value, a list of values, or a pair (low, high), half-open as
-        bins are, with None for an open end. It costs nothing: the noise is as without.
+        Count only rows with these values. By column: a value, a list of values, or a pair (low, high), half-open like
+        bins, with None for an open end. It costs nothing: the noise stays the same.
 
     Returns
     -------
     Variance or VarianceByGroup
-        A statistic for ``.dp.group_by(...).agg(...)``. Where the noisy number of values is below 2 the answer is the
+        A statistic for ``.dp.group_by(...).agg(...)``. If the noisy number of values is below 2, the answer is the
         largest variance that the bounds allow, and so is its error.
 
     Raises
@@ -264,7 +270,7 @@ def std(
     ddof: int = 1,
     where: Mapping[str, Any] | None = None,
 ) -> Std | StdByGroup:
-    """A standard deviation of a column for `agg`: the square root of `variance`.
+    """Release a column's standard deviation in `agg`: the square root of `variance`.
 
     Parameters
     ----------

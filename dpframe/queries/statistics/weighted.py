@@ -43,7 +43,7 @@ def checked_weight(weight: Any, weight_bounds: Any, where: Mapping[str, Any] | N
 
 @dataclass(frozen=True, repr=False)
 class Weighted(Clipped):
-    """The parts that weighted statistics of a column share: the column of weights, and their bounds."""
+    """The shared parts of weighted statistics: a column of weights, and their bounds."""
 
     weight: str
     weight_bounds: Bounds
@@ -56,7 +56,7 @@ class Weighted(Clipped):
             )
 
     def facts(self) -> dict[str, Any]:
-        """The facts that a record states of it."""
+        """The facts that its record states."""
         return {**(super().facts() or {}), "weight": self.weight, "weight_bounds": list(self.weight_bounds)}
 
     def __str__(self) -> str:
@@ -81,15 +81,15 @@ class WeightedCount(Statistic):
 
     @property
     def default_name(self) -> str:
-        """The name of its output column where `agg` is given none."""
+        """The name of its output column if `agg` gives none."""
         return self.verb
 
     def totals(self) -> tuple[Total, ...]:
-        """The Totals to measure for it."""
+        """The Totals that it measures."""
         return (SumTotal(self.weight, self.weight_bounds),)
 
     def facts(self) -> dict[str, Any]:
-        """The facts that a record states of it."""
+        """The facts that its record states."""
         return {"verb": self.verb, "column": None, "weight": self.weight, "weight_bounds": list(self.weight_bounds)}
 
     def __str__(self) -> str:
@@ -99,9 +99,9 @@ class WeightedCount(Statistic):
 
 @dataclass(frozen=True, repr=False)
 class WeightedSum(Weighted):
-    """The sum of products of values and weights, both clipped. Made by `dpframe.sum` with ``weight=``.
+    """The sum of products of values and weights, both clipped.
 
-    A row adds a product of two clipped numbers: with bounds (L, U) and weights up to W at most W max(|L|, |U|).
+    Made by `dpframe.sum` with ``weight=``. With bounds (L, U) and weights up to W, a row adds at most W max(|L|, |U|).
 
     Examples
     --------
@@ -122,16 +122,17 @@ class WeightedSum(Weighted):
             )
 
     def totals(self) -> tuple[Total, ...]:
-        """The Totals to measure for it."""
+        """The Totals that it measures."""
         return (FunctionTotal(weighed_values(self.column, self.bounds, self.weight, self.weight_bounds)),)
 
 
 @dataclass(frozen=True, repr=False)
 class WeightedMean(Weighted):
-    """The sum of products of values and weights over that of weights. Made by `dpframe.mean` with ``weight=``.
+    """The sum of products of values and weights over the sum of weights.
 
-    With t how far a value lies between its bounds, the sums of w t and of w (1 - t) are measured: one vector, of which
-    a row adds its weight in all. The lower bound does not matter for it, and no half of the budget goes to the divisor.
+    Made by `dpframe.mean` with ``weight=``. With t the distance of a value from its lower bound, in parts of the range,
+    it measures the sums of w t and of w (1 - t): one vector, to which a row adds its weight in all. The lower bound
+    does not matter for the noise, and no half of the budget goes to the divisor.
 
     Examples
     --------
@@ -147,13 +148,14 @@ class WeightedMean(Weighted):
     adds_up: ClassVar[bool] = False
 
     def totals(self) -> tuple[Total, ...]:
-        """The Totals to measure for it."""
+        """The Totals that it measures."""
         return (VectorTotal(weighed_ways(self.column, self.bounds, self.weight, self.weight_bounds)),)
 
     def answer(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
-        """The quotient and its error by Fieller's theorem, from the noisy numbers alone; never outside the bounds.
+        """The quotient and its error by Fieller's theorem, never outside the bounds.
 
-        Where the noisy sum of weights is below the deviation of its noise, the middle is returned.
+        Both are computed from the noisy numbers alone. If the noisy sum of weights is below the deviation of its noise,
+        the answer is the middle.
         """
         sums = measured[self.totals()[0]]
         above, below = sums.values.reshape(-1, 2).T
@@ -161,12 +163,15 @@ class WeightedMean(Weighted):
         return np.clip(reading.values, *self.bounds), reading.half_widths
 
     def expected_error(self, noises: Sequence[Noise], size: float, confidence: float = CONFIDENCE) -> float:
-        """The error to expect for a group of `size` values: they and their weights in the middle of their bounds."""
+        """The error to expect for `size` values in the middle of their bounds.
+
+        Their weights are in the middle of theirs.
+        """
         half = np.array([size * sum(self.weight_bounds) / 4.0])
         return float(self._read(half, half, noises[0], confidence).half_widths[0])
 
     def check_target(self, name: str, target: float, size: int | None) -> None:
-        """Its error depends on how many values a group has, and is never more than half the range of its bounds."""
+        """Refuse a target without `size`, or of half the range of the bounds or more."""
         check_size(size, f"a weighted {self.verb} ({name})")
         half = (self.bounds[1] - self.bounds[0]) / 2
         if target >= half:
@@ -186,7 +191,9 @@ class WeightedMean(Weighted):
 
 @dataclass(frozen=True, repr=False)
 class WeightedProportion(WeightedMean):
-    """The weighted share of values that are true, or one declared value. Made by `dpframe.proportion` with ``weight=``.
+    """The weighted share of values that are true, or one declared value.
+
+    Made by `dpframe.proportion` with ``weight=``.
 
     Examples
     --------
@@ -204,18 +211,18 @@ class WeightedProportion(WeightedMean):
         return {name: value for name, value in super().written().items() if name != "bounds"}
 
     def totals(self) -> tuple[Total, ...]:
-        """The Totals to measure for it."""
+        """The Totals that it measures."""
         if self.value is None:
             return super().totals()
         column = matched(self.column, KeyAxis((plain_name(self.column),), ((self.value,),), "value"))
         return replace(self, column=column, value=None).totals()
 
     def check_target(self, name: str, target: float, size: int | None) -> None:
-        """Its error depends on how many values a group has."""
+        """Refuse a target without the number of values in a group."""
         check_size(size, f"a weighted proportion ({name})")
 
     def facts(self) -> dict[str, Any]:
-        """The facts of a record on it."""
+        """The facts that its record states."""
         return {name: fact for name, fact in super().facts().items() if name != "bounds"} | value_facts(self.value)
 
     def __str__(self) -> str:
