@@ -50,10 +50,10 @@ STAYS = "nothing was released, but what was charged stays charged"
 
 
 class DpframeError(Exception):
-    """Base of every error that dpframe raises of its own accord.
+    """Base class of every error that dpframe raises on purpose.
 
-    It is raised itself where a call fails before any row is read, for no reason that dpframe foresaw: then the fault is
-    in dpframe, nothing was charged, and the message asks for a report.
+    It is raised itself if a call fails before any row is read, for a reason that dpframe did not foresee. Then the
+    fault is in dpframe, nothing was charged, and the message asks for a report.
 
     Examples
     --------
@@ -78,7 +78,7 @@ class InvalidArgument(DpframeError, ValueError):
 
 
 class MissingArgument(InvalidArgument, TypeError):
-    """An argument that decides privacy was left out; dpframe has no default for it.
+    """An argument that decides privacy is missing; dpframe has no default for it.
 
     Examples
     --------
@@ -135,7 +135,9 @@ ask for proportion('name', value=...).
 
 
 class LedgerError(DpframeError, RuntimeError):
-    """The ledger cannot be used: it was changed, is an older copy, or does not match the call.
+    """The ledger cannot be used.
+
+    It was changed, is an older copy, or does not match the call.
 
     Examples
     --------
@@ -149,7 +151,9 @@ class LedgerError(DpframeError, RuntimeError):
 
 
 class BudgetExceeded(LedgerError):
-    """The call costs more than the ledger has left. No row was read and nothing was charged.
+    """The call costs more than the ledger has left.
+
+    No row was read and nothing was charged.
 
     Examples
     --------
@@ -167,14 +171,15 @@ class BudgetExceeded(LedgerError):
 class LedgerUnavailable(LedgerError):
     """The ledger is temporarily unavailable: try again later. No row was read.
 
-    A server that cannot be reached, has no connection left or is stopped; a lock that another process holds. What does
-    not pass by itself (a wrong password, a missing right, a changed ledger) is a plain `LedgerError`.
+    It is raised if a server cannot be reached, has no connection left or is stopped, or if another process holds a
+    lock. Causes that do not pass by themselves (a wrong password, a missing right, a changed ledger) raise a plain
+    `LedgerError`.
 
     Attributes
     ----------
     charged : {"no", "unknown"}
         ``"no"``: nothing was charged. ``"unknown"``: the connection was lost while the server committed the charge, or
-        what failed came after the charge; a charge may stand, and asking again may be charged again.
+        the failure came after the charge. A charge may stand, and a second call may be charged again.
 
     Examples
     --------
@@ -190,7 +195,9 @@ class LedgerUnavailable(LedgerError):
 
 
 class NoLedger(LedgerError):
-    """The call names no ledger and is in no ``with`` block, although this process created one.
+    """The call has no ledger, although this process created one.
+
+    It names none and is in no ``with`` block.
 
     Examples
     --------
@@ -206,7 +213,7 @@ class NoLedger(LedgerError):
 
 
 class AlreadyReleased(DpframeError, TypeError):
-    """The frame is a released result: it is public, and a verb would charge for nothing.
+    """The frame is a released result, which is public: no verb need charge for it.
 
     Examples
     --------
@@ -235,9 +242,9 @@ class NoProvenance(DpframeError, LookupError):
 
 
 class ReleaseFailed(DpframeError, RuntimeError):
-    """The dataframe engine, or a function of the caller's, failed after the charge, which stands.
+    """The dataframe engine, or the caller's own function, failed after the charge.
 
-    The engine's own message may hold private values and is withheld.
+    The charge stands. The engine's own message may hold private values and is withheld.
 
     Examples
     --------
@@ -252,11 +259,16 @@ class SourceFailed(DpframeError, RuntimeError):
 
 
 class OutputFailed(DpframeError, OSError):
-    """A file cannot be written. What was released is in the ledger: a job is run again at no cost."""
+    """A file cannot be written.
+
+    The ledger holds what was released, so that a second run of the job costs nothing.
+    """
 
 
 class UnlimitedBudgetWarning(UserWarning):
-    """The default ledger records what is spent, but nothing limits the total. Given once a process.
+    """The default ledger records what is spent, but nothing limits the total.
+
+    It is given once in a process.
 
     Examples
     --------
@@ -267,10 +279,11 @@ class UnlimitedBudgetWarning(UserWarning):
 
 
 class BoundsWarning(UserWarning):
-    """The bounds of a release clipped values, or cut contributions, of more than 1% of rows or units.
+    """The bounds of a release affect more than 1% of rows or units.
 
-    It comes after the answer, from the noisy numbers of its checks alone, and costs nothing. Where a filter makes an
-    error of it, the answer is returned all the same and the words go to the log.
+    They clip values, or cut contributions. The warning comes after the answer, from the noisy numbers of its checks
+    alone, and costs nothing. If a filter turns it into an error, the answer is still returned, and the message goes to
+    the log.
 
     Examples
     --------
@@ -281,10 +294,11 @@ class BoundsWarning(UserWarning):
 
 
 class WeakPrivacyWarning(UserWarning):
-    """A cost, a limit or bounds promise little. It depends on public facts alone, and comes before any charge.
+    """A cost, a limit or bounds give little protection.
 
-    A call whose epsilon is above 10 is warned of, once a ledger; so is a ledger whose delta is above 0.001, and so are
-    bounds that are NumPy scalars, as ``df["age"].min()`` is: bounds that come from the data tell of it.
+    The warning depends on public facts alone, and comes before any charge. It is given once in a ledger for calls with
+    an epsilon above 10, and for a ledger with a delta above 0.001. It is also given for bounds that are NumPy scalars,
+    such as ``df["age"].min()``: bounds that come from the data reveal something about it.
 
     Examples
     --------

@@ -34,24 +34,24 @@ BY_NAME: dict[str, type[LocalMethod]] = {
 
 @trimmed
 def estimate(reports: Any, *, denoise: str | None = "default") -> Any:
-    """Estimate from released reports; the method comes from their provenance. It costs nothing.
+    """Estimate from released reports, at no cost; their provenance names the method.
 
     Parameters
     ----------
     reports : released frame
-        What ``df.dp.local.randomize`` gave, or a file of it that `dpframe.read_parquet` read.
+        The result of ``df.dp.local.randomize``, or a file of it that `dpframe.read_parquet` read.
     denoise : {"public-total", None}
         As in the method's own ``estimate``.
 
     Returns
     -------
     DataFrame
-        As the method's own ``estimate``, in the library of the reports.
+        As from the method's own ``estimate``, in the library of the reports.
 
     Raises
     ------
     NoProvenance
-        If the frame does not say its method: then ask ``method.estimate(reports)``.
+        If the frame does not name its method: then call ``method.estimate(reports)``.
 
     Examples
     --------
@@ -75,12 +75,12 @@ def estimate(reports: Any, *, denoise: str | None = "default") -> Any:
 
 @trimmed
 def from_json(text: str) -> LocalMethod:
-    """The method that ``to_json`` wrote, of whatever class.
+    """Read any method that ``to_json`` wrote.
 
     Parameters
     ----------
     text : str
-        What ``method.to_json()`` gave.
+        The result of ``method.to_json()``.
 
     Returns
     -------
@@ -102,7 +102,7 @@ def from_json(text: str) -> LocalMethod:
 
 
 def method_of(facts: Any) -> LocalMethod:
-    """The method that its facts tell."""
+    """The method that the facts describe."""
     kind = BY_NAME.get(facts.get("method")) if isinstance(facts.get("method"), str) else None
     if kind is None:
         raise InvalidArgument(f"text must name one of {', '.join(sorted(BY_NAME))}, not {shown(facts.get('method'))}.")

@@ -44,7 +44,10 @@ def question_of(column: str, categories: tuple[Any, ...]) -> Query:
 
 
 def truths(places: Integers, categories: int) -> Integers:
-    """The places of the categories; a uniformly random one where a value is missing or not declared."""
+    """The places of the categories.
+
+    A value that is missing or not declared gets a uniformly random place.
+    """
     filled, nowhere = np.array(places, dtype=np.int64), np.flatnonzero(places < 0)
     filled[nowhere] = coins.uniform(categories - 1, nowhere.size)
     return filled
@@ -52,9 +55,10 @@ def truths(places: Integers, categories: int) -> Integers:
 
 @dataclass(frozen=True)
 class Subsets:
-    """The numbers of subset selection: of `among` categories a report names `size`, the truth among them with p.
+    """The numbers of subset selection.
 
-    ``e`` stands for e^epsilon below. An undeclared or missing value is randomized as one of the categories.
+    A report names `size` of `among` categories, with the truth among them with probability p. ``e`` stands for
+    e^epsilon below. An undeclared or missing value is randomized as one of the categories.
     """
 
     among: int
@@ -72,7 +76,7 @@ class Subsets:
 
     @property
     def q(self) -> float:
-        """The probability that it holds any one other category."""
+        """The probability that a report holds any one other category."""
         return (self.p * (self.size - 1) + (1.0 - self.p) * self.size) / (self.among - 1)
 
     @property
@@ -82,13 +86,16 @@ class Subsets:
         return d * (k - d) * math.expm1(self.epsilon) / (self._whole * (k - 1))
 
     def variance(self, share: Any = 0.0) -> Any:
-        """The variance of an estimated count for each report, where `share` of them hold the category."""
+        """The variance of an estimated count per report.
+
+        `share` of the reports hold the category.
+        """
         p, q = self.p, self.q
         return (share * p * (1.0 - p) + (1.0 - share) * q * (1.0 - q)) / self.gap**2
 
 
 def best_size(among: int, epsilon: float) -> int:
-    """The size of least variance, all categories together, where they are equally common."""
+    """The size with the least total variance, for equally common categories."""
     sizes = range(1, among)
     if among > 1_000:  # around its known optimum k / (e + 1), which Ye and Barg give
         middle = int(among / (math.exp(epsilon) + 1.0))
@@ -143,19 +150,21 @@ class _OfSubsets(LocalMethod):
 
 @dataclass(frozen=True)
 class RandomizedResponse(_OfSubsets):
-    """k-ary randomized response: the truth with probability e^epsilon / (e^epsilon + k - 1), else any other category.
+    """k-ary randomized response: the truth, or any other category at random.
+
+    A report is the truth with probability e^epsilon / (e^epsilon + k - 1).
 
     Parameters
     ----------
     categories : list, tuple or range
-        The declared values, from what you know and never from the data; None stands for a missing one.
+        The declared values, from what you know and never from the data; None stands for a missing value.
     epsilon : float
-        What one report costs the person who sends it.
+        The cost of one report for the person who sends it.
 
     Notes
     -----
     Warner (1965); Kairouz, Bonawitz and Ramage (2016). Two values of one person change the probability of a report by a
-    factor of at most e^epsilon (``docs/assurance/privacy.md``). The best for few categories or a large epsilon.
+    factor of at most e^epsilon (``docs/assurance/privacy.md``). It is best for few categories or a large epsilon.
 
     Examples
     --------
@@ -177,7 +186,7 @@ class RandomizedResponse(_OfSubsets):
 
     @property
     def examples(self) -> tuple[Any, ...]:  # type: ignore[override]
-        """Every category may be a report."""
+        """The categories, since each may be a report."""
         return self.categories
 
     @property
@@ -207,24 +216,26 @@ class RandomizedResponse(_OfSubsets):
 
 @dataclass(frozen=True)
 class SubsetSelection(_OfSubsets):
-    """Subset selection: a report names d of k categories, which hold the truth more often than chance would have it.
+    """Subset selection: a report names d of k categories.
+
+    They hold the truth more often than by chance.
 
     Parameters
     ----------
     categories : list, tuple or range
-        The declared values, from what you know and never from the data; None stands for a missing one.
+        The declared values, from what you know and never from the data; None stands for a missing value.
     epsilon : float
-        What one report costs the person who sends it.
+        The cost of one report for the person who sends it.
     size : int, optional
-        How many categories a report names; by default the number of least variance.
+        The number of categories in a report; by default, the number with the least variance.
 
     Notes
     -----
-    Ye and Barg (2018); Wang et al. (2016). The truth is among them with probability p = d e / (d e + k - d), e =
-    e^epsilon; the others are a uniform choice. Of any two values the probabilities of a report are in the ratio e, 1 or
-    1 / e (``docs/assurance/privacy.md``). Of all methods with declared categories it has the least error, or nearly so.
-    With ``size=1`` it is k-ary randomized response. A report is text: a hexadecimal of four bits a letter, a bit a
-    category.
+    Ye and Barg (2018); Wang et al. (2016). With e = e^epsilon, the truth is in the report with probability
+    p = d e / (d e + k - d); the others are a uniform choice. For any two values, the probabilities of a report are in
+    the ratio e, 1 or 1 / e (``docs/assurance/privacy.md``). Of all methods with declared categories, it has the least
+    error, or nearly so. With ``size=1`` it is k-ary randomized response. A report is text in hexadecimal: each letter
+    has four bits, and each category one bit.
 
     Examples
     --------
@@ -253,7 +264,7 @@ class SubsetSelection(_OfSubsets):
         return Subsets(len(self.categories), self.size, float(self.epsilon))
 
     def reports(self, rows: Integers) -> list[Any]:
-        """A text for each row, which tells a subset."""
+        """A text for each row, which encodes a subset."""
         truth = truths(rows, len(self.categories))
         holds = self._holds(truth.size)
         texts: list[str] = []
@@ -262,7 +273,7 @@ class SubsetSelection(_OfSubsets):
         return texts
 
     def subsets(self, truth: Integers, holds: coins.Flags) -> coins.Flags:
-        """A subset for each row: with the truth where `holds` says so, and otherwise uniform."""
+        """A subset for each row: with the truth if `holds` is set, and otherwise uniform."""
         last = len(self.categories) - 1
         flags = np.zeros((truth.size, last + 1), dtype=np.bool_)
         for with_truth in (True, False):
@@ -288,24 +299,26 @@ class SubsetSelection(_OfSubsets):
 
 @dataclass(frozen=True)
 class CountMeanSketch(LocalMethod):
-    """Apple's count-mean sketch: one of k public hash functions, and a row of m cells with random flips.
+    """Apple's count-mean sketch: m cells with random flips.
+
+    Each report uses one of k public hash functions.
 
     Parameters
     ----------
     categories : list, tuple or range
-        The declared values, from what you know and never from the data; None stands for a missing one.
+        The declared values, from what you know and never from the data; None stands for a missing value.
     epsilon : float
-        What one report costs the person who sends it.
+        The cost of one report for the person who sends it.
     hashes, cells : int
         k and m. More cells mean fewer collisions and longer reports, m / 4 letters each.
     key : str
-        Public text, from which the hash functions follow.
+        Public text that determines the hash functions.
 
     Notes
     -----
     Apple, "Learning with Privacy at Scale" (2017). The client draws j, marks the cell that function j gives its value,
     and flips each cell with probability 1 / (1 + e^(epsilon / 2)): two values differ in at most two cells. The error
-    contains collisions, with the estimates in place of the true counts. It is that of a random key: under one key the
+    contains collisions, with the estimates in place of the true counts. It is that of a random key: under one key, the
     same categories collide in every collection.
 
     Examples
@@ -359,7 +372,10 @@ class CountMeanSketch(LocalMethod):
         return hashed_places(self.key, self.hashes, len(self.categories), self.cells)
 
     def variance(self, n: int = 1) -> float:
-        """The variance of an unbiased count from the flips of `n` reports; collisions add to it."""
+        """The variance of an unbiased count due to the flips of `n` reports.
+
+        Collisions add to it.
+        """
         return n * (self.scale**2 - 1.0) / 4.0 * (self.cells / (self.cells - 1)) ** 2
 
     def question(self, column: str) -> Query:
@@ -367,7 +383,7 @@ class CountMeanSketch(LocalMethod):
         return question_of(column, self.categories)
 
     def reports(self, rows: Integers) -> list[str]:
-        """A text for each row: which hash function, and its cells."""
+        """A text for each row, which encodes a hash function and its cells."""
         truth = truths(rows, len(self.categories))
         function = coins.uniform(self.hashes - 1, truth.size)
         flip = coins.Chance(1, 1, -self.loss / 2)
@@ -390,7 +406,10 @@ class CountMeanSketch(LocalMethod):
         return len(values), *self.counts(ones, each)
 
     def counts(self, ones: Integers, each: Integers) -> tuple[Floats, Floats]:
-        """The unbiased counts and their variances, from the sketch: ones of each cell, reports of each function."""
+        """The unbiased counts and their variances, from the sums of a sketch.
+
+        They are the ones in each cell, and the reports of each function.
+        """
         n, m, k = int(each.sum()), self.cells, self.hashes
         cells = k * (self.scale / 2.0 * (2 * ones - each[:, None]) + each[:, None] / 2.0)
         averages = cells[np.arange(k)[:, None], self.places].mean(axis=0)

@@ -84,14 +84,14 @@ def estimated(method: Estimator, reports: Any, denoise: str | None) -> Any:
 
 
 def wider_variances(counts: Floats, reports: int, none: float, every: float, gap: float) -> Floats:
-    """The variances of estimated counts, as if two reports more, or fewer, had held each category, and of half a step.
+    """The variances of estimated counts, widened for rare categories and for steps.
 
-    They grow in a line from `none`, where nobody has it, to `every`. Where no report holds a category its estimate
-    would seem nearly exact, though a few people may have it. 1.92 reports (half the square of 1.96) more, in the
-    variance alone, make up for it (Agresti and Coull 1998). A report stands for 1 / `gap` people, so estimates lie on
-    steps of this length. Where the deviation is below a step, an interval of 1.96 deviations holds one step alone; half
-    a step, squared, is added as a correction for continuity. The exact coverage is in
-    ``tests/local/test_local_estimates.py``.
+    They are as if two reports more, or fewer, had held each category, and half a step is added. They grow in a line
+    from `none`, where nobody has a category, to `every`. If no report holds a category, its estimate would seem nearly
+    exact, though a few people may have it. 1.92 reports (half the square of 1.96) more, in the variance alone, correct
+    this (Agresti and Coull 1998). A report stands for 1 / `gap` people, so estimates lie on steps of this length. If
+    the deviation is below a step, an interval of 1.96 deviations holds one step alone; half a step, squared, is added
+    as a correction for continuity. The exact coverage is in ``tests/local/test_local_estimates.py``.
     """
     slope = (every - none) / max(reports, 1)
     moved = counts + math.copysign(HALF_WIDTH**2 / 2.0 / gap, slope)
@@ -193,7 +193,10 @@ LONGEST_KEY = 200
 
 
 class LocalMethod:
-    """A way to randomize single values before anybody sees them, and to estimate from the reports."""
+    """A method to randomize single values before anybody sees them, with estimates.
+
+    The estimates come from the reports.
+    """
 
     name: ClassVar[str]
     denoise: ClassVar[str | None] = DENOISE  # of an estimate, by default
@@ -201,49 +204,54 @@ class LocalMethod:
 
     @trimmed
     def randomize(self, series: Any) -> Any:
-        """Randomize each value of a column: one report a row, in the library of the column.
+        """Randomize each value of a column: one report for each row.
+
+        The reports are in the library of the column.
 
         Parameters
         ----------
         series : Series of pandas or Polars
-            A person's own values. Nothing is charged: this is the client's side. For a table of other people's rows
-            use ``df.dp.local.randomize``, which charges a ledger.
+            A person's own values. Nothing is charged, since this is the client's side. For a table of other people's
+            rows, use ``df.dp.local.randomize``, which charges a ledger.
 
         Returns
         -------
         Series
-            The reports. A value that is missing or not among the declared ones makes the report of a uniformly random
-            one: whether it is there is as protected as what it is.
+            The reports. A value that is missing or not declared gives the report of a uniformly random one: whether a
+            value is present is as protected as the value itself.
 
         Raises
         ------
         InvalidType, WrongDtype
-            If it is no column, or its dtype does not suit the declared values.
+            If `series` is not a column, or its dtype does not suit the declared values.
         """
         return randomizing.randomized_series(series, cast(randomizing.Method, self))
 
     @trimmed
     def estimate(self, reports: Any, *, denoise: str | None = "default") -> Any:
-        """Estimate from reports, at no cost: whatever is made of reports is as private as they are.
+        """Estimate from reports, at no cost.
+
+        Any result that is computed from reports is as private as they are.
 
         Parameters
         ----------
         reports : Series, or released frame of one column
-            What `randomize` gave, of all people together.
+            The reports of all people together, from `randomize`.
         denoise : {"public-total", None}
-            Counts are moved to the nearest that are not negative and add up to the number of reports, which is public;
-            None leaves the unbiased ones.
+            "public-total" moves counts to the nearest that are not negative and add up to the number of reports, which
+            is public. None leaves the unbiased counts.
 
         Returns
         -------
         DataFrame
-            Of counts: the column's name (``category`` if it has none), ``count``, ``count_noisy`` (unbiased) and
-            ``count_error``, the half-width of the 95% interval around it. Of means: ``NAME_mean, NAME_mean_error``.
+            For counts: the column's name (``category`` if it has none), ``count``, ``count_noisy`` (unbiased) and
+            ``count_error``, the half-width of the 95% interval around ``count_noisy``. For means: ``NAME_mean,
+            NAME_mean_error``.
 
         Notes
         -----
-        A missing or undeclared value is reported as a random category. Counts include these, evenly on average, and
-        ``count_error`` does not cover how they fell: declare None as a category to count missing values. A missing
+        A missing or undeclared value is reported as a random category. Counts include such values, evenly on average,
+        and ``count_error`` does not cover how they fall. Declare None as a category to count missing values. A missing
         number is reported as the middle of the bounds, which the error of a mean covers.
 
         Raises
@@ -259,24 +267,24 @@ class LocalMethod:
         return {"method": type(self).__name__, **{name: _plain(value) for name, value in values}}
 
     def to_json(self) -> str:
-        """The method as text: a client and a server in different processes agree by it."""
+        """The method as text, with which a client and a server agree on it."""
         return json.dumps(self.facts())
 
     @classmethod
     @trimmed
     def from_json(cls, text: str) -> Self:
-        """Read what `to_json` wrote.
+        """Read the method that `to_json` wrote.
 
         Raises
         ------
         InvalidArgument
-            If it is no such text, or of another method.
+            If it is no such text, or describes another method.
         """
         return cls.of_facts(json_object(text))
 
     @classmethod
     def of_facts(cls, facts: Mapping[str, Any]) -> Self:
-        """Read what `facts` gave; parameters are checked as if they were typed."""
+        """Read the method that `facts` gave; parameters are checked as if typed."""
         names = {field.name for field in fields(cls)}  # type: ignore[arg-type]
         parameters = {name: value for name, value in facts.items() if name != "method"}
         if facts.get("method") != cls.__name__ or set(parameters) != names:
@@ -310,7 +318,10 @@ def _typed(name: str, value: Any) -> Any:
 
 
 def kept_number(value: object) -> Any:
-    """A number as it was typed, for a frozen value that is compared and written down: a float, an int or a Fraction."""
+    """A number as it was typed, for a frozen value that is compared and written down.
+
+    It is a float, an int or a Fraction.
+    """
     if isinstance(value, np.generic):
         value = value.item()
     return Fraction(value) if isinstance(value, Decimal) else value
@@ -338,13 +349,19 @@ def checked_probability(name: str, value: object) -> Any:
 
 
 def check_cells(words: str, cells: int) -> None:
-    """Refuse parameters whose tables do not fit the memory; they may come from a file."""
+    """Refuse parameters with tables that do not fit the memory.
+
+    Such parameters may come from a file.
+    """
     if cells > MOST_CELLS:
         raise InvalidArgument(f"{words} must be at most {MOST_CELLS:,}, not {cells:,}. Take smaller ones.")
 
 
 def checked_categories(values: object) -> tuple[Any, ...]:
-    """Declared categories: text, numbers, truth values and None, at least two and each once."""
+    """The declared categories: at least two, each once.
+
+    They are text, numbers, truth values and None.
+    """
     if length(values) > MOST_CATEGORIES:
         raise _not_so_many(length(values))
     categories = value_axis("category", values, "categories").by_column[0]
@@ -367,10 +384,11 @@ def _not_so_many(size: int) -> InvalidArgument:
 
 
 def hashed_places(key: str, functions: int, categories: int, cells: int) -> Integers:
-    """The cell of each category by each function, (a x^2 + b x + c mod P) mod cells, x the category's place.
+    """The cell of each category by each function.
 
-    Wegman and Carter (1981): over random coefficients any three categories are independent modulo P. So are then any
-    two collisions with a third category, which the variance of a sketch relies on.
+    That is (a x^2 + b x + c mod P) mod cells, where x is the category's place. Wegman and Carter (1981): over random
+    coefficients, any three categories are independent modulo P. So are any two collisions with a third category, on
+    which the variance of a sketch relies.
     """
     pieces = range(0, 16 * DEGREE, 16)
     seeds = (f"dpframe.local\0{key}\0{function}".encode() for function in range(functions))
@@ -383,7 +401,10 @@ def hashed_places(key: str, functions: int, categories: int, cells: int) -> Inte
 
 
 def checked_key(key: object) -> str:
-    """The public key of the hash functions as plain text: a subclass may have another text in f-strings."""
+    """The public key of the hash functions as plain text.
+
+    A subclass of text may show another text in f-strings.
+    """
     if not isinstance(key, str):
         raise InvalidType(f'key must be text that everybody may know, not {shown(key)}. Write key="emoji".')
     if len(key) > LONGEST_KEY or not key.isprintable():

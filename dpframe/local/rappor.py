@@ -50,30 +50,32 @@ HASHES = f"a whole number from 1 to {MOST_HASHES}"
 
 @dataclass(frozen=True)
 class Rappor(LocalMethod):
-    """RAPPOR: a value's bits are randomized once, kept for a period, and randomized again in every report.
+    """RAPPOR: bits are randomized once for a period, and again in every report.
+
+    The bits of a value, randomized once, are permanent: the client keeps them for the period.
 
     Parameters
     ----------
     categories : list, tuple or range
-        The declared values, from what you know and never from the data; None stands for a missing one.
+        The declared values, from what you know and never from the data; None stands for a missing value.
     f : float
         A permanent bit is 1 with probability f / 2, 0 with f / 2, and otherwise the truth. Above 0 and below 1.
     p, q : float
-        A report's bit is 1 with probability q where the permanent bit is 1, else with p; p < q.
+        A report's bit is 1 with probability q if the permanent bit is 1, otherwise with p; p < q.
     hashes : int
-        How many bits a value sets: 1 without `bits`.
+        The number of bits that a value sets: 1 without `bits`.
     bits : int, optional
-        The length of a Bloom filter; by default each category has a bit of its own.
+        The length of a Bloom filter; by default, each category has its own bit.
     cohorts : int
-        Into how many groups people are divided at random, each with hash functions of its own.
+        The number of groups into which people are divided at random, each with its own hash functions.
     key : str
-        Public text, from which the hash functions follow.
+        Public text that determines the hash functions.
 
     Notes
     -----
-    Erlingsson, Pihur and Korolova (2014). All reports of a period together are made of the permanent bits, so they cost
-    at most `epsilon_forever` = 2 h ln((1 - f/2) / (f/2)), however many they are; one report alone costs
-    `epsilon_once`. What a ledger is charged is the former. See ``docs/guide/local.md`` for how a client keeps its bits.
+    Erlingsson, Pihur and Korolova (2014). All reports of a period are made from the permanent bits. Together they cost
+    at most `epsilon_forever` = 2 h ln((1 - f/2) / (f/2)), however many they are, and this is charged to a ledger. One
+    report alone costs `epsilon_once`. See ``docs/guide/local.md`` for how a client keeps its bits.
 
     Examples
     --------
@@ -122,7 +124,9 @@ class Rappor(LocalMethod):
 
     @classmethod
     def for_epsilon(cls, categories: Any, epsilon: Any, **parameters: Any) -> Self:
-        """The method with p = 1/2 and q = 3/4, where they are not given, whose `epsilon_forever` is this or just below.
+        """The method whose `epsilon_forever` is `epsilon` or just below.
+
+        By default, p = 1/2 and q = 3/4.
 
         Examples
         --------
@@ -150,13 +154,16 @@ class Rappor(LocalMethod):
 
     @property
     def seen(self) -> tuple[Fraction, Fraction]:
-        """The probability that a report's bit is 1 where the value does not set it, and where it does: p* and q*."""
+        """The probabilities p* and q* that a report's bit is 1.
+
+        They are for values that do not set the bit, and that do.
+        """
         f, p, q = map(self._exact, "fpq")
         return f * (p + q) / 2 + (1 - f) * p, f * (p + q) / 2 + (1 - f) * q
 
     @property
     def loss(self) -> Fraction:
-        """The epsilon that is charged: for all reports of a period together."""
+        """The epsilon that is charged, for all reports of a period together."""
         return Fraction(self.epsilon_forever)
 
     @property
@@ -178,7 +185,10 @@ class Rappor(LocalMethod):
         return replace(self, p=0, q=1)
 
     def variance(self, n: int = 1, share: float = 0.0) -> float:
-        """The variance of an unbiased count where each category has its own bit and `share` of `n` people have it."""
+        """The variance of an unbiased count, if `share` of `n` people have the category.
+
+        Each category has its own bit.
+        """
         low, high = map(float, self.seen)
         return n * (share * high * (1.0 - high) + (1.0 - share) * low * (1.0 - low)) / (high - low) ** 2
 
@@ -193,7 +203,7 @@ class Rappor(LocalMethod):
         return question_of(column, self.categories)
 
     def reports(self, rows: Integers) -> list[str]:
-        """A text for each row, from permanent bits that are drawn for it and kept nowhere."""
+        """A text for each row, from permanent bits that are drawn for it and not kept."""
         truth = truths(rows, len(self.categories))
         cohort = coins.uniform(self.cohorts - 1, truth.size)
         texts: list[str] = []
@@ -229,48 +239,51 @@ class Rappor(LocalMethod):
 
     @trimmed
     def memoize(self, series: Any, *, secret: bytes, people: Any, period: str | None = None) -> Any:
-        """The permanent bits of people for a period, from their secrets: ask once, keep them, and `report` from them.
+        """Draw people's permanent bits for a period from secrets: once, to keep.
+
+        Call it once, keep the bits, and make each `report` from them.
 
         Parameters
         ----------
         series : Series of pandas or Polars
-            The value of each row's person at the first report of the period. Of several rows of one person the first
+            The value of each row's person at the first report of the period. If a person has several rows, the first
             one counts.
         secret : bytes
             At least 16 random bytes that never leave the client (``secrets.token_bytes(32)``).
         people : Series or list
-            Whose each row is: text or whole numbers. A client alone writes ``people=["me"]``.
+            The person of each row: text or whole numbers. A client alone writes ``people=["me"]``.
         period : str, optional
-            The name of the period, which is declared and public; without it there is one for all time.
+            The name of the period, which is declared and public; without it, there is one period for all time.
 
         Returns
         -------
         Series
-            Permanent bits as text. They may be stored where the value may not: they cost `epsilon_forever`, once.
+            Permanent bits as text. You may store them where you may not store the value: they cost `epsilon_forever`,
+            once.
 
         Notes
         -----
         The bits are those of HMAC-SHA256 under HMAC(secret, person), so that a client that crashed before it kept them
-        makes the same ones. The value is no part of what is hashed: bits that change when the value changes would tell
-        that it changed. For the same reason never ask again for a period with another value: the kept bits stay.
-        The guarantee is computational here: it holds against who cannot tell HMAC-SHA256 from random bits.
+        makes the same ones. The value is not hashed: bits that change with the value would reveal that it changed. For
+        the same reason, never call this again in a period with another value: the kept bits stay. The guarantee is
+        computational here: it holds against anyone who cannot distinguish HMAC-SHA256 from random bits.
         """
         known = Memo(secret, checked_people(people), period, column_frame(series)[1])
         return randomizing.randomized_series(series, _Memoized(self, known))
 
     @trimmed
     def report(self, permanent: Any) -> Any:
-        """A new report from each row of permanent bits; it costs nothing beyond what those did.
+        """Make a new report from each row of permanent bits, at no further cost.
 
         Parameters
         ----------
         permanent : Series, or released frame of one column
-            What `memoize` gave, or ``df.dp.local.randomize`` with ``method=method.permanent``.
+            The result of `memoize`, or of ``df.dp.local.randomize`` with ``method=method.permanent``.
 
         Returns
         -------
         Series
-            A report a row.
+            A report for each row.
         """
         randomizing.refuse_exact()
         frame, name = column_frame(permanent, "permanent")
@@ -282,14 +295,16 @@ class Rappor(LocalMethod):
     def randomize(  # people and their secrets are its own
         self, series: Any, *, secret: bytes | None = None, people: Any = None, period: str | None = None
     ) -> Any:
-        """One report a row. With `people` from the permanent bits of `memoize`, else from bits that are kept nowhere.
+        """Make one report for each row.
+
+        With `people`, it is made from the permanent bits of `memoize`; otherwise, from bits that are not kept.
 
         Parameters
         ----------
         series : Series of pandas or Polars
-            A person's own values. Nothing is charged: this is the client's side.
+            A person's own values. Nothing is charged, since this is the client's side.
         secret, people, period
-            As in `memoize`. Without `people` nothing is memoized: two people of equal values must not share bits.
+            As in `memoize`. Without `people`, nothing is memoized: two people with equal values must not share bits.
 
         Returns
         -------
@@ -374,9 +389,9 @@ def decoded(sets: Flags, bits: Floats, n: int, low: float, high: float) -> tuple
     """The unbiased counts of categories and their variances.
 
     `bits` are unbiased counts of each cohort's bits. The score of a category is the mean over its bits, added up over
-    cohorts. Where people are in a random cohort, the scores are on average the counts times a public matrix of
-    overlaps, which is inverted. The variance is that of one report given its value, over bits and cohorts, added up
-    with the estimates in place of the true counts.
+    cohorts. If people are in a random cohort, the scores are on average the counts times a public matrix of overlaps,
+    which is inverted. The variance is that of one report given its value, over bits and cohorts. It is added up with
+    the estimates in place of the true counts.
     """
     each = sets / sets.sum(axis=2, keepdims=True)
     overlaps = np.einsum("cdj,cej->cde", each, sets.astype(np.float64), optimize=True)
@@ -399,7 +414,10 @@ def decoded(sets: Flags, bits: Floats, n: int, low: float, high: float) -> tuple
 
 @dataclass(frozen=True)
 class Drawn:
-    """The draws for each person: a cohort, a value where there was none, and which bits are free of the truth."""
+    """The draws for each person: a cohort, a value if there is none, and free bits.
+
+    The free bits do not depend on the truth.
+    """
 
     cohort: Integers
     truth: Integers
@@ -413,7 +431,10 @@ class Drawn:
 
 @dataclass(frozen=True, repr=False)
 class Memo:
-    """The person of each row, the period, and the secret from which each person's own follows."""
+    """The person of each row, the period, and the secret.
+
+    Each person's own secret follows from it.
+    """
 
     secret: bytes
     people: tuple[str, ...]
@@ -429,14 +450,17 @@ class Memo:
             raise InvalidType(f'period must be text or None, not {named(self.period)}. Write for instance "2026-11".')
 
     def first_rows(self, rows: int) -> tuple[Integers, Integers]:
-        """The first row of each person, and which person each row is of."""
+        """The first row of each person, and the person of each row."""
         if len(self.people) != rows:
             raise InvalidArgument(f"people must name one person a row, {rows:,} in all, not {len(self.people):,}.")
         _, first, whose = np.unique(np.array(self.people, dtype=object), return_index=True, return_inverse=True)
         return first, whose
 
     def draws(self, method: Any, truth: Integers) -> Drawn:
-        """Draw from the secret for each person, in the order of `first_rows`; the value is no part of it."""
+        """Draw from the secret for each person, in the order of `first_rows`.
+
+        The draws do not depend on the value.
+        """
         facts = {name: fact for name, fact in method.facts().items() if name not in ("p", "q")}
         facts |= {"f": _spelled(method.f), "categories": [_as_integer(value) for value in method.categories]}
         digest = hashlib.sha256(json.dumps(facts).encode()).digest()
@@ -482,13 +506,19 @@ def number(secret: bytes, message: bytes) -> int:
 
 
 def below(numbers: Sequence[Sequence[int]], chance: Fraction) -> Flags:
-    """Tell whether each number of 256 bits is in the lowest part `chance` of all, rounded up; all bits are compared."""
+    """Tell whether each number of 256 bits is in the lowest part `chance` of all.
+
+    The part is rounded up, and all bits are compared.
+    """
     most = -(-chance.numerator * SIZE // chance.denominator)
     return np.array([[value < most for value in row] for row in numbers], dtype=np.bool_)
 
 
 def checked_people(people: Any) -> tuple[str, ...]:
-    """The person of each row, told apart by kind and value: 1 and "1" are two, and a subclass of either is no third."""
+    """The person of each row, distinguished by kind and value.
+
+    1 and "1" are two people, and a subclass of either is no third.
+    """
     values = list(people) if isinstance(people, (list, tuple)) else values_of(*column_frame(people, "people"))
     for value in values:
         if isinstance(value, bool) or not isinstance(value, (str, int)):

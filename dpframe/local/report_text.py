@@ -35,7 +35,7 @@ def batches(rows: int, width: int) -> Iterator[slice]:
 
 
 def written(bits: Flags, number: Integers | None = None) -> list[str]:
-    """A text for each row of flags, after its public number if there is one."""
+    """A text for each row of flags, after its public number if it has one."""
     data = np.packbits(bits, axis=1)
     if number is not None:
         data = np.hstack([number.astype(">u2").view(np.uint8).reshape(-1, 2), data])
@@ -46,7 +46,10 @@ def written(bits: Flags, number: Integers | None = None) -> list[str]:
 
 
 def read(values: Sequence[Any], width: int, words: str, *, numbers: int = 0) -> Iterator[tuple[Integers, Flags]]:
-    """Public numbers (below `numbers`, if there are any) and flags of reports, so many rows at a time."""
+    """Public numbers and flags of reports, in batches of rows.
+
+    The numbers are below `numbers`, if there are any.
+    """
     for rows in batches(len(values), width):
         yield _read(list(values[rows]), width, words, numbers)
 
@@ -79,7 +82,7 @@ def summed(ones: Integers, numbers: Integers, bits: Flags) -> None:
 
 
 def unlike(value: Any, words: str) -> InvalidArgument:
-    """The refusal of what is no report of the method."""
+    """The error for a value that is no report of the method."""
     return InvalidArgument(
         f"reports must be {words}, unlike {shown(value)}. Give the reports of this very method, "
         "or leave out what others sent."

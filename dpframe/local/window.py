@@ -33,10 +33,10 @@ FINE = 52  # bits of a number between its bounds, before it is rounded to a step
 
 @dataclass(frozen=True)
 class Window:
-    """The law of a report y of 0, ..., steps + width - 1 where the truth is t of 0, ..., steps.
+    """The law of a report y up to steps + width - 1, for a truth t up to steps.
 
-    Each y of t, ..., t + width - 1 is e^epsilon times as likely as any other: exactly epsilon-DP, for the sum of these
-    weights, `whole`, is the same for every t.
+    Both are integers of at least 0. Each y of t, ..., t + width - 1 is e^epsilon times as likely as any other. This is
+    exactly epsilon-DP, because the sum of these weights, `whole`, is the same for every t.
     """
 
     steps: int
@@ -65,7 +65,7 @@ class Window:
         return (values * (values - 1) / 2.0 + math.expm1(self.epsilon) * w * (w - 1) / 2.0) / self.whole
 
     def squares(self, t: Floats) -> Floats:
-        """The mean of squared reports where the truth is the integer t."""
+        """The mean of squared reports if the truth is the integer t."""
         n, w = self.steps + self.width, self.width
         every = (n - 1) * n * (2 * n - 1) / 6.0
         window = w * t**2 + t * w * (w - 1) + (w - 1) * w * (2 * w - 1) / 6.0
@@ -73,9 +73,9 @@ class Window:
 
     @property
     def worst_variance(self) -> float:
-        """The largest variance of an estimated t for one report, over all truths between 0 and `steps`.
+        """The largest variance of an estimated t per report, over truths up to `steps`.
 
-        Between two integers the truth is rounded to one of them at random, and the variance is a concave parabola.
+        Between two integers, the truth is rounded to one of them at random, and the variance is a concave parabola.
         """
         t = np.arange(self.steps, dtype=np.float64)
         low, high = self.squares(t), self.squares(t + 1.0)
@@ -87,7 +87,10 @@ class Window:
 
 @lru_cache(maxsize=100)
 def best_window(epsilon: float) -> tuple[int, int]:
-    """The steps and the width of least worst-case variance on bounds of a fixed length."""
+    """The steps and the width with the least worst-case variance.
+
+    The bounds have a fixed length.
+    """
     sizes = range(1, LARGEST_SEARCHED + 1)
     pairs = ((steps, width) for steps in sizes for width in sizes if width <= steps)
     return min(pairs, key=lambda pair: Window(pair[0], pair[1], epsilon).worst_variance / pair[0] ** 2)
@@ -95,24 +98,26 @@ def best_window(epsilon: float) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class Mean(LocalMethod):
-    """The mean of numbers between two bounds: an integer report, e^epsilon times as likely from a window at the truth.
+    """The mean of numbers between two bounds; a report is an integer.
+
+    It is e^epsilon times as likely to be from a window at the truth.
 
     Parameters
     ----------
     bounds : tuple of two numbers
-        Values are clipped to them; from what you know, never from the data.
+        Values are clipped to them. Choose them from what you know, never from the data.
     epsilon : float
-        What one report costs the person who sends it.
+        The cost of one report for the person who sends it.
     steps, width : int, optional
-        How finely a value is rounded (at random, without bias), and how wide the window is; by default those of least
-        worst-case variance, both up to 40.
+        The number of steps to which a value is rounded (at random, without bias), and the width of the window. By
+        default, those with the least worst-case variance, both up to 40.
 
     Notes
     -----
-    With ``steps=1, width=1`` it is Duchi, Jordan and Wainwright's (2018) mechanism; with many steps it tends to the
+    With ``steps=1, width=1`` it is Duchi, Jordan and Wainwright's (2018) mechanism; with many steps, it tends to the
     piecewise mechanism of Wang et al. (2019). Their hybrid of the two has 8% less worst-case variance at epsilon 1, and
-    more at 2 and 4 (``docs/guide/local.md``). A missing value is reported as if it were the middle of
-    the bounds. The error of an estimate is that of the worst values.
+    more at 2 and 4 (``docs/guide/local.md``). A missing value is reported as if it were the middle of the bounds. The
+    error of an estimate is that of the worst values.
 
     Examples
     --------
@@ -153,7 +158,7 @@ class Mean(LocalMethod):
         return exact_epsilon(self.epsilon)
 
     def variance(self, n: int = 1) -> float:
-        """The largest variance of an estimated mean of `n` people, whatever their values are."""
+        """The largest variance of an estimated mean of `n` people, over all values."""
         return self.law.worst_variance * self._step**2 / n
 
     @property
@@ -173,7 +178,10 @@ class Mean(LocalMethod):
         return np.where(inside, near, far + self.width * (far >= truth))
 
     def rounded(self, values: Floats) -> Integers:
-        """The step of each value, rounded at random without bias; a missing value is the middle of the bounds."""
+        """The step of each value, rounded at random without bias.
+
+        A missing value is the middle of the bounds.
+        """
         lower, upper = map(float, self.bounds)
         position = (np.clip(values, lower, upper) - lower) / (upper - lower)
         fine = np.rint(np.where(np.isnan(values), 0.5, position) * 2.0**FINE).astype(np.int64)
