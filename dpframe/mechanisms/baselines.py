@@ -23,12 +23,14 @@ Tail = Literal["two-sided", "one-sided"]
 
 
 def classical_gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> float:
-    """The classical sigma of Gaussian noise, sqrt(2 ln(1.25 / delta)) sensitivity / epsilon, for epsilon below 1.
+    """Compute the classical sigma of Gaussian noise, for epsilon below 1.
+
+    It is sqrt(2 ln(1.25 / delta)) sensitivity / epsilon.
 
     Parameters
     ----------
     epsilon : float
-        0 < epsilon < 1: the proof needs it, and for larger epsilon the noise may be too little.
+        0 < epsilon < 1: the proof needs it, and for larger epsilon there may be too little noise.
     delta : float
         0 < delta < 1.
     sensitivity : float
@@ -37,7 +39,7 @@ def classical_gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 
     Returns
     -------
     float
-        Rounded up. Such noise is (epsilon, delta)-differentially private, but more than is needed:
+        Rounded up. Such noise is (epsilon, delta)-differentially private, but larger than needed:
         `analytic_gaussian_sigma` gives the least.
 
     Raises
@@ -76,7 +78,9 @@ def probabilistic_gaussian_sigma(
     *,
     tail: Tail = "two-sided",
 ) -> float:
-    """The sigma for which the privacy loss of Gaussian noise exceeds epsilon with probability at most delta.
+    """Compute sigma so that the privacy loss rarely exceeds epsilon.
+
+    The privacy loss of Gaussian noise with this sigma exceeds epsilon with probability at most delta.
 
     Parameters
     ----------
@@ -88,12 +92,12 @@ def probabilistic_gaussian_sigma(
         The l2 sensitivity, in any unit; sigma is in the same unit.
     tail : {"two-sided", "one-sided"}
         ``"two-sided"`` is Liu's value: P(abs(loss) > epsilon) <= delta, probabilistic differential privacy.
-        ``"one-sided"`` is less noise: P(loss > epsilon) <= delta, for either order of the two data sets.
+        ``"one-sided"`` gives less noise: P(loss > epsilon) <= delta, for either order of the two data sets.
 
     Returns
     -------
     float
-        Rounded up. Both imply (epsilon, delta)-differential privacy, with more noise than it needs.
+        Rounded up. Both tails imply (epsilon, delta)-differential privacy, with more noise than it needs.
 
     Raises
     ------
@@ -104,10 +108,10 @@ def probabilistic_gaussian_sigma(
     -----
     Proposition 11 of Liu, "Generalized Gaussian Mechanism for Differential Privacy" (2018), written for sigma:
     (sensitivity / (2 epsilon)) (sqrt(z^2 + 2 epsilon) + z), z = -Phi^-1(delta / 2). Its proof bounds the loss from
-    above on both sides, so the least sigma with P(abs(loss) > epsilon) <= delta lies between the two values. The loss
-    is normal with mean 1 / (2 s^2) and standard deviation 1 / s, s = sigma / sensitivity, so that one tail alone is
-    exact with z = -Phi^-1(delta). Probabilistic differential privacy is not kept by post-processing; the (epsilon,
-    delta)-differential privacy that it implies is.
+    above on both sides, so the least sigma with P(abs(loss) > epsilon) <= delta lies between the two values. With s =
+    sigma / sensitivity, the loss is normal with mean 1 / (2 s^2) and standard deviation 1 / s, so that one tail alone
+    is exact with z = -Phi^-1(delta). Post-processing does not keep probabilistic differential privacy, but it keeps the
+    (epsilon, delta)-differential privacy that this implies.
 
     Examples
     --------
@@ -134,24 +138,26 @@ def probabilistic_gaussian_sigma(
 
 
 def classical_gaussian(sensitivity: Reach, loss: PrivacyLoss) -> Gaussian:
-    """Gaussian noise by the classical formula, to hand to a verb as ``mechanism=``: to reproduce published results.
+    """Calibrate Gaussian noise by the classical formula, as ``mechanism=`` of a verb.
+
+    Use it to reproduce published results.
 
     Parameters
     ----------
     sensitivity : Sensitivity
-        How far one unit reaches; a verb gives it.
+        The most that one unit can change; a verb gives it.
     loss : PrivacyLoss
-        What may be spent, with epsilon below 1; a verb gives it.
+        The cost, with epsilon below 1; a verb gives it.
 
     Returns
     -------
     Gaussian
-        With more noise than the same cost needs without this.
+        It has more noise than the cost needs without this formula.
 
     Raises
     ------
     InvalidArgument
-        If epsilon is not below 1, where the formula holds.
+        If epsilon is not below 1, as the formula requires.
     MissingArgument
         If there is no delta.
 
@@ -167,10 +173,11 @@ def classical_gaussian(sensitivity: Reach, loss: PrivacyLoss) -> Gaussian:
 
 
 def probabilistic_gaussian(*, tail: Tail = "two-sided") -> Callable[[Reach, PrivacyLoss], Gaussian]:
-    """Gaussian noise by Liu's formula, to hand to a verb as ``mechanism=``: to reproduce published results.
+    """Calibrate Gaussian noise by Liu's formula, as ``mechanism=`` of a verb.
 
-    What a verb releases is post-processed, and that keeps the (epsilon, delta)-differential privacy that the formula
-    implies, but not the probabilistic kind: so the former is what the ledger and the provenance record.
+    Use it to reproduce published results. A verb post-processes what it releases. This keeps the (epsilon,
+    delta)-differential privacy that the formula implies, but not the probabilistic kind. So the ledger and the
+    provenance record the former.
 
     Parameters
     ----------
@@ -180,7 +187,7 @@ def probabilistic_gaussian(*, tail: Tail = "two-sided") -> Callable[[Reach, Priv
     Returns
     -------
     callable
-        ``(sensitivity, loss) -> Gaussian``, with more noise than the same cost needs without it.
+        ``(sensitivity, loss) -> Gaussian``, with more noise than the cost needs without this formula.
 
     Examples
     --------

@@ -27,12 +27,12 @@ Of = TypeVar("Of")
 
 
 def wrapped(totals: noise.Integers, drawn: noise.Integers) -> noise.Integers:
-    """Addition modulo 2**64: nothing may raise or saturate because of a private total."""
+    """Add modulo 2**64: nothing may raise or saturate because of a private total."""
     return (totals.view(np.uint64) + drawn.reshape(totals.shape).view(np.uint64)).view(np.int64)
 
 
 def checked_integers(totals: noise.Integers) -> noise.Integers:
-    """Totals as they must be: int64, in grid steps."""
+    """Totals in the required form: int64, in grid steps."""
     if not isinstance(totals, np.ndarray) or totals.dtype != np.int64:
         kind = f" of {totals.dtype}" if isinstance(totals, np.ndarray) else ""
         raise InvalidType(f"totals must be an int64 array of grid steps, not {named(totals)}{kind}.")
@@ -45,7 +45,10 @@ def checked_confidence(confidence: object) -> float:
 
 
 def scale_of(step_sensitivity: Fraction, divisor: Fraction, most: float) -> float:
-    """step_sensitivity / divisor, rounded up, if such noise fits; compared as rationals, which cannot overflow."""
+    """step_sensitivity / divisor, rounded up, if such noise fits.
+
+    They are compared as rationals, which cannot overflow.
+    """
     if step_sensitivity > Fraction(most) * divisor:
         raise InvalidArgument(
             f"epsilon must be large enough for noise that fits 64-bit integers, but would need a scale of more than "
@@ -72,19 +75,19 @@ else:
 
 
 class Mechanism:
-    """Noise that was calibrated, as a frozen value. A subclass writes six members; the others follow from these.
+    """Calibrated noise, as a frozen value.
 
-    To write: ``name``, ``norm``, ``sensitivity``, ``grid``, ``add_noise`` and ``tail``, the law of the noise. Each may
-    be a field, a constant of the class or a property. Any other member may be written as well, where more is known than
-    what is derived here: a closed form, a tighter charge, more than one cell.
+    A subclass defines six members: ``name``, ``norm``, ``sensitivity``, ``grid``, ``add_noise`` and ``tail``, the law
+    of the noise. Each may be a field, a constant of the class or a property. The other members follow from these.
+    Define any of them if you know more than is derived here: a closed form, a tighter charge, more than one cell.
 
     Attributes
     ----------
     name : str
-        What plans and provenances call the noise.
+        The name of the noise in plans and provenances.
     norm : float
-        The p of the l_p norm in which it covers the sensitivity, and in which units are weighted: 1, 2 or infinity, or
-        for noise of one cell any p of at least 1.
+        The p of the l_p norm in which it covers the sensitivity, and in which units are weighted: 1, 2 or infinity. For
+        noise of one cell, any p of at least 1.
     sensitivity : float
         The sensitivity that it was calibrated for, in that norm and the user's units.
     grid : float
@@ -92,13 +95,13 @@ class Mechanism:
 
     Notes
     -----
-    From ``tail`` follow ``variance``, ``interval``, ``scale``, ``delta``, ``epsilon`` and ``deltas``, for noise that is
-    symmetric and log-concave and added to one cell. Without it ``variance``, ``interval`` and ``delta`` must be
-    written, or for pure noise ``pure_epsilon`` in place of ``delta``. What is charged under ``basic`` and pld
-    accounting follows from the curve; under ``gdp`` and ``rdp`` only ``pure_epsilon`` says enough, and other noise
-    must write ``mu_squared`` and ``renyi`` with a proof, or is refused there.
+    ``variance``, ``interval``, ``scale``, ``delta``, ``epsilon`` and ``deltas`` follow from ``tail``, for noise that is
+    symmetric, log-concave and added to one cell. Without ``tail``, define ``variance``, ``interval`` and ``delta``, or
+    for pure noise ``pure_epsilon`` in place of ``delta``. The charge under ``basic`` and pld accounting follows from
+    the curve. Under ``gdp`` and ``rdp``, ``pure_epsilon`` alone is enough. Other noise must define ``mu_squared`` and
+    ``renyi`` with a proof, or is refused there.
 
-    `dpframe.testing.check_mechanism` tries a mechanism against all of this. ``docs/reference/extending.md`` has more.
+    `dpframe.testing.check_mechanism` checks a mechanism against these rules. ``docs/reference/extending.md`` has more.
 
     Examples
     --------
@@ -129,50 +132,74 @@ class Mechanism:
 
     @derived
     def additive(self) -> bool:
-        """Tell whether it adds noise of one law to every total, whatever the total is; it does."""
+        """Tell whether it adds noise of one law to every total, whatever the total is.
+
+        By default, it does.
+        """
         return True
 
     @derived
     def cells(self) -> float:
-        """The number of cells that one unit may change for the guarantee to hold: 1; infinity is any number."""
+        """The number of cells that one unit may change, for the guarantee to hold.
+
+        By default 1; infinity is any number.
+        """
         return 1.0
 
     @derived
     def pure_epsilon(self) -> float | None:
-        """The epsilon that holds without a delta, rounded up; None, which says that there is none."""
+        """The epsilon that holds without a delta, rounded up; None, since there is none."""
         return None
 
     @derived
     def exact_mu(self) -> bool:
-        """Tell whether `mu_squared` says all of its curve, as of Gaussian noise; it does not."""
+        """Tell whether `mu_squared` describes all of its curve, as for Gaussian noise.
+
+        By default, it does not.
+        """
         return False
 
     @derived
     def infinite(self) -> float:
-        """The chance of a loss that no epsilon covers, as of keys that are found; it is part of `delta`."""
+        """The chance of a loss that no epsilon covers, as of unknown groups.
+
+        It is part of `delta`.
+        """
         return 0.0
 
     @derived
     def keys_delta(self) -> Fraction:
-        """The delta that is charged besides its curve: of keys that are found, of nothing else."""
+        """The delta that is charged in addition to its curve: only for unknown groups."""
         return Fraction(0)
 
     @derived
     def apart(self) -> bool:
-        """Tell whether `keys_delta` and the curve speak of different units, so that the larger one holds for each."""
+        """Tell whether `keys_delta` and the curve concern different units.
+
+        If so, the larger one holds for each unit.
+        """
         return False
 
     def add_noise(self, totals: noise.Integers) -> noise.Integers:
-        """Totals (int64, in grid steps, of any shape) plus noise of their own each, modulo 2**64."""
+        """Add independent noise to totals, modulo 2**64.
+
+        The totals are int64, in grid steps, of any shape.
+        """
         raise self._incomplete("add_noise", "add_noise(totals)")
 
     def tail(self, steps: curves.Floats) -> curves.Floats:
-        """The chance of noise of at least so many grid steps, for whole numbers of 1 and more; to 2**-40 of itself."""
+        """The chance of noise of at least this many grid steps, for whole numbers from 1.
+
+        It is exact to 2**-40 of itself.
+        """
         raise self._incomplete("tail", "tail(steps), or variance, interval and delta")
 
     @derived
     def p(self) -> float:
-        """The shape by which denoisers know the noise, 1 as of Laplace and 2 as of Gaussian noise; the norm."""
+        """The shape of the noise for denoisers, 1 for Laplace and 2 for Gaussian noise.
+
+        By default, it is the norm.
+        """
         return self.norm
 
     @derived
@@ -182,12 +209,12 @@ class Mechanism:
 
     @derived
     def details(self) -> dict[str, Any]:
-        """The facts that the provenance states of it besides its shape and scale."""
+        """The facts for the provenance, apart from its shape and scale."""
         return {}
 
     @derived
     def variance(self) -> float:
-        """The variance of the noise in squared units, from its tails; to 1 part in 10^6."""
+        """The variance of the noise in squared units, from its tails, to 1 part in 10^6."""
         return curves.variance_of_tail(self.tail) * self.grid**2
 
     def interval(self, confidence: float) -> float:
@@ -195,7 +222,10 @@ class Mechanism:
         return curves.half_width_of_tail(self.tail, checked_confidence(confidence)) * self.grid
 
     def delta(self, epsilon: float) -> float:
-        """The delta at this epsilon, rounded up: of the law of the noise, or else of any pure release."""
+        """The delta at this epsilon, rounded up: from the law of the noise.
+
+        Without a law, it is that of any pure release.
+        """
         pure_epsilon, point = self.pure_epsilon, curve_point(epsilon)
         if pure_epsilon is not None and point >= pure_epsilon:
             return 0.0
@@ -204,7 +234,7 @@ class Mechanism:
         return float(self._of_law(curves.as_array(point))[0])
 
     def epsilon(self, delta: float) -> float:
-        """The smallest epsilon at this delta; rounded up."""
+        """The smallest epsilon at this delta, rounded up."""
         outside, pure_epsilon = checked_outside(delta), self.pure_epsilon
         if pure_epsilon is not None and not self._has_curve:
             return declared.epsilon_of_pure(pure_epsilon, outside)
@@ -217,7 +247,10 @@ class Mechanism:
         return high
 
     def deltas(self, epsilons: curves.Floats) -> curves.Floats:
-        """The delta at many epsilons, also negative ones, in double precision: what a loss distribution is made of."""
+        """The deltas at many epsilons, also negative ones, in double precision.
+
+        Loss distributions are made from them.
+        """
         if type(self).delta is not Mechanism.delta:
             return curves.both_sides(epsilons, lambda some: curves.chords(self.delta, some))
         if self._has_law or self.pure_epsilon is None:
@@ -227,19 +260,28 @@ class Mechanism:
 
     @derived
     def mu_squared(self) -> Fraction:
-        """The charge in Gaussian differential privacy, rounded up: of pure noise that of any such release."""
+        """The charge in Gaussian differential privacy, rounded up.
+
+        For pure noise, it is that of any such release.
+        """
         if self.pure_epsilon is None:
             raise self._unproven("mu", "gdp", "Gaussian or Laplace noise there, or a ledger with accounting='basic'")
         return Fraction(gaussian_curve.pure_to_mu(self.pure_epsilon)) ** 2
 
     def renyi(self, order: Fraction) -> Fraction:
-        """The charge in Rényi differential privacy of this order, rounded up: of pure noise that of any such."""
+        """The charge in Rényi differential privacy of this order, rounded up.
+
+        For pure noise, it is that of any such release.
+        """
         if self.pure_epsilon is None:
             raise self._unproven("Rényi divergence", "rdp", "a ledger with accounting='basic'")
         return renyi.of_pure(self.pure_epsilon, renyi.checked_order(order))
 
     def sharpened(self, factor: float) -> Self:
-        """The same noise with its scale divided by `factor`, rounded up; itself where it cannot be made so."""
+        """The same noise with its scale divided by `factor`, rounded up.
+
+        It is the same object if no such noise can be made.
+        """
         return self
 
     def _of_law(self, epsilons: curves.Floats) -> curves.Floats:
@@ -282,12 +324,18 @@ class Mechanism:
 
 
 def is_mechanism(value: object) -> TypeGuard[Mechanism]:
-    """Tell whether a value is calibrated noise, or a calibrated choice; a class of them is not calibrated."""
+    """Tell whether a value is calibrated noise, or a calibrated choice.
+
+    A class of them is not calibrated.
+    """
     return not isinstance(value, type) and all(callable(getattr(type(value), name, None)) for name in ANSWERS)
 
 
 def adds_noise(value: object) -> TypeGuard[Mechanism]:
-    """Tell whether it is a mechanism that adds noise to totals; one that chooses among them has no shape."""
+    """Tell whether a mechanism adds noise to totals.
+
+    A mechanism that chooses among them has no shape.
+    """
     return is_mechanism(value) and math.isfinite(value.p)
 
 
@@ -308,12 +356,12 @@ class Stepped(Mechanism):
 
     @property
     def sensitivity(self) -> float:
-        """The sensitivity that it was calibrated for, in the norm that it covers."""
+        """The sensitivity for which it was calibrated, in the norm that it covers."""
         return self.step_sensitivity * self.grid
 
     @property
     def details(self) -> dict[str, Any]:
-        """The facts that the provenance states of it besides its shape and scale."""
+        """The facts for the provenance, apart from its shape and scale."""
         return {"calibration": self.calibration} if self.calibration else {}
 
     @property
@@ -322,12 +370,15 @@ class Stepped(Mechanism):
         return self.step_scale * self.grid
 
     def sharpened(self, factor: float) -> Self:
-        """The same noise with its scale divided by `factor`, rounded up; answers within bounds stay as they are."""
+        """The same noise with its scale divided by `factor`, rounded up.
+
+        Noise with answers within bounds stays as it is.
+        """
         if not self.additive:
             return self
         return replace(self, step_scale=up(Fraction(self.step_scale) / Fraction(factor)))
 
 
 def steps_of(sensitivity: object, grid: object) -> Fraction:
-    """A sensitivity in grid steps, both as the caller gives them; exactly."""
+    """A sensitivity in grid steps, exactly, both as the caller gives them."""
     return positive("sensitivity", sensitivity) / positive("grid", grid)

@@ -44,12 +44,15 @@ TRIED = 64  # points of a line at a time, of which the neighbors of the best are
 
 
 def checked_outside(delta: object) -> float:
-    """A delta of a privacy curve, rounded down: the epsilon there is not understated."""
+    """A delta of a privacy curve, rounded down, so that epsilon is not understated."""
     return between("delta", delta, 0.0, 1.0, "a number with 0 <= delta <= 1", closed=True)
 
 
 def curve_point(epsilon: float | Fraction) -> Fraction:
-    """A point of a privacy curve as a rational; of a float the larger of its exact value and the typed decimal."""
+    """A point of a privacy curve as a rational.
+
+    For a float, it is the larger of its exact value and the typed decimal.
+    """
     rule = "a finite number of at least 0"
     point = max(exactly("epsilon", epsilon, rule, typed=typed) for typed in (True, False))
     if not 0 <= point <= Fraction(LARGEST_FLOAT):
@@ -58,14 +61,14 @@ def curve_point(epsilon: float | Fraction) -> Fraction:
 
 
 def both_sides(epsilons: Floats, curve: Callable[[Floats], Floats]) -> Floats:
-    """The curve of symmetric noise at any epsilons, from the one at epsilons of at least 0."""
+    """The curve of symmetric noise at any epsilons, from its values at 0 or more."""
     beyond = np.abs(epsilons)
     right = np.clip(curve(beyond), 0.0, 1.0)
     return np.where(epsilons < 0.0, -np.expm1(-beyond) + np.exp(-beyond) * right, right)
 
 
 def of_gaussian(mu: float, epsilons: Floats) -> Floats:
-    """Balle and Wang (2018), Theorem 8; by Mills ratios where the two terms are small."""
+    """Balle and Wang (2018), Theorem 8; by Mills ratios if the two terms are small."""
     from scipy.special import erfcx, log_ndtr
 
     s = epsilons / mu - mu / 2.0
@@ -77,7 +80,7 @@ def of_gaussian(mu: float, epsilons: Floats) -> Floats:
 
 
 def of_discrete_laplace(shift: float, scale: float, epsilons: Floats) -> Floats:
-    """The sum over the outcomes whose loss is above epsilon, as in `Laplace.delta`."""
+    """The sum over the outcomes with a loss above epsilon, as in `Laplace.delta`."""
     rate = 1.0 / scale
     inside = np.minimum(epsilons, shift * rate)  # where it is 0
     last = np.ceil((shift - inside * scale) / 2.0) - 1.0
@@ -87,7 +90,10 @@ def of_discrete_laplace(shift: float, scale: float, epsilons: Floats) -> Floats:
 
 
 def of_generalized(p: float, ratio: float, epsilons: Floats) -> Floats:
-    """As in ``generalized.py``; the turning point by bisection: delta is greatest there, so it need not be sharp."""
+    """The curve as in ``generalized.py``, with the turning point by bisection.
+
+    Delta is greatest there, so the point need not be exact.
+    """
     from scipy.special import gammaincc
 
     if p == 1.0:
@@ -107,12 +113,15 @@ def of_generalized(p: float, ratio: float, epsilons: Floats) -> Floats:
 
 
 def as_array(epsilon: Fraction) -> Floats:
-    """A point of a curve as an array, rounded down: delta falls with epsilon."""
+    """A point of a curve as an array, rounded down, since delta falls with epsilon."""
     return np.array([down(epsilon)])
 
 
 def chords(curve: Callable[[float], float], epsilons: Floats) -> Floats:
-    """A curve at many epsilons of at least 0, from a few: delta is convex in e^epsilon, so that chords are above it."""
+    """A curve at many epsilons of at least 0, computed from a few.
+
+    Delta is convex in e^epsilon, so that chords lie above it.
+    """
     points = np.unique(epsilons)
     nodes = points[np.unique(np.linspace(0, points.size - 1, min(points.size, NODES)).astype(np.int64))]
     deltas = np.array([curve(float(node)) for node in nodes])
@@ -123,12 +132,15 @@ def chords(curve: Callable[[float], float], epsilons: Floats) -> Floats:
 
 
 def whole_steps(sensitivity: float, grid: float) -> float:
-    """A sensitivity as a whole number of grid steps, rounded up; what is a rounding error of one above is that one."""
+    """A sensitivity as a whole number of grid steps, rounded up.
+
+    A number that is above a whole one by a rounding error is that whole one.
+    """
     return float(math.ceil(Fraction(sensitivity) / Fraction(grid) * (1 - Fraction(1, 2**50))))
 
 
 def tail_at_least(tail: Tail, steps: Floats) -> Floats:
-    """The chance of noise of at least so many steps, for any whole number of them."""
+    """The chance of noise of at least this many steps, for any whole number of them."""
     upper = tail(np.maximum(steps, 1.0))
     return np.asarray(np.where(steps >= 1.0, upper, 1.0 - tail(np.maximum(1.0 - steps, 1.0))))
 
@@ -143,7 +155,10 @@ def reach_of_tail(tail: Tail, least: float = NOTHING) -> float:
 
 
 def variance_of_tail(tail: Tail) -> float:
-    """The sum of (2 k - 1) 2 tail(k), in squared steps; of a wide law by blocks, where it is nearly an integral."""
+    """The sum of (2 k - 1) 2 tail(k), in squared steps.
+
+    For a wide law, it is summed in blocks, where it is nearly an integral.
+    """
     last = reach_of_tail(tail, 1e-30)
     if last <= DIRECT:
         steps = np.arange(1.0, last + 1.0)
@@ -165,7 +180,7 @@ def half_width_of_tail(tail: Tail, confidence: float) -> float:
 
 
 def deltas_of_tail(tail: Tail, shift: float, epsilons: Floats) -> Floats:
-    """The delta of a shift of so many steps at each epsilon of at least 0, rounded up."""
+    """The deltas of a shift of some steps at each epsilon of at least 0, rounded up."""
     factors = np.exp(np.minimum(epsilons, LARGEST_POWER))  # of a larger epsilon delta is no larger
 
     def gain(steps: Floats) -> Floats:

@@ -27,7 +27,10 @@ ANSWERS = ("delta", "deltas", "epsilon", "renyi")
 
 
 def delta_of_range(length: Fraction, epsilon: Fraction) -> float:
-    """The delta at an epsilon from 0 to that length, (e^(length/2) - e^(epsilon/2))^2 / (e^length - 1); rounded up."""
+    """The delta at an epsilon from 0 to `length`, rounded up.
+
+    It is (e^(length/2) - e^(epsilon/2))^2 / (e^length - 1).
+    """
     import mpmath
 
     with to_digits(DIGITS):
@@ -36,7 +39,10 @@ def delta_of_range(length: Fraction, epsilon: Fraction) -> float:
 
 
 def epsilon_of_range(length: Fraction, outside: float) -> float:
-    """The smallest epsilon >= 0 at this delta: length + 2 log(1 - sqrt(delta (1 - e^-length))); rounded up."""
+    """The smallest epsilon >= 0 at this delta, rounded up.
+
+    It is length + 2 log(1 - sqrt(delta (1 - e^-length))).
+    """
     import mpmath
 
     with to_digits(DIGITS):
@@ -47,23 +53,29 @@ def epsilon_of_range(length: Fraction, outside: float) -> float:
 
 
 def deltas_of_range(length: float, epsilons: Floats) -> Floats:
-    """The same at many epsilons of at least 0, in double precision."""
+    """The deltas at many epsilons of at least 0, in double precision."""
     short = -np.expm1(np.minimum(0.0, (epsilons - length) / 2.0))
     return np.asarray(short**2 / -math.expm1(-length))
 
 
 def mu_of_range(length: Fraction) -> float:
-    """The mu of Gaussian differential privacy: that of pure noise of half its epsilon; rounded up."""
+    """The mu of Gaussian differential privacy, rounded up.
+
+    It is that of pure noise with half the epsilon.
+    """
     return gaussian_curve.pure_to_mu(up(length / 2))
 
 
 def own_of_mu(most: float) -> Fraction:
-    """The largest epsilon whose choices cost at most this mu; rounded down."""
+    """The largest epsilon whose choices cost at most this mu, rounded down."""
     return 2 * Fraction(gaussian_curve.mu_to_pure(most))
 
 
 def range_of_mu(largest: float) -> Fraction:
-    """The largest epsilon whose mu, rounded up, may be this one: 4 artanh(erf(mu / sqrt(8))); rounded up."""
+    """The largest epsilon whose mu, rounded up, may be this one; rounded up.
+
+    It is 4 artanh(erf(mu / sqrt(8))).
+    """
     import mpmath
 
     with to_digits(DIGITS):
@@ -77,8 +89,8 @@ def range_of_mu(largest: float) -> Fraction:
 def renyi_of_range(length: Fraction, order: Fraction) -> Fraction:
     """The Rényi divergence of an order above 1, the largest over t; rounded up.
 
-    With E = e^length, x = e^t and a = order - 1 the second output has the two outcomes with the probabilities q and
-    1 - q, q = (E / x - 1) (1 / (E - 1)), the first with x q and 1 - x q; so the moment E_P[(P/Q)^a] is
+    Let E = e^length, x = e^t and a = order - 1. The second output has the two outcomes with the probabilities q and
+    1 - q, where q = (E / x - 1) (1 / (E - 1)); the first has them with x q and 1 - x q. So the moment E_P[(P/Q)^a] is
     x^(a+1) q + (x / E)^(a+1) (1 - q) = x^a ((E - E^-a) - x (1 - E^-a)) / (E - 1), greatest over x at
     x = a (E - E^-a) / ((a + 1) (1 - E^-a)).
     """
@@ -95,7 +107,9 @@ def renyi_of_range(length: Fraction, order: Fraction) -> Fraction:
 
 
 class Curve(Protocol):
-    """The members of a release that an accounting may read. Each mechanism has them, and so has each declared curve.
+    """The members of a release that an accounting may read.
+
+    Each mechanism and each declared curve has them.
 
     Examples
     --------
@@ -108,11 +122,11 @@ class Curve(Protocol):
 
     @property
     def pure_epsilon(self) -> float | None:
-        """The epsilon that holds without a delta, rounded up; None where there is none."""
+        """The epsilon that holds without a delta, rounded up; None if there is none."""
 
     @property
     def exact_mu(self) -> bool:
-        """Tell whether `mu_squared` says all of the curve, as of Gaussian noise."""
+        """Tell whether `mu_squared` describes all of the curve, as for Gaussian noise."""
 
     @property
     def infinite(self) -> float:
@@ -120,11 +134,11 @@ class Curve(Protocol):
 
     @property
     def keys_delta(self) -> Fraction:
-        """The delta that is charged besides the curve: of keys that are found, of nothing else."""
+        """The delta that is charged in addition to the curve: only for unknown groups."""
 
     @property
     def apart(self) -> bool:
-        """Tell whether `keys_delta` and the curve speak of different units."""
+        """Tell whether `keys_delta` and the curve concern different units."""
 
     @property
     def mu_squared(self) -> Fraction:
@@ -140,7 +154,7 @@ class Curve(Protocol):
         """The smallest epsilon at this delta; rounded up."""
 
     def deltas(self, epsilons: curves.Floats) -> curves.Floats:
-        """The delta at many epsilons, also negative ones, in double precision."""
+        """The deltas at many epsilons, also negative ones, in double precision."""
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -172,7 +186,9 @@ class _Declared:
 
 @dataclass(frozen=True, init=False, repr=False)
 class PureLoss(_Declared):
-    """The curve of any release that is epsilon-differentially private, of which nothing more is known.
+    """The curve of any epsilon-differentially private release.
+
+    Use it if nothing more is known of the release.
 
     Parameters
     ----------
@@ -183,7 +199,7 @@ class PureLoss(_Declared):
     -----
     Every such release is a post-processing of randomized response, whose losses are +epsilon and -epsilon (Kairouz, Oh
     and Viswanath 2015). So no release of this epsilon costs more, and randomized response costs exactly this.
-    ``docs/assurance/accounting.md`` has what each accounting charges for it.
+    ``docs/assurance/accounting.md`` states what each accounting charges for it.
 
     Examples
     --------
@@ -224,7 +240,9 @@ class PureLoss(_Declared):
 
 @dataclass(frozen=True, init=False, repr=False)
 class BoundedRange(_Declared):
-    """The curve of any release whose privacy losses all lie in one interval of length epsilon, as of a choice.
+    """The curve of any release with privacy losses in one interval of length epsilon.
+
+    Private choices are such releases.
 
     Parameters
     ----------
@@ -233,9 +251,9 @@ class BoundedRange(_Declared):
 
     Notes
     -----
-    The interval may lie anywhere, but it is the same one for all outcomes of a pair of neighbors: so it is with the
-    exponential mechanism (Durfee and Rogers 2019). Losses of +epsilon and -epsilon have an interval of 2 epsilon. A
-    release of which only epsilon-differential privacy is known is a `PureLoss`, which costs up to four times as much.
+    The interval may lie anywhere, but it is the same for all outcomes of a pair of neighbors. The exponential mechanism
+    has this property (Durfee and Rogers 2019). Losses of +epsilon and -epsilon have an interval of 2 epsilon. If you
+    know only that a release is epsilon-differentially private, use `PureLoss`, which costs up to four times as much.
 
     Examples
     --------
@@ -270,7 +288,7 @@ class BoundedRange(_Declared):
         return delta_of_range(self.budget, exactly("epsilon", epsilon, typed=False))
 
     def epsilon(self, delta: float) -> float:
-        """The smallest epsilon at this delta: at 0 its own; rounded up."""
+        """The smallest epsilon at this delta, rounded up; at delta 0, its own epsilon."""
         return epsilon_of_range(self.budget, checked_outside(delta))
 
     def deltas(self, epsilons: curves.Floats) -> curves.Floats:
@@ -280,15 +298,18 @@ class BoundedRange(_Declared):
 
 
 def is_curve(value: object) -> TypeGuard[Curve]:
-    """Tell whether a value is a calibrated mechanism or a declared curve, and not a class of them."""
+    """Tell whether a value is a calibrated mechanism or a declared curve.
+
+    A class of them is neither.
+    """
     return not isinstance(value, type) and all(callable(getattr(type(value), name, None)) for name in ANSWERS)
 
 
 def delta_of_pure(pure: float, epsilon: Fraction) -> float:
-    """The delta at `epsilon` of any `pure`-DP release, at most (e^pure - e^epsilon) / (1 + e^pure); rounded up.
+    """The delta at `epsilon` of any `pure`-DP release, rounded up.
 
-    Kairouz, Oh and Viswanath, "The Composition Theorem for Differential Privacy" (2015): every such release is a
-    post-processing of randomized response, whose curve this is.
+    It is at most (e^pure - e^epsilon) / (1 + e^pure). Kairouz, Oh and Viswanath, "The Composition Theorem for
+    Differential Privacy" (2015): every such release is a post-processing of randomized response, whose curve this is.
     """
     import mpmath
 
@@ -300,7 +321,7 @@ def delta_of_pure(pure: float, epsilon: Fraction) -> float:
 
 
 def epsilon_of_pure(pure: float, delta: float) -> float:
-    """The epsilon at `delta` of any `pure`-DP release, at most; rounded up."""
+    """The largest epsilon at `delta` of any `pure`-DP release, rounded up."""
     import mpmath
 
     with to_digits(DIGITS):

@@ -45,8 +45,8 @@ class Gaussian(Stepped):
 
     Notes
     -----
-    Theorem 8 of Balle and Wang (ICML 2018). The totals are integers, so q + round(Z) = round(q + Z): rounding is
-    post-processing of the continuous mechanism, and the theorem holds as it stands.
+    Theorem 8 of Balle and Wang (ICML 2018). The totals are integers, so q + round(Z) = round(q + Z). Rounding is
+    therefore post-processing of the continuous mechanism, and the theorem holds unchanged.
 
     Examples
     --------
@@ -66,7 +66,7 @@ class Gaussian(Stepped):
     def calibrate(
         cls, *, sensitivity: float, epsilon: float | Fraction, delta: float | Fraction, grid: float = 1.0
     ) -> Self:
-        """The least Gaussian noise that is (epsilon, delta)-DP for an l2 `sensitivity`.
+        """Calibrate the least (epsilon, delta)-DP Gaussian noise for an l2 `sensitivity`.
 
         Parameters
         ----------
@@ -93,20 +93,26 @@ class Gaussian(Stepped):
 
     @classmethod
     def of_mu(cls, step_sensitivity: Fraction, mu: float, grid: float) -> Self:
-        """The noise with sigma = sensitivity / mu, both rounded up, which is the conservative side."""
+        """The noise with sigma = sensitivity / mu, both rounded up, to be conservative."""
         covered = up(step_sensitivity)
         return cls(covered, scale_of(Fraction(covered), Fraction(mu), LARGEST_SIGMA), grid)
 
     @property
     def variance(self) -> float:
-        """The variance of the integer noise really added, in squared units: about sigma^2 + grid^2 / 12."""
+        """The variance of the integer noise that is added, in squared units.
+
+        It is about sigma^2 + grid^2 / 12.
+        """
         if self.step_scale > 8.0:  # the remainder is below exp(-2 pi^2 64)
             return (self.step_scale**2 + 1.0 / 12.0) * self.grid**2
         steps = np.arange(1.0, 200.0)
         return float(((2.0 * steps - 1.0) * 2.0 * self.tail(steps)).sum()) * self.grid**2
 
     def tail(self, steps: curves.Floats) -> curves.Floats:
-        """The chance of noise of at least so many grid steps, of 1 and more: Phi(-(steps - 1/2) / sigma)."""
+        """The chance of noise of at least this many grid steps, for 1 or more.
+
+        It is Phi(-(steps - 1/2) / sigma).
+        """
         from scipy.special import erfc
 
         return np.asarray(erfc((steps - 0.5) / (self.step_scale * math.sqrt(2.0))) / 2.0)
@@ -133,7 +139,7 @@ class Gaussian(Stepped):
         return max(0, math.ceil(self.step_scale * quantile - 0.5)) * self.grid
 
     def delta(self, epsilon: float) -> float:
-        """The delta at this epsilon (Balle & Wang, Theorem 8); rounded up."""
+        """The delta at this epsilon (Balle & Wang, Theorem 8), rounded up."""
         return gaussian_curve.delta_of_mu(self.mu, down(curve_point(epsilon)))
 
     def epsilon(self, delta: float) -> float:
@@ -145,18 +151,18 @@ class Gaussian(Stepped):
         return curves.both_sides(epsilons, lambda some: curves.of_gaussian(self.mu, some))
 
     def add_noise(self, totals: noise.Integers) -> noise.Integers:
-        """`totals` (int64, in grid steps) plus independent noise, modulo 2**64."""
+        """Add independent noise to `totals` (int64, in grid steps), modulo 2**64."""
         scale = math.nextafter(self.step_scale * math.sqrt(2.0), math.inf)  # b of the family, rounded up
         return wrapped(totals, noise.rounded_generalized_gaussian(2.0, scale, checked_integers(totals).size))
 
 
 @dataclass(frozen=True)
 class ContrastGaussian(Gaussian):
-    """Rounded Gaussian noise for the contrasts of tables of counts, as `df.dp.marginals` measures them.
+    """Rounded Gaussian noise for the contrasts of tables, as in `df.dp.marginals`.
 
     Contrast j gets noise of the standard deviation ``scale * design.scales[j]``, rounded to the grid. Divided by
-    ``design.scales`` the contrasts are a vector that one unit moves by at most ``sensitivity`` in the l2 norm, and on
-    which the noise is that of `Gaussian`: so are its curves.
+    ``design.scales``, the contrasts are a vector that one unit changes by at most ``sensitivity`` in the l2 norm. The
+    noise on this vector is that of `Gaussian`, and so are its curves.
 
     Parameters
     ----------
@@ -165,7 +171,7 @@ class ContrastGaussian(Gaussian):
 
     Notes
     -----
-    Theorem 8 of Balle and Wang (ICML 2018) for the scaled vector; the contrasts are integers, and rounding is
+    Theorem 8 of Balle and Wang (ICML 2018) applies to the scaled vector. The contrasts are integers, and rounding is
     post-processing (Xiao, He, Zhang and Kifer 2023 have the continuous noise).
 
     Examples
@@ -185,7 +191,7 @@ class ContrastGaussian(Gaussian):
 
     @classmethod
     def of_design(cls, step_sensitivity: Fraction, mu: float, grid: float, design: ContrastDesign) -> Self:
-        """The noise with sigma = sensitivity / mu, both rounded up, which is the conservative side."""
+        """The noise with sigma = sensitivity / mu, both rounded up, to be conservative."""
         plain = Gaussian.of_mu(step_sensitivity, mu, grid)
         largest = Fraction(float(design.scales.max()))
         scale_of(Fraction(plain.step_sensitivity) * largest, Fraction(mu), LARGEST_SIGMA)  # refused if it does not fit
@@ -193,18 +199,22 @@ class ContrastGaussian(Gaussian):
 
     @property
     def variance(self) -> float:
-        """The variance of noise of the relative scale 1, in squared units; rounding adds at most grid^2 / 12."""
+        """The variance of noise of relative scale 1, in squared units.
+
+        Rounding adds at most grid^2 / 12.
+        """
         return (self.step_scale**2 + 1.0 / 12.0) * self.grid**2
 
     def interval(self, confidence: float) -> float:
-        """A half-width that holds noise of the relative scale 1 with this confidence."""
+        """A half-width that holds noise of relative scale 1 with this confidence."""
         return self.interval_of(1.0, confidence)
 
     def interval_of(self, deviation: float, confidence: float) -> float:
-        """A half-width that holds the noise of a cell, of this standard deviation at a scale of 1.
+        """A half-width that holds the noise of a cell with this confidence.
 
-        A cell is a sum of contrasts of which the factors' absolute values add up to at most 1, so that rounding moves
-        it by at most half a grid step; what remains is Gaussian.
+        `deviation` is the cell's standard deviation at scale 1. A cell is a sum of contrasts, and the absolute values
+        of their factors add up to at most 1. So rounding moves it by at most half a grid step, and the rest is
+        Gaussian.
         """
         from scipy.special import ndtri
 
@@ -213,11 +223,14 @@ class ContrastGaussian(Gaussian):
 
     @property
     def details(self) -> dict[str, Any]:
-        """The facts that the provenance states of it besides its shape and scale."""
+        """The facts for the provenance, apart from its shape and scale."""
         return {"contrasts": self.design.width, "objective": self.design.objective}
 
     def add_noise(self, totals: noise.Integers) -> noise.Integers:
-        """`totals` (int64, in grid steps, one for each contrast) plus independent noise, modulo 2**64."""
+        """Add independent noise to `totals`, modulo 2**64.
+
+        The totals are int64, in grid steps, one for each contrast.
+        """
         if checked_integers(totals).size != self.design.width:
             raise InvalidType(f"totals must be the {self.design.width:,} contrasts of the design, not {totals.size:,}.")
         scales = self.design.scales * self.step_scale * ABOVE

@@ -23,7 +23,7 @@ LARGER, SMALLER = 1, -1
 
 
 def analytic_gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> float:
-    """The smallest sigma for which Gaussian noise is (epsilon, delta)-differentially private.
+    """Compute the smallest sigma for (epsilon, delta)-DP Gaussian noise.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def analytic_gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1
     Returns
     -------
     float
-        Rounded up: the delta it achieves, evaluated to 40 digits, is not above `delta`.
+        Rounded up: the achieved delta, evaluated to 40 digits, is not above `delta`.
 
     Raises
     ------
@@ -62,14 +62,20 @@ def analytic_gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1
 
 
 def typed(name: str, value: object, least: float, most: float, *, closed: bool) -> float:
-    """The largest float that is not above the decimal that was typed, in a range: what every calibration takes."""
+    """The largest float in a range that is not above the typed decimal.
+
+    Every calibration takes this float.
+    """
     check_range(name, value, least, most, closed=closed)
     return down(exactly(name, value))
 
 
 @lru_cache(maxsize=4096)
 def largest_mu(epsilon: float, delta: float) -> float:
-    """The largest mu whose Gaussian mechanism is (epsilon, delta)-DP; rounded down, so that sigma is rounded up."""
+    """The largest mu whose Gaussian mechanism is (epsilon, delta)-DP, rounded down.
+
+    So sigma is rounded up.
+    """
     check_range("epsilon", epsilon, 0.0, LARGEST_EPSILON, closed=True)
     check_range("delta", delta, 0.0, 1.0, closed=False)
     log_delta = math.log(delta)
@@ -80,7 +86,7 @@ def largest_mu(epsilon: float, delta: float) -> float:
 
 @lru_cache(maxsize=4096)
 def epsilon_of_mu(mu: float, delta: float) -> float:
-    """The smallest epsilon >= 0 with which a Gaussian mechanism of this mu is (epsilon, delta)-DP; rounded up."""
+    """The smallest epsilon >= 0 for Gaussian noise of this mu at `delta`, rounded up."""
     from scipy.special import ndtri
 
     if mu == 0.0:
@@ -108,7 +114,7 @@ def pure_to_mu(epsilon: float) -> float:
     """The mu of an epsilon-DP release: 2 Phi^-1(e^eps / (1 + e^eps)), rounded up.
 
     The trade-off function of pure epsilon is two chords of the convex one of this mu (``docs/assurance/privacy.md``),
-    and so nowhere below it: the release is mu-GDP (Dong, Roth and Su, "Gaussian Differential Privacy", 2022).
+    and so is nowhere below it: the release is mu-GDP (Dong, Roth and Su, "Gaussian Differential Privacy", 2022).
     """
     import mpmath
     from scipy import special
@@ -129,7 +135,10 @@ def pure_to_mu(epsilon: float) -> float:
 
 
 def mu_to_pure(mu: float) -> float:
-    """The largest epsilon whose epsilon-DP releases cost at most this mu; rounded down."""
+    """The largest epsilon whose releases cost at most this mu, rounded down.
+
+    The releases are epsilon-DP.
+    """
     import mpmath
 
     with to_digits(40):
@@ -142,7 +151,10 @@ def mu_to_pure(mu: float) -> float:
 
 
 def delta_of_mu(mu: float, epsilon: float) -> float:
-    """The delta of a Gaussian mechanism at `epsilon`, rounded up; never 0, since no Gaussian is purely private."""
+    """The delta of a Gaussian mechanism at `epsilon`, rounded up.
+
+    It is never 0, since no Gaussian mechanism is purely private.
+    """
     if mu == 0.0:
         return 0.0
     if not math.isfinite(epsilon / mu):
@@ -151,10 +163,11 @@ def delta_of_mu(mu: float, epsilon: float) -> float:
 
 
 def log_delta_of(mu: float, epsilon: float) -> float:
-    """Log delta in double precision: with s = eps/mu - mu/2 and M the Mills ratio, delta = phi(s) (M(s) - M(s + mu)).
+    """Log delta in double precision.
 
-    The identity exp(eps) phi(s + mu) = phi(s) removes exp(eps); for small mu the difference of the Mills ratios is
-    the integral of 1 - t M(t), by Gauss-Legendre quadrature, since the difference itself would lose all digits.
+    With s = eps/mu - mu/2 and M the Mills ratio, delta = phi(s) (M(s) - M(s + mu)). The identity exp(eps) phi(s + mu) =
+    phi(s) removes exp(eps). For small mu, the difference of the Mills ratios is the integral of 1 - t M(t), by
+    Gauss-Legendre quadrature, since the difference itself would lose all digits.
     """
     from scipy.special import erfcx, log_ndtr
 
@@ -187,7 +200,7 @@ def _mills_slope(t: float) -> float:
 
 
 def exact_delta_of(mu: float, epsilon: float) -> Any:
-    """Delta as an mpmath number with 40 correct digits, whatever cancels."""
+    """Delta as an mpmath number with 40 correct digits, despite cancellation."""
     import mpmath
 
     s = epsilon / mu - mu / 2.0
@@ -241,9 +254,10 @@ def _polished_epsilon(mu: float, epsilon: float, delta: float) -> float:
 
 
 def edge(breaks: Callable[[float], bool], guess: float, safer: int) -> float:
-    """A float within 2**-50 of where `breaks` turns, on the side where it is False: `safer` is LARGER or SMALLER.
+    """A float within 2**-50 of where `breaks` turns, on the side where it is False.
 
-    The steps double, so that a poor guess costs a few evaluations more, never an endless walk.
+    `safer` is LARGER or SMALLER. The steps double, so that a poor first guess costs a few more evaluations, never an
+    endless search.
     """
     kept = broken = guess
     step = NUDGE
@@ -272,6 +286,9 @@ def _bracket(beyond: Callable[[float], bool], low: float, high: float) -> tuple[
 
 
 def check_range(name: str, value: object, least: float, most: float, *, closed: bool) -> float:
-    """A number in a range as a float, rounded down: a smaller epsilon or delta is more noise, or a weaker claim."""
+    """A number in a range as a float, rounded down.
+
+    A smaller epsilon or delta gives more noise, or a weaker claim.
+    """
     brackets = f"{least:g} <= {name} <= {most:g}" if closed else f"{least:g} < {name} < {most:g}"
     return between(name, value, least, most, f"a number with {brackets}", closed=closed)

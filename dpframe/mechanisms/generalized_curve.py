@@ -36,19 +36,19 @@ def generalized_gaussian_scale(
     *,
     guarantee: Literal["approximate", "probabilistic"] = "approximate",
 ) -> float:
-    """The smallest scale b of generalized Gaussian noise of shape p that keeps the guarantee in one cell.
+    """Compute the smallest scale b of private generalized Gaussian noise in one cell.
 
     Parameters
     ----------
     p : float
-        The shape, 1 <= p <= 16: 1 is Laplace, 2 Gaussian. A whole number of at least 2 where `guarantee` is
+        The shape, 1 <= p <= 16: 1 is Laplace, 2 is Gaussian. A whole number of at least 2 if `guarantee` is
         ``"probabilistic"``.
     epsilon : float
-        From 0 to 1e7 (above 0 where `guarantee` is ``"probabilistic"``).
+        From 0 to 1e7 (above 0 if `guarantee` is ``"probabilistic"``).
     delta : float
         0 < delta < 1; as small as 1e-300.
     sensitivity : float
-        How far one unit moves the one number that it can move, in any unit; b is in the same unit.
+        The most by which one unit can change the one number that it can change, in any unit; b is in the same unit.
     guarantee : {"approximate", "probabilistic"}
         ``"approximate"`` is exact (epsilon, delta)-differential privacy. ``"probabilistic"`` is Liu's condition for
         P(abs(loss) > epsilon) <= delta; it implies the former, with more noise.
@@ -56,7 +56,7 @@ def generalized_gaussian_scale(
     Returns
     -------
     float
-        Rounded up: the delta it achieves, evaluated to 40 digits, is not above `delta`.
+        Rounded up: the achieved delta, evaluated to 40 digits, is not above `delta`.
 
     Raises
     ------
@@ -67,7 +67,7 @@ def generalized_gaussian_scale(
     -----
     Liu, "Generalized Gaussian Mechanism for Differential Privacy" (2018), Proposition 8 and Corollary 9, for
     ``"probabilistic"``: P((abs(e) + m)^p - abs(e)^p > b^p epsilon) <= delta for noise e, whose left side falls with b.
-    For ``"approximate"`` see the module. Both hold for one cell alone: for p other than 1 and 2 an l_p norm over
+    For ``"approximate"``, see the module. Both hold for one cell alone: for p other than 1 and 2, an l_p norm over
     several cells does not bound the loss.
 
     Examples
@@ -85,7 +85,7 @@ def generalized_gaussian_scale(
 
 
 def ratio_for(guarantee: str) -> Callable[[float, float, float], float]:
-    """The function (p, epsilon, delta) -> largest shift over b that keeps the guarantee."""
+    """The function (p, epsilon, delta) -> largest shift over b with the guarantee."""
     if not is_one_of(guarantee, ("approximate", "probabilistic")):
         raise InvalidArgument(f"guarantee must be 'approximate' or 'probabilistic', not {shown(guarantee)}.")
     return largest_ratio if guarantee == "approximate" else _largest_probabilistic_ratio
@@ -98,14 +98,20 @@ def checked_shape(p: float) -> float:
 
 @lru_cache(maxsize=4096)
 def largest_ratio(p: float, epsilon: float, delta: float) -> float:
-    """The largest shift over b with (epsilon, delta)-DP; rounded down, so that b is rounded up. Delta 0 if p = 1."""
+    """The largest shift over b with (epsilon, delta)-DP, rounded down.
+
+    So b is rounded up. Delta is 0 if p = 1.
+    """
     guess = epsilon - 2.0 * math.log1p(-delta) if p == 1.0 else _polished_ratio(p, epsilon, delta)
     return edge(lambda ratio: delta_exceeds(p, ratio, epsilon, delta), guess, SMALLER)  # a smaller ratio is more noise
 
 
 @lru_cache(maxsize=4096)
 def epsilon_of_ratio(p: float, ratio: float, delta: float) -> float:
-    """The smallest epsilon >= 0 with which noise of this ratio is (epsilon, delta)-DP; rounded up."""
+    """The smallest epsilon >= 0 at which noise of this ratio is (epsilon, delta)-DP.
+
+    It is rounded up.
+    """
     if not delta_exceeds(p, ratio, 0.0, delta):
         return 0.0
     if p == 1.0:
@@ -116,7 +122,10 @@ def epsilon_of_ratio(p: float, ratio: float, delta: float) -> float:
 
 
 def delta_of_ratio(p: float, ratio: float, epsilon: float) -> float:
-    """The delta at `epsilon`, rounded up; 0 only for p = 1, since no other shape is purely private."""
+    """The delta at `epsilon`, rounded up.
+
+    It is 0 only for p = 1, since no other shape is purely private.
+    """
     delta = rounded_up(exact_delta_of(p, ratio, epsilon))
     return delta if p == 1.0 else max(SMALLEST_NORMAL, delta)
 
@@ -127,7 +136,10 @@ def delta_exceeds(p: float, ratio: float, epsilon: float, delta: float) -> bool:
 
 
 def exact_delta_of(p: float, ratio: float, epsilon: float) -> Any:
-    """Delta as an mpmath number with 40 correct digits, whatever cancels; 0 where it is below exp(-800)."""
+    """Delta as an mpmath number with 40 correct digits, despite cancellation.
+
+    It is 0 if it is below exp(-800).
+    """
     import mpmath
 
     if p == 1.0:

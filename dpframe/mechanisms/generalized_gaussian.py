@@ -30,7 +30,7 @@ WIDE = 1000.0  # above this scale the sum over integers is the integral plus 1/1
 
 
 class Reach(Protocol):
-    """The facts about a Total that a calibration must know: a `Sensitivity` states them."""
+    """The facts about a Total that a calibration needs; a `Sensitivity` states them."""
 
     @property
     def grid(self) -> float: ...
@@ -39,14 +39,15 @@ class Reach(Protocol):
 
 @dataclass(frozen=True)
 class GeneralizedGaussian(Stepped):
-    """Generalized Gaussian noise rounded to the grid: density proportional to exp(-(abs(x) / b)^p), for one cell.
+    """Generalized Gaussian noise for one cell, rounded to the grid.
 
-    Made by `GeneralizedGaussian.calibrate`. Lengths are in the user's units; only `add_noise` works in grid steps.
+    Its density is proportional to exp(-(abs(x) / b)^p). Made by `GeneralizedGaussian.calibrate`. Lengths are in the
+    user's units; only `add_noise` works in grid steps.
 
     Parameters
     ----------
     step_sensitivity : float
-        How far one unit moves the one cell that it may change, in grid steps.
+        The most by which one unit changes the one cell that it may change, in grid steps.
     step_scale : float
         b in grid steps.
     grid : float
@@ -57,8 +58,8 @@ class GeneralizedGaussian(Stepped):
     Notes
     -----
     Liu (2018), with the exact privacy curve of a shift in one coordinate (see `generalized_gaussian_scale`). For p
-    other than 1 and 2 an l_p norm over several cells does not bound the loss, so `cells` is 1, and a plan refuses
-    this noise wherever one unit can change more. The totals are integers: rounding is post-processing, as for
+    other than 1 and 2, an l_p norm over several cells does not bound the loss. So `cells` is 1, and a plan refuses
+    this noise if one unit can change more cells. The totals are integers, so rounding is post-processing, as for
     `Gaussian`.
 
     Examples
@@ -86,19 +87,21 @@ class GeneralizedGaussian(Stepped):
         guarantee: Literal["approximate", "probabilistic"] = "approximate",
         grid: float = 1.0,
     ) -> Self:
-        """The least noise of shape p that is (epsilon, delta)-DP where one cell moves by at most `sensitivity`.
+        """Calibrate the least (epsilon, delta)-DP noise of shape p for one cell.
+
+        The cell changes by at most `sensitivity`.
 
         Parameters
         ----------
         p : float
             The shape, 1 <= p <= 16.
         sensitivity : float
-            How far one unit can move the one cell that it may change, in the user's units.
+            The most by which one unit changes the one cell that it may change, in the user's units.
         epsilon, delta : float or Fraction
-            epsilon finite and above 0, 0 < delta < 1; for p = 1 delta may be 0.
+            epsilon finite and above 0, 0 < delta < 1; for p = 1, delta may be 0.
         guarantee : {"approximate", "probabilistic"}
-            See `generalized_gaussian_scale`. What is released is post-processed, so that only the (epsilon,
-            delta)-differential privacy that the probabilistic kind implies is ever claimed.
+            See `generalized_gaussian_scale`. Releases are post-processed, so dpframe claims only the (epsilon,
+            delta)-differential privacy that the probabilistic kind implies.
         grid : float
             The length of a grid step, in the user's units.
 
@@ -126,7 +129,7 @@ class GeneralizedGaussian(Stepped):
 
     @property
     def norm(self) -> float:
-        """The norm in which it covers the sensitivity; in one cell all are the same."""
+        """The norm in which it covers the sensitivity; in one cell, all are the same."""
         return self.p
 
     @property
@@ -136,7 +139,10 @@ class GeneralizedGaussian(Stepped):
 
     @property
     def variance(self) -> float:
-        """The variance of the integer noise really added, in squared units: about b^2 G(3/p)/G(1/p) + grid^2 / 12."""
+        """The variance of the integer noise that is added, in squared units.
+
+        It is about b^2 G(3/p)/G(1/p) + grid^2 / 12.
+        """
         if self.step_scale > WIDE:
             ratio = math.exp(math.lgamma(3.0 / self.p) - math.lgamma(1.0 / self.p))
             return (self.step_scale**2 * ratio + 1.0 / 12.0) * self.grid**2
@@ -145,7 +151,7 @@ class GeneralizedGaussian(Stepped):
         return float(((2.0 * steps - 1.0) * 2.0 * self.tail(steps)).sum()) * self.grid**2
 
     def tail(self, steps: curves.Floats) -> curves.Floats:
-        """The chance of noise of at least so many grid steps, of 1 and more."""
+        """The chance of noise of at least this many grid steps, for 1 or more."""
         from scipy.special import gammaincc
 
         with np.errstate(over="ignore"):
@@ -153,18 +159,24 @@ class GeneralizedGaussian(Stepped):
 
     @property
     def pure_epsilon(self) -> float | None:
-        """The epsilon that holds without a delta, rounded up: only of p = 1."""
+        """The epsilon that holds without a delta, rounded up: only for p = 1."""
         return self._ratio if self.p == 1.0 else None
 
     @property
     def mu_squared(self) -> Fraction:
-        """The cost in Gaussian differential privacy, rounded up; no mu is proven except for p = 1 and p = 2."""
+        """The cost in Gaussian differential privacy, rounded up.
+
+        A mu is proven only for p = 1 and p = 2.
+        """
         if self.p == 2.0:
             return 2 * (Fraction(self.step_sensitivity) / Fraction(self.step_scale)) ** 2  # b = sigma sqrt(2)
         return super().mu_squared  # of p = 1 that of pure noise
 
     def renyi(self, order: Fraction) -> Fraction:
-        """The cost in Rényi differential privacy of this order, rounded up; finite for every shape."""
+        """The cost in Rényi differential privacy of this order, rounded up.
+
+        It is finite for every shape.
+        """
         order = renyi.checked_order(order)
         if self.p == 1.0:
             return renyi.of_laplace(self._ratio, order)
@@ -184,7 +196,7 @@ class GeneralizedGaussian(Stepped):
         return float(max(0, math.ceil(self.step_scale * quantile - 0.5)) * self.grid)
 
     def delta(self, epsilon: float) -> float:
-        """The delta at this epsilon, where one cell moves by the sensitivity; rounded up."""
+        """The delta at this epsilon if one cell changes by the sensitivity, rounded up."""
         return generalized_curve.delta_of_ratio(self.p, self._ratio, down(curve_point(epsilon)))
 
     def epsilon(self, delta: float) -> float:
@@ -197,7 +209,7 @@ class GeneralizedGaussian(Stepped):
         return curves.both_sides(epsilons, lambda some: curves.of_generalized(self.p, self._ratio, some))
 
     def add_noise(self, totals: noise.Integers) -> noise.Integers:
-        """`totals` (int64, in grid steps) plus independent noise, modulo 2**64."""
+        """Add independent noise to `totals` (int64, in grid steps), modulo 2**64."""
         size = checked_integers(totals).size
         return wrapped(totals, noise.rounded_generalized_gaussian(self.p, self.step_scale, size))
 
@@ -205,19 +217,21 @@ class GeneralizedGaussian(Stepped):
 def generalized_gaussian(
     *, p: float, guarantee: Literal["approximate", "probabilistic"] = "approximate"
 ) -> Callable[[Reach, PrivacyLoss], GeneralizedGaussian]:
-    """A calibration to hand to a verb as ``mechanism=``: generalized Gaussian noise of shape p.
+    """Make a calibration of noise of shape p, as ``mechanism=`` of a verb.
+
+    The noise is generalized Gaussian.
 
     Parameters
     ----------
     p : float
-        The shape, 1 <= p <= 16; a whole number of at least 2 where `guarantee` is ``"probabilistic"``.
+        The shape, 1 <= p <= 16; a whole number of at least 2 if `guarantee` is ``"probabilistic"``.
     guarantee : {"approximate", "probabilistic"}
-        Exact (epsilon, delta)-differential privacy, or with more noise the probabilistic kind that implies it.
+        Exact (epsilon, delta)-differential privacy or, with more noise, the probabilistic kind that implies it.
 
     Returns
     -------
     callable
-        ``(sensitivity, loss) -> GeneralizedGaussian``. A plan refuses the noise where one unit can change more than one
+        ``(sensitivity, loss) -> GeneralizedGaussian``. A plan refuses the noise if one unit can change more than one
         cell, and in a ledger with gdp accounting (except for p = 1 and p = 2).
 
     Examples

@@ -30,9 +30,10 @@ MOST_REACH = 2**24  # of truncated noise, whose steps are all listed, and whose 
 
 @dataclass(frozen=True)
 class Laplace(Stepped):
-    """Discrete Laplace noise: P(k) proportional to exp(-|k| / t) on the integer grid, pure epsilon-DP.
+    """Discrete Laplace noise on the integer grid, which is pure epsilon-DP.
 
-    Made by `Laplace.calibrate`. Lengths are in the user's units; only `add_noise` works in grid steps.
+    P(k) is proportional to exp(-|k| / t). Made by `Laplace.calibrate`. Lengths are in the user's units; only
+    `add_noise` works in grid steps.
 
     Parameters
     ----------
@@ -45,11 +46,12 @@ class Laplace(Stepped):
 
     Notes
     -----
-    For integer vectors within l1 distance D the ratio of probabilities is at most exp(D / t) (Ghosh, Roughgarden and
+    For integer vectors within l1 distance D, the ratio of probabilities is at most exp(D / t) (Ghosh, Roughgarden and
     Sundararajan 2009; Dwork et al. 2006, Theorem 1, coordinate by coordinate). `delta` is the exact hockey-stick
-    divergence of a shift by D in one coordinate, which is the worst vector of that norm: testing along a path that
-    moves one coordinate at a time is bounded by group composition of the trade-off functions (Dong, Roth and Su 2022,
-    Theorem 2.14), which for log-concave noise is the trade-off function of the whole shift in one coordinate.
+    divergence of a shift by D in one coordinate, which is the worst vector of that norm. The reason is that testing
+    along a path that moves one coordinate at a time is bounded by group composition of the trade-off functions (Dong,
+    Roth and Su 2022, Theorem 2.14). For log-concave noise, this is the trade-off function of the whole shift in one
+    coordinate.
 
     Examples
     --------
@@ -67,14 +69,14 @@ class Laplace(Stepped):
 
     @classmethod
     def calibrate(cls, *, sensitivity: float, epsilon: float | Fraction, grid: float = 1.0) -> Self:
-        """The least noise of this kind that is epsilon-DP for an l1 `sensitivity`.
+        """Calibrate the least epsilon-DP Laplace noise for an l1 `sensitivity`.
 
         The scale is sensitivity / epsilon, rounded up; a sensitivity between grid steps counts as the next step.
 
         Parameters
         ----------
         sensitivity : float
-            How far one unit can move the vector, in the l1 norm and the user's units.
+            The most by which one unit can change the vector, in the l1 norm and the user's units.
         epsilon : float or Fraction
             Finite and above 0.
         grid : float
@@ -95,17 +97,23 @@ class Laplace(Stepped):
 
     @classmethod
     def of_steps(cls, step_sensitivity: int, epsilon: Fraction, grid: float) -> Self:
-        """The noise with scale sensitivity / epsilon, rounded up, which is the conservative side."""
+        """The noise with scale sensitivity / epsilon, rounded up, to be conservative."""
         return cls(step_sensitivity, scale_of(Fraction(step_sensitivity), epsilon, LARGEST_LAPLACE), grid)
 
     @property
     def variance(self) -> float:
-        """The variance of the integer noise really added: 2 r / (1 - r)^2 with r = exp(-1/t), in squared units."""
+        """The variance of the integer noise that is added, in squared units.
+
+        It is 2 r / (1 - r)^2 with r = exp(-1/t).
+        """
         rate = 1.0 / self.step_scale
         return 2.0 * math.exp(-rate) / math.expm1(-rate) ** 2 * self.grid**2
 
     def tail(self, steps: curves.Floats) -> curves.Floats:
-        """The chance of noise of at least so many grid steps, of 1 and more: r^steps / (1 + r) with r = exp(-1/t)."""
+        """The chance of noise of at least this many grid steps, for 1 or more.
+
+        It is r^steps / (1 + r) with r = exp(-1/t).
+        """
         rate = 1.0 / self.step_scale
         return np.asarray(np.exp(-rate * steps) / (1.0 + math.exp(-rate)))
 
@@ -127,10 +135,10 @@ class Laplace(Stepped):
         return max(0, math.ceil(-math.log(outside) * self.step_scale) - 1) * self.grid
 
     def delta(self, epsilon: float) -> float:
-        """The smallest delta at this epsilon; rounded up.
+        """The smallest delta at this epsilon, rounded up.
 
-        A mechanism calibrated to 0.3 = 3/10 has delta 0 at 0.3, though that float is a little less than 3/10. Wherever
-        delta is above 0, a float epsilon counts as its exact value.
+        A mechanism calibrated to 0.3 = 3/10 has delta 0 at 0.3, though that float is a little less than 3/10.
+        Everywhere that delta is above 0, a float epsilon counts as its exact value.
         """
         import mpmath
 
@@ -151,16 +159,16 @@ class Laplace(Stepped):
         return curves.both_sides(epsilons, lambda some: curves.of_discrete_laplace(shift, scale, some))
 
     def add_noise(self, totals: noise.Integers) -> noise.Integers:
-        """`totals` (int64, in grid steps) plus independent noise, modulo 2**64."""
+        """Add independent noise to `totals` (int64, in grid steps), modulo 2**64."""
         return wrapped(totals, noise.discrete_laplace(self.step_scale, checked_integers(totals).size))
 
 
 @dataclass(frozen=True)
 class TruncatedLaplace(Stepped):
-    """Discrete Laplace noise on -k, ..., k: P(x) proportional to exp(-|x| / t), for counts of a group of each unit.
+    """Discrete Laplace noise on -k, ..., k, for counts of one group of each unit.
 
-    Made by `TruncatedLaplace.calibrate`. A count is shown where count + noise > k: one that is 1 with the chance
-    P(x = k), one that is 0 never.
+    P(x) is proportional to exp(-|x| / t). Made by `TruncatedLaplace.calibrate`. A count is shown if count + noise > k:
+    a count of 1 with the chance P(x = k), a count of 0 never.
 
     Parameters
     ----------
@@ -173,13 +181,13 @@ class TruncatedLaplace(Stepped):
     reach : int
         k.
     counts : int
-        How many counts a unit moves by 1: 1, or under replace 2.
+        The number of counts that a unit changes by 1: 1, or under replace 2.
 
     Notes
     -----
     Desfontaines, Voss, Gipson and Mandayam, "Differentially private partition selection" (2022), Section 3: the
-    (epsilon, delta)-private rule that shows the most keys, written as noise. Between two counts that differ by 1 the
-    ratio of chances is at most exp(1 / t), except for the one end that only one of them reaches: so delta is P(x = k).
+    (epsilon, delta)-private rule that shows the most keys, written as noise. Between two counts that differ by 1, the
+    ratio of chances is at most exp(1 / t), except at the end that only one of them reaches. So delta is P(x = k).
 
     Examples
     --------
@@ -204,14 +212,16 @@ class TruncatedLaplace(Stepped):
 
     @classmethod
     def calibrate(cls, *, epsilon: float | Fraction, delta: float | Fraction, counts: int = 1) -> Self:
-        """The noise of the smallest k that is (epsilon, delta)-private; of two counts each is so at half of both.
+        """Calibrate the noise of the smallest k that is (epsilon, delta)-private.
+
+        With two counts, the noise of each is so at half of both.
 
         Parameters
         ----------
         epsilon, delta : float or Fraction
             epsilon finite and above 0, 0 < delta < 1.
         counts : int
-            How many counts a unit moves.
+            The number of counts that a unit changes.
         """
         scale = scale_of(Fraction(counts), exact_epsilon(epsilon), LARGEST_LAPLACE)
         outside = down(exact_delta(delta) / counts)
@@ -237,7 +247,10 @@ class TruncatedLaplace(Stepped):
 
     @property
     def infinite(self) -> float:
-        """The chance of an infinite loss: of an end that only one of two neighboring counts reaches."""
+        """The chance of an infinite loss.
+
+        It is that of an end which only one of two neighboring counts reaches.
+        """
         return min(1.0, self.counts * self.end)
 
     @property
@@ -248,11 +261,11 @@ class TruncatedLaplace(Stepped):
 
     @property
     def details(self) -> dict[str, Any]:
-        """The facts that the provenance states of it besides its shape and scale."""
+        """The facts for the provenance, apart from its shape and scale."""
         return {**super().details, "reach": self.reach}
 
     def tail(self, steps: curves.Floats) -> curves.Floats:
-        """The chance of noise of at least so many grid steps, of 1 and more."""
+        """The chance of noise of at least this many grid steps, for 1 or more."""
         rate = 1.0 / self.step_scale
         whole = 1.0 + math.exp(-rate) - 2.0 * math.exp(-rate * (self.reach + 1))
         held = np.minimum(steps, self.reach + 1.0)
@@ -271,9 +284,9 @@ class TruncatedLaplace(Stepped):
         return float(np.argmax(2.0 * self.tail(steps) <= outside)) * self.grid
 
     def delta(self, epsilon: float) -> float:
-        """The delta at this epsilon, between counts that differ by one; rounded up.
+        """The delta at this epsilon, between counts that differ by one, rounded up.
 
-        As of `Laplace` a float epsilon that is the loss of the noise as it was typed counts as that loss.
+        As for `Laplace`, a float epsilon that is the loss of the noise as it was typed counts as that loss.
         """
         import mpmath
 
@@ -305,12 +318,12 @@ class TruncatedLaplace(Stepped):
         return np.asarray(np.minimum((self.infinite + finite) * (1.0 + 2.0**-40), 1.0))
 
     def add_noise(self, totals: noise.Integers) -> noise.Integers:
-        """Counts (int64) plus noise of their own each, modulo 2**64."""
+        """Add independent noise to counts (int64), modulo 2**64."""
         drawn = noise.truncated_discrete_laplace(self.step_scale, self.reach, checked_integers(totals).size)
         return wrapped(totals, drawn)
 
     def sharpened(self, factor: float) -> Self:
-        """Itself: its end is calibrated to its scale."""
+        """The same noise, since its end is calibrated to its scale."""
         return self
 
 
@@ -321,5 +334,5 @@ def _guessed(rate: float, delta: float) -> int:
 
 
 def shown_above(law: TruncatedLaplace) -> int:
-    """The line from which on counts are shown: above k."""
+    """The smallest number of steps that is shown: above k."""
     return law.reach + 1

@@ -25,7 +25,9 @@ Product = tuple[int, Any]  # of a part of q, and of counts
 
 @dataclass(frozen=True)
 class QuantileChoice(Mechanism):
-    """The candidate nearest to the q-quantile in ranks, chosen privately by the counts at the candidates.
+    """The candidate nearest to the q-quantile in ranks, chosen privately.
+
+    The choice uses the counts at the candidates.
 
     Made by `QuantileChoice.of_steps`. Lengths are in ranks (rows, or weighted rows of units).
 
@@ -34,21 +36,21 @@ class QuantileChoice(Mechanism):
     choice : ExponentialMechanism or PermuteAndFlip
         The choice by scores, which are ranks in parts of the denominator of `q`.
     q : Fraction
-        Which quantile, between 0 and 1.
+        The quantile, between 0 and 1.
     reach : float
-        The most that the counts of one unit change in all (their l_1 norm), in ranks.
+        The most by which one unit changes the counts in all (their l_1 norm), in ranks.
     steps : float
         The length of a step of the counts.
 
     Notes
     -----
-    With L rows below a candidate, E at it and N in all the score is -max(0, L - q N, q N - (L + E)): 0 where the
+    With L rows below a candidate, E at it and N in all, the score is -max(0, L - q N, q N - (L + E)). It is 0 if the
     candidate is a q-quantile, however many rows are tied there. The usual score -abs((1 - q) L - q G), with G rows
-    above, would punish ties. ``docs/assurance/privacy.md`` proves that a row that comes or goes changes no two scores
+    above, would punish ties. ``docs/assurance/privacy.md`` proves that adding or removing a row changes no two scores
     by amounts that differ by more than max(1, 2 q, 2 (1 - q)).
 
     Some score is always 0, so `interval` bounds the distance of the chosen candidate from the quantile in ranks. It
-    says nothing of the distance in values, and nothing that is made of a choice alone could.
+    does not bound the distance in values, and nothing that is computed from a choice alone could.
 
     Examples
     --------
@@ -82,14 +84,16 @@ class QuantileChoice(Mechanism):
         options: int,
         grid: float = 1.0,
     ) -> QuantileChoice:
-        """The choice that is epsilon-DP where one unit changes the counts by at most so many steps in all.
+        """The choice that is epsilon-DP for counts of this sensitivity.
+
+        One unit changes the counts by at most `step_sensitivity` steps in all.
 
         Parameters
         ----------
         kind : type
             `ExponentialMechanism` or `PermuteAndFlip`.
         step_sensitivity : float
-            The l_1 sensitivity of the counts in grid steps; under replace that of both units together.
+            The l_1 sensitivity of the counts in grid steps; under replace, that of both units together.
         epsilon : float or Fraction
             Finite and above 0.
         q : Fraction
@@ -97,7 +101,7 @@ class QuantileChoice(Mechanism):
         replace : bool
             Whether neighbors replace a unit.
         options : int
-            How many candidates there are.
+            The number of candidates.
         grid : float
             The length of a step of the counts.
         """
@@ -115,7 +119,7 @@ class QuantileChoice(Mechanism):
 
     @property
     def sensitivity(self) -> float:
-        """The most that one unit changes the counts in all."""
+        """The most by which one unit changes the counts in all."""
         return self.reach
 
     @property
@@ -125,17 +129,20 @@ class QuantileChoice(Mechanism):
 
     @property
     def scale(self) -> float:
-        """The ranks that make a candidate e times as likely."""
+        """The difference in ranks that makes a candidate e times as likely."""
         return self.choice.scale
 
     @property
     def details(self) -> dict[str, Any]:
-        """The facts for the provenance besides its scale."""
+        """The facts for the provenance, apart from its scale."""
         return {**self.choice.details, "ranks": self.interval(SHOWN)}
 
     @property
     def variance(self) -> float:
-        """A bound on the mean squared distance of the chosen candidate from the quantile, in ranks."""
+        """A bound on the mean squared distance in ranks of the chosen candidate.
+
+        The distance is that from the quantile.
+        """
         return self.choice.variance
 
     @property
@@ -165,13 +172,17 @@ class QuantileChoice(Mechanism):
         return self.choice.deltas(epsilons)
 
     def interval(self, confidence: float) -> float:
-        """The most ranks between the chosen candidate and the quantile, at this confidence; the worst over all data."""
+        """The most ranks between the chosen candidate and the quantile.
+
+        It holds with this confidence, for the worst data.
+        """
         return self.choice.interval(confidence)
 
     def scores(self, counts: noise.Integers) -> noise.Integers:
-        """The score of each candidate by the counts at all of them, in steps divided by the denominator of q.
+        """The score of each candidate, from the counts at all of them.
 
-        Scores end at -2**62. No unit moves one farther, or two apart, because of that.
+        Scores are in steps divided by the denominator of q, and end at -2**62. Because of that limit, no unit changes
+        one more, or two farther apart.
         """
         up_to = np.cumsum(counts)
         parts, target = self.q.denominator, self.q.numerator
@@ -196,7 +207,10 @@ def _away(one: Product, other: Product) -> noise.Integers:
 
 
 def quantile_parts(q: float | Fraction) -> Fraction:
-    """The quantile as an exact fraction, of a float the decimal that was typed; refused where it is too fine."""
+    """The quantile as an exact fraction: for a float, the decimal that was typed.
+
+    It is refused if it is too fine.
+    """
     fraction = exactly("q", q)
     if fraction.denominator > FINEST:
         raise InvalidArgument(

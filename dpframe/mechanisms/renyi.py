@@ -24,26 +24,33 @@ ROUNDING = 2.0**-46  # of a term of the exponent in double precision, with two p
 
 
 def checked_order(order: object) -> Fraction:
-    """An order as a caller gives it."""
+    """An order as the caller gives it."""
     return exactly("order", order)
 
 
 def of_gaussian(mu_squared: Fraction, order: Fraction) -> Fraction:
-    """Order * mu^2 / 2, exactly (Mironov 2017, Proposition 7)."""
+    """The divergence of Gaussian noise: order * mu^2 / 2, exactly.
+
+    See Mironov (2017), Proposition 7.
+    """
     return order * mu_squared / 2
 
 
 def of_pure(epsilon: float, order: Fraction) -> Fraction:
-    """The most that any epsilon-DP release can cost: that of randomized response, of which it is a post-processing.
+    """The most that any epsilon-DP release can cost.
 
-    Kairouz, Oh and Viswanath (2015), proof of Theorem 3.3, for the post-processing; Mironov (2017), Proposition 5.
+    It is the cost of randomized response, of which every such release is a post-processing. Kairouz, Oh and Viswanath
+    (2015), proof of Theorem 3.3, for the post-processing; Mironov (2017), Proposition 5.
     """
     return of_discrete_laplace(1, 1 / Fraction(epsilon), order)
 
 
 @lru_cache(maxsize=4096)
 def of_discrete_laplace(shift: int, scale: Fraction, order: Fraction) -> Fraction:
-    """Of P(k) proportional to exp(-|k| / scale) on the integers, moved by `shift`: three geometric sums."""
+    """The divergence of discrete Laplace noise that is moved by `shift`.
+
+    P(k) is proportional to exp(-|k| / scale) on the integers. It is the sum of three geometric sums.
+    """
     import mpmath
 
     with to_digits(_digits(shift / scale, order)):
@@ -58,7 +65,10 @@ def of_discrete_laplace(shift: int, scale: Fraction, order: Fraction) -> Fractio
 
 @lru_cache(maxsize=4096)
 def of_laplace(ratio: float, order: Fraction) -> Fraction:
-    """Of continuous Laplace noise of scale 1 moved by `ratio` (Mironov 2017, Proposition 6)."""
+    """The divergence of continuous Laplace noise of scale 1 that is moved by `ratio`.
+
+    See Mironov (2017), Proposition 6.
+    """
     import mpmath
 
     with to_digits(_digits(Fraction(ratio), order)):
@@ -69,13 +79,14 @@ def of_laplace(ratio: float, order: Fraction) -> Fraction:
 
 @lru_cache(maxsize=4096)
 def of_generalized(p: float, ratio: float, order: Fraction) -> Fraction:
-    """Of generalized Gaussian noise of shape p > 1 and scale 1 moved by `ratio`, by a sum that is never below.
+    """The divergence of generalized Gaussian noise of scale 1, moved by `ratio`.
 
-    It is finite at every order: in the exponent h(y) = -a |y|^p + (a - 1) |y - ratio|^p the power -|y|^p outgrows the
-    rest. On y > 0 it falls; on y < 0 it has one maximum, at y = -z with z / (z + ratio) = (1 - 1/a)^(1/(p - 1)). So
-    exp(h) rises once and falls once, and the integral is at most step * (sum over a grid + one maximum). Beyond the
-    grid the slope of h is at least its slope p (a z^(p-1) - (a - 1) (z + ratio)^(p-1)) on the left end, which grows
-    with z, and p y^(p-1) on the right, so that each tail is at most exp(h) / slope there.
+    The shape is p > 1, and the result is a sum that is never below. It is finite at every order: in the exponent h(y) =
+    -a |y|^p + (a - 1) |y - ratio|^p, the power -|y|^p outgrows the rest. On y > 0 it falls; on y < 0 it has one
+    maximum, at y = -z with z / (z + ratio) = (1 - 1/a)^(1/(p - 1)). So exp(h) rises once and falls once, and the
+    integral is at most step * (sum over a grid + one maximum). Beyond the grid, the slope of h is at least its slope p
+    (a z^(p-1) - (a - 1) (z + ratio)^(p-1)) on the left end, which grows with z, and p y^(p-1) on the right, so that
+    each tail is at most exp(h) / slope there.
     """
     a = float(order)
 
@@ -101,7 +112,10 @@ def of_generalized(p: float, ratio: float, order: Fraction) -> Fraction:
 
 @lru_cache(maxsize=4096)
 def largest_pure(cost: Fraction, order: Fraction) -> float:
-    """The largest epsilon whose epsilon-DP releases cost at most this much; rounded down."""
+    """The largest epsilon whose releases cost at most `cost`, rounded down.
+
+    The releases are epsilon-DP.
+    """
     guess = min(math.sqrt(2.0 * cost / order), float(cost) + math.log(2.0) / (float(order) - 1.0))
     return edge(lambda epsilon: of_pure(epsilon, order) > cost, guess, SMALLER)  # a smaller epsilon is more noise
 

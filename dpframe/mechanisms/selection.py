@@ -154,21 +154,22 @@ class _Choice(Mechanism):
 
 @dataclass(frozen=True)
 class ExponentialMechanism(_Choice):
-    """The choice of one of several options, with probability proportional to exp(epsilon score / spread).
+    """The exponential mechanism: a private choice of one of several options.
 
-    Made by `ExponentialMechanism.of_steps`, for the counts of a release. Lengths are in the user's units, those of
-    scores; only `choose` and `add_noise` work in grid steps.
+    An option's probability is proportional to exp(epsilon score / spread). Made by `ExponentialMechanism.of_steps`, for
+    the counts of a release. Lengths are in the user's units, those of scores; only `choose` and `add_noise` work in
+    grid steps.
 
     Parameters
     ----------
     spread : Fraction
-        In grid steps: between neighboring data sets the changes of any two scores differ by at most this.
+        The most by which the changes of any two scores between neighboring data sets differ, in grid steps.
     budget : Fraction
         The epsilon of pure differential privacy.
     step_sensitivity : float
-        How far one unit moves one score, in grid steps.
+        The most by which one unit changes one score, in grid steps.
     options : int
-        How many there are to choose from.
+        The number of options to choose from.
     grid : float
         The length of a grid step.
 
@@ -177,15 +178,15 @@ class ExponentialMechanism(_Choice):
     McSherry and Talwar, "Mechanism Design via Differential Privacy" (2007). Let d_i be the change of score i between
     neighbors, all within an interval of length `spread`. The probability of i changes by the factor
     exp(epsilon d_i / spread) times a mean of exp(-epsilon d_j / spread), together at most
-    exp(epsilon (d_i - min d) / spread) <= exp(epsilon). Where one unit moves a score by at most D: spread = 2 D; and
-    spread = D where all scores move the same way (as counts do when a unit is added or removed).
+    exp(epsilon (d_i - min d) / spread) <= exp(epsilon). If one unit changes a score by at most D, spread = 2 D; and
+    spread = D if all scores change in the same direction (as counts do when a unit is added or removed).
 
-    The mean is the same for all i: so all privacy losses lie in one interval of length epsilon, its range is bounded
-    (Durfee and Rogers 2019), and it costs much less than other pure noise of this epsilon wherever losses add up by
-    their curves. `dpframe.mechanisms.declared` has the curve, mu and divergences, ``docs/assurance/privacy.md`` the
-    proof.
+    The mean is the same for all i, so all privacy losses lie in one interval of length epsilon. This is a bounded range
+    (Durfee and Rogers 2019). So it costs much less than other pure noise of this epsilon under any accounting that adds
+    up losses by their curves. `dpframe.mechanisms.declared` has the curve, mu and divergences,
+    ``docs/assurance/privacy.md`` the proof.
 
-    No weight is ever computed to be added up: the draw is exact (see `exponential_mechanism`).
+    No weights are computed and added up: the draw is exact (see `exponential_mechanism`).
 
     Examples
     --------
@@ -202,7 +203,7 @@ class ExponentialMechanism(_Choice):
 
     @property
     def curve(self) -> BoundedRange:
-        """The curve that is declared for it."""
+        """The declared curve of its choices."""
         return BoundedRange(self.budget)
 
     @property
@@ -232,20 +233,21 @@ class ExponentialMechanism(_Choice):
 
 @dataclass(frozen=True)
 class PermuteAndFlip(_Choice):
-    """The choice of one of several options: looked at in random order, each taken with probability exp(-gap / scale).
+    """Permute-and-flip: a private choice of one of several options.
 
-    Made by `PermuteAndFlip.of_steps`, as `ExponentialMechanism` is, and with the same parameters. It keeps the same
-    epsilon, and what it chooses is nowhere farther below the largest score.
+    It considers the options in random order, and takes each with probability exp(-gap / scale). Made by
+    `PermuteAndFlip.of_steps`, with the same parameters as `ExponentialMechanism`. It has the same epsilon, and its
+    choice is never farther below the largest score.
 
     Notes
     -----
     McKenna and Sheldon, "Permute-and-Flip: A new mechanism for differentially private selection" (2020). The gap is
-    the distance from the largest score, which is always taken when it is looked at. The same choice is the largest of
-    all scores with independent exponential noise of this scale (Ding, Kifer, Steinke, Wang, Xiao and Zhang 2021); the
-    proof of its epsilon is in ``docs/assurance/privacy.md``. Its range is not bounded: under ``gdp`` and ``rdp``
-    accounting the exponential mechanism costs less, and a call takes that there.
+    the distance from the largest score, which is always taken when it is considered. The choice has the same law as the
+    largest of all scores with independent exponential noise of this scale (Ding, Kifer, Steinke, Wang, Xiao and Zhang
+    2021). The proof of its epsilon is in ``docs/assurance/privacy.md``. Its range is not bounded: under ``gdp`` and
+    ``rdp`` accounting, the exponential mechanism costs less, and a call uses that there.
 
-    The draw is exact: an option that is drawn again is passed over, so that options come in random order.
+    The draw is exact: an option that is drawn again is skipped, so that options come in random order.
 
     Examples
     --------
@@ -259,7 +261,7 @@ class PermuteAndFlip(_Choice):
 
     @property
     def curve(self) -> PureLoss:
-        """The curve that is declared for it: that of any pure release."""
+        """The declared curve of its choices: that of any pure release."""
         return PureLoss(self.budget)
 
     def _gap(self, confidence: float) -> float:
@@ -285,37 +287,38 @@ class PermuteAndFlip(_Choice):
 def exponential_mechanism(
     scores: Sequence[Any], *, epsilon: float | Fraction, sensitivity: float | Fraction, monotonic: bool = False
 ) -> int:
-    """Choose one of several options privately, by scores that you computed from private data.
+    """Choose one of several options privately, by scores from private data.
 
     Parameters
     ----------
     scores : sequence or array of real numbers
-        One per option, the larger the better; integers, floats, fractions and decimals are taken exactly.
+        One score per option; larger is better. Integers, floats, fractions and decimals are taken exactly.
     epsilon : float or Fraction
-        Finite and above 0. Nothing charges a ledger: that is yours to do.
+        Finite and above 0. No ledger is charged: account for the cost yourself.
     sensitivity : float or Fraction
-        How far one unit can move any one score. It must hold for the numbers as computed, rounding and all.
+        The most by which one unit can change any one score. It must hold for the computed numbers, rounding included.
     monotonic : bool
-        Whether one unit can only raise scores, or only lower them, as a count does when a row is added or removed: the
-        choice is then twice as sharp. Never for neighbors by replacement.
+        Whether one unit can only raise scores, or only lower them, as counts change when a row is added or removed. The
+        choice is then twice as sharp. Never set it for neighbors by replacement.
 
     Returns
     -------
     int
         The place of the chosen option, with probability proportional to exp(epsilon score / (2 sensitivity)), or
-        exp(epsilon score / sensitivity) where `monotonic`. The choice is epsilon-differentially private.
+        exp(epsilon score / sensitivity) if `monotonic`. The choice is epsilon-differentially private.
 
     Raises
     ------
     InvalidArgument, InvalidType
-        If an argument is out of range. A score that is not finite is refused: whether one is must not depend on data.
+        If an argument is out of range. A score that is not finite is refused: whether there is one must not depend on
+        data.
 
     Notes
     -----
     McSherry and Talwar, "Mechanism Design via Differential Privacy" (2007); `ExponentialMechanism` has the proof. The
-    draw is exact: an option is drawn uniformly and kept with probability exp(-epsilon gap / spread), gap its distance
-    from the largest score, until one is kept. The comparison with random bits is decided by intervals of rationals, and
-    draws more bits where they do not decide. No exponentials are added up in floating point, which would shift the
+    draw is exact: options are drawn uniformly until one is kept, with probability exp(-epsilon gap / spread), where gap
+    is its distance from the largest score. The comparison with random bits is decided by intervals of rationals; if
+    they do not decide, more bits are drawn. No exponentials are added up in floating point, which would shift the
     probabilities with the scores and leak (Ilvento, "Implementing the Exponential Mechanism with Base-2 Differential
     Privacy", 2020).
 
@@ -347,21 +350,21 @@ def _exact_score(score: Any) -> Fraction:
 
 @dataclass(frozen=True)
 class Peeling(Mechanism):
-    """Several options in order: a choice, then the same choice among the others, and so on.
+    """Several options in order: one choice, then another among the rest, and so on.
 
     Parameters
     ----------
     choice : ExponentialMechanism or PermuteAndFlip
-        That of every place. Its budget is the epsilon of one place.
+        The choice for each place. Its budget is the epsilon of one place.
     chosen : int
-        How many are chosen; at most as many as there are options.
+        The number of options to choose, at most all of them.
 
     Notes
     -----
-    Choices without replacement compose as any releases: given the places before, which everybody sees, the scores that
-    are left change between neighbors as all of them do, so each place costs what `choice` costs. Epsilons add up, and
-    so do mu^2 and Rényi divergences (Durfee and Rogers 2019; ``docs/assurance/privacy.md``). By the exponential
-    mechanism its curve is that of Gaussian noise of the same mu, by permute-and-flip that of any pure release.
+    Choices without replacement compose as any releases do. The places before are public. Given these, the remaining
+    scores change between neighbors as all of them do, so each place costs what `choice` costs. Epsilons add up, and so
+    do mu^2 and Rényi divergences (Durfee and Rogers 2019; ``docs/assurance/privacy.md``). With the exponential
+    mechanism, its curve is that of Gaussian noise of the same mu; with permute-and-flip, that of any pure release.
 
     Examples
     --------
@@ -394,7 +397,7 @@ class Peeling(Mechanism):
 
     @property
     def sensitivity(self) -> float:
-        """The most that one unit moves one score by."""
+        """The most by which one unit changes one score."""
         return self.choice.sensitivity
 
     @property
@@ -409,12 +412,12 @@ class Peeling(Mechanism):
 
     @property
     def details(self) -> dict[str, Any]:
-        """The facts for the provenance besides its scale."""
+        """The facts for the provenance, apart from its scale."""
         return {**self.choice.details, "chosen": self.chosen}
 
     @property
     def variance(self) -> float:
-        """A bound on the mean squared distance of each chosen score from the largest that was left."""
+        """A bound on the mean squared distance of a chosen score from the largest left."""
         return self.choice.variance
 
     @property
@@ -424,17 +427,23 @@ class Peeling(Mechanism):
 
     @property
     def pure_epsilon(self) -> float | None:
-        """The epsilon that it keeps without a delta, rounded up; None where its curve is stated by mu."""
+        """The epsilon that holds without a delta, rounded up.
+
+        It is None if its curve is given by mu.
+        """
         return None if self._pure is None else self._pure.pure_epsilon
 
     @property
     def mu_squared(self) -> Fraction:
-        """The charge in Gaussian differential privacy, rounded up: that of a place as often, or of any pure release."""
+        """The charge in Gaussian differential privacy, rounded up.
+
+        It is that of all places together, or that of any pure release.
+        """
         return self.choice.mu_squared * self.chosen if self._pure is None else self._pure.mu_squared
 
     @property
     def mu(self) -> float:
-        """The root of it, rounded up."""
+        """The root of `mu_squared`, rounded up."""
         return math.nextafter(math.sqrt(up(self.mu_squared)), math.inf)
 
     def renyi(self, order: Fraction) -> Fraction:
@@ -461,15 +470,16 @@ class Peeling(Mechanism):
         return curves.both_sides(epsilons, lambda some: curves.of_gaussian(self.mu, some))
 
     def interval(self, confidence: float) -> float:
-        """The most that any chosen score may be below the largest that was left, at this confidence for all places.
+        """The most by which any chosen score may be below the largest left.
 
-        Each place misses by more with at most its part of 1 - confidence, as fewer options are left than at the first.
+        It holds for all places with this confidence. Each place misses by more with at most its part of 1 - confidence,
+        since fewer options are left than at the first.
         """
         outside = (1.0 - checked_confidence(confidence)) / self.chosen
         return self.choice.interval(math.nextafter(1.0 - outside, 1.0))
 
     def add_noise(self, totals: noise.Integers) -> noise.Integers:
-        """Ranks: k at the place of the first that is chosen, k - 1 at that of the second, down to 1; else 0."""
+        """Ranks: k for the first choice, k - 1 for the second, down to 1; otherwise, 0."""
         scores = checked_integers(totals).ravel()
         left, ranks = np.arange(scores.size), np.zeros(scores.size, dtype=np.int64)
         for rank in range(self.chosen, 0, -1):
@@ -480,10 +490,11 @@ class Peeling(Mechanism):
 
 
 def own_of_place(epsilon: Fraction, mu: float | None, places: int) -> Fraction:
-    """The epsilon of each of several places by the exponential mechanism: all together cost at most this; rounded down.
+    """The epsilon of each of several places, chosen by the exponential mechanism.
 
-    Without a mu epsilon itself is divided. Else each place takes mu / sqrt(places), of which
-    epsilon = 2 logit(Phi(mu / (2 sqrt(places)))) is the most that a bounded range may have.
+    It is rounded down, so that all places together cost at most the given cost. Without a mu, epsilon itself is
+    divided. Otherwise, each place takes mu / sqrt(places), and epsilon = 2 logit(Phi(mu / (2 sqrt(places)))) is the
+    most that a bounded range of that mu may have.
     """
     if mu is None:
         return epsilon / places

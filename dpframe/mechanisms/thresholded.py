@@ -33,10 +33,10 @@ MOST_STEPS = 2**52  # a line beyond is no whole number in double precision
 
 
 def chance_shown(tail: Tail, weights: Integers, line: int) -> float:
-    """The chance that a unit alone shows a key, the largest over its numbers of keys; rounded up.
+    """The chance that a unit alone shows a key, rounded up.
 
-    `weights` are the steps that a unit adds to each key where it holds 1, 2, 3, ... of them; `tail` is the chance of
-    noise of at least so many steps, of 1 and more, of a law that is symmetric.
+    It is the largest over the unit's numbers of keys. `weights` are the steps that a unit adds to each key if it holds
+    1, 2, 3, ... keys. `tail` is the chance of noise of at least this many steps, from 1 on, of a symmetric law.
     """
     return float(chances_shown(tail, weights, line).max() * ROUNDING)
 
@@ -52,7 +52,9 @@ def chances_shown(tail: Tail, weights: Integers, line: int) -> Floats:
 
 
 def smallest_line(tail: Tail, weights: Integers, delta: float) -> int:
-    """The smallest whole number of steps at which that chance is at most `delta`; at least 0.
+    """The smallest whole number of steps at which that chance is at most `delta`.
+
+    It is at least 0.
 
     Examples
     --------
@@ -80,27 +82,27 @@ HALF, MOST = 0.5, 0.95  # of the chances that a plan tells in words
 
 @dataclass(frozen=True)
 class Thresholded(Mechanism):
-    """The noise of counts of keys that are found, and the line that a noisy count must reach to be shown.
+    """The noise of the counts of unknown groups, and the threshold to show a group.
 
     Parameters
     ----------
     noise : Mechanism
-        Of the counts.
+        The noise of the counts.
     line : int
-        In grid steps. A key is shown where its noisy count is not below it.
+        The threshold in grid steps. A key is shown if its noisy count is not below it.
     charged : Fraction
-        The delta that was asked for the keys.
+        The delta that the call allows for the keys.
     shown : float
-        The chance that a unit shows a key which nobody else has, the largest over its numbers of keys; rounded up, and
-        at most `charged`.
+        The chance that a unit shows a key that nobody else has, rounded up. It is the largest over the unit's numbers
+        of keys, and at most `charged`.
     apart : bool
-        Whether that chance and the loss of the noise belong to different units: then the larger one holds, and not
+        Whether that chance and the loss of the noise belong to different units. Then the larger one holds, and not
         their sum.
 
     Notes
     -----
     With d for `shown` and d1 for the curve of the noise, delta(epsilon) <= d + (1 - d) d1(epsilon) in both directions
-    (``docs/assurance/privacy.md``, "Unknown groups"). What is charged is `charged`, which is not below d.
+    (``docs/assurance/privacy.md``, "Unknown groups"). The charge is `charged`, which is not below d.
 
     Examples
     --------
@@ -135,12 +137,12 @@ class Thresholded(Mechanism):
 
     @property
     def cells(self) -> float:
-        """Any number: who is in many groups counts for less in each."""
+        """Infinity: a unit in many groups counts for less in each."""
         return math.inf
 
     @property
     def sensitivity(self) -> float:
-        """The sensitivity that the noise was calibrated for."""
+        """The sensitivity for which the noise was calibrated."""
         return self.noise.sensitivity
 
     @property
@@ -155,17 +157,17 @@ class Thresholded(Mechanism):
 
     @property
     def variance(self) -> float:
-        """The variance of the noise, of all counts; of those that are shown it is smaller."""
+        """The variance of the noise of all counts; that of the shown ones is smaller."""
         return self.noise.variance
 
     @property
     def threshold(self) -> float:
-        """The line in the user's units: a number of people."""
+        """The threshold in the user's units: a number of people."""
         return self.line * self.grid
 
     @property
     def details(self) -> dict[str, Any]:
-        """The facts that the provenance states of it besides its shape and scale."""
+        """The facts for the provenance, apart from its shape and scale."""
         return {**self.noise.details, "threshold": self.threshold, "keys_delta": down(self.charged)}
 
     @property
@@ -175,11 +177,11 @@ class Thresholded(Mechanism):
 
     @property
     def keys_delta(self) -> Fraction:
-        """The delta that is charged besides the curve of the noise."""
+        """The delta that is charged in addition to the curve of the noise."""
         return self.charged
 
     def tail(self, steps: curves.Floats) -> curves.Floats:
-        """The chance of noise of at least so many grid steps."""
+        """The chance of noise of at least this many grid steps."""
         return self.noise.tail(steps)
 
     def interval(self, confidence: float) -> float:
@@ -192,7 +194,10 @@ class Thresholded(Mechanism):
         return max(curve, self.shown) if self.apart else min(1.0, math.nextafter(curve + self.shown, math.inf))
 
     def epsilon(self, delta: float) -> float:
-        """The smallest epsilon at this delta; rounded up. Below the chance that a key is shown there is none."""
+        """The smallest epsilon at this delta, rounded up.
+
+        There is none for a delta below the chance that a key is shown.
+        """
         if delta < self.shown:
             raise InvalidArgument(f"delta must be at least {self.shown:g}, with which a key of one unit is shown.")
         left = delta if self.apart else max(0.0, math.nextafter(delta - self.shown, 0.0))
@@ -205,25 +210,26 @@ class Thresholded(Mechanism):
 
     @property
     def mu_squared(self) -> Fraction:
-        """The charge of the noise in Gaussian differential privacy; `keys_delta` is charged besides."""
+        """The charge in Gaussian differential privacy, in addition to `keys_delta`."""
         return self.noise.mu_squared
 
     def renyi(self, order: Fraction) -> Fraction:
-        """The charge of the noise in Rényi differential privacy; `keys_delta` is charged besides."""
+        """The charge in Rényi differential privacy, in addition to `keys_delta`."""
         return self.noise.renyi(order)
 
     def add_noise(self, totals: draws.Integers) -> draws.Integers:
-        """Counts plus noise of their own each."""
+        """Add independent noise to counts."""
         return self.noise.add_noise(totals)
 
     def is_shown(self, noisy: draws.Integers) -> NDArray[np.bool_]:
-        """Tell which noisy counts reach the line."""
+        """Tell which noisy counts reach the threshold."""
         return noisy >= self.line
 
     def likely_shown(self, chance: float) -> float:
-        """The smallest number of people whose group is shown with at least this chance, each of them counting in full.
+        """The smallest number of people whose group is shown with at least this chance.
 
-        A count c is shown with P(c + Z >= line), which is 1/2 or more from the line on, as the law is symmetric.
+        Each of them counts fully. A count c is shown with P(c + Z >= line). From the threshold on, that is 1/2 or more,
+        since the law is symmetric.
         """
         if chance <= HALF:
             return math.ceil(self.threshold)
@@ -237,7 +243,7 @@ class Thresholded(Mechanism):
         return float(math.ceil((self.line + high - 1) * self.grid))  # P(Z < -g) = P(Z >= g + 1)
 
     def words(self, one: str = "person", many: str = "people") -> str:
-        """The line as text, in units of this noun."""
+        """The threshold as text, in units of this noun."""
         half, most = (
             f"1 {one}" if size == 1 else f"{size:,.0f} {many}" for size in map(self.likely_shown, (HALF, MOST))
         )
@@ -247,10 +253,11 @@ class Thresholded(Mechanism):
 def of_noise(
     law: Mechanism, weights: NDArray[np.int64], delta: Fraction, *, at_least: int = 1, apart: bool = False
 ) -> Thresholded:
-    """The noise with the smallest line at which a unit alone shows a key with a chance of at most `delta`.
+    """The noise with the smallest sufficient threshold.
 
-    With `at_least` m > 1 keys of fewer units are dropped before the noise: a key that one unit brings to m units has
-    m - 1 others, who add at most m - 1 in full, by which the line rises.
+    At this threshold, a unit alone shows a key with a chance of at most `delta`. With `at_least` m > 1, keys of fewer
+    units are dropped before the noise is added. If one unit brings a key to m units, the m - 1 others add at most m - 1
+    in all, by which the threshold rises.
     """
     if isinstance(law, TruncatedLaplace):
         line, shown = shown_above(law), law.infinite

@@ -80,7 +80,10 @@ LEAST, MOST = -(2**63), 2**63 - 1
 
 @dataclass(frozen=True)
 class Range:
-    """Noise of shape p on an output range, in any unit of length: what its worst privacy loss depends on."""
+    """Noise of shape p on an output range, which determines its worst privacy loss.
+
+    Lengths are in any unit.
+    """
 
     p: float
     lowest: float
@@ -95,7 +98,10 @@ class Range:
         return Fraction(self.highest) - Fraction(self.lowest)
 
     def loss(self, scale: float) -> Any:
-        """The largest privacy loss of noise with this scale, as an mpmath number of more than 40 digits."""
+        """The largest privacy loss of noise of this scale, to more than 40 digits.
+
+        It is an mpmath number.
+        """
         import mpmath
 
         small = max(0.0, math.log10(scale) - math.log10(self.shift))
@@ -179,7 +185,10 @@ def _tail(p: Any, x: Any) -> Any:
 
 @lru_cache(maxsize=4096)
 def least_scale(outputs: Range, epsilon: float) -> float:
-    """The smallest scale whose worst loss is at most epsilon; rounded up, by an evaluation to 40 digits."""
+    """The smallest scale whose worst loss is at most epsilon, rounded up.
+
+    The loss is evaluated to 40 digits.
+    """
     import mpmath
 
     def excess(scale: float) -> float:
@@ -211,7 +220,9 @@ def truncated_generalized_gaussian_scale(
     boundary: Boundary = "truncated",
     formula: Formula = "exact",
 ) -> float:
-    """The scale b of generalized Gaussian noise on declared output bounds that is purely epsilon-DP, for one number.
+    """Compute the scale b of purely epsilon-DP noise on declared output bounds.
+
+    The noise is generalized Gaussian, for one number.
 
     Parameters
     ----------
@@ -220,11 +231,11 @@ def truncated_generalized_gaussian_scale(
     epsilon : float
         Finite and above 0.
     sensitivity : float
-        How far one unit moves the number; b is in the same unit.
+        The most by which one unit changes the number; b is in the same unit.
     output : tuple of two numbers
-        The bounds [c0, c1]: the number is clamped to them first, and the answer lies within them.
+        The bounds [c0, c1]. The number is clamped to them first, and the answer lies within them.
     boundary : {"truncated", "inflated"}
-        Answers beyond the bounds are drawn again, or fall on the bound.
+        Draw answers beyond the bounds again, or set them to the bound.
     formula : {"exact", "liu", "exponential"}
         ``"exact"`` is the least scale. ``"liu"`` is the published bound for truncated noise; ``"exponential"`` is
         truncated noise as the exponential mechanism with the utility -abs(answer - number)^p.
@@ -243,7 +254,7 @@ def truncated_generalized_gaussian_scale(
     -----
     ``"exact"``: see the module. ``"liu"``: Liu, "Generalized Gaussian Mechanism for Differential Privacy" (2018),
     equation 7 for one number, b^p = 2 ((R + D)^p - R^p) / epsilon with R = c1 - c0 and sensitivity D. Its 2 covers
-    the change of the normalizing constant, which for p of at least 2 in fact helps. ``"exponential"``:
+    the change of the normalizing constant, which in fact helps for p of at least 2. ``"exponential"``:
     b^p = 2 D_u / epsilon with the bounds of her Lemma 10 for the sensitivity D_u of the utility (McSherry and Talwar
     2007). For inflated noise the paper gives no scale, and equation 7 is not enough.
 
@@ -333,7 +344,10 @@ def checked_bounded_shape(p: float) -> float:
 
 
 def checked_output(output: object) -> tuple[float, float]:
-    """Two finite numbers with c0 < c1, rounded inward: no answer lies beyond the bounds."""
+    """Two finite numbers with c0 < c1, rounded inward.
+
+    So no answer lies beyond the bounds.
+    """
     way_out = "Write for instance output=(0, 100)."
     if not isinstance(output, (tuple, list)) or len(output) != 2:
         raise InvalidArgument(f"output must be a pair (lowest, highest), not {shown(output)}. {way_out}")
@@ -348,7 +362,7 @@ def checked_output(output: object) -> tuple[float, float]:
 
 
 class Reach(Protocol):
-    """The facts about a Total that a calibration must know: a `Sensitivity` states them."""
+    """The facts about a Total that a calibration needs; a `Sensitivity` states them."""
 
     @property
     def grid(self) -> float: ...
@@ -359,16 +373,18 @@ class Reach(Protocol):
 
 @dataclass(frozen=True)
 class TruncatedGeneralizedGaussian(Stepped):
-    """Generalized Gaussian noise that keeps the answer within declared bounds, and is purely epsilon-DP.
+    """Purely private generalized Gaussian noise for answers within declared bounds.
+
+    It is epsilon-DP.
 
     Made by `TruncatedGeneralizedGaussian.calibrate`. Lengths are in the user's units; only `add_noise` works in grid
-    steps. It is not additive noise: the total is clamped to the bounds first, and near a bound the answer leans inward.
-    So all but one count or sum is refused with it, and denoising.
+    steps. It is not additive noise: the total is clamped to the bounds first, and near a bound the answer is biased
+    inward. So a call with it must release one count or sum, and denoising is refused.
 
     Parameters
     ----------
     step_sensitivity : float
-        How far one unit moves the vector, in grid steps and the l1 norm.
+        The most by which one unit changes the vector, in grid steps and the l1 norm.
     step_scale : float
         b in grid steps.
     grid : float
@@ -378,19 +394,19 @@ class TruncatedGeneralizedGaussian(Stepped):
     step_output : tuple of int
         The bounds in grid steps.
     boundary : {"truncated", "inflated"}
-        Answers beyond the bounds are drawn again, or fall on the bound.
+        Draw answers beyond the bounds again, or set them to the bound.
     cells : float
-        1 where a unit changes one cell; infinity covers any number, with more noise.
+        1 if a unit changes one cell; infinity covers any number, with more noise.
     formula : str
-        Which calibration the scale is of; see `truncated_generalized_gaussian_scale`.
+        The calibration of the scale; see `truncated_generalized_gaussian_scale`.
 
     Notes
     -----
     Liu, "Generalized Gaussian Mechanism for Differential Privacy" (2018), Definitions 5 and 7. The proof of the exact
-    scale is in the notes of this file: the noise is rounded to the grid, which is
-    post-processing. The stated loss is met exactly by totals at a bound; but of truncated noise whose bounds are more
-    than 50 steps apart it is a bound, off by what a step of rounding hides: at epsilon 1 and 60 steps 15% for p = 1,
-    1.1% for p = 2, 2.0% for p = 3; for p of at least 2 it falls as p over that number of steps.
+    scale is in the notes of this file. The noise is rounded to the grid, which is post-processing. Totals at a bound
+    meet the stated loss exactly, except with truncated noise whose bounds are more than 50 steps apart. There, the
+    stated loss is an upper bound, because a step of rounding hides a part: at epsilon 1 and 60 steps, 15% for p = 1,
+    1.1% for p = 2 and 2.0% for p = 3. For p of at least 2, the part falls as p over that number of steps.
 
     Examples
     --------
@@ -438,14 +454,14 @@ class TruncatedGeneralizedGaussian(Stepped):
         cells: float = 1.0,
         grid: float = 1.0,
     ) -> Self:
-        """The noise of shape p that is epsilon-DP for totals clamped to `output`.
+        """Calibrate epsilon-DP noise of shape p for totals clamped to `output`.
 
         Parameters
         ----------
         p : float
             The shape: 1, or 2 to 16.
         sensitivity : float
-            How far one unit can move the vector, in the l1 norm and the user's units.
+            The most by which one unit can change the vector, in the l1 norm and the user's units.
         epsilon : float or Fraction
             Finite and above 0.
         output : tuple of two numbers
@@ -453,7 +469,7 @@ class TruncatedGeneralizedGaussian(Stepped):
         boundary, formula
             See `truncated_generalized_gaussian_scale`.
         cells : float
-            1 where a unit changes one cell; infinity for any number of cells.
+            1 if a unit changes one cell; infinity for any number of cells.
         grid : float
             The length of a grid step, in the user's units.
 
@@ -515,7 +531,10 @@ class TruncatedGeneralizedGaussian(Stepped):
 
     @property
     def variance(self) -> float:
-        """The mean squared distance of the answer from the clamped total, at the total for which it is largest."""
+        """The mean squared distance of the answer from the clamped total.
+
+        It is that at the total for which it is largest.
+        """
         span = self.step_output[1] - self.step_output[0]
         below = np.unique(np.linspace(0, span, min(span, MOST_TOTALS) + 1).astype(np.int64))  # totals above the lowest
         above = span - below
@@ -547,7 +566,10 @@ class TruncatedGeneralizedGaussian(Stepped):
         return np.asarray((within + most * (most * self._outside(most))) / 2.0 + 1.0 / 24.0)
 
     def interval(self, confidence: float) -> float:
-        """A half-width around the clamped total that holds the answer with this confidence, whatever the total."""
+        """A half-width around the clamped total that holds the answer.
+
+        It does so with this confidence, for any total.
+        """
         span, inside = self.step_output[1] - self.step_output[0], checked_confidence(confidence)
         if self.boundary == "truncated":  # of the shorter side a larger part lies within it than of the longest
             steps = self._half_width(inside * (1.0 - float(self._outside(span + 0.5))))
@@ -563,7 +585,10 @@ class TruncatedGeneralizedGaussian(Stepped):
         return max(0, math.ceil(quantile - 0.5)) if quantile < MOST else MOST
 
     def add_noise(self, totals: noise.Integers) -> noise.Integers:
-        """`totals` (int64, in grid steps), clamped to the bounds, with independent noise that stays within them."""
+        """Clamp `totals` to the bounds and add independent noise that stays within them.
+
+        The totals are int64, in grid steps.
+        """
         lowest, highest = self.step_output
         held = clamped(checked_integers(totals), lowest, highest)
         if self.boundary == "truncated":
@@ -576,11 +601,11 @@ class TruncatedGeneralizedGaussian(Stepped):
 
 
 def clamped(totals: noise.Integers, lowest: int, highest: int) -> noise.Integers:
-    """Totals within [lowest, highest], so that totals that differ by d modulo 2**64 still differ by at most d.
+    """Totals within [lowest, highest], which keep their distances modulo 2**64.
 
-    A total may have wrapped. So what lies far above the bounds goes down to their middle again, step by step, as it
-    comes near to where it meets what lies far below them; without that a sum that wraps would jump from one bound to
-    the other because of one unit.
+    Totals that differ by d modulo 2**64 still differ by at most d. A total may have wrapped. So totals far above the
+    bounds fall to the middle of the bounds again, step by step, as they come near to the place where they meet totals
+    far below the bounds. Without that, a sum that wraps would jump from one bound to the other because of one unit.
     """
     middle = (lowest + highest) // 2
     offset = totals - np.int64(middle)  # modulo 2**64
@@ -592,7 +617,9 @@ def clamped(totals: noise.Integers, lowest: int, highest: int) -> noise.Integers
 def truncated_generalized_gaussian(
     *, p: float, output: tuple[float, float], boundary: Boundary = "truncated", formula: Formula = "exact"
 ) -> Callable[[Reach, PrivacyLoss], TruncatedGeneralizedGaussian]:
-    """A calibration to hand to a verb as ``mechanism=``: noise of shape p on declared output bounds, purely private.
+    """Make a calibration of noise within bounds, as ``mechanism=`` of a verb.
+
+    The noise is generalized Gaussian, of shape p, and purely private.
 
     Parameters
     ----------
@@ -601,14 +628,14 @@ def truncated_generalized_gaussian(
     output : tuple of two numbers
         The bounds of every answer, from what you know and never from the data. Totals beyond them are clamped.
     boundary : {"truncated", "inflated"}
-        Answers beyond the bounds are drawn again, or fall on the bound.
+        Draw answers beyond the bounds again, or set them to the bound.
     formula : {"exact", "liu", "exponential"}
         See `truncated_generalized_gaussian_scale`.
 
     Returns
     -------
     callable
-        ``(sensitivity, loss) -> TruncatedGeneralizedGaussian``. A call with it asks for one count or sum.
+        ``(sensitivity, loss) -> TruncatedGeneralizedGaussian``. A call with it must release one count or sum.
 
     Examples
     --------
