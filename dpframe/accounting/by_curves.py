@@ -28,10 +28,10 @@ from dpframe.privacy import Price, PrivacyLoss
 
 @dataclass(frozen=True)
 class GaussianDP(Accounting):
-    """Sums of mu^2, read at one delta: exact for Gaussian noise.
+    """Sums of mu^2, read at one delta; they are exact for Gaussian noise.
 
     Composition: Dong, Roth and Su, "Gaussian Differential Privacy" (2022), Corollary 3.3. Validity when budgets are
-    chosen adaptively: Smith and Thakurta (2022); Koskela, Tobaben and Honkela (2023). Pure noise enters by its mu.
+    chosen adaptively: Smith and Thakurta (2022); Koskela, Tobaben and Honkela (2023). Pure noise is charged by its mu.
     """
 
     delta: Fraction
@@ -98,14 +98,15 @@ STEPS = range(-20, 181)  # orders from 1 + 2**-5 to 1 + 2**45, a quarter of a po
 
 @dataclass(frozen=True)
 class RenyiDP(Accounting):
-    """Sums of Rényi divergences at six fixed orders, of which one must stay within its limit.
+    """Sums of Rényi divergences at six fixed orders; one must stay within its limit.
 
-    The orders follow from the limit alone. The first is the best for Gaussian noise; it has nine tenths of delta, and
-    each of the others an equal part of the rest. The others let in what the first does not: few large pure releases
+    The orders follow from the limit alone. The first is the best for Gaussian noise, and has nine tenths of delta; each
+    of the others has an equal part of the rest. The others allow what the first does not: a few large pure releases
     need a high order. Order i has the limit epsilon - c(order_i, w_i delta), with c the cost of the conversion.
 
-    Valid when budgets are chosen adaptively: one order alone is a filter (Feldman and Zrnic 2021; Lecuyer 2021), and
-    any of several is one because their deltas add up to delta (the proof is in ``docs/assurance/accounting.md``).
+    This is valid when budgets are chosen adaptively: one order alone is a filter (Feldman and Zrnic 2021; Lecuyer
+    2021), and any of several is one because their deltas add up to delta (the proof is in
+    ``docs/assurance/accounting.md``).
     """
 
     epsilon: Fraction
@@ -119,7 +120,7 @@ class RenyiDP(Accounting):
 
     @property
     def orders(self) -> tuple[Fraction, ...]:
-        """The orders, fixed by the limit; the first is that of shares."""
+        """The orders, fixed by the limit; shares of the limit use the first."""
         return orders_of(self.epsilon, self.delta)
 
     def limit(self, epsilon: Fraction, delta: Fraction) -> Amount:
@@ -201,10 +202,10 @@ def _range_of(amount: Amount, orders: tuple[Fraction, ...]) -> Fraction | None:
 
 
 def conversion(order: Fraction, delta: Fraction) -> Fraction:
-    """The term that turns the cost of (order, cost)-RDP into an epsilon at `delta`; rounded up. It may be negative.
+    """The term that turns an (order, cost)-RDP cost into an epsilon at `delta`.
 
-    log(1 - 1/order) - log(delta * order) / (order - 1): Canonne, Kamath and Steinke (2020), Proposition 12; Balle,
-    Barthe, Gaboardi, Hsu and Sato (2020), Theorem 21.
+    It is rounded up, and may be negative. log(1 - 1/order) - log(delta * order) / (order - 1): Canonne, Kamath and
+    Steinke (2020), Proposition 12; Balle, Barthe, Gaboardi, Hsu and Sato (2020), Theorem 21.
     """
     import mpmath
 
@@ -216,9 +217,10 @@ def conversion(order: Fraction, delta: Fraction) -> Fraction:
 
 @lru_cache(maxsize=1024)
 def orders_of(epsilon: Fraction, delta: Fraction) -> tuple[Fraction, ...]:
-    """The orders of a ledger with this limit. A stored ledger counts on it: the same limit must give the same orders.
+    """The orders of a ledger with this limit.
 
-    The first is, of a ladder, the one at which the limit holds the most Gaussian noise.
+    A stored ledger relies on this: the same limit must give the same orders. The first is the one, of a ladder, at
+    which the limit holds the most Gaussian noise.
     """
     if epsilon > Fraction(LARGEST_EPSILON):
         raise InvalidArgument(f"epsilon must be at most {LARGEST_EPSILON:g} for rdp accounting.")

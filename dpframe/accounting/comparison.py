@@ -49,7 +49,10 @@ ROUNDING_EACH = 4e-15  # of delta, for each noise: 20 times the most that was me
 
 @dataclass(frozen=True)
 class Compared:
-    """One accounting's answer for a workload: the smallest epsilon at the common delta, or None, and why."""
+    """One accounting's answer: the least epsilon of a workload at the common delta.
+
+    It is None if the accounting does not apply; the note states why.
+    """
 
     accounting: str
     epsilon: float | None
@@ -58,16 +61,18 @@ class Compared:
 
 @dataclass(frozen=True, repr=False)
 class Comparison:
-    """The answer of each accounting for one workload at one delta: the result of `compare_accounting`.
+    """The answers of accountings for one workload at one delta.
+
+    Made by `compare_accounting`.
 
     Parameters
     ----------
     workload : str
         The releases, as text.
     delta : float
-        At which every epsilon holds.
+        The delta at which every epsilon holds.
     rows : tuple of Compared
-        One per accounting, each with `.accounting`, `.epsilon` (rounded up; None where it does not apply) and `.note`.
+        One for each accounting, with `.accounting`, `.epsilon` (rounded up; None if it does not apply) and `.note`.
 
     Examples
     --------
@@ -82,7 +87,7 @@ class Comparison:
     rows: tuple[Compared, ...]
 
     def to_frame(self, like: str = "polars") -> Any:
-        """One row per accounting, as a Polars (or ``"pandas"``) frame."""
+        """Make a Polars (or ``"pandas"``) frame with one row for each accounting."""
         rows = [
             {
                 "accounting": row.accounting,
@@ -95,7 +100,7 @@ class Comparison:
         return pages.as_frame(rows, like)
 
     def plot(self) -> Any:
-        """A point per accounting: its epsilon (an Altair chart; needs ``dpframe[plot]``)."""
+        """Plot the epsilon of each accounting (an Altair chart; needs ``dpframe[plot]``)."""
         points = [(row.accounting, row.epsilon) for row in self.rows if row.epsilon is not None]
         words = charts.Words("What each accounting says of the same releases", (self._at,), self.workload)
         return charts.named_points(points, "epsilon (logarithmic)", pages.number, words)
@@ -120,21 +125,21 @@ class Comparison:
 
 @trimmed
 def compare_accounting(workload: Any, *, delta: float | None = None) -> Comparison:
-    """Compare accountings: the smallest epsilon of the same releases at one delta, in each of them.
+    """Compare the smallest epsilon of the same releases at one delta, by accounting.
 
     Parameters
     ----------
     workload : Mechanism, Plan, declared curve, or a sequence of them
-        The noise of every release; of a plan the noise of each of its statistics, and of its checks. ``[noise] * 100``
-        is a hundred. A `PureLoss` or `BoundedRange` of `dpframe.accounting` stands for a release of which no more is
-        known.
+        The noise of every release; for a plan, the noise of each of its statistics and of its checks. ``[noise] * 100``
+        stands for a hundred releases. A `PureLoss` or `BoundedRange` of `dpframe.accounting` stands for a release of
+        which no more is known.
     delta : float
-        Of the whole, 0 < delta < 1.
+        The delta of all releases together, 0 < delta < 1.
 
     Returns
     -------
     Comparison
-        With `.rows`, `.to_frame()` and `.plot()`. Every epsilon is rounded up.
+        It has `.rows`, `.to_frame()` and `.plot()`. Every epsilon is rounded up.
 
     Raises
     ------
@@ -143,10 +148,10 @@ def compare_accounting(workload: Any, *, delta: float | None = None) -> Comparis
 
     Notes
     -----
-    ``basic``, ``gdp`` and ``rdp`` may be the accounting of a ledger. ``rdp`` is the best order for this workload here,
-    while a ledger fixes its orders beforehand. ``advanced`` and ``optimal`` know nothing of the noise but its epsilon
-    and delta, and hold for equal releases. ``pld`` needs the extra ``accounting`` and a delta of at least 1e-12, and
-    takes noises that are fixed beforehand. See ``docs/assurance/accounting.md``.
+    A ledger can use ``basic``, ``gdp`` and ``rdp``. Here, ``rdp`` uses the best order for this workload, while a ledger
+    fixes its orders beforehand. ``advanced`` and ``optimal`` use only the epsilon and the delta of the noise, and hold
+    for equal releases. ``pld`` needs the extra ``accounting`` and a delta of at least 1e-12, and applies to noise that
+    is fixed beforehand. See ``docs/assurance/accounting.md``.
 
     Examples
     --------
@@ -293,7 +298,10 @@ def _pld(noises: Sequence[Curve], delta: Fraction) -> Compared:
 
 
 def least_delta(noises: int) -> float:
-    """The delta at which half is what double precision may lose in the distribution of so many noises together."""
+    """The delta of which double precision may lose half, for so many noises together.
+
+    The loss is in the distribution of the noises.
+    """
     return max(LEAST_DELTA, 2.0 * _rounding(noises))
 
 
@@ -302,7 +310,10 @@ def _rounding(noises: int) -> float:
 
 
 def composed_epsilon(mechanisms: Sequence[Curve], delta: float) -> float:
-    """The epsilon of all of them together at `delta`, rounded up; the noises must be fixed before the first answer."""
+    """The epsilon of all mechanisms together at `delta`, rounded up.
+
+    The noises must be fixed before the first answer.
+    """
     return Composition(mechanisms, delta).epsilon
 
 
@@ -339,7 +350,7 @@ class Composition:
 
     @property
     def epsilon(self) -> float:
-        """At the delta that it was made for; rounded up."""
+        """The epsilon at the delta for which it was made, rounded up."""
         sharp = self._delta * (1.0 - SHAVED) - self._rounding
         return float(self._whole.get_epsilon_for_delta(sharp)) * (1.0 + 1e-9)
 

@@ -27,16 +27,18 @@ MOST = 10**6  # releases
 def advanced_composition(
     epsilon: float | Fraction, delta: float | Fraction, count: int, *, slack: float | Fraction
 ) -> PrivacyLoss:
-    """The loss of `count` releases of (epsilon, delta) each together, by the advanced composition theorem.
+    """Compute the total loss of equal releases by the advanced composition theorem.
+
+    There are `count` releases of (epsilon, delta) each.
 
     Parameters
     ----------
     epsilon, delta : float
-        Of each release; epsilon above 0, 0 <= delta < 1.
+        The loss of each release; epsilon above 0, 0 <= delta < 1.
     count : int
-        How many releases, 1 to 1e6.
+        The number of releases, 1 to 1e6.
     slack : float
-        The delta that is given up for a smaller epsilon, 0 < slack < 1.
+        The additional delta in exchange for a smaller epsilon, 0 < slack < 1.
 
     Returns
     -------
@@ -50,8 +52,8 @@ def advanced_composition(
 
     Notes
     -----
-    Theorem III.3 of Dwork, Rothblum and Vadhan, "Boosting and Differential Privacy" (2010). For comparison:
-    `optimal_composition` is never larger, and a ledger's accounting is tighter where the noise is known.
+    Theorem III.3 of Dwork, Rothblum and Vadhan, "Boosting and Differential Privacy" (2010). For comparison,
+    `optimal_composition` is never larger, and a ledger's accounting is tighter if the noise is known.
 
     Examples
     --------
@@ -80,16 +82,18 @@ def advanced_composition(
 def optimal_composition(
     epsilon: float | Fraction, delta: float | Fraction, count: int, *, total_delta: float | Fraction
 ) -> PrivacyLoss:
-    """The exact loss of `count` releases of (epsilon, delta) each together, if no more is known of them.
+    """Compute the exact total loss of equal releases of which no more is known.
+
+    There are `count` releases of (epsilon, delta) each.
 
     Parameters
     ----------
     epsilon, delta : float
-        Of each release; epsilon above 0, 0 <= delta < 1.
+        The loss of each release; epsilon above 0, 0 <= delta < 1.
     count : int
-        How many releases, 1 to 1e6.
+        The number of releases, 1 to 1e6.
     total_delta : float
-        The delta of the whole, 0 <= total_delta < 1.
+        The delta of all releases together, 0 <= total_delta < 1.
 
     Returns
     -------
@@ -99,7 +103,7 @@ def optimal_composition(
     Raises
     ------
     InvalidArgument, InvalidType
-        If an argument is out of range, or the deltas of the releases alone pass `total_delta`.
+        If an argument is out of range, or the deltas of the releases alone exceed `total_delta`.
 
     Notes
     -----

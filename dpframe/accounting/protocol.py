@@ -19,7 +19,10 @@ HALVINGS = 60
 
 @dataclass(frozen=True)
 class Part:
-    """The cost of one Total of a call: as pure epsilon, as mu, and as a pair for callables."""
+    """The cost of one Total of a call: as pure epsilon, as mu, and as a pair.
+
+    Callables calibrate to the pair.
+    """
 
     epsilon: Fraction | None
     mu: float | None
@@ -27,18 +30,20 @@ class Part:
 
 
 class Accounting:
-    """The rules by which losses add up, as a frozen value. A subclass writes five members; the others follow.
+    """The rules by which losses add up, as a frozen value.
 
-    To write: ``name``, ``limit``, ``charge``, ``loss`` and, where it reads losses at the ledger's delta, a field
-    ``delta`` with ``of_ledger``, which fills it in. An amount is a tuple of Fractions that only grow: what it is of
-    (epsilon, mu^2, a divergence for each order) is the accounting's own. Any other member may be written as well.
+    A subclass defines ``name``, ``limit``, ``charge``, ``loss`` and, if it reads losses at the ledger's delta, a field
+    ``delta`` with ``of_ledger``, which fills it in. The other members follow, and may be defined as well. An amount is
+    a tuple of Fractions that only grow. The accounting decides what they measure (epsilon, mu^2, a divergence for each
+    order).
 
     Notes
     -----
-    The promise of a ledger rests on two of them: releases whose charges add up to at most ``limit(epsilon, delta)``
-    are together (epsilon, delta)-differentially private, also where each is chosen after the answers so far. So
-    charges are rounded up, and the limit down. `dpframe.testing.check_accounting` tries that on releases whose loss
-    together is known exactly; the proof is the author's. ``docs/reference/extending.md`` has an example.
+    The guarantee of a ledger depends on ``limit`` and ``charge``: releases whose charges add up to at most
+    ``limit(epsilon, delta)`` are together (epsilon, delta)-differentially private, also if each is chosen after the
+    earlier answers. So charges are rounded up, and the limit down. `dpframe.testing.check_accounting` tests that on
+    releases whose total loss is known exactly; the author must prove it. ``docs/reference/extending.md`` has an
+    example.
 
     An accounting from outside is for a ledger in memory: ``dpf.Ledger(epsilon=1, delta=1e-6, accounting=Toy())``. A
     durable ledger is opened by name, by processes that may not know it.
@@ -51,25 +56,28 @@ class Accounting:
             """A word for it, in plans and provenances."""
 
     one_is_enough: ClassVar[bool] = False
-    """True where one part of an amount within its limit is enough, or every part must be."""
+    """True if one part of an amount within its limit is enough; otherwise, every part must be."""
 
     charges_price: ClassVar[bool] = False
-    """True where a call is charged what it offers, whatever noise keeps that; else what its noise costs."""
+    """True if a call is charged the cost that it names, whatever its noise; otherwise, what its noise costs."""
 
     has_own_delta: ClassVar[bool] = True
-    """True where every loss is read at one delta, fixed with the limit, so that a call need not name any."""
+    """True if every loss is read at one delta, fixed with the limit, so that a call need not name any."""
 
     takes_keys: ClassVar[bool] = False
-    """True where its amounts have a place for the delta of keys that are found, besides the curve of the noise."""
+    """True if its amounts have a place for the delta of unknown groups, in addition to the curve of the noise."""
 
     adds: ClassVar[str] = ""
-    """The amount that adds up, as text for a ledger's reader, where it is not epsilon."""
+    """The amount that adds up, as text for a ledger's reader, if it is not epsilon."""
 
     tight: ClassVar[bool] = False
-    """True where one Gaussian (or pure) call may take the whole limit."""
+    """True if one Gaussian (or pure) call may take the whole limit."""
 
     def of_ledger(self, epsilon: Fraction, delta: Fraction) -> Accounting:
-        """The accounting of a ledger with this limit: itself, or where it depends on the limit a copy that knows it."""
+        """The accounting of a ledger with this limit.
+
+        It is the accounting itself, or a copy that knows the limit if it depends on it.
+        """
         return self
 
     def limit(self, epsilon: Fraction, delta: Fraction) -> Amount:
@@ -77,7 +85,10 @@ class Accounting:
         raise self._incomplete("limit(epsilon, delta)")
 
     def charge(self, price: Price, limit: Amount | None, mechanisms: tuple[Curve, ...]) -> Amount:
-        """The exact cost of the call, rounded up: of mechanisms, and of declared curves such as `PureLoss`."""
+        """The exact cost of the call, rounded up.
+
+        `mechanisms` are the call's mechanisms, and declared curves such as `PureLoss`.
+        """
         raise self._incomplete("charge(price, limit, mechanisms)")
 
     def loss(self, amount: Amount) -> PrivacyLoss:
@@ -85,15 +96,15 @@ class Accounting:
         raise self._incomplete("loss(amount)")
 
     def filled(self, total: Amount, limit: Amount) -> Fraction:
-        """The part of the limit that is spent: at most 1 where it is allowed."""
+        """The part of the limit that is spent: at most 1 if it is allowed."""
         parts = [coordinate / most for coordinate, most in zip(total, limit, strict=False) if most]
         return (min if self.one_is_enough else max)(parts, default=Fraction(0))
 
     def parts(self, price: Price, limit: Amount | None, shares: Shares, *, pure: bool) -> tuple[Part, ...]:
         """The parts of the cost for Totals measured together; `shares` add up to 1.
 
-        A typed epsilon is divided as pure noise divides it, or as the mu^2 of Gaussian noise; a share of the limit is
-        the epsilon of one call that costs as much. What the noise costs is charged in any case.
+        A typed epsilon is divided as epsilon for pure noise, or as mu^2 for Gaussian noise. A share of the limit
+        becomes the epsilon of one call that costs as much. The charge is what the noise costs, in any case.
         """
         price = self._with_epsilon(price, limit)
         assert price.epsilon is not None
@@ -104,11 +115,14 @@ class Accounting:
         return tuple(gaussian_part(price, root_down(whole * share), delta) for share in shares)
 
     def cost(self, price: Price, amount: Amount, *, pure: bool) -> PrivacyLoss:
-        """The cost of the call alone, for people to read: the typed cost where it says it, rounded up."""
+        """The cost of the call alone, for people to read, rounded up.
+
+        It is the typed cost if the accounting charges that.
+        """
         return self.loss(amount)
 
     def remaining(self, amount: Amount) -> PrivacyLoss:
-        """The rest of the limit as a pair that may still be asked for, rounded down: tried on one count."""
+        """The rest of the limit as a pair, rounded down; it is tested on one count."""
         if not any(amount):
             return PrivacyLoss(0.0)
         low, high = 0.0, self.loss(amount).epsilon
@@ -118,19 +132,23 @@ class Accounting:
         return PrivacyLoss(low, shown_down(self.reads_at))
 
     def range_of(self, amount: Amount) -> Fraction | None:
-        """The epsilon of the bounded range that is charged this amount, rounded up; None where none is.
+        """The epsilon of the bounded range with this charge, rounded up, or None.
 
-        Ledgers ask it of entries of dpframe 0.2 (``docs/assurance/ledger.md``), so of the accountings that ship alone.
+        Ledgers need it for entries of dpframe 0.2 (``docs/assurance/ledger.md``), so only for the accountings of
+        dpframe.
         """
         return None
 
     def hint(self, amount: Amount, limit: Amount) -> str:
-        """The share of the limit that a refused call takes, where its epsilon does not show it; else empty."""
+        """The share of the limit that a refused call takes, if its epsilon hides it.
+
+        Otherwise, it is empty.
+        """
         return ""
 
     @property
     def reads_at(self) -> Fraction:
-        """The delta at which it reads losses; 0 where it knows none."""
+        """The delta at which it reads losses; 0 if it has none."""
         return Fraction(getattr(self, "delta", 0))
 
     def _affords(self, epsilon: float, amount: Amount) -> bool:
@@ -160,24 +178,33 @@ class Accounting:
 
 
 def pure_parts(epsilon: Fraction, shares: Shares) -> tuple[Part, ...]:
-    """Parts of a cost for pure noise: epsilon by itself is divided, whatever the accounting adds up."""
+    """Parts of a cost for pure noise: epsilon is divided, whatever the accounting."""
     each = [epsilon * share for share in shares]
     return tuple(Part(pure_epsilon, None, PrivacyLoss(typed_down(pure_epsilon))) for pure_epsilon in each)
 
 
 def gaussian_part(price: Price, mu: float, delta: Fraction) -> Part:
-    """A part of this mu, and the pure noise of that mu; callables calibrate to it at the call's delta or `delta`."""
+    """A part of this mu, with the pure noise of that mu.
+
+    Callables calibrate to it at the call's delta or `delta`.
+    """
     return Part(Fraction(gaussian_curve.mu_to_pure(mu)), mu, gaussian_loss(price, mu, delta))
 
 
 def gaussian_loss(price: Price, mu: float, delta: Fraction) -> PrivacyLoss:
-    """The loss that callables calibrate a part of this mu to, at the call's delta or the ledger's; rounded down."""
+    """The loss to which callables calibrate a part of this mu, rounded down.
+
+    It is at the call's delta or the ledger's.
+    """
     at = typed_down(price.delta or delta)
     return PrivacyLoss(gaussian_curve.epsilon_of_mu(mu, at) * (1.0 - 1e-9), at)
 
 
 def largest_mu_squared(price: Price, delta: Fraction) -> Fraction:
-    """The mu^2 of Gaussian noise that costs a typed epsilon, at the call's delta or else the ledger's."""
+    """The mu^2 of Gaussian noise that costs a typed epsilon.
+
+    It is at the call's delta or, without one, at the ledger's.
+    """
     assert price.epsilon is not None
     at = price.delta if price.delta is not None else delta
     if at == 0:
@@ -186,9 +213,10 @@ def largest_mu_squared(price: Price, delta: Fraction) -> Fraction:
 
 
 def with_keys(delta: Fraction, mechanisms: tuple[Curve, ...]) -> Fraction:
-    """A call's delta and those of its keys: their sum, or where they speak of different units the larger one.
+    """A call's delta and those of its keys: their sum, or the larger one.
 
-    delta(epsilon) <= d + (1 - d) d1(epsilon) (``docs/assurance/privacy.md``, "Unknown groups").
+    It is the larger one if they concern different units. delta(epsilon) <= d + (1 - d) d1(epsilon)
+    (``docs/assurance/privacy.md``, "Unknown groups").
     """
     keys = sum((mechanism.keys_delta for mechanism in mechanisms), Fraction(0))
     apart = all(mechanism.apart for mechanism in mechanisms if mechanism.keys_delta)
@@ -210,7 +238,7 @@ def share_of(price: Price, limit: Amount | None) -> Amount:
 class Basic(Accounting):
     """Sums of epsilon and of delta, as exact rationals of the typed decimals.
 
-    Valid when each next budget is chosen after seeing earlier answers (Dwork and Roth 2014, Theorem 3.16;
+    This is valid when each next budget is chosen after seeing earlier answers (Dwork and Roth 2014, Theorem 3.16;
     Rogers et al. 2016 for the adaptive choice).
     """
 

@@ -18,12 +18,13 @@ SHIPPED = (Basic, GaussianDP, RenyiDP)
 
 @dataclass(frozen=True)
 class KeysReserve(Accounting):
-    """Another accounting at a delta that is smaller by a reserve, and the sum of the deltas of keys up to the reserve.
+    """Another accounting at a smaller delta, with a reserve for the deltas of keys.
 
-    Releases of noise whose losses add up to (epsilon, delta - reserve) in the accounting inside, and of keys whose
-    deltas add up to at most the reserve, are together (epsilon, delta)-private, adaptively too:
-    ``docs/assurance/privacy.md``, "Unknown groups". The last coordinate of an amount is the sum of keys
-    deltas, exact rationals of what was typed.
+    The accounting inside has the delta less the reserve, and the deltas of keys add up to at most the reserve. Releases
+    of noise whose losses add up to (epsilon, delta - reserve) in the accounting inside, and of keys whose deltas add up
+    to at most the reserve, are together (epsilon, delta)-private, adaptively too: ``docs/assurance/privacy.md``,
+    "Unknown groups". The last coordinate of an amount is the sum of the deltas of keys, as exact rationals of the typed
+    decimals.
     """
 
     inside: Accounting
@@ -37,7 +38,7 @@ class KeysReserve(Accounting):
 
     @property
     def one_is_enough(self) -> bool:  # type: ignore[override]
-        """As inside; the last coordinate must stay within its limit whatever the others do."""
+        """As inside; the last coordinate must always stay within its limit."""
         return self.inside.one_is_enough
 
     @property
@@ -112,7 +113,7 @@ def _rest(limit: Amount | None) -> Amount | None:
 
 
 def accounting_of(name: object, epsilon: Fraction, delta: Fraction) -> Accounting:
-    """The accounting that a caller names or brings, or the one that suits the limit."""
+    """The accounting that the caller names or gives, or the one that suits the limit."""
     if isinstance(name, Accounting):
         return _brought(name, epsilon, delta)
     if name is None:
@@ -132,7 +133,10 @@ def accounting_of(name: object, epsilon: Fraction, delta: Fraction) -> Accountin
 
 
 def with_reserve(name: object, epsilon: Fraction, delta: Fraction, reserve: Fraction) -> Accounting:
-    """The accounting that a caller names, with a part of its delta kept for keys that are found, unless that is 0."""
+    """The accounting that the caller names, with a reserve for unknown groups.
+
+    Without a reserve, it is the accounting itself.
+    """
     if not reserve:
         return accounting_of(name, epsilon, delta)
     if reserve >= delta:
@@ -160,7 +164,7 @@ def is_shipped(accounting: Accounting) -> bool:
 
 
 def checked_limit(accounting: Accounting, epsilon: Fraction, delta: Fraction) -> Amount:
-    """The limit of a new ledger; typed errors where an accounting from outside gives no amount."""
+    """The limit of a new ledger; an accounting without amounts raises a typed error."""
     limit = accounting.limit(epsilon, delta)
     if not isinstance(limit, tuple) or not limit or not all(map(is_exact, limit)) or min(limit) < 0:
         raise InvalidType(

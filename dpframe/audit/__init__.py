@@ -53,12 +53,11 @@ WORDS = (str, bytes, date, time, timedelta)
 
 @dataclass(frozen=True)
 class Outcome:
-    """One call: its numbers, one row per independent outcome, and all else as text. No numbers where it raised.
+    """A call: its numbers, a row for each independent outcome, and the rest as text.
 
-    Numbers are floats, in the first of two planes, and what these do not tell, in the second (`rests`).
-
-    Of the text each part is there too: a warning, a key, a fact of the record. One that depends on noise, and is
-    never seen again, then hides no other.
+    It has no numbers if the call raised. Numbers are floats, in the first of two planes; the second has what floats do
+    not show (`rests`). Each part of the text is there too: a warning, a key, a fact of the record. So a part that
+    depends on noise, and is never seen again, hides no other.
     """
 
     numbers: Floats | None
@@ -67,7 +66,7 @@ class Outcome:
 
 
 def observe(argument: str, release: Callable[[], Any], outcomes: int) -> Outcome:
-    """Call once, and keep all that a caller could see. Only the call itself may fail, and not the reading of it."""
+    """Call once, and keep all that a caller could see; only the call itself may fail."""
     answer, reader = None, Reader(argument, outcomes, [])
     with watched() as seen:
         try:
@@ -97,7 +96,7 @@ def _with_parts(path: str, node: Any, parts: set[str]) -> str:
 
 @contextlib.contextmanager
 def watched() -> Iterator[dict[str, Any]]:
-    """Warnings, log lines and prints of a call; dpframe's own log from its lowest level on."""
+    """Warnings, log lines and prints of a call, with all levels of dpframe's own log."""
     seen: dict[str, Any] = {}
     printed, handler = io.StringIO(), logging.Handler()
     lines: list[str] = []
@@ -127,20 +126,20 @@ def watched() -> Iterator[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Reader:
-    """Reads an answer: the text in it, as a tree, and its numbers, which are appended to `arrays`."""
+    """Reads an answer: its text, as a tree, and its numbers, appended to `arrays`."""
 
     argument: str
     outcomes: int
     arrays: list[Floats]
 
     def rows(self) -> Floats | None:
-        """The numbers of a call, side by side: one row per outcome, with a row of floats and one of their rests."""
+        """The numbers of a call: a row of floats and one of their rests for each outcome."""
         if not self.arrays:
             return None
         return np.concatenate([each.reshape(2, self.outcomes, -1) for each in self.arrays], axis=2).swapaxes(0, 1)
 
     def text_of(self, value: Any) -> Any:
-        """The text in a value. Refused is what may hold numbers that no event would be of."""
+        """The text in a value; refused if it may hold numbers that are in no event."""
         if is_collected(value):
             return self._of_frame(value)
         if isinstance(value, dict):
@@ -242,7 +241,7 @@ FROM_NOISE |= {"share", "share_low", "share_high", "count"}  # of checks
 
 
 def public_record(record: dict[str, Any]) -> dict[str, Any]:
-    """The provenance without what depends on noise, or on how many charges a ledger holds."""
+    """The provenance without facts that depend on noise, or on the number of charges that a ledger holds."""
     facts = _public(record)
     facts |= {name: _public(facts[name], "rows", "order") for name in ("rows", "rounded", "shown") if facts.get(name)}
     facts |= {name: [_public(each) for each in facts[name]] for name in ("checks", "of") if facts.get(name)}
@@ -257,7 +256,7 @@ def _public(facts: dict[str, Any], *also: str) -> dict[str, Any]:
 
 
 def noisy_facts(records: list[dict[str, Any]]) -> list[Sequence[float]]:
-    """The noisy numbers that a provenance shows: those of checks, and the totals behind a statistic."""
+    """The noisy numbers in a provenance: those of checks, and the totals behind a statistic."""
     found = [[check["count"] for check in each.get("checks") or []] for each in records]
     for said in (said for each in records for said in each["measures"].values()):
         found += [totals for kind in build.TOTALS for totals in said.get(kind, ())]
@@ -343,7 +342,7 @@ def _hits(values: Floats, cuts: Floats, below: bool) -> Integers:
 
 
 def of_numbers(first: Floats, second: Floats) -> list[tuple[str, Score]]:
-    """Values, rests where there are any, low bits, and likelihood ratios of all values together; `finite` numbers."""
+    """Score values, rests if any, low bits, and likelihood ratios of `finite` numbers."""
     scores: list[tuple[str, Score]] = []
     differs = [(side[:, 1] != first[0, 1]).any(axis=0) for side in (first, second)]
     for column in range(first.shape[2]):
@@ -358,7 +357,7 @@ def of_numbers(first: Floats, second: Floats) -> list[tuple[str, Score]]:
 
 
 def of_texts(first: Sequence[frozenset[str]], second: Sequence[frozenset[str]]) -> list[tuple[str, Score]]:
-    """Score texts that tell the sides apart best, each by being seen; and all of them by what speaks for the first."""
+    """Score the texts that distinguish the sides best, by being seen, and all texts by what favors the first side."""
     counts = [Counter(chain.from_iterable(side)) for side in (first, second)]
     uneven = [text for text in counts[0] | counts[1] if counts[0][text] != counts[1][text]]
     ratio = {text: math.log((counts[0][text] + 1) / (counts[1][text] + 1)) for text in uneven}
@@ -429,7 +428,7 @@ def _bits(samples: Floats, column: int) -> Integers:
 
 
 def at_least(hits: Any, size: int, alpha: float) -> Floats:
-    """The lower confidence limit of a probability (Clopper and Pearson 1934), wrong with a chance of at most alpha."""
+    """The lower limit of a probability (Clopper and Pearson 1934), wrong with a chance of at most alpha."""
     from scipy import special
 
     counted = np.asarray(hits)
@@ -437,12 +436,12 @@ def at_least(hits: Any, size: int, alpha: float) -> Floats:
 
 
 def at_most(hits: Any, size: int, alpha: float) -> Floats:
-    """The upper confidence limit."""
+    """The upper limit."""
     return np.asarray(1.0 - at_least(size - np.asarray(hits), size, alpha))
 
 
 def epsilon_bound(delta: float) -> Bound:
-    """log((P - delta) / Q), with P at its lower and Q at its upper limit, each wrong with a chance of alpha / 2."""
+    """log((P - delta) / Q), from the lower limit of P and the upper one of Q, each wrong with a chance of alpha / 2."""
 
     def bound(hits: Any, others: Any, size: int, alpha: float) -> Floats:
         more, fewer = at_least(hits, size, alpha / 2), at_most(others, size, alpha / 2)
@@ -452,7 +451,7 @@ def epsilon_bound(delta: float) -> Bound:
 
 
 def mu_bound(hits: Any, others: Any, size: int, alpha: float) -> Floats:
-    """Phi^-1(P) - Phi^-1(Q): under mu-Gaussian privacy no event has more (Dong, Roth and Su 2022, Definition 2.6)."""
+    """Phi^-1(P) - Phi^-1(Q), at most mu under mu-Gaussian privacy (Dong, Roth and Su 2022, Definition 2.6)."""
     from scipy import special
 
     more, fewer = at_least(hits, size, alpha / 2), at_most(others, size, alpha / 2)
@@ -475,33 +474,33 @@ def epsilon(
     outcomes: int = 1,
     confidence: float = 0.95,
 ) -> Finding:
-    """Bound epsilon from below by what a release lets out of two neighboring data sets.
+    """Bound epsilon from below by what a release reveals of two data sets.
 
     Parameters
     ----------
     left, right : callable
-        Each takes nothing and releases once: the same release, from one and from the other of two data sets that
+        Each takes no arguments and releases once: the same release, from one and from the other of two data sets that
         differ in one unit. They may return frames of pandas or Polars, columns, arrays, numbers, text, or lists,
-        tuples and dicts of these. A number within a text is seen as the text alone. Take data that differ as much as
-        one unit can make them.
+        tuples and dicts of these. A number within a text is seen as text alone. Choose data that differ as much as
+        one unit can make them differ.
     claimed : float
-        The epsilon that the release promises.
+        The epsilon that the release claims.
     delta : float
-        The delta that it promises.
+        The delta that it claims.
     samples : int
-        How many outcomes to draw of each side; 100,000 see noise that is a tenth too small.
+        The number of outcomes to draw of each side; 100,000 detect noise that is a tenth too small.
     outcomes : int
-        How many independent outcomes one call returns. A group-by of a thousand groups with people of their own is a
-        thousand releases at once; the rows of the answer, in their order, are divided evenly among them. A denoiser
-        mixes rows: leave it out there. Text counts only from 40 calls on: with fewer, read `differences`.
+        The number of independent outcomes that one call returns. A group-by of a thousand groups with different people
+        is a thousand releases at once; the rows of the answer, in their order, are divided evenly among them. A
+        denoiser mixes rows: leave it out there. Text counts only from 40 calls on: with fewer, read `differences`.
     confidence : float
-        How sure the bound must be: a release that keeps its promise meets with an objection with a chance of at most
+        The confidence of the bound: a release whose claim is true gets an objection with a chance of at most
         1 - `confidence`.
 
     Returns
     -------
     Finding
-        With ``.lower_bound``, ``.claimed``, ``.holds``, ``.event`` and ``.differences``; prints as text.
+        It has ``.lower_bound``, ``.claimed``, ``.holds``, ``.event`` and ``.differences``, and prints as text.
 
     Raises
     ------
@@ -511,15 +510,15 @@ def epsilon(
     Notes
     -----
     An event E is chosen on one half of the samples: a threshold on a value, on the rest of a value, on the lowest bits
-    of a value, on a likelihood ratio of all values, on whether a text is seen, or on how much all texts of a call speak
-    for one side. Values are floats of 64 bits. A rest is what such a float does not tell: the digits that are rounded
-    off an integer, a time or a decimal; 1 for -0.0 and infinity, 2 for NaN, 3 for null. Texts are everything that is
-    not a number: exceptions, warnings, log lines, prints, types, dtypes, columns, keys, row order, category levels,
-    attrs, provenance. Each warning, key and fact is one, and so are all of a call together.
-    With ``outcomes=1``, noisy numbers in the provenance are values as those of the frame are: the totals behind a
-    statistic, and the counts of checks. On the other half P(E) and Q(E) get limits by Clopper and Pearson (1934), and
-    log((P - delta) / Q) bounds epsilon by the definition of differential privacy. A high bound is a proof of loss; a
-    low bound proves nothing.
+    of a value, on a likelihood ratio of all values, on whether a text is seen, or on how strongly all texts of a call
+    indicate one side. Values are floats of 64 bits. A rest is what such a float does not show: the digits that are
+    rounded off an integer, a time or a decimal; 1 for -0.0 and infinity, 2 for NaN, 3 for null. Texts are everything
+    that is not a number: exceptions, warnings, log lines, prints, types, dtypes, columns, keys, row order, category
+    levels, attrs, provenance. Each warning, key and fact is a text, and so are all of a call together. With
+    ``outcomes=1``, noisy numbers in the provenance are values like those of the frame: the totals behind a statistic,
+    and the counts of checks. On the other half, P(E) and Q(E) get limits by Clopper and Pearson (1934), and log((P -
+    delta) / Q) bounds epsilon by the definition of differential privacy. A high bound is a proof of loss; a low bound
+    proves nothing.
 
     Examples
     --------
@@ -548,24 +547,24 @@ def mu(
     outcomes: int = 1,
     confidence: float = 0.95,
 ) -> Finding:
-    """Bound the mu of Gaussian differential privacy from below; the sharper question for Gaussian noise.
+    """Bound the mu of Gaussian DP from below: the sharper test for Gaussian noise.
 
     Parameters
     ----------
     left, right, samples, outcomes, confidence
         As for `epsilon`.
     claimed : float
-        The mu that the release promises: its sensitivity over its sigma, or the root of the sum of squares of several.
+        The mu that the release claims: its sensitivity over its sigma, or the root of the sum of squares of several.
 
     Returns
     -------
     Finding
-        Of ``quantity`` "mu".
+        With ``quantity`` "mu".
 
     Notes
     -----
-    Under mu-Gaussian privacy Phi^-1(P(E)) - Phi^-1(Q(E)) <= mu for every event E (Dong, Roth and Su 2022,
-    Definition 2.6), and for Gaussian noise every threshold attains it. No delta has to be seen.
+    Under mu-Gaussian privacy, Phi^-1(P(E)) - Phi^-1(Q(E)) <= mu for every event E (Dong, Roth and Su 2022,
+    Definition 2.6), and for Gaussian noise, every threshold attains it. No events of probability delta are needed.
 
     Examples
     --------
@@ -636,29 +635,29 @@ def _whole(argument: str, value: object, least: int) -> int:
 
 @dataclass(frozen=True)
 class Finding:
-    """A privacy loss bounded from below by what two neighboring data sets let out.
+    """A lower bound on a privacy loss, from releases of two neighboring data sets.
 
     Made by `dpframe.audit.epsilon` and `dpframe.audit.mu`.
 
     Parameters
     ----------
     quantity : {"epsilon", "mu"}
-        What is bounded.
+        The quantity that is bounded.
     lower_bound : float
         The quantity is above this, except for a chance of at most 1 - `confidence`.
     claimed : float
-        What the mechanism promises.
+        The claim of the release.
     delta : float
-        The delta of the promise; 0 for mu.
+        The delta of the claim; 0 for mu.
     confidence : float
-        How sure the bound is.
+        The confidence of the bound.
     samples : int
-        The outcomes of each side.
+        The number of outcomes of each side.
     event : str
-        The event that showed it, fixed on one half of the samples and counted on the other.
+        The event that shows it, chosen on one half of the samples and counted on the other.
     differences : tuple of str
-        What besides numbers only one side showed: texts, dtypes, keys, their order, warnings, log lines, exceptions.
-        By chance where they depend on the noise; otherwise each of them tells the sides apart.
+        Everything but numbers that only one side showed: texts, dtypes, keys, their order, warnings, log lines,
+        exceptions. It is by chance if it depends on the noise; otherwise, each difference distinguishes the sides.
 
     Examples
     --------

@@ -31,29 +31,29 @@ SLACK = 1e-9  # relative: double precision
 
 @may_not_fail("an accounting")
 def check_accounting(accounting: Accounting) -> None:
-    """Try an accounting, as it is handed to ``dpf.Ledger(accounting=...)``, against the rules of a ledger.
+    """Check an accounting for ``dpf.Ledger(accounting=...)`` against its rules.
 
     Parameters
     ----------
     accounting : Accounting
-        From outside, or one of dpframe's.
+        Your own, or one of dpframe's.
 
     Raises
     ------
     ContractBroken
-        If amounts are no tuples of Fractions of one length; if releases that fit a limit cost more than it says, or a
-        reading says less than they cost; if a share of the limit takes more than that share, parts of a cost more
-        than the cost, or what remains cannot be asked for.
+        If amounts are not tuples of Fractions of one length. If releases that fit a limit cost more than the limit, or
+        a reported loss is less than their cost. If a share of the limit takes more than that share, parts of a cost
+        take more than the cost, or the rest of the limit cannot be spent.
 
     Notes
     -----
-    Three limits are filled with equal releases, 1 to some thousands: Gaussian noise, randomized response (discrete
-    Laplace noise of sensitivity 1 is that), both in one call, and the declared curves `PureLoss`, as randomized
-    response of its epsilon, and `BoundedRange`, as randomized response of half of it. Their loss together is known
-    exactly: k Gaussians of mu are one of mu sqrt(k), the losses of k coins are binomial, and a mixture is the sum over
-    these. An accounting that charges a few percent less than that shows; one whose own rules are not tight may
-    charge as much less than they say, and covers the loss. That it holds for every mechanism, and for costs
-    chosen after earlier answers, is for its author to prove.
+    The check fills three limits with equal releases, 1 to some thousands: Gaussian noise, randomized response (discrete
+    Laplace noise of sensitivity 1 is the same), both in one call, and declared curves. These are `PureLoss`, as
+    randomized response of its epsilon, and `BoundedRange`, as randomized response of half of it. Their total loss is
+    known exactly: k Gaussians of mu are one of mu sqrt(k), the losses of k coins are binomial, and a mixture is the sum
+    over these. The check detects an accounting that charges a few percent less than that. An accounting whose own rules
+    are not tight may charge that much less than they require, and still covers the loss. Its author must prove that it
+    holds for every mechanism, and for costs chosen after earlier answers.
 
     Examples
     --------

@@ -9,7 +9,9 @@ from dpframe.errors import DpframeError
 
 
 class ContractBroken(DpframeError, AssertionError):
-    """An extension breaks a rule of its contract. The message names the rule first.
+    """An extension breaks a rule of its contract.
+
+    The message starts with the rule.
 
     Examples
     --------
@@ -24,7 +26,7 @@ class ContractBroken(DpframeError, AssertionError):
 
 @contextmanager
 def may_not_fail(what: str) -> Iterator[None]:
-    """Say of any error of what is tried that it breaks the contract; as a decorator of a check."""
+    """Turn any error of the tested extension into ContractBroken; also a decorator."""
     try:
         yield
     except ContractBroken:

@@ -21,34 +21,35 @@ from dpframe.testing.broken import ContractBroken, may_not_fail, require
 
 @may_not_fail("an engine")
 def check_engine(make: Callable[[Any], Any], *, tables: int = 3, seed: int = 0, every: int = 1) -> None:
-    """Compare an engine with Polars in memory: each exact total is equal, or refused by its schema.
+    """Compare an engine with Polars in memory.
 
-    Tried are counts, presences, sums, means, histograms, grids, groups and contributions, where each row is protected
-    and where units are, in the norms of all noises; on values that are hard for engines: NaN, null, infinities, both
-    zeros, subnormals, ties of the grid, every edge and its neighbors, integers that no float holds, dates, decimals,
-    missing units and undeclared keys; on tables without rows and with one.
+    Each exact total must be equal, or refused by its schema. The check covers counts, presences, sums, means,
+    histograms, grids, groups and contributions, with protected rows and with protected units, in the norms of all
+    noises. It uses values that are hard for engines: NaN, null, infinities, both zeros, subnormals, ties of the grid,
+    every edge and its neighbors, integers that no float holds, dates, decimals, missing units and undeclared keys. It
+    also uses tables without rows and with one row.
 
     Parameters
     ----------
     make : callable
-        It is given a Polars DataFrame and returns what `dpframe.of` takes: the engine on these rows. An error of
-        dpframe counts as a refusal.
+        A function that takes a Polars DataFrame and returns what `dpframe.of` takes: the engine on these rows. An error
+        of dpframe counts as a refusal.
     tables : int
-        How many random tables of up to 2,000 rows are tried besides, with a few units that have most of the rows.
+        The number of additional random tables of up to 2,000 rows, with a few units that have most of the rows.
     seed : int
-        Of these tables.
+        The seed of these tables.
     every : int
-        Each table is asked one in a number of the questions, the next table the next ones: many tables in little
-        time. A prime above 3 brings each question together with each unit.
+        Run one in `every` queries on each table, and the next ones on the next table, to check many tables in little
+        time. A prime above 3 combines each query with each unit.
 
     Raises
     ------
     ContractBroken
-        If a total differs, or everything is refused. It names the table, the question and the unit.
+        If a total differs, or everything is refused. The error names the table, the query and the unit.
 
     Notes
     -----
-    Nothing is released, and nothing charged: the tables are made up.
+    Nothing is released, and nothing is charged: the tables are made up.
 
     Examples
     --------
@@ -83,26 +84,28 @@ SHAPES = ((2,), (1,), (3,), (40,), (6, 9))
 
 
 def check_denoiser(denoise: str | Callable[..., Any]) -> None:
-    """Try a denoiser, a function ``(values, noise, *, ...) -> values``, against the rules of ``denoise=``.
+    """Check a denoiser against the rules of ``denoise=``.
+
+    A denoiser is a function ``(values, noise, *, ...) -> values``.
 
     Parameters
     ----------
     denoise : callable or str
-        A function, or the name of one of dpframe's. In addition to values and their noise it is told those facts that
-        its signature names: ``nonnegative`` (bool), ``order`` (True, or the axes along which neighbors may be alike)
+        A function, or the name of one of dpframe's. In addition to values and their noise, it receives those facts that
+        its signature names: ``nonnegative`` (bool), ``order`` (True, or the axes along which neighbors may be similar)
         and ``graph`` (pairs of positions).
 
     Raises
     ------
     ContractBroken
-        If it cannot be called so; raises an error; changes the values that it gets; returns another shape, or what is
-        no finite number; gives two results for the same values; or touches NumPy's global random numbers.
+        If it cannot be called so; raises an error; changes the values that it gets; returns another shape, or values
+        that are not finite numbers; gives two results for the same values; or uses NumPy's global random numbers.
 
     Notes
     -----
     The values are made up: whole numbers and others, equal ones, zeros, negative and very large ones, on a line and on
-    a grid, under discrete Laplace and Gaussian noise on a coarse and on a fine grid. Whether a denoiser makes errors
-    smaller is not tried.
+    a grid, under discrete Laplace and Gaussian noise on a coarse and on a fine grid. The check does not cover whether a
+    denoiser makes errors smaller.
 
     Examples
     --------

@@ -38,26 +38,27 @@ MOST = np.iinfo(np.int64).max
 
 @may_not_fail("a mechanism")
 def check_mechanism(mechanism: Mechanism) -> None:
-    """Try a calibrated mechanism against the rules of ``mechanism=``.
+    """Check a calibrated mechanism against the rules of ``mechanism=``.
 
     Parameters
     ----------
     mechanism : Mechanism
-        Calibrated, of a sensitivity and a scale of some grid steps; try a few, on coarse and on fine grids.
+        A calibrated mechanism, with a sensitivity and a scale of some grid steps. Check a few, on coarse and fine
+        grids.
 
     Raises
     ------
     ContractBroken
-        If a member is missing or of the wrong kind; if the curve rises, is not convex in e^epsilon, or is below that
-        of the law that ``tail`` states; if an interval, the variance or a charge is too small for it; or if the noise
-        that is drawn is not of that law: too little, not centred, of the total, shared between cells, or not modulo
+        If a member is missing or of the wrong kind. If the curve rises, is not convex in e^epsilon, or is below that of
+        the law that ``tail`` states. If an interval, the variance or a charge is too small for that law. If the drawn
+        noise is not of that law: too small, not centered, dependent on the total, shared between cells, or not modulo
         2**64.
 
     Notes
     -----
-    About a million draws: noise that is 2% too small is found; a mechanism that keeps the rules is refused less often
-    than once in a million. Without ``tail`` the curve is compared with the draws alone, which shows gross errors. A
-    check sees no leak in the last bits of a draw: take your draws from `dpframe.noise`.
+    The check makes about a million draws. It detects noise that is 2% too small, and refuses a mechanism that keeps the
+    rules less often than once in a million. Without ``tail``, the curve is compared with the draws alone, which shows
+    gross errors. A check detects no leak in the last bits of a draw: take your draws from `dpframe.noise`.
 
     Examples
     --------
@@ -230,7 +231,7 @@ def _divergence(order: float, epsilons: Floats, deltas: Floats) -> float:
 
 
 def check_draws(mechanism: Mechanism) -> None:
-    """Try the draws of a mechanism, as they are of its kind: noise, answers within bounds, or a choice."""
+    """Check the draws of a mechanism by kind: noise, bounded answers, or a choice."""
     if not math.isfinite(mechanism.p):
         _check_choices(mechanism)
         return
@@ -247,7 +248,7 @@ def check_draws(mechanism: Mechanism) -> None:
 
 
 def sample_of(mechanism: Mechanism, total: int, size: int = DRAWS) -> noise.Integers:
-    """Noise added to equal totals, less these."""
+    """The noise of equal totals: noisy totals less the totals."""
     totals = np.full(size, total, dtype=np.int64)
     noisy = mechanism.add_noise(totals)
     return (noisy.view(np.uint64) - totals.view(np.uint64)).view(np.int64)

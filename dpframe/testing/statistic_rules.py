@@ -53,7 +53,7 @@ Table = dict[str, NDArray[Any]]
 
 @dataclass(frozen=True)
 class Silence:
-    """The law of noise that is none: what is read off exact totals is the truth."""
+    """The law of no noise: an answer from exact totals is the truth."""
 
     variance: float = 0.0
     grid: float = 1.0
@@ -65,31 +65,31 @@ class Silence:
 
 @may_not_fail("a statistic")
 def check_statistic(statistic: Statistic) -> None:
-    """Try a statistic, as it is handed to ``agg``, against what the library asks of it.
+    """Check a statistic for ``agg`` against the rules of the library.
 
     Parameters
     ----------
     statistic : Statistic
-        From outside, or one of dpframe's.
+        Your own, or one of dpframe's.
 
     Raises
     ------
     ContractBroken
-        If it cannot be written down; if its Totals change from call to call, or one unit moves them farther than their
-        sensitivity; if its answer has another shape than the cells, is not finite, changes what it is given, or its 95%
-        intervals cover the truth of groups of 1, 30 or 2,000 values less often; if `expected_error` is less than half
-        of the error of a release of 2,000 values (of one with `error_words`, both have other units); if subtotals are
-        promised that are not the sums of their parts; if a `RowFunction` gives a row other integers when other rows are
-        next to it, or an engine adds up others than it gives.
+        If it cannot be written down. If its Totals change from call to call, or one unit changes them by more than
+        their sensitivity. If its answer has another shape than the cells, is not finite, or changes its inputs, or if
+        its 95% intervals cover the truth of groups of 1, 30 or 2,000 values less often. If `expected_error` is less
+        than half of the error of a release of 2,000 values (not with `error_words`, where the two have different
+        units). If it promises subtotals that are not the sums of their parts. If a `RowFunction` gives a row other
+        integers when other rows are next to it, or an engine adds up other integers than it gives.
 
     Notes
     -----
-    The truth is what the statistic itself reads off exact totals: whether that is the number that people mean by its
-    name is for its author's own tests. Coverage is tried with Laplace and Gaussian noise; a statistic whose intervals
+    The truth is the statistic's own answer for exact totals. The author's own tests must show whether that is the
+    number that people mean by its name. Coverage is tested with Laplace and Gaussian noise; a statistic whose intervals
     cover is refused with a probability of at most 1e-6.
 
     A `RowFunction` is compared with what the engine adds up by it on tables of up to 262,145 rows: just above each
-    number of rows at which the engine goes another way. That takes some seconds. `agg` runs no check.
+    number of rows at which the engine uses another method. That takes some seconds. `agg` runs no check.
 
     Examples
     --------

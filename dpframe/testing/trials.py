@@ -16,7 +16,9 @@ from dpframe.noise import trial
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """A context in which noise repeats: the same calls in the same order give the same numbers. NOT PRIVATE.
+    """Repeat the same noise in a `with` block: for tests, NOT PRIVATE.
+
+    The same calls in the same order give the same numbers.
 
     Parameters
     ----------
@@ -26,15 +28,15 @@ def seeded(seed: int) -> Iterator[None]:
     Raises
     ------
     InvalidArgument, InvalidType
-        If it is no such number.
+        If `seed` is no such number.
     LedgerError
-        Inside, of every charge of a ledger in a file or a database.
+        Inside the block, on every charge of a ledger in a file or a database.
 
     Notes
     -----
     It holds for the thread or the asynchronous task that enters it, and for tasks that are started inside, even if they
-    outlive it. Threads that are started inside are not in it: what they release has noise of the operating system, and
-    is private. Numbers may differ between versions of dpframe.
+    outlive it. It does not hold for threads that are started inside: their releases have noise of the operating system,
+    and are private. Numbers may differ between versions of dpframe.
 
     Examples
     --------
@@ -57,20 +59,22 @@ def seeded(seed: int) -> Iterator[None]:
 
 @contextmanager
 def exact() -> Iterator[None]:
-    """A context in which no noise is added, and the best is always chosen: bounds and weights still hold. NOT PRIVATE.
+    """Add no noise in a `with` block, and always choose the best: NOT PRIVATE.
+
+    Bounds and weights still apply.
 
     Raises
     ------
     LedgerError
-        Inside, of every charge of a ledger in a file or a database.
+        Inside the block, on every charge of a ledger in a file or a database.
     InvalidArgument
-        Inside, of ``df.dp.local``, whose reports are nothing but noise.
+        Inside the block, from ``df.dp.local``, whose reports are nothing but noise.
 
     Notes
     -----
-    Threads and tasks are as for `seeded`. Records, plans and errors say what the noise would have been. Denoising works
-    on the exact numbers as on noisy ones, and may move them. Variances, covariances and correlations allow for noise
-    that was not added, and are near the exact ones.
+    Threads and tasks are as for `seeded`. Records, plans and errors state the noise that would have been added.
+    Denoising works on the exact numbers as on noisy ones, and may change them. Variances, covariances and correlations
+    allow for noise that was not added, and are near the exact ones.
 
     Examples
     --------
