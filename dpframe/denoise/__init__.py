@@ -53,22 +53,28 @@ DENOISERS = {name.replace("_", "-"): globals()[name] for name in __all__ if name
 
 
 def facts_of(denoiser: Any) -> tuple[str, ...]:
-    """The facts that a denoiser, by name or as a function, takes by keyword: those that its signature names."""
+    """The facts that a denoiser, by name or as a function, takes by keyword.
+
+    They are those that its signature names.
+    """
     return tuple(parameter.name for parameter in _facts(denoiser))
 
 
 def takes(denoiser: Any, fact: str) -> bool:
-    """Tell whether it has a use for a fact."""
+    """Tell whether a denoiser uses a fact."""
     return fact in facts_of(denoiser)
 
 
 def needs(denoiser: Any, fact: str) -> bool:
-    """Tell whether it cannot do without a fact."""
+    """Tell whether a denoiser requires a fact."""
     return any(parameter.name == fact and parameter.default is Parameter.empty for parameter in _facts(denoiser))
 
 
 def named_facts(function: Callable[..., Any], known: dict[str, Any]) -> dict[str, Any]:
-    """The known facts that a denoiser is told; a graph only where there is one, or where it cannot do without."""
+    """The known facts that a denoiser receives.
+
+    A graph is among them only if there is one, or if the denoiser requires it.
+    """
     needed = {parameter.name for parameter in _facts(function) if parameter.default is Parameter.empty}
     told = {name: known[name] for name in facts_of(function) if name in known}
     return {name: fact for name, fact in told.items() if fact is not None or name in needed}

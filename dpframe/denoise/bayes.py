@@ -33,16 +33,18 @@ AT_ONCE = 9_000  # entries of a matrix that is multiplied at once: for more, lib
 
 
 def empirical_bayes(values: Floats, noise: NoiseLaw, *, nonnegative: bool = False) -> Floats:
-    """Replace each value by its posterior mean, under the prior that makes all values together most likely.
+    """Replace each value by its posterior mean, under the most likely prior.
+
+    The prior is the one that makes all values together most likely.
 
     Parameters
     ----------
     values : array
-        Noisy values, of any shape; their places do not matter.
+        Noisy values, of any shape; their positions do not matter.
     noise : Mechanism
-        The law of their noise, of any shape p. On a coarse grid its exact probabilities are used.
+        The law of their noise, of any shape p. On a coarse grid, its exact probabilities are used.
     nonnegative : bool
-        Whether the true totals are known not to be negative; the prior then is on non-negative totals only.
+        Whether the true totals are known not to be negative. The prior is then on non-negative totals only.
 
     Returns
     -------
@@ -52,11 +54,11 @@ def empirical_bayes(values: Floats, noise: NoiseLaw, *, nonnegative: bool = Fals
     Notes
     -----
     The nonparametric maximum-likelihood prior (Kiefer and Wolfowitz 1956) for the posterior mean of all cells (Jiang
-    and Zhang, Annals of Statistics 2009): as the cells become many its error nears that of the best function of one
-    value, whatever the truth. Values are put into bins of an eighth of a standard deviation (or of one grid step), the
-    prior lives on some hundred points, and an EM that is accelerated (Varadhan and Roland 2008) fits it, up to a
-    likelihood ratio that tells nothing. Where values spread over more than 768 bins, the fit is where most of them
-    are, and the others, which have few neighbors to learn from, stay as they are.
+    and Zhang, Annals of Statistics 2009). As the number of cells grows, its error approaches that of the best function
+    of one value, whatever the truth. Values are put into bins of an eighth of a standard deviation (or of one grid
+    step), and the prior has some hundred points. An accelerated EM (Varadhan and Roland 2008) fits it, up to a
+    likelihood ratio that is not informative. If values spread over more than 768 bins, the fit is where most of them
+    are. The others, which have few neighbors to learn from, stay as they are.
 
     Examples
     --------
@@ -75,9 +77,9 @@ def empirical_bayes(values: Floats, noise: NoiseLaw, *, nonnegative: bool = Fals
 def cross_fitted(bins: Bins, nonnegative: bool) -> tuple[float, float]:
     """A cross-fitted estimate of the summed squared error, and its standard error.
 
-    The cells are split in two, by their places only. The prior fitted to one half gives a function of one value, which
-    knows nothing of the noise of the other half: so the estimate of its risk there is unbiased (`Bins.risks`). A
-    prior that is fitted to all cells is closer than those of the halves.
+    The cells are split in two, by their positions only. The prior fitted to one half gives a function of one value,
+    which does not depend on the noise of the other half. So the estimate of its risk there is unbiased (`Bins.risks`).
+    A prior that is fitted to all cells is closer than those of the halves.
     """
     total, square = 0.0, 0.0
     for fold in range(FOLDS):
@@ -93,7 +95,10 @@ def cross_fitted(bins: Bins, nonnegative: bool) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class Mixture:
-    """Empirical Bayes of some cells: its risk, its values and what is known of their errors, each when it is asked."""
+    """Empirical Bayes of some cells: its risk, its values and their errors.
+
+    Each is computed when it is needed.
+    """
 
     given: Floats
     tally: Tally
@@ -102,7 +107,10 @@ class Mixture:
 
     @classmethod
     def of(cls, values: Floats, noise: NoiseLaw, folds: Integers | None = None, *, nonnegative: bool = False) -> Self:
-        """The mixture of values of any shape; the fold of each may be told, and is by its place otherwise."""
+        """The mixture of values of any shape.
+
+        By default, the fold of each value depends on its position.
+        """
         tally = Tally.of(values, noise, folds_of(values.size) if folds is None else folds)
         return cls(values, tally, Bins.tallied(tally, noise), nonnegative)
 
@@ -113,7 +121,10 @@ class Mixture:
 
     @cached_property
     def prior(self) -> tuple[Floats, Integers] | None:
-        """The prior that is learned from all of them; None for values so large that floats have too few digits."""
+        """The prior that is learned from all cells.
+
+        It is None for values so large that floats have too few digits.
+        """
         counts = self.bins.counts.sum(axis=0)
         return self.bins.prior(counts, self.nonnegative) if counts.any() else None
 
@@ -147,7 +158,10 @@ class Mixture:
 
 @dataclass(frozen=True)
 class Tally:
-    """Different values, how often each is there in each fold, and which one each cell has; or each cell by itself."""
+    """Different values, with their counts in each fold, and the value of each cell.
+
+    Otherwise, each cell is by itself.
+    """
 
     values: Floats
     counts: Floats  # fold x value
@@ -155,7 +169,7 @@ class Tally:
 
     @classmethod
     def of(cls, values: Floats, noise: NoiseLaw, folds: Integers) -> Self:
-        """Many values on the noise's grid are few different ones."""
+        """The tally of values: many values on the noise's grid are few different ones."""
         flat = values.ravel()
         if flat.size >= MANY:
             steps = np.rint(flat if noise.grid == 1.0 else flat / noise.grid)
@@ -171,7 +185,10 @@ class Tally:
 
 @dataclass(frozen=True)
 class Bins:
-    """The values as counts in bins, by fold. Bin `first` + i holds the grid points nearest to its multiple of width."""
+    """The values as counts in bins, by fold.
+
+    Bin `first` + i holds the grid points nearest to its multiple of the width.
+    """
 
     noise: NoiseLaw
     width: int  # of a bin, in grid steps; odd
@@ -183,9 +200,9 @@ class Bins:
 
     @classmethod
     def of(cls, values: Floats, noise: NoiseLaw, mixed: Integers | None = None) -> Self:
-        """The bins of these values: all where they fit, else those of the window that holds most values.
+        """The bins of these values: all of them, or those of a window if they do not fit.
 
-        `mixed` is the fold of each value, by default by its place.
+        The window holds the most values. `mixed` is the fold of each value, by default from its position.
         """
         return cls.tallied(Tally.of(values, noise, folds_of(values.size) if mixed is None else mixed), noise)
 
@@ -207,7 +224,7 @@ class Bins:
 
     @cached_property
     def law(self) -> Floats:
-        """The noise in bins, as far as the table is long."""
+        """The noise in bins, as far as the table goes."""
         return shares(self.noise, self.width, self.counts.shape[1])
 
     @cached_property
@@ -216,7 +233,10 @@ class Bins:
         return np.arange(self.counts.shape[1], dtype=np.float64) + self.first
 
     def atoms(self, nonnegative: bool) -> Integers:
-        """The points of the prior's mass: bins that hold values, zero among them, a quarter of a deviation apart."""
+        """The points of the prior's mass: bins that hold values.
+
+        They are a quarter of a deviation apart, and zero is among them.
+        """
         inside = np.arange(self.counts.shape[1])[self.fitted]
         deviation = math.sqrt(self.noise.variance) / self.noise.grid / self.width
         apart = max(1, int(deviation / 4.0))
@@ -227,13 +247,19 @@ class Bins:
         return chosen
 
     def unseen(self, atoms: Integers) -> float:
-        """The mass of each atom beyond the fit, in cells: a total that is alone must not be pulled to far ones."""
+        """The mass of each atom beyond the fit, in cells.
+
+        It keeps a total that is alone from being pulled to far ones.
+        """
         deviation = math.sqrt(self.noise.variance) / self.noise.grid / self.width
         apart = (float(atoms[-1] - atoms[0]) / max(atoms.size - 1, 1)) or deviation
         return UNSEEN * min(1.0, apart / deviation)
 
     def shift(self, counts: Floats, nonnegative: bool) -> Floats:
-        """The correction of the posterior mean in each bin, in bins, under the prior fitted to these counts."""
+        """The correction of the posterior mean in each bin, in bins.
+
+        The prior is fitted to these counts.
+        """
         if not counts.any():
             return np.zeros(counts.size)
         return self.shift_under(*self.prior(counts, nonnegative))
@@ -246,10 +272,11 @@ class Bins:
         return prior, atoms
 
     def worth_a_weight(self, seen: Integers, atoms: Integers) -> Integers:
-        """The places among the atoms of those that may get a weight where nothing but these bins is seen.
+        """The places among the atoms of those that may get a weight, for these bins alone.
 
-        Away from its middle the law is convex: where all that was seen is as far away, half the weight of an atom on
-        each of its neighbors makes all of it more likely. So atoms in a gap give theirs to those at its ends.
+        Away from its middle, the law is convex. If all seen values are at least as far away, half the weight of an atom
+        on each of its neighbors makes all of them more likely. So atoms in a gap give their weight to those at its
+        ends.
         """
         if atoms.size < 3:
             return np.arange(atoms.size)
@@ -272,9 +299,10 @@ class Bins:
         return self.faded(np.where(known, self.places - mean / np.where(known, density, 1.0), 0.0))
 
     def variance_under(self, prior: Floats, atoms: Integers) -> Floats:
-        """The variance of the total given its noisy value, in each bin, in variances of the noise.
+        """The variance of the total given its noisy value, in each bin.
 
-        It is at least that of the atoms' own spacing; where nothing is fitted it is that of the noise.
+        It is in variances of the noise, and at least that of the atoms' own spacing. If nothing is fitted, it is that
+        of the noise.
         """
         density = self.mixed(prior, atoms)
         known = np.where(density > 0.0, density, 1.0)
@@ -285,7 +313,7 @@ class Bins:
         return 1.0 - self.faded(1.0 - variance)
 
     def faded(self, taken: Floats) -> Floats:
-        """The correction, faded to 0 at those ends of the fitted bins beyond which values lie."""
+        """The correction, faded to 0 at the ends of the fitted bins if values lie beyond."""
         ramp = np.clip((np.arange(taken.size) - MARGIN) / RAMP, 0.0, 1.0)
         taken = taken * ramp if self.cut[0] else taken
         return np.asarray(taken * ramp[::-1] if self.cut[1] else taken)
@@ -301,7 +329,7 @@ class Bins:
         return np.ascontiguousarray(rows[size + int(atoms[0]) - bins][:, ::apart])
 
     def mixed(self, weights: Floats, atoms: Integers) -> Floats:
-        """The law around each atom, weighed, in every bin."""
+        """The weighted law around the atoms, in every bin."""
         size, reach = self.counts.shape[1], self._reach(FAINT)
         if atoms[-1] >= size:  # zero alone, where all values are far below
             return np.asarray(self.around(np.arange(size), atoms) @ weights)
@@ -316,20 +344,20 @@ class Bins:
         return int(np.flatnonzero(self.law > least).max(initial=size)) - size
 
     def shifted(self, values: Floats, taken: Floats) -> Floats:
-        """The values less the shift at their places, between bins in proportion."""
+        """The values less the shift at their positions, interpolated between bins."""
         return np.asarray(values - self.read(taken, values, 0.0) * (self.noise.grid * self.width))
 
     def read(self, table: Floats, values: Floats, outside: float) -> Floats:
-        """A table of bins at the places of these values, between bins in proportion."""
+        """A table of bins at the positions of these values, interpolated between bins."""
         unit = self.noise.grid * self.width
         return np.asarray(np.interp(values / unit, self.places, table, left=outside, right=outside))
 
     def risks(self, taken: Floats) -> Floats:
-        """For each bin the unbiased estimate of the squared error of a shift, in variances of the noise.
+        """The unbiased estimate of the squared error of a shift, for each bin.
 
-        1 + h^2 / v - 2 slope, where h is taken off and the slope is that of E[h(y + z')] for (discrete) Laplace noise,
-        z' a second draw of the same law, and that of h for a (rounded) Gaussian: see `auto`. For other shapes the
-        latter is an approximation.
+        It is in variances of the noise: 1 + h^2 / v - 2 slope, where h is subtracted. The slope is that of E[h(y + z')]
+        for (discrete) Laplace noise, with z' a second draw of the same law, and that of h for a (rounded) Gaussian: see
+        `auto`. For other shapes, the latter is an approximation.
         """
         deviation = math.sqrt(self.noise.variance) / self.noise.grid / self.width
         moved = taken
@@ -341,12 +369,15 @@ class Bins:
 
 
 def folds_of(size: int) -> Integers:
-    """The fold of each cell, by its place alone; mixed, since every other bin may hold another kind of totals."""
+    """The fold of each cell, by its position alone.
+
+    Folds are mixed, since every other bin may hold another kind of totals.
+    """
     return mixed_places(size) % FOLDS
 
 
 def mixed_places(size: int) -> Integers:
-    """A number for each cell that depends on its place alone, and on no pattern of places."""
+    """A number for each cell that depends on its position alone, and on no pattern."""
     mixed = np.arange(size, dtype=np.int64)
     mixed *= 2_654_435_761
     mixed >>= 16
@@ -371,12 +402,12 @@ def _window(places: Floats, counts: Floats) -> tuple[float, float]:
 def most_likely(kernel: Floats, counts: Floats) -> Floats:
     """The weights of the atoms (columns) that make the counts of the rows most likely.
 
-    An accelerated EM from equal weights: two steps of it, a leap in their direction (the third scheme of Varadhan and
-    Roland 2008), and a step from there, where the leap gained. A step multiplies the weight of atom j by D_j, the mean
-    of kernel_ij / density_i over the cells; and since the log-likelihood is concave, log(max D) bounds what any weights
-    could gain in its mean (Lindsay 1983). It stops where that is a quarter of a nat in the log-likelihood of all cells,
-    or where a round gains a fiftieth: likelihood ratios of so little tell nothing, and weights that are fitted further
-    follow the noise. (Stopped at ten times that, priors of one point are still too wide.)
+    It is an accelerated EM from equal weights: two steps, a jump in their direction (the third scheme of Varadhan and
+    Roland 2008), and a step from there if the jump gained. A step multiplies the weight of atom j by D_j, the mean of
+    kernel_ij / density_i over the cells. Since the log-likelihood is concave, log(max D) bounds what any weights could
+    gain in its mean (Lindsay 1983). It stops if that is a quarter of a nat in the log-likelihood of all cells, or if a
+    round gains a fiftieth: such small likelihood ratios are not informative, and weights that are fitted further follow
+    the noise. (If it stops at ten times that, priors of one point are still too wide.)
     """
     prior = np.full(kernel.shape[1], 1.0 / kernel.shape[1])
     near = kernel @ prior > OUT_OF_REACH
@@ -403,14 +434,14 @@ def most_likely(kernel: Floats, counts: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class RowBlocks:
-    """Rows that were seen, in blocks: how likely each is by each atom, and its share of all."""
+    """Seen rows, in blocks: their likelihood under each atom, and their share of all."""
 
     kernel: Floats  # block x row x atom
     shares: Floats  # block x row
 
     @classmethod
     def of(cls, kernel: Floats, shares: Floats) -> Self:
-        """The last block is filled up with rows of no share."""
+        """Make the blocks; the last one is filled with rows of no share."""
         number, atoms = kernel.shape
         blocks = -(-number // max(1, AT_ONCE // atoms))
         rows = -(-number // blocks)
@@ -427,7 +458,7 @@ class RowBlocks:
         return float(self.shares.ravel() @ np.log(density).ravel())
 
     def factors(self, density: Floats) -> Floats:
-        """By how much a step of the EM multiplies each weight; the weights still add up to 1."""
+        """The factors by which an EM step multiplies the weights, which still add up to 1."""
         shares = self.shares / density
         if len(shares) == 1:
             return np.asarray(shares[0] @ self.kernel[0])

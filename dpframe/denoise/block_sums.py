@@ -42,24 +42,27 @@ def with_sums(
     doubt: tuple[float, ...] = DOUBTS,
     never_zero: bool = False,
 ) -> Floats:
-    """The denoised values, moved until sums over blocks of cells agree with the noisy sums.
+    """The denoised values, moved so that sums over blocks agree with the noisy sums.
 
-    A denoiser that moves every cell a little to one side is off by much in a sum of many. So the cells are halved again
-    and again (a grid along its longer side), as often as there are doubts, and from the whole down each sum of a block
-    is moved toward the noisy one by r (1 - (c s / r)^2), the positive part: r is what they differ by beyond what the
-    block around them differs by, s the standard deviation of the noise in r, and c the `doubt` of that depth. In the
-    smallest blocks all cells move by the same, but none below 0 where totals cannot be negative, and none by more than
-    half a standard deviation downward: where nearly all cells are empty, the few others would otherwise bear the noise
-    of all. For the same reason a half next to an empty one is kept near its own sum, the fuller the nearer, in the
-    first two halvings (`spared`), and the blocks of a grid are cut at 0 all together, by what ranges are off by
-    (`nearest_sums`), if the sum of all is more than its noise. In the first four halvings of a line two
-    halves that are surely full are not doubted.
+    A denoiser that moves every cell a little to one side has a large error in a sum of many cells. So the cells are
+    halved again and again (a grid along its longer side), as often as there are doubts. From the whole down, each sum
+    of a block is moved toward the noisy one by r (1 - (c s / r)^2), the positive part. Here r is their difference
+    beyond that of the surrounding block, s is the standard deviation of the noise in r, and c is the `doubt` of that
+    depth.
 
-    The doubts were tuned on five lines and three grids of DPBench. To treat cells that seem empty apart is worse: to
-    select cells by their noisy values puts noise into the sums.
+    In the smallest blocks, all cells move by the same amount, with two limits. None moves below 0 if totals cannot be
+    negative. None moves by more than half a standard deviation downward: if nearly all cells are empty, the few others
+    would otherwise take the noise of all. For the same reason, a half next to an empty one is kept near its own sum,
+    the nearer the fuller it is, in the first two halvings (`spared`). The blocks of a grid are raised to 0 all
+    together, by the errors of ranges (`nearest_sums`), if the sum of all is more than its noise. In the first four
+    halvings of a line, two halves that are surely full are not doubted.
 
-    With `never_zero` the sum of all is the noisy one, or, where totals cannot be negative, its mean under a flat prior
-    on what is not: positive, and of no larger expected squared error than the noisy sum (Katz 1961).
+    The doubts were tuned on five lines and three grids of DPBench. It is worse to treat cells that seem empty
+    separately: a selection of cells by their noisy values puts noise into the sums.
+
+    With `never_zero`, the sum of all is the noisy one. If totals cannot be negative, it is the mean of that sum under a
+    flat prior on non-negative numbers: positive, and of no larger expected squared error than the noisy sum (Katz
+    1961).
     """
     missing = noisy - values
     if not noise.variance > 0.0 or not missing.any():
@@ -195,7 +198,10 @@ def _settled(values: Floats, level: float, total: float) -> float:
 
 
 def halvings_of(shape: tuple[int, ...]) -> list[int]:
-    """The axes along which cells are halved, from the whole down: always the longer side of a block."""
+    """The axes along which cells are halved, from the whole down.
+
+    It is always the longer side of a block.
+    """
     parts, halvings = [1] * len(shape), list[int]()
     while shape and math.prod(shape) >= 2 * LEAST * math.prod(parts):
         axis = max(range(len(shape)), key=lambda dimension: shape[dimension] / parts[dimension])
@@ -207,7 +213,10 @@ def halvings_of(shape: tuple[int, ...]) -> list[int]:
 
 
 def blocks_of(shape: tuple[int, ...]) -> Integers:
-    """The block of each cell, numbered so that halves of a block are neighbors: a line is in its own order."""
+    """The block of each cell, numbered so that halves of a block are neighbors.
+
+    The blocks of a line are in its order.
+    """
     parts, halves = [1] * len(shape), []
     for axis in halvings_of(shape):
         parts[axis] *= 2
@@ -228,7 +237,7 @@ def _believed(off: Floats, spread: Floats, doubt: float | Floats) -> Floats:
 
 
 def positive_mean(noisy: float, deviation: float) -> float:
-    """The mean of what is not negative under Gaussian noise and a flat prior."""
+    """The mean of a non-negative number under Gaussian noise and a flat prior."""
     from scipy.special import log_ndtr
 
     standardized = noisy / deviation
@@ -239,25 +248,26 @@ def positive_mean(noisy: float, deviation: float) -> float:
 
 
 def spared(kept: Floats, whole: Floats, wanted: Floats, own: Floats, noisy: Floats, spread: Floats) -> Floats:
-    """The sums of halves, where one half cannot be lowered by its part and the other would be lowered by both.
+    """The sums of halves, if one half cannot be lowered by its part.
 
-    Arrays hold two halves of each block, one after the other: what they are now `kept` at, so that both add up to the
-    `whole` of their block (the same in both); what they were `wanted` to be before that; their `own` sum, by noisy
-    values alone; and that noisy sum itself with the `spread` of the noise in the sum of both.
+    The other would otherwise be lowered by both parts. Arrays hold two halves of each block, one after the other.
+    `kept` are their current sums, which add up to the `whole` of their block (the same in both); `wanted` are the sums
+    before that. `own` is their sum by noisy values alone, followed by that noisy sum with the `spread` of the noise in
+    the sum of both.
 
-    Where a half is wanted below 0, it is kept at 0, and keeping the whole would move to the other half noise that is
-    not its own. If two sums have independent noise, and the one that cannot be negative is measured as negative, the
+    A half that is wanted below 0 is kept at 0. Keeping the whole would then move to the other half noise that is not
+    its own. If two sums have independent noise, and the one that cannot be negative is measured as negative, the
     likeliest value of the other is its own noisy sum. So the other half is moved from the whole toward its own sum, and
-    not beyond what it was wanted to be: wholly if it is surely full, else by the part of that at which it is measured,
-    since where nearly nothing is seen both are likely empty, and to keep the sum of all is better.
+    not beyond its wanted sum. It moves wholly if it is surely full. Otherwise, it moves by the part of that at which it
+    is measured: if nearly nothing is seen, both halves are likely empty, and keeping the sum of all is better.
 
-    Even where all quarters are spared wholly, the sum of all is not farther from the truth in expectation than the
-    noisy one. Take k quarters, each kept at its own sum x + z or at 0 if that is negative, with x >= 0 and standard
-    Gaussian z, all independent. The expected squared error of their sum is sum r(x_i) + 2 sum_(i<j) b(x_i) b(x_j), with
-    r' = 2 x P(z > x) and the bias b' = -P(z > x). In each x_i it falls as long as x_i is less than the other biases
-    together and then rises: so it is largest where every x_i is 0 or far above, where j quarters at 0 make it k - j/2 +
-    j(j - 1)/(2 pi). That is at most k, the error of the noisy sum, for j up to 4. Eight blocks of a third halving could
-    make it 12.9 instead of 8.
+    Even if all quarters are spared wholly, the sum of all is not farther from the truth in expectation than the noisy
+    one. Take k quarters, each kept at its own sum x + z or at 0 if that is negative, with x >= 0 and standard Gaussian
+    z, all independent. The expected squared error of their sum is sum r(x_i) + 2 sum_(i<j) b(x_i) b(x_j), with r' = 2 x
+    P(z > x) and the bias b' = -P(z > x). In each x_i, it falls as long as x_i is less than the other biases together,
+    and then rises. So it is largest if every x_i is 0 or far above, where j quarters at 0 make it k - j/2 + j(j - 1)/(2
+    pi). That is at most k, the error of the noisy sum, for j up to 4. Eight blocks of a third halving could make it
+    12.9 instead of 8.
     """
     beside = (wanted < 0.0).reshape(-1, 2)[:, ::-1].ravel()
     part = np.clip(noisy / (FULL * spread), 0.0, 1.0)
@@ -266,27 +276,29 @@ def spared(kept: Floats, whole: Floats, wanted: Floats, own: Floats, noisy: Floa
 
 
 def nearest_sums(wanted: Floats, halvings: Sequence[int]) -> Floats:
-    """The nearest sums of at least 0 of blocks of a grid, in the mean squared error of sums of neighboring blocks.
+    """The nearest sums of at least 0 of blocks of a grid.
+
+    They are nearest in the mean squared error of sums of neighboring blocks.
 
     Parameters
     ----------
     wanted : array, (2**h,)
-        What the sums would be if they could be negative. The first half of the numbers is the first half of the grid,
-        and so on.
+        The sums as they would be if they could be negative. The first half of the numbers is the first half of the
+        grid, and so on.
     halvings : sequence of int
         The axis along which each of the h halvings goes.
 
     Returns
     -------
     array
-        Of the same shape. Its mean squared error over ranges, prefixes, the whole and single blocks together, weighed
-        as `SHARES` says, is not larger than that of `wanted`, whatever the true sums are, as long as none is negative.
+        Of the same shape. Its mean squared error over ranges, prefixes, the whole and single blocks together, weighted
+        by `SHARES`, is not larger than that of `wanted`, whatever the true sums are, as long as none is negative.
 
     Notes
     -----
-    A weighed mean of squared errors of sums is the square of a norm, and a projection on a convex set that holds the
-    truth does not go away from it, in the norm in which it projects. To cut at 0 block by block, or half by half, is
-    no such projection: it moves noise from empty blocks to full ones, and ranges over these become worse.
+    A weighted mean of squared errors of sums is the square of a norm. A projection on a convex set that holds the truth
+    does not move away from it, in the norm in which it projects. Raising to 0 block by block, or half by half, is no
+    such projection: it moves noise from empty blocks to full ones, and ranges over these become worse.
 
     Examples
     --------
@@ -301,10 +313,11 @@ def nearest_sums(wanted: Floats, halvings: Sequence[int]) -> Floats:
 
 @lru_cache(maxsize=8)
 def distance(halvings: tuple[int, ...]) -> Floats:
-    """The matrix of the norm, (blocks, blocks): what errors e of blocks, even inside each, make of sums is e'M e.
+    """The matrix M of the norm, (blocks, blocks).
 
-    The ends of a range are independent and uniform on each axis, a prefix has one such end. A place x on an axis of
-    length 1 is in a range with the chance 2 x (1 - x), and two places x < y together with 2 x (1 - y).
+    Errors e of blocks, even inside each, make an error of e'M e in sums. The ends of a range are independent and
+    uniform on each axis; a prefix has one such end. A place x on an axis of length 1 is in a range with the chance 2 x
+    (1 - x), and two places x < y are together in one with 2 x (1 - y).
     """
     blocks = np.arange(2 ** len(halvings))
     ranges, prefixes = np.ones((blocks.size, blocks.size)), np.ones((blocks.size, blocks.size))
@@ -348,17 +361,18 @@ def _nearest(matrix: Floats, wanted: Floats) -> Floats:
 
 
 def buckets_of(weights: Floats, most: int) -> Integers:
-    """The bucket of each cell of a line or a grid, in buckets of about one weight, at most `most` of them.
+    """The bucket of each cell of a line or a grid, in buckets of about equal weight.
 
-    A part is cut across its longer side where half of its weight lies, and each half gets its share of the buckets:
-    a k-d tree. Numbers follow the tree, so neighboring numbers are neighboring buckets, and so are blocks of them.
+    There are at most `most` buckets. A part is cut across its longer side so that each half has half of its weight, and
+    each half gets its share of the buckets: a k-d tree. Numbers follow the tree, so neighboring numbers are neighboring
+    buckets, and so are blocks of them.
 
     Parameters
     ----------
     weights : array of one or two dimensions
         Above 0.
     most : int
-        How many buckets to make; fewer where parts of one cell are left.
+        The number of buckets to make; fewer if parts of one cell are left.
 
     Returns
     -------
@@ -408,9 +422,10 @@ def _both(first: Part, second: Part, wanted: int, share: float) -> list[tuple[Pa
 
 
 def shared_out(sums: Floats) -> Floats:
-    """The nearest sums of at least 0, from the whole down: the whole is cut at 0, and so is each half of what is left.
+    """The nearest sums of at least 0, from the whole down.
 
-    To cut each by itself would raise all sums of several.
+    The whole is raised to at least 0, and so is each half of what is left. Raising each number by itself would raise
+    all sums of several.
 
     Examples
     --------
@@ -428,10 +443,10 @@ def shared_out(sums: Floats) -> Floats:
 
 
 def within_buckets(cells: Floats, variances: Floats, names: Integers, sums: Floats) -> Floats:
-    """The cells, moved so that those of each bucket add up to its sum, and none is below 0.
+    """The cells, moved so that those of each bucket add up to its sum, none below 0.
 
-    What a bucket lacks goes to its cells in proportion to their variances: of independent cells that is what their sum
-    says of each.
+    The difference of a bucket goes to its cells in proportion to their variances. For independent cells, that is what
+    their sum implies for each.
 
     Examples
     --------

@@ -63,7 +63,10 @@ RARE = 100.0  # tables of noise alone, in one of which a test is wrong
 
 @dataclass(frozen=True)
 class Choice:
-    """A chosen denoiser, its values, its estimated root mean squared error, and that of each cell where it is known."""
+    """A chosen denoiser, its values, and its estimated root mean squared error.
+
+    It has the error of each cell too, if that is known.
+    """
 
     name: str
     values: Floats
@@ -80,21 +83,21 @@ def auto(
     graph: Any = None,
     order: Order = None,
 ) -> Floats:
-    """Denoise by whichever estimator has the least estimated risk, no denoising among them.
+    """Denoise by the estimator with the least estimated risk, which may be none.
 
     Parameters
     ----------
     values : array
-        Noisy values, of any shape. Values of two or more dimensions are a grid, whose neighbors may be alike.
+        Noisy values, of any shape. Values of two or more dimensions are a grid, whose neighbors may be similar.
     noise : Mechanism
         The law of their noise.
     nonnegative : bool, optional
-        Whether the true totals are known not to be negative; the result then is not negative either.
+        Whether the true totals are known not to be negative. The result is then not negative either.
     graph : array of integers, (m, 2), optional
-        Edges between cells that may be alike, as pairs of positions in ``values.ravel()``. Public.
+        Edges between cells that may be similar, as pairs of positions in ``values.ravel()``. Public.
     order : bool or tuple of int, optional
-        Whether the order of a line means something; False says that a grid is none. A tuple names the axes along which
-        neighbors may be alike.
+        Whether the order of a line is meaningful. False means that the axes of a grid have no order. A tuple names the
+        axes along which neighbors may be similar.
 
     Returns
     -------
@@ -103,38 +106,37 @@ def auto(
 
     Notes
     -----
-    Its sums agree with the noisy ones: that of all cells, and on lines and grids those of their halves, quarters and so
-    on (`block_sums.with_sums`), so cells move a little once more after the choice.
+    Its sums agree with the noisy ones: that of all cells and, on lines and grids, those of their halves, quarters and
+    so on (`block_sums.with_sums`). So cells move a little once more after the choice.
 
-    The candidates are James-Stein around zero and around the mean, a risk-chosen soft threshold, empirical Bayes and,
-    where neighbors mean something, Haar wavelets, or on a graph spanning-tree wavelets and trend filters. The risk of
-    each is estimated from the noisy values y = t + z (Stein 1981), on their grid g: with h what the candidate takes
-    off, E[z h(y)] = v E[(H(y + g) - H(y - g)) / 2g] for noise of variance v. For discrete Laplace noise that is exact
-    with H(y) = E[h(y + z')], z' a second draw of the same law; for rounded Gaussian noise H = h, up to v min(1, (g /
-    sigma)^2) / 8 in cells within a step of a threshold. (Stein's own identity is the limit of a fine grid; on a coarse
-    one it promises gains from zeros that the noise left alone.) For other shapes than these two the identity of the
-    Gaussian is an approximation. A wavelet coefficient is c times a sum of cells, and one cell moves it by c: so the
-    same holds with c z' for z'. Empirical Bayes learns from the values; its risk is that of priors fitted to one half
-    of the cells and tried on the other. For a trend filter E[z h] is v times the cells less the degrees of freedom
-    (Tibshirani and Taylor 2012): patches for degree 0, and kinks for degree 1, which is tried for Gaussian noise on a
-    fine grid only. For other noise the patches are counted after small moves of a quarter of the cells at a time, as
-    the identity above asks.
+    The candidates are James-Stein around zero and around the mean, a risk-chosen soft threshold and empirical Bayes. If
+    neighbors are meaningful, Haar wavelets are one too; on a graph, spanning-tree wavelets and trend filters are. The
+    risk of each is estimated from the noisy values y = t + z (Stein 1981), on their grid g. With h what the candidate
+    subtracts, E[z h(y)] = v E[(H(y + g) - H(y - g)) / 2g] for noise of variance v. For discrete Laplace noise, that is
+    exact with H(y) = E[h(y + z')], z' a second draw of the same law. For rounded Gaussian noise, H = h, up to v min(1,
+    (g / sigma)^2) / 8 in cells within a step of a threshold. (Stein's own identity is the limit of a fine grid; on a
+    coarse one, it promises gains from zeros that the noise did not change.) For other shapes than these two, the
+    identity of the Gaussian is an approximation. A wavelet coefficient is c times a sum of cells, and one cell changes
+    it by c, so the same holds with c z' for z'. Empirical Bayes learns from the values; its risk is that of priors
+    fitted to one half of the cells and tested on the other. For a trend filter, E[z h] is v times the cells less the
+    degrees of freedom (Tibshirani and Taylor 2012): patches for degree 0, and kinks for degree 1, which is a candidate
+    for Gaussian noise on a fine grid only. For other noise, the patches are counted after small moves of a quarter of
+    the cells at a time, as the identity above requires.
 
-    A candidate is admitted only where its estimate beats no denoising by a standard error and by 2%, since less is not
-    worth a bias; of those admitted the one with the least estimate is taken, but James-Stein, the simplest, unless that
-    one is better by two standard errors of the difference. Fewer than 32 cells have James-Stein
-    alone, around zero or, where that is better by a standard error, around their mean. Its theorem is about always
-    shrinking: to ask for 2% first would harm fewer than 12 cells, by up to 5% in simulations, so they are asked for
-    0.1%.
+    A candidate is admitted only if its estimate beats no denoising by a standard error and by 2%, since less is not
+    worth a bias. Of those admitted, the one with the least estimate is used. If James-Stein, the simplest, is admitted,
+    another must be better by two standard errors of the difference. Fewer than 32 cells have James-Stein alone, around
+    zero or, if that is better by a standard error, around their mean. Its theorem is about always shrinking: to require
+    2% first would harm fewer than 12 cells, by up to 5% in simulations, so 0.1% is required for them.
 
-    From 1,024 cells on none of these is asked where no more than one level of all cells is seen (`is_level`):
-    anyone who learns from noise alone takes its largest cells for rows. Each cell is then the mean of all, and is moved
-    with its part of the table until sums agree.
+    From 1,024 cells on, none of these is tried if no more than one level of all cells is seen (`is_level`): a method
+    that learns from noise alone takes its largest cells for rows. Each cell is then the mean of all, and is moved with
+    its part of the table until sums agree.
 
-    Lines and grids of at least 64 cells then go on to empirical Bayes in context (`context.in_context`), where its
-    cross-fitted risk is smaller by two standard errors of the difference (in fine classes only where anything else,
-    coarse classes among it, promises a gain of 2%); and up to 131,072 cells the choice is weighed
-    with the other estimates that surely help it (`weighed`).
+    Lines and grids of at least 64 cells then use empirical Bayes in context (`context.in_context`) if its cross-fitted
+    risk is smaller by two standard errors of the difference. (Fine classes are used only if another candidate, coarse
+    classes among them, promises a gain of 2%.) Up to 131,072 cells, the choice is averaged with the other estimates
+    that surely improve it (`weighed`).
 
     Examples
     --------
@@ -156,9 +158,9 @@ def choose(
     order: Order = None,
     never_zero: bool = False,
 ) -> Choice:
-    """As `auto`, with the name and the estimated errors of what was chosen.
+    """Choose as `auto` does, with the name and the estimated errors of the choice.
 
-    With `never_zero` the values are sums of values, which are not taken for 0 together however small they are.
+    With `never_zero`, the values are sums of values, which are not taken for 0 together, however small they are.
     """
     values, noise = np.asarray(values, dtype=np.float64), Law.of(noise)
     if not np.isfinite(values).all():
@@ -295,10 +297,10 @@ def _choice(
 
 
 def is_dominated(values: Floats, noise: NoiseLaw) -> bool:
-    """Tell whether the noise is larger than most differences between cells: all in all they are not told from it.
+    """Tell whether the noise is larger than most differences between cells.
 
-    The sum of squares around the mean is below twice what noise alone makes of it, and no cell is as far from the
-    mean as noise alone puts one of them in a hundred such tables.
+    All in all, such cells cannot be distinguished from noise. The sum of squares around the mean is below twice that of
+    noise alone. No cell is as far from the mean as noise alone puts one of them in a hundred such tables.
     """
     if values.size < FEWEST or not noise.variance > 0.0:
         return False
@@ -309,7 +311,10 @@ def is_dominated(values: Floats, noise: NoiseLaw) -> bool:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A name, an estimated summed squared error, its standard error, and how to get the values."""
+    """A name, an estimated summed squared error, its standard error, and the values.
+
+    The values are computed when they are needed.
+    """
 
     name: str
     risk: float
@@ -321,11 +326,11 @@ class Candidate:
     besides: float = 0.0  # the variance of the estimate that values do not tell: see `Estimate`
 
     def rmse(self, size: int, variance: float) -> float:
-        """The root mean squared error to be expected, with the margin; never below what is left in one fitted number.
+        """The expected root mean squared error, with the margin.
 
-        An estimate of risk may fall below zero, the error cannot: so it is cut before the margin is added. And whatever
-        a denoiser learns of n cells, it learns from noisy values: the mean of all cells alone, which is the best known
-        number of all, is off by sqrt(variance / n). No estimate claims less.
+        An estimate of risk may fall below zero, but the error cannot, so it is raised to 0 before the margin is added.
+        A denoiser learns from the noisy values of n cells. Even the mean of all cells, which is the best known number,
+        is off by sqrt(variance / n). No estimate is less than that.
         """
         return math.sqrt(max(max(self.risk, 0.0) + MARGIN * self.margin, variance) / size)
 
@@ -333,7 +338,10 @@ class Candidate:
 def climbed(
     values: Floats, noise: NoiseLaw, base: Candidate | None, steps: Sequence[Context], *, nonnegative: bool
 ) -> Candidate | None:
-    """The base, or empirical Bayes in context where that is surely better: by `SURELY` standard errors."""
+    """The base, or empirical Bayes in context if that is better by `SURELY` errors.
+
+    These are standard errors.
+    """
     if not steps:
         return base
     current = _none(values, noise, nonnegative) if base is None else _estimate(base, nonnegative)
@@ -347,7 +355,10 @@ def climbed(
 
 
 def weighed_with(noise: NoiseLaw, chosen: Candidate, others: Sequence[Candidate], nonnegative: bool) -> Candidate:
-    """The chosen candidate weighed with those others that surely help it; itself where none does."""
+    """The chosen candidate, averaged with the others that surely improve it.
+
+    It is the candidate itself if none does.
+    """
     first = _estimate(chosen, nonnegative)
     rest = [_estimate(other, nonnegative) for other in others if other.name != chosen.name]
     found = weighed(first, rest, noise)
@@ -463,10 +474,11 @@ def _james_stein(values: Floats, noise: NoiseLaw, centre: Centre) -> Candidate:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Values, the estimate of their summed squared error, and the variance of that estimate beyond what values tell.
+    """Values, the estimate of their summed squared error, and its further variance.
 
-    Two estimates of risk share the noise of the noisy values; what they differ by has a variance of about v |t - t'|^2
-    for values t and t' and noise of variance v, and that of cross-fitting besides.
+    The further variance is that beyond what the values show. Two estimates of risk share the noise of the noisy values.
+    Their difference has a variance of about v |t - t'|^2 for values t and t' and noise of variance v, and that of
+    cross-fitting in addition.
     """
 
     values: Floats
@@ -474,7 +486,7 @@ class Estimate:
     besides: float = 0.0
 
     def doubt(self, other: Estimate, noise: NoiseLaw) -> float:
-        """The standard error of what the two risks differ by."""
+        """The standard error of the difference of the two risks."""
         apart = self.values - other.values
         squares = float(np.square(apart, out=apart).sum())
         return math.sqrt(noise.variance * squares + max(self.besides, other.besides))
@@ -482,7 +494,10 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Weighed:
-    """The weighed mean of some estimates, the estimate of its risk, and the weight of the chosen one."""
+    """The weighted mean of some estimates, the estimate of its risk, and a weight.
+
+    The weight is that of the chosen one.
+    """
 
     values: Floats
     risk: float
@@ -490,13 +505,14 @@ class Weighed:
 
 
 def weighed(chosen: Estimate, others: list[Estimate], noise: NoiseLaw) -> Weighed:
-    """The mean of these estimates whose estimated risk is least, with a margin for each that was not chosen.
+    """The mean of these estimates with the least estimated risk.
 
-    For weights w of sum 1 the squared error of the mean of estimates t_k is the mean of theirs less that of their
-    squared distances from it, sum w_k R_k - 1/2 sum w_k w_l |t_k - t_l|^2, whatever the truth. With unbiased estimates
-    of the R_k that is an unbiased estimate too, convex in w, and its minimum is near the best mean there is (Leung and
-    Barron 2006; Dai, Rigollet and Zhang 2012; Bellec 2018). An estimate that was not chosen first has
-    `MARGIN_OF_OTHERS` standard errors added to its risk, so that it gets a weight only where it surely helps.
+    Each estimate that was not chosen has a margin. For weights w of sum 1, the squared error of the mean of estimates
+    t_k is the mean of theirs less that of their squared distances from it, sum w_k R_k - 1/2 sum w_k w_l |t_k - t_l|^2,
+    whatever the truth. With unbiased estimates of the R_k, that is an unbiased estimate too, convex in w, and its
+    minimum is near the best mean there is (Leung and Barron 2006; Dai, Rigollet and Zhang 2012; Bellec 2018). An
+    estimate that was not chosen first has `MARGIN_OF_OTHERS` standard errors added to its risk, so that it gets a
+    weight only if it surely helps.
     """
     every = [chosen, *others]
     base = chosen.values
@@ -514,10 +530,10 @@ def weighed(chosen: Estimate, others: list[Estimate], noise: NoiseLaw) -> Weighe
 
 
 def least_mean(risks: Floats, apart: Floats) -> Floats:
-    """The weights, not negative and of sum 1, that minimise w'R - w'D w / 2, by exchanges between two with exact steps.
+    """The weights that minimize w'R - w'D w / 2, by exact exchanges between two.
 
-    The first estimate starts with all the weight. D holds squared distances, for which -w'D w is convex where weights
-    add up to a constant.
+    Weights are not negative and add up to 1. The first estimate starts with all the weight. D holds squared distances,
+    for which -w'D w is convex if weights add up to a constant.
     """
     weights = np.zeros(risks.size)
     weights[0] = 1.0
@@ -537,7 +553,9 @@ def least_mean(risks: Floats, apart: Floats) -> Floats:
 
 
 def is_level(values: Floats, noise: NoiseLaw, axes: tuple[int, ...]) -> bool:
-    """Tell whether all cells may have one level: no cell and no block of neighbors stands out, nor do all together.
+    """Tell whether all cells may have one level.
+
+    Then no cell and no block of neighbors stands out, and neither do all together.
 
     Parameters
     ----------
@@ -546,16 +564,16 @@ def is_level(values: Floats, noise: NoiseLaw, axes: tuple[int, ...]) -> bool:
     noise : NoiseLaw
         The law of their noise.
     axes : tuple of int
-        The axes along which neighbors may be alike. Blocks are 2, 4, 8 and more cells wide along each.
+        The axes along which neighbors may be similar. Blocks are 2, 4, 8 and more cells wide along each.
 
     Returns
     -------
     bool
-        Each of four tests is passed by about 99 in 100 tables of noise around one level: of the largest cell and of
-        the largest sum of a block (blocks overlap by half), by bounds on their tails; of the squares of cells, and of
-        those of blocks of each width together, by the chi-squared law that has the variance of their sum. False also
-        where squares of cells are too small for this noise, as after another denoiser, where a value is not finite, and
-        where the grid is coarser than the noise, so that these laws do not hold.
+        About 99 in 100 tables of noise around one level pass each of four tests. Two are of the largest cell and of the
+        largest sum of a block (blocks overlap by half), by bounds on their tails. Two are of the squares of cells, and
+        of those of blocks of each width together, by the chi-squared law that has the variance of their sum. It is also
+        False if squares of cells are too small for this noise, as after another denoiser, if a value is not finite, or
+        if the grid is coarser than the noise, so that these laws do not hold.
 
     Examples
     --------
@@ -586,7 +604,10 @@ def is_level(values: Floats, noise: NoiseLaw, axes: tuple[int, ...]) -> bool:
 
 
 def largest_cell(cells: int, noise: NoiseLaw) -> float:
-    """The deviations of the noise that none of so many cells exceeds in 99 of 100 tables; at least 3."""
+    """The deviations of the noise that no cell exceeds in 99 of 100 tables.
+
+    It is at least 3.
+    """
     deviation = math.sqrt(noise.variance)
     if noise.p == 1.0:  # on its grid P(|z| >= k) = 2 r^k / (1 + r)
         rare = math.log(RARE * cells) + math.log(2.0 / (1.0 + math.exp(-noise.grid / noise.scale)))
@@ -605,10 +626,10 @@ def spread_of_squares(noise: NoiseLaw) -> float:
 
 
 def largest_block(cells: int, blocks: int, noise: NoiseLaw) -> float:
-    """As `largest_cell`, of sums of so many cells, of which there are so many: a bound.
+    """As `largest_cell`, a bound for the sums of a number of blocks of some cells.
 
-    P(sum of m > sqrt(2 m x) + c x) <= e^(-x) for noise of variance 1 whose tails are those of Laplace, which fall by e
-    within c, or lighter (Boucheron, Lugosi and Massart 2013, section 2.4); for those of a Gaussian or lighter c is 0.
+    P(sum of m > sqrt(2 m x) + c x) <= e^(-x) for noise of variance 1 with tails like those of Laplace noise, which fall
+    by e within c, or lighter (Boucheron, Lugosi and Massart 2013, section 2.4); for Gaussian or lighter tails, c is 0.
     """
     heavy = noise.scale / math.sqrt(noise.variance) if noise.p == 1.0 else math.sqrt(0.5) if noise.p < 2.0 else 0.0
     rare = math.log(2.0 * RARE * blocks)

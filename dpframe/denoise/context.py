@@ -32,7 +32,10 @@ STRIP = 2**15  # cells that are worked on at a time: they stay in the processor'
 
 @dataclass(frozen=True)
 class Guess:
-    """For each cell what its neighbors say of it, and the median of the standard deviations of the noise in that."""
+    """The prediction of each cell from its neighbors, and its typical noise.
+
+    That is the median of the standard deviations of the noise in the predictions.
+    """
 
     values: Floats
     deviation: float
@@ -40,7 +43,10 @@ class Guess:
 
 @dataclass(frozen=True)
 class Context:
-    """Denoised values, the standard deviation of each, and the estimate of their summed squared error."""
+    """Denoised values, the standard deviation of each, and their estimated risk.
+
+    The risk is their summed squared error.
+    """
 
     name: str
     values: Floats
@@ -50,7 +56,10 @@ class Context:
 
     @cached_property
     def deviations(self) -> Floats:
-        """The standard deviation of the total of each cell given the noisy values; worked out when it is asked."""
+        """The standard deviation of the total of each cell given the noisy values.
+
+        It is computed when it is needed.
+        """
         return self.tell()
 
 
@@ -65,9 +74,9 @@ def contexts(
 ) -> list[Context]:
     """The estimates of a line or a grid, in coarse classes and in fine ones.
 
-    `axes` are those whose neighbors may be alike. Fewer than 64 cells have none. `together` is empirical Bayes of all
-    cells, which need not be fitted again for a class that holds them all. Fine classes are tried where the estimated
-    summed squared error in coarse ones is below `needed`.
+    `axes` are those along which neighbors may be similar. Fewer than 64 cells have none. `together` is empirical Bayes
+    of all cells, which need not be fitted again for a class that holds them all. Fine classes are tried if the
+    estimated summed squared error in coarse ones is below `needed`.
     """
     if values.size < FEWEST or not axes or max(values.shape[axis] for axis in axes) < 2 * PILOT:
         return []
@@ -77,16 +86,18 @@ def contexts(
 
 
 def in_context(values: Floats, noise: NoiseLaw, axes: tuple[int, ...], *, nonnegative: bool = False) -> Context:
-    """The better estimate of the two; of few cells, or in no order, empirical Bayes of all together.
+    """The better of the coarse and the fine estimate.
+
+    For few cells, or without an order, it is empirical Bayes of all cells together.
 
     Parameters
     ----------
     values : array
-        Noisy values of a line or a grid; on the noise's grid.
+        Noisy values of a line or a grid, on the noise's grid.
     noise : Mechanism
         The law of their noise.
     axes : tuple of int
-        The axes along which neighbors may be alike.
+        The axes along which neighbors may be similar.
     nonnegative : bool
         Whether the true totals are known not to be negative.
 
@@ -98,10 +109,10 @@ def in_context(values: Floats, noise: NoiseLaw, axes: tuple[int, ...], *, nonneg
 
     Notes
     -----
-    Empirical Bayes with covariates (Ignatiadis and Wager 2019): what neighbors predict is the covariate, and no cell is
-    in its own prediction (Batson and Royer 2019). Weights of rings of neighbors are learned by ridge regression in
-    classes of like predictions, and priors (`empirical_bayes`) in such classes of the last prediction, of the values or
-    of their distances from it. Each half of the cells is judged by what the other half taught.
+    Empirical Bayes with covariates (Ignatiadis and Wager 2019): the prediction from neighbors is the covariate, and no
+    cell is in its own prediction (Batson and Royer 2019). Weights of rings of neighbors are learned by ridge regression
+    in classes of similar predictions, and priors (`empirical_bayes`) in such classes of the last prediction, of the
+    values or of their distances from it. Each half of the cells is evaluated with what was learned from the other half.
 
     Examples
     --------
@@ -125,9 +136,10 @@ def in_context(values: Floats, noise: NoiseLaw, axes: tuple[int, ...], *, nonneg
 
 
 def guess(values: Floats, noise: NoiseLaw, axes: tuple[int, ...]) -> Guess:
-    """The weighted mean of the rings, with weights that are learned in classes of like cells, each fold's on the other.
+    """The weighted mean of the rings, with weights learned in similar cells.
 
-    A cell is in none of its rings, so its own noise is not in its guess.
+    The cells are in classes, and the weights of each fold are learned from the other. A cell is in none of its rings,
+    so its own noise is not in its prediction.
     """
     radii = radii_of(values.shape, axes)
     windows, flat, mixed = Windows.of(values, axes, max(radii)), values.ravel(), mixed_places(values.size)
@@ -168,14 +180,17 @@ def _means_beside(total: Floats, cells: Floats, values: Floats) -> tuple[Floats,
 
 @dataclass(frozen=True)
 class Lesson:
-    """By how much rings count in a guess, by the class of the guess before and the fold of the cell."""
+    """The weights of the rings in a prediction, by class and fold.
+
+    The class is that of the prediction before.
+    """
 
     bounds: Floats  # from which guess on each class but the first begins
     levels: Floats  # what is guessed where all rings are 0
     weights: Floats  # of a ring, by class and fold
 
     def read(self, guesses: Floats, means: Floats, folds: Integers) -> Floats:
-        """The next guesses of cells whose folds and rings are told."""
+        """The next predictions of cells with the given folds and rings."""
         codes = class_of(guesses, self.bounds) * np.int64(FOLDS) + folds
         read = self.levels.take(codes)
         for weights, ring in zip(self.weights, means, strict=True):
@@ -229,7 +244,10 @@ def _fitted(
 
 @dataclass(frozen=True)
 class Estimate:
-    """The values of the cells of a class, their estimated summed squared error, its error, and how to get variances."""
+    """The values of the cells of a class, and their estimated summed squared error.
+
+    It has the error of that estimate, and a way to compute variances.
+    """
 
     values: Floats
     risk: float
@@ -239,7 +257,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Classed:
-    """Cells in the order of the steps of their guesses: a class is of some that follow one another."""
+    """Cells in the order of the steps of their predictions: a class is a run of them."""
 
     values: Floats
     guessed: Floats
@@ -264,7 +282,7 @@ class Classed:
         return cls(flat, guessed.values[order], folds, counts, order, noise, nonnegative, values.shape, together)
 
     def estimated(self, name: str, least: int) -> Context:
-        """The estimates of all classes of at least so many cells; their risks add up."""
+        """The estimates of all classes of at least a number of cells; their risks add up."""
         sizes = np.bincount(merged(self.counts, least), self.counts).astype(np.int64)
         ends = [0, *np.cumsum(sizes).tolist()]
         parts = [self._best(first, last) for first, last in itertools.pairwise(ends)]
@@ -323,7 +341,10 @@ def steps_of(guessed: Floats, unit: float) -> Integers:
 
 
 def bounds_of(guessed: Floats, unit: float, least: int) -> Floats:
-    """The guesses at which all classes but the first begin: equal steps of asinh(guess / unit), merged where few."""
+    """The predictions at which all classes but the first begin.
+
+    They are equal steps of asinh(guess / unit), merged where there are few cells.
+    """
     steps = _inner_steps(guessed, unit)
     names = merged(np.bincount(class_of(guessed, unit * np.sinh(steps)), minlength=steps.size + 1), least)
     return np.asarray(unit * np.sinh(steps[np.diff(names) > 0]))
@@ -346,7 +367,7 @@ def class_of(guessed: Floats, bounds: Floats) -> Integers:
 
 
 def merged(counts: Integers, least: int) -> Integers:
-    """The class of each step: steps are put together until each class has enough cells."""
+    """The class of each step: steps are merged until each class has enough cells."""
     number, cells, names = 0, 0, np.empty(counts.size, dtype=np.int64)
     left = counts[::-1].cumsum()[::-1]  # of this step and all above
     for step, count in enumerate(counts.tolist()):
@@ -358,14 +379,17 @@ def merged(counts: Integers, least: int) -> Integers:
 
 
 def members(group: Integers) -> list[Integers]:
-    """The places of the cells of each class."""
+    """The positions of the cells of each class."""
     order = np.argsort(group, kind="stable")
     return np.split(order, np.cumsum(np.bincount(group))[:-1])
 
 
 @dataclass(frozen=True)
 class Rings:
-    """For each ring (a row) and cell (a column) the mean of the cells there, and how many they are."""
+    """The mean of the cells in each ring (a row) of each cell (a column).
+
+    `sizes` are their numbers.
+    """
 
     means: Floats
     counts: Floats
@@ -373,7 +397,7 @@ class Rings:
 
 @dataclass(frozen=True)
 class Windows:
-    """Sums over windows around cells along some axes, from the sums of all cells before each."""
+    """Sums over windows around cells along some axes, from cumulative sums."""
 
     values: Floats
     axes: tuple[int, ...]
@@ -382,7 +406,7 @@ class Windows:
 
     @classmethod
     def of(cls, values: Floats, axes: tuple[int, ...], reach: int) -> Windows:
-        """The sums of the cells before each place; past the ends they stay as they are."""
+        """The cumulative sums before each position; beyond the ends, they stay the same."""
         before = values
         for axis in axes:
             shape = list(before.shape)
@@ -394,7 +418,10 @@ class Windows:
         return cls(values, axes, before, reach)
 
     def strip(self, radius: int, first: int, last: int) -> tuple[Floats, Floats]:
-        """The sum within a radius for the cells from the first to the last along the first axis, and their numbers."""
+        """The sums within a radius, and their sizes, for cells from `first` to `last`.
+
+        They are positions along the first axis.
+        """
         sums = self.before
         if 0 not in self.axes:
             sums = sums[first:last]
@@ -405,7 +432,7 @@ class Windows:
         return sums, self.sizes(radius, first, last)
 
     def sizes(self, radius: int, first: int, last: int) -> Floats:
-        """The number of cells within a radius, in a shape that goes with that of the cells."""
+        """The number of cells within a radius, in a shape that broadcasts with the cells."""
         sizes = np.ones((1,) * self.values.ndim)
         for axis in self.axes:
             length = self.values.shape[axis]
@@ -444,7 +471,10 @@ class Windows:
 
 
 def rings_in(windows: Windows, radii: tuple[int, ...], first: int, last: int) -> Rings:
-    """The rings of the cells from the first to the last along the first axis. A cell is in none of its own."""
+    """The rings of a range of cells along the first axis.
+
+    A cell is in none of its own.
+    """
     inner, size = windows.values[first:last], np.ones((1,) * windows.values.ndim)
     means, counts = np.empty((len(radii), inner.size)), np.empty((len(radii), inner.size))
     shape = inner.shape

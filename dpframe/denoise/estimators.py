@@ -31,7 +31,10 @@ class NoiseLaw(Protocol):
 
 @dataclass(frozen=True)
 class Law:
-    """The facts of a noise, worked out once: a mechanism may work out its variance whenever it is asked."""
+    """The facts of a noise, computed once.
+
+    A mechanism may compute its variance at each access.
+    """
 
     p: float
     variance: float
@@ -44,15 +47,16 @@ class Law:
         return cls(noise.p, noise.variance, noise.scale, noise.grid)
 
     def times(self, factor: float) -> Self:
-        """The same noise in numbers that are multiplied by this."""
+        """The same noise in numbers that are multiplied by `factor`."""
         return type(self)(self.p, self.variance * factor**2, self.scale * factor, self.grid * factor)
 
 
 def shares(noise: NoiseLaw, width: int, reach: int) -> Floats:
-    """The shares of the noise that are `width` m +- width / 2 grid steps from the truth, for m of -reach to reach.
+    """The shares of the noise that are about `width` m grid steps from the truth.
 
-    The width is odd, so that the bounds lie between grid points, where the law is known exactly: p = 1 is the discrete
-    Laplace law or the rounded one, every other p a generalized Gaussian rounded to the grid.
+    That is within width / 2, for m of -reach to reach. The width is odd, so that the bounds lie between grid points,
+    where the law is known exactly: p = 1 is the discrete Laplace law or the rounded one, every other p a generalized
+    Gaussian rounded to the grid.
     """
     bounds: Floats = (np.arange(reach + 1, dtype=np.float64) + 0.5) * width
     tails = _laplace_tails(noise, bounds) if noise.p == 1.0 else _rounded_tails(noise, bounds)
@@ -61,7 +65,10 @@ def shares(noise: NoiseLaw, width: int, reach: int) -> Floats:
 
 
 def laplace_rate(variance: float) -> float:
-    """The r of the discrete Laplace law P(k) proportional to r^|k|, whose variance is 2 r / (1 - r)^2."""
+    """The r of the discrete Laplace law P(k) proportional to r^|k|.
+
+    Its variance is 2 r / (1 - r)^2.
+    """
     inverse = 1.0 / variance
     return 1.0 / (1.0 + inverse + math.sqrt(inverse * (2.0 + inverse)))
 
@@ -109,7 +116,7 @@ MARGIN = 1.0  # standard errors by which a candidate must be better than nothing
 
 
 def nonnegative(values: Floats, noise: NoiseLaw) -> Floats:
-    """The nearest values that are not negative.
+    """Raise negative values to zero.
 
     Parameters
     ----------
@@ -121,8 +128,8 @@ def nonnegative(values: Floats, noise: NoiseLaw) -> Floats:
     Returns
     -------
     array
-        Of the same shape. Never farther from the truth than `values`, if the truth is non-negative: the projection
-        on a convex set that holds the truth.
+        Of the same shape. Never farther from the truth than `values`, if the truth is non-negative: this is the
+        projection on a convex set that holds the truth.
 
     Examples
     --------
@@ -135,32 +142,32 @@ def nonnegative(values: Floats, noise: NoiseLaw) -> Floats:
 
 
 def james_stein(values: Floats, noise: NoiseLaw, *, centre: Centre = 0.0) -> Floats:
-    """Shrink all values toward a centre by one factor, the positive part of James and Stein's.
+    """Shrink all values toward a center by the positive-part James-Stein factor.
 
     Parameters
     ----------
     values : array
-        Noisy values; fewer than 3 (4 around their mean) are returned as they are.
+        Noisy values. Fewer than 3 (4 around their mean) are returned unchanged.
     noise : Mechanism
         The law of their noise.
     centre : float, array or "mean"
-        What they are moved toward: a public number, public numbers of the same shape, or the mean of the values.
+        The center: a public number, public numbers of the same shape, or the mean of the values.
 
     Returns
     -------
     array
-        Of the same shape: centre + (values - centre) * max(0, 1 - (d - 2) variance / sum of squares), the squares
-        taken around the centre; d - 3 in place of d - 2 around the mean.
+        Of the same shape: centre + (values - centre) * max(0, 1 - (d - 2) variance / sum of squares), with the squares
+        around the center; around the mean, d - 3 replaces d - 2.
 
     Raises
     ------
     InvalidArgument
-        If `centre` is another word.
+        If `centre` is text other than "mean".
 
     Notes
     -----
-    Balle and Wang (ICML 2018), section 4, after James and Stein (1961): for Gaussian noise its mean squared error is
-    below that of the noisy values whatever the truth. Around the mean: Efron and Morris (JASA 1973), section 2, after
+    Balle and Wang (ICML 2018), section 4, after James and Stein (1961): for Gaussian noise, its mean squared error is
+    below that of the noisy values, whatever the truth. Around the mean: Efron and Morris (JASA 1973), section 2, after
     Lindley (1962).
 
     Examples
@@ -179,7 +186,7 @@ def james_stein(values: Floats, noise: NoiseLaw, *, centre: Centre = 0.0) -> Flo
 
 
 def rounded(values: Floats, noise: NoiseLaw) -> Floats:
-    """The nearest whole numbers, halves to the even one.
+    """Round to the nearest whole numbers, halves to the even one.
 
     Parameters
     ----------
@@ -191,7 +198,7 @@ def rounded(values: Floats, noise: NoiseLaw) -> Floats:
     Returns
     -------
     array
-        Of the same shape. For reading, not for accuracy: a value may move away from the truth by up to a half.
+        Of the same shape. This is for reading, not for accuracy: a value may move away from the truth by up to a half.
 
     Notes
     -----
@@ -208,7 +215,7 @@ def rounded(values: Floats, noise: NoiseLaw) -> Floats:
 
 
 def isotonic(values: Floats, noise: NoiseLaw, *, increasing: bool = True) -> Floats:
-    """The nearest values that never fall (or never rise) along the last axis.
+    """Move to the nearest values that never fall (or never rise) along the last axis.
 
     Parameters
     ----------
@@ -217,13 +224,13 @@ def isotonic(values: Floats, noise: NoiseLaw, *, increasing: bool = True) -> Flo
     noise : Mechanism
         The law of their noise (not needed here).
     increasing : bool
-        Whether the totals never fall; else they never rise.
+        Whether the totals never fall; otherwise, they never rise.
 
     Returns
     -------
     array
-        Of the same shape. Never farther from the truth than `values`, if the truth is in order: the projection on a
-        convex set that holds the truth.
+        Of the same shape. Never farther from the truth than `values`, if the truth is in order: this is the projection
+        on a convex set that holds the truth.
 
     Notes
     -----
@@ -247,7 +254,7 @@ def isotonic(values: Floats, noise: NoiseLaw, *, increasing: bool = True) -> Flo
 
 
 def centred(values: Floats, centre: Centre) -> Floats:
-    """The centre in numbers."""
+    """The center in numbers."""
     if isinstance(centre, str):
         if centre != "mean":
             raise InvalidArgument(f"centre must be a number, an array or 'mean', not {centre!r}.")
@@ -256,7 +263,7 @@ def centred(values: Floats, centre: Centre) -> Floats:
 
 
 def shrinkage(rest: Floats, noise: NoiseLaw, fitted: int = 0) -> float:
-    """The part of the distance from a centre that James-Stein takes off: between 0 and 1."""
+    """The part of the distance from a center that James-Stein subtracts, from 0 to 1."""
     squares = float(np.square(rest).sum())
     if rest.size < 3 + fitted or squares == 0.0:
         return 0.0
@@ -264,7 +271,7 @@ def shrinkage(rest: Floats, noise: NoiseLaw, fitted: int = 0) -> float:
 
 
 def soft_threshold(values: Floats, noise: NoiseLaw, *, threshold: float | None = None) -> Floats:
-    """Move every value toward zero by the threshold, and to zero those nearer than it.
+    """Move every value toward zero by the threshold, and smaller ones to zero.
 
     Parameters
     ----------
@@ -282,8 +289,8 @@ def soft_threshold(values: Floats, noise: NoiseLaw, *, threshold: float | None =
 
     Notes
     -----
-    Balle and Wang (ICML 2018), section 4, after Donoho and Johnstone (1994). Good where most totals are zero; on
-    dense totals the universal threshold can be far worse than no denoising, so ``"auto"`` weighs it first.
+    Balle and Wang (ICML 2018), section 4, after Donoho and Johnstone (1994). It is good if most totals are zero. On
+    dense totals, the universal threshold can be far worse than no denoising, so ``"auto"`` estimates its risk first.
 
     Examples
     --------
@@ -298,7 +305,7 @@ def soft_threshold(values: Floats, noise: NoiseLaw, *, threshold: float | None =
 
 
 def moved_to_zero(values: Floats, levels: Floats | float) -> Floats:
-    """Values as soft thresholds leave them."""
+    """Values after soft thresholds."""
     kept = np.array(values)
     np.abs(kept, out=kept)
     kept -= levels
@@ -313,7 +320,10 @@ def universal_threshold(size: int, noise: NoiseLaw) -> float:
 
 @dataclass(frozen=True)
 class Threshold:
-    """A level, the estimated summed squared error of the soft threshold there, and the variance of that estimate."""
+    """A level, the estimated summed squared error of its soft threshold, and a spread.
+
+    The spread is the variance of the estimate.
+    """
 
     level: float
     risk: float
@@ -321,16 +331,17 @@ class Threshold:
 
 
 def best_threshold(values: Floats, noise: NoiseLaw, factor: float = 1.0) -> Threshold:
-    """The soft threshold of the least estimated risk; see `best_thresholds`."""
+    """The soft threshold with the least estimated risk; see `best_thresholds`."""
     levels, risks, spreads = best_thresholds(np.asarray(values, dtype=np.float64).reshape(1, -1), noise, factor)
     return Threshold(float(levels[0]), float(risks[0]), float(spreads[0]))
 
 
 def best_thresholds(values: Floats, noise: NoiseLaw, factor: float = 1.0) -> tuple[Floats, Floats, Floats]:
-    """For each row the soft threshold of the least estimated risk, that risk, and the variance of the estimate.
+    """The soft threshold with the least estimated risk for each row.
 
-    With a `factor` c the values are coefficients: sums of cells times +-c, 1 / c^2 of them. (With fewer, where a
-    grid was padded, the risk is that of the cells that exist only if weighed by their share: see `wavelets`.)
+    It comes with that risk and the variance of the estimate. With a `factor` c, the values are coefficients: sums of
+    cells times +-c, 1 / c^2 of them. (With fewer, where a grid was padded, the risk is that of the existing cells only
+    if weighted by their share: see `wavelets`.)
     """
     rows, size = values.shape
     if values.size == 0 or not noise.variance > 0.0:
@@ -380,7 +391,10 @@ def _gains(values: Floats, noise: NoiseLaw, level: Floats, factor: float) -> Flo
 
 
 def kept_slope(values: Floats, noise: NoiseLaw, level: Floats) -> Floats:
-    """The slope of what a threshold takes off, h = clip(y, -level, level), as it counts in E[z h] (see `auto`)."""
+    """The slope of what a threshold subtracts, h = clip(y, -level, level).
+
+    It is as it counts in E[z h] (see `auto`).
+    """
     step = max(noise.grid, FINEST * math.sqrt(noise.variance))
     places, edge = values / step, level / step
     if noise.p != 1.0:
@@ -410,7 +424,10 @@ Order = bool | tuple[int, ...] | None
 
 
 def ordered_axes(values: Floats, order: Order) -> tuple[int, ...]:
-    """The axes whose neighbors mean something: of a line only where that is said, of a grid all unless denied."""
+    """The axes whose neighbors are meaningful.
+
+    For a line, that is its axis only if stated; for a grid, all axes unless denied.
+    """
     if isinstance(order, tuple):
         if not set(order) <= set(range(values.ndim)):
             raise InvalidArgument(f"order must name axes of the values, from 0 to {values.ndim - 1}, not {order!r}.")

@@ -16,7 +16,10 @@ NO_EDGES: Integers = np.zeros((0, 2), dtype=np.int64)
 
 
 def edges_of(graph: Any, size: int) -> Integers:
-    """The edges of a graph of `size` cells, each once and from the lower to the higher position; no loops."""
+    """The edges of a graph of `size` cells, each once and from the lower position.
+
+    There are no loops.
+    """
     edges = np.asarray(graph)
     if edges.size == 0:
         return NO_EDGES
@@ -42,7 +45,7 @@ def lattice(shape: tuple[int, ...], axes: tuple[int, ...]) -> Integers:
 
 
 def differences(edges: Integers, size: int) -> Sparse:
-    """The matrix that takes values to their differences along the edges."""
+    """The matrix that maps values to their differences along the edges."""
     from scipy.sparse import csr_array
 
     rows = np.arange(len(edges))
@@ -52,7 +55,7 @@ def differences(edges: Integers, size: int) -> Sparse:
 
 
 def pieces(edges: Integers, size: int) -> Integers:
-    """The number of the connected piece in which each cell is."""
+    """The number of the connected piece of each cell."""
     from scipy.sparse.csgraph import connected_components
 
     return np.asarray(connected_components(_joined(edges, size), directed=False)[1], dtype=np.int64)
@@ -66,7 +69,7 @@ def _joined(edges: Integers, size: int) -> Sparse:
 
 @dataclass(frozen=True)
 class Forest:
-    """A spanning tree of each piece, the cells numbered such that every subtree is a range.
+    """A spanning tree of each piece, with cells numbered so that subtrees are ranges.
 
     Place 0 is a hub that joins the trees and is no cell; the cells are at the places from 1 on.
     """
@@ -77,7 +80,7 @@ class Forest:
 
     @classmethod
     def of(cls, edges: Integers, size: int, roots: Integers) -> Self:
-        """The trees of the shortest ways to the roots, one of each piece."""
+        """The trees of the shortest paths to the roots, one for each piece."""
         order, before = _visited(edges, size, roots)
         ways: list[int] = order.tolist()
         parent: list[int] = before.tolist()
@@ -97,7 +100,10 @@ class Forest:
 
 
 def far_roots(edges: Integers, size: int, count: int) -> list[Integers]:
-    """For each of `count` forests a root in each piece, each time a cell as far as can be from the roots before."""
+    """A root in each piece, for each of `count` forests.
+
+    Each root is a cell as far as possible from the roots before.
+    """
     piece = pieces(edges, size)
     roots = [np.unique(piece, return_index=True)[1].astype(np.int64)]
     while len(roots) < count:
@@ -118,5 +124,5 @@ def _visited(edges: Integers, size: int, roots: Integers) -> tuple[Integers, Int
 
 
 def averaged(values: Floats, piece: Integers) -> Floats:
-    """Each value replaced by the mean of its piece."""
+    """The mean of its piece for each value."""
     return np.asarray((np.bincount(piece, values) / np.maximum(np.bincount(piece), 1))[piece])

@@ -17,34 +17,34 @@ ROOT = -1  # the parent of a node that has none
 
 
 def public_total(values: Floats, noise: NoiseLaw, *, total: float, nonnegative: bool = False) -> Floats:
-    """The nearest values that add up to a total which is public.
+    """Move to the nearest values that add up to a public total.
 
     Parameters
     ----------
     values : array
         Noisy values, of any shape.
     noise : Mechanism
-        The law of their noise (not needed here: it is the same for all).
+        The law of their noise (not needed here, since it is the same for all).
     total : float
-        What the true totals add up to; public knowledge, never computed from the data.
+        The sum of the true totals: public knowledge, never computed from the data.
     nonnegative : bool
-        Whether the true totals are known not to be negative; the result then is not negative either.
+        Whether the true totals are known not to be negative. The result is then not negative either.
 
     Returns
     -------
     array
         Of the same shape, adding up to `total` except for rounding of floats. Never farther from the truth than
-        `values`, if the truth adds up to it: the projection on a convex set that holds the truth.
+        `values`, if the truth adds up to it: this is the projection on a convex set that holds the truth.
 
     Raises
     ------
     InvalidArgument
-        If `total` is not finite, or negative where `nonnegative` is said.
+        If `total` is not finite, or negative with `nonnegative`.
 
     Notes
     -----
-    Without `nonnegative` every value moves by the same. With it, it is the projection on a simplex: every value moves
-    by the same, and those that would be negative become zero (Held, Wolfe and Crowder 1974).
+    Without `nonnegative`, every value moves by the same amount. With it, this is the projection on a simplex: every
+    value moves by the same amount, and those that would be negative become zero (Held, Wolfe and Crowder 1974).
 
     Examples
     --------
@@ -73,40 +73,41 @@ def consistent(
     nonnegative: bool = False,
     whole: bool = False,
 ) -> Floats:
-    """The nearest values of a tree in which every parent is the sum of its children.
+    """Move the values of a tree so that every parent is the sum of its children.
 
     Parameters
     ----------
     values : array
-        One dimension: a noisy value of every node, the leaves and all that are above them.
+        One dimension: a noisy value of every node, the leaves and all nodes above them.
     noise : Mechanism or sequence of Mechanism
-        The law of their noise; or one for each depth of the tree, that of the roots first.
+        The law of their noise, or one law for each depth of the tree, that of the roots first.
     parents : array of int
-        For every node the place of its parent in `values`, -1 for a node that has none.
+        The position in `values` of the parent of every node, -1 for a node that has none.
     nonnegative : bool
-        Whether the true totals are known not to be negative; the result then is not negative either.
+        Whether the true totals are known not to be negative. The result is then not negative either.
     whole : bool
-        Whether the true totals are whole numbers; the result then is of whole numbers.
+        Whether the true totals are whole numbers. The result then has whole numbers.
 
     Returns
     -------
     array
-        Of the same shape. Every parent is exactly the sum of its children, in floats too, up to 2**53 steps: a step
-        is 1 for whole numbers, else a power of two of at most a thousandth of a standard deviation of the noise.
+        Of the same shape. Every parent is exactly the sum of its children, in floats too, up to 2**53 steps. A step is
+        1 for whole numbers, otherwise a power of two of at most a thousandth of a standard deviation of the noise.
 
     Raises
     ------
     InvalidArgument
-        If `values` has another shape than `parents`, `parents` is no tree, or there is no law for a depth.
+        If `values` has another shape than `parents`, `parents` is not a tree, or a depth has no law.
 
     Notes
     -----
-    First the least squares fit, each node weighed by its variance: up the tree every node is averaged with the sum of
-    its children, and down the tree what a parent and the sum of its children differ by is shared out in proportion to
-    their variances. It is the linear unbiased estimate of least variance, whatever the shape of the noise (Gauss and
-    Markov; Hay, Rastogi, Miklau and Suciu, VLDB 2010, section 4, for equal variances and trees). Then, from the roots
-    down, the children are made non-negative, and rounded to the step by largest remainders, so that they still add up
-    to their parent, as in the Census Bureau's TopDown (Abowd et al. 2022). Unlike the fit, that step is not unbiased.
+    The first step is the least squares fit, with each node weighted by its variance. Up the tree, every node is
+    averaged with the sum of its children. Down the tree, the difference between a parent and the sum of its children is
+    divided among them in proportion to their variances. The fit is the linear unbiased estimate of least variance,
+    whatever the shape of the noise (Gauss and Markov; Hay, Rastogi, Miklau and Suciu, VLDB 2010, section 4, for equal
+    variances and trees). Then, from the roots down, the children are made non-negative, and rounded to the step by
+    largest remainders, so that they still add up to their parent, as in the Census Bureau's TopDown (Abowd et al.
+    2022). Unlike the fit, that step is not unbiased.
 
     Examples
     --------
@@ -131,14 +132,14 @@ def consistent(
 
 @dataclass(frozen=True)
 class Tree:
-    """The nodes by depth. A forest is one, too."""
+    """The nodes of a tree, or of a forest, by depth."""
 
     parents: Integers
     depths: tuple[Integers, ...]  # the places of the nodes at each depth, the roots first
 
     @classmethod
     def of(cls, parents: Integers) -> Tree:
-        """Find the depths; refuse what is no tree."""
+        """Find the depths, and refuse parents that form no tree."""
         parents = np.asarray(parents)
         if parents.ndim != 1 or parents.dtype.kind not in "iu":
             raise InvalidArgument("parents must be an array of whole numbers, one for each node.")
@@ -166,7 +167,7 @@ class Fitted:
 
 
 def fitted(values: Floats, laws: Sequence[NoiseLaw], tree: Tree, *, nonnegative: bool, whole: bool) -> Fitted:
-    """As `consistent`, with the laws by depth."""
+    """The fit of `consistent`, with the laws by depth."""
     measured = np.empty(values.size)
     for nodes, law in zip(tree.depths, laws, strict=True):
         measured[nodes] = law.variance
@@ -176,12 +177,15 @@ def fitted(values: Floats, laws: Sequence[NoiseLaw], tree: Tree, *, nonnegative:
 
 
 def rounded(values: Floats, tree: Tree, *, nonnegative: bool) -> Floats:
-    """Whole numbers near values that add up, which add up as well."""
+    """Whole numbers near values that add up; they add up as well."""
     return _rounded(values, np.ones(values.size), tree, nonnegative)
 
 
 def step_of(laws: Sequence[NoiseLaw]) -> float:
-    """The step of results that need not be whole numbers: a power of two, far below the noise."""
+    """The step of results that need not be whole numbers.
+
+    It is a power of two, far below the noise.
+    """
     least = min((math.sqrt(law.variance) for law in laws if law.variance > 0.0), default=0.0)
     grid = min((law.grid for law in laws), default=1.0)
     return 2.0 ** math.floor(math.log2(least * FINER)) if least > 0.0 else grid
@@ -228,7 +232,10 @@ def _rounded(best: Floats, spreads: Floats, tree: Tree, nonnegative: bool) -> Fl
 
 
 def adding_up(values: Floats, spreads: Floats, group: Integers, totals: Floats, nonnegative: bool) -> Floats:
-    """The nearest values (each weighed by its variance) that add up to the total of their group."""
+    """The nearest values that add up to the total of their group.
+
+    Each is weighted by its variance.
+    """
     spreads = np.maximum(spreads, spreads[spreads > 0.0].min(initial=1.0))  # without noise all weigh the same
     if not nonnegative:
         left = totals - np.bincount(group, values, minlength=totals.size)
@@ -281,42 +288,51 @@ CLOSE_TO_ZERO = 1e-6  # of the mean cell: negative cells that small are mended b
 
 @dataclass(frozen=True)
 class FittedTable:
-    """The cells of a table, and for each margin the variance of its entries before they were made non-negative."""
+    """The cells of a table, and the variance of the entries of each margin.
+
+    The variance is that before the entries were made non-negative.
+    """
 
     cells: Floats
     variances: dict[Axes, float]
 
 
 def margins(axes: int) -> list[Axes]:
-    """Every set of axes: the table itself first, then its margins by fewer and fewer axes, the total last."""
+    """Every set of axes: the table itself first.
+
+    Its margins by fewer and fewer axes follow; the total is last.
+    """
     return [kept for count in range(axes, -1, -1) for kept in itertools.combinations(range(axes), count)]
 
 
 def fitted_table(noisy: Mapping[Axes, Floats], laws: Mapping[Axes, NoiseLaw], *, nonnegative: bool) -> FittedTable:
-    """The least squares fit of a table to its noisy cells and noisy margins, each weighed by its variance.
+    """The least squares fit of a table to its noisy cells and noisy margins.
+
+    Each is weighted by its variance.
 
     Parameters
     ----------
     noisy : dict of arrays
-        For every set of axes the noisy margin that keeps them; for all axes the cells.
+        The noisy margin that keeps them, for every set of axes; for all axes, the cells.
     laws : dict of Mechanism
         The law of the noise of each.
     nonnegative : bool
-        Whether no true cell is negative; then no cell of the table is.
+        Whether no true cell is negative. Then no cell of the table is.
 
     Notes
     -----
-    A table is the sum of one part for each set A of axes: what is left along the axes in A once their means are taken
-    off, and constant along the others. A margin S holds the part A where S contains A, times m_S, the number of cells
-    that are added up for one of its entries, and otherwise nothing of it. So the parts can be fitted one by one, with
-    the precision l_A = sum over S containing A of m_S / var_S: the linear unbiased estimate of least variance (Gauss
-    and Markov). An entry of the margin S has on average the variance m_S / |S| sum over A in S of d_A / l_A, d_A being
-    the number of degrees of freedom of the part and |S| that of the margin's entries.
+    A table is the sum of one part for each set A of axes. The part is what is left along the axes in A after their
+    means are subtracted, and it is constant along the other axes. If S contains A, a margin S holds the part A times
+    m_S, the number of cells that are added up for one of its entries; otherwise, it holds nothing of it. So the parts
+    can be fitted one by one, with the precision l_A = sum over S containing A of m_S / var_S: the linear unbiased
+    estimate of least variance (Gauss and Markov). An entry of the margin S has on average the variance m_S / |S| sum
+    over A in S of d_A / l_A, where d_A is the number of degrees of freedom of the part and |S| that of the margin's
+    entries.
 
-    Without negative cells, margins are settled from the total down, so that many small cells, which are moved up, do
-    not move their sums: each one is projected in turn on the sets of tables without negative entries that have one of
-    the margins above it (von Neumann's alternating projections), from the fit on. Such a projection takes the same off
-    all entries of a line, and makes those zero that would be negative (Held, Wolfe and Crowder 1974).
+    Without negative cells, margins are determined from the total down, so that many small cells, which are moved up, do
+    not move their sums. Each margin is projected in turn on the sets of tables without negative entries that have one
+    of the margins above it (von Neumann's alternating projections), from the fit on. Such a projection subtracts the
+    same from all entries of a line, and sets those to zero that would be negative (Held, Wolfe and Crowder 1974).
     """
     axes = max(map(len, noisy))
     shape = noisy[tuple(range(axes))].shape
@@ -399,12 +415,12 @@ def _projected(table: Floats, axis: int, sums: Floats) -> Floats:
 
 
 def without_negatives(tables: Mapping[Subset, Floats]) -> dict[Subset, Floats]:
-    """The tables of all attributes and all pairs of them, moved to ones that have no negative cell and add up.
+    """The tables of all attributes and pairs, moved to add up without negative cells.
 
-    The total stays, or is 0. Tables of one attribute are moved to the nearest ones of that total, tables of two to the
-    nearest ones that add up to those: what many cells have in sum is known far better than each of them, and to cut
+    The total stays, or is 0. Tables of one attribute are moved to the nearest ones with that total, and tables of two
+    to the nearest ones that add up to those. The sum of many cells is known far better than each cell, and raising
     cells first would raise it. The nearest is that of the least squares, found for pairs by Dykstra's alternating
-    projections (Boyle and Dykstra 1986). A cell of which a sum is 0 is 0.
+    projections (Boyle and Dykstra 1986). A cell in a sum of 0 is 0.
 
     Parameters
     ----------

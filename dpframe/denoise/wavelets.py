@@ -33,20 +33,20 @@ LEAST = 4  # coefficients below which there is next to nothing to gain
 
 
 def haar(values: Floats, noise: NoiseLaw, *, order: Order = None, shrink: Denoiser | None = None) -> Floats:
-    """Shrink the Haar wavelet coefficients of a line or a grid of cells, each level by itself.
+    """Shrink the Haar wavelet coefficients of a line or a grid, level by level.
 
     Parameters
     ----------
     values : array
-        Noisy values of cells whose neighbors are alike: a line with `order=True`, or a grid of two or more dimensions.
+        Noisy values of cells with similar neighbors: a line with `order=True`, or a grid of two or more dimensions.
     noise : Mechanism
         The law of their noise.
     order : bool or tuple of int, optional
-        Whether the order of a line means something. It must be said, for the values do not show it. Of a grid: the axes
-        along which neighbors are alike, by default all.
+        Whether the order of a line is meaningful: state it, since the values do not show it. For a grid, the axes along
+        which neighbors are similar, by default all.
     shrink : callable, optional
-        What is done to the coefficients of each level: a function ``(values, noise) -> values`` such as those of this
-        module. Default: a soft threshold whose level is chosen by its risk.
+        The function for the coefficients of each level: ``(values, noise) -> values``, such as those of this module.
+        Default: a soft threshold whose level is chosen by its risk.
 
     Returns
     -------
@@ -60,15 +60,15 @@ def haar(values: Floats, noise: NoiseLaw, *, order: Order = None, shrink: Denois
 
     Notes
     -----
-    Thresholds by level as of Donoho and Johnstone (JASA 1995), averaged over four shifts of the cells (Coifman and
-    Donoho 1995). For noisy counts: Xiao, Wang and Gehrke (ICDE 2010) add noise to the coefficients; here the cells had
-    their noise, so this is post-processing. An axis of odd length is halved with its last cell left over, and cells are
-    weighed by how many they stand for (Girardi and Sweldens 1997): so every length works and the transform stays
-    orthonormal. Squares and lines are shrunk; levels of fewer than 8 coefficients together, by James-Stein, and not at
-    all with another `shrink`. The sum of all cells stays.
+    Thresholds by level as in Donoho and Johnstone (JASA 1995), averaged over four shifts of the cells (Coifman and
+    Donoho 1995). For noisy counts, Xiao, Wang and Gehrke (ICDE 2010) add noise to the coefficients; here, the cells
+    already have their noise, so this is post-processing. An axis of odd length is halved with its last cell left over,
+    and cells are weighted by the number of cells that they stand for (Girardi and Sweldens 1997). So every length
+    works, and the transform stays orthonormal. Squares and lines are shrunk. Levels of fewer than 8 coefficients are
+    shrunk together, by James-Stein, and not at all with another `shrink`. The sum of all cells stays.
 
-    A coefficient is a weighed sum of cells, whose noise has the variance of a cell's. To another `shrink` it is told as
-    a Gaussian, which for other noise is an approximation that grows better with every level.
+    A coefficient is a weighted sum of cells, whose noise has the variance of a cell's. Another `shrink` receives this
+    noise as a Gaussian. For other noise, that is an approximation that improves with every level.
 
     Examples
     --------
@@ -92,7 +92,7 @@ def haar(values: Floats, noise: NoiseLaw, *, order: Order = None, shrink: Denois
 
 @dataclass(frozen=True)
 class Shrunk:
-    """Denoised values, an unbiased estimate of their summed squared error, and its standard error."""
+    """Denoised values, an unbiased estimate of their summed squared error, its error."""
 
     values: Floats
     risk: float
@@ -101,7 +101,10 @@ class Shrunk:
 
 @dataclass(frozen=True)
 class Several:
-    """Denoised values of several tables, or their coefficients; what is added to the risk of each, and its variance."""
+    """Denoised values of several tables, or their coefficients, with added risks.
+
+    They are what is added to the risk of each, and its variance.
+    """
 
     values: Floats
     gains: Floats
@@ -113,7 +116,10 @@ Way = Callable[[Floats, NoiseLaw, float], Several]  # what is done to a level, a
 
 @dataclass(frozen=True)
 class Coefficients:
-    """The law of the noise in the coefficients of a level, as told to a function of the caller's: nearly Gaussian."""
+    """The law of the noise in the coefficients of a level, for a caller's function.
+
+    It is nearly Gaussian.
+    """
 
     variance: float
     grid: float
@@ -148,7 +154,7 @@ def _by_function(function: Denoiser, coefficients: Floats, noise: NoiseLaw, fact
 def shrunk(values: Floats, noise: NoiseLaw, axes: tuple[int, ...], way: Way = _by_threshold) -> Shrunk:
     """The mean over shifted transforms along these axes.
 
-    Its squared error is the mean of theirs less that of their squared distances from it, which is how it is estimated.
+    Its squared error is the mean of theirs less that of their squared distances from it, and is estimated so.
     """
     if values.size < FEWEST or not noise.variance > 0.0:
         return Shrunk(values.copy(), values.size * noise.variance, 0.0)
@@ -171,7 +177,10 @@ def shrunk(values: Floats, noise: NoiseLaw, axes: tuple[int, ...], way: Way = _b
 
 
 def blocks_among(values: Floats, axes: tuple[int, ...]) -> Floats:
-    """Some blocks of neighboring cells, mixed by their places: the first axis numbers them, the others are in order."""
+    """Some blocks of neighboring cells, mixed by their positions.
+
+    The first axis numbers them; the others are in order.
+    """
     others = [axis for axis in range(values.ndim) if axis not in axes]
     moved = np.moveaxis(values, others, range(len(others)))
     shape, side = moved.shape[len(others) :], round(BLOCK ** (1.0 / len(axes)))
@@ -302,12 +311,12 @@ def _joined(sums: Floats | None, details: Floats | None, weight: Floats, axis: i
 
 
 def shrunk_together(coefficients: list[Floats], noise: NoiseLaw) -> tuple[list[Floats], float, float]:
-    """The coefficients of several small levels after James-Stein, what that adds to the risk, and the variance of that.
+    """The coefficients of several small levels after James-Stein, and the added risk.
 
-    A coefficient is a sum of many cells over the root of their number, so its noise has the variance of a cell's and
-    is nearly Gaussian. With d coefficients of squared norm S the factor is (1 - (d - 2) v / S), the positive part, and
-    for Gaussian noise the expected squared error is below that of the coefficients as they are, whatever the truth
-    (James and Stein 1961; Stein 1981). The sum of all cells is none of them.
+    It also gives the variance of that risk. A coefficient is a sum of many cells over the root of their number, so its
+    noise has the variance of a cell's and is nearly Gaussian. With d coefficients of squared norm S, the factor is (1 -
+    (d - 2) v / S), the positive part. For Gaussian noise, the expected squared error is below that of the unchanged
+    coefficients, whatever the truth (James and Stein 1961; Stein 1981). The sum of all cells is not among them.
     """
     together = np.concatenate([level.ravel() for level in coefficients]) if coefficients else np.empty(0)
     if together.size < LEAST:

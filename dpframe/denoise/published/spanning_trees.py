@@ -16,7 +16,9 @@ BALANCES = (0.5, 0.55, 0.6, 0.65)  # for each tree the largest part that a cut m
 
 
 def spanning_tree_wavelets(values: Floats, noise: NoiseLaw, *, graph: Any) -> Floats:
-    """Shrink the wavelet coefficients of a graph's spanning trees, each scale by its own risk-chosen threshold.
+    """Shrink the wavelet coefficients of a graph's spanning trees.
+
+    Each scale has its own risk-chosen threshold.
 
     Parameters
     ----------
@@ -25,7 +27,8 @@ def spanning_tree_wavelets(values: Floats, noise: NoiseLaw, *, graph: Any) -> Fl
     noise : Mechanism
         The law of their noise.
     graph : array of integers, (m, 2)
-        Edges, as pairs of positions, between cells that may be alike. Public. Loops and repeated edges do nothing.
+        Edges, as pairs of positions, between cells that may be similar. Public. Loops and repeated edges have no
+        effect.
 
     Returns
     -------
@@ -35,16 +38,16 @@ def spanning_tree_wavelets(values: Floats, noise: NoiseLaw, *, graph: Any) -> Fl
     Raises
     ------
     InvalidArgument
-        If the graph is no such array.
+        If the graph is not such an array.
 
     Notes
     -----
-    Sharpnack, Singh and Krishnamurthy (AISTATS 2013): take a vertex that leaves no large part of the tree, part the
-    tree there, and go on in the parts. Parts are compared in pairs: each pair gives a wavelet, orthogonal to all
-    others, that is constant on either part. A map that is constant except for a few edges has few coefficients: of a
-    tree of d cells and degree g at most log2(d) log2(g) for each of these edges. The result is the mean over four trees
-    of shortest ways, from roots that lie far apart. Thresholds are chosen for each scale (Donoho and Johnstone, JASA
-    1995) by the estimate of the risk that `auto` describes. The time grows as d log d.
+    Sharpnack, Singh and Krishnamurthy (AISTATS 2013): choose a vertex without which no large part of the tree is left,
+    split the tree there, and continue in the parts. Parts are compared in pairs. Each pair gives a wavelet, orthogonal
+    to all others, that is constant on either part. A map that is constant except for a few edges has few coefficients:
+    for a tree of d cells and degree g, at most log2(d) log2(g) for each of these edges. The result is the mean over
+    four trees of shortest paths, from roots that lie far apart. Thresholds are chosen for each scale (Donoho and
+    Johnstone, JASA 1995) by the estimate of the risk that `auto` describes. The time grows as d log d.
 
     Examples
     --------
@@ -61,7 +64,10 @@ def spanning_tree_wavelets(values: Floats, noise: NoiseLaw, *, graph: Any) -> Fl
 
 
 def tree_shrunk(values: Floats, noise: NoiseLaw, edges: Integers) -> Shrunk:
-    """The mean over the trees. Its squared error is at most the mean of theirs, which is what is estimated."""
+    """The mean over the trees.
+
+    Its squared error is at most the mean of theirs, which is estimated.
+    """
     spread = values.size * noise.variance
     if values.size < FEWEST or not noise.variance > 0.0 or not len(edges):
         return Shrunk(values.copy(), spread, 0.0)
@@ -76,14 +82,17 @@ def tree_shrunk(values: Floats, noise: NoiseLaw, edges: Integers) -> Shrunk:
 
 
 def tree_order(edges: Integers, cells: int) -> Integers:
-    """The cells of a graph in an order in which parts of a spanning tree follow one another."""
+    """The cells of a graph in an order that keeps parts of a spanning tree together."""
     (roots,) = far_roots(edges, cells, 1)
     return Basis.of(Forest.of(edges, cells, roots), BALANCES[0]).order
 
 
 @dataclass(frozen=True)
 class Basis:
-    """Wavelets on ranges: positive from `starts` to `middles`, negative from there to `ends`, in the order of cells."""
+    """Wavelets on ranges of cells, in their order.
+
+    A wavelet is positive from `starts` to `middles`, and negative from there to `ends`.
+    """
 
     order: Integers
     starts: Integers
@@ -104,7 +113,10 @@ class Basis:
 
     @property
     def heights(self) -> tuple[Floats, Floats]:
-        """The value of each wavelet on its first and, negated, on its second part: its squares sum to 1."""
+        """The value of each wavelet on its first part; negated, that on its second.
+
+        The squares of a wavelet add up to 1.
+        """
         first, second = self.middles - self.starts, self.ends - self.middles
         return np.sqrt(second / (first * self.sizes)), np.sqrt(first / (second * self.sizes))
 

@@ -18,7 +18,7 @@ Prior = tuple[float, float] | Callable[[Floats], Floats]
 
 
 def hard_threshold(values: Floats, noise: NoiseLaw, *, threshold: float | None = None) -> Floats:
-    """Set every value nearer to zero than the threshold to zero, and leave the others.
+    """Set every value nearer to zero than the threshold to zero; keep the others.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ def hard_threshold(values: Floats, noise: NoiseLaw, *, threshold: float | None =
 
     Notes
     -----
-    Donoho and Johnstone (1994). Unlike a soft threshold it does not move large values.
+    Donoho and Johnstone (1994). Unlike a soft threshold, it does not move large values.
 
     Examples
     --------
@@ -51,7 +51,9 @@ def hard_threshold(values: Floats, noise: NoiseLaw, *, threshold: float | None =
 
 
 def sure_threshold(values: Floats, noise: NoiseLaw) -> Floats:
-    """A soft threshold whose level has the least estimated risk among 16, no denoising one of them.
+    """Apply the soft threshold with the least estimated risk among 16 levels.
+
+    No denoising is one of them.
 
     Parameters
     ----------
@@ -67,8 +69,8 @@ def sure_threshold(values: Floats, noise: NoiseLaw) -> Floats:
 
     Notes
     -----
-    Donoho and Johnstone (JASA 1995), with the estimate of the risk that `auto` describes, for noise on a grid. Where
-    that is not better by a standard error than to leave nothing, the threshold is the largest value, which does so.
+    Donoho and Johnstone (JASA 1995), with the estimate of the risk that `auto` describes, for noise on a grid. If that
+    is not better by a standard error than leaving nothing, the threshold is the largest value, which leaves nothing.
 
     Examples
     --------
@@ -82,18 +84,18 @@ def sure_threshold(values: Floats, noise: NoiseLaw) -> Floats:
 
 
 def posterior_mean(values: Floats, noise: NoiseLaw, *, prior: Prior) -> Floats:
-    """Replace each value by the mean of its total given the value, under a prior that is public.
+    """Replace each value by the posterior mean of its total, under a public prior.
 
     Parameters
     ----------
     values : array
-        Noisy values, of any shape; their places do not matter.
+        Noisy values, of any shape; their positions do not matter.
     noise : Mechanism
         The law of their noise, of any shape p.
     prior : pair of numbers, or callable
-        The mean and the standard deviation of totals that are spread as a Gaussian; or their density, a function that
-        takes an array of totals and returns one of the same shape, not negative. It need not add up to 1. From what
-        is known beforehand, never from the data.
+        The mean and the standard deviation of Gaussian totals; or their density, a function that takes an array of
+        totals and returns one of the same shape, not negative. The density need not add up to 1. Choose it from what is
+        known beforehand, never from the data.
 
     Returns
     -------
@@ -108,12 +110,12 @@ def posterior_mean(values: Floats, noise: NoiseLaw, *, prior: Prior) -> Floats:
     Notes
     -----
     Balle and Wang (ICML 2018), section 4: for Gaussian noise of variance v and a Gaussian prior of mean m and variance
-    s it is (s y + v m) / (s + v). For other noise that is the best linear estimate under this prior, and is what a
-    pair gives. Under a density the sum over totals is taken at 16 points in a standard deviation (or at each grid
-    point) with the exact probabilities of the noise around them.
+    s, it is (s y + v m) / (s + v). For other noise, that is the best linear estimate under this prior, and a pair gives
+    this estimate. With a density, the sum over totals is taken at 16 points in a standard deviation (or at each grid
+    point), with the exact probabilities of the noise around them.
 
-    If totals are as the prior says, no other function of one value has a smaller expected squared error. If they are
-    not, the result may be far worse than no denoising: `empirical_bayes` learns the prior instead.
+    If totals follow the prior, no other function of one value has a smaller expected squared error. If they do not, the
+    result may be far worse than no denoising: `empirical_bayes` learns the prior instead.
 
     Examples
     --------

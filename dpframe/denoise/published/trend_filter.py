@@ -25,21 +25,21 @@ CLASSES = 4  # of cells that are moved one after another
 
 
 def trend_filter(values: Floats, noise: NoiseLaw, *, graph: Any = None, degree: int = 0, order: Order = None) -> Floats:
-    """Values near the noisy ones that are constant, linear or quadratic except for a few places.
+    """Fit values that are constant, linear or quadratic except in a few places.
 
     Parameters
     ----------
     values : array
-        Noisy values of cells whose neighbors are alike: on a graph, on a line with `order=True`, or on a grid.
+        Noisy values of cells with similar neighbors: on a graph, on a line with `order=True`, or on a grid.
     noise : Mechanism
         The law of their noise.
     graph : array of integers, (m, 2), optional
-        Edges, as pairs of positions in ``values.ravel()``. Public. Without it the cells are a line or a grid.
+        Edges, as pairs of positions in ``values.ravel()``. Public. Without it, the cells are a line or a grid.
     degree : {0, 1, 2}
         0 for values that are constant in patches, 1 and 2 for smoother ones.
     order : bool or tuple of int, optional
-        Whether the order of a line means something; it must be said, for the values do not show it. Of a grid the axes
-        along which neighbors may be alike: all unless a tuple names some.
+        Whether the order of a line is meaningful: state it, since the values do not show it. For a grid, the axes along
+        which neighbors may be similar: all, unless a tuple names some.
 
     Returns
     -------
@@ -49,19 +49,20 @@ def trend_filter(values: Floats, noise: NoiseLaw, *, graph: Any = None, degree: 
     Raises
     ------
     InvalidArgument
-        If the graph is no such array, the degree is another, or a line has neither graph nor ``order=True``.
+        If the graph is not such an array, the degree is another one, or a line has neither a graph nor ``order=True``.
 
     Notes
     -----
-    The values b that minimize sum (y - b)^2 / 2 + s sum |P b|, where P takes differences along the edges (degree 0, the
-    fused lasso), the graph's Laplacian L (1), or the differences of L b (2): Wang, Sharpnack, Smola and Tibshirani
-    (JMLR 2016). On a line P takes the differences of order degree + 1 (Tibshirani, Annals of Statistics 2014).
+    The result is the values b that minimize sum (y - b)^2 / 2 + s sum |P b|, where P takes differences along the edges
+    (degree 0, the fused lasso), the graph's Laplacian L (1), or the differences of L b (2): Wang, Sharpnack, Smola and
+    Tibshirani (JMLR 2016). On a line, P takes the differences of order degree + 1 (Tibshirani, Annals of Statistics
+    2014).
 
-    The strength s is the one of the least estimated risk (see `auto`) among 12. For Laplace noise and on coarse grids
-    that estimate is made for degree 0 only; degrees 1 and 2 take Stein's identity as it stands, which then favors
-    strengths that are too small. Degree 0 is solved in its dual by an accelerated projected gradient method (Beck and
-    Teboulle 2009), and its patches then exactly; the others by splitting, with one sparse factorization for each
-    strength. Both stop after 300 rounds at the latest.
+    The strength s has the least estimated risk (see `auto`) among 12. For Laplace noise and on coarse grids, that
+    estimate is made for degree 0 only. Degrees 1 and 2 use Stein's identity unchanged, which then favors strengths that
+    are too small. Degree 0 is solved in its dual by an accelerated projected gradient method (Beck and Teboulle 2009),
+    and its patches then exactly. The others are solved by splitting, with one sparse factorization for each strength.
+    Both stop after 300 rounds at the latest.
 
     Examples
     --------
@@ -90,7 +91,10 @@ def trend_filter(values: Floats, noise: NoiseLaw, *, graph: Any = None, degree: 
 
 @dataclass(frozen=True)
 class Penalty:
-    """A penalty: the matrix P of differences that are to be mostly zero, and the graph along which they are taken."""
+    """A penalty: the matrix P of differences that should be mostly zero.
+
+    It has the graph along which they are taken.
+    """
 
     matrix: Sparse
     edges: Integers
@@ -99,7 +103,10 @@ class Penalty:
 
     @classmethod
     def of(cls, edges: Integers, size: int, degree: int, *, line: bool = False) -> Self:
-        """The penalty of a graph; a line has differences of its own, which leave its ends free."""
+        """The penalty of a graph.
+
+        A line has its own differences, which leave its ends free.
+        """
         matrix = differences(edges, size)
         if line:
             for turn in range(1, degree + 1):
@@ -132,7 +139,7 @@ class Penalty:
 
 @dataclass(frozen=True)
 class Filtered:
-    """Denoised values, the estimate of their summed squared error, its standard error, and the strength chosen."""
+    """Denoised values, their estimated summed squared error, its error, and strength."""
 
     values: Floats
     risk: float
@@ -141,7 +148,7 @@ class Filtered:
 
 
 def filtered(values: Floats, noise: NoiseLaw, penalty: Penalty) -> Filtered:
-    """The solution whose estimated risk is least, no denoising among them."""
+    """The solution with the least estimated risk, which may be no denoising."""
     flat, variance = values.ravel(), noise.variance
     spread = flat.size * variance
     best = Filtered(values.copy(), spread, 0.0, 0.0)
@@ -182,8 +189,8 @@ def fused(
 ) -> tuple[Floats, Floats, Integers]:
     """The solution of degree 0, that of the dual problem, and the patch of each cell.
 
-    The dual is min |y - P'u|^2 over |u| <= s. Each edge has a step of its own, the inverse of the edges at its ends,
-    which bounds P P' from above; the momentum starts anew where it points uphill (O'Donoghue and Candes 2015).
+    The dual is min |y - P'u|^2 over |u| <= s. Each edge has its own step, the inverse of the number of edges at its
+    ends, which bounds P P' from above. The momentum restarts if it points uphill (O'Donoghue and Candes 2015).
     """
     matrix, transposed, width = penalty.matrix, penalty.transposed, penalty.width
     dual = np.clip(dual, -strength, strength)
@@ -206,9 +213,10 @@ def fused(
 def split(
     flat: Floats, penalty: Penalty, strength: float, rho: float, dual: Floats, enough: float
 ) -> tuple[Floats, Floats, Any]:
-    """The solution of degrees 1 and 2, that of the dual problem, and which rows of P b are not zero.
+    """The solution of degrees 1 and 2, that of the dual problem, and the active rows.
 
-    The alternating direction method of multipliers (Boyd et al. 2011), as Wang et al. use it; over-relaxed.
+    Rows of P b that are not zero are active. It is the over-relaxed alternating direction method of multipliers (Boyd
+    et al. 2011), as Wang et al. use it.
     """
     from scipy.sparse import eye_array
     from scipy.sparse.linalg import splu
@@ -261,7 +269,10 @@ def _freedom(
 
 
 def is_fine(noise: NoiseLaw) -> bool:
-    """Tell whether Stein's identity holds as it stands: for noise like the Gaussian, on a fine grid."""
+    """Tell whether Stein's identity holds unchanged.
+
+    It does for noise like the Gaussian, on a fine grid.
+    """
     return noise.p != 1.0 and noise.grid <= FINE * math.sqrt(noise.variance)
 
 
