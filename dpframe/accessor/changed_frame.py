@@ -277,7 +277,7 @@ class ChangedFrame:
 
     @trimmed
     def matrix(self, value: str | None = None) -> Any:
-        """The square table of a `correlation` or `covariance`.
+        """Make the square table of a `correlation` or `covariance`.
 
         Parameters
         ----------

@@ -275,7 +275,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         ranges: bool = False,
         **options: Unpack[CallOptions],
     ) -> F:
-        """Release the number of rows in each bin of one or two columns.
+        """Release the number of rows in each bin of one or several columns.
 
         Parameters
         ----------

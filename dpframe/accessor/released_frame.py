@@ -375,7 +375,7 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
         return np.stack(arrays) if "parts" in self._facts else arrays[0]
 
     def measurements(self) -> list[Measurement]:
-        """Iterate over the unbiased tables of ``marginals`` and their variances.
+        """Return the unbiased tables of ``marginals`` and their variances.
 
         Returns
         -------

@@ -38,7 +38,7 @@ OF_FRAMES: Verbs = {
         "std": "Release the standard deviation of a column, clipped to bounds",
     },
     "spread": {
-        "histogram": "Release the number of rows in each bin of one or two columns",
+        "histogram": "Release the number of rows in each bin of one or several columns",
         "ecdf": "Release a distribution function",
         "mode": "Release the most common of declared values, without its count",
         "top_k": "Release the k most common of declared values, in order",
@@ -78,8 +78,8 @@ OF_RESULTS: Verbs = {
     },
     "take": {
         "to_numpy": "Return a released column as an array in the shape of the cells",
-        "matrix": "The square table of a correlation or covariance",
-        "measurements": "Iterate over the unbiased tables of marginals and their variances",
+        "matrix": "Make the square table of a correlation or covariance",
+        "measurements": "Return the unbiased tables of marginals and their variances",
         "suggest": "Suggest contribution bounds from a result of contributions, at no cost",
         "parts": "The releases that dpframe.concat joined, each a frame with its own record",
     },
