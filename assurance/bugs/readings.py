@@ -723,4 +723,20 @@ READINGS = (
         "    table = pyarrow.Table.from_arrays(kept, names=table.column_names)",
         "test_batches.py::test_an_enum_of_arrow_keeps_its_levels",
     ),
+    bug(
+        "suggestions",
+        "contribution bounds read off adjusted counts where the noisy ones were left out",
+        "written_frame.suggested",
+        'if noisy == "count" and facts["measures"]["count"]["denoise"]:',
+        "if False:",
+        "test_contributions.py::test_adjusted_counts_without_the_noisy_ones_suggest_nothing",
+    ),
+    bug(
+        "suggestions",
+        "units that fit the bounds exactly said to be cut",
+        "CutUnits.share",
+        "self._low(least > reach * ROUNDED)",
+        "self._low(least > reach)",
+        "test_contributions.py::test_units_that_fit_exactly_are_not_cut",
+    ),
 )

@@ -37,6 +37,7 @@ DRAWS = 4_000  # of the noise of a grid, made of a fixed text: they are public, 
 AT_ONCE = 2**21  # numbers of a block of draws
 CONFIDENCE = 0.955  # of intervals that hold with 95%: the quantile of so many draws is off by 0.4% in 2 of 3 cases
 RARE = 0.001  # how often noise alone is taken for more in any of the numbers that are looked at
+ROUNDED = 1.0 + 1e-9  # a norm beyond a reach by less is the same number, rounded: 3 / sqrt(3) and sqrt(3)
 
 
 def stands_out(numbers: int, pure: bool) -> float:
@@ -199,14 +200,14 @@ class CutUnits:
     def share(self, reach: float) -> tuple[float, float, float]:
         """Return the estimated share of units that are cut, and the ends of its interval, all within [0, 1]."""
         least, largest = self.cells.norms(self.p)
-        low, high = self._low(least > reach), self._high(largest > reach)
+        low, high = self._low(least > reach * ROUNDED), self._high(largest > reach * ROUNDED)
         some = self.cells.whole
-        cut = float(self.cells.noisy[self.cells.middles(self.p) > reach].sum()) / some if some > 0 else 1.0
+        cut = float(self.cells.noisy[self.cells.middles(self.p) > reach * ROUNDED].sum()) / some if some > 0 else 1.0
         return min(max(cut, low), high), low, high
 
     def factor(self, reach: float) -> float:
         """Return the ratio of units that may be cut to units that seem to be: with the margin over without it."""
-        cells = self.cells.middles(self.p) > reach
+        cells = self.cells.middles(self.p) > reach * ROUNDED
         seen, most = self._sum(cells, 0), self._sum(cells, 1)
         return max(most, 1.0) / max(seen, 1.0)
 
@@ -228,7 +229,7 @@ class CutUnits:
     def margin(self) -> float:
         """The half-widths of all sums, in standard deviations of each."""
         least, largest = self.cells.norms(self.p)
-        sets = {tuple((norm > reach).tolist()) for reach in self.reaches for norm in (least, largest)}
+        sets = {tuple((norm > reach * ROUNDED).tolist()) for reach in self.reaches for norm in (least, largest)}
         sets |= {tuple(not cut for cut in one) for one in sets}
         return margin_of(tuple(sorted(one for one in sets if any(one))), self._law)
 

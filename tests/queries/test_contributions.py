@@ -11,6 +11,7 @@ from seen import seen
 
 import dpframe as dpf
 from dpframe.engines.totals import totals
+from dpframe.planning.suggestion import Cells, CutUnits
 from tests.covering import chance_of_missing
 
 YEARS = list(range(2016, 2026))
@@ -335,6 +336,15 @@ def test_what_is_suggested_is_read_off_the_noisy_numbers_whatever_is_done_to_the
     assert found[0][1].equals(found[1][1])
 
 
+def test_adjusted_counts_without_the_noisy_ones_suggest_nothing():
+    """Cells without negative ones add up to hundreds of units where there are none: no interval would hold."""
+    for asked in ({"denoise": "nonnegative"}, {}):
+        grid = grid_of(epsilon=0.3, by="year", keys=YEARS, keep_noisy=False, **asked)
+        with pytest.raises(dpf.InvalidArgument, match="unbiased counts, which keep_noisy=False left out"):
+            grid.dp.suggest(epsilon=0.5)
+    assert grid_of(keep_noisy=False, denoise=None).dp.suggest(epsilon=0.5).height >= 10
+
+
 def test_suggested_is_a_plain_frame_of_candidates_the_best_first():
     for asked in ({}, {"by": "year"}, {"by": "year", "keys": YEARS}):
         found = grid_of(**asked).dp.suggest(epsilon=1)
@@ -488,6 +498,17 @@ def test_units_cut_without_noise():
     rows = {one["max_rows"]: (one["left_out_low"], one["left_out_high"]) for one in found.iter_rows(named=True)}
     assert rows[2] == (1_000, 2_000)  # of 3 rows or of 4
     assert "left_out_low" not in grid_of(frame).dp.suggest(epsilon=1).columns
+
+
+def test_units_that_fit_exactly_are_not_cut():
+    """3 / sqrt(3) is above sqrt(3) as a float: one row in each of three groups is what max_groups=3 allows."""
+    ends = {name: np.array([value]) for name, value in (("rows_left", 3.0), ("rows_right", 5.0))}
+    ends |= {name.replace("rows", "groups"): end for name, end in ends.items()}
+    law = {"variance": 0.0, "p": 2.0}
+    for bounds, low, high in ((3, 0.0, 1.0), (2, 1.0, 1.0), (9, 0.0, 0.0)):
+        units = CutUnits(Cells.of(ends, np.array([1_000.0]), law, None), 2.0, (bounds**0.5,))
+        assert units.share(bounds**0.5)[1:] == (low, high)
+    assert cut(alike(10, rows=1, groups=3), "group", 3**0.5, 2)[0] == 0.0
 
 
 def test_nothing_is_recommended_where_noise_rules():
