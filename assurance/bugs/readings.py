@@ -739,4 +739,12 @@ READINGS = (
         "self._low(least > reach)",
         "test_contributions.py::test_units_that_fit_exactly_are_not_cut",
     ),
+    bug(
+        "suggestions",
+        "bounds at the end of the grid recommended where most values lie beyond it",
+        "NoisyGrid.problem",
+        "if self._inside[[0, -1]].sum() > max(MOST_CLIPPED * self._inside.sum(), 0.0):",
+        "if False:",
+        "test_suggested_bounds.py::test_bounds_that_end_before_most_values_are_not_recommended",
+    ),
 )

@@ -299,11 +299,11 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
         DataFrame
             A public frame without a record, with up to 20 candidates, the least ``total_error`` first: ``max_rows`` and
             ``max_groups``; ``rows_kept``, the number of rows that then count; ``noise``, the expected absolute noise,
-            added up over all groups; ``left_out``, the rows that the weights remove, as far as units exceed the noise;
-            ``total_error``, their sum, with `left_out` larger by the factor by which more units may be cut than
-            estimated. ``units_cut`` is the share of units whose rows have a lower weight; the ends of its interval,
-            ``units_cut_low`` and ``units_cut_high``, hold for all bounds together with 95%. With `most_rows` also
-            ``left_out_low`` and ``left_out_high``, which hold likewise. If bounds keep the same rows with the same
+            added up over all groups, without checks; ``left_out``, the rows that the weights remove, as far as units
+            exceed the noise; ``total_error``, their sum, with `left_out` larger by the factor by which more units may
+            be cut than estimated. ``units_cut`` is the share of units whose rows have a lower weight; the ends of its
+            interval, ``units_cut_low`` and ``units_cut_high``, hold for all bounds together with 95%. With `most_rows`
+            also ``left_out_low`` and ``left_out_high``, which hold likewise. If bounds keep the same rows with the same
             noise, the pair nearest to the contributions of units is listed.
 
         Warns
@@ -315,7 +315,8 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
         Raises
         ------
         InvalidArgument, MissingArgument
-            If the result is not from `contributions`, or an argument breaks its rule.
+            If the result is not from `contributions`, or has no noisy counts (``keep_noisy=False``), or an argument
+            breaks its rule.
 
         Notes
         -----

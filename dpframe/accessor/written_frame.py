@@ -287,7 +287,8 @@ def suggested(
     noisy = "count_noisy" if "count_noisy" in facts["columns"] else "count"
     if noisy == "count" and facts["measures"]["count"]["denoise"]:
         raise InvalidArgument(
-            "suggest must be asked of unbiased counts, which keep_noisy=False left out. Leave it out of the next release."
+            "suggest must be asked of unbiased counts, which keep_noisy=False left out. "
+            "Leave it out of the next release."
         )
     names = ("rows_left", "rows_right", "groups_left", "groups_right", noisy)
     *each, values = (build.numbers(frame, name).reshape(shape) for name in names)

@@ -157,14 +157,23 @@ class NoisyGrid:
         return dict(zip(COLUMNS, (*ends, estimate, low, high, noise[best], total[best]), strict=True))
 
     def problem(self, candidates: Mapping[str, NDArray[Any]], column: str, plan: Plan) -> str | None:
-        """The objection to the best bounds, as text; None where the noise is no reason for one."""
+        """The objection to the best bounds, as text; None where neither the noise nor the grid is a reason for one."""
         low, high = candidates["clipped_low"][0], candidates["clipped_high"][0]
+        of = "rows" if plan.unit.column is None else f"weighted rows of units ({plan.unit.one})"
+        if self._inside[[0, -1]].sum() > max(MOST_CLIPPED * self._inside.sum(), 0.0):
+            ends = "dates before 1900 or after 2100" if self.cuts.by_days else "numbers beyond 2**40"
+            way_out = (
+                "Put other dates in their place" if self.cuts.by_days else "Divide them by a number that you choose"
+            )
+            return (
+                f"most values of {column} are {ends}, which no bounds here hold: the best ones clip {low:.0%} to "
+                f"{high:.0%} of {of}. Take none of them. {way_out}, and ask for suggest_bounds again."
+            )
         times = enough(self.margin * self.deviation * math.sqrt(self.counts.size), float(self.counts.sum()))
         if high <= MOST_CLIPPED or times <= 1.0:  # else it is the planned statistic that wants narrow bounds
             return None
         of_objects = plan.question.library == "pandas" and not self.cuts.by_days and self.seen is None  # text, or dates
         unless = f", unless {column} holds no numbers: then cast it" if of_objects else ""
-        of = "rows" if plan.unit.column is None else f"weighted rows of units ({plan.unit.one})"
         return (
             f"the counts of {column} are too noisy to tell: the best bounds may clip {low:.0%} to {high:.0%} of {of}. "
             f"Take none of them, and ask for suggest_bounds again: {would_do(times, plan.cost.epsilon)}{unless}."

@@ -210,6 +210,29 @@ def test_where_noise_rules_it_recommends_nothing_and_warns():
     assert result.height == 20
 
 
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (1.7e12, r"numbers beyond 2\*\*40.*Divide them by a number that you choose, and ask"),
+        (-1.7e12, r"numbers beyond 2\*\*40"),
+        (date(9999, 12, 31), "dates before 1900 or after 2100.*Put other dates in their place, and ask"),
+    ],
+    ids=str,
+)
+def test_bounds_that_end_before_most_values_are_not_recommended(value, words):
+    """Milliseconds since 1970 lie beyond the last bin: bounds at its edge would make all of them one number."""
+    others = [date(2020, 1, 1)] if isinstance(value, date) else [3.0]
+    frame = pl.DataFrame({"x": [value] * 2_000 + others * 500})
+    with exact(), pytest.warns(dpf.BoundsWarning, match=f"most values of x are {words}") as caught:
+        result = frame.dp.suggest_bounds("x", epsilon=1, ledger=dpf.Ledger(epsilon=1))
+    assert "% of rows. Take none of them" in str(caught[0].message)
+    assert "Take none" in result.dp.provenance["found"]["problem"]
+    with exact(), warnings.catch_warnings():
+        warnings.simplefilter("error", dpf.BoundsWarning)
+        few = pl.DataFrame({"x": [value] * 500 + others * 2_000})
+        few.dp.suggest_bounds("x", epsilon=1, ledger=dpf.Ledger(epsilon=1))
+
+
 def test_a_noisy_plan_is_no_reason_to_measure_the_grid_again():
     """Where the planned noise alone wants bounds that clip most, no epsilon of the grid would change them."""
     frame = pl.DataFrame({"x": np.linspace(0, 100, 100_000)})
