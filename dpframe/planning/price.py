@@ -589,9 +589,9 @@ def _people(
 ) -> Thresholded:
     """The noise of the numbers of units, and the line above which their key is shown.
 
-    Where each unit has one key, and the cost is charged as it is, truncated noise shows more keys than any other. A
-    unit that is added there has a key that nobody else has or one that others have, and not both: `apart`. A unit that
-    is replaced may have left the one and joined the other, so there the deltas add up.
+    Where each unit has one key, and the cost is charged as it is, the line of truncated noise is never above that of
+    Laplace noise. A unit that is added there has a key that nobody else has or one that others have, and not both:
+    `apart`. A unit that is replaced may have left the one and joined the other, so there the deltas add up.
     """
     axis, discovery = _found(query)
     single = axis.by_rows or discovery.max_keys == 1

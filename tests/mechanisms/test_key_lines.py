@@ -211,6 +211,27 @@ def test_truncated_laplace(epsilon, delta, reach, end):
     assert TruncatedLaplace.calibrate(epsilon=epsilon, delta=delta, counts=2).reach >= reach
 
 
+def most_shown(epsilon, delta, units):
+    """The chances by which a key of 0, 1, ... units is shown by the rule that shows the most."""
+    chances = [0.0]
+    for _ in range(units):
+        rising = math.exp(epsilon) * chances[-1] + delta
+        falling = 1.0 - math.exp(-epsilon) * (1.0 - chances[-1] - delta)
+        chances.append(min(rising, falling, 1.0))
+    return np.array(chances)
+
+
+def test_no_rule_of_its_own_delta_shows_more_keys_than_truncated_laplace():
+    """Of the delta that was asked for some rule does: the reach is whole, so that its own may be well below."""
+    law = TruncatedLaplace.calibrate(epsilon=1, delta=1e-6)
+    steps = np.arange(-law.reach, law.reach + 1)
+    masses = law._masses(steps.astype(float))
+    shown = np.array([masses[steps + units > law.reach].sum() for units in range(31)])
+    assert shown == pytest.approx(most_shown(1.0, law.end, 30), rel=1e-9, abs=1e-15)
+    assert law.end < 4e-7
+    assert (most_shown(1.0, 1e-6, 30)[1 : law.reach + 3] > shown[1 : law.reach + 3] + 5e-7).all()
+
+
 @pytest.mark.parametrize(("epsilon", "delta"), [(1e-9, 1e-12), (1e-15, 1e-2), (1e-8, 1e-2)])
 def test_truncated_noise_that_is_listed_or_drawn_for_ever_is_refused(epsilon, delta):
     """One has 50 GiB of steps; of the others nearly every draw lies beyond the last step, and is drawn again."""

@@ -48,6 +48,11 @@ def test_trees_have_the_published_errors(size):
     assert tree.error == pytest.approx(error, abs=6e-4)
 
 
+def test_trees_have_the_levels_that_the_page_on_statistics_says():
+    """2 levels up to about 250 candidates, 3 up to about 4,400, then 4."""
+    assert [Tree.best(size).levels for size in (121, 230, 270, 1_000, 4_300, 4_500)] == [2, 2, 3, 3, 3, 4]
+
+
 def test_levels_are_counted_by_whole_powers():
     assert Tree(125, 5).levels == 3  # log(125) / log(5) is 3.0000000000000004
     assert [Tree(size, 5).levels for size in (1, 5, 6, 25, 26, 126)] == [1, 1, 2, 2, 3, 4]
