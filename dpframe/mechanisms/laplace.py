@@ -185,10 +185,10 @@ class TruncatedLaplace(Stepped):
 
     Notes
     -----
-    Desfontaines, Voss, Gipson and Mandayam, "Differentially private partition selection" (2022), Section 3: of all rules
-    with this epsilon and delta, the one that shows the most keys, written as noise. Between two counts that differ by 1,
-    the ratio of chances is at most exp(1 / t), except at the end that only one of them reaches. So delta is P(x = k),
-    which is at most the requested delta, because k is whole.
+    Desfontaines, Voss, Gipson and Mandayam, "Differentially private partition selection" (2022), Section 3: of all
+    rules with this epsilon and delta, the one that shows the most keys, written as noise. Between two counts that
+    differ by 1, the ratio of chances is at most exp(1 / t), except at the end that only one of them reaches. So delta
+    is P(x = k), which is at most the requested delta, because k is whole.
 
     Examples
     --------
