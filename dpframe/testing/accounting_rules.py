@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -18,6 +19,7 @@ from dpframe.mechanisms.contract import Mechanism, is_mechanism
 from dpframe.mechanisms.declared import Curve
 from dpframe.mechanisms.gaussian import Gaussian
 from dpframe.mechanisms.laplace import Laplace
+from dpframe.mechanisms.thresholded import Thresholded
 from dpframe.privacy import Price, PrivacyLoss
 from dpframe.testing.broken import ContractBroken, may_not_fail, require
 
@@ -48,12 +50,13 @@ def check_accounting(accounting: Accounting) -> None:
     Notes
     -----
     The check fills three limits with equal releases, 1 to some thousands: Gaussian noise, randomized response (discrete
-    Laplace noise of sensitivity 1 is the same), both in one call, and declared curves. These are `PureLoss`, as
-    randomized response of its epsilon, and `BoundedRange`, as randomized response of half of it. Their total loss is
-    known exactly: k Gaussians of mu are one of mu sqrt(k), the losses of k coins are binomial, and a mixture is the sum
-    over these. The check detects an accounting that charges a few percent less than that. An accounting whose own rules
-    are not tight may charge that much less than they require, and still covers the loss. Its author must prove that it
-    holds for every mechanism, and for costs chosen after earlier answers.
+    Laplace noise of sensitivity 1 is the same), two of each in one call, calls at a share of the limit, and declared
+    curves. These are `PureLoss`, as randomized response of its epsilon, and `BoundedRange`, as randomized response of
+    half of it. If the accounting takes unknown groups, they are tried too. The total loss is known exactly: k Gaussians
+    of mu are one of mu sqrt(k), the losses of k coins are binomial, and a mixture is the sum over these. The check
+    detects an accounting that charges a few percent less than that. An accounting whose own rules are not tight may
+    charge that much less than they require, and still covers the loss. Its author must prove that it holds for every
+    mechanism, and for costs chosen after earlier answers.
 
     Examples
     --------
@@ -122,24 +125,27 @@ class _Calls:
     price: Price
     noises: tuple[Curve, ...]
     amount: Amount
+    keys: float = 0.0  # the chance that a key of one unit is shown
 
     def delta(self, count: int, epsilon: float) -> float:
         """The exact delta of this number of them together."""
         gaussians = [noise for noise in self.noises if isinstance(noise, Gaussian)]
-        coins = [_coin(noise) for noise in self.noises if not isinstance(noise, Gaussian)]
+        coins = Counter(_coin(noise) for noise in self.noises if not isinstance(noise, Gaussian))
         mu = math.sqrt(count * sum(float(noise.mu_squared) for noise in gaussians))
-        losses, chances = _losses([(epsilon, count) for epsilon in coins])
-        return float((chances * _of_gaussian(mu, epsilon - losses)).sum())
+        losses, chances = _losses([(coin, count * times) for coin, times in coins.items()])
+        shown = -math.expm1(count * math.log1p(-self.keys))
+        return shown + (1.0 - shown) * float((chances * _of_gaussian(mu, epsilon - losses)).sum())
 
     def pure(self, count: int) -> float:
         """Their epsilon without a delta."""
+        if self.keys:
+            return math.inf
         return count * math.fsum(noise.pure_epsilon or math.inf for noise in self.noises)
 
     def __str__(self) -> str:
-        return " and ".join(
-            f"{noise.name} noise of scale {noise.scale:.4g}" if is_mechanism(noise) else str(noise)
-            for noise in self.noises
-        )
+        keys = f" and keys that are found with delta {self.keys:.4g}" if self.keys else ""
+        each = (f"{one.name} noise of scale {one.scale:.4g}" if is_mechanism(one) else str(one) for one in self.noises)
+        return " and ".join(each) + keys
 
 
 def _coin(curve: Curve) -> float:
@@ -180,8 +186,10 @@ def _calls(ledger: _Ledger) -> Iterator[_Calls]:
         yield gaussian
         yield coin
         yield from (_declared(ledger, kind(ledger.epsilon / pieces)) for kind in (PureLoss, BoundedRange))
+        if accounting.takes_keys:
+            yield _with_keys(ledger, coin, ledger.delta / pieces / 2)
         if not accounting.charges_price:
-            both = (*gaussian.noises, *coin.noises)
+            both = (*gaussian.noises, *coin.noises) * 2  # equal ones count each
             amount = accounting.charge(gaussian.price, ledger.limit, both)
             ledger.check_amount("charge", amount)
             yield _Calls(gaussian.price, both, amount)
@@ -220,6 +228,15 @@ def _declared(ledger: _Ledger, curve: PureLoss | BoundedRange) -> _Calls:
     return _Calls(price, (curve,), amount)
 
 
+def _with_keys(ledger: _Ledger, coin: _Calls, delta: Fraction) -> _Calls:
+    """A call that finds keys by pure noise, and shows one of a single unit with this chance."""
+    (noise,) = coin.noises
+    found = Thresholded(noise, 1, delta, float(delta))  # type: ignore[arg-type]  # Laplace noise
+    amount = ledger.accounting.charge(coin.price, ledger.limit, (found,))
+    ledger.check_amount("charge", amount)
+    return _Calls(coin.price, coin.noises, amount, float(delta))
+
+
 def _check_amounts(ledger: _Ledger) -> None:
     more = ledger.accounting.of_ledger(2 * ledger.epsilon, ledger.delta)
     if more == ledger.accounting:  # of rdp the orders, and so the quantity, depend on the limit
@@ -254,8 +271,10 @@ def _check_filled(ledger: _Ledger, calls: _Calls) -> None:
     cost = ledger.accounting.cost(calls.price, calls.amount, pure=calls.noises[0].pure_epsilon is not None)
     if len(calls.noises) == 1:
         _check_reading("cost", cost, calls, 1)
-    filled = ledger.accounting.filled(total, ledger.limit)
-    require(ledger.holds(total) == (filled <= 1), "filled", "filled must be at most 1 exactly where the limit holds.")
+    for spent in (total, tuple((count + 1) * coordinate for coordinate in calls.amount)):
+        filled = ledger.accounting.filled(spent, ledger.limit)
+        words = "filled must be at most 1 exactly where the limit holds."
+        require(ledger.holds(spent) == (filled <= 1), "filled", words)
 
 
 def _check_reading(member: str, said: PrivacyLoss, calls: _Calls, count: int) -> None:
@@ -278,6 +297,7 @@ def _check_shares(ledger: _Ledger) -> None:
             raise ContractBroken(f"share: parts must take a cost that is a share of the limit. {error}") from error
         total = tuple(coordinate / share for coordinate in call.amount)
         require(ledger.holds(total), "share", f"a call at share {share} must take at most that share of the limit.")
+        _check_filled(ledger, call)
     price = Price(ledger.epsilon / 2, None if ledger.accounting.has_own_delta else ledger.delta)
     for kind in (True, False):
         offered = Price(price.epsilon) if kind else price

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
+import logging
+import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 
 from dpframe.errors import DpframeError
 
@@ -39,3 +42,19 @@ def require(kept: object, rule: str, words: str) -> None:
     """Raise ContractBroken unless a rule is kept."""
     if not kept:
         raise ContractBroken(f"{rule}: {words}")
+
+
+@contextmanager
+def telling_nothing(what: str) -> Iterator[None]:
+    """Refuse what prints, logs or warns of anything: a reader would learn of rows, and nothing holds it back."""
+    lines: list[str] = []
+    printed, handler, root = io.StringIO(), logging.Handler(), logging.getLogger()
+    handler.emit = lambda record: lines.append(record.getMessage())  # type: ignore[method-assign]
+    root.addHandler(handler)
+    try:
+        with warnings.catch_warnings(), redirect_stdout(printed), redirect_stderr(printed):
+            warnings.simplefilter("error")
+            yield
+    finally:
+        root.removeHandler(handler)
+    require(not lines and not printed.getvalue(), "silence", f"{what} must not print or log anything.")

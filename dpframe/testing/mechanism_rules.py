@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Hashable
 from fractions import Fraction
 from typing import Any
@@ -16,7 +15,7 @@ from dpframe.errors import InvalidArgument, named, shown
 from dpframe.exact import is_number, up
 from dpframe.mechanisms import curves
 from dpframe.mechanisms.contract import Mechanism, is_mechanism
-from dpframe.testing.broken import ContractBroken, may_not_fail, require
+from dpframe.testing.broken import ContractBroken, may_not_fail, require, telling_nothing
 
 Floats = NDArray[np.float64]
 
@@ -30,6 +29,10 @@ ORDERS = (Fraction(3, 2), Fraction(2), Fraction(8), Fraction(32))
 CONFIDENCES = (0.5, 0.9, 0.95, 0.99, 0.999999)
 
 DRAWS = 2**20
+FEW = 2**10  # calls of one cell
+TABLE = (2**10, 2**5)  # of unequal totals
+FAR = (10**6 + 1, -(2**50), 2**62 + 1, np.iinfo(np.int64).max - 5)  # beyond 2**53 a float knows them no more
+MANY = 2**15  # draws that are not 0, of which any two of all are compared
 CHOICES = 3_000
 WIDE = 6.5  # standard deviations: 1e-10 for each of some hundred comparisons
 FEWEST = 100  # draws that an approximation by a normal law needs
@@ -51,8 +54,8 @@ def check_mechanism(mechanism: Mechanism) -> None:
     ContractBroken
         If a member is missing or of the wrong kind. If the curve rises, is not convex in e^epsilon, or is below that of
         the law that ``tail`` states. If an interval, the variance or a charge is too small for that law. If the drawn
-        noise is not of that law: too small, not centered, dependent on the total, shared between cells, or not modulo
-        2**64.
+        noise is not of that law: too small, not centered, dependent on the total, of another law in other shapes of
+        totals, shared between cells, or not modulo 2**64. If `add_noise` prints, logs or warns.
 
     Notes
     -----
@@ -240,6 +243,7 @@ def check_draws(mechanism: Mechanism) -> None:
         steps = sample_of(mechanism, 0)
         _check_spread(mechanism, steps)
         _check_independence(mechanism, steps)
+        _check_shapes(mechanism, steps)
         _check_interval(mechanism, steps)
         _check_same_law(mechanism, steps)
         if type(mechanism).tail is not Mechanism.tail:
@@ -249,8 +253,13 @@ def check_draws(mechanism: Mechanism) -> None:
 
 def sample_of(mechanism: Mechanism, total: int, size: int = DRAWS) -> noise.Integers:
     """The noise of equal totals: noisy totals less the totals."""
-    totals = np.full(size, total, dtype=np.int64)
-    noisy = mechanism.add_noise(totals)
+    return _drawn(mechanism, np.full(size, total, dtype=np.int64))
+
+
+def _drawn(mechanism: Mechanism, totals: noise.Integers) -> noise.Integers:
+    """The noise that is added to totals."""
+    with telling_nothing("add_noise"):
+        noisy = mechanism.add_noise(totals.copy())
     return (noisy.view(np.uint64) - totals.view(np.uint64)).view(np.int64)
 
 
@@ -259,9 +268,10 @@ def _check_kinds(mechanism: Mechanism) -> None:
     for totals in (np.zeros((3, 5), np.int64), np.zeros(0, np.int64), np.full(64, MOST), np.full(64, -MOST - 1)):
         copied = totals.copy()
         try:
-            with np.errstate(all="ignore"), warnings.catch_warnings():
-                warnings.simplefilter("error")  # whoever sees one learns of the totals
+            with np.errstate(all="ignore"), telling_nothing("add_noise"):
                 noisy = mechanism.add_noise(copied)
+        except ContractBroken:
+            raise
         except Exception as error:
             raise ContractBroken(
                 f"add_noise: it must not fail, whatever the totals, and raised {type(error).__name__}: {error}"
@@ -297,18 +307,64 @@ def _check_spread(mechanism: Mechanism, steps: noise.Integers) -> None:
 
 
 def _check_independence(mechanism: Mechanism, steps: noise.Integers) -> None:
-    """No cell's noise tells of its neighbor's, and no call's of the call before."""
+    """No cell's noise tells of another's, in any distance or in the reverse order, and no call's of the call before."""
     values = steps.astype(np.float64)
     if np.count_nonzero(steps) < FEWEST:
         return
     again = sample_of(mechanism, 0).astype(np.float64)
-    spread = float(values.std() * again.std())
-    for other, words in ((np.roll(values, 1), "cells"), (again, "calls")):
-        shared = float((values * other).mean()) / spread
+    many = bool(np.count_nonzero(steps) >= MANY)
+    for kind in (np.asarray, np.abs):  # sizes may be shared though signs are not
+        for other, words in ((values, "cells"), (again, "calls")):
+            shared = _shared(kind(values), kind(other), far=many, apart=other is values)
+            require(
+                shared <= WIDE / math.sqrt(values.size) * 2.0,
+                "independence",
+                f"noise of different {words} must be independent, and its correlation is {shared:.3g}.",
+            )
+
+
+def _shared(first: Floats, second: Floats, *, far: bool, apart: bool) -> float:
+    """The largest correlation of cells of two samples: of those a distance apart, and of those of the same sum.
+
+    Without `far` it is that of the next cells, or of the same ones of two calls.
+    """
+    first, second = first - first.mean(), second - second.mean()
+    spread = float(first.std() * second.std()) * first.size
+    if not spread:
+        return 0.0
+    if not far:
+        return abs(float((first * np.roll(second, int(apart))).sum())) / spread
+    waves = np.fft.rfft(first), np.fft.rfft(second)
+    distances = np.fft.irfft(waves[0] * waves[1].conj(), first.size)[int(apart) :]  # none from itself
+    sums = np.fft.irfft(waves[0] * waves[1], first.size)
+    return float(max(np.abs(distances).max(initial=0.0), np.abs(sums).max())) / spread
+
+
+def _check_shapes(mechanism: Mechanism, steps: noise.Integers) -> None:
+    """The noise is of the same law in calls of one cell, and among unequal totals in rows and columns."""
+    squares = steps.astype(np.float64) ** 2
+    seen = np.count_nonzero(steps) / steps.size
+    unequal = np.arange(math.prod(TABLE), dtype=np.int64).reshape(TABLE) * 997 - 10**6
+    one = np.zeros(1, dtype=np.int64)
+    for words, size, draw in (
+        ("a call of one cell", FEW, lambda: np.concatenate([_drawn(mechanism, one) for _ in range(FEW)])),
+        ("unequal totals in rows and columns", unequal.size, lambda: _drawn(mechanism, unequal).ravel()),
+    ):
+        if seen * size < FEWEST:
+            continue
+        values = draw().astype(np.float64)
+        variance, error = float((values**2).mean()), WIDE * float(squares.std()) / math.sqrt(size)
         require(
-            abs(shared) <= WIDE / math.sqrt(values.size) * 2.0,
+            variance >= float(squares.mean()) - error,
+            "shape",
+            f"noise must be of one law whatever the shape of the totals: in {words} it has the variance "
+            f"{variance:.6g}, and in many equal cells {squares.mean():.6g}.",
+        )
+        shared = _shared(values, values, far=bool(seen * size >= MANY / 4), apart=True)
+        require(
+            shared <= WIDE / math.sqrt(size) * 2.0,
             "independence",
-            f"noise of different {words} must be independent, and its correlation is {shared:.3g}.",
+            f"noise of different cells must be independent, and in {words} its correlation is {shared:.3g}.",
         )
 
 
@@ -328,7 +384,7 @@ def _check_interval(mechanism: Mechanism, steps: noise.Integers) -> None:
 def _check_same_law(mechanism: Mechanism, steps: noise.Integers) -> None:
     """The noise does not depend on the total."""
     here = np.sort(steps)
-    for total in (10**6 + 1, -(2**50)):
+    for total in FAR:
         there = np.sort(sample_of(mechanism, total))
         ends = here[:: max(1, here.size // 32)]
         counts = np.searchsorted(here, ends, side="right"), np.searchsorted(there, ends, side="right")
@@ -345,7 +401,9 @@ def _check_same_law(mechanism: Mechanism, steps: noise.Integers) -> None:
 def _check_tail(mechanism: Mechanism, steps: noise.Integers) -> None:
     """The share of the draws beyond some points, on both sides, against the tails."""
     sizes = np.sort(np.abs(steps))
-    points = np.unique(np.maximum(1, sizes[np.linspace(0, sizes.size - 1, 40).astype(np.int64)])).astype(np.float64)
+    drawn = np.maximum(1, sizes[np.linspace(0, sizes.size - 1, 40).astype(np.int64)])
+    beyond = np.rint(np.geomspace(1.0, curves.reach_of_tail(mechanism.tail, WIDE**2 / steps.size) + 1.0, 40))
+    points = np.unique(np.concatenate([drawn, beyond])).astype(np.float64)  # where there are draws, and should be
     tails = mechanism.tail(points)
     for side in (steps, -steps):
         ordered = np.sort(side).astype(np.float64)
@@ -372,7 +430,8 @@ def _check_neighbors(mechanism: Mechanism) -> None:
 def _check_pair(mechanism: Mechanism, first: Any, second: Any) -> None:
     """Answers below and above a point, and the answer at it: no epsilon may show a delta above the curve."""
     half = first.size // 2
-    points = np.unique(first[:half][:: max(1, half // 64)])
+    learned = first[:half]
+    points = np.unique([*learned[:: max(1, half // 64)], learned.min(), learned.max()])
     shares = [_shares(sample[half:], points) for sample in (first, second)]
     top = mechanism.pure_epsilon or mechanism.epsilon(1e-6)
     for epsilon in np.linspace(0.0, top, 5):

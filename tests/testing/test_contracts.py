@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import warnings
 from dataclasses import dataclass, replace
@@ -182,6 +183,76 @@ class OneNoise(Toy):
         return self.plus(totals, np.repeat(geometric(self.steps, totals.size), 2)[: totals.size])
 
 
+class HalfShared(Toy):
+    """The second half of the cells has the noise of the first."""
+
+    def add_noise(self, totals):
+        drawn = geometric(self.steps, -(-totals.size // 2))
+        return self.plus(totals, np.resize(drawn, totals.size))
+
+
+class Mirrored(Toy):
+    """The last cell has the noise of the first, and so on."""
+
+    def add_noise(self, totals):
+        drawn = geometric(self.steps, -(-totals.size // 2))
+        return self.plus(totals, np.concatenate([drawn, -drawn[::-1]])[: totals.size])
+
+
+class SharedSize(Toy):
+    """Two neighbors have noise of one size, and signs of their own."""
+
+    def add_noise(self, totals):
+        sizes = np.abs(np.repeat(geometric(self.steps, totals.size), 2)[: totals.size])
+        return self.plus(totals, np.where(noise.discrete_laplace(1e6, totals.size) & 1, sizes, -sizes))
+
+
+class OneNoiseForAllRows(Toy):
+    """Each row of a table has the noise of the first."""
+
+    def add_noise(self, totals):
+        drawn = geometric(self.steps, totals.shape[-1])
+        return self.plus(totals, np.ascontiguousarray(np.broadcast_to(drawn, totals.shape)))
+
+
+class FirstCellBare(Toy):
+    def add_noise(self, totals):
+        drawn = geometric(self.steps, totals.size)
+        drawn[:1] = 0
+        return self.plus(totals, drawn)
+
+
+class OfUnequalTotals(Toy):
+    def add_noise(self, totals):
+        scale = self.steps / 2 if totals.size and np.ptp(totals) else self.steps
+        return self.plus(totals, geometric(scale, totals.size))
+
+
+class OfFloats(Toy):
+    """Totals beyond 2**53 are rounded, and their noise with them."""
+
+    def add_noise(self, totals):
+        drawn = geometric(self.steps, totals.size).reshape(totals.shape)
+        return (totals.astype(np.float64) + drawn).astype(np.int64)
+
+
+class Cut(Toy):
+    def add_noise(self, totals):
+        return self.plus(totals, np.clip(geometric(self.steps, totals.size), -30, 30))
+
+
+class Printing(Toy):
+    def add_noise(self, totals):
+        print(totals[:1])
+        return super().add_noise(totals)
+
+
+class Logging(Toy):
+    def add_noise(self, totals):
+        logging.getLogger("toy").warning("%s", totals[:1])
+        return super().add_noise(totals)
+
+
 class SameAgain(Toy):
     def add_noise(self, totals):
         return self.plus(totals, np.resize(KEPT, totals.size))
@@ -266,6 +337,16 @@ BROKEN = {
     LowDivergence: "charge",
     FloatCharge: "charge",
     OneNoise: "independence",
+    HalfShared: "independence",
+    Mirrored: "independence",
+    SharedSize: "independence",
+    OneNoiseForAllRows: "(shape|independence)",
+    FirstCellBare: "shape",
+    OfUnequalTotals: "shape",
+    OfFloats: "additive",
+    Cut: "tail",
+    Printing: "silence",
+    Logging: "silence",
     SameAgain: "independence",
     Saturating: "add_noise",
     Raising: "add_noise",
@@ -429,6 +510,32 @@ class OneOfTwo(Sum):
         return (max(one.mu_squared for one in mechanisms),)
 
 
+class EachOnce(Sum):
+    """Of several equal releases in a call one."""
+
+    def charge(self, price, limit, mechanisms):
+        return super().charge(price, limit, tuple(set(mechanisms)))
+
+
+class HalfShares(Sum):
+    """Of a cost that is a share of the limit the half."""
+
+    def charge(self, price, limit, mechanisms):
+        whole = super().charge(price, limit, mechanisms)
+        return whole if price.share is None else tuple(part / 2 for part in whole)
+
+
+class KeysForNothing(Sum):
+    """The delta of keys that are found is not charged."""
+
+    takes_keys = True
+
+
+class HalfFull(Sum):
+    def filled(self, total, limit):
+        return super().filled(total, limit) / 2
+
+
 class HighLimit(Sum):
     def limit(self, epsilon, delta):
         return tuple(part * Fraction(103, 100) for part in super().limit(epsilon, delta))
@@ -491,6 +598,10 @@ class NoName(Sum):
 UNSOUND = {
     Undercharging: "(charge|reading)",
     OneOfTwo: "charge",
+    EachOnce: "charge",
+    HalfShares: "charge",
+    KeysForNothing: "charge",
+    HalfFull: "filled",
     HighLimit: "charge",
     PureAtNothing: "charge",
     LowReading: "reading",
