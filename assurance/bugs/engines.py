@@ -127,7 +127,7 @@ ENGINES = (
         "engines",
         "a function of rows that fails is found after the charge",
         "tried_on_no_rows",
-        "        _try_function(row)\n",
+        "        try_function(row)\n",
         "        pass\n",
         f"{FUNCTIONS}::test_145_a_function_that_cannot_be_called_costs_nothing",
     ),

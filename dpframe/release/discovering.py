@@ -102,12 +102,21 @@ def _numbers(plan: Plan, measured: Mapping[Total, Measured], found: Found) -> tu
     if not size:
         zeros = {total: np.zeros(total.norm(False).width) for total in measured}
         measured = {total: replace(numbers, values=zeros[total]) for total, numbers in measured.items()}
-    shown = found if size else ((None,),) * len(found)
-    keys = Keys((replace(_axis(plan), by_column=shown, room=0, discovery=None),))
-    columns, steps = results.numbers_of(replace(plan, query=replace(plan.query, keys=keys)), measured)
+    columns, steps = results.numbers_of(of_keys(plan, found) if size else of_one_key(plan), measured)
     if not size:
         return {name: values[:0] for name, values in columns.items()}, dict.fromkeys(steps)
     return columns, steps
+
+
+def of_keys(plan: Plan, found: Found) -> Plan:
+    """The plan as of these keys, which are declared."""
+    keys = Keys((replace(_axis(plan), by_column=found, room=0, discovery=None),))
+    return replace(plan, query=replace(plan.query, keys=keys))
+
+
+def of_one_key(plan: Plan) -> Plan:
+    """The plan as of a made-up key."""
+    return of_keys(plan, ((None,),) * len(_axis(plan).columns))
 
 
 def _as_measured(noisy: Integers, part: Planned) -> Measured:

@@ -52,9 +52,9 @@ from dpframe.queries.contributions import check_samples
 from dpframe.queries.limits import AUTO, grid_steps, refuse_many
 from dpframe.queries.query import ERROR, NOISY, Query, chooses, suggestion_of
 from dpframe.queries.row_functions import RowFunction
-from dpframe.queries.statistics import CONFIDENCE
+from dpframe.queries.statistics import CONFIDENCE, Statistic
 from dpframe.queries.statistics.statistic import MoreColumns, Protecting, Targeted, check_size, choosing
-from dpframe.queries.total import FunctionTotal, Measured, VectorTotal
+from dpframe.queries.total import FunctionTotal, Measured, Total, VectorTotal, over
 from dpframe.queries.vectors import row_functions
 from dpframe.release import discovering, provenance, results
 from dpframe.release.provenance import Prepared
@@ -257,7 +257,7 @@ def tried_on_no_rows(frame: Any, plan: Plan) -> Prepared:
     check_workers(frame)
     for total in plan.query.of_cells:
         for row in row_functions(total) if isinstance(total, FunctionTotal | VectorTotal) else ():
-            _try_function(row)
+            try_function(row)
     empty = emptied(frame, columns_of(plan.query, plan.unit))
     rule = "keys, bins and bounds must suit their columns, and the dataframe engine fails on them even without rows"
     with tried(WrongDtype, rule, "Write keys in the dtype of their column, or cast the column."):
@@ -271,8 +271,9 @@ def tried_on_no_rows(frame: Any, plan: Plan) -> Prepared:
     rule = f"keys and bins must be values that one column of a result can hold, and those of {names} are not"
     with tried(InvalidArgument, rule, "Write them as one type, and times in one time zone."):
         labels = {name: build.column_of(name, values, library) for name, values in plan.query.shown.labels().items()}
-    is_table = not (plan.query.keys.unknown or chooses(plan.query) or suggestion_of(plan.query) is not None)
-    if is_table and not own:
+    has_answers = not (chooses(plan.query) or suggestion_of(plan.query) is not None)
+    is_table = has_answers and not plan.query.keys.unknown
+    if has_answers and not own:
         _try_answers(plan, exact)
     ready = Prepared(plan, labels, str(plan.query), is_table)
     rule = "the call must have a provenance of plain JSON values, and it cannot be written"
@@ -286,7 +287,7 @@ def tried_on_no_rows(frame: Any, plan: Plan) -> Prepared:
     return ready
 
 
-def _try_function(row: RowFunction) -> None:
+def try_function(row: RowFunction) -> None:
     """Try a function of rows where its values lie on their bounds and between: of no rows, no engine calls it."""
     ends = [grid_steps(bounds) for _, bounds in row.columns]
     with tried(InvalidArgument, f"the function of {shown(row.words)} must not fail", "Try it with check_statistic."):
@@ -311,21 +312,51 @@ def _try_mechanisms(plan: Plan, exact: dict[Any, Any]) -> None:
 
 def _try_answers(plan: Plan, exact: dict[Any, Any]) -> None:
     """Let statistics of the caller's answer on totals of zero. dpframe's own cannot fail."""
+    own = [(name, statistic) for name, statistic in plan.query.statistics if not is_own(type(statistic))]
+    for name, statistic in own:
+        check_verb(name, statistic)
     if any(isinstance(part.total, VectorTotal) for part in plan.parts):  # which noisy numbers may decide
         return
+    if plan.query.keys.unknown:
+        plan, exact = discovering.of_one_key(plan), {part.total: np.zeros(1) for part in plan.parts}
     zeros = {
         part.total: Measured(np.zeros(exact[part.total].shape), part.mechanism, part.sensitivity.weighted)
         for part in plan.parts
         if part.total in exact  # it lacks one over other cells than the declared ones
     }
-    for name, statistic in plan.query.statistics:
-        if is_own(type(statistic)):
-            continue
+    for name, statistic in own:
         rule = f"a statistic must answer whatever its noisy totals are, and {name} ({statistic.verb}) fails on zeros"
         with tried(InvalidArgument, rule, "Try it with dpframe.testing.check_statistic.", foreseen=(Exception,)):
             values, *_ = results.answered(statistic, plan.query, zeros)
             if not np.isfinite(values).all():
                 raise ValueError("values that are not finite")
+        if statistic.denoisable and not is_own(type(statistic).answer):
+            _check_denoisable(name, statistic, plan, zeros)
+
+
+def check_verb(name: str, statistic: Statistic) -> None:
+    """Refuse an answer of the caller's under a verb by which records are read as those of dpframe's statistic."""
+    verb, kinds = statistic.verb, type(statistic).__mro__
+    if not is_own(type(statistic).answer) and any(is_own(kind) and vars(kind).get("verb") == verb for kind in kinds):
+        raise InvalidArgument(
+            f"verb must be a word of its own, since {name} answers otherwise than dpframe's {verb}. Nothing was "
+            f'charged. Write verb: ClassVar[str] = "my_{verb}" in its class.'
+        )
+
+
+def _check_denoisable(name: str, statistic: Statistic, plan: Plan, zeros: dict[Total, Measured]) -> None:
+    """Refuse an answer whose noise denoisers, and all that is computed of a result, would take for that of a Total."""
+    rule = f"a statistic must answer whatever its noisy totals are, and {name} ({statistic.verb}) fails on some"
+    with tried(InvalidArgument, rule, "Try it with dpframe.testing.check_statistic.", foreseen=(Exception,)):
+        some = {total: replace(one, values=np.arange(float(one.values.size)) - 2.5) for total, one in zeros.items()}
+        values, *_ = results.answered(statistic, plan.query, some)
+    first, *others = statistic.totals()
+    noisy = np.concatenate([some[over(first, by)].values for by in plan.query.shown.groupings])
+    if others or not np.array_equal(values, noisy):
+        raise InvalidArgument(
+            f"denoisable must be False, since values of {name} ({statistic.verb}) are not those of its one noisy "
+            "Total. Nothing was charged. Write denoisable: ClassVar[bool] = False."
+        )
 
 
 def _is_own(plan: Plan) -> bool:

@@ -68,8 +68,8 @@ class Stream:
     epsilon, delta : float
         The cost of the whole series. With a delta, and in a ledger with one, the noise is Gaussian.
     within : float or dict, optional
-        Replaces `epsilon`: the largest error of any `total` and any `period`, or a dict of both. The cost is the
-        smallest epsilon of six digits that keeps it.
+        Replaces `epsilon`: the largest error of any `total` and any `period` if no period is lost, or a dict of both.
+        The cost is the smallest epsilon of six digits that keeps it.
     confidence : float, optional
         The confidence of the errors in `within`; 0.95. The errors of results are always those of 95%.
     mechanism : {"laplace", "gaussian"}, optional

@@ -53,7 +53,9 @@ from dpframe.queries.prefix_sums import BITS, weights_of_period, weights_of_tota
 from dpframe.queries.sameness import same_key
 from dpframe.queries.statistics import CONFIDENCE, Statistic
 from dpframe.queries.statistics.statistic import told
+from dpframe.queries.vectors import row_functions
 from dpframe.release.facts import Written, as_keys, hash_of
+from dpframe.release.path import try_function
 from dpframe.release.provenance import SCHEMA, noise_facts
 from dpframe.release.results import is_own, looked
 from dpframe.streams.stream_plan import StreamPlan, StreamRequest, exact_sums, half_width
@@ -259,6 +261,8 @@ def _wait(plan: StreamPlan, ledger: Ledger, entry: Entry, state: StreamState, nu
 
 def _tried_on_no_rows(plan: StreamPlan, frame: Any, library: str) -> dict[str, Any]:
     """The columns that name the groups, once the whole call was tried on no rows."""
+    for row in row_functions(plan.total):
+        try_function(row)
     rule = "periods, keys and bounds must suit their columns, and the dataframe engine fails on them even without rows"
     with tried(WrongDtype, rule, "Write keys in the dtype of their column, or cast the column."):
         exact = stream_totals(emptied(frame, columns_of(plan.query, plan.unit)), plan.query, plan.unit, 1)

@@ -519,10 +519,13 @@ class StreamRequest:
 
 
 def check_statistic(statistic: object) -> Statistic:
-    """One clipped sum over rows is what a stream adds up; anything else is refused."""
+    """One clipped sum over rows is what a stream adds up; anything else is refused.
+
+    Totals are read off its noisy numbers, and nothing asks an answer: so one of a caller's own must have that of all.
+    """
     totals = statistic.totals() if isinstance(statistic, Statistic) and choosing(statistic) is None else ()
-    plain = len(totals) == 1 and isinstance(totals[0], OfRows)
-    if not plain or not statistic.adds_up or isinstance(statistic, Labelled):  # type: ignore[attr-defined]  # then it is a Statistic
+    plain = len(totals) == 1 and isinstance(totals[0], OfRows) and type(statistic).answer is Statistic.answer  # type: ignore[attr-defined]  # then it is a Statistic
+    if not plain or not statistic.adds_up or isinstance(statistic, Labelled):  # type: ignore[attr-defined]
         raise InvalidArgument(
             f"statistic must be dpf.count(...) or dpf.sum(column, bounds=...) for a stream, not {shown(statistic)}. "
             "For a mean, use two streams: its sum and its count."

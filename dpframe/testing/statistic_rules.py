@@ -6,7 +6,6 @@ import itertools
 import json
 import math
 import pickle
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -29,7 +28,8 @@ from dpframe.queries.query import Query
 from dpframe.queries.statistics import CONFIDENCE, Measured, RowFunction, Statistic, Total
 from dpframe.queries.statistics.statistic import InWords, choosing, default_name
 from dpframe.queries.vectors import Matches, row_functions, vector_of
-from dpframe.testing.broken import may_not_fail, require
+from dpframe.release.path import check_verb
+from dpframe.testing.broken import may_not_fail, require, telling_nothing
 
 GROUPS = ("A", "B", "C")
 SIZES = (1, 30, 2_000)  # values in a group
@@ -76,11 +76,12 @@ def check_statistic(statistic: Statistic) -> None:
     ------
     ContractBroken
         If it cannot be written down. If its Totals change from call to call, or one unit changes them by more than
-        their sensitivity. If its answer has another shape than the cells, is not finite, or changes its inputs, or if
-        its 95% intervals cover the truth of groups of 1, 30 or 2,000 values less often. If `expected_error` is less
-        than half of the error of a release of 2,000 values (not with `error_words`, where the two have different
-        units). If it promises subtotals that are not the sums of their parts. If a `RowFunction` gives a row other
-        integers when other rows are next to it, or an engine adds up other integers than it gives.
+        their sensitivity. If its answer has another shape than the cells, is not finite, changes its inputs, or is not
+        its noisy Total although it is `denoisable`, or if its 95% intervals cover the truth of groups of 1, 30 or 2,000
+        values less often. If `expected_error` is less than half of the error of a release of 2,000 values (not with
+        `error_words`, where the two have different units). If it promises subtotals that are not the sums of their
+        parts. If a `RowFunction` prints or logs, gives a row other integers when other rows are next to it, or an
+        engine adds up other integers than it gives.
 
     Notes
     -----
@@ -110,6 +111,7 @@ def check_statistic(statistic: Statistic) -> None:
         _check_answers(statistic, max(size, getattr(statistic, "fewest", 1)))
     if statistic.adds_up:
         _check_sums(statistic)
+    check_verb("it", statistic)
 
 
 def _check_words(statistic: Statistic) -> None:
@@ -167,8 +169,7 @@ def _row_by_row(row: RowFunction, rows: Table) -> NDArray[np.int64]:
     steps = [_steps(rows[column].astype(np.float64), bounds) for column, bounds in row.columns]
 
     def given(places: NDArray[np.int64]) -> NDArray[np.int64]:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")  # whoever sees one learns of the rows
+        with telling_nothing("a RowFunction"):
             found = row.given(*(column[places] for column in steps))
         words = f"{row.words} must be an integer for each row, and {len(places)} rows give {found.dtype}{found.shape}"
         require(found.dtype.kind in "biu" and found.shape == places.shape, "rows", words)
@@ -339,6 +340,9 @@ def _answer(statistic: Statistic, steps: Exact, laws: Mapping[Total, Any], cells
     require(kept, "arithmetic", "answer() must leave the noisy totals as they are")
     same = np.array_equal(values, again, equal_nan=True)
     require(same, "arithmetic", "answer() must give the same each time: noise is drawn before")
+    if statistic.denoisable:
+        as_it_stands = np.array_equal(values, measured[statistic.totals()[0]].values)
+        require(as_it_stands, "denoisable", "answer() must give the noisy Total as it stands, or denoisable be False")
     for name, numbers in (("values", values), ("errors", errors)):
         require(np.shape(numbers) == (cells,), "shape", f"answer() must give {name} of the shape of the cells")
         checked = (

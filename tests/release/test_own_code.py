@@ -19,7 +19,7 @@ import pytest
 
 import dpframe as dpf
 from dpframe import noise
-from dpframe.queries.statistics import Clipped, RowFunction, Statistic, Total
+from dpframe.queries.statistics import Clipped, Mean, RowFunction, Statistic, Sum, Total
 from dpframe.testing import exact
 
 FRAME = pl.DataFrame({"x": [1.0] * 271, "ward": ["A"] * 271})
@@ -294,3 +294,88 @@ def test_what_a_row_function_is_given_is_checked(given, error, words):
     with pytest.raises(error, match=words):
         RowFunction(**{**usual, **given})
     assert RowFunction(**{**usual, "reach": [0, 1]}).reach == (0, 1)
+
+
+class Thousands(Sum):
+    """A sum in thousands: one noisy Total, and not as it stands."""
+
+    verb: ClassVar[str] = "thousands"
+
+    def answer(self, measured):
+        values, errors = super().answer(measured)
+        return values / 1000, errors / 1000
+
+
+class AsASum(Thousands):
+    """The same under the verb of a sum."""
+
+    verb: ClassVar[str] = "sum"
+
+
+class Apart(Thousands):
+    """The same, which says so."""
+
+    denoisable: ClassVar[bool] = False
+
+
+class Percent(Mean):
+    """A mean in percent, under the verb of a mean."""
+
+    def answer(self, measured):
+        values, errors = super().answer(measured)
+        return 100 * values, 100 * errors
+
+
+@pytest.mark.parametrize("keys", [None, ["A", "B"], dpf.discover(delta=1e-6)], ids=["none", "declared", "found"])
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        (Thousands, r"denoisable must be False, since values of x \(thousands\) are not .* Nothing was charged"),
+        (AsASum, "verb must be a word of its own, since x answers otherwise than dpframe's sum. Nothing was charged"),
+        (Percent, "verb must be a word of its own, since x answers otherwise than dpframe's mean. Nothing was charged"),
+    ],
+)
+def test_an_answer_that_would_be_taken_for_another_costs_nothing(kind, words, keys):
+    """What is computed of a result, and denoisers, took its noise for that of the Total, a thousand times as large."""
+    ledger = dpf.Ledger(epsilon=1, delta=1e-5, accounting="basic")
+    asked = FRAME.dp if keys is None else FRAME.dp.group_by("ward", keys=keys)
+    with pytest.raises(dpf.InvalidArgument, match=words):
+        asked.agg(x=kind("x", (0, 8)), epsilon=0.5, ledger=ledger)
+    assert ledger.spent.epsilon == 0
+
+
+def test_an_answer_of_ones_own_that_is_no_total_is_released_and_not_computed_with():
+    ledger = dpf.Ledger(epsilon=1e6)
+    with pytest.warns(dpf.WeakPrivacyWarning):
+        found = FRAME.dp.group_by("ward", keys=["A", "B"]).agg(x=Apart("x", (0, 8)), epsilon=1e5, ledger=ledger)
+    assert found["x"].to_list() == pytest.approx([0.271, 0.0], abs=1e-4)
+    with pytest.raises(dpf.InvalidArgument, match="known law, and it is a 'thousands'"):
+        dpf.combine("2 * r.x", {"r": found})
+
+
+@pytest.mark.parametrize("kind", [Thousands, Apart, AsASum])
+def test_a_stream_refuses_an_answer_that_it_would_not_ask(kind):
+    with pytest.raises(dpf.InvalidArgument, match="statistic must be dpf"):
+        dpf.Stream("s", statistic=kind("x", (0, 8)), time="ward", periods=["A", "B"], epsilon=1)
+
+
+def halved(steps):
+    return steps / 2.0
+
+
+@dataclass(frozen=True)
+class Halved(Clipped):
+    """A sum of a function that gives no integers."""
+
+    verb: ClassVar[str] = "halved"
+
+    def totals(self):
+        return (Total(row=RowFunction(((self.column, self.bounds),), halved, (0, 2**30), 1.0, "halves")),)
+
+
+def test_a_stream_of_a_function_that_gives_no_integers_costs_nothing():
+    ledger = dpf.Ledger(epsilon=1)
+    stream = dpf.Stream("s", statistic=Halved("x", (0, 8)), time="ward", periods=["A", "B"], epsilon=1, ledger=ledger)
+    with pytest.raises(dpf.InvalidArgument, match="the function of 'halves' must give an integer for each row"):
+        stream.release(FRAME, "A")
+    assert ledger.spent.epsilon == 0

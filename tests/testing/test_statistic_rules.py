@@ -18,7 +18,7 @@ from dpframe.engines.compiled import kernels
 from dpframe.engines.totals import WAY_CHANGES
 from dpframe.queries import row_functions
 from dpframe.queries.row_functions import Share, TwoSided, centred_squares
-from dpframe.queries.statistics import Clipped, Contributors, Mean, Mode, RowFunction, Statistic, Total
+from dpframe.queries.statistics import Clipped, Contributors, Mean, Mode, RowFunction, Statistic, Sum, Total
 from dpframe.queries.total import Norm, SumTotal
 from dpframe.queries.vectors import bernstein, pair_cells, two_sided
 from dpframe.testing import ContractBroken, check_statistic, statistic_rules
@@ -72,6 +72,30 @@ class AddingUp(Mean):
     adds_up: ClassVar[bool] = True
 
 
+class Thousands(Sum):
+    """One noisy Total, and not as it stands."""
+
+    verb: ClassVar[str] = "thousands"
+
+    def answer(self, measured):
+        values, errors = super().answer(measured)
+        return values / 1000, errors / 1000
+
+    def expected_error(self, noises, size, confidence=0.95):
+        return super().expected_error(noises, size, confidence) / 1000
+
+
+class Percent(Mean):
+    """Another answer under the verb of a mean."""
+
+    def answer(self, measured):
+        values, errors = super().answer(measured)
+        return 100 * values, 100 * errors
+
+    def expected_error(self, noises, size, confidence=0.95):
+        return 100 * super().expected_error(noises, size, confidence)
+
+
 class Unnamed(Mean):
     def facts(self):
         return {"verb": self.verb}
@@ -93,6 +117,8 @@ class Changing(Mean):
         (Writing, "arithmetic"),
         (Hopeful, "expected error: .* about the error of a release"),
         (AddingUp, "totals"),
+        (Thousands, "denoisable"),
+        (Percent, "success: .* verb must be a word of its own"),
         (Unnamed, "record"),
         (Changing, "totals"),
     ],
@@ -268,6 +294,16 @@ def by_turns(steps):
 def test_145_a_function_of_more_than_its_row_is_refused(function, words):
     with pytest.raises(ContractBroken, match=rf"^rows: a row {words}"):
         check_statistic(statistic_of(row_of(function)))
+
+
+def speaking(steps):
+    print(steps[:1])
+    return np.zeros(steps.shape, dtype=np.int64)
+
+
+def test_a_function_that_prints_is_refused():
+    with pytest.raises(ContractBroken, match=r"^silence: a RowFunction must not print"):
+        check_statistic(statistic_of(row_of(speaking)))
 
 
 def test_145_an_engine_that_takes_another_function_is_found(monkeypatch):
