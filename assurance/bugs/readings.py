@@ -782,9 +782,9 @@ READINGS = (
     bug(
         "contracts",
         "noise that far cells share, which a check does not see",
-        "mechanism_rules._check_independence",
-        "far=many",
-        "far=False",
+        "mechanism_rules._shared",
+        "if not far:",
+        "if True:",
         "test_contracts.py::test_broken_mechanisms_are_refused",
     ),
     bug(
