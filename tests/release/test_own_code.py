@@ -5,6 +5,7 @@ from __future__ import annotations
 import decimal
 import itertools
 import numbers
+import re
 import traceback
 import warnings
 from dataclasses import dataclass
@@ -65,7 +66,7 @@ def test_188_of_a_mechanism_that_fails_on_totals_nothing_is_told(answer, grouped
     with pytest.raises(dpf.ReleaseFailed, match="the charge stands") as caught:
         dp.count(epsilon=0.5, ledger=ledger, mechanism=lambda sensitivity, loss: Odd(answer), checks=False)
     told = "".join(traceback.TracebackException.from_exception(caught.value, capture_locals=True).format())
-    assert "271" not in told.replace("[1.0] * 271", "")
+    assert "271" not in re.sub(r"0x[0-9a-f]+|line \d+", "", told).replace("[1.0] * 271", "")  # an address may have it
     assert caught.value.__cause__ is None
     assert caught.value.__context__ is None
     assert ledger.spent.epsilon == 0.5
