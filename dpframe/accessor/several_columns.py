@@ -121,8 +121,8 @@ class TablesOfColumns(Generic[F]):
         columns : list of str
             The columns, at most 64. A row with a missing or undeclared value in one of them is in no table.
         keys : dict of lists by column
-            The values of each column, from what you know and never from the data, without None. A Polars Enum declares
-            its own. Cut numbers into bins of your own choice first.
+            The values of each column, from what you know and never from the data, without None. Leave it out if all
+            columns are Polars Enums, which declare their own. Cut numbers into bins of your own choice first.
         degree : int
             The number of columns of the largest tables: 2 for all two-way tables, with their margins and the total.
         objective : {"equal", "cells"}

@@ -64,7 +64,7 @@ class Stream:
         For a unit with a column: how many rows of a unit count, over all periods and groups together. The earliest
         rows count. If only some rows of a period can still count, a fixed shuffle of their groups and values decides.
     max_groups : int, optional
-        Accepted without effect: rows are counted over all groups.
+        Of no effect on the count of rows, which is over all groups. Without `max_rows`, that is then 1.
     epsilon, delta : float
         The cost of the whole series. With a delta, and in a ledger with one, the noise is Gaussian.
     within : float or dict, optional
