@@ -119,13 +119,13 @@ def frame_so_far(request: StreamRequest, like: str) -> Any:
     library = build.checked_library(like)
     plan, stored = so_far(request)
     groups = Keys(plan.query.keys.axes[1:])
-    periods = [plan.periods[number - 1] for number in stored]
-    columns: dict[str, Any] = {plan.time: [label for label in periods for _ in range(plan.groups)]}
-    columns |= {name: list(values) * len(stored) for name, values in groups.labels().items()}
+    numbers = list(stored) or [1]  # of a stream without a release no row, in columns of the same dtypes
+    columns: dict[str, Any] = {plan.time: [plan.periods[one - 1] for one in numbers for _ in range(plan.groups)]}
+    columns |= {name: list(values) * len(numbers) for name, values in groups.labels().items()}
     for name in COLUMNS:
-        parts = [one.released[name] for one in stored.values()]
-        columns[name] = np.concatenate(parts) if parts else np.zeros(0)
-    return public(build.frame_of(columns, library))
+        columns[name] = np.concatenate([one.released[name] for one in stored.values()] or [np.zeros(plan.groups)])
+    frame = build.frame_of(columns, library)
+    return public(frame if stored else frame.head(0))
 
 
 def _ledger_of(request: StreamRequest) -> Ledger:

@@ -188,6 +188,7 @@ def test_every_accounting_charges_it(accounting):
 def test_results_know_what_they_are(tmp_path, engine):
     ledger = dpf.Ledger(epsilon=1, path=tmp_path / "l.ledger")
     stream = stream_of(ledger, by=["ward"], keys={"ward": ["B", "A"]})
+    before = stream.to_frame(like="pandas" if engine.is_pandas else "polars")
     frame = stream.release(engine(stays()), "2026-W02")
     assert list(frame.columns) == ["ward", "total", "total_error", "period", "period_error"]
     record = frame.dp.provenance
@@ -205,6 +206,8 @@ def test_results_know_what_they_are(tmp_path, engine):
     assert again.dp.provenance == record
     so_far = stream.to_frame(like="pandas" if engine.is_pandas else "polars")
     assert list(so_far.columns) == ["day", *frame.columns]
+    assert len(before) == 0
+    assert list(before.dtypes) == list(so_far.dtypes)
     with pytest.raises(dpf.AlreadyReleased):
         so_far.dp.count(epsilon=1)
     if not engine.is_pandas:
