@@ -48,7 +48,9 @@ MOST_BITS = 10_000  # of an integer key: Python does not print much longer ones
 OTHER = "Other"  # what `REST` is shown as
 KEYS_EXAMPLE = 'Write keys=["A", "B"], or keys={"ward": ["A", "B"], "sex": ["f", "m"]}.'
 WHERE_EXAMPLE = 'Write for instance where={"ward": ["A", "B"], "age": (18, None)}.'
+PERIODS_EXAMPLE = 'Write periods=dpf.dates("2026-01-05", "2026-12-28", every="1w"), or a list of labels in their order.'
 EXAMPLES = {"keys": KEYS_EXAMPLE, "categories": 'Write for instance categories=["A", "B"].', "where": WHERE_EXAMPLE}
+EXAMPLES["periods"] = PERIODS_EXAMPLE
 KIND_WORDS = {
     "number": "numbers",
     "text": "strings",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any
 
 from dpframe.accessor.entry import PublicFrame, accessor
@@ -26,7 +26,7 @@ from dpframe.queries import limits
 from dpframe.queries.bins import date_axis
 from dpframe.queries.date_grid import Dates
 from dpframe.queries.discovery import Discovery
-from dpframe.queries.keys import Keys, value_axis
+from dpframe.queries.keys import PERIODS_EXAMPLE, Keys, value_axis
 from dpframe.queries.limits import check_column
 from dpframe.queries.query import Query
 from dpframe.queries.statistics import Statistic
@@ -34,7 +34,6 @@ from dpframe.streams import stream_path, stream_plan
 from dpframe.streams.stream_path import COLUMNS
 from dpframe.streams.stream_plan import MOST_PERIODS, StreamPlan, StreamRequest, check_statistic
 
-PERIODS_EXAMPLE = 'Write periods=dpf.dates("2026-01-05", "2026-12-28", every="1w"), or a list of labels in their order.'
 STATISTIC_EXAMPLE = "Write for instance statistic=dpf.count()."
 
 
@@ -318,7 +317,7 @@ def _period_axis(time: str, periods: Any) -> Any:
         raise InvalidType(
             f"periods must be a list, tuple or range that you wrote down, not {shown(periods)}. {PERIODS_EXAMPLE}"
         )
-    axis = value_axis(time, periods, "keys")
+    axis = replace(value_axis(time, periods, "periods"), argument="keys")  # as facts of streams have it
     if any(value is None for value in axis.values(0)):
         raise InvalidArgument("periods must not hold None: a row without a time is in no period. Leave it out.")
     return axis
