@@ -106,6 +106,13 @@ class _Ledger:
         words = f"{member} must return a tuple of Fractions of at least 0, not {named(amount)}."
         require(fine and len(amount) == len(getattr(self, "limit", amount)), "amount", words)
 
+    def charge(self, price: Price, curves: tuple[Curve, ...]) -> Amount:
+        """The charge of a call, which must be an amount above 0."""
+        amount = self.accounting.charge(price, self.limit, curves)
+        self.check_amount("charge", amount)
+        require(any(amount), "charge", "charge must be above 0 for a release.")
+        return amount
+
     def holds(self, amount: Amount) -> bool:
         return keeps(amount, self.limit, one_is_enough=self.accounting.one_is_enough)
 
@@ -190,9 +197,7 @@ def _calls(ledger: _Ledger) -> Iterator[_Calls]:
             yield _with_keys(ledger, coin, ledger.delta / pieces / 2)
         if not accounting.charges_price:
             both = (*gaussian.noises, *coin.noises) * 2  # equal ones count each
-            amount = accounting.charge(gaussian.price, ledger.limit, both)
-            ledger.check_amount("charge", amount)
-            yield _Calls(gaussian.price, both, amount)
+            yield _Calls(gaussian.price, both, ledger.charge(gaussian.price, both))
 
 
 def _priced(ledger: _Ledger, price: Price, *, pure: bool, shares: tuple[Fraction, ...] = WHOLE) -> _Calls:
@@ -207,34 +212,26 @@ def _priced(ledger: _Ledger, price: Price, *, pure: bool, shares: tuple[Fraction
         else:
             require(part.mu is not None, "parts", "a part of a cost with a delta must have a mu.")
             noises.append(Gaussian.of_mu(Fraction(1), float(part.mu or 0.0), 1.0))
-    amount = ledger.accounting.charge(price, ledger.limit, tuple(noises))
-    ledger.check_amount("charge", amount)
-    require(any(amount), "charge", "charge must be above 0 for a release.")
-    return _Calls(price, tuple(noises), amount)
+    return _Calls(price, tuple(noises), ledger.charge(price, tuple(noises)))
 
 
 def _declared(ledger: _Ledger, curve: PureLoss | BoundedRange) -> _Calls:
     """A call that declares its curve, for which no noise stands."""
     price = Price(curve.budget)
     try:
-        amount = ledger.accounting.charge(price, ledger.limit, (curve,))
+        return _Calls(price, (curve,), ledger.charge(price, (curve,)))
     except AttributeError as error:
         raise ContractBroken(
             "declared: charge must take a declared curve, which has the members of dpframe.accounting.Curve and no "
             f"others. {error}"
         ) from error
-    ledger.check_amount("charge", amount)
-    require(any(amount), "charge", "charge must be above 0 for a release.")
-    return _Calls(price, (curve,), amount)
 
 
 def _with_keys(ledger: _Ledger, coin: _Calls, delta: Fraction) -> _Calls:
     """A call that finds keys by pure noise, and shows one of a single unit with this chance."""
     (noise,) = coin.noises
     found = Thresholded(noise, 1, delta, float(delta))  # type: ignore[arg-type]  # Laplace noise
-    amount = ledger.accounting.charge(coin.price, ledger.limit, (found,))
-    ledger.check_amount("charge", amount)
-    return _Calls(coin.price, coin.noises, amount, float(delta))
+    return _Calls(coin.price, coin.noises, ledger.charge(coin.price, (found,)), float(delta))
 
 
 def _check_amounts(ledger: _Ledger) -> None:
