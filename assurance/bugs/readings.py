@@ -388,9 +388,9 @@ READINGS = (
     bug(
         "suggestions",
         "contribution bounds read off denoised counts",
-        "written_frame.suggested",
-        'noisy = "count_noisy" if "count_noisy" in facts["columns"] else "count"',
-        'noisy = "count"',
+        "written_frame.unbiased_counts",
+        'return "count_noisy"',
+        'return "count"',
         "test_contributions.py::test_what_is_suggested_is_read_off_the_noisy_numbers_whatever_is_done_to_them",
     ),
     bug(
@@ -726,17 +726,17 @@ READINGS = (
     bug(
         "suggestions",
         "contribution bounds read off adjusted counts where the noisy ones were left out",
-        "written_frame.suggested",
-        'if noisy == "count" and facts["measures"]["count"]["denoise"]:',
+        "written_frame.unbiased_counts",
+        'if facts["measures"]["count"]["denoise"]:',
         "if False:",
         "test_contributions.py::test_adjusted_counts_without_the_noisy_ones_suggest_nothing",
     ),
     bug(
         "suggestions",
         "units that fit the bounds exactly said to be cut",
-        "CutUnits.share",
-        "self._low(least > reach * ROUNDED)",
-        "self._low(least > reach)",
+        "suggestion.is_cut",
+        "reach * ROUNDED",
+        "reach",
         "test_contributions.py::test_units_that_fit_exactly_are_not_cut",
     ),
     bug(

@@ -12,7 +12,7 @@ import numpy as np
 from dpframe.accessor.changed_frame import Labels
 from dpframe.accessor.joined import labels_of, parts_of
 from dpframe.accessor.summed_frame import Measurement, SummedFrame, measurements_of
-from dpframe.accessor.written_frame import WrittenFrame, section_of, suggested
+from dpframe.accessor.written_frame import WrittenFrame, section_of, suggested, unbiased_counts
 from dpframe.derived import population
 from dpframe.display import report, result_charts, rounding
 from dpframe.display.layout import Asked
@@ -34,7 +34,6 @@ from dpframe.frames.kinds import library_of
 from dpframe.ledger.canonical import now
 from dpframe.planning.call import checked_flag
 from dpframe.privacy import PrivacyUnit
-from dpframe.queries.query import NOISY
 from dpframe.release import provenance
 
 CHECKS: dict[str, type] = {
@@ -411,12 +410,7 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
                 f"{'changed' if 'shown' in facts else 'rounded'}. Ask the released frame."
             )
         places = provenance.checked_numbers(self._frame, facts)
-        name = "count" + NOISY if "count" + NOISY in facts["columns"] else "count"
-        if name == "count" and facts["measures"]["count"]["denoise"]:
-            raise InvalidArgument(
-                "measurements must be of unbiased values, which keep_noisy=False left out. Leave it out of the next "
-                "release."
-            )
+        name = unbiased_counts(facts, "measurements must be of unbiased values")
         return measurements_of(build.numbers(self._frame, name)[places], facts)
 
     @trimmed

@@ -271,6 +271,15 @@ def table_of(frame: Any, facts: Mapping[str, Any], look: result_tables.Look) -> 
     return result_tables.of_result(frame, rounding.placed(facts, places), errors, look)
 
 
+def unbiased_counts(facts: Mapping[str, Any], rule: str) -> str:
+    """The column of unbiased counts; refused, in the words of `rule`, where only adjusted ones are there."""
+    if "count_noisy" in facts["columns"]:
+        return "count_noisy"
+    if facts["measures"]["count"]["denoise"]:
+        raise InvalidArgument(f"{rule}, which keep_noisy=False left out. Leave it out of the next release.")
+    return "count"
+
+
 def suggested(
     frame: Any, facts: Mapping[str, Any], *, epsilon: Any, delta: Any, mechanism: str | None, most_rows: Any
 ) -> tuple[list[dict[str, Any]], str | None]:
@@ -284,12 +293,7 @@ def suggested(
     most = None if most_rows is None else checked_whole("most_rows", most_rows, 1, 2**31, rule)
     places = provenance.checked_numbers(frame, facts)
     frame, shape = build.reordered(frame, places), foreign.shape(facts)
-    noisy = "count_noisy" if "count_noisy" in facts["columns"] else "count"
-    if noisy == "count" and facts["measures"]["count"]["denoise"]:
-        raise InvalidArgument(
-            "suggest must be asked of unbiased counts, which keep_noisy=False left out. "
-            "Leave it out of the next release."
-        )
+    noisy = unbiased_counts(facts, "suggest must be asked of unbiased counts")
     names = ("rows_left", "rows_right", "groups_left", "groups_right", noisy)
     *each, values = (build.numbers(frame, name).reshape(shape) for name in names)
     ends, law = dict(zip(names, each, strict=False)), facts["statistics"][0]

@@ -179,6 +179,11 @@ class Cells:
         return float(self.noisy.sum())
 
 
+def is_cut(norms: Floats, reach: float) -> Booleans:
+    """Tell which units, by the norms of their rows, bounds of this reach give a weight below 1."""
+    return norms > reach * ROUNDED
+
+
 @dataclass(frozen=True)
 class CutUnits:
     """The shares of units that bounds cut, for bounds of any reach.
@@ -200,14 +205,14 @@ class CutUnits:
     def share(self, reach: float) -> tuple[float, float, float]:
         """Return the estimated share of units that are cut, and the ends of its interval, all within [0, 1]."""
         least, largest = self.cells.norms(self.p)
-        low, high = self._low(least > reach * ROUNDED), self._high(largest > reach * ROUNDED)
+        low, high = self._low(is_cut(least, reach)), self._high(is_cut(largest, reach))
         some = self.cells.whole
-        cut = float(self.cells.noisy[self.cells.middles(self.p) > reach * ROUNDED].sum()) / some if some > 0 else 1.0
+        cut = float(self.cells.noisy[is_cut(self.cells.middles(self.p), reach)].sum()) / some if some > 0 else 1.0
         return min(max(cut, low), high), low, high
 
     def factor(self, reach: float) -> float:
         """Return the ratio of units that may be cut to units that seem to be: with the margin over without it."""
-        cells = self.cells.middles(self.p) > reach * ROUNDED
+        cells = is_cut(self.cells.middles(self.p), reach)
         seen, most = self._sum(cells, 0), self._sum(cells, 1)
         return max(most, 1.0) / max(seen, 1.0)
 
@@ -229,7 +234,7 @@ class CutUnits:
     def margin(self) -> float:
         """The half-widths of all sums, in standard deviations of each."""
         least, largest = self.cells.norms(self.p)
-        sets = {tuple((norm > reach * ROUNDED).tolist()) for reach in self.reaches for norm in (least, largest)}
+        sets = {tuple(is_cut(norm, reach).tolist()) for reach in self.reaches for norm in (least, largest)}
         sets |= {tuple(not cut for cut in one) for one in sets}
         return margin_of(tuple(sorted(one for one in sets if any(one))), self._law)
 
