@@ -161,10 +161,9 @@ class NoisyGrid:
         low, high = candidates["clipped_low"][0], candidates["clipped_high"][0]
         of = "rows" if plan.unit.column is None else f"weighted rows of units ({plan.unit.one})"
         if self._inside[[0, -1]].sum() > max(MOST_CLIPPED * self._inside.sum(), 0.0):
-            ends = "dates before 1900 or after 2100" if self.cuts.by_days else "numbers beyond 2**40"
-            way_out = (
-                "Put other dates in their place" if self.cuts.by_days else "Divide them by a number that you choose"
-            )
+            ends, way_out = "numbers beyond 2**40", "Divide them by a number that you choose"
+            if self.cuts.by_days:
+                ends, way_out = "dates before 1900 or after 2100", "Put other dates in their place"
             return (
                 f"most values of {column} are {ends}, which no bounds here hold: the best ones clip {low:.0%} to "
                 f"{high:.0%} of {of}. Take none of them. {way_out}, and ask for suggest_bounds again."

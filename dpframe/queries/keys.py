@@ -49,8 +49,8 @@ OTHER = "Other"  # what `REST` is shown as
 KEYS_EXAMPLE = 'Write keys=["A", "B"], or keys={"ward": ["A", "B"], "sex": ["f", "m"]}.'
 WHERE_EXAMPLE = 'Write for instance where={"ward": ["A", "B"], "age": (18, None)}.'
 PERIODS_EXAMPLE = 'Write periods=dpf.dates("2026-01-05", "2026-12-28", every="1w"), or a list of labels in their order.'
-EXAMPLES = {"keys": KEYS_EXAMPLE, "categories": 'Write for instance categories=["A", "B"].', "where": WHERE_EXAMPLE}
-EXAMPLES["periods"] = PERIODS_EXAMPLE
+NAMES_EXAMPLE = 'Write for instance categories=["A", "B"].'
+EXAMPLES = {"keys": KEYS_EXAMPLE, "categories": NAMES_EXAMPLE, "where": WHERE_EXAMPLE, "periods": PERIODS_EXAMPLE}
 KIND_WORDS = {
     "number": "numbers",
     "text": "strings",
