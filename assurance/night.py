@@ -10,13 +10,15 @@ The drills are those of `assurance.programs`. Each part is a process of its own 
 is in ``build/night``. A part that objects stops no other. When it has ended, its row goes into
 ``assurance/results.jsonl``: the commit that last changed the code, the date, the drill, the part, seconds, the outcome
 and the figures. What has a row of this commit and size is not run again, unless ``--again`` asks for it; so an
-interruption loses the running part and nothing else. The exit code is 1 if a part objected or ran out of time. Rows of
-code that is not committed end in ``+``: they are neither kept from running again nor shown in the table.
+interruption loses the running part and nothing else. A commit of comments and docstrings alone changes no code, so rows
+of the code before it stay good. The exit code is 1 if a part objected or ran out of time. Rows of code that is not
+committed end in ``+``: they are neither kept from running again nor shown in the table.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
 import contextlib
 import json
 import os
@@ -28,6 +30,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 
 from assurance.programs import DRILLS, SIZES, Drill, summed
@@ -43,6 +46,7 @@ CODE = (
     "tests",
     "pyproject.toml",
     ":(exclude)assurance/README.md",
+    ":(exclude)tests/words.toml",
     f":(exclude){RESULTS.relative_to(ROOT).as_posix()}",
 )
 VERDICT = '{"objections":'  # how the last line of a program begins
@@ -134,13 +138,46 @@ def _arguments() -> argparse.Namespace:
 def code() -> str:
     """The commit that last changed the code; with a plus where there are changes that are not committed."""
     try:
-        commit, changes = (
-            subprocess.run(["git", *words, "--", *CODE], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-            for words in (["log", "-1", "--format=%H"], ["status", "--porcelain"])
-        )
-    except (OSError, subprocess.CalledProcessError):
+        changes = _git("status", "--porcelain", "--", *CODE)
+        commits = _git("log", "--format=%H", "--", *CODE).split()
+        commit = next((commit for commit in commits if _changes_code(commit)), commits[-1])
+    except (OSError, subprocess.CalledProcessError, IndexError):
         return "unknown+"
     return commit[:9] + "+" * bool(changes)
+
+
+@cache
+def _changes_code(commit: str) -> bool:
+    """Whether a commit changes more than comments, docstrings and layout."""
+    changes = _git("diff-tree", "-r", "--no-commit-id", "--name-status", "--no-renames", commit, "--", *CODE)
+    for change in changes.splitlines():
+        status, name = change.split("\t")
+        if status != "M" or not name.endswith(".py"):
+            return True
+        if _without_docstrings(_git("show", f"{commit}^:{name}")) != _without_docstrings(
+            _git("show", f"{commit}:{name}")
+        ):
+            return True
+    return False
+
+
+def _without_docstrings(source: str) -> str:
+    """The syntax tree of a file, in which every docstring is empty."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            first = node.body[0] if node.body else None
+            if (
+                isinstance(first, ast.Expr)
+                and isinstance(first.value, ast.Constant)
+                and isinstance(first.value.value, str)
+            ):
+                first.value.value = ""
+    return ast.dump(tree)
+
+
+def _git(*words: str) -> str:
+    return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=True).stdout
 
 
 def _left(chosen: Sequence[Drill], size: str, known: Sequence[Row]) -> Iterator[Part]:

@@ -213,6 +213,28 @@ def test_the_commit_is_that_of_the_code(tmp_path, monkeypatch):
     assert night.code() == f"{first}+"
 
 
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+def test_comments_and_docstrings_are_no_code(tmp_path, monkeypatch):
+    monkeypatch.setattr(night, "ROOT", tmp_path)
+    (tmp_path / "dpframe").mkdir()
+    names = ("-c", "user.name=a", "-c", "user.email=a@b.c", "-c", "commit.gpgsign=false")
+
+    def committed(name, text):
+        (tmp_path / "dpframe" / name).write_text(text)
+        for words in (["init"], ["add", "."], [*names, "commit", "-m", "a change"]):
+            subprocess.run(["git", *words], cwd=tmp_path, check=True, capture_output=True)
+        return night.code()
+
+    first = committed("one.py", '"""One."""\n\n\ndef one():\n    """Give 1."""\n    return 1\n')
+    assert committed("one.py", '"""The one."""\n\n\ndef one():\n    """It is 1."""\n    return 1  # one\n') == first
+    second = committed("one.py", '"""The one."""\n\n\ndef one():\n    """It is 1."""\n    return "one"\n')
+    third = committed("two.py", "")
+    fourth = committed("rows.toml", "# none\n")
+    fifth = committed("rows.toml", "# some\n")
+    assert len({first, second, third, fourth, fifth}) == 5
+    assert committed("two.py", "# empty\n") == fifth
+
+
 # The table
 
 
