@@ -1,1 +1,1 @@
-"""The ledger: the one mutable thing, and which of several ledgers a call is charged to."""
+"""The privacy budget ledger: its entries, its storage, and the choice of the ledger that a call is charged to."""

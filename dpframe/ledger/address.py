@@ -9,29 +9,29 @@ from typing import Any
 from dpframe.errors import InvalidArgument, InvalidType, shown
 from dpframe.files import BESIDE
 
-SHOWN = ("host", "port", "dbname", "user", "service", "sslmode")  # of a URL's options; any other may be a secret
-SECRET = ("pass", "secret", "token", "key")  # in the name of an option
-PLACE = ("host", "port", "dbname", "user", "service", "options")  # of a URL's options: what leads to another database
+SHOWN = ("host", "port", "dbname", "user", "service", "sslmode")  # URL options for display; any other may be a secret
+SECRET = ("pass", "secret", "token", "key")  # words in the names of secret URL options
+PLACE = ("host", "port", "dbname", "user", "service", "options")  # URL options that decide which database is reached
 RULE = "{} must be a file's name, or a database URL such as postgresql+psycopg://host/name"
 
 
 @dataclass(frozen=True)
 class Address:
-    """A file (its full name, so that it stays the same file wherever the process goes) or a server's URL."""
+    """A file, by its full name, which stays valid if the process changes its folder; or the URL of a server."""
 
     file: str | None = None
     url: str | None = field(default=None, repr=False)  # it may hold a password
 
     @classmethod
     def of(cls, path: object, argument: str = "path", folder: str = "") -> Address:
-        """Read the caller's words; a relative name of a file is below `folder`, or where the process is."""
+        """Read the caller's path or URL; a relative file name is below `folder`, by default the current folder."""
         rule = RULE.format(argument)
         name = os.fspath(path) if isinstance(path, os.PathLike) else path
         if not isinstance(name, str):
             raise InvalidType(f"{rule}, not {shown(path)}. Write for instance {argument}='clinic.ledger'.")
         if not name or "\0" in name:
             raise InvalidArgument(f"{rule}, not {shown(name)}. Write for instance {argument}='clinic.ledger'.")
-        if "://" in name and not os.path.splitdrive(name)[0]:  # C://clinic.ledger is a file of Windows
+        if "://" in name and not os.path.splitdrive(name)[0]:  # C://clinic.ledger is a Windows path
             return cls._of_url(name, rule, folder)
         if name.startswith("sqlite:") or name == ":memory:":
             raise InvalidArgument(f"{rule}, not {shown(name)}. Leave {argument} out for a ledger in memory.")
@@ -57,12 +57,12 @@ class Address:
 
     @property
     def key(self) -> str:
-        """The text that leads here again: it goes into pickles, with a password if the URL has one."""
+        """The file name or URL. Pickles carry it, with the password if the URL has one."""
         return self.file or self.url or ""
 
     @property
     def place(self) -> str:
-        """The same for every spelling of an address, whatever its driver, its password and its patience."""
+        """A text that is the same for every spelling of an address: it omits driver, password and timeouts."""
         url = self._parsed()
         if url is None:
             return self.file or ""
@@ -71,7 +71,7 @@ class Address:
         return repr(sorted((name, str(value)) for name, value in facts.items() if value))
 
     def is_beside(self, other: Address) -> bool:
-        """Tell whether what is put back at the one is put back at the other."""
+        """Return whether restoring `other` also restores this address: one of its files, or the same database."""
         if self.url is None or other.url is None:
             mine, its = self.file or "", other.file or ""
             return bool(mine) and mine.removeprefix(its) in BESIDE and mine.startswith(its)
@@ -84,7 +84,7 @@ class Address:
 
     @property
     def shown(self) -> str:
-        """For people to read, without a password and without what else a URL may keep secret."""
+        """The address for display, without the password and other possible secrets of a URL."""
         url = self._parsed()
         if url is None:
             return repr(self.file)
@@ -92,7 +92,7 @@ class Address:
         return repr(url.set(query=plain).render_as_string(hide_password=True))
 
     def without_secrets(self, words: str) -> str:
-        """The same words; what this URL keeps secret is struck out."""
+        """Return a text with the secrets of this URL replaced by ``***``."""
         url = self._parsed()
         if url is None:
             return words

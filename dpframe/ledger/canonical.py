@@ -1,6 +1,6 @@
-"""Numbers and facts as text that is the same wherever it is written: what the hashes of a ledger are taken of.
+"""Canonical text of numbers and facts, from which the hashes of a ledger are computed.
 
-So is the promise of an entry, made before a row is read: all of a release's record that the rows have no part in.
+An entry also stores a promise for each release: the hash of the facts in its record that do not depend on the rows.
 """
 
 from __future__ import annotations
@@ -25,28 +25,28 @@ LATER = (
     "shown",
     "release",
     "part",
-)  # known after the charge, or no part of what was asked
+)  # facts that a promise leaves out: known only after the charge, or not part of the request
 
 
 def canonical(value: Any) -> str:
-    """JSON in one way only: sorted names, no spaces, ASCII."""
+    """Return a value as JSON in its only form: sorted names, no spaces, ASCII."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
 
 
 def digest(text: str | bytes) -> str:
-    """The SHA-256 hash, as hexadecimals."""
+    """Return the SHA-256 hash in hexadecimal."""
     return hashlib.sha256(text.encode() if isinstance(text, str) else text).hexdigest()
 
 
 def now() -> str:
-    """The time of an entry: told to people, and to a recovery, which asks whether a copy went on after another."""
+    """Return the time for an entry, in UTC. A recovery compares times to detect a copy that was charged again."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def promised(record: Mapping[str, Any]) -> str:
-    """The hash of those facts of a record; TypeError or ValueError where it is no record in plain JSON values."""
+    """Hash the facts known before rows are read; TypeError, ValueError or AttributeError if the record is malformed."""
     facts = {name: fact for name, fact in record.items() if name not in LATER}
-    if "cells" in facts:  # how many keys were found is known later
+    if "cells" in facts:  # the number of keys that were found is known only later
         facts["cells"] = [
             {key: fact for key, fact in axis.items() if key != "size" or "discovered" not in axis}
             for axis in facts["cells"]
@@ -59,7 +59,7 @@ def promised(record: Mapping[str, Any]) -> str:
 
 
 def as_released(record: Mapping[str, Any]) -> dict[str, Any]:
-    """The record as it was before its numbers were rounded; KeyError or TypeError where it does not tell."""
+    """Return the record as it was before rounding; KeyError or TypeError if it does not state the earlier hashes."""
     facts = {name: fact for name, fact in record.items() if name not in ("altered", "rounded", "shown")}
     if "rounded" not in record:
         return facts

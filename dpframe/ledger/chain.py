@@ -1,8 +1,7 @@
-"""The chain of hashes, followed from entry to entry; what an entry must keep is held against the one before.
+"""The chain of hashes: each entry is checked against the one before it, and releases against their entries.
 
-A ledger of 10**5 entries is followed in a second or two: amounts are compared as whole numbers, and what does not
-change from one entry to the next (the unit, the limit) is read once. Released
-results are held against the entries that were charged for them.
+A chain of 10**5 entries is followed in one or two seconds: amounts are compared as whole numbers, and what does not
+change from one entry to the next (the unit, the limit) is read once.
 """
 
 from __future__ import annotations
@@ -21,15 +20,15 @@ from dpframe.ledger.terms import Limit, Terms, changed
 
 
 class _Place(NamedTuple):
-    """A place in the chain while it is followed."""
+    """A place in the chain while it is followed, in a form that is fast to compare."""
 
     number: int
     head: str
-    total: tuple[Pair, ...]  # none before the first entry
+    total: tuple[Pair, ...]  # empty before the first entry
     limit: Limit
-    most: tuple[Pair, ...]  # the limit as whole numbers
+    most: tuple[Pair, ...]  # the amount of the limit, as whole numbers
     written: Any  # the limit as the last entry wrote it
-    unit: Any  # the last unit that was read
+    unit: Any  # the unit as the last entry wrote it
     time: str = ""
 
     @classmethod
@@ -43,12 +42,12 @@ class _Place(NamedTuple):
 
 
 def follow(terms: Terms, last: Mark, row: Row, where: str) -> Mark:
-    """The next place in the chain; LedgerError if the row does not follow from the last one."""
+    """Return the next place in the chain; LedgerError if the row does not follow from the last one."""
     return _next(_Place.of(last), row, terms.plain, where).mark()
 
 
 def chain(terms: Terms, rows: Iterable[Row], where: str) -> Trail:
-    """The whole chain from the terms on; LedgerError where it is broken. The rows may come in batches."""
+    """Follow the whole chain from the terms on; LedgerError if it is broken. The rows may come in batches."""
     place, plain = _Place.of(Mark.first(terms)), terms.plain
     heads = [place.head]
     for row in rows:
@@ -83,13 +82,13 @@ def _next(place: _Place, row: Row, plain: int, where: str) -> _Place:
             raise changed(where, f"entry {number} does not have the limit of the entry before it")
         most = tuple(part.as_integer_ratio() for part in raised.amount)
         place = place._replace(limit=raised, most=most, written=facts["limit"])
-    if facts["kind"] == "charge" and not _holds(place, total):  # a recovery says what was spent, whatever the limit
+    if facts["kind"] == "charge" and not _holds(place, total):  # a recovery states what was spent, even above the limit
         raise changed(where, "its entries pass its limit")
     return _Place(number, row.head, total, place.limit, place.most, place.written, unit, facts["time"])
 
 
 def _adds_up(before: tuple[Pair, ...], amount: tuple[Pair, ...], total: tuple[Pair, ...]) -> bool:
-    """Tell whether a total is exactly the one before and the amount, without building a fraction."""
+    """Return whether `total` is exactly `before` plus `amount`, without building a fraction."""
     for (n, d), (more, of), (written, per) in zip(before or ((0, 1),) * len(total), amount, total, strict=True):
         if d == of == per:
             if written != n + more:
@@ -100,7 +99,7 @@ def _adds_up(before: tuple[Pair, ...], amount: tuple[Pair, ...], total: tuple[Pa
 
 
 def _holds(place: _Place, total: tuple[Pair, ...]) -> bool:
-    """As `Limit.holds`, in whole numbers."""
+    """Return whether the limit allows a total, as `Limit.holds` does, in whole numbers."""
     within = [n * per <= most * d for (n, d), (most, per) in zip(total, place.most, strict=True)]
     if not place.limit.one_is_enough:
         return all(within)
@@ -112,7 +111,7 @@ def _is_raised(before: Limit, after: Limit) -> bool:
 
 
 def entries_of(rows: Iterable[Row], where: str) -> list[tuple[int, Entry]]:
-    """The entries of rows, with their numbers; LedgerError where one cannot be read."""
+    """Return the entries of rows with their numbers; LedgerError if one cannot be read."""
     entries = []
     for row in rows:
         try:
@@ -123,10 +122,10 @@ def entries_of(rows: Iterable[Row], where: str) -> list[tuple[int, Entry]]:
 
 
 def entry_of_receipt(trail: Trail, provenance: Mapping[str, Any], where: str | None) -> int:
-    """The entry of a release; refused where it is not in the chain."""
+    """Return the entry number of a release; LedgerError if it is not in the chain."""
     receipt = provenance.get("ledger", provenance)
     entry, head = (receipt.get("entry"), receipt.get("head")) if isinstance(receipt, Mapping) else (None, None)
-    if entry is None:  # nothing speaks of an older copy
+    if entry is None:  # not a sign of an older copy
         raise LedgerError(
             "a release names no entry of a ledger: it was charged to a ledger in memory, or computed from releases. "
             "Verify the released frames that it was computed from."
@@ -145,26 +144,26 @@ SINGLE = (
     "mean(",
     "most common of ",
     "contributions(",
-)  # how the words begin of what was released alone
-OF_RELEASES = {"schema", "verb", "cost", "unit", "measures", "cells", "statistics"}  # fields that no receipt has
-PARTS = "dpframe.parts/1"  # the schema of releases that were joined
+)  # starts of the query text of statistics that are released alone
+OF_RELEASES = {"schema", "verb", "cost", "unit", "measures", "cells", "statistics"}  # fields that a receipt lacks
+PARTS = "dpframe.parts/1"  # the schema of joined releases
 AS_CHARGED, IN_PART = "as charged", "in part"
 AS_STORED, AS_RECORDED, NOT_GIVEN = "as stored", "as in its record", "not given"
-ROUNDED = "rounded, not compared"  # no ledger knows rounded numbers: anybody could have written them
-CHANGED = "changed, not compared"  # nor which rows somebody left out, or how they are called
+ROUNDED = "rounded, not compared"  # no ledger knows rounded numbers: anyone could have written them
+CHANGED = "changed, not compared"  # no ledger knows which rows were left out or which columns renamed
 
 
 def vouched(store: Store, terms: Terms, trail: Trail, releases: Iterable[Any]) -> list[dict[str, Any]]:
-    """The facts that are known of each release; LedgerError at the first one that is not as it was charged."""
+    """Return what was verified of each release; LedgerError at the first one that differs from its charge."""
     try:
         records = [pair for release in releases for pair in _parts_of(*_record_of(release))]
         return [_vouched(store, terms, trail, record, has_numbers) for record, has_numbers in records]
-    except RecursionError:  # lists in lists in lists
+    except RecursionError:  # deeply nested lists
         raise LedgerError("a release has a record that cannot be read: it is not one that dpframe wrote.") from None
 
 
 def _record_of(release: Any) -> tuple[Mapping[str, Any], bool]:
-    """The record of a release, and whether its numbers came with it: what ``.dp`` of a released frame tells of it."""
+    """Return the record of a release, and whether its numbers came with it: True for a frame, False for a record."""
     is_record = isinstance(release, Mapping)
     try:
         record = release if is_record else release.dp.provenance
@@ -180,7 +179,7 @@ def _record_of(release: Any) -> tuple[Mapping[str, Any], bool]:
 
 
 def _parts_of(record: Mapping[str, Any], has_numbers: bool) -> list[tuple[Mapping[str, Any], bool]]:
-    """The records of releases that were joined, or the one record."""
+    """Return the records of joined releases, or the one record of a single release."""
     if record.get("schema") != PARTS:
         return [(record, has_numbers)]
     parts = record.get("parts")
@@ -193,12 +192,12 @@ def _vouched(store: Store, terms: Terms, trail: Trail, record: Mapping[str, Any]
     number = entry_of_receipt(trail, record, store.shown)
     receipt = record.get("ledger", record)
     _compare(record, "dataset", receipt.get("dataset", terms.dataset), terms.dataset)
-    if not record.keys() & OF_RELEASES:  # a receipt that was noted down, and no release
+    if not record.keys() & OF_RELEASES:  # a receipt alone, without a record
         return {"entry": number, "record": IN_PART, "numbers": NOT_GIVEN}
     if "ledger" not in record or not number:
         raise _refusal(record, "a release has a receipt of its own, and its entry is at least 1")
     entry, stored = store.entry_and_answer(number)
-    if entry.stream is not None:  # of which each period was stored by itself
+    if entry.stream is not None:  # each of its periods is stored separately
         stored = _of_period(store.contents(entry), record)
     if entry.kind != "charge":
         raise _refusal(record, f"that entry is no charge: its kind is {entry.kind!r}")
@@ -216,23 +215,23 @@ def _vouched(store: Store, terms: Terms, trail: Trail, record: Mapping[str, Any]
 
 
 def _of_period(contents: Mapping[int, bytes], record: Mapping[str, Any]) -> bytes | None:
-    """The content that was stored of the period that a record speaks of."""
+    """Return the stored content of the period that a record names; None if there is none."""
     period = record.get("period")
     number = period.get("number") if isinstance(period, Mapping) else None
     return contents.get(number) if type(number) is int else None
 
 
 def _compare_fields(record: Mapping[str, Any], terms: Terms, entry: Entry) -> None:
-    """Compare the fields that every entry has of its release, also those of dpframe 0.1."""
+    """Compare the fields that every entry has of its release, including entries of dpframe 0.1."""
     cost = {"epsilon": entry.cost.epsilon, "delta": entry.cost.delta, "accounting": terms.accounting}
     _compare(record, "cost", record.get("cost"), cost)
     _compare_unit(record, entry)
-    if not entry.promises and entry.query.startswith(SINGLE):  # a promise holds the label, of each part its own
+    if not entry.promises and entry.query.startswith(SINGLE):  # promises cover the label of each part
         _compare(record, "label", record.get("label"), entry.label)
 
 
 def _compare_unit(record: Mapping[str, Any], entry: Entry) -> None:
-    """Compare the unit. Results of one entry may differ in their bounds: then it has none, but its promises do."""
+    """Compare the unit. If the results of one entry have different bounds, only its promises state them."""
     unit, charged = record.get("unit"), entry.unit.facts()
     if entry.promises and charged["max_rows"] is None and isinstance(unit, Mapping):
         unit = {**unit, "max_rows": None, "max_groups": None}
@@ -249,7 +248,7 @@ def _compare_promises(record: Mapping[str, Any], entry: Entry) -> None:
 
 
 def _compare_stored(record: Mapping[str, Any], entry: Entry, stored: bytes | None) -> bool:
-    """Tell whether the entry's answer was stored; then it must be this one."""
+    """Return whether the entry's answer was stored; refuse a record that differs from the stored answer."""
     if entry.name is None:
         return False
     if stored is None:

@@ -1,13 +1,13 @@
-"""Corrections of charges that dpframe 0.2 understated, so that the limit holds for what was spent.
+"""Corrections of charges that dpframe 0.2 understated, so that the limit covers what was really spent.
 
-Of reports of the local model only epsilon-differential privacy is proven: their losses may be +epsilon and -epsilon,
-which lie in an interval of 2 epsilon. Where losses add up by their curves, dpframe 0.2 charged them as a choice whose
-losses lie in an interval of epsilon: under ``gdp`` a quarter of their mu^2.
+Reports of the local model are only proven epsilon-differentially private. Their privacy loss may be +epsilon or
+-epsilon, an interval of length 2 epsilon. Under accountings by curves, dpframe 0.2 charged them like a choice whose
+losses lie in an interval of length epsilon. Under ``gdp``, that is about a quarter of their mu^2.
 
-Such an entry is known by its words, its unit and its amount, and tells what is missing: the amount gives the epsilon
-that was charged, rounded up, and the declared curve `PureLoss` of that epsilon gives the amount that is right. Entries
-of this version write the epsilon of their curve into the chain, and are never corrected. A correction is an entry of
-the kind ``limit``, whose limit is that of before: dpframe 0.2 refuses kinds that it does not know.
+Such an entry is recognized by its query text, its unit and its amount. The amount gives the epsilon that was charged,
+rounded up, and the curve `PureLoss` of that epsilon gives the right amount. Entries of this version store the epsilon
+of their curve in the chain, and are never corrected. A correction is an entry of the kind ``limit`` that repeats the
+current limit, because dpframe 0.2 refuses kinds that it does not know.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dpframe.ledger.entries import CORRECTION, PURE, Due, Entry, Mark
 from dpframe.ledger.terms import Terms
 from dpframe.privacy import Price
 
-REPORTS = "reports of "  # how the words of local reports begin
+REPORTS = "reports of "  # the start of the query text of local reports
 _WORDS = re.compile(rf"{REPORTS}.+ by .+", re.DOTALL)
 
 Identity = tuple[str, str]  # the address, and the hash of the terms
@@ -32,14 +32,14 @@ Identity = tuple[str, str]  # the address, and the hash of the terms
 
 @dataclass(frozen=True)
 class Scanned:
-    """A place in a chain, and the entries up to it that understate their cost and were not corrected yet."""
+    """A scanned place in a chain, and the entries up to it that understate their cost and are not corrected yet."""
 
     entry: int
     head: str
-    missing: Mapping[int, tuple[str, Amount]]  # by number: the hash of the entry, and what is missing
+    missing: Mapping[int, tuple[str, Amount]]  # by entry number: the hash of the entry, and the missing amount
 
     def after(self, last: Mark, found: Iterable[tuple[int, str, Entry]], accounting: Accounting) -> Scanned:
-        """The same at a later place, from the entries in between that `concerns` names."""
+        """Return the scan at a later place; `found` holds the local reports and corrections in between."""
         missing = dict(self.missing)
         for number, head, entry in found:
             if entry.is_correction:
@@ -51,7 +51,7 @@ class Scanned:
 
     @property
     def due(self) -> Due | None:
-        """The correction that is due."""
+        """The correction that is due; None if nothing is missing."""
         if not self.missing:
             return None
         amounts = [amount for _, amount in self.missing.values()]
@@ -59,26 +59,26 @@ class Scanned:
         return Due({number: head for number, (head, _) in self.missing.items()}, whole)
 
 
-_scanned: dict[Identity, Scanned] = {}  # what this process knows of each ledger: only what was added since is read
+_scanned: dict[Identity, Scanned] = {}  # the last scan of each ledger: the next one reads only newer entries
 
 
 def known(identity: Identity) -> Scanned | None:
-    """The last scan of a ledger by this process."""
+    """Return the last scan of a ledger by this process."""
     return _scanned.get(identity)
 
 
 def note(identity: Identity, scanned: Scanned) -> None:
-    """Remember a scan of entries that are committed."""
+    """Remember a scan of committed entries."""
     _scanned[identity] = scanned
 
 
 def concerns(terms: Terms, accounting: Accounting) -> bool:
-    """Tell whether a ledger may hold such entries: local reports need replace neighbors, and a curve that adds up."""
+    """Return whether a ledger can hold understated charges: they need replace neighbors and an accounting by curves."""
     return terms.unit.neighbors == "replace" and not accounting.charges_price
 
 
 def missing_of(entry: Entry, last: Mark, accounting: Accounting) -> Amount | None:
-    """The cost of an entry beyond its amount, rounded up; None of one that was charged as it must be."""
+    """Return the cost of an entry beyond its amount, rounded up; None if the entry needs no correction."""
     if entry.kind != "charge" or PURE in (entry.asked or {}) or not _WORDS.fullmatch(entry.query):
         return None
     epsilon = accounting.range_of(entry.amount)
@@ -90,7 +90,7 @@ def missing_of(entry: Entry, last: Mark, accounting: Accounting) -> Amount | Non
 
 
 def correction(due: Due, terms: Terms, last: Mark, accounting: Accounting, reason: str | None) -> Entry:
-    """The entry that charges what is missing; it names each entry that it corrects, with its hash."""
+    """Return the entry that charges what is missing; it names each entry that it corrects, with its hash."""
     one = len(due.entries) == 1
     words = f"{CORRECTION}{len(due.entries):,} charge{'' if one else 's'} of local reports understated the cost"
     named = {str(number): head for number, head in due.entries.items()}

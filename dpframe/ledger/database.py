@@ -1,7 +1,7 @@
 """Transactions on SQLite and PostgreSQL: immediate, fully synchronous, and never alive in two processes.
 
-What an error of a database means for the caller is here too: whether it passes, and whether a charge may stand. A
-server is understood by its SQLSTATE. A connection that it refuses has none, only words.
+This module also translates database errors for the caller: whether an error is temporary, and whether a charge may
+stand. Errors of a server are recognized by their SQLSTATE. A refused connection has none, only a message.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from dpframe.ledger.unbroken import Again
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine, Table
 
-LONGEST = 300  # characters of a server's own words
+LONGEST = 300  # characters of a server's own message
 
 UNREADABLE = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, RecursionError, sqlite3.Error)
 LOCKED = "is locked by another process since {wait:g} seconds: nothing was charged. Ask again when that process is done"
@@ -35,7 +35,7 @@ DAMAGED = (
     "is not one that dpframe made, or it is damaged ({said}). Put its newest intact copy back, and keep the head "
     "next to it, which knows what was spent; if that copy is an older one, call dpf.Ledger.recover(path, reason=...)"
 )
-OF_FILES = (  # what SQLite's words mean
+OF_FILES = (  # the meaning of SQLite's messages
     (("locked", "busy"), LOCKED),
     (
         ("readonly", "read-only"),
@@ -53,12 +53,12 @@ OF_FILES = (  # what SQLite's words mean
 
 @dataclass(frozen=True)
 class Meaning:
-    """A cause: the SQLSTATEs, or their beginnings, that name it; the words that do where a connection was refused."""
+    """A cause of errors: its SQLSTATEs or their prefixes, and its signs in the message of a refused connection."""
 
     states: tuple[str, ...]
     words: str
     kind: type[LedgerError] = LedgerError
-    signs: str = r"(?!)"  # a regular expression; this one matches nothing
+    signs: str = r"(?!)"  # a regular expression; the default matches nothing
 
 
 FREE = "({said}): nothing was charged."
@@ -122,7 +122,7 @@ SPOILED = (
 def refusal(
     error: Exception, address: Address, *, wait: float, what: str = "ledger", committing: bool = False
 ) -> LedgerError:
-    """The error that a database's error means; `committing` is set from the moment at which a commit is asked for."""
+    """Return the error for a database's error; `committing` is true once a commit was requested."""
     cause = getattr(error, "orig", None) or error
     if address.url is None:
         said = str(cause).strip().split("\n")[0][:80]
@@ -141,13 +141,13 @@ def refusal(
 
 
 def spoiled(error: Exception, address: Address, *, wait: float, what: str = "ledger") -> LedgerError:
-    """The error of a database that holds something that cannot be read."""
+    """Return the error for a database with content that cannot be read."""
     words = DAMAGED if address.url is None else SPOILED
     return LedgerError(_words(words, type(error).__name__, address, wait, what))
 
 
 def locked(address: Address, *, wait: float, what: str = "ledger") -> locks.Locked:
-    """The error where the other threads of this process take too long."""
+    """Return the error if the other threads of this process take too long."""
     return locks.Locked(_words(LOCKED, "", address, wait, what))
 
 
@@ -159,7 +159,7 @@ def _meaning(state: str | None, said: str, *, lost: bool) -> Meaning:
 
 
 def _said(cause: object, address: Address) -> str:
-    """The cause in the server's own words: the first line that has one, without the place, which is said before."""
+    """Return the server's own message: the first line with a cause, without the address, which our message states."""
     lines = [line.strip() for line in address.without_secrets(str(cause)).split("\n") if line.strip()]
     first = next((line for line in lines if " failed: " in line), lines[0] if lines else type(cause).__name__)
     return re.sub(r"^(FATAL|ERROR): +", "", first.rsplit(" failed: ", 1)[-1])[:LONGEST]
@@ -169,21 +169,19 @@ def _words(words: str, said: str, address: Address, wait: float, what: str) -> s
     return f"the {what} at {address.shown} {words.format(said=said, wait=wait)}."
 
 
-WAIT = 30.0  # seconds that a charge waits for those of other processes
-SILENCE = 15.0  # seconds after which a server that says nothing to a connection is taken for gone
-CREATION = 0x6470667261  # PostgreSQL's advisory lock of those who make the tables
+WAIT = 30.0  # seconds that a charge waits for charges of other processes
+SILENCE = 15.0  # seconds after which a silent server counts as unreachable
+CREATION = 0x6470667261  # PostgreSQL's advisory lock for creating the tables and writing a head
 
-# SQLite keeps its locks per process, and a child that inherits half of a transaction believes to hold them: no
-# connection to a file outlives a fork, which waits for the transactions in files. It waits for no server.
+# SQLite's locks belong to a process, but a child that inherits an open transaction believes that it holds them.
+# So a fork waits for transactions in files, and no connection to a file outlives it. It does not wait for a server.
 _open: WeakSet[Database] = WeakSet()
-_abandoned: list[
-    Any
-] = []  # connections of a parent in a forked child: never used, never closed with a word to the server
+_abandoned: list[Any] = []  # a parent's connections in a forked child: never used; the server gets no close message
 
 
 def _hold() -> None:
     paused: list[Database] = []
-    while True:  # locks last: a thread that uses a database may need one more, for the head
+    while True:  # `locks.opening` last: a thread that uses a database may need to open one more lock, for the head
         for database in list(_open):
             if database not in paused:
                 database.pause()
@@ -191,7 +189,7 @@ def _hold() -> None:
         locks.opening.acquire()
         if all(database in paused for database in list(_open)):
             return
-        locks.opening.release()  # another was opened meanwhile
+        locks.opening.release()  # another database was opened meanwhile
 
 
 def _release() -> None:
@@ -211,29 +209,29 @@ if hasattr(os, "register_at_fork"):
 
 
 class Database:
-    """The tables of one ledger, over one connection, which the threads of a process use in turn."""
+    """The tables of one ledger, over one connection that the threads of a process use in turn."""
 
     def __init__(self, address: Address, *, create: bool = False, what: str = "ledger") -> None:
         self.address = address
-        self.what = what  # what errors call it
+        self.what = what  # its name in errors
         self._create = create
         self._engine: Engine | None = None
-        self._left: tuple[int, ...] | None = None  # the file, as the last transaction left it
+        self._left: tuple[int, ...] | None = None  # the state of the file after the last transaction
         self._raw: Any = None  # the driver's own connection to a server
         self._start()
         with locks.opening:
             _open.add(self)
 
     def _start(self) -> None:
-        self._turn = threading.RLock()  # the threads of this process, in turn
-        self._using = threading.Lock()  # while the connection is used
+        self._turn = threading.RLock()  # admits one thread of this process at a time
+        self._using = threading.Lock()  # held while the connection is used
         self._paused = False
         self._alone = False
         self._lock: int | None = None
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Keep others from the ledger: the threads of this process, and of a file all processes that use dpframe."""
+        """Exclude the other threads of this process, and for a file all other processes that use dpframe."""
         turn = self._turn
         if not turn.acquire(timeout=WAIT):
             raise locked(self.address, wait=WAIT, what=self.what)
@@ -252,7 +250,7 @@ class Database:
 
     @contextmanager
     def transaction(self, *, write: bool) -> Iterator[Connection]:
-        """All or nothing; a writer is alone from its first statement on."""
+        """Run a transaction, all or nothing. A writer excludes others, on a server only after `rows.terms_text`."""
         from sqlalchemy.exc import SQLAlchemyError
 
         committing = False
@@ -276,7 +274,7 @@ class Database:
                 raise spoiled(error, self.address, wait=WAIT, what=self.what) from None
 
     def _manners(self, write: bool) -> tuple[str, ...]:
-        """The settings that PostgreSQL needs; SQLite has one snapshot a transaction, and one writer, anyway."""
+        """Return the settings for PostgreSQL. SQLite always has one snapshot per transaction, and one writer."""
         if self.address.url is None:
             return ()
         # a writer waits for the row of the terms, and must then see what was written while it waited
@@ -291,7 +289,7 @@ class Database:
         return (f"SET TRANSACTION ISOLATION LEVEL {level}", f"SELECT {settings}")
 
     def _check_lock(self, write: bool) -> None:
-        """Before the commit: the lock is still the one that all others would take."""
+        """Check before the commit that the lock is still the one that all others would take."""
         file = self.address.file
         if write and file is not None and (self._lock is None or not locks.is_held(file, self._lock)):
             raise LedgerError(
@@ -301,7 +299,7 @@ class Database:
 
     @contextmanager
     def _watched(self) -> Iterator[None]:
-        """Cut the connection to a server that takes longer than anything that was asked of it may take."""
+        """Cut the connection to a server if a transaction lasts longer than any of its statements may take."""
         if self.address.url is None:
             yield
             return
@@ -315,28 +313,28 @@ class Database:
 
     def _cut(self) -> None:
         with suppress(Exception), socket.socket(fileno=os.dup(self._raw.fileno())) as line:
-            line.shutdown(socket.SHUT_RDWR)  # whoever waits for an answer learns that none will come
+            line.shutdown(socket.SHUT_RDWR)  # a thread that waits for an answer now gets an error
 
     def close(self) -> None:
-        """Let go of the connection; the next transaction makes another."""
+        """Close the connection; the next transaction opens another."""
         self._left = None
         if self._engine is not None:
             self._engine.dispose()
 
     def pause(self) -> None:
-        """Before a fork: no transaction in a file is under way, and no idle connection is open."""
+        """Wait before a fork until no transaction in a file is under way, and close the idle connection."""
         self._paused = self._using.acquire(timeout=2 * WAIT if self.address.url is None else 0)
         if self._paused:
             self.close()
 
     def resume(self) -> None:
-        """After a fork, in the parent."""
+        """Resume work after a fork, in the parent."""
         if self._paused:
             self._paused = False
             self._using.release()
 
     def renew(self) -> None:
-        """After a fork, in the child: a connection in use is the parent's."""
+        """Start again after a fork, in the child: a connection in use belongs to the parent."""
         if not self._paused and self._engine is not None:
             _abandoned.append((self._engine, self._raw))
             with suppress(Exception):
@@ -346,19 +344,19 @@ class Database:
         self._start()
 
     def create(self, connection: Connection) -> None:
-        """Make the tables where they are not there yet."""
-        if self.address.url:  # there, two who make one table at once would both fail
+        """Create the tables that do not exist yet."""
+        if self.address.url:  # on a server, two processes that create one table at once would both fail
             connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({CREATION})")
         tables().terms.metadata.create_all(connection)
 
     def names(self, connection: Connection) -> set[str]:
-        """The tables that are there."""
+        """Return the names of the existing tables."""
         from sqlalchemy import inspect
 
         return set(inspect(connection).get_table_names())
 
     def _check_files(self) -> None:
-        """Refuse what SQLite would wait for, such as a pipe. No file is opened here: that would drop its locks."""
+        """Refuse a file that would block SQLite, such as a pipe. Open no file here: that would drop SQLite's locks."""
         file = self.address.file
         for place in () if file is None else (file, f"{file}-journal"):
             if stands_in_the_way(place):
@@ -369,18 +367,18 @@ class Database:
     def _connected(self, write: bool) -> Connection:
         self._check_files()
         if self._engine is None:
-            # of this object the engine knows no more than a weak reference: what is held by nobody else is closed
+            # the engine has only a weak reference to this object, so that an unused object is closed
             self._engine = _engine(self.address, WeakMethod(self._keep_raw), create=self._create)
             finalize(self, self._engine.dispose)
         if self._left is None or self._left != self._state():
-            self._engine.dispose()  # somebody else wrote, or put another file there: see it as it is
+            self._engine.dispose()  # others may have written or replaced the file: open it again
         return self._engine.connect().execution_options(dpframe_write=write)
 
     def _keep_raw(self, raw: Any) -> None:
         self._raw = raw
 
     def _state(self) -> tuple[int, ...]:
-        """The state of the file, which changes when others write to it; nothing for a server, which tells by itself."""
+        """Return the state of the file, which changes when others write to it; empty for a server, which needs none."""
         if self.address.file is None:
             return ()
         try:
@@ -392,7 +390,7 @@ class Database:
 
 @dataclass(frozen=True)
 class Tables:
-    """The terms (one row), the entries, and the answers that were stored."""
+    """The tables of a ledger: the terms (one row), the entries, and the stored answers."""
 
     terms: Table
     entries: Table
@@ -401,7 +399,7 @@ class Tables:
 
 @cache
 def tables() -> Tables:
-    """Described once: SQLite and PostgreSQL get the same."""
+    """Describe the tables once, the same for SQLite and PostgreSQL."""
     from sqlalchemy import CheckConstraint, Column, Index, Integer, LargeBinary, MetaData, Table, Text
 
     metadata = MetaData()
@@ -471,7 +469,7 @@ def _server(address: Address, keep_raw: WeakMethod[Callable[[Any], None]]) -> En
 
 
 def _patience(driver: str) -> dict[str, Any]:
-    """The longest silence of a network, in the words of PostgreSQL's own library; the URL may say otherwise."""
+    """Return options of libpq that limit the silence of a network; the URL may override them."""
     if driver not in ("psycopg", "psycopg2"):
         return {}
     seconds = max(3, int(SILENCE))
@@ -483,8 +481,8 @@ def _sqlite(file: str, *, create: bool) -> Any:
     address = f"file:{quote(os.fsencode(file))}?mode={'rwc' if create else 'rw'}"
     connection = sqlite3.connect(address, uri=True, timeout=WAIT, isolation_level=None, check_same_thread=False)
     try:
-        # the journal stays where it is on disk and only its data changes, so that a charge waits for no folder and no
-        # file's length; the ledger's file alone is the whole ledger whenever nothing is being charged
+        # the journal stays on disk and is overwritten in place: a charge neither creates nor deletes a file;
+        # the ledger's file alone is the whole ledger whenever nothing is being charged
         connection.execute("PRAGMA journal_mode = PERSIST").close()
         connection.execute("PRAGMA synchronous = FULL").close()
         connection.execute("PRAGMA fullfsync = ON").close()

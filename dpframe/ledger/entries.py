@@ -1,4 +1,4 @@
-"""Entries of a ledger, the chain of hashes that ties them together, and the store that keeps them in memory."""
+"""Entries of a ledger, the chain of hashes that links them, and the store that keeps them in memory."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from dpframe.ledger.terms import Limit, Terms, changed
 from dpframe.privacy import PrivacyLoss, PrivacyUnit
 
 Kind = Literal["charge", "limit", "recovery", "answer", "intent", "values"]
-PURE = "pure_epsilon"  # among the public facts of an entry: the exact epsilon of the pure loss that was charged
-CORRECTION = "correction: "  # how the words of a correction begin
-UNLISTED = ("answer", "intent", "values")  # what belongs to an earlier charge, which is listed
+PURE = "pure_epsilon"  # the public fact with the exact epsilon of a charged pure loss
+CORRECTION = "correction: "  # the start of the query text of a correction
+UNLISTED = ("answer", "intent", "values")  # entries that belong to an earlier charge, which is listed
 
 
 @dataclass(frozen=True)
 class Entry:
-    """An event: a charge, a raised limit, a recovery, an answer, or a step of a stream. Only some have a cost."""
+    """An event: a charge, a raised limit, a recovery, an answer or a step of a stream. Only some events cost budget."""
 
     time: str
     label: str | None
@@ -35,28 +35,28 @@ class Entry:
     cost: PrivacyLoss
     kind: Kind = "charge"
     snapshot: str | None = None
-    asked: Mapping[str, str] | None = None  # a hash for each public fact of a named release, or entry of a correction
+    asked: Mapping[str, str] | None = None  # hashes of public facts, or of corrected entries; for PURE an exact epsilon
     answer: str | None = None  # the hash of a stored answer
-    limit: Limit | None = None  # where the entry raises it
-    promises: tuple[str, ...] = ()  # a hash for each release: what its record says that is known before rows are read
-    stream: str | None = None  # the name of a stream that was charged as a whole, of whose periods this is one
-    period: int | None = None  # its number, from 1
-    lower: str = field(default="Lower epsilon", compare=False)  # how the caller makes it cost less; it is never stored
+    limit: Limit | None = None  # the limit from this entry on, if it states one
+    promises: tuple[str, ...] = ()  # for each release, a hash of the facts that are known before rows are read
+    stream: str | None = None  # the name of the stream that the entry belongs to, which is charged as a whole
+    period: int | None = None  # the number of the period of the stream, from 1
+    lower: str = field(default="Lower epsilon", compare=False)  # advice on how to lower the cost; never stored
 
     @property
     def name(self) -> str | None:
-        """The name by which a release is found again: a stream has one, and what says both label and snapshot."""
+        """The name by which a stream, or a release with both label and snapshot, is found again; otherwise None."""
         return name_of(self.label, self.snapshot, self.stream)
 
     @property
     def is_correction(self) -> bool:
-        """Tell whether it charges what earlier entries understated: a limit that stays, in dpframe 0.2."""
+        """True if the entry charges what earlier entries understated; dpframe 0.2 reads it as an unchanged limit."""
         return self.kind == "limit" and self.query.startswith(CORRECTION)
 
 
 @dataclass(frozen=True)
 class Due:
-    """A correction that is due: the hash of each entry that understates its cost, and what is missing in all."""
+    """A correction that is due: the hash of each entry that understates its cost, and the total missing amount."""
 
     entries: Mapping[int, str]
     amount: Amount
@@ -64,27 +64,27 @@ class Due:
 
 @dataclass(frozen=True)
 class Mark:
-    """A place in the chain: so many entries, ending in this hash. Number 0 is the hash of the terms."""
+    """A place in the chain: number and hash of an entry, with the total and limit after it. Entry 0 is the terms."""
 
     entry: int
     head: str
     total: Amount
     limit: Limit
-    due: Due | None = field(default=None, compare=False)  # where it was looked for
-    time: str = field(default="", compare=False)  # of the entry, where it is known
+    due: Due | None = field(default=None, compare=False)  # None also if it was not looked for
+    time: str = field(default="", compare=False)  # the time of the entry, if known
 
     @property
     def spent(self) -> Amount:
-        """The total, and what a correction that is due will add to it."""
+        """The total, including what a correction that is due will add."""
         return self.total if self.due is None else plus(self.total, self.due.amount)
 
     @classmethod
     def first(cls, terms: Terms) -> Mark:
-        """The beginning of the chain."""
+        """Return the beginning of the chain."""
         return cls(0, digest(terms.beginning), (), terms.limit)
 
     def facts(self) -> dict[str, Any]:
-        """As plain JSON values."""
+        """Return the place as plain JSON values."""
         return {
             "entry": self.entry,
             "head": self.head,
@@ -95,7 +95,7 @@ class Mark:
 
     @classmethod
     def of(cls, facts: Any) -> Mark:
-        """Read what `facts` wrote; ValueError or KeyError where it cannot be read. Heads of 0.2 have no time."""
+        """Read the result of `facts`; ValueError or KeyError if it is malformed. Heads of dpframe 0.2 have no time."""
         limit, head = Limit.of(facts["limit"]), reading.hexadecimal(facts["head"])
         total = reading.pairs(facts["total"], len(limit.amount) if facts["total"] else None)
         time = reading.printable(reading.text(facts.get("time", "")))
@@ -104,7 +104,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class Trail:
-    """A chain that was followed from its beginning: the hash of each place in it, and the end."""
+    """A chain that was followed from its beginning: the hash of each place, and the end."""
 
     heads: list[str]
     last: Mark
@@ -119,69 +119,69 @@ class Summary:
     latest: list[Entry]
 
 
-Allowed = Callable[[Mark, Amount], None]  # raises where the total may not be spent
+Allowed = Callable[[Mark, Amount], None]  # raises if the total may not be spent
 
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer that was stored under a name: the bytes of a release."""
+    """The answer that is stored under a name: the bytes of a release."""
 
     content: bytes
 
 
 class Store(Protocol):
-    """A store of entries: the members that a ledger calls."""
+    """A store of entries, with the members that a ledger uses."""
 
     @property
     def shown(self) -> str | None:
-        """The place, for people to read; None in memory."""
+        """The place of the store, for display; None in memory."""
 
     def charge(self, entry: Entry, allowed: Allowed) -> Mark | Answer | None:
-        """Append, all or nothing, if `allowed` does not raise: its place, or the stored answer of that name."""
+        """Append an entry unless `allowed` raises; return its place (None in memory), or the name's stored answer."""
 
     def answered(self, entries: Sequence[Entry]) -> tuple[Mark, list[bool]]:
-        """The end of the chain, and for each entry whether an answer is stored under its name."""
+        """Return the end of the chain, and for each entry whether an answer is stored under its name."""
 
     def keep(self, entry: Entry, content: bytes) -> Answer:
-        """Store an answer under its name; the one that is stored already, where another was faster."""
+        """Store an answer under its name and return it; if another process was faster, return its answer."""
 
     def raise_limit(self, entry: Entry, raised: Callable[[Limit], Limit]) -> None:
-        """Append an entry that raises the limit to what `raised` makes of the one until now."""
+        """Append an entry that raises the limit; `raised` computes the new limit from the current one."""
 
     def entries(self) -> list[tuple[int, Entry]]:
-        """Every entry so far, with its number."""
+        """Return every entry so far, with its number."""
 
     def last(self) -> Mark:
-        """The end of the chain: what was spent, and the limit."""
+        """Return the end of the chain: the total and the limit."""
 
     def summary(self, count: int) -> Summary:
-        """The summary for a printed ledger, with this number of the last entries."""
+        """Return the summary for a printed ledger, with at most `count` of the last entries."""
 
     def verify(self) -> Trail:
-        """Follow the chain, and hold every stored answer against its entry."""
+        """Follow the chain, and compare every stored answer with its entry."""
 
     def entry_and_answer(self, number: int) -> tuple[Entry, bytes | None]:
-        """An entry by its number, and what was stored under its name."""
+        """Return an entry by its number, and the answer that is stored under its name."""
 
     def head_at(self, number: int) -> str | None:
-        """The hash of the entry of a number; None where there is none."""
+        """Return the hash of the entry of a number; None if there is none."""
 
     def step(self, entry: Entry, decide: Callable[[Any, Mark], tuple[Entry, bytes | None] | None]) -> Any:
-        """A step of the stream of an entry's name: `decide` sees it and the end, and says what is appended, if any."""
+        """Take a step of a stream: `decide` gets the stream of the entry's name and the end, and may return a step."""
 
     def stream(self, entry: Entry) -> Any:
-        """The stream of an entry's name, or None."""
+        """Return the stream of an entry's name, or None."""
 
     def contents(self, entry: Entry, known: Any = None) -> dict[int, bytes]:
-        """The contents that were stored of each period of the stream of an entry's name, which continues `known`."""
+        """Return the stored content of each period of the stream of an entry's name, which must continue `known`."""
 
     @property
     def identity(self) -> tuple[str, str]:
-        """Address and beginning of the chain: what a pickle carries."""
+        """The address and the hash of the terms, which a pickle carries."""
 
     @property
     def head(self) -> Any:
-        """The other place of the head, as the caller said it; a pickle carries it too."""
+        """The place of the head kept elsewhere, as the caller gave it; a pickle carries it too."""
 
 
 @dataclass(frozen=True)
@@ -195,7 +195,7 @@ class Row:
 
     @classmethod
     def after(cls, last: Mark, entry: Entry) -> Row:
-        """The row that follows `last`."""
+        """Return the row that follows `last`."""
         facts: dict[str, Any] = {
             "entry": last.entry + 1,
             "kind": entry.kind,
@@ -222,20 +222,20 @@ class Row:
         return cls(last.entry + 1, body, link(last.head, body), entry.name)
 
     def follows(self, head: str | None) -> bool:
-        """Tell whether its hash is that of its content and of the hash before it."""
+        """Return whether the row's hash is that of its content and of the hash before it."""
         return head is not None and isinstance(self.body, str) and self.head == link(head, self.body)
 
     @property
     def facts(self) -> dict[str, Any]:
-        """The body as it was written, not kept; ValueError where it cannot be read."""
+        """The parsed body, which is not cached; ValueError if it is malformed."""
         return reading.entry_facts(self.body)
 
     def mark(self) -> Mark:
-        """The place of this entry; ValueError where it cannot be read."""
+        """Return the place of this entry; ValueError if it is malformed."""
         return Mark.of({**self.facts, "entry": self.number, "head": self.head})
 
     def entry(self) -> Entry:
-        """The entry that was stored; ValueError where it cannot be read."""
+        """Return the entry that was stored; ValueError if it is malformed."""
         facts = self.facts
         label = facts["label"]
         return Entry(
@@ -257,21 +257,21 @@ class Row:
 
 
 def name_of(label: str | None, snapshot: str | None, stream: str | None = None) -> str | None:
-    """The name of a stream, or of a release that has a label and a snapshot."""
+    """Return the name of a stream, or of a release with both label and snapshot, as a hash; otherwise None."""
     if stream is not None:
         return digest(canonical({"stream": stream}))
     return None if label is None or snapshot is None else digest(canonical([label, snapshot]))
 
 
 def answered(entry: Entry, content: bytes) -> Entry:
-    """The entry of a stored answer: it names the release and hashes what was released, and costs nothing."""
+    """Return the entry for a stored answer: it has the release's name and the answer's hash, and costs nothing."""
     nothing = tuple(coordinate * 0 for coordinate in entry.amount)
     free = replace(entry, kind="answer", amount=nothing, cost=PrivacyLoss(0.0), promises=())
     return replace(free, answer=digest(content))
 
 
 def refuse_other_facts(entry: Entry, earlier: Entry) -> None:
-    """One name, one question: refuse a release whose public facts are not those that its name had before."""
+    """Refuse a release whose public facts differ from those of the earlier release of the same name."""
     if differ := differing(entry, earlier):
         raise LedgerError(
             f"label {shown(entry.label)} and snapshot {shown(entry.snapshot)} name another release of this ledger: "
@@ -279,7 +279,7 @@ def refuse_other_facts(entry: Entry, earlier: Entry) -> None:
         )
 
 
-FACTS = {  # of stored questions, whose names are those of 0.1, as arguments of today
+FACTS = {  # the stored names of public facts, as in dpframe 0.1, and the current arguments
     "raw": "keep_noisy",
     "price": "cost",
     "measures": "statistic",
@@ -287,42 +287,42 @@ FACTS = {  # of stored questions, whose names are those of 0.1, as arguments of 
 
 
 def differing(entry: Entry, earlier: Entry) -> str:
-    """The public facts that two questions of one name do not share, as text; empty if there are none."""
+    """Return the public facts that differ between two requests of one name, as text; empty if there are none."""
     known, facts = earlier.asked or {}, entry.asked or {}
     differ = [FACTS.get(fact, fact) for fact in sorted({*known, *facts}) if known.get(fact) != facts.get(fact)]
     return f"{' and '.join(differ)} {'differs' if len(differ) == 1 else 'differ'}" if differ else ""
 
 
 def link(previous: str, body: str) -> str:
-    """The hash of an entry and of all before it."""
+    """Return the hash of an entry and of all entries before it."""
     return digest(f"{previous}\n{body}")
 
 
 @dataclass(frozen=True)
 class StreamState:
-    """A stream as far as its entries tell."""
+    """The state of a stream, as its entries record it."""
 
     entry: Entry  # the charge
-    number: int  # of that entry
+    number: int  # the number of the charge
     head: str
-    drawn: int = 0  # the last period for which noise was to be drawn
-    kept: Mapping[int, int] = field(default_factory=dict)  # periods that are stored, with the numbers of their entries
+    drawn: int = 0  # the last period with an intent to draw noise
+    kept: Mapping[int, int] = field(default_factory=dict)  # stored periods, with the numbers of their entries
     is_closed: bool = False
 
     @property
     def is_open(self) -> bool:
-        """Tell whether the last period is still being drawn, or was lost."""
+        """True if the last period is still being drawn, or was lost."""
         return self.drawn > 0 and self.drawn not in self.kept
 
 
-Step = tuple[Entry, bytes | None]  # an entry to append, and what is stored with it
+Step = tuple[Entry, bytes | None]  # an entry to append, and the content to store with it
 Decide = Callable[[StreamState | None, Mark], Step | None]
 
 
 def stream_of(
     entries: Iterable[tuple[int, str, Entry]], *, last_recovery: int = 0, where: str | None = None
 ) -> StreamState | None:
-    """The stream that entries of one name make, None of none; LedgerError where they do not follow its steps."""
+    """Return the stream of entries of one name, None without entries; LedgerError if they break the order of steps."""
     stream = None
     for number, head, entry in entries:
         if stream is None:
@@ -339,7 +339,7 @@ def stream_of(
 
 
 def continued(known: StreamState, stream: StreamState | None) -> StreamState:
-    """The stream as it is now; refused where it is another, or lacks periods, since a copy was put back meanwhile."""
+    """Return the current stream; refuse it if a restored copy meanwhile replaced it or lacks periods."""
     if stream is None or stream.head != known.head or not known.kept.items() <= stream.kept.items():
         raise LedgerError(
             f"the ledger no longer contains the stream {shown(known.entry.stream)} as it was when this call began: "
@@ -352,10 +352,10 @@ def _changed(entry: Entry, where: str | None) -> LedgerError:
     return changed(str(where), f"the entries of the stream {shown(entry.stream)} do not follow its steps")
 
 
-UNLIMITED = Limit(Fraction(0), Fraction(0), ())  # never compared with: the default ledger only records
+UNLIMITED = Limit(Fraction(0), Fraction(0), ())  # never compared with a total: the default ledger only records
 
 
-_process = object()  # of this process: a number may come again in a child, as 1 does in containers
+_process = object()  # stands for this process; a process number may repeat in a child, as 1 does in containers
 
 
 def _forked() -> None:
@@ -368,20 +368,20 @@ if hasattr(os, "register_at_fork"):
 
 
 class MemoryStore:
-    """A list of entries, for the threads of one process."""
+    """A list of entries for the threads of one process."""
 
     shown: str | None = None
-    head: None = None  # which is kept nowhere
+    head: None = None  # a ledger in memory has no head
 
     def __init__(self, limit: Limit = UNLIMITED) -> None:
         self._entries: list[Entry] = []
-        self._contents: dict[int, bytes] = {}  # of periods of stream, by the numbers of their entries
+        self._contents: dict[int, bytes] = {}  # of periods of streams, by the numbers of their entries
         self._last = Mark(0, "", (), limit)
         self._lock = threading.Lock()
         self._process = _process
 
     def charge(self, entry: Entry, allowed: Allowed) -> None:
-        """Append if it is allowed. A forked child would spend the same budget again, so it is refused."""
+        """Append an entry if it is allowed. A forked child would spend the same budget again, so it is refused."""
         self._check_process()
         with self._lock:
             total = plus(self._last.total, entry.amount)
@@ -389,11 +389,11 @@ class MemoryStore:
             self._append(entry, total)
 
     def answered(self, entries: Sequence[Entry]) -> tuple[Mark, list[bool]]:
-        """The end; nothing is stored in memory."""
+        """Return the end; no answer is stored in memory."""
         return self._last, [False] * len(entries)
 
     def keep(self, entry: Entry, content: bytes) -> Answer:
-        """Refuse: nothing is stored in memory."""
+        """Refuse: no answer is stored in memory."""
         raise LedgerError(
             "snapshot must be left out with a ledger in memory, which stores no results. "
             "Keep the ledger in a file to replay them: dpf.Ledger(..., path='clinic.ledger')."
@@ -406,61 +406,61 @@ class MemoryStore:
             self._append(replace(entry, limit=raised(self._last.limit)), plus(self._last.total, entry.amount))
 
     def entries(self) -> list[tuple[int, Entry]]:
-        """A copy of the list."""
+        """Return the entries with their numbers, as a copy."""
         return list(enumerate(self._entries, start=1))
 
     def last(self) -> Mark:
-        """The last total, and the limit."""
+        """Return the last total and the limit."""
         return self._last
 
     def summary(self, count: int) -> Summary:
-        """The summary for a printed ledger."""
+        """Return the summary for a printed ledger."""
         last, entries = self._last, list(self._entries)
         listed = [entry for entry in entries if entry.kind not in UNLISTED]
         return Summary(last, sum(entry.kind == "charge" for entry in entries), listed[-count:])
 
     def entry_and_answer(self, number: int) -> tuple[Entry, bytes | None]:
-        """Refuse, as `verify`."""
-        raise AssertionError  # verify refused before
+        """Raise AssertionError: `verify` refuses before anything calls this."""
+        raise AssertionError
 
     def head_at(self, number: int) -> None:
-        """None: there is no chain in memory."""
+        """Return None: there is no chain in memory."""
 
     def verify(self) -> Trail:
         """Refuse: there is no chain in memory."""
         raise LedgerError("a ledger in memory cannot be verified: it has no chain. Keep it in a file: path=...")
 
     def step(self, entry: Entry, decide: Decide) -> StreamState | None:
-        """A step of a stream, for one thread after the other. In a forked child none is taken."""
+        """Take a step of a stream, one thread at a time. A forked child is refused."""
         self._check_process()
         with self._lock:
             step = decide(self.stream(entry), self._last)
             if step is not None:
-                if step[1] is not None:  # first, for whoever sees the entry looks for it
+                if step[1] is not None:  # before the entry, whose readers look for the content
                     self._contents[len(self._entries) + 1] = step[1]
                 self._append(step[0], plus(self._last.total, step[0].amount))
             return self.stream(entry)
 
     def contents(self, entry: Entry, known: StreamState | None = None) -> dict[int, bytes]:
-        """The contents that were stored of each period."""
+        """Return the stored content of each period."""
         stream = self.stream(entry)
         return {} if stream is None else {period: self._contents[number] for period, number in stream.kept.items()}
 
     def stream(self, entry: Entry) -> StreamState | None:
-        """The stream of an entry's name."""
+        """Return the stream of an entry's name, or None."""
         return stream_of(
             (number, "", step) for number, step in enumerate(self._entries, start=1) if step.stream == entry.stream
         )
 
     @property
     def identity(self) -> tuple[str, str]:
-        """Refuse: there is no address either."""
+        """Refuse: a ledger in memory has no address."""
         raise LedgerError(
             "a ledger in memory cannot be pickled: the copy would be a second budget for the same people."
         )
 
     def _append(self, entry: Entry, total: Amount) -> None:
-        # first what is spent: Ctrl-C may come between the two, and what is listed but not counted would be free
+        # count before listing: Ctrl-C may come between the two, and a listed entry that is not counted would be free
         self._last = Mark(len(self._entries) + 1, "", total, entry.limit or self._last.limit)
         self._entries.append(entry)
 

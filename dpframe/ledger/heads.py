@@ -1,8 +1,8 @@
-"""The head of the chain, kept next to the ledger's file: it tells when an older copy of the file was put back.
+"""The head of the chain, kept next to the ledger's file: it detects that an older copy of the file was restored.
 
-The file has two slots, each with a head and its hash, and they are written in turn, in place. A write that a loss of
-power tears leaves the other slot whole: the head is then the one before, which is allowed. It can never be ahead,
-because a head is written only when its entry is on disk.
+The file has two slots, each with a head and its hash. They are written in turn, in place. If a loss of power tears a
+write, the other slot stays intact with the previous head. A head may be behind the ledger, but never ahead, because
+it is written only when its entry is on disk.
 """
 
 from __future__ import annotations
@@ -18,45 +18,45 @@ from dpframe.ledger.canonical import canonical, digest
 from dpframe.ledger.entries import Mark
 from dpframe.ledger.terms import Terms
 
-SLOT = 4096  # bytes, unless the numbers are longer
+SLOT = 4096  # bytes of a slot; a longer head gets a longer slot
 WAYS = "dpf.Ledger.recover(path, reason=...)"
 
 
 @dataclass(frozen=True)
 class Head:
-    """The head that was last written next to the file: the ledger, and the end of its chain."""
+    """A head: the hash of the ledger's terms, and the end of its chain when the head was written."""
 
     ledger: str
     mark: Mark
 
     def slot(self) -> str:
-        """As text: the facts, after their hash."""
+        """Return the head as text: the hash of its facts, then the facts."""
         facts = canonical({"ledger": self.ledger, **self.mark.facts()})
         return f"{digest(facts)} {facts}"
 
 
 def path_of(file: str) -> str:
-    """The file next to the file."""
+    """Return the name of the head's file, which is next to the ledger's file."""
     return f"{file}.head"
 
 
 def read(file: str) -> Head | None:
-    """The head as it was last written, None where there is none.
+    """Return the head as it was last written; None if there is none.
 
-    Read it *before* the ledger: whatever is written here was committed there, so a ledger that is read later and knows
-    less is an older copy.
+    Read it *before* the ledger. A head is written only after its entry is committed, so a ledger that is read later and
+    lacks the entry is an older copy.
     """
     return read_at(path_of(file))
 
 
 def read_at(path: str, ways: str = WAYS) -> Head | None:
-    """The same of a file of this name; `ways` is how a ledger is recovered."""
+    """Return the head in a file of this name, as `read` does; `ways` is the call that recovers the ledger."""
     try:
         with open(path, "rb", opener=plain) as opened:
             head = of_slots(opened.read())
     except FileNotFoundError:
         return None
-    except OSError as error:  # it may be whole: nobody is told to remove it
+    except OSError as error:  # the file may be intact, so the message does not advise to remove it
         raise LedgerError(
             f"the head of a ledger cannot be read from {path!r} ({said(error)}): nothing was charged. Let this user "
             "read it, and ask again."
@@ -70,7 +70,7 @@ def read_at(path: str, ways: str = WAYS) -> Head | None:
 
 
 def of_slots(content: bytes) -> Head | None:
-    """The newest head of what a file holds; None where it holds none that is whole."""
+    """Return the newest head in the content of a file; None if it holds no intact head."""
     try:
         slots = [facts for slot in content.split(b"\n") if (facts := _facts_of(slot))]
         newest = max(slots, key=lambda facts: reading.whole(facts["entry"]), default=None)
@@ -80,28 +80,28 @@ def of_slots(content: bytes) -> Head | None:
 
 
 def write(file: str, terms: Terms, mark: Mark) -> None:
-    """Write the head and wait until it is on disk. The caller lets nobody else write meanwhile."""
+    """Write the head and wait until it is on disk. The caller excludes other writers."""
     new, old = Head(Mark.first(terms).head, mark), read(file)
     if new != old:
         write_at(path_of(file), new, old)
 
 
 def write_at(path: str, new: Head, old: Head | None) -> None:
-    """The same into a file of this name, in the place of `old`."""
+    """Write the head to a file of this name, in the place of `old`."""
     text, mark = new.slot().encode(), new.mark
     size = 0 if old is None else os.path.getsize(path) // 2
-    if old is None or old.mark.entry >= mark.entry or len(text) >= size:  # after a recovery the old head must go
+    if old is None or old.mark.entry >= mark.entry or len(text) >= size:  # after a recovery, no old head may stay
         _begin(path, text, max(SLOT, -(-len(text) * 2 // SLOT) * SLOT))
         return
     with open(path, "r+b", buffering=0, opener=plain) as opened:
-        opened.seek(size)  # over the older of the two: heads skip an entry whose process died before it wrote one
+        opened.seek(size)  # over the older slot; some entries have no head, so their numbers do not show which it is
         opened.seek(0 if of_slots(opened.read()) == old else size)
         opened.write(text.ljust(size - 1) + b"\n")
         files.synchronized(opened.fileno())
 
 
 def _begin(path: str, text: bytes, size: int) -> None:
-    """A new file with the head in both slots: at any moment the old file or the new one is there, whole."""
+    """Write a new file with the head in both slots; at any moment, either the old or the new file exists, intact."""
     with open(f"{path}.new", "wb", opener=plain) as opened:
         files.give_rights(path, opened.fileno())  # those of the one that it replaces
         opened.write((text.ljust(size - 1) + b"\n") * 2)
@@ -111,18 +111,18 @@ def _begin(path: str, text: bytes, size: int) -> None:
 
 
 def _facts_of(slot: bytes) -> dict[str, Any] | None:
-    """The facts in a slot, None where it was torn."""
+    """Return the facts in a slot; None if the slot was torn."""
     facts = files.facts_of_slot(slot)
     return None if facts is None else reading.facts_of(facts.decode())
 
 
 def check_writable(file: str) -> None:
-    """Refuse, before anything is charged, a head that could not follow the charge."""
+    """Refuse a head that cannot be written, before anything is charged."""
     check_writable_at(path_of(file))
 
 
 def check_writable_at(path: str) -> None:
-    """The same of a file of this name."""
+    """Refuse a file of this name if it cannot be written, as `check_writable` does."""
     try:
         with open(path, "r+b", buffering=0, opener=plain):
             return
@@ -131,7 +131,7 @@ def check_writable_at(path: str) -> None:
 
 
 def not_writable(path: str, error: OSError) -> LedgerError:
-    """The refusal of a head that could not follow a charge."""
+    """Return the refusal of a head that cannot be written."""
     return LedgerError(
         f"the head of the ledger cannot be written to {path!r} ({said(error)}): nothing was charged. "
         "Let this user write the file and its folder, and ask again."
@@ -139,12 +139,12 @@ def not_writable(path: str, error: OSError) -> LedgerError:
 
 
 def unwritten(file: str, error: OSError) -> LedgerError:
-    """The refusal where `write` failed."""
+    """Return the error for a head that `write` failed to write."""
     return unwritten_at(path_of(file), error)
 
 
 def unwritten_at(path: str, error: OSError) -> LedgerError:
-    """The same of a file of this name."""
+    """Return the error for a head in a file of this name, as `unwritten` does."""
     return LedgerError(
         f"the head of the ledger cannot be written to {path!r} ({said(error)}): {STAYS}. Make room, and let the folder "
         "be written."
@@ -155,11 +155,11 @@ def hold(head: Head | None, terms: Terms, at: Mark, known: str | None, shown: st
     """Refuse a ledger that does not contain its head; `known` is the ledger's own hash at the head's entry.
 
     The head may be behind: a process can die between its commit and the writing of the head. It can never be ahead.
-    `elsewhere` is where the head is kept, if not next to the ledger.
+    `elsewhere` is the place of the head if it is not next to the ledger.
     """
     kept = f"kept at {elsewhere}" if elsewhere else "kept next to it"
     if head is None:
-        if at.entry:  # the first head is written before the ledger is committed, so no crash explains this
+        if at.entry:  # the first head is written before the ledger is committed, so a crash cannot cause this
             moved = "" if elsewhere else " and must be moved with it"
             raise LedgerError(
                 f"the head of the ledger at {shown} is missing: it is {kept}{moved}. "
@@ -176,7 +176,7 @@ def hold(head: Head | None, terms: Terms, at: Mark, known: str | None, shown: st
 
 
 def older_copy(at: Mark, newest: Mark, shown: str, elsewhere: str = "") -> LedgerError:
-    """The refusal of a ledger that does not contain the newest place that is known."""
+    """Return the refusal of a ledger that does not contain the newest known place of its chain."""
     differs = f"is an older copy: it holds {at.entry} entries, and entry {newest.entry} was written"
     if at.entry >= newest.entry:
         differs = f"continued from an older copy: its entry {newest.entry} is not the one that was written"
@@ -186,5 +186,5 @@ def older_copy(at: Mark, newest: Mark, shown: str, elsewhere: str = "") -> Ledge
 
 
 def ways_of(elsewhere: str) -> str:
-    """The call that recovers a ledger, whose head is kept elsewhere or not."""
+    """Return the call that recovers a ledger; `elsewhere` is empty if its head is next to it."""
     return "dpf.Ledger.recover(path, head=..., reason=...)" if elsewhere else WAYS

@@ -1,4 +1,4 @@
-"""The ledger: who is protected, how much may be spent, every charge so far; and which ledger a call is charged to."""
+"""The ledger: who is protected, the limit, every charge so far; and the choice of the ledger for a call."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ _NOTHING_FITS = (
 )
 
 ambient: ContextVar[tuple[Ledger, ...]] = ContextVar("dpframe_ambient", default=())
-made_any = threading.Event()  # a ledger other than the default one: from then on each call must see one
+made_any = threading.Event()  # set once a ledger other than the default exists: calls then need a ledger
 
 
 @dataclass(frozen=True)
 class Foresight:
-    """A ledger before several charges: which of them are answered already, and what would be left."""
+    """The predicted effect of several charges: which of them have a stored answer, and what would be left."""
 
     stored: Mapping[str, bool]
     left: PrivacyLoss
@@ -61,17 +61,17 @@ class Foresight:
 
 @dataclass(frozen=True)
 class PlanTerms:
-    """The public facts of a ledger that plans follow from, read at once; without a ledger nothing is limited."""
+    """The public facts of a ledger that determine plans, read at once; without a ledger there is no limit."""
 
     unit: PrivacyUnit | None = None
     accounting: Accounting = field(default_factory=Basic)
     limit: Amount | None = None  # in the accounting's own exact quantity
-    checks: Any = None  # the default of calls
+    checks: Any = None  # the default of `checks` for calls
 
     def unit_for(self, unit: PrivacyUnit | str | Sequence[str] | None) -> PrivacyUnit:
-        """The unit that a call protects: the ledger's own, or on the default ledger the call's.
+        """Return the unit that a call protects: the ledger's own, or on the default ledger the call's.
 
-        Contribution bounds belong to a question: those of the call's unit go before the ledger's, one by one.
+        Contribution bounds belong to a call: each bound that the call's unit gives replaces the ledger's.
         """
         call_unit = checked_unit(unit)
         if self.unit is None or call_unit is None:
@@ -300,7 +300,7 @@ class Ledger(ShownLedger):
 
     @property
     def terms(self) -> PlanTerms:
-        """The public facts that plans follow from."""
+        """The public facts that determine plans."""
         if self._terms is None:
             return PlanTerms(None, self._accounting, None, self._checks)
         return PlanTerms(self._terms.unit, self._accounting, self._store.last().limit.amount, self._checks)
@@ -326,7 +326,7 @@ class Ledger(ShownLedger):
             In the accounting's own exact quantity: (epsilon, delta) under ``basic``, mu^2 under ``gdp``, a
             Rényi divergence for each order under ``rdp``.
         cost : PrivacyLoss
-            The same for people to read.
+            The cost as epsilon and delta, for display.
         query, unit, label
             The query, who is protected, and the caller's label, which `to_frame` lists.
 
@@ -338,11 +338,11 @@ class Ledger(ShownLedger):
         """
         label = None if label is None else checked_name("label", label)
         taken = self.take(Entry(now(), label, query, unit, amount, cost))
-        assert not isinstance(taken, Answer)  # only an entry with a snapshot has one
+        assert not isinstance(taken, Answer)  # only an entry with a snapshot has a stored answer
         return taken
 
     def take(self, entry: Entry) -> dict[str, Any] | Answer | None:
-        """As `charge`, for an entry that may have a snapshot: an answer that is stored under its name costs nothing."""
+        """Charge an entry, as `charge` does. If an answer is stored under its name, return it at no cost."""
         entry = replace(entry, amount=checked_amount(entry.amount, self._parts))
         mark = self._store.charge(entry, self._allowing(entry))
         if not isinstance(mark, Mark):
@@ -351,7 +351,7 @@ class Ledger(ShownLedger):
         return self._receipt(mark) | ({} if entry.snapshot is None else {"snapshot": entry.snapshot})
 
     def _allowing(self, entry: Entry) -> Allowed:
-        """The function that refuses an entry for which too little is left; none is for a trial in a durable ledger."""
+        """Return the function that refuses an entry if too little is left; refuse any trial in a durable ledger."""
         if self.is_durable and (trial := trial_of()) is not None:
             raise LedgerError(
                 f"ledger must be in memory inside dpframe.testing.{trial}, whose results protect nobody, not in a file "
@@ -366,15 +366,15 @@ class Ledger(ShownLedger):
         return allowed
 
     def foresee(self, entries: Mapping[str, Entry]) -> Foresight:
-        """Tell what charging all of these entries, by any names, would do; nothing is charged.
+        """Predict the effect of charging all of these entries, by the names that messages use; nothing is charged.
 
         Raises
         ------
         BudgetExceeded
             If they do not fit together; it names the first that does not. Those with a stored answer cost nothing.
         LedgerError
-            If a label and a snapshot name another question in this ledger, or if its head is kept elsewhere and
-            nobody said where.
+            If a label and a snapshot name another request in this ledger, or if its head is kept elsewhere and
+            its place was not given.
         """
         checked = {name: replace(one, amount=checked_amount(one.amount, self._parts)) for name, one in entries.items()}
         last, known = self._store.answered([*checked.values()])
@@ -438,7 +438,7 @@ class Ledger(ShownLedger):
         return times(last.limit, last.spent, plan.amount)
 
     def keep(self, entry: Entry, content: bytes) -> bytes:
-        """Store the answer of a charged entry under its name; another process may have been faster: then its answer."""
+        """Store the answer of a charged entry and return it; if another process was faster, return its answer."""
         with after_the_charge():
             return self._store.keep(replace(entry, time=now()), content).content
 
@@ -520,17 +520,17 @@ class Ledger(ShownLedger):
         return receipt | ({"releases": vouched(self._store, self._terms, trail, releases)} if releases else {})
 
     def has_place(self, entry: int, head: str) -> bool:
-        """Tell whether a durable ledger contains an entry of this number and hash."""
+        """Return whether a durable ledger contains an entry of this number and hash."""
         return self._store.head_at(entry) == head
 
     def last_place(self) -> dict[str, Any]:
-        """The number and the hash of the newest entry of a durable ledger."""
+        """Return the number and the hash of the newest entry of a durable ledger."""
         mark = self._store.last()
         return {"entry": mark.entry, "head": mark.head}
 
     @property
     def _parts(self) -> int:
-        """Of how many numbers an amount is made in its accounting."""
+        """The number of coordinates of an amount in the ledger's accounting."""
         return 2 if self._terms is None else len(self._terms.limit.amount)
 
     def _limit_at(self, last: Mark) -> Limit | None:
@@ -540,7 +540,7 @@ class Ledger(ShownLedger):
         return {"dataset": self.dataset, "entry": mark.entry, "head": mark.head}
 
     def __dir__(self) -> list[str]:
-        """The names that people call: releases charge and store by names that are not offered."""
+        """Return the names for users; the names that only releases use are left out."""
         internal = {"charge", "foresee", "has_place", "keep", "last_place", "limit_amount", "take", "terms"}
         return [name for name in super().__dir__() if name not in internal]
 
@@ -550,7 +550,7 @@ class Ledger(ShownLedger):
 
     def __exit__(self, *_: object) -> None:
         inside = list(ambient.get())
-        if self in inside:  # not always the last: a generator may leave its `with` after the code that runs it
+        if self in inside:  # not always the last one: a generator may leave its `with` later than the code that runs it
             del inside[len(inside) - 1 - inside[::-1].index(self)]
         ambient.set(tuple(inside))
 
@@ -565,7 +565,7 @@ class Ledger(ShownLedger):
 
 
 def _unpickled(path: str, beginning: str, head: Any = None, checks: Any = None) -> Ledger:
-    """The ledger at the address that a pickle carries, if it is still the same one."""
+    """Open the ledger at the address that a pickle carries, if it is still the same one."""
     from dpframe.ledger.sql import SqlStore
 
     ledger = Ledger._of(SqlStore.again(path, beginning, head))
@@ -574,14 +574,14 @@ def _unpickled(path: str, beginning: str, head: Any = None, checks: Any = None) 
 
 
 def _who(unit: PrivacyUnit, other: PrivacyUnit) -> str:
-    """A unit as text, with what else tells it from another one that has the same."""
+    """Return a unit as text, with its `nulls` if `other` has the same text."""
     return str(unit.who) if str(unit.who) != str(other.who) else f"{unit.who}, nulls={unit.nulls!r}"
 
 
 def of_terms(
     path: str, unit: PrivacyUnit, said: Mapping[str, Any], head: str | None, *, new: bool, checks: Any = None
 ) -> Ledger:
-    """The durable ledger of these terms: one that must be `new`, or one that must be there and agree."""
+    """Open the durable ledger of these terms: create it if `new`; otherwise it must exist and agree with them."""
     from dpframe.ledger.sql import SqlStore
 
     named = {name: said.get(name) for name in ("epsilon", "accounting", "dataset")}
@@ -595,7 +595,7 @@ def of_terms(
 
 
 _warned = threading.Event()
-_warned_of: WeakSet[Ledger] = WeakSet()  # ledgers of which a call was warned of
+_warned_of: WeakSet[Ledger] = WeakSet()  # ledgers that have warned of weak privacy
 _recording = Ledger._unlimited()
 _chosen: list[Ledger] = []
 
@@ -644,7 +644,7 @@ def set_default_ledger(ledger: Ledger | None) -> None:
 
 
 def ledger_for(ledger: Ledger | None) -> Ledger | None:
-    """The ledger that a call is charged to: named, ambient, or default; None where none is in sight."""
+    """Return the ledger for a call: the named, the ambient or the default one; None if the call must name one."""
     if ledger is not None:
         return checked_ledger(ledger)
     if ambient.get():
@@ -655,7 +655,7 @@ def ledger_for(ledger: Ledger | None) -> Ledger | None:
 
 
 def warn_of_cost(ledger: Ledger, unit: PrivacyUnit, cost: PrivacyLoss) -> None:
-    """Warn of a budget that limits nothing, once a process, and of an epsilon that promises little, once a ledger."""
+    """Warn once per process of a budget without a limit, and once per ledger of an epsilon with weak privacy."""
     if ledger is _recording and not _warned.is_set():
         _warned.set()
         warnings.warn(unlimited(unit), UnlimitedBudgetWarning, stacklevel=depth_outside())
@@ -671,7 +671,7 @@ def warn_of_cost(ledger: Ledger, unit: PrivacyUnit, cost: PrivacyLoss) -> None:
 
 
 def checked_ledger(ledger: object) -> Ledger:
-    """Refuse what is not a Ledger."""
+    """Check that a value is a Ledger."""
     if not isinstance(ledger, Ledger):
         raise InvalidType(
             f"ledger must be a dpf.Ledger, not {shown(ledger)}. Write for instance dpf.Ledger(epsilon=1.0)."

@@ -1,8 +1,8 @@
-"""The lock of a ledger in a file: a file next to it, held by `flock` around every transaction.
+"""The lock of a ledger in a file: a file next to it, locked by `flock` during every transaction.
 
-SQLite's own locks are not enough. POSIX takes all locks of a process on a file away when the process closes the file
-once, no matter who opened it: a backup in a thread of a charging process would let others charge at the same time, and
-let readers undo what is being written. `flock` belongs to one opening of one file, and nothing else opens this file.
+SQLite's own locks are not enough. When a process closes a file once, POSIX releases all locks of the process on it. A
+backup in a thread of a charging process would then let others charge at the same time, and readers undo a write in
+progress. `flock` belongs to one opening of one file, and nothing else opens this file.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from dpframe.errors import LedgerError, LedgerUnavailable, plain, said
 from dpframe.files import MAGIC, give_rights
 from dpframe.ledger.unbroken import go_on
 
-FIRST, LONGEST = 0.0005, 0.004  # seconds between two looks at a lock that somebody else holds
+FIRST, LONGEST = 0.0005, 0.004  # first and longest pause in seconds between two tries to take a lock
 opening = threading.Lock()  # held while a lock is opened, and while the process forks
-open_ones: set[int] = set()  # what a forked child must close: it would hold its parent's locks
+open_ones: set[int] = set()  # descriptors that a forked child must close, or it would hold its parent's locks
 
 
 class Locked(LedgerUnavailable):
-    """Another process held the ledger for as long as was waited."""
+    """Another process held the ledger for the whole waiting time."""
 
 
 def path_of(file: str) -> str:
-    """The file next to the file."""
+    """Return the name of the lock's file, which is next to the ledger's file."""
     return f"{file}.lock"
 
 
 @contextmanager
 def held(file: str, *, wait: float, create: bool) -> Iterator[int | None]:
-    """Hold the ledger's lock; its descriptor, or None where this user may only read and there is no lock."""
+    """Hold the ledger's lock and yield its descriptor; None without a ledger, or if a read-only user cannot open it."""
     opened = _taken(file, wait, lambda: _opened(file, create=create))
     try:
         yield opened
@@ -45,7 +45,7 @@ def held(file: str, *, wait: float, create: bool) -> Iterator[int | None]:
 
 @contextmanager
 def held_head(file: str, *, wait: float) -> Iterator[None]:
-    """Hold the lock of a head that is kept elsewhere: copies of a ledger share no other."""
+    """Hold the lock of a head that is kept elsewhere, which is the only lock that copies of a ledger share."""
     opened = _taken(file, wait, lambda: _open(file, os.O_RDWR | os.O_CREAT), "head of the ledger")
     try:
         yield
@@ -55,7 +55,7 @@ def held_head(file: str, *, wait: float) -> Iterator[None]:
 
 
 def is_held(file: str, opened: int) -> bool:
-    """Tell whether the lock that is held is still the one that others would take."""
+    """Return whether the lock that is held is still the one that others would take."""
     try:
         return os.path.samestat(os.fstat(opened), os.stat(path_of(file), follow_symlinks=False))
     except OSError:
@@ -71,7 +71,7 @@ def _taken(file: str, wait: float, opener: Callable[[], int | None], what: str =
             return None
         try:
             _wait_for(opened, file, until, wait, what)
-            if is_held(file, opened):  # else it was removed or replaced meanwhile: take the one that is there now
+            if is_held(file, opened):  # otherwise it was removed or replaced meanwhile: take the current one
                 return opened
         except BaseException:
             _let_go(opened)
@@ -108,22 +108,22 @@ def _locked(file: str, wait: float, what: str) -> Locked:
 
 
 def _opened(file: str, *, create: bool) -> int | None:
-    """The lock's file, opened for this transaction; made where there is none next to a ledger."""
+    """Open the lock's file for this transaction; create it next to a ledger that has none."""
     refused: OSError | None = None
-    for flags in (os.O_RDWR, os.O_RDONLY):  # to hold it, one need not write it
+    for flags in (os.O_RDWR, os.O_RDONLY):  # read access is enough to hold the lock
         try:
             return _open(file, flags)
         except OSError as error:
             refused = error
     if isinstance(refused, FileNotFoundError):
         if not _may_have_one(file, create=create):
-            return None  # whoever opens the ledger says that there is none
+            return None  # opening the ledger then reports that there is none
         try:
             return _open(file, os.O_RDWR | os.O_CREAT)
         except OSError as error:
             refused = error
     if os.path.exists(file) and not _writable(file):
-        return None  # this user only reads, and SQLite's own lock holds a reading together
+        return None  # this user only reads, and SQLite's own lock keeps a read consistent
     raise LedgerError(
         f"the lock of the ledger at {file!r} cannot be opened ({path_of(file)!r}: "
         f"{said(refused) if refused else ''}): nothing was charged. Give every user of the ledger write access to this "
@@ -141,12 +141,12 @@ def _open(file: str, flags: int) -> int:
 
 
 def _writable(file: str) -> bool:
-    """Tell whether this user could write the ledger, and SQLite its journal next to it."""
+    """Return whether this user can write the ledger, and SQLite its journal next to it."""
     return os.access(file, os.W_OK) and os.access(os.path.dirname(file), os.W_OK)
 
 
 def _may_have_one(file: str, *, create: bool) -> bool:
-    """Tell whether a lock may be made here: next to a ledger, or a new one, and never next to another's file."""
+    """Return whether a lock may be created here: next to a ledger or a new one, never next to another kind of file."""
     try:
         with open(file, "rb", opener=plain) as opened:
             start = opened.read(len(MAGIC))
@@ -160,7 +160,7 @@ def _may_have_one(file: str, *, create: bool) -> bool:
 if sys.platform == "win32":
     import msvcrt
 
-    PLACE = 1 << 30  # beyond the end: a lock there keeps nobody from copying the empty file
+    PLACE = 1 << 30  # beyond the end: a lock there lets others copy the empty file
 
     def _try(opened: int) -> bool:
         os.lseek(opened, PLACE, os.SEEK_SET)
@@ -185,12 +185,12 @@ else:
         return True
 
     def _free(opened: int) -> None:
-        fcntl.flock(opened, fcntl.LOCK_UN)  # by name: a forked child may still have it open
+        fcntl.flock(opened, fcntl.LOCK_UN)  # explicitly, since a forked child may still have the file open
 
 
 def _let_go(opened: int) -> None:
     try:
-        with suppress(OSError):  # it was not held
+        with suppress(OSError):  # the lock was not held
             _free(opened)
     finally:
         open_ones.discard(opened)
@@ -198,13 +198,13 @@ def _let_go(opened: int) -> None:
 
 
 def _close(opened: int) -> None:
-    """Close a lock. Where the system reports a fault, the descriptor is gone all the same, and nothing was in it."""
+    """Close a lock. If the system reports an error, the descriptor is closed all the same, and the file is empty."""
     with suppress(OSError):
         os.close(opened)
 
 
 def forget() -> None:
-    """In a forked child: close its parent's locks without releasing them."""
+    """Close the parent's locks in a forked child, without releasing them."""
     global opening
     opening = threading.Lock()
     for opened in tuple(open_ones):

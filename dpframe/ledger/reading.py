@@ -1,4 +1,4 @@
-"""Facts that a ledger wrote, read with suspicion: whatever stands there instead, ValueError is all that is raised."""
+"""Facts that a ledger wrote, read defensively: any malformed text raises ValueError and nothing else."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any
 from dpframe.exact import Amount
 from dpframe.privacy import PrivacyUnit
 
-LONGEST = 100_000  # characters of a number: far more than any sum of typed prices has, and read in no time
+LONGEST = 100_000  # characters of a number: far more than any sum of typed costs has, and fast to read
 RATIONAL = re.compile(r"(?:0|[1-9][0-9]*|0x[1-9a-f][0-9a-f]*)/(?:[1-9][0-9]*|0x[1-9a-f][0-9a-f]*)", re.ASCII)
 HASH = re.compile(r"[0-9a-f]{64}", re.ASCII)
 NONCE = re.compile(r"[0-9a-f]{32}", re.ASCII)
 
-Pair = tuple[int, int]  # an exact rational that is not below 0: numerator and denominator
+Pair = tuple[int, int]  # a nonnegative exact rational: numerator and denominator
 
 NOTHING: Pair = (0, 1)
 KINDS = ("charge", "limit", "recovery", "answer", "intent", "values")
@@ -27,7 +27,7 @@ KNOWN = NEEDED | {"version", "asked", "answer", "promises", "nonce", "stream", "
 
 
 def facts_of(text: object) -> dict[str, Any]:
-    """A JSON object."""
+    """Parse a JSON object."""
     if not isinstance(text, str):
         raise ValueError("no text")
     try:
@@ -40,7 +40,7 @@ def facts_of(text: object) -> dict[str, Any]:
 
 
 def entry_facts(text: object) -> dict[str, Any]:
-    """The facts of an entry: each there, none that nobody knows, all of their types."""
+    """Parse the facts of an entry: all required ones, no unknown ones, each of its type."""
     facts = facts_of(text)
     if not (NEEDED <= facts.keys() <= KNOWN and facts["kind"] in KINDS):
         raise ValueError("other facts")
@@ -56,7 +56,7 @@ def entry_facts(text: object) -> dict[str, Any]:
 
 
 def _check_rest(facts: dict[str, Any]) -> None:
-    """The facts that only some entries have."""
+    """Check the facts that only some entries have."""
     hashes, promises = facts.get("asked"), facts.get("promises", [])
     if not (hashes is None or (isinstance(hashes, dict) and all(isinstance(value, str) for value in hashes.values()))):
         raise ValueError("no hashes of public facts")
@@ -80,7 +80,7 @@ def _is_name(value: object) -> bool:
 
 
 def pair(text: object) -> Pair:
-    """An exact rational as two whole numbers."""
+    """Parse an exact rational as two whole numbers."""
     if not isinstance(text, str) or len(text) > LONGEST or RATIONAL.fullmatch(text) is None:
         raise ValueError("no rational")
     numerator, denominator = text.split("/")
@@ -88,7 +88,7 @@ def pair(text: object) -> Pair:
 
 
 def pairs(texts: object, parts: int | None = None) -> tuple[Pair, ...]:
-    """Exact rationals in their order, as many as there must be."""
+    """Parse exact rationals in order; `parts` is the required number of them, if known."""
     if not isinstance(texts, list) or parts not in (None, len(texts)):
         raise ValueError("no amount")
     return tuple([NOTHING if text == "0/1" else pair(text) for text in texts])
@@ -96,12 +96,12 @@ def pairs(texts: object, parts: int | None = None) -> tuple[Pair, ...]:
 
 @lru_cache(maxsize=512)
 def amount_of(texts: tuple[str, ...], parts: int) -> tuple[Pair, ...]:
-    """As `pairs`, for the amounts of charges, of which many are equal."""
+    """Parse an amount as `pairs` does, with a cache, because many charges have equal amounts."""
     return pairs(list(texts), parts)
 
 
 def fractions(texts: object) -> Amount:
-    """The amount of an entry."""
+    """Parse the amount of an entry."""
     if not isinstance(texts, list) or not all(isinstance(value, str) for value in texts):
         raise ValueError("no amount")
     return _fractions(tuple(texts))
@@ -113,13 +113,13 @@ def _fractions(texts: tuple[str, ...]) -> Amount:
 
 
 def unit(facts: object) -> PrivacyUnit:
-    """The unit that is protected; InvalidArgument is a ValueError too."""
+    """Parse the unit that is protected. A wrong value raises InvalidArgument, which is a ValueError."""
     if not isinstance(facts, dict) or facts.keys() != {"column", "max_rows", "max_groups", "neighbors", "nulls"}:
         raise ValueError("no unit")
     try:
         column = facts["column"]
         return _unit(**{**facts, "column": tuple(column) if isinstance(column, list) else column})
-    except TypeError:  # a list for a name
+    except TypeError:  # a list in the place of a name
         raise ValueError("no unit") from None
 
 
@@ -130,38 +130,38 @@ def _unit(column: Any, max_rows: Any, max_groups: Any, neighbors: Any, nulls: An
 
 
 def printable(written: str) -> str:
-    """A text that every terminal and frame takes: half of a character, which dpframe 0.1 let in, is escaped."""
+    """Return a text that every terminal and frame accepts: lone surrogates, which dpframe 0.1 allowed, are escaped."""
     return written if written.isascii() else written.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def text(value: object) -> str:
-    """A string."""
+    """Check that a value is a string."""
     if not isinstance(value, str):
         raise ValueError("no text")
     return value
 
 
 def text_or_none(value: object) -> str | None:
-    """A string, or nothing."""
+    """Check that a value is a string or None."""
     return None if value is None else text(value)
 
 
 def whole(value: object) -> int:
-    """The number of an entry: databases keep no larger ones."""
+    """Check the number of an entry: 0 to 2**31 - 1, the range of the databases' column."""
     if type(value) is not int or not 0 <= value < 2**31:
         raise ValueError("no whole number")
     return value
 
 
 def hexadecimal(value: object) -> str:
-    """A SHA-256 hash."""
+    """Check that a value is a SHA-256 hash in hexadecimal."""
     if not isinstance(value, str) or HASH.fullmatch(value) is None:
         raise ValueError("no hash")
     return value
 
 
 def nonce(value: object) -> str:
-    """16 random bytes."""
+    """Check that a value is 16 random bytes in hexadecimal."""
     if not isinstance(value, str) or NONCE.fullmatch(value) is None:
         raise ValueError("no random bytes")
     return value

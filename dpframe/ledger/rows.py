@@ -1,10 +1,10 @@
-"""The statements of a ledger's transactions, in SQLAlchemy's Core: one text for SQLite and PostgreSQL.
+"""The statements of a ledger's transactions, in SQLAlchemy Core: the same for SQLite and PostgreSQL.
 
-Ledgers of dpframe 0.1 are taken over by one of them, which changes nothing but the text of the terms. Their entries
-have no random bytes and stay as they are, hash by hash, so that heads and the records of old releases stay valid. The
-new terms hold the old text, from which everything is read and with whose hash the chain begins, and say where the chain
-ended. dpframe 0.1 refuses the new text by its format; a process of it that has the ledger open refuses too, since the
-terms are no longer those that it read. What was spent, the limit and the unit cannot change: they are not written anew.
+The takeover of a ledger of dpframe 0.1 changes only the text of the terms. The old entries have no random bytes and
+keep their hashes, so heads and the records of old releases stay valid. The new terms contain the old text and the end
+of the chain. Everything is read from the old text, whose hash still begins the chain. dpframe 0.1 refuses the new text
+by its format. A process of dpframe 0.1 that has the ledger open refuses it too, because the terms are no longer those
+that it read. What was spent, the limit and the unit cannot change, because they are not written again.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from dpframe.ledger.terms import Before, Terms, changed
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Insert, Select
 
-BATCH = 1000  # rows that are read at once; meanwhile nothing is charged
-MOMENT = 0.02  # seconds
+BATCH = 1000  # rows that are read at once; no charge happens meanwhile
+MOMENT = 0.02  # seconds after which a batch of stored answers ends
 
 
 def terms_text(connection: Connection, shown: str) -> str:
-    """The terms. A writer is alone from here on."""
-    # FOR UPDATE makes a writer alone on PostgreSQL; SQLite has no such words and needs none
+    """Return the text of the terms. From here on, a writer excludes other writers."""
+    # FOR UPDATE excludes other writers on PostgreSQL; SQLite has no such clause and needs none
     write = connection.get_execution_options().get("dpframe_write")
     text = connection.execute(_terms(write=write is True)).scalar()
     if text is None:
@@ -40,7 +40,7 @@ def terms_text(connection: Connection, shown: str) -> str:
 
 
 def insert_terms(connection: Connection, terms: Terms) -> None:
-    """The second of two who make a ledger on PostgreSQL finds the first one's terms and keeps them."""
+    """Insert the terms of a new ledger. If another process on PostgreSQL was faster, its terms stay."""
     from sqlalchemy import select
 
     table = tables().terms
@@ -49,7 +49,7 @@ def insert_terms(connection: Connection, terms: Terms) -> None:
 
 
 def append(connection: Connection, last: Mark, entry: Entry) -> Mark:
-    """Write the entry that follows the last one."""
+    """Write the entry that follows the last one, and return its place."""
     row = Row.after(last, entry)
     columns = {"entry": row.number, "body": row.body, "head": row.head, "name": row.name}
     connection.execute(_insertion(), columns)
@@ -57,24 +57,24 @@ def append(connection: Connection, last: Mark, entry: Entry) -> Mark:
 
 
 def all_of(connection: Connection, last: int | None = None) -> list[Row]:
-    """The entries in their order, or the last ones only; all of them only where nobody else may write meanwhile."""
+    """Return the entries in order, or only the last ones. Read all of them only while nobody else can write."""
     return [_row(stored) for stored in connection.execute(_last_entries(last))][::-1]
 
 
 def after(connection: Connection, entry: int, until: int) -> list[Row]:
-    """The entries that follow one, in their order: as many as are read in a moment."""
+    """Return the entries after one, in order, at most `BATCH` of them."""
     parameters = {"entry": entry, "until": until, "most": BATCH}
     return [_row(stored) for stored in connection.execute(_following(), parameters)]
 
 
 def recoveries(connection: Connection) -> list[Row]:
-    """The entries by which older copies were accepted; looked for only where something seems to be missing."""
+    """Return the entries that record recoveries."""
     query = _entries().where(tables().entries.c.body.contains('"kind":"recovery"', autoescape=True))
     return [_row(stored) for stored in connection.execute(query)]
 
 
 def local_reports(connection: Connection, entry: int, until: int) -> list[Row]:
-    """The entries after one, and up to another, whose words begin as those of local reports or of a correction."""
+    """Return the entries after one, up to another, whose query text begins like local reports or a correction."""
     from sqlalchemy import or_
 
     body, number = tables().entries.c.body, tables().entries.c.entry
@@ -84,19 +84,19 @@ def local_reports(connection: Connection, entry: int, until: int) -> list[Row]:
 
 
 def of_name(connection: Connection, name: str) -> list[Row]:
-    """The entries of the releases of one name, in their order."""
+    """Return the entries of the releases of one name, in order."""
     entries = tables().entries
     query = _entries().where(entries.c.name == name).order_by(entries.c.entry)
     return [_row(stored) for stored in connection.execute(query)]
 
 
 def at(connection: Connection, entry: int) -> list[Row]:
-    """The entry of a number, if there is one."""
+    """Return the entry of a number in a list, which is empty if there is none."""
     return [_row(stored) for stored in connection.execute(_entries().where(tables().entries.c.entry == entry))]
 
 
 def latest(connection: Connection, count: int) -> list[Row]:
-    """The last entries except for what belongs to earlier ones, in their order."""
+    """Return the last entries in order, without those that belong to earlier charges."""
     entries = tables().entries.c
     listed = [entries.body.not_like(_kind(kind)) for kind in UNLISTED]
     query = _entries().where(*listed).order_by(entries.entry.desc()).limit(count)
@@ -104,7 +104,7 @@ def latest(connection: Connection, count: int) -> list[Row]:
 
 
 def charges(connection: Connection) -> int:
-    """The number of entries that are charges."""
+    """Return the number of entries that are charges."""
     from sqlalchemy import func, select
 
     entries = tables().entries.c
@@ -112,12 +112,12 @@ def charges(connection: Connection) -> int:
 
 
 def _kind(name: str) -> str:
-    """The pattern of the body of an entry of this kind: inside a text of the caller's every quote has a stroke."""
+    """Return the LIKE pattern of an entry of this kind. Text of the caller cannot match it: its quotes are escaped."""
     return f'%,"kind":"{name}",%'
 
 
 def head_at(connection: Connection, terms: Terms, entry: int) -> str | None:
-    """The hash at an entry."""
+    """Return the hash at an entry; None if there is no such entry."""
     from sqlalchemy import select
 
     if entry == 0:
@@ -128,21 +128,21 @@ def head_at(connection: Connection, terms: Terms, entry: int) -> str | None:
 
 
 def insert_answer(connection: Connection, entry: int, content: bytes) -> None:
-    """Store what was released; its entry tells the hash."""
+    """Store the content of a release; its entry has the hash."""
     connection.execute(tables().answers.insert().values(entry=entry, content=content))
 
 
 def answer_at(connection: Connection, entry: int) -> bytes | None:
-    """The released answer, as it was stored."""
+    """Return the stored content of a release; None if there is none."""
     from sqlalchemy import select
 
     answers = tables().answers
     content = connection.execute(select(answers.c.content).where(answers.c.entry == entry)).scalar()
-    return bytes(content) if isinstance(content, (bytes, memoryview)) else None  # SQLite keeps anything in any column
+    return bytes(content) if isinstance(content, (bytes, memoryview)) else None  # SQLite accepts any type in any column
 
 
 def answered_after(connection: Connection, entry: int, until: int) -> list[tuple[int, str]]:
-    """The stored answers that follow one, each by the hash of its content: as many as are read in a moment."""
+    """Return the stored answers after one, each by number and hash of its content, as many as `MOMENT` allows."""
     from sqlalchemy import select
 
     answers, hashes = tables().answers.c, []
@@ -195,10 +195,10 @@ def _row(stored: Any) -> Row:
 
 
 def taken_over(database: Database, stored: Terms, *, check: bool) -> Terms:
-    """The terms of a ledger in this version's format, written if they are of the first; all or nothing.
+    """Return the terms in this version's format. Terms of the first format are rewritten, all or nothing.
 
-    With `check` the ledger must contain its head. A ledger that is to be recovered is taken over without it: whatever
-    its head knows, it goes on knowing.
+    With `check`, the ledger must contain its head. A ledger that is being recovered is taken over without this check,
+    and its head stays unchanged.
     """
     if not stored.is_first:
         return stored

@@ -1,4 +1,4 @@
-"""A ledger as people read it: a statement, a table of charges, stored answers, a chart, a page."""
+"""The display of a ledger: a statement, a table of charges, stored answers, a chart, a page."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class ShownLedger:
         "_replayed",
         "_store",
         "_terms",
-    )  # so that ledger.limit = 5 is refused, by any name
+    )  # so that no attribute can be added, and ledger.limit = 5 is refused
 
     _accounting: Accounting
     _checks: Any
-    _replayed: int  # how many stored answers it has returned
+    _replayed: int  # the number of stored answers returned so far
     _terms: Terms | None
     _store: Store
 
@@ -142,7 +142,7 @@ class ShownLedger:
         >>> "Ward A is the <strong>larger</strong> one." in path.read_text(encoding="utf-8")
         True
         """
-        from dpframe.ledger import spending  # pages are written by few, and ledgers made by all
+        from dpframe.ledger import spending  # imported here, because few programs write a page
 
         spending.write(
             path,
@@ -169,18 +169,18 @@ class ShownLedger:
 
     @property
     def _understated(self) -> str | None:
-        """The words on entries that understate their cost, None where there are none."""
+        """The text on entries that understate their cost; None if there are none."""
         return understated(self._accounting, self._store.last())
 
     def _warn_understated(self) -> None:
-        """Say it to anyone who opens the ledger: entries that understate their cost leave less than they show."""
+        """Warn anyone who opens the ledger of entries that understate their cost: less is left than they show."""
         if (words := self._understated) is not None:
             warnings.warn(f"the ledger at {self._store.shown}: {words}", UserWarning, stacklevel=4)
 
     def __repr__(self) -> str:
         try:
             return self._statement().text()
-        except LedgerError as error:  # a name in a notebook's last line must not raise
+        except LedgerError as error:  # displaying a ledger in a notebook must not raise
             return f"Ledger\n  {error}"
 
     def _repr_html_(self) -> str:

@@ -1,4 +1,4 @@
-"""A report of a ledger: the results that are shown with it, and what was spent and on what."""
+"""The HTML report of a ledger: the results that are shown with it, what was spent, and on what."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from dpframe.ledger.entries import Entry
 from dpframe.ledger.statement import BETWEEN, Statement, answers_of, rows_of
 
 CAPTION = "What was spent after each charge; the dashed line is the limit."
-MOST_ROWS = 1_000  # of charges in a page, the last ones
+MOST_ROWS = 1_000  # rows of a table in a page: the last ones
 LEAD = "What was spent of a privacy budget, on what, and who is protected."
-IN_ONE_LINE = ("budget", "spent", "remaining", "protects")  # of the facts on a ledger
+IN_ONE_LINE = ("budget", "spent", "remaining", "protects")  # facts on a ledger that share one line
 WARNINGS = ("correction", "warning")
 LABELS = '{"Stays": {"columns": {"n": "People"}}}'
 TEXT = '{"Stays": "Half of the stays end within three nights."}'
-LONGEST_TEXT = 100_000  # characters of own words of a release
+LONGEST_TEXT = 100_000  # characters of the caller's text on a release
 
 Entries = list[tuple[int, Entry]]
 
@@ -39,7 +39,7 @@ def write(
     labels: Mapping[str, Any] | None = None,
     order: Sequence[str] | None = None,
 ) -> None:
-    """Write the page: a section for each release in this order, with its own words, and the ledger."""
+    """Write the page: a section for each release in the given order, with the caller's text, and the ledger."""
     checked_text("title", title)
     own, named, first = checked(
         text, labels, order, list(dict.fromkeys(label for release in releases for label in _labels_of(release)))
@@ -61,13 +61,13 @@ def write(
 
 
 def _warned(section: Section) -> str:
-    """The warning of a release that is not private, which no words of anybody replace."""
+    """Return the warning of a release that is not private; the caller's text never replaces it."""
     warning = section.record.get("warning")
     return report.paragraph(warning, "warning") if warning else ""
 
 
 def budget_of(statement: Statement, entries: Entries, *, charts: bool) -> Budget:
-    """The words on the ledger in a page. Where it is kept is left out: a report is for others."""
+    """Return the ledger's part of a page. It omits the place of the ledger, because a report is for others."""
     last, facts = statement.summary.last, dict(statement.facts(kept=False))
     line = BETWEEN.join(f"{name} {facts[name]}" for name in IN_ONE_LINE if name in facts)
     said = [report.paragraph(f"{capital(line)}.")]
@@ -118,7 +118,7 @@ def _text(name: str, value: Any) -> str:
 def checked(
     text: Any, labels: Any, order: Any, known: Sequence[str], named_so: str = "order"
 ) -> tuple[Mapping[str, str], Mapping[str, Any], Sequence[str]]:
-    """The own words of releases, the words of their columns and keys, and their order; refused where one is wrong."""
+    """Check and return the caller's texts of releases, the labels of their columns and keys, and their order."""
     named, own = _by_label("labels", labels, known, LABELS), _by_label("text", text, known, TEXT)
     for label, words in own.items():
         _check_text(label, words)
@@ -128,7 +128,7 @@ def checked(
 
 
 def _by_label(argument: str, given: Any, known: Sequence[str], example: str) -> Mapping[str, Any]:
-    """The words for each release by its label; refuse a label that none has."""
+    """Return what the caller gives for each release by its label; refuse a label that no release has."""
     if given is None:
         return {}
     if not isinstance(given, Mapping):
@@ -159,7 +159,7 @@ def _check_text(label: str, words: Any) -> None:
 
 
 def _checked_order(order: Any, known: Sequence[str], argument: str) -> list[str]:
-    """The labels in the order of their sections; those that are not named follow."""
+    """Return the labels in the order of their sections; other releases follow."""
     if order is None:
         return []
     if not isinstance(order, (list, tuple)):
@@ -172,17 +172,17 @@ def _checked_order(order: Any, known: Sequence[str], argument: str) -> list[str]
 
 
 def _labels_of(release: Any) -> list[str]:
-    """The labels of a release, and of its parts."""
+    """Return the labels of a release and of its parts."""
     try:
         record = getattr(getattr(release, "dp", None), "provenance", {})
-    except NoProvenance:  # which its section refuses
+    except NoProvenance:  # `_sections_of` refuses this release
         return []
     parts = record.get("parts", [record])
     return [part["label"] for part in parts if part.get("label")]
 
 
 def _sections_of(release: Any, charts: bool, labels: Mapping[str, Any]) -> list[Section]:
-    """The sections of a result: what ``.dp`` of a released frame tells of it."""
+    """Return the sections of a result, from the ``.dp`` of a released frame."""
     try:
         dp = release.dp
         _ = dp.provenance

@@ -1,4 +1,4 @@
-"""Entries in a file or a database: committed before a row is read, shared by every process, chained by hashes."""
+"""Entries in a file or a database: committed before a row is read, shared by all processes, chained by hashes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from dpframe.privacy import PrivacyLoss
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-LOWEST = -(2**31)  # below every entry's number
+LOWEST = -(2**31)  # below the number of any entry
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -53,7 +53,7 @@ T = TypeVar("T")
 def _alone(
     method: Callable[Concatenate[SqlStore, P], T],
 ) -> Callable[Concatenate[SqlStore, P], T]:
-    """No signal breaks it off, and nobody else is in the ledger's file from its first look to its last."""
+    """Wrap a method so that no signal interrupts it, and nobody else uses the ledger's file until it ends."""
 
     @unbroken
     @wraps(method)
@@ -66,7 +66,7 @@ def _alone(
 
 @dataclass(frozen=True)
 class Known:
-    """Facts on the end of a ledger that are known before it is read: it may only have grown since."""
+    """Facts on the end of a ledger, collected before it is read; the ledger may only have grown since."""
 
     head: Head | None
     seen: Mark | None
@@ -84,7 +84,7 @@ class SqlStore:
     @classmethod
     @unbroken
     def make(cls, path: object, terms: Terms, head: object = None, *, new: bool = False) -> SqlStore:
-        """Make the ledger, or open the one that is there unless it must be `new`; the caller compares the terms."""
+        """Create the ledger, or open an existing one unless it must be `new`; the caller compares the terms."""
         address = Address.of(path)
         witness = witness_of(head, address)
         terms = replace(terms, has_head=witness is not None)
@@ -107,13 +107,13 @@ class SqlStore:
                     )
                 making.create(connection)
                 rows.insert_terms(connection, terms)
-                if rows.terms_text(connection, address.shown) == terms.text():  # else another was faster
-                    try:  # before the commit: none is without
+                if rows.terms_text(connection, address.shown) == terms.text():  # otherwise another process was faster
+                    try:  # before the commit: no ledger is without a head
                         cls(making, terms, witness)._write_heads(Mark.first(terms))
                     except LedgerError as error:
                         said = str(error).replace(STAYS, "nothing was charged")
                         raise reworded(error, said.replace("nothing was charged", "no ledger was made")) from None
-            if new and rows.terms_text(connection, address.shown) != terms.text():  # no two ledgers have equal ones
+            if new and rows.terms_text(connection, address.shown) != terms.text():  # terms are unique
                 raise LedgerError(
                     f"a ledger is at {address.shown} already, and it stays as it is. Go on with it, or take another "
                     "path for other people's data."
@@ -124,7 +124,7 @@ class SqlStore:
     @classmethod
     @unbroken
     def open(cls, path: object, head: object = None, *, check: bool = True) -> SqlStore:
-        """The ledger that is there, its chain followed from end to end."""
+        """Open an existing ledger, and follow its chain from end to end."""
         address = Address.of(path)
         witness = witness_of(head, address)
         if address.file is not None and not os.path.exists(address.file):
@@ -152,7 +152,7 @@ class SqlStore:
 
     @classmethod
     def again(cls, path: object, beginning: str, head: object = None) -> SqlStore:
-        """The ledger that a pickle led to, if it is still the same one."""
+        """Open the ledger of a pickle, if it is still the same one."""
         store = cls.open(path, head)
         if store.identity[1] != beginning:
             raise LedgerError(
@@ -163,11 +163,11 @@ class SqlStore:
 
     @_alone
     def _beginning_a_head(self) -> SqlStore:
-        """The same ledger with its head kept elsewhere from now on: only where nothing was charged yet."""
+        """Return the same ledger with its head also kept elsewhere from now on; refuse a ledger that has entries."""
         assert self.witness is not None
         new, known = replace(self.terms, has_head=True), self.witness.read()
         with self.database.transaction(write=True) as connection:
-            if rows.terms_text(connection, self.shown) != new.text():  # else another was faster
+            if rows.terms_text(connection, self.shown) != new.text():  # otherwise another process was faster
                 last = self._end(connection)
                 if known is not None:
                     self._hold_head(connection, known, last, self.witness.shown)
@@ -182,22 +182,22 @@ class SqlStore:
 
     @property
     def shown(self) -> str:
-        """The place, for people to read."""
+        """The place of the ledger, for display."""
         return self.database.address.shown
 
     @property
     def identity(self) -> tuple[str, str]:
-        """The address, and the hash of the terms: what a pickle carries."""
+        """The address and the hash of the terms, which a pickle carries."""
         return self.database.address.key, Mark.first(self.terms).head
 
     @cached_property
     def accounting(self) -> Accounting:
-        """The accounting that its terms name."""
+        """The accounting that the terms name."""
         return accounting_of_terms(self.terms, self.shown)
 
     @property
     def head(self) -> Any:
-        """The place of the head that is kept elsewhere, as it was given: a pickle carries it too."""
+        """The place of the head that is kept elsewhere, as it was given; a pickle carries it too."""
         return None if self.witness is None else self.witness.given
 
     @property
@@ -206,7 +206,7 @@ class SqlStore:
 
     @_alone
     def charge(self, entry: Entry, allowed: Allowed) -> Mark | Answer:
-        """Charge, commit, keep the head: when this returns, the charge is on disk. A correction goes before it."""
+        """Charge, commit and write the head; on return, the charge is on disk. A due correction is charged first."""
         with self._writing() as (connection, last):
             known = self._named(connection, entry)
             if known is not None:
@@ -216,11 +216,11 @@ class SqlStore:
                 allowed(last, plus(last.total, entry.amount))
             mark = rows.append(connection, last, correction or entry)
         self._keep_head(mark)
-        return mark if correction is None else self.charge(entry, allowed)  # a refused charge leaves the correction
+        return mark if correction is None else self.charge(entry, allowed)  # the correction stays in any case
 
     @_alone
     def correct(self, reason: str | None) -> None:
-        """Append the correction that is due, if one is."""
+        """Append the correction that is due, if there is one."""
         with self._writing() as (connection, last):
             correction = self._correction(connection, last, reason)
             if correction is None:
@@ -230,9 +230,9 @@ class SqlStore:
 
     @unbroken
     def answered(self, entries: Sequence[Entry]) -> tuple[Mark, list[bool]]:
-        """The end of the chain, and for each entry whether an answer is stored under its name.
+        """Return the end of the chain, and for each entry whether an answer is stored under its name.
 
-        Refused, as their charges would be, where the head is kept elsewhere and nobody said where.
+        If the head is kept elsewhere and its place was not given, this is refused, as the charges would be.
         """
         self._check_head_given()
         known = self._known()
@@ -242,7 +242,7 @@ class SqlStore:
 
     @_alone
     def keep(self, entry: Entry, content: bytes) -> Answer:
-        """Store an answer, unless another was stored under its name meanwhile: then that one is the answer."""
+        """Store an answer and return it; if another was stored under its name meanwhile, return that one."""
         with self._writing() as (connection, last):
             known = self._named(connection, entry)
             if known is not None:
@@ -254,7 +254,7 @@ class SqlStore:
 
     @_alone
     def step(self, entry: Entry, decide: Decide) -> StreamState | None:
-        """A step of a stream: committed, and in the head, when this returns."""
+        """Take a step of a stream; on return, it is committed and in the head."""
         if self.witness is None and self.database.address.file is None:
             raise LedgerError(
                 f"a stream needs a ledger whose head is kept elsewhere, not one in a database at {self.shown} alone. "
@@ -275,9 +275,9 @@ class SqlStore:
 
     @unbroken
     def stream(self, entry: Entry) -> StreamState | None:
-        """The stream of an entry's name, in a ledger that is no older copy.
+        """Return the stream of an entry's name; refuse a ledger that is an older copy.
 
-        What it stored may be shown, so the heads must know it first: a process that died in between did not write them.
+        Stored periods may be shown next, so the heads are written first if a process died before it wrote them.
         """
         known = self._known()
         with self.database.transaction(write=False) as connection:
@@ -292,7 +292,7 @@ class SqlStore:
 
     @unbroken
     def contents(self, entry: Entry, known: StreamState | None = None) -> dict[int, bytes]:
-        """The contents that were stored of each period of a stream, which must continue what was known of it."""
+        """Return the stored content of each period of a stream, which must continue `known`."""
         with self.database.transaction(write=False) as connection:
             found = list(self._entries_of(connection, entry.name))
             if known is not None:
@@ -305,13 +305,13 @@ class SqlStore:
 
     @_alone
     def raise_limit(self, entry: Entry, raised: Callable[[Limit], Limit]) -> None:
-        """Append an entry with a higher limit; every process goes by it from then on."""
+        """Append an entry with a higher limit, which every process follows from then on."""
         with self._writing() as (connection, last):
             mark = rows.append(connection, last, replace(entry, limit=raised(last.limit)))
         self._keep_head(mark)
 
     def entries(self) -> list[tuple[int, Entry]]:
-        """Every entry, from the store."""
+        """Return every entry, read from the store."""
         last, head = self.last(), Mark.first(self.terms).head
         stored = list(self._rows(last.entry))
         if (stored[-1].head if stored else head) != last.head or len(stored) != last.entry:
@@ -320,7 +320,7 @@ class SqlStore:
 
     @unbroken
     def summary(self, count: int) -> Summary:
-        """The summary for a printed ledger: of the entries only the last ones are read."""
+        """Return the summary for a printed ledger; only the last entries are read, and the charges counted."""
         known = self._known()
         with self.database.transaction(write=False) as connection:
             last = self._with_due(connection, self._last(connection, known))
@@ -330,28 +330,28 @@ class SqlStore:
 
     @unbroken
     def entry_and_answer(self, number: int) -> tuple[Entry, bytes | None]:
-        """An entry by its number, and what was stored under its name."""
+        """Return an entry by its number, and the answer that is stored under its name."""
         with self.database.transaction(write=False) as connection:
             ((_, entry),) = entries_of(rows.at(connection, number), self.shown)
-            if entry.stream is not None:  # of which each period has an answer of its own: see `contents`
+            if entry.stream is not None:  # each period has its own stored content: see `contents`
                 return entry, None
             return entry, None if (known := self._named(connection, entry)) is None else known.content
 
     @unbroken
     def last(self) -> Mark:
-        """The end of the chain, from the store, with the correction that is due."""
+        """Return the end of the chain, read from the store, with the correction that is due."""
         known = self._known()
         with self.database.transaction(write=False) as connection:
             return self._with_due(connection, self._last(connection, known))
 
     @unbroken
     def head_at(self, number: int) -> str | None:
-        """The hash of the entry of a number; None where there is none."""
+        """Return the hash of the entry of a number; None if there is none."""
         with self.database.transaction(write=False) as connection:
             return rows.head_at(connection, self.terms, number)
 
     def verify(self) -> Trail:
-        """Follow the whole chain, and hold every stored answer against its entry."""
+        """Follow the whole chain, and compare every stored answer with its entry."""
         named: list[Row] = []
         trail = self.follow(named)
         found = entries_of(named, self.shown)
@@ -363,7 +363,7 @@ class SqlStore:
         return trail
 
     def _check_stream(self, found: list[tuple[int, Entry]]) -> None:
-        """Every stream must have followed its steps: charged first, each period drawn once, in order."""
+        """Check that every stream followed its steps: charged first, then each period drawn once, in order."""
         steps: dict[str, list[tuple[int, str, Entry]]] = {}
         for number, entry in found:
             if entry.stream is not None:
@@ -372,7 +372,7 @@ class SqlStore:
             stream_of(entries, where=self.shown)
 
     def follow(self, named: list[Row] | None = None) -> Trail:
-        """Follow the whole chain, and hold it against its head; every place in it. `named` takes the named entries."""
+        """Follow the whole chain, and compare it with its head. `named` collects the entries that have a name."""
         last = self.last()
         trail = chain(self.terms, _collecting(self._rows(last.entry), [] if named is None else named), self.shown)
         if trail.last != last:
@@ -380,9 +380,9 @@ class SqlStore:
         return replace(trail, last=last)
 
     def _rows(self, until: int) -> Iterator[Row]:
-        """The entries up to one, read in short parts: each a moment in which nothing is charged.
+        """Yield the entries up to one, read in short parts; charges wait only while one part is read.
 
-        The chain only grows, and its hashes tie the parts together.
+        The chain only grows, and its hashes link the parts.
         """
         at = LOWEST
         while at < until and (batch := self._part(at, until)):
@@ -390,7 +390,7 @@ class SqlStore:
             at = batch[-1].number
 
     def _answers(self, until: int) -> Iterator[tuple[int, str]]:
-        """The hashes of the stored answers, read in short parts."""
+        """Yield the hashes of the stored answers, read in short parts."""
         at = LOWEST
         while at < until and (batch := self._answers_part(at, until)):
             yield from batch
@@ -408,7 +408,7 @@ class SqlStore:
 
     @_alone
     def recover(self, reason: str, cost: Callable[[Amount], PrivacyLoss]) -> Mark | None:
-        """Accept an older copy, or one without its head: an entry says so and charges what the copy does not know."""
+        """Accept an older copy, or one without its head: append an entry that charges what the copy does not know."""
         self._check_head_given()
         known, witness = self._known(), self.witness
         beside = [] if self.database.address.file is None else [(known.head, "")]
@@ -430,11 +430,11 @@ class SqlStore:
                 return None
             nothing = (Fraction(0),) * len(self.terms.limit.amount)
             lost, limit = nothing, last.limit
-            for mark in later:  # the most of what is known to be spent, part by part
+            for mark in later:  # the maximum of what is known to be spent, part by part
                 limit = limit.joined(mark.limit)
                 if self._has_charged(connection, mark):
                     continue
-                # where both went on after they parted, nobody knows where that was: all that the mark knows is charged
+                # if both were charged after they parted, their common part is unknown: charge all that the mark knows
                 here = nothing if _went_on(last, mark) else last.total or nothing
                 parts = zip(lost, mark.total or nothing, here, strict=True)
                 lost = tuple(max(most, newest - part, Fraction(0)) for most, newest, part in parts)
@@ -451,12 +451,12 @@ class SqlStore:
 
     @contextmanager
     def _writing(self) -> Iterator[tuple[Connection, Mark]]:
-        """A transaction that may append to the end of the chain, which is checked first."""
+        """Open a transaction that may append to the end of the chain, which is checked first."""
         self._check_head_given()
         known = self._known()
         with self.database.transaction(write=True) as connection:
             last = self._last(connection, known)
-            if known.head is None:  # it was removed, and nothing was spent yet: no entry may come before a head
+            if known.head is None:  # it was removed before the first entry: no entry may come before a head
                 self._write_head(last)
             elif self.database.address.file is not None:
                 heads.check_writable(self.database.address.file)
@@ -467,7 +467,7 @@ class SqlStore:
             yield connection, last
 
     def _with_due(self, connection: Connection, last: Mark) -> Mark:
-        """The end of the chain with the correction that is due. Only entries since the last scan are read."""
+        """Return the end of the chain with the correction that is due. Only entries since the last scan are read."""
         if not corrections.concerns(self.terms, self.accounting):
             return last
         scanned = corrections.known(self.identity)
@@ -479,12 +479,12 @@ class SqlStore:
         return replace(last, due=scanned.due)
 
     def _correction(self, connection: Connection, last: Mark, reason: str | None = None) -> Entry | None:
-        """The entry that must be written before anything else is charged, if there is one."""
+        """Return the correction that must be written before anything else is charged, if there is one."""
         due = self._with_due(connection, last).due
         return None if due is None else corrections.correction(due, self.terms, last, self.accounting, reason)
 
     def _check_head_given(self) -> None:
-        """Refuse to write what the head that is kept elsewhere would not know."""
+        """Refuse to write if the head is kept elsewhere and its place was not given."""
         if self.terms.has_head and self.witness is None:
             raise LedgerError(
                 f"head must be given: the head of the ledger at {self.shown} is kept elsewhere, and would be left "
@@ -492,7 +492,7 @@ class SqlStore:
             )
 
     def _named(self, connection: Connection, entry: Entry) -> Answer | None:
-        """The stored answer of a release with this name; refused where the name asked for something else before."""
+        """Return the stored answer of a release with this name; refuse a name that stood for another request."""
         for number, _, earlier in self._entries_of(connection, entry.name):
             refuse_other_facts(entry, earlier)
             if earlier.answer is not None:
@@ -500,11 +500,11 @@ class SqlStore:
         return None
 
     def _entries_of(self, connection: Connection, name: str | None) -> Iterator[tuple[int, str, Entry]]:
-        """The entries of a name with their numbers and hashes, each of which must follow from the one before it."""
+        """Yield the entries of a name with their numbers and hashes; each must follow from the entry before it."""
         yield from self._followed(connection, [] if name is None else rows.of_name(connection, name))
 
     def _followed(self, connection: Connection, stored: Sequence[Row]) -> Iterator[tuple[int, str, Entry]]:
-        """Some entries with their numbers and hashes, each of which must follow from the one before it."""
+        """Yield some entries with their numbers and hashes; each must follow from the entry before it."""
         for row in stored:
             if not row.follows(rows.head_at(connection, self.terms, row.number - 1)):
                 raise changed(self.shown, f"entry {row.number} does not follow from the one before")
@@ -512,20 +512,20 @@ class SqlStore:
             yield number, row.head, entry
 
     def _stored(self, connection: Connection, number: int, entry: Entry) -> bytes:
-        """The content that was stored with an entry, as its hash says."""
+        """Return the content that was stored with an entry; refuse it if the entry has another hash."""
         content = rows.answer_at(connection, number)
         if content is None or digest(content) != entry.answer:
             raise changed(self.shown, f"the answer of entry {number} is not the one that was stored")
         return content
 
     def _stream(self, connection: Connection, entry: Entry) -> StreamState | None:
-        """The stream of an entry's name; closed where an older copy was accepted after it was begun."""
+        """Return the stream of an entry's name; it is closed if a recovery came after its charge."""
         found = list(self._entries_of(connection, entry.name))
         recovered = [row.number for row in rows.recoveries(connection)] if found else []
         return stream_of(found, last_recovery=max(recovered, default=0), where=self.shown)
 
     def _last(self, connection: Connection, before: Known) -> Mark:
-        """The end of the chain, after its last link and its head were checked."""
+        """Return the end of the chain, after checking its last link and its heads."""
         text = rows.terms_text(connection, self.shown)
         if text != self.terms.text():
             if text == replace(self.terms, has_head=True).text():
@@ -553,7 +553,7 @@ class SqlStore:
         heads.hold(head, self.terms, last, known, self.shown, elsewhere)
 
     def _hold_seen(self, connection: Connection, newest: Mark | None, last: Mark) -> None:
-        """Refuse a ledger that no longer contains what this process saw of it, unless a recovery has charged that."""
+        """Refuse a ledger that no longer contains what this process saw, unless a recovery has charged that."""
         if newest is not None and newest != last:
             if rows.head_at(connection, self.terms, newest.entry) != newest.head:
                 if not self._has_charged(connection, newest):
@@ -562,7 +562,7 @@ class SqlStore:
         witnesses.note(self._seen_as, last)
 
     def _has_charged(self, connection: Connection, mark: Mark) -> bool:
-        """Tell whether a recovery has charged all that was spent up to a place that the ledger does not contain."""
+        """Return whether a recovery has charged all that was spent up to a place that the ledger does not contain."""
         for row in rows.recoveries(connection):
             before = rows.at(connection, row.number - 1)
             went_on = bool(before) and _went_on(before[0].mark(), mark)
@@ -601,7 +601,7 @@ class SqlStore:
                 raise heads.unwritten(file, error) from None
 
     def _keep_head(self, mine: Mark, *, anew: bool = False) -> None:
-        """Write the newest head wherever it is kept: after the commit, which stands whatever happens here."""
+        """Write the newest head everywhere it is kept, after the commit, which stands even if this fails."""
         to_the_end()  # what was committed binds the caller who was interrupted, too
         witnesses.note(self._seen_as, mine)
         if self.database.address.file is None and self.witness is None:
@@ -610,16 +610,16 @@ class SqlStore:
             until_it_goes_through(self._write_newest, mine, anew)
         except LedgerError as error:
             if isinstance(error, Locked) and self.witness is None:
-                return  # locked for long: the charge stands, and the head beside it may be behind until the next one
-            raise stands(error) from None  # a copy that is restored would forget what its head elsewhere does not know
+                return  # still locked: the charge stands, and the head may be behind until the next charge
+            raise stands(error) from None  # a head that is behind would accept an older copy
 
     def _write_newest(self, mine: Mark, anew: bool) -> None:
         """Write the newest head in a transaction of its own, so that heads are written in order."""
         file = self.database.address.file
         try:
             with self.database.transaction(write=True) as connection:
-                rows.terms_text(connection, self.shown)  # which is what lets nobody else write on a server
-                # the head must not follow a file that was put back meanwhile, and does not know my entry
+                rows.terms_text(connection, self.shown)  # on a server, this excludes other writers
+                # an older copy that was restored meanwhile lacks this entry, and must not get a head
                 if rows.head_at(connection, self.terms, mine.entry) != mine.head:
                     raise LedgerError(
                         f"the ledger at {self.shown} was replaced while it was charged: nothing was released. "
@@ -634,14 +634,14 @@ class SqlStore:
                     hold = None if anew else lambda head: self._hold_head(connection, head, mark, place)
                     try:
                         self.witness.advance(self.terms, mark, anew=anew, hold=hold)
-                    except LedgerUnavailable as error:  # also where its place is locked: the ledger itself is not
+                    except LedgerUnavailable as error:  # also if the place of the head is locked: the ledger is not
                         raise stands(error) from None
         except OSError as error:
             raise heads.unwritten(str(file), error) from None
 
 
 def _collecting(stored: Iterator[Row], named: list[Row]) -> Iterator[Row]:
-    """The same rows; those of releases that have a name are put into `named` as they pass."""
+    """Yield the same rows, and append those that have a name to `named`."""
     for row in stored:
         if row.name is not None:
             named.append(row)
@@ -649,9 +649,9 @@ def _collecting(stored: Iterator[Row], named: list[Row]) -> Iterator[Row]:
 
 
 def _went_on(copy: Mark, mark: Mark) -> bool:
-    """Tell whether a copy, which does not contain this place, was charged after it was put back: by times, or numbers.
+    """Return whether a copy without this place was charged after it was restored, judged by numbers or times.
 
-    Then what it holds is no part of what the place knows.
+    If so, the total of the copy is not a part of the total at the place.
     """
     return mark.entry <= copy.entry or bool(mark.time and copy.time > mark.time)
 
@@ -661,7 +661,7 @@ def _place_of(witness: Witness | None) -> str:
 
 
 def _refuse_vanished(known: Sequence[tuple[Head | None, str]], address: Address) -> None:
-    """Refuse to begin anew where a ledger was. The heads must have been read before the ledger was looked for."""
+    """Refuse to create a ledger where one was. Read the heads before looking for the ledger."""
     for head, elsewhere in known:
         if head is not None and head.mark.entry:
             where = f"at {elsewhere}" if elsewhere else "next to it"
@@ -672,7 +672,7 @@ def _refuse_vanished(known: Sequence[tuple[Head | None, str]], address: Address)
 
 
 def is_there(path: object) -> bool:
-    """Tell whether a ledger, or the head of one that is gone, is at this path or URL."""
+    """Return whether a ledger, or the head of one that is gone, is at this path or URL."""
     address = Address.of(path)
     if address.file is not None:
         return os.path.exists(address.file) or heads.read(address.file) is not None

@@ -19,19 +19,19 @@ from dpframe.ledger.entries import UNLISTED, Entry, Mark, Summary
 from dpframe.ledger.terms import Limit, Terms
 from dpframe.privacy import WEAK_DELTA, WEAK_EPSILON, PrivacyLoss, PrivacyUnit
 
-DUE = "correction due"  # how the words begin on entries that understate their cost
-RELEASES = 5  # the last ones, which a printed ledger shows
+DUE = "correction due"  # the start of the text on entries that understate their cost
+RELEASES = 5  # the number of last entries that a printed ledger shows
 WIDTH = 20  # characters of the bar
-LONGEST_QUERY = 80  # characters of a query in a table of text
+LONGEST_QUERY = 80  # characters of a query in a text table
 LAST = ("last charges", "label", "query", "cost")
-ALONE = ("accounting", "keys", "correction")  # lines whose words need no name before them
+ALONE = ("accounting", "keys", "correction")  # facts that are shown without their name
 BETWEEN = " · "
-MOST_TIMES = 1_000_000  # beyond, nobody counts
-DIGITS = 5  # after the first of a limit, to which what is spent is rounded up
-SLACK = 1e-9  # of a part that is a whole number of tenths of a percent but for its last bits
-CLOSE = 1e-6  # relative, of an epsilon that was rounded up
-MOST_POINTS = 500  # of a chart
-SHORT = 60  # seconds: within them a chart counts charges, since entries have whole seconds
+MOST_TIMES = 1_000_000  # the largest count; a larger one is shown as "over"
+DIGITS = 5  # digits after the first one of a limit, to which spending is rounded up
+SLACK = 1e-9  # in tenths of a percent: an excess up to this is float error, and is not rounded up
+CLOSE = 1e-6  # relative tolerance for an epsilon that was rounded up
+MOST_POINTS = 500  # points of a chart
+SHORT = 60  # seconds; over a shorter time, a chart counts charges, since entries have whole seconds
 COLUMNS = {
     "entry": int,
     "time": str,
@@ -59,7 +59,7 @@ class Statement:
     kept: str | None
 
     def text(self) -> str:
-        """For a terminal."""
+        """Return the statement as text for a terminal."""
         facts = [words if name in ALONE else f"{name} {words}" for name, words in self.facts()]
         if self.filled is not None:
             facts.insert(0, f"[{'#' * (filled := round(WIDTH * self.filled))}{'-' * (WIDTH - filled)}] {self.percent}")
@@ -70,19 +70,19 @@ class Statement:
         return "\n".join(lines)
 
     def html(self) -> str:
-        """For a notebook."""
+        """Return the statement as HTML for a notebook."""
         bar = "" if self.filled is None else pages.html_bar(self.filled, self.percent)
         return pages.html_card(self.title, self.facts(), bar, LAST, self._rows())
 
     @property
     def title(self) -> str:
-        """The heading: whose budget it is."""
+        """The heading, with the name of the data set."""
         dataset = None if self.terms is None else self.terms.dataset
         return "Ledger" if dataset is None else f"Ledger of {harmless(dataset)}"
 
     @property
     def filled(self) -> float | None:
-        """The part of the limit that is spent; None without one, and before the first charge."""
+        """The part of the limit that is spent; None without a limit, and before the first charge."""
         return None if self.limit is None or not any(self.summary.last.spent) else self._part
 
     @property
@@ -91,10 +91,10 @@ class Statement:
         return f"{_tenths(self._part)}% of the limit"
 
     def facts(self, *, kept: bool = True) -> list[tuple[str, str]]:
-        """Lines on the budget, each with its name: spent and left, who is protected, how losses add up.
+        """Return named lines on the budget: spent and left, who is protected, how losses add up.
 
         Terminal, notebook, chart and page all show these. What is spent and what remains are in one unit, and add up to
-        the limit: epsilon where epsilons add up, else percent of what does.
+        the limit: epsilon if epsilons add up, otherwise percent of the quantity that adds up.
         """
         last, charges = self.summary.last, self.summary.charges
         facts = self._budget()
@@ -114,7 +114,7 @@ class Statement:
         return facts if self.kept is None or not kept else [*facts, ("kept at", self.kept)]
 
     def _budget(self) -> list[tuple[str, str]]:
-        """The budget in one unit: what is spent, what remains; and how often the last call fits once more."""
+        """Return the budget in one unit: what is spent, what remains, and how many more calls like the last fit."""
         spent = self.summary.last.spent
         loss, left = spent_of(self.accounting, spent), left_of(self.limit, self.accounting, spent)
         if self.limit is None:
@@ -140,11 +140,11 @@ class Statement:
         return facts
 
     def chart(self, entries: list[Entry]) -> Any:
-        """Epsilon spent over time, up to the limit."""
+        """Return a chart of the spent epsilon, or percent of the budget, over time."""
         points = self._points([entry for entry in entries if entry.kind not in UNLISTED])
-        if len(points) > MOST_POINTS:  # evenly, and the last of all
+        if len(points) > MOST_POINTS:  # evenly spaced points, with the first and the last
             points = [points[index * (len(points) - 1) // (MOST_POINTS - 1)] for index in range(MOST_POINTS)]
-        adds = bool(self.accounting.adds) and self.limit is not None  # then percent add up, and epsilons do not
+        adds = bool(self.accounting.adds) and self.limit is not None  # then percent add up, not epsilons
 
         def place(spent: Amount, limit: Limit | None) -> tuple[float, float | None]:
             if adds and limit is not None:
@@ -174,7 +174,7 @@ class Statement:
         return charts.budget(rows, words, "percent of the budget" if adds else "epsilon", by_time=by_time)
 
     def _points(self, listed: list[Entry]) -> list[tuple[Entry, Amount, Limit | None]]:
-        """Every entry with what was spent and the limit after it; the beginning is an entry too."""
+        """Return each entry with the total and the limit after it, preceded by an entry for the ledger's creation."""
         limit = self.limit if self.terms is None else self.terms.limit
         begun = listed[0].time if self.terms is None and listed else now() if self.terms is None else self.terms.created
         nothing = PrivacyUnit()
@@ -187,7 +187,7 @@ class Statement:
         return points
 
     def _rows(self) -> list[tuple[str, str, str, str]]:
-        """The last charges, the newest first."""
+        """Return the last entries as rows, the newest first."""
         newest = self.summary.latest[::-1]
         return [(entry.time, " ".join((entry.label or "").split()), entry.query, str(entry.cost)) for entry in newest]
 
@@ -200,7 +200,7 @@ class Statement:
 
 
 def _part_of(limit: Limit, accounting: Accounting, spent: Amount) -> Fraction:
-    """The part of a limit that noise has spent. Keys that are found have a reserve apart, told in a line of its own."""
+    """Return the part of a limit that noise has spent. Unknown groups have their own reserve and their own line."""
     if not spent:
         return Fraction(0)
     if isinstance(accounting, KeysReserve):
@@ -224,17 +224,17 @@ def times(limit: Limit, spent: Amount, amount: Amount) -> int:
 
 
 def _cut(query: str) -> str:
-    """A query in a table of text, where a long one would make every line long; `to_frame` has the whole."""
+    """Return a query, shortened for a text table if it is long; `to_frame` has it in full."""
     return query if len(query) <= LONGEST_QUERY else query[: LONGEST_QUERY - 3] + "..."
 
 
 def counted(count: int) -> str:
-    """A number of calls as text."""
+    """Return a number of calls as text."""
     return "no" if not count else f"{count:,}" if count < MOST_TIMES else f"over {MOST_TIMES:,}"
 
 
 def _adding_up(spent: PrivacyLoss, left: PrivacyLoss, whole: PrivacyLoss) -> tuple[str, str]:
-    """Both as people read them, so that they add up: where six digits of each do not, what is spent is rounded up."""
+    """Return both as text, so that they add up to the limit; if six digits of each do not, `spent` is rounded up."""
     if spent.delta or left.delta or not left.epsilon:
         return str(spent), str(left)
     gone, rest, limit = (Decimal(f"{loss.epsilon:.6g}") for loss in (spent, left, whole))
@@ -246,7 +246,7 @@ def _adding_up(spent: PrivacyLoss, left: PrivacyLoss, whole: PrivacyLoss) -> tup
 
 
 def _four_digits(value: float, rounding: str) -> str:
-    """A number with four digits, rounded to the side that is said unless it has no more."""
+    """Return a number with four digits, rounded in the given direction if it has more."""
     if not 0 < value < math.inf or math.isclose(float(f"{value:.4g}"), value, rel_tol=CLOSE):
         return f"{value:.4g}"
     exact = Decimal(value)
@@ -254,7 +254,7 @@ def _four_digits(value: float, rounding: str) -> str:
 
 
 def _tenths(part: float) -> str:
-    """A part in percent, rounded up to a tenth: what remains is then rounded down, and no part above 0 is nothing."""
+    """Return a part in percent, rounded up to a tenth: what remains is rounded down, and no part above 0 shows as 0."""
     return _shortest(min(100.0, max(math.ceil(1000 * part - SLACK), int(part > 0.0)) / 10))
 
 
@@ -263,18 +263,18 @@ def _shortest(percent: float) -> str:
 
 
 def listed(entries: list[tuple[int, Entry]]) -> list[tuple[int, Entry]]:
-    """The entries that people ask for: that answers and periods were stored is told by the charge before them."""
+    """Return the entries that are listed; entries that store answers and periods belong to an earlier charge."""
     return [(number, entry) for number, entry in entries if entry.kind not in UNLISTED]
 
 
 def rows_of(entries: list[tuple[int, Entry]]) -> list[dict[str, Any]]:
-    """Every charge, raised limit, recovery and correction as a row of a table."""
+    """Return every charge, raised limit, recovery and correction as a row of a table."""
     return [
         {
             "entry": number,
             "time": entry.time,
             "kind": "correction" if entry.is_correction else entry.kind,
-            "label": entry.label and writable(entry.label),  # older ledgers hold any text
+            "label": entry.label and writable(entry.label),  # older ledgers may hold any text
             "snapshot": entry.snapshot and writable(entry.snapshot),
             "query": writable(entry.query),
             "unit": str(entry.unit),
@@ -287,7 +287,7 @@ def rows_of(entries: list[tuple[int, Entry]]) -> list[dict[str, Any]]:
 
 
 def answers_of(entries: list[tuple[int, Entry]]) -> list[dict[str, Any]]:
-    """Every stored answer as a row of a table, with its charge."""
+    """Return every stored answer as a row of a table, with its charge."""
     charges = {entry.name: (number, entry) for number, entry in entries if entry.kind == "charge" and entry.name}
     rows = []
     for number, entry in entries:
@@ -311,12 +311,12 @@ def answers_of(entries: list[tuple[int, Entry]]) -> list[dict[str, Any]]:
 
 
 def spent_of(accounting: Accounting, spent: Amount) -> PrivacyLoss:
-    """The sum of all charges, rounded up."""
+    """Return the sum of all charges, rounded up."""
     return accounting.loss(spent) if spent else PrivacyLoss(0.0)
 
 
 def understated(accounting: Accounting, last: Mark) -> str | None:
-    """The words on entries that understate their cost; None where there are none."""
+    """Return the text on entries that understate their cost; None if there are none."""
     if last.due is None:
         return None
     one = len(last.due.entries) == 1
@@ -329,11 +329,11 @@ def understated(accounting: Accounting, last: Mark) -> str | None:
 
 
 def left_of(most: Limit | None, accounting: Accounting, spent: Amount) -> PrivacyLoss:
-    """The budget that is left, rounded down."""
+    """Return the budget that is left, rounded down."""
     if most is None:
         return PrivacyLoss(float("inf"))
     if not any(spent):
-        whole = most.whole  # a little less than it where a call cannot type it: mu may be larger for the next float
+        whole = most.whole  # a little less remains if no single call can take the whole limit
         typed = accounting.tight and exactly("epsilon", whole.epsilon) == most.epsilon
         if not typed:
             return accounting.remaining(most.amount)
@@ -344,7 +344,7 @@ def left_of(most: Limit | None, accounting: Accounting, spent: Amount) -> Privac
 
 
 def refusal(most: Limit, accounting: Accounting, entry: Entry, spent: Amount) -> str:
-    """The words of BudgetExceeded."""
+    """Return the message of BudgetExceeded."""
     if most.keys_delta and (over := _keys_refused(most, entry, spent)):
         return over
     cost, limit, remaining = entry.cost, most.whole, left_of(most, accounting, spent)
@@ -360,7 +360,7 @@ def refusal(most: Limit, accounting: Accounting, entry: Entry, spent: Amount) ->
 
 
 def _keys_refused(most: Limit, entry: Entry, spent: Amount) -> str:
-    """The words where the reserve for keys does not hold a call, which no smaller epsilon and no raised limit mends."""
+    """Return the message if the reserve for keys does not hold a call; no smaller epsilon or raised limit helps."""
     needed, left = entry.amount[-1], most.amount[-1] - (spent[-1] if spent else 0)
     if needed <= left:
         return ""
@@ -376,12 +376,12 @@ def _seconds(first: str, last: str) -> float:
 
 
 def _shown_exactly(value: Fraction) -> str:
-    """An exact rational, or its float where it is long."""
+    """Return an exact rational as text; a long one as a float, rounded up."""
     return str(value) if value.denominator < 10**30 else f"{up(value):.17g}"
 
 
 def no_ledger() -> NoLedger:
-    """The error of a call that sees no ledger, with the three ways out."""
+    """Return the error of a call without a ledger, with the three solutions."""
     return NoLedger(
         "no ledger is given. Pass ledger=..., or write the call inside `with ledger:`, "
         "or call dpf.set_default_ledger(ledger)."
@@ -389,7 +389,7 @@ def no_ledger() -> NoLedger:
 
 
 def weak_delta(terms: Terms) -> str:
-    """Say that the delta of a ledger promises little."""
+    """Return the warning that the delta of a ledger gives weak privacy."""
     return (
         f"weak privacy: delta {float(terms.limit.delta):.4g} is above {WEAK_DELTA}. "
         "Use a delta far below 1 / the number of units, such as 1e-6."
@@ -397,7 +397,7 @@ def weak_delta(terms: Terms) -> str:
 
 
 def unlimited(unit: PrivacyUnit) -> str:
-    """The warning of a release that no ledger limits: the total grows, and rows may not be people."""
+    """Return the warning of a release without a limit: the total grows, and a row may not be a person."""
     words = "this release is recorded, but nothing limits the total: create a dpf.Ledger(epsilon=...) to set a budget."
     if unit.column is None:
         words += (

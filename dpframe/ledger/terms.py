@@ -34,32 +34,32 @@ from dpframe.ledger.canonical import canonical, now
 from dpframe.privacy import PrivacyLoss, PrivacyUnit, checked_unit
 
 FORMAT = "dpframe.ledger/2"
-ELSEWHERE = "dpframe.ledger/3"  # of a ledger whose head is kept elsewhere too: dpframe 0.2 would leave it behind
-FIRST = "dpframe.ledger/1"  # of dpframe 0.1: no random bytes in its terms and entries
-LIMIT = {"epsilon", "delta", "amount", "one_is_enough"}  # what every limit says
-LAST = 2**31  # beyond every entry's number
-LARGEST = Fraction(1.7976931348623157e308)  # of epsilon and of its amounts, which people read as floats
+ELSEWHERE = "dpframe.ledger/3"  # a ledger whose head is also kept elsewhere; dpframe 0.2 would not update that head
+FIRST = "dpframe.ledger/1"  # dpframe 0.1, whose terms and entries have no random bytes
+LIMIT = {"epsilon", "delta", "amount", "one_is_enough"}  # facts of every limit
+LAST = 2**31  # above the number of any entry
+LARGEST = Fraction(1.7976931348623157e308)  # the largest float: epsilon and amounts are displayed as floats
 
 
 @dataclass(frozen=True)
 class Limit:
-    """The most that may be spent: as it was typed, and in what the accounting adds up."""
+    """The most that may be spent: as it was typed, and in the accounting's own quantity."""
 
     epsilon: Fraction
     delta: Fraction
-    amount: Amount  # kept beside epsilon and delta: every process compares with one and the same number
-    one_is_enough: bool = False  # of Rényi orders one must stay within its part, of anything else every part
-    keys_delta: Fraction = Fraction(0)  # the part of delta that is kept for keys; then the last part of an amount is it
+    amount: Amount  # stored with epsilon and delta, so that every process compares with the same number
+    one_is_enough: bool = False  # true for Rényi orders, of which one within its limit is enough
+    keys_delta: Fraction = Fraction(0)  # the part of delta reserved for keys; if not 0, the last part of `amount`
 
     def facts(self) -> dict[str, Any]:
-        """As plain JSON values."""
+        """Return the limit as plain JSON values."""
         typed = {"epsilon": exact_text(self.epsilon), "delta": exact_text(self.delta)}
-        reserve = {"keys_delta": exact_text(self.keys_delta)} if self.keys_delta else {}  # older ledgers know none
+        reserve = {"keys_delta": exact_text(self.keys_delta)} if self.keys_delta else {}  # older ledgers have none
         return {**typed, "amount": exact_texts(self.amount), "one_is_enough": self.one_is_enough, **reserve}
 
     @classmethod
     def of(cls, facts: Any) -> Limit:
-        """Read what `facts` wrote; ValueError where it is no limit."""
+        """Read the result of `facts`; ValueError if it is not a limit."""
         if not isinstance(facts, dict) or facts.keys() - {"keys_delta"} != LIMIT:
             raise ValueError("no limit")
         epsilon, delta = (Fraction(*reading.pair(facts[name])) for name in ("epsilon", "delta"))
@@ -77,31 +77,31 @@ class Limit:
 
     @property
     def whole(self) -> PrivacyLoss:
-        """For people to read."""
+        """The limit for display, rounded down."""
         return PrivacyLoss(shown_down(self.epsilon), shown_down(self.delta))
 
     def holds(self, amount: Amount) -> bool:
-        """Tell whether so much may be spent."""
-        if amount and self.keys_delta:  # whatever the noise took, the keys keep to their own
+        """Return whether this amount may be spent."""
+        if amount and self.keys_delta:  # the keys must stay within their reserve, independent of the noise
             rest = keeps(amount[:-1], self.amount[:-1], one_is_enough=self.one_is_enough)
             return rest and keeps(amount[-1:], self.amount[-1:])
         return not amount or keeps(amount, self.amount, one_is_enough=self.one_is_enough)
 
     def joined(self, other: Limit) -> Limit:
-        """The higher of both, part by part."""
+        """Return the higher of both limits, part by part."""
         most = tuple(map(max, self.amount, other.amount))
         typed = max(self.epsilon, other.epsilon), max(self.delta, other.delta)
         return Limit(*typed, most, self.one_is_enough, max(self.keys_delta, other.keys_delta))
 
     def within(self, other: Limit) -> bool:
-        """Tell whether `other` is this limit or a higher one."""
+        """Return whether `other` is this limit or a higher one."""
         typed = (self.epsilon <= other.epsilon, self.delta <= other.delta, self.keys_delta == other.keys_delta)
         return all(typed) and self.one_is_enough == other.one_is_enough and keeps(self.amount, other.amount)
 
 
 @dataclass(frozen=True)
 class Before:
-    """A ledger of dpframe 0.1 when it was taken over: its terms as they stood, and the end of its chain."""
+    """A ledger of dpframe 0.1 at its takeover: its original terms, and the end of its chain."""
 
     terms: str
     entries: int
@@ -110,45 +110,45 @@ class Before:
 
 @dataclass(frozen=True)
 class Terms:
-    """The facts that are fixed with a new ledger, and its first limit: the first link of its chain."""
+    """The facts that are fixed when a ledger is created, and its first limit. They are the first link of its chain."""
 
     unit: PrivacyUnit
     limit: Limit
     accounting: str
     dataset: str | None
     created: str
-    nonce: str | None = None  # no two ledgers begin with one hash; those of dpframe 0.1 have none
+    nonce: str | None = None  # makes the first hash unique; ledgers of dpframe 0.1 have none
     before: Before | None = None
-    has_head: bool = False  # whether its head is kept elsewhere too: then nothing is charged without it
+    has_head: bool = False  # whether its head is also kept elsewhere; then nothing is charged without that head
 
     @property
     def is_first(self) -> bool:
-        """Tell whether it is a ledger of dpframe 0.1 that nobody has taken over yet."""
+        """True for a ledger of dpframe 0.1 that has not been taken over yet."""
         return self.nonce is None and self.before is None
 
     @property
     def plain(self) -> int:
-        """The number of entries of dpframe 0.1, which have no random bytes."""
+        """The number of entries of dpframe 0.1, which have no random bytes; `LAST` if all entries are."""
         if self.before is not None:
             return self.before.entries
         return LAST if self.is_first else 0
 
     @property
     def beginning(self) -> str:
-        """The text whose hash begins the chain: of a ledger that was taken over the one with which it was made."""
+        """The text whose hash begins the chain; for a ledger that was taken over, its original terms."""
         return self.plain_text() if self.before is None else self.before.terms
 
     def text(self) -> str:
-        """The terms as canonical JSON."""
+        """Return the terms as canonical JSON."""
         plain = self.plain_text()
         return canonical({"format": ELSEWHERE, "terms": plain}) if self.has_head else plain
 
     def plain_text(self) -> str:
-        """The same of a ledger whose head is kept nowhere else: its hash begins the chain, wherever the head is."""
+        """Return the terms as if no head were kept elsewhere: the hash that begins the chain does not depend on it."""
         if self.before is not None:
             was = self.before
             return canonical({"format": FORMAT, "was": was.terms, "entries": was.entries, "head": was.head})
-        unit = self.unit.facts() if self.is_first else asdict(self.unit)  # dpframe 0.1 knew no unit without bounds
+        unit = self.unit.facts() if self.is_first else asdict(self.unit)  # dpframe 0.1 always wrote bounds
         facts: dict[str, Any] = {"unit": unit, "limit": self.limit.facts(), "accounting": self.accounting}
         facts |= {"dataset": self.dataset, "created": self.created}
         facts |= {"format": FIRST} if self.nonce is None else {"format": FORMAT, "nonce": self.nonce}
@@ -156,7 +156,7 @@ class Terms:
 
     @classmethod
     def of_text(cls, text: str, where: str) -> Terms:
-        """Read what `text` wrote."""
+        """Read the result of `text`."""
         try:
             facts = reading.facts_of(text)
             name = reading.text(facts["format"])
@@ -192,7 +192,7 @@ class Terms:
         return replace(first, before=Before(facts["was"], entries, head))
 
     def _written_so(self, text: str) -> Terms:
-        """Itself, where dpframe would write this text: there is only one way, so that no change goes unnoticed."""
+        """Return the terms if `text` is exactly what dpframe writes for them, so that any change is detected."""
         if self.text() != text:
             raise ValueError("written by something else")
         return self
@@ -208,7 +208,7 @@ def new_terms(
     durable: bool = False,
     keys_delta: object = 0,
 ) -> tuple[Accounting, Terms]:
-    """The accounting and the terms of a new ledger."""
+    """Return the accounting and the terms of a new ledger."""
     if epsilon is None:
         words = "epsilon must be given: the most that may be spent. Write for instance Ledger(epsilon=1.0)."
         raise MissingArgument(words)
@@ -229,7 +229,7 @@ def new_terms(
 
 
 def checked_reason(reason: object) -> str:
-    """Refuse what tells later readers nothing."""
+    """Refuse a reason that is not a sentence for later readers."""
     if reason is None:
         raise MissingArgument(
             "reason must be given: a sentence for those who read the ledger later. Write reason='...'."
@@ -240,7 +240,7 @@ def checked_reason(reason: object) -> str:
 
 
 def raising(accounting: Accounting, epsilon: object, delta: object) -> Callable[[Limit], Limit]:
-    """The function that makes the higher limit of the one that the ledger has when the entry is written."""
+    """Return the function that computes the higher limit from the limit at the time when the entry is written."""
     if epsilon is None and delta is None:
         raise MissingArgument("epsilon must be given: the new limit. Write for instance raise_limit(epsilon=2.0, ...).")
     if delta is not None and accounting.has_own_delta:
@@ -282,7 +282,7 @@ def _is_normal(value: Fraction) -> bool:
 
 
 def changed(where: str, fault: str) -> LedgerError:
-    """The refusal of a store that dpframe did not leave so."""
+    """Return the refusal of a store that something other than dpframe changed."""
     return LedgerError(
         f"the ledger at {where} was changed by something other than dpframe: {fault}. "
         "Put its newest intact copy back; nothing can be charged to it as it is."
@@ -290,7 +290,7 @@ def changed(where: str, fault: str) -> LedgerError:
 
 
 def accounting_of_terms(terms: Terms, where: str) -> Accounting:
-    """The accounting of a stored ledger; that of its first limit, which fixes the orders of rdp for good."""
+    """Return the accounting of a stored ledger, made for its first limit, which fixes the orders of rdp for good."""
     try:
         first = terms.limit
         found = with_reserve(reading.text(terms.accounting), first.epsilon, first.delta, first.keys_delta)
@@ -303,7 +303,7 @@ def accounting_of_terms(terms: Terms, where: str) -> Accounting:
 
 
 def refuse_other(asked: Terms, found: Terms, limit: Limit, where: str) -> None:
-    """Refuse to open a ledger with other terms than its own; `limit` is the one that it has by now."""
+    """Refuse to open a ledger with terms other than its own; `limit` is its current limit."""
     pairs = {
         "epsilon": (limit.epsilon, asked.limit.epsilon),
         "delta": (limit.delta, asked.limit.delta),
@@ -322,12 +322,12 @@ def refuse_other(asked: Terms, found: Terms, limit: Limit, where: str) -> None:
 
 
 def _with_defaults(requested: PrivacyUnit, kept: PrivacyUnit) -> PrivacyUnit:
-    """The unit that was asked for; bounds that it does not give are those that the ledger has."""
+    """Return the requested unit; bounds that it does not give are those of the ledger."""
     return requested if requested.column is None else replace(kept, **_given(requested))
 
 
 def _given(unit: PrivacyUnit) -> dict[str, Any]:
-    """Everything that a unit says except for bounds that it does not give."""
+    """Return the fields of a unit, without bounds that it does not give."""
     return {name: value for name, value in asdict(unit).items() if value is not None}
 
 

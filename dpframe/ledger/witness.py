@@ -1,11 +1,11 @@
-"""A head that is kept elsewhere: by it any process notices that a ledger was put back with all that is next to it.
+"""A head kept elsewhere: with it, any process detects that a ledger was restored along with the files next to it.
 
-It is one text, of the last entry: kept in a file, in another database, or by an object of the caller's. As the head
-next to a file it is written after the commit and never before, while the ledger is locked. It may fall behind, and a
-writer that was slow does not take it back: what is there is looked at first, and a later head stays.
+It is one text on the last entry: in a file, in another database, or in an object of the caller's. Like the head next
+to a file, it is written after the commit and never before, while the ledger is locked. It may fall behind. A slow
+writer never sets it back, because the writer first reads the stored head, and a later head stays.
 
-Two copies of a ledger lock different files, and may charge at once. So a writer asks anew whether the ledger contains
-what is kept, while it alone writes there: the second of the two learns of the first before it reads a row.
+Two copies of a ledger lock different files, and may charge at once. So a writer checks again, while it alone writes
+the head, that the ledger contains the stored head. The second copy thus detects the first before it reads a row.
 """
 
 from __future__ import annotations
@@ -29,34 +29,34 @@ from dpframe.ledger.terms import Terms
 
 @runtime_checkable
 class Keeper(Protocol):
-    """An object that keeps one text: in a store of secrets, a bucket, a service."""
+    """An object that stores one text, for example in a secret store, a bucket or a service."""
 
     def read(self) -> str | None:
-        """The text that was last written; None where none was."""
+        """Return the text that was last written; None if there is none."""
 
     def write(self, text: str, /) -> None:
-        """Keep this text in the place of the other; when this returns, it is kept."""
+        """Replace the stored text by this one; return only after it is stored."""
 
 
 HeadOption = str | PathLike[str] | Keeper
 WHICH = "SELECT (SELECT oid FROM pg_database WHERE datname = current_database()), pg_postmaster_start_time()"
-Next = Callable[[Head | None], Head | None]  # of what is kept: what is to be kept instead, None to leave it
-Hold = Callable[[Head | None], None]  # refuses what is kept where the ledger does not contain it
+Next = Callable[[Head | None], Head | None]  # from the stored head to its replacement; None keeps the stored one
+Hold = Callable[[Head | None], None]  # refuses a stored head that the ledger does not contain
 
 
 @dataclass(frozen=True)
 class Witness:
-    """A place for a head."""
+    """A place where a head is stored."""
 
-    given: Any  # as the caller gave it, with its full path: what a pickle carries
+    given: Any  # the caller's argument, with a full path; a pickle carries it
     shown: str
     read: Callable[[], Head | None]
     exchange: Callable[[Next], None]
     check_writable: Callable[[], None]
-    database: Database | None = None  # on a server
+    database: Database | None = None  # only for a place on a server
 
     def check_elsewhere(self, ledger: Address, connection: Any) -> None:
-        """Refuse the ledger's own database, whatever its URL calls it: a server has many names."""
+        """Refuse the ledger's own database, whatever the URL: a server may have many names."""
         if self.database is None or ledger.file is not None:
             return
         here = connection.exec_driver_sql(WHICH).one()
@@ -65,9 +65,9 @@ class Witness:
                 raise _beside(self.shown)
 
     def advance(self, terms: Terms, mark: Mark, *, anew: bool = False, hold: Hold | None = None) -> None:
-        """Keep the head of a place in the chain, unless a later one is kept; with `anew` whatever is kept.
+        """Store the head of a place in the chain, unless a later one is stored; with `anew`, always store it.
 
-        `hold` looks at what is kept while nobody else writes there.
+        `hold` checks the stored head while nobody else writes it.
         """
         new = Head(Mark.first(terms).head, mark)
 
@@ -81,7 +81,7 @@ class Witness:
 
 
 def witness_of(head: object, ledger: Address) -> Witness | None:
-    """The place that a caller names, which must not be put back along with the ledger."""
+    """Return the place that the caller names for a head; it must not be restored along with the ledger."""
     if head is None:
         return None
     if not isinstance(head, (str, PathLike)):
@@ -105,7 +105,7 @@ def _beside(shown: str) -> InvalidArgument:
 
 
 def _of_file(path: str) -> Witness:
-    """A file as it is kept next to a ledger: of two slots, which are written in turn."""
+    """Return a place in a file with two slots that are written in turn, like the head next to a ledger."""
     ways = heads.ways_of(path)
 
     def exchange(following: Next) -> None:
@@ -128,7 +128,7 @@ def _of_file(path: str) -> Witness:
 
 
 def _of_server(address: Address) -> Witness:
-    """A table of one row in another database."""
+    """Return a place in another database: a table with one row."""
     database = Database(address, what="head")
 
     def kept(connection: Any) -> Head | None:
@@ -158,7 +158,7 @@ def _of_server(address: Address) -> Witness:
 
 
 def _of_object(keeper: Keeper) -> Witness:
-    """An object of the caller's. What it raises may hold anything: only the kind of error is told."""
+    """Return a place in an object of the caller's. Messages name only the type of its errors, to show no secret."""
     shown = named(keeper)
 
     def failed(error: Exception, words: str) -> LedgerError:
@@ -186,7 +186,7 @@ def _of_object(keeper: Keeper) -> Witness:
             keeper.write(new.slot())
         except Exception as error:
             raise failed(error, f"written to {shown}") from None
-        following(read())  # no lock is held here: a copy that wrote at the same time is noticed if it was faster
+        following(read())  # no lock is held here: this detects another copy that wrote in the meantime
 
     return Witness(keeper, shown, read, exchange, lambda: None)
 
@@ -208,12 +208,12 @@ _turn = threading.Lock()
 
 
 def newest(identity: Identity) -> Mark | None:
-    """The newest mark that was seen. Ask *before* reading the ledger, which may only have grown since."""
+    """Return the newest mark that was seen. Call it *before* reading the ledger, which may only have grown since."""
     return _newest.get(identity)
 
 
 def note(identity: Identity, mark: Mark) -> None:
-    """Remember a place that is committed, unless a later one is known."""
+    """Remember a committed place, unless a later one is known."""
     with _turn:
         known = _newest.get(identity)
         if known is None or known.entry < mark.entry:
@@ -221,13 +221,13 @@ def note(identity: Identity, mark: Mark) -> None:
 
 
 def go_back(identity: Identity, mark: Mark) -> None:
-    """Forget what came after: a recovery has charged it."""
+    """Forget every later place, because a recovery has charged it."""
     with _turn:
         _newest[identity] = mark
 
 
 def hold_address(address: Address, beginning: str | None) -> None:
-    """Refuse another ledger, or none, where this process saw one on a server. A file is known by its head."""
+    """Refuse another ledger, or none, at a server address where this process saw one. A file is checked by its head."""
     if address.url is None:
         return
     with _turn:
