@@ -1,1 +1,1 @@
-"""Text, HTML, charts, tables: of plans, ledgers, results, from public numbers."""
+"""Text, HTML, charts and tables of plans, ledgers and results, all from public numbers."""

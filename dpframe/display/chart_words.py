@@ -1,4 +1,4 @@
-"""The words of a result's chart: title, the line below it, captions, axes, and what a screen reader says."""
+"""The words of a result's chart: title, subtitle, captions, axis titles, and the description for screen readers."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from dpframe.queries.sameness import agree
 
 Facts = Mapping[str, Any]
 
-BETWEEN = " · "  # the parts of the line below a title
-AT_ZERO = "negative values shown as 0"  # in words on what was denoised
+BETWEEN = " · "  # separates the parts of the subtitle
+AT_ZERO = "negative values shown as 0"  # a part of notes on adjusting
 MOST_NAMED = 3  # numbers in a title
-MOST_SAID = 12  # cells in the words for who does not see the chart
+MOST_SAID = 12  # cells in the description for screen readers
 
 
 def words(
@@ -38,9 +38,9 @@ def words(
     left_out: Sequence[str] = (),
     marks: Sequence[str] = (),
 ) -> Words:
-    """The title, the captions and the words for who does not see the chart.
+    """Return the title, the captions and the description for screen readers.
 
-    `left_out` says what is not drawn, which no other caption takes the room of; `marks` what is drawn in another way.
+    `left_out` names what is not drawn, and is never cut for lack of room. `marks` explains what is drawn differently.
     """
     title = asked.title if asked.title is not None else _title(names, facts)
     said = _said(title, facts, panels, left_out)
@@ -61,7 +61,7 @@ def _sentences(captions: Sequence[str]) -> tuple[str, ...]:
 
 
 def axis_title(names: Sequence[str], facts: Facts) -> str:
-    """The title of the axis of values: what they measure."""
+    """Return the title of the axis of values, which names what they measure."""
     if len(names) == 1:
         return no_markup(_part(names[0], facts))
     statistic = measure(names[0], facts)
@@ -70,12 +70,12 @@ def axis_title(names: Sequence[str], facts: Facts) -> str:
 
 
 def _part(name: str, facts: Facts) -> str:
-    """A column as an axis says it: one that `wide` made of a key after its statistic."""
+    """Return a column as an axis title names it; one that `wide` made from a key follows its statistic."""
     return f"{stated(name, facts)}, {name}" if across(facts) else stated(name, facts)
 
 
 def are_quantiles_of_one(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Tell whether two statistics are quantiles of one column, and of the same rows."""
+    """Return whether two statistics are quantiles of the same column and rows."""
     return "q" in one and "q" in other and agree(one, other, "column") and agree(one, other, "where")
 
 
@@ -98,24 +98,24 @@ def _title(names: Sequence[str], facts: Facts) -> str:
 
 
 def _subtitle(names: Sequence[str], facts: Facts, panels: Sequence[Panel]) -> str:
-    """The one line below the title: the cost, who is protected, what is drawn besides the values."""
+    """Return the subtitle: the cost, the privacy unit, and the meaning of the intervals that are drawn."""
     cost = facts["cost"]
     delta = f", δ = {pages.at_least(cost['delta'], 3):.3g}" if cost["delta"] else ""
     errors = _errors({name: measure(name, facts) for name in names}, facts, panels)
     epsilon = pages.at_least(cost["epsilon"], 4)
-    price = facts.get("said", f"ε = {epsilon:.4g}{delta}")  # of what was computed from releases its own
+    price = facts.get("said", f"ε = {epsilon:.4g}{delta}")  # numbers computed from releases have their own text
     return BETWEEN.join(filter(None, (price, protected(facts), errors)))
 
 
 def protected(facts: Facts) -> str:
-    """Say who is protected, in few words; the record has the bounds and the kind of neighbors."""
+    """Return the privacy unit in a few words; the record has the contribution bounds and the kind of neighbors."""
     local = ", in the local model" if "model" in facts else ""
-    each = facts.get("each") or f"each {one_of(facts)}"  # of what was computed from releases of different units
+    each = facts.get("each") or f"each {one_of(facts)}"  # releases may have different units
     return f"{each} protected{local}"
 
 
 def _captions(names: Sequence[str], facts: Facts, panels: Sequence[Panel], marks: Sequence[str]) -> list[str]:
-    """The lines below the picture on what is seen in it; what misleads most comes first, since the last are cut."""
+    """Return the captions below the picture; the most important come first, since the last may be cut."""
     measures = {name: measure(name, facts) for name in names}
     released = {name: one for name, one in measures.items() if name in facts["measures"]}  # not the noisy values
     cells = [cell for panel in panels for cell in panel.cells]
@@ -125,7 +125,7 @@ def _captions(names: Sequence[str], facts: Facts, panels: Sequence[Panel], marks
         said.append("hatched, with arrows: intervals that have no end there, since the noise leaves the number open")
     if any(panel.kind == "heatmap" and any(map(open_end, panel.cells)) for panel in panels):
         said.append(f"of {sum(map(open_end, cells)):,} cells the noise leaves the number open")
-    checks = check_lines(facts)  # these tell of bounds, and how many values lie beyond
+    checks = check_lines(facts)  # these name bounds and the share of values beyond them
     drawn = denoised_words({**facts, "measures": released}, pages.number)
     said += [words for words in drawn if words.startswith(DROWNED)] + list(marks)
     said += [] if checks else [words for name in released for words in _clipped(measures[name])]
@@ -143,14 +143,14 @@ def _captions(names: Sequence[str], facts: Facts, panels: Sequence[Panel], marks
 
 
 def _at_zero(words: str) -> str:
-    """The words on denoising, fewer where it moved numbers below 0 alone."""
+    """Return a note on adjusting, shortened where adjusting only raised numbers below 0."""
     if AT_ZERO not in words:
         return words
     return f"numbers below 0 are shown as 0{', and the others lowered so that sums stay' if 'lowered' in words else ''}"
 
 
 def _clipped(statistic: Mapping[str, Any]) -> list[str]:
-    """The bounds of values, which a number on the axis does not tell."""
+    """Return the bounds to which values were clipped, as text."""
     said = []
     for bounds, column in (
         ("bounds", "column"),
@@ -164,17 +164,17 @@ def _clipped(statistic: Mapping[str, Any]) -> list[str]:
 
 
 def open_end(cell: Mapping[str, Any]) -> bool:
-    """Tell whether a number has an interval without an end on some side."""
+    """Return whether a number has an interval without an end on some side."""
     return "low" in cell and (cell["low"] is None or cell["high"] is None)
 
 
 def _middle(cell: Mapping[str, Any]) -> float:
-    """The middle of an interval; the value where it has no end, or is not known."""
+    """Return the middle of an interval, or the value where the interval is open or unknown."""
     return float(cell["value"]) if "low" not in cell or open_end(cell) else (cell["low"] + cell["high"]) / 2
 
 
 def _is_moved(cell: Mapping[str, Any]) -> bool:
-    """Tell whether a value is not in the middle of an interval that is as wide to both sides."""
+    """Return whether a value lies away from the middle of its symmetric interval."""
     if open_end(cell) or not cell.get("symmetric", False):
         return False
     return bool(abs(_middle(cell) - cell["value"]) > 0.01 * (cell["high"] - cell["low"]))
@@ -185,8 +185,8 @@ def _is_banded(panel: Panel) -> bool:
 
 
 def _errors(measures: Mapping[str, Mapping[str, Any]], facts: Facts, panels: Sequence[Panel]) -> str:
-    """The meaning of the intervals that are drawn, or of those that are not."""
-    if any("deviations" in measure for measure in measures.values()):  # whose errors differ by table
+    """Return the meaning of the intervals that are drawn, or the margins of error where maps draw none."""
+    if any("deviations" in measure for measure in measures.values()):  # their errors differ by table
         return ""
     if is_pairs(facts["cells"]):
         return f"±: {margin_words(facts)}"
@@ -197,12 +197,12 @@ def _errors(measures: Mapping[str, Mapping[str, Any]], facts: Facts, panels: Seq
         return f"{margin_words(facts)} of each cell: {_reach(panels)}"
     bars = "bands" if any(panel.crowded for panel in panels) else "bars"
     drawn = "shaded" if kinds == {"line"} else f"{bars} and shades" if "line" in kinds else bars
-    whole = ", of all categories at once" if "top" in facts else ""  # which are seen depends on many noisy counts
+    whole = ", of all categories at once" if "top" in facts else ""  # the shown categories depend on many noisy counts
     return f"{drawn}: {margin_words(facts)}{whole}"
 
 
 def _reach(panels: Sequence[Panel]) -> str:
-    """The distances from values to the ends of their intervals, from the least to the largest."""
+    """Return the least and the largest margin of error of each panel."""
     said = []
     for panel in panels:
         errors = [_error(cell) for cell in panel.cells if "low" in cell and not open_end(cell)]
@@ -212,14 +212,14 @@ def _reach(panels: Sequence[Panel]) -> str:
 
 
 def _error(cell: Mapping[str, Any]) -> float:
-    """The margin of error: half of an interval as it was released, the longer side of one that was cut."""
+    """Return the margin of error: half of a released interval, or the longer side of a cut interval."""
     if cell.get("symmetric", False):
         return float(cell["high"] - cell["low"]) / 2
     return float(max(cell["value"] - cell["low"], cell["high"] - cell["value"]))
 
 
 def _said(title: str, facts: Facts, panels: Sequence[Panel], left_out: Sequence[str]) -> str:
-    """The words for who does not see the chart: its kind, its numbers where they are few, and what is not drawn."""
+    """Return the description for screen readers: the kind of chart, its numbers if few, and what is not drawn."""
     cost = facts["cost"]
     epsilon = pages.at_least(cost["epsilon"], 4)
     how = str(facts.get("said", f"released with differential privacy, epsilon {epsilon:.4g}"))

@@ -1,4 +1,4 @@
-"""Charts of public numbers. Altair is an extra, imported when a chart is drawn."""
+"""Charts of public numbers. Altair is an optional dependency, imported when a chart is drawn."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from dpframe.queries.query import ERROR
 MOST_CHARGES = 12  # ticks of a chart of charges
 NEEDS_PLOT = "charts need Altair: pip install 'dpframe[plot]'"
 WIDTH, HEIGHT, NARROW = 520, 300, 300
-ROW = 22  # the height of a line of points
+ROW = 22  # the height in pixels of a row of points
 LONGEST_TITLE = 80
 BEYOND = "an arrow at the edge: an error of 0, which a logarithmic scale does not reach"
 PANELS_BESIDE = 3
-OUR_THEMES = ("default", "dark")  # of Altair, under which charts have the look of this library
+OUR_THEMES = ("default", "dark")  # themes of Altair under which charts have the look of dpframe
 LOGARITHMIC_LABELS = "datum.value >= 1e6 ? format(datum.value, '~s') : format(datum.value, ',~g')"
 
 
 @dataclass(frozen=True)
 class Words:
-    """The words around a chart: a title with a line below it, and captions below the picture."""
+    """The words around a chart: a title, a subtitle, and captions below the picture."""
 
     title: str
-    notes: tuple[str, ...] = ()  # captions, of which each begins a line
+    notes: tuple[str, ...] = ()  # captions, each on a line of its own
     subtitle: str = ""
-    alt: str = ""  # what a reader of the screen says; the title where there is none
-    sentences: tuple[str, ...] = ()  # above these captions, as far as there is room for them
-    left_out: tuple[str, ...] = ()  # sentences on what is not drawn, above all
+    alt: str = ""  # the description for screen readers; if empty, the title serves
+    sentences: tuple[str, ...] = ()  # sentences above the notes, as far as there is room
+    left_out: tuple[str, ...] = ()  # sentences on what is not drawn, above all others
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "alt", no_markup(self.alt))
@@ -47,9 +47,9 @@ class Words:
 
 
 def band(cells: Sequence[dict[str, Any]], across: str, value: str, time: Mapping[str, Any] | None = None) -> Any:
-    """A line through values at the ends of stretches, in an area of intervals.
+    """Draw a line through values at the right edges of bins, with an area for their intervals.
 
-    `cells` are rows of ``right``, ``value``, ``low``, ``high`` and ``says``; `time` is the scale and the axis of time.
+    Each of the `cells` has ``right``, ``value``, ``low``, ``high``, ``says`` and ``x_says``. `time` is a time axis.
     """
     altair, value, across = imported(), no_markup(value), no_markup(across)
     tooltip = [altair.Tooltip("x_says:N", title=across), altair.Tooltip("says:N", title=value)]
@@ -64,9 +64,9 @@ def band(cells: Sequence[dict[str, Any]], across: str, value: str, time: Mapping
 def pair_map(
     cells: Sequence[dict[str, Any]], across: str, up: str, value: str, words: Words | None, most: float
 ) -> Any:
-    """A square per pair of names, one color above 0, one below; `cells` are ``across``, ``up``, ``value``, ``text``.
+    """Draw a square per pair of names, in one color above 0 and another below.
 
-    The colors reach to `most`, and are pale enough for words.
+    Each of the `cells` has ``across``, ``up``, ``value`` and ``text``. Colors reach to `most`, pale enough for text.
     """
     altair, value = imported(), no_markup(value)
     names = list(dict.fromkeys(no_markup(cell[end]) for cell in cells for end in ("across", "up")))
@@ -88,7 +88,7 @@ def pair_map(
 
 
 def map_cells(rows: Sequence[Mapping[str, Any]], across: str, up: str, value: str, error: str) -> list[dict[str, Any]]:
-    """The cells of a map of two columns of names, from the rows of a result."""
+    """Return the cells of a map of two columns of names, from the rows of a result."""
     return [
         {
             "across": str(row[across]),
@@ -101,7 +101,7 @@ def map_cells(rows: Sequence[Mapping[str, Any]], across: str, up: str, value: st
 
 
 def with_margin(value: float, error: float | None) -> str:
-    """A number with its margin of error where it has one, both rounded as a table rounds them."""
+    """Return a number as text with its margin of error, if it has one, both rounded as in a table."""
     if error is None:
         return pages.number(value)
     made = rounded("", {"": np.array([value]), ERROR: np.array([error])}, "error")
@@ -110,9 +110,9 @@ def with_margin(value: float, error: float | None) -> str:
 
 
 def named_map(cells: Sequence[dict[str, Any]], across: str, up: str, value: str, reach: tuple[float, float]) -> Any:
-    """A small map of a table of two columns of names; `cells` are ``across``, ``up``, ``value`` and ``text``.
+    """Draw a small map of a table of two columns of names; its cells have ``across``, ``up``, ``value`` and ``text``.
 
-    The colors reach over `reach`, which the maps next to it share.
+    The colors cover `reach`, which the maps next to it share.
     """
     altair, value = imported(), no_markup(value)
     domain = list(reach)
@@ -136,18 +136,18 @@ def beside(
     columns: int | None = None,
     colors: Literal["independent", "shared"] = "independent",
 ) -> Any:
-    """Charts side by side, each with its own scales, under one title."""
+    """Draw charts next to each other under one title, each with its own axes."""
     together = imported().concat(*panels, columns=columns or PANELS_BESIDE, spacing=28)
     return titled(together.resolve_scale(**dict.fromkeys(("color", "fill", "stroke", "shape"), colors)), words)
 
 
 def expected_errors(points: Sequence[tuple[str, float]], words: Words) -> Any:
-    """A point per output column: its expected 95% error, on a logarithmic scale since columns have different units."""
+    """Draw the expected 95% error of each output column, on a logarithmic scale since columns have different units."""
     return named_points(points, "expected 95% error (logarithmic)", lambda error: f"±{pages.number(error)}", words)
 
 
 def named_points(points: Sequence[tuple[str, float]], title: str, say: Callable[[float], str], words: Words) -> Any:
-    """A point per name on a logarithmic scale, with its value as text."""
+    """Draw a point per name on a logarithmic scale, with its value as text."""
     altair = imported()
     positive = [value for _, value in points if math.isfinite(value) and value > 0] or [1.0]
     domain = [min(positive) / 3, max(positive) * 3]
@@ -179,10 +179,10 @@ def named_points(points: Sequence[tuple[str, float]], title: str, say: Callable[
 
 
 def errors_by_price(points: Sequence[tuple[float, str, float]], words: Words) -> Any:
-    """Expected 95% error against epsilon, a line per output column; both axes logarithmic."""
+    """Draw the expected 95% error against epsilon, with a line per output column and logarithmic axes."""
     altair = imported()
     known = [error for *_, error in points if error > 0 and math.isfinite(error)] or [1.0]
-    below = min(known) / 3  # where an error of 0 stands
+    below = min(known) / 3  # the place of an error of 0
     rows: list[dict[str, Any]] = [
         {
             "epsilon": epsilon,
@@ -224,10 +224,10 @@ def errors_by_price(points: Sequence[tuple[float, str, float]], words: Words) ->
 
 
 def budget(points: Sequence[dict[str, Any]], words: Words, unit: str, *, by_time: bool) -> Any:
-    """Draw the spent budget as steps, below the limit; `points` have ``time``, ``charge``, ``spent``, ``limit``.
+    """Draw the spent budget as steps below the limit; `points` have ``time``, ``charge``, ``spent`` and ``limit``.
 
-    ``time`` is in ISO 8601, and ``limit`` is None where there is none. Over time, or over the number of the charge
-    where all were made at nearly the same time.
+    ``time`` is in ISO 8601, and ``limit`` is None where there is none. The axis is the time with `by_time`, or else
+    the number of the charge.
     """
     altair = imported()
     data = altair.Chart(public_data(list(points)))
@@ -235,7 +235,7 @@ def budget(points: Sequence[dict[str, Any]], words: Words, unit: str, *, by_time
         across = altair.X("time:T", title="time (UTC)", scale=altair.Scale(type="utc"))
     else:
         step = max(1, math.ceil((len(points) - 1) / MOST_CHARGES))
-        ticks = [point["charge"] for point in points[::step]]  # whole numbers, whatever room there is
+        ticks = [point["charge"] for point in points[::step]]  # whole numbers, regardless of the room
         across = altair.X("charge:Q", title="charges", axis=altair.Axis(values=ticks, format="d"))
     spent = altair.Y("spent:Q", title=unit, scale=altair.Scale(zero=True))
     tooltip = ["time:T", "spent:Q", "limit:Q", "label:N", "query:N"]
@@ -247,19 +247,19 @@ def budget(points: Sequence[dict[str, Any]], words: Words, unit: str, *, by_time
 
 
 def panel(chart: Any, title: str) -> Any:
-    """A chart with a small heading, to stand next to others."""
+    """Return a chart with a small heading, as a panel next to others."""
     return chart.properties(title=imported().TitleParams(no_markup(title), anchor="start", fontSize=12, frame="group"))
 
 
 def _powers_of_ten(altair: Any, shown: Sequence[float]) -> Any:
-    """Ticks of a logarithmic axis that leave room for their labels."""
+    """Return a logarithmic axis with ticks at powers of ten, which leave room for their labels."""
     positive = [value for value in shown if value > 0] or [1.0]
     first, last = math.floor(math.log10(min(positive))) - 1, math.ceil(math.log10(max(positive))) + 1
     return altair.Axis(labelExpr=LOGARITHMIC_LABELS, values=[10.0**power for power in range(first, last + 1)])
 
 
 def public_data(rows: Sequence[dict[str, Any]]) -> Any:
-    """Rows for a chart; their words are names that people gave, and may have several lines."""
+    """Return rows as data for a chart; names from users lose their markup, and text may have several lines."""
     plain = [
         {name: _harmless(value) if isinstance(value, str) else value for name, value in row.items()} for row in rows
     ]
@@ -271,7 +271,7 @@ def _harmless(text: str) -> str:
 
 
 def imported() -> Any:
-    """Altair, or how to get it."""
+    """Return the module Altair; without it, raise an error that says how to install it."""
     try:
         import altair
     except ImportError:
@@ -280,14 +280,14 @@ def imported() -> Any:
 
 
 def nothing(said: str, words: Words) -> Any:
-    """The words of a chart that has nothing to draw, and that it has not."""
+    """Return a chart that has no data and shows a message instead."""
     altair = imported()
     text = altair.Chart(altair.Data(values=[{"said": said}])).mark_text(size=theme.TITLE_SIZE).encode(text="said:N")
     return titled(text.properties(width=WIDTH, height=4 * theme.TITLE_SIZE), words)
 
 
 def titled(chart: Any, words: Words | None) -> Any:
-    """The chart with its words and the theme; without words it is a part of another."""
+    """Return the chart with its words and the theme; without words, it is part of another chart and stays as it is."""
     if words is None:
         return chart
     altair = imported()

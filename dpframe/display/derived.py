@@ -1,7 +1,7 @@
-"""Words and charts of what was computed from releases: a paragraph, a section of a page, a chart of a comparison.
+"""Statements, page sections and charts of numbers that are computed from releases, such as comparisons.
 
-A comparison has a difference for each row. What people look for first are the two numbers behind it: so a row of its
-chart shows both, joined by a line, each with the interval of its own, which holds noise and sample as that of the
+A comparison has a difference for each row. Readers first look for the two numbers behind it, so each row of the chart
+shows both, joined by a line. Each number has its own interval, which covers noise and sampling as that of the
 difference does. Each statistic has a panel.
 """
 
@@ -35,13 +35,13 @@ from dpframe.queries.query import ERROR
 Facts = Mapping[str, Any]
 
 EVERYTHING = "For {rows}{name} the noise leaves nothing to be said."
-ROW = 44  # pixels of a row, in which two intervals stand one below the other
-APART = 7  # pixels of each side above and below the middle of its row
+ROW = 44  # the height in pixels of a row, which holds two intervals, one below the other
+APART = 7  # the distance in pixels of each side from the middle of its row
 ALL = "all rows"
 
 
 def statement_of(facts: Mapping[str, Any], frame: Any, unit: str | None = None) -> str:
-    """Sentences on what was computed from which releases, how they are protected, and how far to trust each number."""
+    """Return sentences on what was computed from which releases, on their protection, and on the errors."""
     each = facts.get("each") or f"each {unit or noun_of(facts['unit']['column'])}"
     sentences = [f"{facts['warning']}."] if "warning" in facts else []
     sentences += [
@@ -65,7 +65,7 @@ def _subject(facts: Mapping[str, Any]) -> str:
 
 
 def _test_words(frame: Any) -> str:
-    """The result of a test of independence, as a sentence."""
+    """Return the result of a test of independence as a sentence."""
     p_value, degrees = (float(build.numbers(frame, name)[0]) for name in ("p_value", "degrees"))
     return (
         f"If the columns were independent, a table at least as far from independence would have probability "
@@ -90,7 +90,7 @@ def _accuracy(name: str, errors: Sequence[float], facts: Mapping[str, Any]) -> l
 
 
 def section(facts: Mapping[str, Any], table: Table, frame: Any, chart: Any) -> Section:
-    """The section of a page, which says the notes at another place."""
+    """Return the section of a page; its statement leaves out the notes, which the page shows elsewhere."""
     statement = statement_of({**facts, "notes": []}, frame)
     return Section(
         title_of(facts),
@@ -129,10 +129,10 @@ def _protection(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def sides_of(facts: Facts, places: Places) -> dict[str, Any] | None:
-    """Both values of each row in the order of the frame, with their intervals; None where the record has none."""
+    """Return both values of each row, with intervals, in the order of the frame; None if the record lacks them."""
     sides = next(iter(facts["measures"].values())).get("sides")
     if sides is None or len(facts["measures"]) > 1 or not facts["cells"]:
-        return None  # of comparisons that were made wide, or written by another version
+        return None  # a comparison that was made wide, or that another version wrote
     view = view_of(facts)
     rows = np.arange(len(places)) if view is None else view.cells[0]
     ends = {end: sides[end] for end in ("values", "low", "high")}
@@ -146,7 +146,7 @@ def sides_of(facts: Facts, places: Places) -> dict[str, Any] | None:
 
 
 def of_comparison(frame: Any, facts: Facts, sides: Mapping[str, Any], asked: Asked) -> Any:
-    """A panel for each statistic, on a scale of its own; a row for each cell of the other keys."""
+    """Draw a panel for each statistic, on its own scale, with a row for each cell of the other keys."""
     *axes, last = facts["cells"]
     column = last["columns"][-1]
     rows = layout.distinct(build.rows(frame), axes)
@@ -169,7 +169,7 @@ def of_comparison(frame: Any, facts: Facts, sides: Mapping[str, Any], asked: Ask
 
 
 def of_effects(frame: Any, facts: Facts, asked: Asked) -> Any:
-    """The differences alone: a panel for each statistic, whose units are its own, and so its scale."""
+    """Draw the differences alone: a panel for each statistic on its own scale, since units differ."""
     *axes, last = facts["cells"]
     column, (measure,) = last["columns"][-1], facts["measures"]
     by_statistic: dict[str, list[dict[str, Any]]] = {}
@@ -185,14 +185,14 @@ def of_effects(frame: Any, facts: Facts, asked: Asked) -> Any:
 
 
 def statistics_of(frame: Any, facts: Facts) -> int:
-    """The number of statistics in the rows of a comparison."""
+    """Return the number of statistics in the rows of a comparison."""
     if facts["verb"] != "compare" or len(facts["measures"]) > 1 or not facts["cells"]:
         return 1
     return len({row[facts["cells"][-1]["columns"][-1]] for row in build.rows(frame)})
 
 
 def _side(name: str, number: int, side: int, sides: Mapping[str, Any], confidence: str) -> Cell:
-    """The value of one side of a row."""
+    """Return the chart cell of one side of a row, with its value and its interval."""
     value, low, high = (sides[end][side][number] for end in ("values", "low", "high"))
     ends = " to ".join("open" if end is None else pages.number(end) for end in (low, high))
     says = f"{'-' if value is None else pages.number(value)} ({confidence}: {ends})"
@@ -214,7 +214,7 @@ def _panel(name: str, cells: Sequence[Cell], names: Sequence[str], others: Seque
 
 
 def _dumbbells(panel: Panel, names: Sequence[str]) -> Any:
-    """The rows of a statistic: a point for each side, its interval, and a line from one point to the other."""
+    """Draw the rows of a statistic: a point and an interval for each side, and a line between the points."""
     altair = charts.imported()
     assert panel.x is not None
     rows = list(dict.fromkeys(cell["cell"] for cell in panel.cells))

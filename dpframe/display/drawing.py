@@ -1,4 +1,4 @@
-"""Charts of the cells of results: bars, lines, points, heat maps, in colors or panels. They name styles, no colors."""
+"""Charts of the cells of results: bars, lines, points and heat maps. Marks name styles; the theme has the colors."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ from dpframe.display.layout import Dimension, broken
 from dpframe.errors import no_markup
 
 HEIGHT = 300
-PANEL_WIDTHS = {1: WIDTH, 2: 320, 3: 230}  # of small multiples beside each other, by their number
+PANEL_WIDTHS = {1: WIDTH, 2: 320, 3: 230}  # pixels of small multiples, by their number in a row
 PANEL_HEIGHT = 170
 NARROWEST = 120
 PANELS_BESIDE = 3
-ROW, DENSE_ROW, MANY = 22, 15, 30  # the height of a bar that lies on its side, and of one of many
+ROW, DENSE_ROW, MANY = 22, 15, 30  # pixels of a horizontal bar, and of one among many; more bars than this are many
 GROUPED_ROW = 13
 TILE_ROW = 26
 LINE = 13  # the height of each further line of a label
-LETTER = 6.3  # pixels
+LETTER = 6.3  # the width of a letter in pixels
 POINT_PADDING = 10
-MOST_TICKS, MOST_HOURS = 21, 12  # hours are wider than days
-FEWEST_MIDNIGHTS = 4  # that stand for the hours between them
+MOST_TICKS, MOST_HOURS = 21, 12  # labels of hours are wider than those of days
+FEWEST_MIDNIGHTS = 4  # with at least so many midnights, only these have ticks
 DAY, WEEK = 86_400, 604_800  # seconds
-TICK = "datum.value"  # in an expression of the label of a tick
+TICK = "datum.value"  # the value of a tick, in the expression of its label
 YEAR = "datum.index === 0 || utcmonth(datum.value) === 0{} ? utcFormat(datum.value, '%Y') : ''"
 OF_DAYS = f"[utcFormat(datum.value, '%b %-d'), {YEAR.format(' && utcdate(datum.value) < 8')}]"
 OF_MONTHS = f"[utcFormat(datum.value, '%b'), {YEAR.format('')}]"
 NEW_DAY = "datum.index === 0 || utchours(datum.value) === 0 && utcminutes(datum.value) === 0"
 OF_HOURS = f"[utcFormat(datum.value, '%H:%M'), {NEW_DAY} ? utcFormat(datum.value, '%b %-d') : '']"
-BELOW, ABOVE = 0.1, 1.02  # how far below 0 intervals of small counts reach, and room above the largest number
-MOST_DOTS = 60  # of a line
-HATCH, HATCH_WIDTH = [2, 3], 12  # of intervals without an end: the pixels of its lines and between them, and how wide
-ARROW, ARROW_SIZE = 5, 60  # how far from the edge, and how large
-MOST_CAPPED = 40  # bars whose error bars can be told apart
-MOST_WRITTEN = 100  # tiles of a heat map that say their number
-SMALLEST_WRITTEN = 44  # pixels of such a tile
-SMALLEST_SEPARATED = 10_000  # edges below it may be years
+BELOW, ABOVE = 0.1, 1.02  # of a scale that starts just below 0: lowest start and top, relative to the largest number
+MOST_DOTS = 60  # large points of a line
+HATCH, HATCH_WIDTH = [2, 3], 12  # of intervals without an end: pixels of a dash and of a gap, and the largest width
+ARROW, ARROW_SIZE = 5, 60  # the distance from the edge in pixels, and the area in square pixels
+MOST_CAPPED = 40  # bars with error bars that readers can still distinguish
+MOST_WRITTEN = 100  # tiles of a heat map that show their number as text
+SMALLEST_WRITTEN = 44  # the least width in pixels of such a tile
+SMALLEST_SEPARATED = 10_000  # smaller edges have no thousands separators, since they may be years
 SPLIT = "split(datum.label, '\\n')"
 
 Cell = dict[str, Any]
@@ -51,12 +51,12 @@ Cell = dict[str, Any]
 
 @dataclass(frozen=True)
 class Panel:
-    """Cells, where they lie, and the words at the axes.
+    """The cells of a chart, their places, and the titles of its axes.
 
-    `cells` are rows of ``value``, ``low``, ``high``, ``says`` (the value as text), with ``cell`` (a name) or ``left``,
-    ``middle`` and ``right`` along the axis; of a heat map also ``up``, or ``bottom`` and ``top``; ``color`` and
-    ``facet`` where there are such; ``band_low`` and ``band_high`` where the expected error of a denoised value is
-    known. ``low`` and ``high`` are None where an interval has no end, and missing where nobody knows where it lies.
+    Each of the `cells` has ``value``, ``low``, ``high`` and ``says`` (the value as text). Its place along the axis is
+    ``cell`` (a name), or ``left``, ``middle`` and ``right``; a heat map adds ``up``, or ``bottom`` and ``top``. It may
+    have ``color``, ``facet``, and ``band_low`` and ``band_high`` where the expected error of an adjusted value is
+    known. ``low`` and ``high`` are None where an interval has no end, and missing where its place is unknown.
     """
 
     cells: Sequence[Cell]
@@ -65,17 +65,17 @@ class Panel:
     value: str  # the title of the axis of values
     up: Dimension | None = None
     color: Dimension | None = None
-    facet: str = ""  # the title of the panels, where there are several
+    facet: str = ""  # the title of several panels; empty for a single one
     from_zero: bool = True
     width: int = WIDTH
-    reach: tuple[float, float] | None = None  # of the values, where it is known: shares, and one number in its bounds
-    running: bool = False  # each value is of all cells up to the end of its own
-    counted: bool = False  # values are whole numbers before the noise, whose colors reach to 1 at least
-    domain: tuple[float, float] | None = None  # of the scale of values, where panels of one quantity share one
+    reach: tuple[float, float] | None = None  # limits of the values where known: of shares, and of one number in bounds
+    running: bool = False  # each value covers all cells up to the end of its own
+    counted: bool = False  # exact values are whole numbers; colors then reach to 1 at least
+    domain: tuple[float, float] | None = None  # the scale of values that panels of one quantity share
 
     def open_of(self, cell: Cell) -> str:
-        """Tell on which sides an interval has no end, or one beyond the scale: "low", "high", "both", or ""."""
-        if "low" not in cell:  # nobody can tell where it lies
+        """Return the sides on which an interval has no end, or one beyond the scale: "low", "high", "both" or ""."""
+        if "low" not in cell:  # the place of the interval is unknown
             return ""
         least, most = self.reach or (-math.inf, math.inf)
         low = cell["low"] is None or cell["low"] < least
@@ -84,34 +84,34 @@ class Panel:
 
     @property
     def noisy(self) -> bool:
-        """Tell whether of some cells the noise leaves nothing to be said: these are hollow, or crossed out in a map."""
+        """Whether some cells are too noisy to say anything; these are hollow, or crossed out in a heat map."""
         return any("noisy" in cell for cell in self.cells)
 
     @property
     def order(self) -> list[str] | None:
-        """The order of names along the axis, where some of them are in layers of their own; else that of the cells."""
+        """The order of names along the axis where layers split the cells; None for the order of the data."""
         if not (any(map(self.open_of, self.cells)) or self.noisy) or (self.x is not None and self.x.kind != "name"):
             return None
         return list(dict.fromkeys(cell["cell"] for cell in self.cells))
 
     @property
     def grouped(self) -> bool:
-        """Tell whether several colors stand next to each other at one place."""
+        """Whether several colors share each place along the axis."""
         return self.color is not None and self.color is not self.x
 
     @property
     def banded(self) -> bool:
-        """Tell whether bands of expected errors are drawn: not several on each other."""
+        """Whether bands of expected errors are drawn; those of several lines would overlap."""
         return not (self.kind == "line" and self.grouped) and any("band_low" in cell for cell in self.cells)
 
     @property
     def crowded(self) -> bool:
-        """Tell whether there are too many bars for error bars to be told apart: a gray band then shows intervals."""
+        """Whether there are too many bars for distinct error bars; a gray band then shows the intervals."""
         return self.kind == "bar" and not self.facet and len(self.cells) > MOST_CAPPED
 
 
 def chart_of(panel: Panel) -> Any:
-    """The chart of a panel, or of small multiples that share their scales."""
+    """Return the chart of a panel, or of small multiples that share their scales."""
     altair = imported()
     facets = list(dict.fromkeys(cell["facet"] for cell in panel.cells)) if panel.facet else []
     beside = 2 if len(facets) == 4 else min(PANELS_BESIDE, len(facets)) or 1
@@ -125,13 +125,13 @@ def chart_of(panel: Panel) -> Any:
     header = altair.Header(labelExpr=SPLIT, labelLimit=width, labelPadding=4)
     by = altair.Facet("facet:N", sort=facets, title=no_markup(panel.facet), header=header)
     small = chart.facet(by, columns=beside, spacing={"row": 24, "column": 18})
-    if len(facets) % beside:  # else the last row has axes where it has no panels
+    if len(facets) % beside:  # otherwise the last row has axes without panels
         small = small.resolve_axis(x="independent")
     return small
 
 
 def _bars(altair: Any, panel: Panel, width: int, height: int) -> Any:
-    """A bar per cell from zero, or a point where zero means nothing, and its interval over it."""
+    """Draw a bar from zero for each cell, or a point where zero has no meaning, with its interval on top."""
     lying, size = _lies(panel, width, height)
     title = _title(panel, width if lying else size)
     along, other = ("y", "x") if lying else ("x", "y")
@@ -151,7 +151,7 @@ def _bars(altair: Any, panel: Panel, width: int, height: int) -> Any:
         marks.append(bar.encode(**places, **_color(altair, panel, "fill")))
         if untold is not None:
             marks.append(untold.mark_bar(style="hollow-bars").encode(**places, **_color(altair, panel, "stroke")))
-    if panel.crowded:  # error bars of so many would hide them: a band that the bars shine through
+    if panel.crowded:  # so many error bars would hide the bars: draw a translucent band
         wide = min(each, 0.6 * size / max(len(panel.cells), 1)) if lying else each
         marks.append(base.mark_rule(style="crowded-intervals", strokeWidth=wide).encode(**centre, **ends))
     if panel.banded:
@@ -169,14 +169,14 @@ def _bars(altair: Any, panel: Panel, width: int, height: int) -> Any:
 
 
 def _told(panel: Panel, base: Any) -> tuple[Any, Any]:
-    """The cells that tell something, and those of which the noise leaves nothing to be said; None where none is."""
+    """Return the cells that are not too noisy, and those that are; None for the second if there are none."""
     if not panel.noisy:
         return base, None
     return base.transform_filter("!datum.noisy"), base.transform_filter("datum.noisy")
 
 
 def _points(altair: Any, panel: Panel, base: Any, style: str, places: Cell, **size: int) -> list[Any]:
-    """The points of values, which are hollow where noise rules."""
+    """Draw the points of values, which are hollow where a cell is too noisy."""
     colored = {**_color(altair, panel, "color"), **_shape(altair, panel)}
     told, untold = _told(panel, base)
     marks = [told.mark_point(style=style, filled=True, **size).encode(**places, **colored)]
@@ -187,7 +187,7 @@ def _points(altair: Any, panel: Panel, base: Any, style: str, places: Cell, **si
 
 
 def _error_bars(base: Any, centre: Cell, ends: Cell, at: Callable[[str], Cell], lying: bool) -> list[Any]:
-    """The intervals of few cells, with a cap at each end."""
+    """Draw the intervals of cells with a cap at each end."""
     cap = base.mark_tick(style="caps", thickness=1.2, size=8, orient="vertical" if lying else "horizontal")
     caps = [cap.encode(**centre, **at(end)) for end in ("low", "high")]
     return [base.mark_rule(style="intervals").encode(**centre, **ends), *caps]
@@ -196,10 +196,10 @@ def _error_bars(base: Any, centre: Cell, ends: Cell, at: Callable[[str], Cell], 
 def _open_ends(
     altair: Any, panel: Panel, base: Any, centre: Cell, room: float, each: float, *, lying: bool
 ) -> list[Any]:
-    """Intervals without an end, or with one beyond the scale: hatched up to the edge, where an arrow goes on.
+    """Draw intervals without an end, or with one beyond the scale: hatched up to the edge, with an arrow there.
 
-    `room` are the pixels of the scale of values, and `each` those that a cell has along the other side. Of lines in
-    colors those of one place stand next to each other.
+    `room` is the length in pixels of the scale of values, and `each` the width of a cell along the other axis. With
+    several colored lines, the intervals at one place stand next to each other.
     """
     channel, along = (altair.X, "x") if lying else (altair.Y, "y")
     first, last = (0, room) if lying else (room, 0)  # the edges at the least and at the largest value
@@ -228,13 +228,13 @@ def _open_ends(
 
 
 def _lines(altair: Any, panel: Panel, width: int, height: int) -> Any:
-    """A line per color through the values, in the area of their intervals."""
+    """Draw a line per color through the values, with an area for their intervals."""
     base = _base(altair, panel)
     at = _centre(altair, panel, "x")
     colored = panel.color is not None
     title = _title(panel, height)
     low = altair.Y("low:Q", title=title, scale=_value_scale(altair, panel))
-    steps = {"interpolate": "step-after"} if panel.running else {}  # a share up to here is known at the edges alone
+    steps = {"interpolate": "step-after"} if panel.running else {}  # running shares are known at the edges alone
     area = base.mark_area(style="grouped-areas" if colored else "interval-areas", **steps)
     marks = [area.encode(**at, y=low, y2="high:Q", **_color(altair, panel, "fill"))]
     if panel.banded:
@@ -250,12 +250,12 @@ def _lines(altair: Any, panel: Panel, width: int, height: int) -> Any:
 
 
 def _dot(panel: Panel) -> int:
-    """The size of the points of a line; where there are many, they are there to be pointed at alone."""
+    """Return the size of the points of a line; many points are small, and serve the tooltip alone."""
     return 26 if panel.x is not None and len(panel.x.labels) <= MOST_DOTS else 4
 
 
 def _map(altair: Any, panel: Panel, width: int, height: int) -> Any:
-    """A tile per cell of a grid of two columns; its color shows the value, and its words where there is room."""
+    """Draw a tile per cell of a grid of two columns; colors show the values, and so does text where there is room."""
     assert panel.x is not None
     assert panel.up is not None
     size = _map_height(panel, width, height)
@@ -272,7 +272,7 @@ def _map(altair: Any, panel: Panel, width: int, height: int) -> Any:
         "value:Q",
         title=panel.value,
         scale=altair.Scale(domain=[least, _pale(least, most) if written else most], nice=False),
-        legend=None if written else legend,  # each number is written
+        legend=None if written else legend,  # tiles show their numbers as text
     )
     told, untold = _told(panel, base)
     tiles = told.mark_rect(style="tiles").encode(color=color)
@@ -286,12 +286,12 @@ def _map(altair: Any, panel: Panel, width: int, height: int) -> Any:
 
 
 def _pale(least: float, most: float) -> float:
-    """The number at the end of the colors of a map whose numbers are written: its tiles are pale enough for words."""
+    """Return the end of the color scale of a map whose tiles hold text; it keeps them pale enough to read."""
     return least + (most - least) / theme.PALE
 
 
 def _diagonal(altair: Any, panel: Panel, sides: Cell) -> Cell:
-    """The ends of a line across a tile, from its lower left to its upper right."""
+    """Return the ends of a line across a tile, from its lower left to its upper right."""
     ends: Cell = {}
     for along, dimension, field in (("x", panel.x, "cell"), ("y", panel.up, "up")):
         if dimension is None or dimension.kind != "name":
@@ -306,7 +306,7 @@ def _diagonal(altair: Any, panel: Panel, sides: Cell) -> Cell:
 
 
 def with_margins(panel: Panel) -> Any:
-    """A table of two columns of names, each number written, and its margins next to it without a color."""
+    """Draw a table of two columns of names with all numbers as text, and its margins next to it without color."""
     assert panel.x is not None
     assert panel.up is not None
     altair = imported()
@@ -324,7 +324,7 @@ def with_margins(panel: Panel) -> Any:
     ]
     base = altair.Chart(public_data(list(panel.cells))).encode(**sides, tooltip=tooltip)
     scale = altair.Scale(domain=[least, _pale(least, most)], nice=False)
-    color = altair.Color("value:Q", title=panel.value, scale=scale, legend=None)  # each number is written
+    color = altair.Color("value:Q", title=panel.value, scale=scale, legend=None)  # tiles show their numbers as text
     tiles = base.transform_filter("!datum.margin").mark_rect(style="tiles").encode(color=color)
     kinds = {"datum.margin": "margins", "!datum.margin": "words-on-tiles"}
     said = [
@@ -334,7 +334,7 @@ def with_margins(panel: Panel) -> Any:
 
 
 def sharing(panels: Sequence[Panel]) -> list[Panel]:
-    """The same panels with one scale of values for all of them, so that they can be compared."""
+    """Return the panels with one scale of values for all of them, so that they are comparable."""
     cells = [cell for panel in panels for cell in panel.cells]
     ends = [cell[end] for cell in cells for end in ("value", "low", "high", "band_low", "band_high") if end in cell]
     known = [end for end in ends if end is not None] + ([0.0] if any(panel.from_zero for panel in panels) else [])
@@ -345,12 +345,12 @@ def _reach(panel: Panel) -> tuple[float, float]:
     if panel.domain is not None:
         return panel.domain
     told = [cell["value"] for cell in panel.cells if "noisy" not in cell]
-    values = told or [cell["value"] for cell in panel.cells]  # noise stretches no colors
+    values = told or [cell["value"] for cell in panel.cells]  # too noisy values do not stretch the colors
     return colored(values, from_zero=panel.from_zero, counted=panel.counted)
 
 
 def colored(values: Sequence[float], *, from_zero: bool, counted: bool) -> tuple[float, float]:
-    """The numbers from which and up to which colors reach."""
+    """Return the least and the largest number of the color scale."""
     ends = [*values, *([0.0] if from_zero else []), *([1.0] if counted else [])]
     least, most = min(ends), max(ends)
     return (least, most) if most > least else (least, least + 1.0)
@@ -375,7 +375,7 @@ def _is_written(panel: Panel, width: int, height: int) -> bool:
 
 
 def _base(altair: Any, panel: Panel) -> Any:
-    """The data with what the pointer shows of a cell."""
+    """Return the chart of the data with the tooltip of each cell."""
     cells = [{**cell, "open": kind} if (kind := panel.open_of(cell)) else cell for cell in panel.cells]
     if panel.kind == "bar":
         cells = [{**cell, "zero": 0} for cell in cells]
@@ -390,7 +390,7 @@ def _base(altair: Any, panel: Panel) -> Any:
 
 
 def _title(panel: Panel, height: int) -> Any:
-    """The title of the axis of values, on as many lines as fit next to it."""
+    """Return the title of the axis of values, on as many lines as it needs next to the axis."""
     lines = wrap(panel.value, max(20, int(height / LETTER)), break_on_hyphens=False)
     return lines if len(lines) > 1 else panel.value
 
@@ -400,20 +400,20 @@ def _value_scale(altair: Any, panel: Panel) -> Any:
         return altair.Scale(domain=list(panel.reach), clamp=True, nice=False)
     ends: Cell = {} if panel.domain is None else {"domain": list(panel.domain)}
     least, most = panel.domain or _ends(panel)
-    if panel.from_zero and 0 > least > -BELOW * most:  # an even tick below 0 would make room for nothing
+    if panel.from_zero and 0 > least > -BELOW * most:  # rounding the scale to a tick below 0 would waste room
         ends = {"domain": [least, most * ABOVE], "nice": False}
     return altair.Scale(zero=panel.kind == "bar" or panel.from_zero, **ends)
 
 
 def _ends(panel: Panel) -> tuple[float, float]:
-    """The least and the largest number that is drawn."""
+    """Return the least and the largest number that is drawn."""
     drawn = ("value", "low", "high", "band_low", "band_high")
     known = [cell[end] for cell in panel.cells for end in drawn if cell.get(end) is not None] or [0.0]
     return min(known), max(known)
 
 
 def _lies(panel: Panel, width: int, height: int) -> tuple[bool, int]:
-    """Tell whether bars lie on their side, since names do not fit below them, and how high the chart is."""
+    """Return whether bars are horizontal, since names do not fit below them, and the height of the chart."""
     if panel.x is not None and panel.x.kind != "name":
         return False, height
     names = list(dict.fromkeys(cell["cell"] for cell in panel.cells))
@@ -426,7 +426,7 @@ def _lies(panel: Panel, width: int, height: int) -> tuple[bool, int]:
 
 
 def _color(altair: Any, panel: Panel, channel: str) -> Cell:
-    """The color of a mark, from the theme's range."""
+    """Return the color of a mark, from the range of the theme."""
     if panel.color is None:
         return {}
     names = [no_markup(name) for name in panel.color.labels]
@@ -437,13 +437,13 @@ def _color(altair: Any, panel: Panel, channel: str) -> Cell:
 
 
 def _color_scale(altair: Any, names: Sequence[str]) -> Any:
-    """The scale of colors: those of the theme, but that names of colors keep theirs."""
+    """Return the scale of colors: the theme's, or the colors themselves where all names are colors."""
     own = [theme.NAMED.get(name.lower()) for name in names]
     return altair.Scale(domain=list(names), **({"range": own} if all(own) else {}))
 
 
 def _shape(altair: Any, panel: Panel) -> Cell:
-    """Another shape for each color, for who sees no colors."""
+    """Return a shape for each color, for readers who cannot distinguish colors."""
     if panel.color is None or not panel.grouped:
         return {}
     scale = altair.Scale(domain=[no_markup(name) for name in panel.color.labels])
@@ -451,7 +451,7 @@ def _shape(altair: Any, panel: Panel) -> Cell:
 
 
 def _spread(altair: Any, panel: Panel, along: str) -> Cell:
-    """The two ends of a bar."""
+    """Return the edges of a bar along the axis, or its place if the axis has names."""
     if panel.x is None or panel.x.kind == "name":
         return _centre(altair, panel, along)
     channel = altair.X if along == "x" else altair.Y
@@ -460,7 +460,7 @@ def _spread(altair: Any, panel: Panel, along: str) -> Cell:
 
 
 def _centre(altair: Any, panel: Panel, along: str) -> Cell:
-    """The middle of a cell."""
+    """Return the place of a cell's value along the axis: its name, or the middle or an edge of its bin."""
     channel = altair.X if along == "x" else altair.Y
     x = panel.x
     if x is None or x.kind == "name":
@@ -479,9 +479,9 @@ def _centre(altair: Any, panel: Panel, along: str) -> Cell:
 
 
 def _side(altair: Any, dimension: Dimension, along: str, room: int, *, ordered: bool) -> Cell:
-    """A side of a heat map, of so many pixels; names that do not fit side by side are turned.
+    """Return a side of a heat map, of `room` pixels; names that do not fit next to each other are rotated.
 
-    Names are `ordered` by themselves where they are in several layers, which would mix them.
+    With `ordered`, the order of names is explicit, since several layers would mix them.
     """
     channel = altair.X if along == "x" else altair.Y
     title = no_markup(dimension.name)
@@ -493,7 +493,7 @@ def _side(altair: Any, dimension: Dimension, along: str, room: int, *, ordered: 
         overlap = along == "x" and not turned
         axis = altair.Axis(labelLimit=320, labelExpr=SPLIT, grid=False, labelOverlap=overlap, **angle)
         names = [broken(name) for name in dimension.labels]
-        order = names[::-1] if dimension.banded and along == "y" else names if ordered else None  # bins: from below
+        order = names[::-1] if dimension.banded and along == "y" else names if ordered else None  # bins go upward
         return {along: channel("cell:N" if along == "x" else "up:N", sort=order, title=title, axis=axis)}
     first, last = ("left", "right") if along == "x" else ("bottom", "top")
     placed = _continuous(altair, dimension, 0)
@@ -501,12 +501,12 @@ def _side(altair: Any, dimension: Dimension, along: str, room: int, *, ordered: 
 
 
 def _continuous(altair: Any, dimension: Dimension, padding: int) -> Cell:
-    """The scale and the axis of numbers or of time, with ticks at the edges where there are few enough of them."""
+    """Return the scale and the axis of numbers or of time, with ticks at the edges if there are few enough."""
     if dimension.kind == "time":
         return time_axis(altair, dimension, padding)
     room = {"padding": padding} if padding else {}
     edges = dimension.edges
-    ends = {"domain": [edges[0], edges[-1]]} if padding and edges else {}  # else points end before the first bin does
+    ends = {"domain": [edges[0], edges[-1]]} if padding and edges else {}  # else the scale starts inside the first bin
     scale = altair.Scale(zero=False, nice=False, **(ends or room))
     said = {} if max(map(abs, edges), default=0) >= SMALLEST_SEPARATED else {"format": "~f"}
     if len(edges) > MOST_TICKS:
@@ -518,7 +518,7 @@ def _continuous(altair: Any, dimension: Dimension, padding: int) -> Cell:
 
 
 def time_axis(altair: Any, dimension: Dimension, padding: int = 0) -> Cell:
-    """The scale and the axis of time."""
+    """Return the scale and the axis of time."""
     room, edges = {"padding": padding} if padding else {}, dimension.edges
     whole = {"domain": [1000 * edges[0], 1000 * edges[-1]]} if padding and not dimension.is_dates else room
     return {
@@ -528,9 +528,9 @@ def time_axis(altair: Any, dimension: Dimension, padding: int = 0) -> Cell:
 
 
 def _tick_values(edges: Sequence[float]) -> list[float] | None:
-    """The edges with a tick, in milliseconds; None where there are so many that the chart takes years, months or days.
+    """Return the edges with a tick, in milliseconds; None where they are too many, and the chart chooses the ticks.
 
-    Of weeks it would take Sundays.
+    Weeks keep ticks at every second edge for longer, since the chart itself would choose Sundays.
     """
     if any(edge % DAY for edge in edges):
         return [1000 * edge for edge in edges[:: -(-len(edges) // MOST_HOURS)]] if len(edges) <= MOST_TICKS else None
@@ -540,7 +540,7 @@ def _tick_values(edges: Sequence[float]) -> list[float] | None:
 
 
 def _ticks_of_time(dimension: Dimension) -> Cell:
-    """The ticks of an axis of time as far as a chart does not find them itself, and what tells them apart."""
+    """Return the ticks of an axis of time and the expression of their labels, unless the chart's own suffice."""
     if dimension.turns:
         return _ticks_of_instants(dimension)
     values, words = _tick_values(dimension.edges), _tick_words(dimension.edges)
@@ -550,7 +550,7 @@ def _ticks_of_time(dimension: Dimension) -> Cell:
 
 
 def _ticks_of_instants(dimension: Dimension) -> Cell:
-    """Ticks at instants, of several days at their midnights, which say what the clock of their zone shows."""
+    """Return ticks at instants, or at midnights of several days, labeled as the clock of their zone shows."""
     shown = {edge: edge + sum(by for at, by in dimension.turns if edge >= at) for edge in dimension.edges}
     midnights = [edge for edge, seen in shown.items() if seen % DAY == 0]
     chosen, most = (midnights, MOST_TICKS) if len(midnights) >= FEWEST_MIDNIGHTS else (list(shown), MOST_HOURS)
@@ -561,7 +561,7 @@ def _ticks_of_instants(dimension: Dimension) -> Cell:
 
 
 def _with_days(words: str, values: Sequence[float]) -> str:
-    """The expression for ticks whose clock shows these values: each says its day where the one before has another."""
+    """Return the label expression for ticks at these clock times; a tick shows its day if the previous one differs."""
     days = [value // (1000 * DAY) for value in values]
     new = [value for value, (before, day) in zip(values[1:], pairwise(days), strict=True) if day != before]
     if all(value % (1000 * DAY) == 0 for value in new):
@@ -570,7 +570,7 @@ def _with_days(words: str, values: Sequence[float]) -> str:
 
 
 def _tick_words(edges: Sequence[float]) -> str | None:
-    """An expression that tells ticks of time apart, with the day or year where it begins; None where years suffice."""
+    """Return a label expression for ticks of time, with each new day or year; None where the years suffice."""
     if any(edge % DAY for edge in edges):
         return OF_HOURS
     days = np.array(edges).astype("datetime64[s]").astype("datetime64[D]")

@@ -1,4 +1,4 @@
-"""The place of each column of a result in its chart: along the axis, as colors or panels; as asked or as fits best."""
+"""The layout of a result's chart: which columns go along the axis, in colors or in panels, as asked or as fits best."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from dpframe.errors import InvalidArgument, InvalidType, no_markup, shown
 from dpframe.queries.date_grid import EPOCH, EVERY, MINUTES, MONDAY, WORDS, number_of, starts_of
 from dpframe.queries.query import NOISY
 
-SCALES = {"number": "number", "date": "time", "datetime": "time"}  # how the kinds of bins are laid out
-EVEN = 1.5  # times the narrowest cell is the widest one of even steps: months and years of the calendar are
-LINE_LENGTH, MOST_LINES = 46, 3  # of a label
-FROM_UTC = "from_utc"  # the name, in an axis of instants, of the distance from UTC at which they lie on it
+SCALES = {"number": "number", "date": "time", "datetime": "time"}  # the kind of scale for each kind of bins
+EVEN = 1.5  # the largest ratio of two widths that still count as even: calendar months and years are even
+LINE_LENGTH, MOST_LINES = 46, 3  # characters in a line of a label, and lines in a label
+FROM_UTC = "from_utc"  # the key of an axis of instants for its UTC offset, the same for all of them
 
 Row = Mapping[str, Any]
 Axis = Mapping[str, Any]
@@ -26,46 +26,46 @@ Axis = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Dimension:
-    """One column of the cells: its kind, the names of its values in the order of the rows, its edges in numbers."""
+    """One column of the cells: its kind, its value labels in the order of the rows, and its edges as numbers."""
 
     name: str
     axis: Axis
     kind: str  # "name", "number", "time"
     labels: tuple[str, ...]
     edges: tuple[float, ...] = ()
-    widths: tuple[float, ...] = ()  # of its cells, between which some may be left out
-    beside: bool = False  # its values are several numbers of one cell, so colors suit it first
-    banded: bool = False  # bins that differ in width, and stand in a map as names do, each as wide as the others
-    turns: tuple[tuple[float, float], ...] = ()  # of instants: where their clock is turned, and by how many seconds
+    widths: tuple[float, ...] = ()  # of its cells, which may have gaps between them
+    beside: bool = False  # its values are several numbers of one cell, so it gets the colors first
+    banded: bool = False  # bins that a heat map draws equally wide, as it draws names
+    turns: tuple[tuple[float, float], ...] = ()  # for instants: the place and the seconds of each clock change
 
     @property
     def is_dates(self) -> bool:
-        """Tell whether its values are the beginnings of steps of ``dpf.dates``."""
+        """Whether its values are the starts of steps of ``dpf.dates``."""
         return self.axis.get("every") in WORDS
 
     @property
     def is_even(self) -> bool:
-        """Tell whether the steps are about equally wide, so that their counts compare."""
+        """Whether the cells are about equally wide, so that their counts are comparable."""
         return _are_alike(self.widths)
 
     @property
     def is_steady(self) -> bool:
-        """Tell whether they also follow each other without a wide gap, so that a line may join them."""
+        """Whether the distances between edges are about equal, so that a line may join the cells."""
         return _are_alike([right - left for left, right in pairwise(self.edges)])
 
     def in_a_map(self) -> Dimension:
-        """The same as a side of a map, where bins that differ in width would tell their number by their area."""
+        """Return the side of a heat map; bins of uneven width become names, since readers take area for the number."""
         if self.kind == "name" or (self.is_even and not self.axis.get("whole")):
             return self
         return replace(self, kind="name", banded=True)
 
     def label(self, row: Row) -> str:
-        """The name of its value in a row."""
+        """Return the label of its value in a row."""
         return label(row, self.axis, self.name)
 
 
 def dimensions_of(axes: Sequence[Axis], rows: Sequence[Row]) -> list[Dimension]:
-    """A dimension for each column of keys or bins; those of declared combinations are names."""
+    """Return a dimension for each column of keys or bins; columns of declared combinations are names."""
     found = []
     for axis in axes:
         for name in axis["columns"]:
@@ -80,9 +80,9 @@ def dimensions_of(axes: Sequence[Axis], rows: Sequence[Row]) -> list[Dimension]:
 
 
 def _by_clocks(axis: Axis, rows: Sequence[Row]) -> tuple[Axis, tuple[tuple[float, float], ...]]:
-    """The axis, and where the clock of its times is turned if they lie on it as instants.
+    """Return the axis, and the clock changes on it if its times lie on it as instants.
 
-    They do where the clock shows two of them alike, or a bin far from as wide as it is; else they lie as it shows them.
+    They do where the clock repeats a time, or shows a bin much wider or narrower than it is. Else clock times apply.
     """
     name = axis["columns"][0]
     ends = (f"{name}_left", f"{name}_right") if "bins" in axis else (name,)
@@ -107,31 +107,31 @@ def _are_alike(widths: Sequence[float]) -> bool:
 
 
 def kind_of(axis: Axis) -> str:
-    """The kind of scale on which the cells of an axis lie; dates of ``dpf.dates`` are stretches of time."""
+    """Return the kind of scale on which the cells of an axis lie; dates of ``dpf.dates`` have a scale of time."""
     return "time" if axis.get("every") in WORDS else SCALES.get(axis.get("bins", ""), "name")
 
 
 def _spans(rows: Sequence[Row], axis: Axis) -> set[tuple[float, float]]:
-    """Both edges of each cell as numbers, those of time in seconds."""
+    """Return both edges of each cell as numbers; edges of times are in seconds."""
     return {(_number(left), _number(right)) for left, right in {_ends(row, axis) for row in rows}}
 
 
 def place(row: Row, axis: Axis, names: tuple[str, str]) -> dict[str, Any]:
-    """The edges of the cell, under the names that a chart gives them."""
+    """Return the edges of the cell under the names that a chart gives them."""
     return {name: plain(edge) for name, edge in zip(names, _ends(row, axis), strict=True)}
 
 
 def middle(row: Row, axis: Axis) -> Any:
-    """The middle between the edges."""
+    """Return the middle between the edges of the cell."""
     left, right = _ends(row, axis)
-    if isinstance(left, date) and not isinstance(left, datetime):  # a half day has no date
+    if isinstance(left, date) and not isinstance(left, datetime):  # a date cannot hold half a day
         left, right = datetime(left.year, left.month, left.day), datetime(right.year, right.month, right.day)
     return plain(left + (right - left) / 2)
 
 
 def label(row: Row, axis: Axis, name: str) -> str:
-    """The value of a column as text: a key, or the ends of a bin."""
-    if axis.get("whole"):  # what is counted: from 3 to below 5 is 3 and 4
+    """Return the value of a column as text: a key, or the ends of a bin."""
+    if axis.get("whole"):  # of counts, the bin from 3 to below 5 holds 3 and 4
         first, last = int(row[name + "_left"]), int(row[name + "_right"]) - 1
         return f"{first:,}" if first == last else f"{first:,} to {last:,}"
     if "bins" in axis:
@@ -140,20 +140,20 @@ def label(row: Row, axis: Axis, name: str) -> str:
 
 
 def to_the_minute(value: Any, axis: Axis) -> Any:
-    """A time of steps of hours as clocks show it, to the minute, with its distance from UTC; anything else as it is."""
+    """Return a start of a step of hours or minutes as text, with its UTC offset; return other values unchanged."""
     if axis.get("every") in MINUTES and isinstance(value, datetime) and value == value:
         return value.isoformat(sep=" ", timespec="minutes")
     return value
 
 
 def cell(row: Row, axes: Sequence[Axis], missing: str = "missing") -> str:
-    """The name of a cell by all of its columns; `missing` stands for a key that is none."""
+    """Return the name of a cell from all of its columns; `missing` stands for a missing key."""
     row = {name: missing if value is None or value != value else value for name, value in row.items()}
     return ", ".join(label(row, axis, column) for axis in axes for column in axis["columns"]) or "all rows"
 
 
 def broken(text: str) -> str:
-    """A long name on lines of its own, which a chart splits where they end."""
+    """Return a name with line breaks where it is long; a chart splits it there."""
     if len(text) <= LINE_LENGTH and text == " ".join(text.split()):
         return text
     lines = wrap(text, LINE_LENGTH) or [text]
@@ -161,7 +161,7 @@ def broken(text: str) -> str:
 
 
 def told_apart(names: Mapping[Any, str]) -> dict[Any, str]:
-    """The names, of which those that a chart would show alike get a number before them: none lies on another."""
+    """Return the names, with a number before each that a chart would show like an earlier one."""
     seen, alike, made = set[str](), dict[str, int](), dict[Any, str]()
     for value, text in names.items():
         name, shown = text, broken(text)
@@ -176,7 +176,7 @@ def told_apart(names: Mapping[Any, str]) -> dict[Any, str]:
 
 
 def unlike(word: str, names: Iterable[Any]) -> str:
-    """A word for what is no key, in parentheses where a key has its name."""
+    """Return a word for a value that is no key, in parentheses where a key has the same name."""
     taken = {name for name in names if isinstance(name, str)}
     while word in taken:
         word = f"({word})"
@@ -184,7 +184,7 @@ def unlike(word: str, names: Iterable[Any]) -> str:
 
 
 def distinct(rows: list[dict[str, Any]], axes: Sequence[Axis], *, subtotals: bool = False) -> list[dict[str, Any]]:
-    """The rows, of whose keys no two have one label; of `subtotals` none is a key."""
+    """Return the rows, with keys renamed so that no two share a label; in `subtotals`, a missing value is no key."""
     for axis in axes:
         for name in axis["columns"] if "bins" not in axis and "every" not in axis else ():
             keys = [None if row[name] != row[name] else row[name] for row in rows]
@@ -197,19 +197,19 @@ def distinct(rows: list[dict[str, Any]], axes: Sequence[Axis], *, subtotals: boo
 
 
 def key(value: Any) -> str:
-    """A key as text."""
+    """Return a key as text."""
     return "missing" if value is None or value != value else short(value)
 
 
 def short(value: Any) -> str:
-    """A number or a time as people write it."""
+    """Return a number or a time as people write it."""
     if isinstance(value, float):
         return f"{value:,.15g}" if abs(value) >= 10_000 else f"{value:.15g}"
     return str(value).removesuffix(" 00:00:00")
 
 
 def plain(edge: Any) -> Any:
-    """A number, or a time as charts read it, which call it one of UTC."""
+    """Return a number as it is, or a time as text that charts read as UTC."""
     if isinstance(edge, (int, float)):
         return edge
     if isinstance(edge, datetime):
@@ -218,14 +218,14 @@ def plain(edge: Any) -> Any:
 
 
 def _lies_at(edge: Any, axis: Axis) -> Any:
-    """A time of a zone as its wall clock shows it, or as far from UTC as all of its axis; anything else as it is."""
+    """Return a zoned time as its clock shows it, or at the UTC offset of its axis; return other values unchanged."""
     if not isinstance(edge, datetime) or edge.tzinfo is None:
         return edge
     return (edge.astimezone(UTC) + axis[FROM_UTC] if FROM_UTC in axis else edge).replace(tzinfo=None)
 
 
 def _ends(row: Row, axis: Axis) -> tuple[Any, Any]:
-    """The edges of a bin, or where a step of time begins and the one after it, at their places along the axis."""
+    """Return the places on the axis of the edges of a bin, or of the starts of a time step and of the next one."""
     column = axis["columns"][0]
     if axis.get("every") in MINUTES:
         first = _lies_at(row[column], axis)
@@ -251,11 +251,11 @@ def _number(edge: Any) -> float:
 KINDS = ("bar", "line", "point", "heatmap")
 ROLES = ("x", "color", "facet")
 PARTS_OF_LABELS = ("columns", "values")
-MOST_COLORS = 4  # that a chart takes by itself: those that stand out from the page by 3 to 1
-COLORS = 8  # that the theme has
-MOST_GROUPED = 40  # bars or points side by side in colors
-MOST_LISTED = 12  # names in a panel, beside others
-MOST_SMALL = 12  # panels of bars with names
+MOST_COLORS = 4  # colors that a chart uses by default, all with a contrast to the page of at least 3 to 1
+COLORS = 8  # colors of the theme
+MOST_GROUPED = 40  # bars or points of all colors in one panel
+MOST_LISTED = 12  # names along the axis of each of several panels
+MOST_SMALL = 12  # panels that have names along their axis
 MOST_PANELS = 24
 FEWEST_OF_A_LINE = 3
 
@@ -274,7 +274,7 @@ class Asked:
     limit: int = 60
 
     def renamed(self, names: Mapping[str, str]) -> Asked:
-        """The same, of columns that have got other names."""
+        """Return the arguments with the new names of renamed columns."""
 
         def called(name: Any) -> Any:
             if not isinstance(name, str):
@@ -288,13 +288,13 @@ class Asked:
 
     @property
     def lays_out(self) -> bool:
-        """Tell whether it says where columns go."""
+        """Whether an argument places a column or names the kind of chart."""
         return any(one is not None for one in (self.x, self.color, self.facet, self.kind))
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The place of each column; of a heat map `up` goes up the side."""
+    """The place of each column; in a heat map, `up` goes up the side."""
 
     kind: str
     x: Dimension | None = None
@@ -328,9 +328,9 @@ def check_asked(asked: Asked) -> None:
 
 
 def laid_out(dimensions: Sequence[Dimension], asked: Asked, *, from_zero: bool, running: bool) -> Layout:
-    """The layout that was asked for, and for what was not, the one that reads best.
+    """Return the layout that was asked for, completed by the choices that read best.
 
-    `from_zero` are counts and sums, which bars show; `running` are shares up to the end of each bin, which lines show.
+    With `from_zero`, values are counts or sums, which bars show; with `running`, cumulative shares, which lines show.
     """
     named = {dimension.name: dimension for dimension in dimensions}
     chosen = {role: _named(role, getattr(asked, role), named) for role in ROLES}
@@ -368,7 +368,7 @@ def _check_once(asked: Asked) -> None:
 
 
 def _along(free: Sequence[Dimension]) -> Dimension | None:
-    """The column that goes along the axis: the first of time or of numbers, else the one with most names."""
+    """Return the column that goes along the axis: the first of time or of numbers, else the one with the most names."""
     for dimension in free:
         if dimension.kind != "name":
             return dimension
@@ -407,7 +407,7 @@ def _map(x: Dimension | None, free: list[Dimension], facet: Dimension | None) ->
 def _split(
     kind: str, x: Dimension | None, free: Sequence[Dimension], chosen: Mapping[str, Dimension | None]
 ) -> tuple[Dimension | None, list[Dimension]]:
-    """The column of the colors, and those of the panels."""
+    """Return the column of the colors and those of the panels."""
     color, facet = chosen["color"], chosen["facet"]
     facets = [] if facet is None else [facet]
     for dimension in sorted(free, key=lambda dimension: (not dimension.beside, len(dimension.labels))):
@@ -419,7 +419,7 @@ def _split(
 
 
 def _is_colorable(kind: str, x: Dimension | None, dimension: Dimension) -> bool:
-    """Tell whether its values stand side by side in one panel and can still be told apart."""
+    """Return whether readers can tell its values apart where they stand side by side in one panel."""
     size = len(dimension.labels)
     if x is None or size > MOST_COLORS:
         return False
@@ -429,7 +429,7 @@ def _is_colorable(kind: str, x: Dimension | None, dimension: Dimension) -> bool:
 
 
 def _is_better_as_map(x: Dimension | None, color: Dimension | None, facets: Sequence[Dimension], asked: Asked) -> bool:
-    """Tell whether there would be too many panels, or too many names in each."""
+    """Return whether there would be too many panels, or too many names in each."""
     if x is None or color is not None or len(facets) != 1 or asked.facet is not None or asked.color is not None:
         return False
     size = len(facets[0].labels)
@@ -452,7 +452,7 @@ def _check_colors(kind: str, x: Dimension | None, color: Dimension | None) -> No
 
 
 def measures_of(value: Any, measures: Sequence[str], noisy: Sequence[str]) -> list[str]:
-    """The names of the numbers to show: all, or those asked for; `noisy` are the unbiased ones of denoised numbers."""
+    """Return the names of the numbers to show: all, or those asked for; `noisy` are the unbiased numbers."""
     if value is None:
         return list(measures)
     asked = [value] if isinstance(value, str) else value
@@ -470,7 +470,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def check_labels(labels: Any, of: str = "labels") -> None:
-    """Refuse words for columns and keys that are not laid out as `relabel` takes them."""
+    """Refuse labels of columns and keys that do not have the parts that `relabel` takes."""
     if not isinstance(labels, Mapping):
         raise InvalidType(
             f"{of} must be a dict, not {shown(labels, kind=True)}. "

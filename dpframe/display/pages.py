@@ -1,4 +1,4 @@
-"""Plain tables for people: text for a terminal, HTML for a notebook, and the same rows as a frame."""
+"""Plain tables for people: as text for a terminal, as HTML for a notebook, and as a frame."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Row = Sequence[object]
 
 TABLE_STYLE = "border-collapse:collapse;font-variant-numeric:tabular-nums"
 INDENT = "  "
-NARROWEST = 10  # characters of a column that is cut
+NARROWEST = 10  # characters that a narrowed column keeps
 CARD_STYLE = "border:1px solid #767676;border-radius:6px;padding:10px 14px;display:inline-block"
 NAME_STYLE = "padding:1px 14px 1px 0;text-align:left;vertical-align:top;opacity:.75"
 FACT_STYLE = "padding:1px 0;text-align:left"
@@ -27,7 +27,7 @@ CELL_STYLE = "padding:2px 10px;text-align:left;border-bottom:1px solid #ddd"
 
 
 def number(value: float) -> str:
-    """A number with four significant digits and thousands set apart."""
+    """Return a number as text: four significant digits or all whole ones, with thousands separated."""
     if value != value:
         return "-"
     if abs(value) >= 1e15 or 0 < abs(value) < 1e-3:
@@ -38,30 +38,30 @@ def number(value: float) -> str:
 
 
 def at_least(value: float, digits: int) -> float:
-    """The value rounded up to so many digits, except for the last bits of a float: what is promised holds."""
+    """Return the value rounded up to so many digits, so that bounds hold; digits past the twelfth are float error."""
     return float(Context(prec=digits, rounding=ROUND_CEILING).create_decimal(f"{value:.12g}"))
 
 
 def margin(value: float) -> str:
-    """A margin of error as `number` writes it, rounded up."""
+    """Return a margin of error as `number` writes it, rounded up."""
     if not 0.0 < value < math.inf:
         return number(value)
     return number(at_least(value, max(4, math.floor(math.log10(value)) + 1)))
 
 
 def escape(text: str) -> str:
-    """For HTML, with what commands a screen as escapes, and the sign that a terminal may lack."""
+    """Return text escaped for HTML, with control characters made visible and +- written as ±."""
     return html.escape(harmless(text)).replace("+-", "±")
 
 
 def text_page(title: str, facts: Sequence[tuple[str, str]], header: Sequence[str], rows: Sequence[Row]) -> str:
-    """A title, facts with their names before them, and a table, for a terminal."""
+    """Return a title, named facts and a table as text for a terminal."""
     named = "\n".join(f"{INDENT}{name:<11} {harmless(fact)}" for name, fact in facts)
     return f"{harmless(title)}\n{signs()(named)}\n\n{text_table(header, rows)}"
 
 
 def text_table(header: Sequence[str], rows: Sequence[Row]) -> str:
-    """Columns of equal width, a rule under the header; in a terminal no wider than it, with cells of several lines."""
+    """Return aligned columns with a rule under the header; in a terminal, long cells wrap to fit its width."""
     room, signed = terminal_width(), signs()
     lines = [[signed(harmless(str(cell))) for cell in row] for row in (header, *rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
@@ -78,7 +78,7 @@ def text_table(header: Sequence[str], rows: Sequence[Row]) -> str:
 
 
 def _narrowed(widths: Sequence[int], room: int) -> list[int]:
-    """The widths of columns, the widest of them cut to one width so that all have room, but none to less than ten."""
+    """Return column widths that fit: the widest are cut to one common width, but to no less than `NARROWEST`."""
     for most in range(max(widths, default=0), NARROWEST - 1, -1):
         cut = [min(width, most) for width in widths]
         if sum(cut) <= room:
@@ -87,7 +87,7 @@ def _narrowed(widths: Sequence[int], room: int) -> list[int]:
 
 
 def terminal_width() -> int | None:
-    """The characters of a line of the terminal; None where nobody looks at one, and lines are as long as they are."""
+    """Return the width of the terminal in characters; None where output goes elsewhere, and lines have no limit."""
     try:
         return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     except (AttributeError, ValueError):  # no stream, or a closed one
@@ -95,7 +95,7 @@ def terminal_width() -> int | None:
 
 
 def signs() -> Callable[[str], str]:
-    """A function that writes a sign into texts where the terminal has it."""
+    """Return a function that writes +- as ± where the terminal can show it."""
     has_it = terminal_width() is not None and _is_unicode()
     return lambda text: text.replace("+-", "±") if has_it else text
 
@@ -105,7 +105,7 @@ def _is_unicode() -> bool:
 
 
 def html_table(header: Sequence[str], rows: Sequence[Row]) -> str:
-    """The same as an HTML table; every cell escaped."""
+    """Return an HTML table, with every cell escaped."""
     head = "".join(f'<th style="{CELL_STYLE}">{escape(cell)}</th>' for cell in header)
     body = "".join(
         "<tr>" + "".join(f'<td style="{CELL_STYLE}">{escape(str(cell))}</td>' for cell in row) + "</tr>" for row in rows
@@ -114,7 +114,7 @@ def html_table(header: Sequence[str], rows: Sequence[Row]) -> str:
 
 
 def html_bar(filled: float, words: str) -> str:
-    """A bar that is filled to a part between 0 and 1, and the words that say how much that is."""
+    """Return an HTML bar that is filled to a part between 0 and 1, with a text for screen readers."""
     said = escape(words)
     inner = f'<div style="width:{filled:.1%};height:100%;background:#0072b2"></div>'
     bar = f'<div style="width:240px;height:10px;border:1px solid #767676;margin:6px 0" role="img" aria-label="{said}">'
@@ -124,7 +124,7 @@ def html_bar(filled: float, words: str) -> str:
 def html_card(
     title: str, facts: Sequence[tuple[str, str]], bar: str, header: Sequence[str], rows: Sequence[Row]
 ) -> str:
-    """A card for a notebook's cell: a title, a bar, facts with their names, and a table if it has rows."""
+    """Return an HTML card for a notebook: a title, a bar, named facts, and a table if there are rows."""
     named = "".join(
         f'<tr><td style="{NAME_STYLE}">{escape(name)}</td><td style="{FACT_STYLE}">{escape(said)}</td></tr>'
         for name, said in facts
@@ -135,14 +135,14 @@ def html_card(
 
 
 def html_page_of_facts(title: str, facts: Sequence[tuple[str, str]], header: Sequence[str], rows: Sequence[Row]) -> str:
-    """The same as `text_page`, for a notebook's cell."""
+    """Return the content of `text_page` as HTML for a notebook."""
     return html_page(title, [f"{name}: {fact}" for name, fact in facts], header, rows)
 
 
 def html_page(
     title: str, paragraphs: Sequence[str], header: Sequence[str], rows: Sequence[Row], above: str = ""
 ) -> str:
-    """A titled block of paragraphs and a table, with what is to stand above it, for a notebook's cell."""
+    """Return an HTML block for a notebook: a title, paragraphs, the HTML of `above`, and a table."""
     words = "".join(f"<p>{escape(paragraph)}</p>" for paragraph in paragraphs)
     return f"<div><b>{escape(title)}</b>{words}{above}{html_table(header, rows)}</div>"
 
@@ -154,8 +154,8 @@ def as_frame(
     types: Mapping[str, type] | None = None,
     whole: Sequence[str] = (),
 ) -> Any:
-    """A frame with a row for each; of the columns in `types`, where there may be no rows, else of those of the rows.
+    """Return the rows as a frame, with the columns of `types` (which allows no rows) or else those of the rows.
 
-    Columns in `whole` are of integers or missing.
+    Without `types`, columns in `whole` hold integers or missing values.
     """
     return build.of_rows(rows, like, types, whole)

@@ -1,6 +1,6 @@
-"""A report: one HTML file that holds all it shows, what was found first, and how it was made in an appendix.
+"""A report as one self-contained HTML file: findings first, and how they were made in an appendix.
 
-It fetches nothing, links nowhere else and runs no script. The appendix is folded on a screen and whole on paper.
+It fetches nothing, has no external links and runs no script. The appendix is folded on screen and printed in full.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dpframe.queries.contributions import POPULATION, TABLE
 from dpframe.queries.statistics import CONFIDENCE
 
 POLICY = (
-    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"  # browsers hold it to this
+    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"  # browsers enforce this policy
 )
 ERRORS = ("number", "by", "95% margin of error", "noise (standard deviation)", "adjusted: typical error")
 NOISE = (
@@ -40,39 +40,39 @@ MORE = "Show how these numbers were made: noise, cost, records"
 
 @dataclass(frozen=True)
 class Section:
-    """The words and pictures of one release in a page, by the place where they stand.
+    """The words and pictures of one release in a page, by their place.
 
     Parameters
     ----------
     title : str
         Its heading.
     label : str or None
-        The label of the release, by which own words and an order name it.
+        The label of the release, which the author's own words and order refer to.
     said : str
-        HTML: a sentence on what was found, or the author's own words.
+        HTML: a sentence on the findings, or the author's own words.
     shown : str
         HTML: its chart and its table.
     notes : tuple of str
-        The small print of the table. What two releases share is said once.
+        The notes below the table. A note that several releases share appears once.
     method : str
-        How the numbers were protected, in a sentence.
+        A sentence on how the numbers were protected.
     errors : tuple of rows
-        Of the table of errors, without the release.
+        The rows of the table of errors, without the name of the release.
     left_out : tuple of str
-        What bounds, keys and bins leave out.
+        Lines on what bounds, keys and bins leave out.
     rows : str
-        The noun for what is described: rows, or units.
+        The noun for what the numbers describe: rows or units.
     cost : str
-        Its cost and whom it protects.
+        The cost of the release and its privacy unit.
     made : str
-        HTML of the appendix.
+        HTML for the appendix.
     record : Any
-        All of it as plain JSON values.
+        The record of the release as plain JSON values.
     covers : str or None
-        "table" where the margins of error cover the noise alone, "population" where they include the sample too; None
+        "table" where the margins of error cover the noise alone, "population" where they include sampling too; None
         where there are none.
     of : str
-        The numbers and the columns that they are by, for a title that several have.
+        The numbers and their key columns, which are added to a title that several sections share.
     """
 
     title: str
@@ -93,7 +93,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Budget:
-    """The words on the ledger in a page: ``said`` in its one line, ``made`` in its appendix, both HTML."""
+    """The words of a page on the ledger: ``said`` for its main part and ``made`` for its appendix, both HTML."""
 
     said: str
     made: str
@@ -101,7 +101,7 @@ class Budget:
 
 
 def page(title: str, lead: str, sections: Sequence[Section], made: str, budget: Budget | None = None) -> str:
-    """A whole page; `made` says when in ISO 8601, and the records of all parts are in a script that nothing runs."""
+    """Return a whole page; `made` is its time in ISO 8601, and a script element that never runs holds all records."""
     sections = told_apart(sections)
     shared = _shared(sections)
     parts = [(f"part{number}", one.title, _found(one, shared)) for number, one in enumerate(sections, 1)]
@@ -110,7 +110,7 @@ def page(title: str, lead: str, sections: Sequence[Section], made: str, budget: 
     parts.append(("budget", "Privacy budget", _cost(sections) if budget is None else budget.said))
     if not sections and budget is not None:
         parts.append(("spent", "What was spent", budget.made))
-    alone = len(sections) == 1 and sections[0].title == title  # one heading is enough
+    alone = len(sections) == 1 and sections[0].title == title  # the title of the page serves as the heading
     contents = "".join(f'<li><a href="#{name}">{text(words)}</a></li>' for name, words, _ in parts)
     inside = f'<nav aria-label="Contents"><ul>{contents}</ul></nav>' if len(sections) > 1 else ""
     body = "\n".join(
@@ -148,7 +148,7 @@ def page(title: str, lead: str, sections: Sequence[Section], made: str, budget: 
 
 
 def told_apart(sections: Sequence[Section]) -> list[Section]:
-    """The sections, of whose titles those that several have add what the numbers are."""
+    """Return the sections; titles that several sections share get a description of the numbers."""
     counted = Counter(section.title for section in sections)
     return [
         replace(one, title=f"{one.title}: {one.of}") if counted[one.title] > 1 and one.of else one for one in sections
@@ -156,13 +156,13 @@ def told_apart(sections: Sequence[Section]) -> list[Section]:
 
 
 def lead(sections: Sequence[Section], dataset: str | None = None) -> str:
-    """The line below a title: what the numbers are, and of which data."""
+    """Return the line below a title, which names the kind of results and the dataset."""
     results = "A differentially private result" if len(sections) == 1 else "Differentially private results"
     return f"{results}{'' if dataset is None else f' of {dataset}'}: random noise protects who is in the data."
 
 
 def _shared(sections: Sequence[Section]) -> list[str]:
-    """The notes that belong to several releases, in order."""
+    """Return the notes that several releases share, in order."""
     counted = Counter(note for section in sections for note in dict.fromkeys(section.notes))
     return [note for note, count in counted.items() if count > 1]
 
@@ -179,7 +179,7 @@ def _found(section: Section, shared: Sequence[str]) -> str:
 
 
 def _trust(sections: Sequence[Section], shared: Sequence[str]) -> str:
-    """Noise, bounds and sample, once for all releases."""
+    """Return HTML on noise, bounds and sampling, once for all releases."""
     several, parts = len(sections) > 1, []
     noise = [words for words in dict.fromkeys(one.method for one in sections) if words]
     by_confidence: dict[float, list[str]] = {}
@@ -209,7 +209,7 @@ def _trust(sections: Sequence[Section], shared: Sequence[str]) -> str:
 
 
 def _appendix(sections: Sequence[Section], budget: Budget | None) -> str:
-    """The machinery: a box folds it on a screen without a script, and paper shows all of it."""
+    """Return the appendix: on screen a checkbox folds it without a script, and print shows all of it."""
     if not sections:
         return ""
     several = len(sections) > 1 or budget is not None
@@ -229,11 +229,11 @@ NEEDS_DRAWING = (
 )
 OPENING = re.compile(r"<svg\b[^>]*>")
 SIZE = re.compile(r'\b(width|height|viewBox)="([0-9. -]+)"')
-NAMES = re.compile(r'(\bid="|url\(#|href="#)')  # of parts of a picture, which must differ from those of another
+NAMES = re.compile(r'(\bid="|url\(#|href="#)')  # names of parts of a picture, which must be unique in a page
 COLORS = re.compile(r'(\b(?:fill|stroke|stop-color)=")([^"]*)"')
-UNHEARD = re.compile(r' (?:role|aria-[a-z]+|class|pointer-events)="[^"]*"')  # of parts: the whole picture has words
+UNHEARD = re.compile(r' (?:role|aria-[a-z]+|class|pointer-events)="[^"]*"')  # of parts: the whole picture has a text
 TAG = re.compile(r'<(?:[^">]|"[^"]*")*>')
-GRADIENT = re.compile(r"\bgradient_\d+")  # numbered through all pictures of a process
+GRADIENT = re.compile(r"\bgradient_\d+")  # numbers continue across all pictures of a process
 LONG = re.compile(r"-?\d+\.\d{3,}")  # hundredths of a pixel are enough
 BLOCK = re.compile(r"\n[ \t]*\n")
 BULLET, NUMBERED, TITLED = re.compile(r"[-*+]\s+"), re.compile(r"\d{1,3}[.)]\s+"), re.compile(r"#{1,6}\s+")
@@ -245,49 +245,49 @@ Facts = Iterable[tuple[str, str]]
 
 
 def text(words: str) -> str:
-    """Words for a page, of which no letter is read as markup or commands the screen."""
+    """Return words for a page, with markup escaped and control characters made visible."""
     return html.escape(harmless(words))
 
 
 def data(value: Any) -> str:
-    """JSON for a script of a page, in which no text ends the script."""
-    written = json.dumps(value, default=str)  # ASCII alone
+    """Return JSON for a script element of a page, escaped so that no text ends the element."""
+    written = json.dumps(value, default=str)  # only ASCII
     return written.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def paragraph(words: str, kind: str = "") -> str:
-    """A paragraph, of a class of the style."""
+    """Return a paragraph, with `kind` as its CSS class."""
     return f"<p{_class(kind)}>{text(words)}</p>"
 
 
 def items(lines: Sequence[str], kind: str = "") -> str:
-    """A list of lines; nothing where there are none."""
+    """Return a list of lines; an empty text without any."""
     return f"<ul{_class(kind)}>{''.join(f'<li>{text(line)}</li>' for line in lines)}</ul>" if lines else ""
 
 
 def facts_list(facts: Facts) -> str:
-    """Names and what is said of each."""
+    """Return a list of names, each with its description."""
     return f"<dl>{''.join(f'<div><dt>{text(name)}</dt><dd>{lines(said)}</dd></div>' for name, said in facts)}</dl>"
 
 
 def lines(words: str) -> str:
-    """Words of several lines."""
+    """Return words of several lines, with a line break between them."""
     return "<br>".join(map(text, words.split("\n")))
 
 
 def heading(words: str) -> str:
-    """A heading within a section."""
+    """Return a heading within a section."""
     return f"<h3>{text(words)}</h3>"
 
 
 def scrolling(inner: str, name: str, *, broad: bool = False) -> str:
-    """A part that may be wider than the page, and scrolls by itself, by touch and by keyboard."""
+    """Return a part that scrolls by itself where it is wider than the page, by touch and by keyboard."""
     kind = "wide broad" if broad else "wide"
     return f'<div class="{kind}" role="region" tabindex="0" aria-label="{text(name)}">{inner}</div>'
 
 
 def plain_table(caption: str, header: Sequence[str], rows: Sequence[Sequence[str]], numeric: Sequence[int] = ()) -> str:
-    """A table of text, whose columns in `numeric` are numbers."""
+    """Return a table of text; the columns at the places in `numeric` are numbers."""
     kinds = ["n" if place in numeric else "" for place in range(len(header))]
     head = "".join(f'<th scope="col"{_class(kind)}>{text(cell)}</th>' for cell, kind in zip(header, kinds, strict=True))
     body = "".join(
@@ -301,7 +301,7 @@ def plain_table(caption: str, header: Sequence[str], rows: Sequence[Sequence[str
 
 
 def bar(part: float, words: str) -> str:
-    """A bar that is filled to a part between 0 and 1."""
+    """Return a bar that is filled to a part between 0 and 1."""
     return (
         f'<div class="bar" role="img" aria-label="{text(words)}"><div style="width:{min(part, 1.0):.1%}"></div></div>'
     )
@@ -312,10 +312,10 @@ def _class(kind: str) -> str:
 
 
 def own_words(markdown: str) -> str:
-    """Sentences of an author, in a little of Markdown; HTML in them is text.
+    """Return an author's sentences as HTML; they may use a small part of Markdown, and HTML in them is text.
 
-    Paragraphs, lists, headings, ``**strong**``, ``*emphasis*`` and `` `code` `` are known. An address stands after the
-    words that it belongs to, and is no link: a page links nowhere.
+    It supports paragraphs, lists, headings, ``**strong**``, ``*emphasis*`` and `` `code` ``. The address of a link
+    follows its words as text, since a page has no links to other places.
     """
     lines = markdown.replace("\r\n", "\n").replace("\r", "\n").strip()
     return "\n".join(
@@ -324,7 +324,7 @@ def own_words(markdown: str) -> str:
 
 
 def _block(lines: Sequence[str]) -> str:
-    """A paragraph, a list or a heading; a list may stand right below a paragraph."""
+    """Return a paragraph, a list or a heading; a list may directly follow a paragraph."""
     for mark, tag in ((BULLET, "ul"), (NUMBERED, "ol")):
         first = next((place for place, line in enumerate(lines) if mark.match(line)), None)
         if first is None or any(kind.match(line) for kind in (BULLET, NUMBERED) for line in lines[:first]):
@@ -344,7 +344,7 @@ def _block(lines: Sequence[str]) -> str:
 
 
 def _spans(words: str) -> str:
-    """Text with its emphasis; every letter is escaped, within marks and outside of them."""
+    """Return text with its emphasis as HTML; all text is escaped, inside and outside of marks."""
     made, last = [], 0
     for found in SPANS.finditer(words):
         made.append(text(words[last : found.start()]))
@@ -360,7 +360,7 @@ def _spans(words: str) -> str:
 
 
 def caption_of(chart: Any, said: Sequence[str]) -> str:
-    """The words that a chart has below its title and below its picture, as one line, without what else is `said`."""
+    """Return a chart's subtitle and captions as one line, without the sentences that are `said` elsewhere."""
     title = getattr(chart, "title", None)
     subtitle = getattr(title, "subtitle", "")
     look = getattr(type(chart), "_dpframe_look", Look())
@@ -372,7 +372,7 @@ def caption_of(chart: Any, said: Sequence[str]) -> str:
 
 
 def figure(chart: Any, name: str, caption: str) -> str:
-    """The chart as a figure with a caption below it, and with its words for who does not see it."""
+    """Return the chart as a figure with a caption, and with its description for screen readers."""
     specification = without_captions(chart)
     title = specification.pop("title", {})
     words = title.get("text", "") if isinstance(title, dict) else title
@@ -382,13 +382,13 @@ def figure(chart: Any, name: str, caption: str) -> str:
 
 
 def picture(specification: dict[str, Any], heard: str, name: str) -> str:
-    """A Vega-Lite specification as one SVG without addresses, whose colors are those of the page that it is on.
+    """Return a Vega-Lite specification as one SVG without addresses, whose colors adapt to light and dark pages.
 
-    It is drawn for a light page and for a dark one; both differ in colors alone, and each pair becomes a variable.
+    It is drawn once for each kind of page. Both drawings differ in colors alone, and each pair becomes a CSS variable.
     """
     light, dark = (_drawn(specification, dark=dark) for dark in (False, True))
     opening = OPENING.search(light)
-    assert opening is not None  # every picture begins so
+    assert opening is not None  # every picture starts with this tag
     sizes = dict(SIZE.findall(opening.group()))
     assert COLORS.sub("", light) == COLORS.sub("", dark)  # the themes differ in colors alone
     pairs: dict[tuple[str, str], str] = {}
@@ -412,7 +412,7 @@ def picture(specification: dict[str, Any], heard: str, name: str) -> str:
 
 
 def _drawn(specification: dict[str, Any], *, dark: bool) -> str:
-    """A picture without what its parts say, which nobody hears, and without digits that nobody sees."""
+    """Return a picture without the labels of its parts, which screen readers skip, and without invisible digits."""
     configuration = {**specification.get("config", {}), **theme.config(dark=dark)}
     try:
         svg = drawn({**specification, "config": configuration})
@@ -469,7 +469,7 @@ STYLE = "\n".join(
         ".broad table {min-width:56rem}",
         ".wide table {min-width:min(24rem, 100%)} .wide caption small {max-width:min(46rem, 90vw)}",
         *TABLE_RULES,
-        # paper does not scroll: what is wide is wrapped, what is filled is printed as it is, what is folded is unfolded
+        # paper does not scroll: print wraps wide parts, keeps filled colors and unfolds the appendix
         "@page {margin:14mm} "
         "@media print {.wide {overflow:visible} .broad table {min-width:0;width:100%} .wide table {font-size:.75rem;"
         "overflow-wrap:anywhere} .wide :is(th, td) {padding:.2em .4em} "

@@ -1,4 +1,4 @@
-"""Charts of results: from a released frame and its provenance to Altair."""
+"""Altair charts of results, made from a released frame and its record."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ from dpframe.frames.changes import CHOSEN, is_whole
 from dpframe.queries.query import ERROR, NOISY
 from dpframe.queries.statistics.marginals import places_of_levels
 
-MOST_CELLS = 2_000  # of bars, points and lines; beyond, a chart says nothing and Altair is slow
+MOST_CELLS = 2_000  # for bars, points and lines; with more, a chart is unreadable and Altair is slow
 MOST_TILES = 100_000
-STATISTIC = "quantile"  # the column that tells quantiles of one column apart, where a chart shows them together
-BOUNDS = " bounds"  # ends the name, in a row, of the bounds of its own group
-EXPECTED = " expected"  # ends the name, in a row, of the expected error of a denoised value
-BAND = 2  # of them make a band
-ALL = "all"  # a margin of a table
-STANDS_OUT = 2  # errors above 0
+STATISTIC = "quantile"  # the column of quantile names, where a chart shows several quantiles of one column together
+BOUNDS = " bounds"  # suffix of a field of a row: the bounds of its own group
+EXPECTED = " expected"  # suffix of a field of a row: the expected error of an adjusted value
+BAND = 2  # expected errors on each side of a value, which make its band
+ALL = "all"  # the label of a margin of a table
+STANDS_OUT = 2  # margins of error above 0
 SUMMED = ("each bin", "sums of the first bins")  # the panels of bins for range queries
 
 Facts = Mapping[str, Any]
 
 
 def of_result(frame: Any, facts: Facts, errors: Mapping[str, NDArray[np.float64]], asked: Asked | None = None) -> Any:
-    """A chart of what was asked: a panel for each kind of number, laid out as its columns suggest.
+    """Draw the chart that was asked for: a panel for each kind of number, laid out to fit its columns.
 
-    `errors` are, by measure, the expected errors of denoised values, in the order of the rows: bands around them.
+    `errors` holds, by measure, the expected errors of adjusted values in the order of the rows, which become bands.
     """
     asked = asked or Asked()
     layout.check_asked(asked)
@@ -53,7 +53,7 @@ def of_result(frame: Any, facts: Facts, errors: Mapping[str, NDArray[np.float64]
     for name, statistic in facts["measures"].items():
         own = np.transpose(statistic.get("bounds_of_rows", ())).tolist()
         rows = [row | {name + BOUNDS: pair} for row, pair in zip(rows, own, strict=True)] if own else rows
-    if not rows:  # no group that is found has to reach the threshold
+    if not rows:  # of unknown groups, none may reach the threshold
         return charts.nothing(NOTHING, chart_words.words(names, facts, [], asked, []))
     tables = len(facts["measures"]) == 1 and any(level["columns"] for level in facts.get("levels", ()))
     if tables and is_marginals(facts):
@@ -86,12 +86,12 @@ def of_result(frame: Any, facts: Facts, errors: Mapping[str, NDArray[np.float64]
 
 
 def _headings(names: Sequence[str], facts: Facts) -> list[str]:
-    """The headings of panels: the columns that they show."""
+    """Return the headings of panels: the columns that they show."""
     return [part[0] if len(part) == 1 else chart_words.axis_title(part, facts) for part in _parts(names, facts)]
 
 
 def panels_of(names: Sequence[str], rows: Sequence[Row], facts: Facts, asked: Asked) -> tuple[list[Panel], list[str]]:
-    """A panel for each kind of number, and notes of what was left out."""
+    """Return a panel for each kind of number, and notes on what was left out."""
     parts = _parts(names, facts)
     made, left_out = [], []
     rows, trimmed = _with_data(rows, names[0], facts)
@@ -105,7 +105,7 @@ def panels_of(names: Sequence[str], rows: Sequence[Row], facts: Facts, asked: As
 
 
 def _comparable(parts: Sequence[Sequence[str]], panels: list[Panel], facts: Facts) -> list[Panel]:
-    """The panels, of which those of one quantity share one scale."""
+    """Return the panels; those of one quantity share a scale."""
     alike: dict[Any, list[int]] = {}
     for number, (name, *_) in enumerate(parts):
         statistic = facts["measures"][measure_of(name, facts)]
@@ -120,7 +120,7 @@ def _comparable(parts: Sequence[Sequence[str]], panels: list[Panel], facts: Fact
 
 
 def _parts(names: Sequence[str], facts: Facts) -> list[list[str]]:
-    """The numbers that share an axis: quantiles of one column and the same rows, or else each by itself."""
+    """Return the numbers by axis: quantiles of one column and the same rows share one; others have their own."""
     parts: list[list[str]] = []
     for name in names:
         statistic = facts["measures"][measure_of(name, facts)]
@@ -134,7 +134,7 @@ def _parts(names: Sequence[str], facts: Facts) -> list[list[str]]:
 
 
 def measure_of(name: str, facts: Facts) -> str:
-    """The measure of a column, which may be that of its noisy values."""
+    """Return the measure of a column, which may hold the noisy values of that measure."""
     return name if name in facts["measures"] else name.removesuffix(NOISY)
 
 
@@ -143,7 +143,7 @@ def _panel(
 ) -> tuple[Panel, list[str]]:
     axes = facts["cells"]
     if "groups" in facts:
-        axes = [axis | {"whole": True} for axis in axes]  # rows and groups are counted
+        axes = [axis | {"whole": True} for axis in axes]  # bins of counts of rows and of groups
     found = layout.dimensions_of(axes, rows)
     if len(names) > 1:
         of = tuple(quantile(facts["measures"][measure_of(name, facts)]) for name in names)
@@ -154,7 +154,7 @@ def _panel(
     if laid.kind == "heatmap" and laid.x is not None and laid.up is not None:
         laid = replace(laid, x=laid.x.in_a_map(), up=laid.up.in_a_map())
     rows, left_out = _largest(rows, laid, leading or names[0], asked.limit)
-    if left_out and "top" not in facts:  # whose intervals hold for all categories at once
+    if left_out and "top" not in facts:  # intervals of a top-k hold for all categories at once
         left_out.append(CHOSEN)
     kept, more_left_out = _kept(rows, laid, len(names))
     left_out += more_left_out
@@ -179,7 +179,7 @@ def _panel(
     running = first["verb"] == "ecdf"
     limits = rounding.limits(_of_row(first, kept[0], measure_of(names[0], facts))) if len(cells) == 1 else None
     reach = (0.0, 1.0) if running else limits if limits and math.isfinite(limits[1]) else None
-    if reach and laid.kind == "bar":  # which stands on zero
+    if reach and laid.kind == "bar":  # bars start at zero
         reach = min(0.0, reach[0]), max(0.0, reach[1])
     panel = Panel(
         cells,
@@ -199,7 +199,7 @@ def _panel(
 
 
 def _with_data(rows: Sequence[Row], name: str, facts: Facts) -> tuple[Sequence[Row], list[str]]:
-    """Of contributions the cells up to the last rows and groups that stand out from the noise."""
+    """Return, for contributions, the cells up to the last numbers of rows and groups that exceed the noise."""
     if "groups" not in facts:
         return rows, []
     ends = [f"{column}_left" for axis in facts["cells"] for column in axis["columns"]]
@@ -212,7 +212,7 @@ def _with_data(rows: Sequence[Row], name: str, facts: Facts) -> tuple[Sequence[R
 
 
 def _largest(rows: Sequence[Row], laid: Layout, name: str, limit: int) -> tuple[Sequence[Row], list[str]]:
-    """The rows of the values with the largest numbers, where a column has more than `limit`; and a note of the rest."""
+    """Return the rows of the `limit` values with the largest numbers in each column, and notes on the rest."""
     left_out = []
     for dimension in (laid.x, laid.up):
         if dimension is None or dimension.kind != "name" or dimension.banded or len(dimension.labels) <= limit:
@@ -231,7 +231,7 @@ def _largest(rows: Sequence[Row], laid: Layout, name: str, limit: int) -> tuple[
 
 
 def _kept(rows: Sequence[Row], laid: Layout, each: int) -> tuple[Sequence[Row], list[str]]:
-    """The rows that a chart can show, and a note where these are not all."""
+    """Return the rows that a chart can show, and a note where these are not all."""
     most = (MOST_TILES if laid.kind == "heatmap" else MOST_CELLS) // each
     if len(rows) <= most:
         return rows, []
@@ -251,11 +251,11 @@ def _of_panels(count: int) -> str:
 
 
 def _cell(row: Row, name: str, laid: Layout, facts: Facts, quantile: str) -> Cell:
-    """One number with its interval, and where it lies."""
+    """Return one number with its interval and its place in the chart."""
     measure = measure_of(name, facts)
     cell = interval(row, name, measure, facts)
     if _is_a_count(facts["measures"][measure]) and math.isfinite(cell["value"]):
-        cell["short"] = pages.number(round(cell["value"]))  # there are no halves of those that are counted
+        cell["short"] = pages.number(round(cell["value"]))  # counts are whole
 
     def said(dimension: Dimension) -> str:
         return quantile if dimension.name == STATISTIC and dimension.name not in row else dimension.label(row)
@@ -281,12 +281,12 @@ def _cell(row: Row, name: str, laid: Layout, facts: Facts, quantile: str) -> Cel
 
 
 def _is_a_count(statistic: Mapping[str, Any]) -> bool:
-    """Tell whether a number is of rows, values or units."""
+    """Return whether a statistic is an unweighted number of rows, values or units."""
     return "weight" not in statistic and ("counts" in statistic or statistic["verb"] in ("count", "n_units"))
 
 
 def interval(row: Row, name: str, measure: str, facts: Facts) -> Cell:
-    """The released value and the ends of its interval: its own, or those around the unbiased value of one total."""
+    """Return the released value and the ends of its interval, which lies around the unbiased value of a total."""
     statistic = _of_row(facts["measures"][measure], row, measure)
     released = {column: np.array([float(row[column])]) for column in rounding.columns_of(measure) if column in row}
     made = rounding.intervals(statistic, measure, released)
@@ -313,7 +313,7 @@ def interval(row: Row, name: str, measure: str, facts: Facts) -> Cell:
 
 
 def _of_row(statistic: Mapping[str, Any], row: Row, measure: str) -> Mapping[str, Any]:
-    """The facts of a statistic in one row, in whose group it may have bounds of its own."""
+    """Return the facts of a statistic in one row; each group may have bounds of its own."""
     if measure + BOUNDS not in row:
         return statistic
     return {name: fact for name, fact in statistic.items() if name != "bounds_of_rows"} | {
@@ -322,13 +322,13 @@ def _of_row(statistic: Mapping[str, Any], row: Row, measure: str) -> Mapping[str
 
 
 def _finite(**positions: float) -> dict[str, float | None]:
-    """The places that a chart can show; None for the others."""
+    """Return the finite positions, which a chart can show, and None for the others."""
     return {end: position if math.isfinite(position) else None for end, position in positions.items()}
 
 
 def _levels(names: Sequence[str], rows: Sequence[Row], facts: Facts, asked: Asked) -> Any:
-    """A panel for each level of subtotals, since a total dwarfs its parts."""
-    dates = any("every" in axis for axis in facts["cells"])  # they lie on a scale of time
+    """Draw a panel for each level of subtotals, since a total is far larger than its parts."""
+    dates = any("every" in axis for axis in facts["cells"])  # steps of dates, which have a scale of time
     if is_two_way(facts) and not dates and len(names) == 1 and facts["levels"][1]["rows"] <= asked.limit:
         return _with_margins(names[0], rows, facts, asked)
     dated = {axis["columns"][0]: axis for axis in facts["cells"] if "every" in axis}
@@ -349,7 +349,7 @@ def _levels(names: Sequence[str], rows: Sequence[Row], facts: Facts, asked: Aske
 
 
 def _with_margins(name: str, rows: Sequence[Row], facts: Facts, asked: Asked) -> Any:
-    """The table of two columns of keys that it is, with its margins: colors show the cells, and words all numbers."""
+    """Draw the table of two key columns with its margins: colors show the inner cells, and each number is written."""
     up, across = facts["levels"][0]["columns"]
     measure = measure_of(name, facts)
     cells, start = [], 0
@@ -387,7 +387,7 @@ def _check_not_laid_out(asked: Asked, of: str) -> None:
 
 
 def _pairs(name: str, rows: Sequence[Row], facts: Facts, asked: Asked) -> Any:
-    """A map of the pairs of columns for each group."""
+    """Draw a map of the pairs of columns for each group."""
     *keys, axis = facts["cells"]
     _check_not_laid_out(asked, f"a {facts['measures'][measure_of(name, facts)]['verb']}")
     left, right = axis["columns"]
@@ -410,7 +410,7 @@ def _pairs(name: str, rows: Sequence[Row], facts: Facts, asked: Asked) -> Any:
 
 
 def _is_summed(facts: Facts, rows: Sequence[Row], names: Sequence[str]) -> bool:
-    """Tell whether the bins of one column are for range queries, and lie on a scale."""
+    """Return whether the chart is of all bins of one column for range queries, on a scale of numbers or time."""
     axes = facts["cells"]
     if len(names) != 1 or names[0] not in facts["measures"]:
         return False
@@ -421,9 +421,9 @@ def _is_summed(facts: Facts, rows: Sequence[Row], names: Sequence[str]) -> bool:
 
 
 def _summed(name: str, rows: Sequence[Row], facts: Facts, asked: Asked) -> Any:
-    """Each bin, and the sums of the first bins up to the end of each in the largest of their intervals.
+    """Draw each bin, and the running sums of the bins, each with the widest interval of all these sums.
 
-    The rows may stand in any order, as after a sort by their numbers.
+    The rows may come in any order, for example sorted by their numbers.
     """
     (along,) = layout.dimensions_of(facts["cells"], rows)
     sums, axis = facts["measures"][name]["sums"], along.axis
@@ -452,14 +452,14 @@ MOST_MAPS = 24
 
 
 def is_marginals(facts: Mapping[str, Any]) -> bool:
-    """Tell whether a record is of all tables of several columns."""
+    """Return whether a record is of marginals: all tables of several columns."""
     return any("deviations" in measure for measure in facts["measures"].values())
 
 
 def of_tables(rows: Sequence[Row], facts: Mapping[str, Any], words: Words) -> Any:
-    """A panel for each table: of two columns, if there are any, else of one.
+    """Draw a panel for each table of two columns, or of one column if there are no larger tables.
 
-    `words` get notes on errors, which differ by table, where they have notes.
+    Where `words` has a subtitle, it gets a note on the errors, which differ by table.
     """
     (name,) = facts["measures"]
     order = min(2, max(len(level["columns"]) for level in facts["levels"]))

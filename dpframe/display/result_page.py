@@ -1,4 +1,4 @@
-"""A released result as a section of a report: what was found, how far to trust it, how it was made."""
+"""A released result as a section of a report: its findings, their errors, and how they were made."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dpframe.errors import harmless
 from dpframe.privacy import PrivacyUnit, noun_of
 from dpframe.queries.contributions import TABLE
 
-MOST_ROWS = 500  # of a table in a page
+MOST_ROWS = 500  # rows of a table in a page
 
 
 def section(
@@ -29,9 +29,9 @@ def section(
     chart: Any,
     errors: Sequence[Mapping[str, Any]],
 ) -> Section:
-    """The section of one release, whose `record` goes with the page.
+    """Return the section of one release; its `record` is part of the page.
 
-    `chart` is None where none is drawn, and `errors` are empty where nothing has any.
+    `chart` is None where none is drawn, and `errors` is empty where no number has an error.
     """
     checks = check_lines(facts)
     said_below = [note for note in (*checks, *facts["notes"]) if note not in warned_lines(facts)]
@@ -55,7 +55,7 @@ def section(
 
 
 def shown(table: Table, chart: Any, notes: Sequence[str]) -> str:
-    """A chart, where there is one, with the words on what is drawn, and a table; `notes` are said elsewhere."""
+    """Return HTML of the chart, if there is one, and of the table; the caption leaves out `notes`, shown elsewhere."""
     parts = []
     if chart is not None:
         parts.append(figure(chart, f"chart-{table.name}", caption_of(chart, notes)))
@@ -71,9 +71,9 @@ def _warning(facts: Mapping[str, Any]) -> str:
 
 
 def found_words(facts: Mapping[str, Any], table: Table) -> str:
-    """A sentence on what was found: what is counted, by what, and the least and the largest of one kind of numbers.
+    """Return a sentence on the findings: the statistics and keys, with the least and the largest of their numbers.
 
-    A number has its margin of error where it stands alone, and adjusting did not move it.
+    Several statistics have no such range. A single number has its margin of error unless adjusting moved it.
     """
     what = short(facts)
     titles = {column.title: column for column in table.columns}
@@ -82,7 +82,7 @@ def found_words(facts: Mapping[str, Any], table: Table) -> str:
     if len(facts["measures"]) != 1 or value is None or value.forms is not None or f"{name}{PLUS_MINUS}" not in titles:
         return f"{what}."
     texts = table.written(value)
-    alone = len(texts) == 1  # the least and the largest were chosen for their noise, so their margins hold too seldom
+    alone = len(texts) == 1  # margins of the least and the largest hold too seldom: noise helped to select these
     if alone and not is_unplaced(facts["measures"][name], name, ()):
         margins = table.written(titles[f"{name}{PLUS_MINUS}"])
         texts = [f"{text} ± {margin}" for text, margin in zip(texts, margins, strict=True)]
@@ -98,7 +98,7 @@ def found_words(facts: Mapping[str, Any], table: Table) -> str:
 
 
 def title_of(facts: Mapping[str, Any]) -> str:
-    """The label of a release, or what it is of."""
+    """Return the label of a release, or else a description of its numbers."""
     return titled(facts, short(facts) if facts["measures"] else subject(str(facts["verb"]), facts))
 
 
@@ -112,7 +112,7 @@ def _known(error: float | None) -> str:
 
 
 def cost_words(facts: Mapping[str, Any]) -> str:
-    """The cost of a release, and whom it protects."""
+    """Return the cost of a release and its privacy unit as text."""
     return f"{_epsilon(facts)}; it protects {PrivacyUnit.of_facts(facts['unit'])}"
 
 
@@ -147,7 +147,7 @@ def _protection(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _clipped(facts: Mapping[str, Any]) -> list[str]:
-    """The bounds at which values were clipped, as text."""
+    """Return the bounds at which values were clipped, as text."""
     said = []
     for name, statistic in facts["measures"].items():
         for kind, of in (("bounds", "values"), ("unit_bounds", "what one unit adds to a group")):

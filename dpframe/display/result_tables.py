@@ -1,4 +1,4 @@
-"""Results laid out as tables: columns of labels and of numbers that are rounded to their errors, and notes."""
+"""Results laid out as tables: columns of labels, columns of numbers that are rounded to their errors, and notes."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from dpframe.frames import build, changes, foreign
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.query import ERROR, NOISY
 
-Errors = Mapping[str, NDArray[np.float64]]  # of denoised values, by the name of their column
+Errors = Mapping[str, NDArray[np.float64]]  # of adjusted values, by the name of their column
 Row = Mapping[str, Any]
 
-MOST_ACROSS = 30  # columns of a two-way table; a wider one is shown row by row
+MOST_ACROSS = 30  # columns of a two-way table; a wider one has a row per cell
 PLUS_MINUS, UNBIASED, EXPECTED = " ±", " unbiased", " itself off by about"
 ENDS = {LOW: " from", HIGH: " to"}
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column: its title, and its cells, which are text (and keys that are numbers), or numbers with so many decimals.
+    """A column: its title and its cells, which are labels (text or numeric keys) or numbers with so many decimals.
 
-    Forms, where there are any, are what is written around each number.
+    Each of the `forms`, if there are any, is the text around one number, with braces in its place.
     """
 
     title: str
@@ -43,21 +43,21 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """A table of a result: the words around it, and its columns, those that name the rows first."""
+    """A table of a result: its columns, of which the row labels come first, and the words around it."""
 
     title: str
     subtitle: str
     columns: tuple[Column, ...]
     notes: tuple[str, ...]
-    name: str  # of its own, by which a page tells it from others
+    name: str  # identifies the table in a page
     write: Write
 
     def texts(self) -> list[list[str]]:
-        """The cells of each row as text."""
+        """Return the cells of each row as text."""
         return list(map(list, zip(*map(self.written, self.columns), strict=True)))
 
     def written(self, column: Column) -> list[str]:
-        """The cells of a column as text."""
+        """Return the cells of a column as text."""
         if not column.is_number:
             return [self.write(cell, None) if isinstance(cell, float) else str(cell) for cell in column.cells]
         texts = [self.write(value, column.decimals) for value in column.cells]
@@ -66,16 +66,16 @@ class Table:
 
 @dataclass(frozen=True)
 class Look:
-    """The wishes of the caller for a table: digits, a language."""
+    """The caller's options for a table: digits and a language."""
 
     digits: Digits | None = "error"
     locale: str | None = None
 
 
 def of_result(frame: Any, facts: Mapping[str, Any], errors: Errors, look: Look) -> Table:
-    """A row per cell, each statistic as its value and its 95% error.
+    """Return a table with a row per cell, or a two-way table, with each statistic and its error.
 
-    `errors` are, by statistic, the expected errors of denoised values, in the order of the rows.
+    `errors` holds, by statistic, the expected errors of adjusted values in the order of the rows.
     """
     write = writer(look.locale)
     rows, statistics = build.rows(frame), list(facts["measures"])
@@ -101,10 +101,10 @@ def of_result(frame: Any, facts: Mapping[str, Any], errors: Errors, look: Look) 
 
 
 def notes_of(facts: Mapping[str, Any], numbers: Mapping[str, Rounded]) -> list[str]:
-    """The small print: what was denoised, rounded, left out."""
+    """Return the notes below a table: on warnings, rounding, adjusting and what was left out."""
     steps: dict[str, list[str]] = {}
     for name, made in numbers.items():
-        if made.step > 1:  # of others the decimals tell
+        if made.step > 1:  # for smaller steps, the decimals show the rounding
             steps.setdefault(step_words(made.step), []).append(name)
     said = [f"rounded to {step}: {', '.join(names)}" for step, names in steps.items() if "rounded" not in facts]
     warning = [facts["warning"]] if "warning" in facts else []
@@ -112,7 +112,7 @@ def notes_of(facts: Mapping[str, Any], numbers: Mapping[str, Rounded]) -> list[s
 
 
 def source(facts: Mapping[str, Any]) -> str:
-    """A line that says of which release the numbers are."""
+    """Return a line on the release that the numbers come from."""
     receipt = facts.get("ledger")
     entry = ""
     if receipt:
@@ -123,7 +123,7 @@ def source(facts: Mapping[str, Any]) -> str:
 
 
 def is_two_way(facts: Mapping[str, Any]) -> bool:
-    """Tell whether it is one number for each pair of keys, with both margins, and not too wide to be read."""
+    """Return whether a result has one number per pair of keys, with both margins, and is narrow enough to read."""
     levels = [level["columns"] for level in facts.get("levels", ())]
     view = changes.view_of(facts)
     two_way = len(levels) == 4 and len(levels[0]) == 2 and len(facts["measures"]) == 1
@@ -133,21 +133,21 @@ def is_two_way(facts: Mapping[str, Any]) -> bool:
 
 
 def label(value: Any, missing: str, write: Write) -> Any:
-    """A key as it stands in a table; whole numbers stay numbers."""
+    """Return a key as a table shows it; whole numbers stay numbers."""
     if value is None or value != value:
         return missing
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
-        return harmless(str(value).removesuffix(" 00:00:00"))  # of a day
+        return harmless(str(value).removesuffix(" 00:00:00"))  # a day has no clock time
     return int(value) if isinstance(value, (int, np.integer)) else write(float(value), None)
 
 
 def _key(value: Any, missing: str, write: Write) -> Any:
-    """The same, where numbers stay numbers: whatever the language, other programs read the number that it is."""
+    """Return a key as a table stores it; all numbers stay numbers, so that programs can read them in any language."""
     return float(value) if isinstance(value, (float, np.floating)) and value == value else label(value, missing, write)
 
 
 def kinds_of(rows: Sequence[Row], facts: Mapping[str, Any]) -> dict[str, list[int]]:
-    """The rows of each kind of numbers: of a comparison its statistics have their own; else all are of one, ""."""
+    """Return the rows of each kind of numbers: of each statistic of a comparison, or else all rows under ""."""
     if facts["verb"] != "compare" or not facts["cells"] or not facts["cells"][-1]["columns"]:
         return {"": list(range(len(rows)))}
     (column,), kinds = facts["cells"][-1]["columns"][-1:], dict[str, list[int]]()
@@ -164,9 +164,9 @@ def _numbers(
     ends: Shown,
     kinds: Mapping[str, list[int]],
 ) -> Rounded:
-    """The columns of a statistic, with the ends of its intervals where these are cut; without digits as they are.
+    """Return the rounded columns of a statistic, with the ends of intervals where these are cut.
 
-    Several kinds of numbers in one column are each rounded to their own errors.
+    Without digits, nothing is rounded. Several kinds of numbers in one column are each rounded to their own errors.
     """
     released = [column for column in rounding.columns_of(name) if column in facts["columns"]]
     columns = {column: build.numbers(frame, column) for column in released}
@@ -186,9 +186,9 @@ def _numbers(
 
 
 def _label_columns(rows: Sequence[Row], facts: Mapping[str, Any], write: Write) -> list[Column]:
-    """A column for each column of keys or bins."""
+    """Return a table column for each column of keys or bins."""
     columns, of_none = [], "all" if "levels" in facts else "missing"
-    in_words = _whole if "groups" in facts else _bin  # numbers of rows and of groups
+    in_words = _whole if "groups" in facts else _bin  # these bins are counts of rows and of groups
     for axis in facts["cells"]:
         for name in axis["columns"]:
             missing = of_none if "bins" in axis else unlike(of_none, (row[name] for row in rows))
@@ -209,13 +209,13 @@ def _bin(left: Any, right: Any, missing: str, write: Write) -> str:
 
 
 def _whole(left: int, right: int, missing: str, write: Write) -> str:
-    """The whole numbers from `left` up to below `right`."""
+    """Return the whole numbers from `left` to below `right` as text."""
     last = int(right) - 1
     return write(float(left), None) if last == left else _bin(left, last, missing, write)
 
 
 def _statistic_columns(name: str, numbers: Rounded, expected: Any, ends: Shown) -> list[Column]:
-    """The value of a statistic, its interval, and where it was denoised what it was before."""
+    """Return the columns of a statistic: its value, its interval, and its unbiased value where adjusting moved it."""
     made, decimals = numbers.columns, numbers.decimals
     title = harmless(name)
     parts = [("", made[name], rounding.forms(ends, "") if ends.noisy.any() else None)]
@@ -241,14 +241,14 @@ def _two_way(
     write: Write,
     of: str,
 ) -> tuple[list[Column], list[str]]:
-    """A line for each key of the first column, a column for each of the second; the margins stand last.
+    """Return a row for each key of the first column and a column for each of the second, with the margins last.
 
-    And a note on the errors `of` numbers, which are the same for all cells of a kind.
+    Also return a note on the errors, which has the largest of each kind of cell; `of` is "unbiased " or empty.
     """
     (name,), levels = facts["measures"], facts["levels"]
     first, second = levels[0]["columns"]
     down, across = levels[1]["rows"], levels[2]["rows"]
-    cells, edge = down * across, down * across + down  # where the margins of the first and of the second column begin
+    cells, edge = down * across, down * across + down  # the first row of each of the two margins
     made = numbers[name]
     values, errors = made.columns[name].tolist(), made.columns[name + ERROR]
     whole = [unlike("all", (row[column] for row in rows)) for column in (first, second)]
@@ -280,7 +280,7 @@ def _title(facts: Mapping[str, Any]) -> str:
 
 
 def _named(name: str, facts: Mapping[str, Any]) -> str:
-    """A statistic as a title names it: what was computed of releases as text."""
+    """Return the name of a statistic for a title; a number computed from releases has words of its own."""
     return str(facts["measures"][name]["words"]) if "said" in facts else name
 
 
@@ -297,7 +297,7 @@ def _subtitle(facts: Mapping[str, Any], shown_ends: Mapping[str, Shown]) -> str:
     if "top" in facts:
         return f"{price}; ±: {margin_words(facts)}, of all categories at once"
     ranged = {f"{name}{LOW}" in facts["columns"] or shown_ends[name].is_cut for name in facts["measures"]}
-    is_said = "said" in facts or (subjects.across(facts) and not facts["label"])  # by the title
+    is_said = "said" in facts or (subjects.across(facts) and not facts["label"])  # the title names the numbers
     said = "" if is_said else f"{subjects.full(facts)}; "
     halves = f"; ±: {margin_words(facts)}" if False in ranged else ""
     ends = f"; from, to: {ends_words(facts)}" if True in ranged else ""

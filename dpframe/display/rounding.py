@@ -1,7 +1,7 @@
-"""Numbers as people write them: intervals cut to what a number can be, and numbers rounded to their errors.
+"""Numbers as people write them: intervals cut to possible values, and numbers rounded to their errors.
 
-A released error is one half-width for both sides, and is not cut here. What readers see of it is, and marked where it
-tells nothing. Intervals of rounded numbers still hold.
+A released error is one half-width for both sides and stays as it is. The intervals that readers see are cut, and
+marked where they say nothing. Intervals of rounded numbers still hold.
 """
 
 from __future__ import annotations
@@ -30,28 +30,28 @@ Statistic = Mapping[str, Any]
 LOW, HIGH = "_low", "_high"
 SHARES = ("proportion", "share", "ecdf")
 SPREADS = ("std", "var", "variance")
-TELLING = (*SHARES, "mean", "ratio")  # of which an interval as wide as what is possible tells nothing
+TELLING = (*SHARES, "mean", "ratio")  # verbs whose interval says nothing if it spans all possible values
 TOO_NOISY = "too noisy"
-AS_IT_WAS, CUT = "none", "none, non-negative"  # what denoise="auto" says of itself where it does no more
-OF_POSSIBLE = 1e-9  # a slack of what is possible: errors are floats
+AS_IT_WAS, CUT = "none", "none, non-negative"  # the methods that denoise="auto" records if it did no more than this
+OF_POSSIBLE = 1e-9  # the tolerance for float error, relative to the width of what is possible
 
 
 @dataclass(frozen=True)
 class Shown:
-    """The intervals of one statistic as they are shown, an entry a row.
+    """The intervals of one statistic as they are shown, with an entry per row.
 
     Parameters
     ----------
     low, high : array
-        Their ends, within what is possible.
+        The ends of the intervals, cut to possible values.
     is_cut : bool
-        Whether one of them is another than half-widths, or released ends, say.
+        Whether the cut moved any end away from the released one.
     below, above : array of bool
-        Whether an end of a quantile lies on a bound, so that it may lie beyond.
+        Whether the end of a quantile's interval is a bound, so that the quantile may lie beyond it.
     noisy : array of bool
-        Whether the noise leaves nothing to be said.
+        Whether the noise is too large for the interval to say anything.
     unplaced : bool
-        Whether nobody can tell where the intervals lie; their ends are then no numbers.
+        Whether the places of the intervals are unknown; their ends are then NaN.
     """
 
     low: Floats
@@ -64,12 +64,12 @@ class Shown:
 
     @property
     def on_bounds(self) -> int:
-        """The number of rows of which an end lies on a bound."""
+        """The number of rows whose interval ends on a bound."""
         return int(np.count_nonzero(self.below | self.above))
 
 
 def limits(statistic: Statistic) -> tuple[float, float] | None:
-    """The numbers between which a statistic lies by itself; None where there are none."""
+    """Return the limits of the possible values of a statistic; None where there are none."""
     verb = statistic["verb"]
     if "bounds" in statistic and _lies_within(statistic):
         lower, upper = statistic["bounds"]
@@ -86,9 +86,9 @@ def limits(statistic: Statistic) -> tuple[float, float] | None:
 
 
 def placed(facts: Mapping[str, Any], places: NDArray[np.int64]) -> Mapping[str, Any]:
-    """The record, in which statistics with bounds by group have those of each row, in the order of the frame.
+    """Return the record with the bounds of each row, in the order of the frame, for statistics with bounds by group.
 
-    `places` are the rows of the frame in which the rows of the record stand.
+    `places` gives for each row of the record its row in the frame.
     """
     own = {name: said for name, said in facts["measures"].items() if "bounds_of_groups" in said and _lies_within(said)}
     view, measures = view_of(facts), dict(facts["measures"])
@@ -100,21 +100,21 @@ def placed(facts: Mapping[str, Any], places: NDArray[np.int64]) -> Mapping[str, 
 
 
 def _lies_within(statistic: Statistic) -> bool:
-    """Tell whether a statistic lies between the bounds of its values by itself."""
+    """Return whether a statistic always lies between the bounds of its values."""
     return "q" in statistic or statistic["verb"] == "mean"
 
 
 def does(step: Mapping[str, Any]) -> str:
-    """The work of a denoiser as text; "auto" may have chosen to do nothing."""
+    """Return the method of a denoiser as text; "auto" may have chosen to do nothing."""
     return str(step.get("chose", {"nonnegative": CUT}.get(step["name"], step["name"])))
 
 
 def is_unplaced(statistic: Statistic, name: str, columns: Container[str]) -> bool:
-    """Tell whether nobody can tell where intervals lie: around unbiased values that are not among the columns.
+    """Return whether the places of intervals are unknown, since the columns lack the unbiased values at their middle.
 
-    Without any columns: whether values were moved so that the intervals are not theirs.
-    A value that was not moved is its own unbiased one. Around a 0 in place of a number below it the interval reaches no
-    less far up, and holds all that the number can be.
+    With empty `columns`, return whether adjusting moved values away from the middle of their intervals.
+    A value that did not move is its own unbiased value. A negative number may be shown as 0: the interval around 0
+    reaches at least as high, and holds all possible values of the unbiased interval.
     """
     if not foreign.is_around_noisy(statistic) or name + NOISY in columns or name + LOW in columns:
         return False
@@ -124,23 +124,23 @@ def is_unplaced(statistic: Statistic, name: str, columns: Container[str]) -> boo
 
 
 def middle_of(statistic: Statistic, name: str, columns: Container[str]) -> str:
-    """The column around whose values the intervals of a statistic lie, where they lie anywhere."""
+    """Return the column whose values are the middles of the intervals of a statistic, where these have a place."""
     return name + NOISY if name + NOISY in columns and foreign.is_around_noisy(statistic) else name
 
 
 def columns_of(name: str) -> tuple[str, ...]:
-    """The columns that a statistic of this name may have."""
+    """Return the columns that a statistic of this name may have."""
     return tuple(name + end for end in ("", NOISY, ERROR, LOW, HIGH))
 
 
 def of_frame(frame: Any, facts: Mapping[str, Any], name: str) -> Shown:
-    """The intervals of one statistic of a released frame, in the order of its rows."""
+    """Return the intervals of one statistic of a released frame, in the order of its rows."""
     columns = {column: build.numbers(frame, column) for column in columns_of(name) if column in facts["columns"]}
     return intervals(facts["measures"][name], name, columns)
 
 
 def intervals(statistic: Statistic, name: str, columns: Mapping[str, Floats]) -> Shown:
-    """The intervals that are shown, of the released columns of one statistic by name."""
+    """Return the intervals to show for one statistic, from its released `columns` by name."""
     errors = columns[name + ERROR]
     none = np.zeros(errors.shape, dtype=np.bool_)
     if is_unplaced(statistic, name, columns):
@@ -148,7 +148,7 @@ def intervals(statistic: Statistic, name: str, columns: Mapping[str, Floats]) ->
         return Shown(nowhere, nowhere, False, none, none, none, unplaced=True)
     middle = columns[middle_of(statistic, name, columns)]
     low, high = columns.get(name + LOW, middle - errors), columns.get(name + HIGH, middle + errors)
-    within: Any = statistic.get("bounds_of_rows", limits(statistic))  # numbers, or an array for all rows
+    within: Any = statistic.get("bounds_of_rows", limits(statistic))  # two numbers, or two arrays with an entry per row
     tells = statistic["verb"] in TELLING
     if within is None:
         return Shown(low, high, False, none, none, ~np.isfinite(errors) if tells else none)
@@ -165,27 +165,27 @@ def intervals(statistic: Statistic, name: str, columns: Mapping[str, Floats]) ->
 
 
 def _is_as_wide(low: Floats, high: Floats, within: Any) -> Booleans:
-    """Tell of which rows the cut interval reaches from the least to the largest number that is possible."""
+    """Return for each row whether the cut interval reaches from the least to the largest possible number."""
     width = within[1] - within[0]
     slack = OF_POSSIBLE * np.where(np.isfinite(width), width, 0.0)
     return np.asarray((low <= within[0] + slack) & (high >= within[1] - slack))
 
 
 def forms(seen: Shown, end: str) -> list[str]:
-    """The form in which each value, or each of the ends named so, is written: it is put in place of the braces."""
+    """Return the form of each value, or of each end of the given kind; the number replaces the braces."""
     marks = {LOW: (seen.below, "<= {}"), HIGH: (seen.above, ">= {}")}
     marked, form = marks.get(end, (seen.noisy, f"{{}} ({TOO_NOISY})"))
     return [str(each) for each in np.where(marked, form, "{}")]
 
 
 def notes_of(intervals_by_name: Mapping[str, Shown], measures: Mapping[str, Statistic]) -> list[str]:
-    """Notes on numbers that are too noisy, and on quantiles that may lie beyond their bounds."""
+    """Return notes on numbers that are too noisy, and on quantiles that may lie beyond their bounds."""
     said = []
     for name, seen in intervals_by_name.items():
         if seen.noisy.any():
             said.append(f"{TOO_NOISY}, the interval is as wide as what is possible: {name}{_in_rows(seen.noisy)}")
         if seen.on_bounds:
-            where = "<= or >="  # of groups with bounds of their own
+            where = "<= or >="  # groups have bounds of their own
             if "bounds" in measures[name]:
                 lower, upper = map(number, measures[name]["bounds"])
                 where = f"<= {lower} or >= {upper}"
@@ -194,7 +194,7 @@ def notes_of(intervals_by_name: Mapping[str, Shown], measures: Mapping[str, Stat
 
 
 def sentences(intervals_by_name: Mapping[str, Shown], measures: Mapping[str, Statistic]) -> list[str]:
-    """The same for a statement: sentences, with the interval where there is one row."""
+    """Return the notes of `notes_of` as sentences of a statement, with the interval where there is one row."""
     said = []
     for name, seen in intervals_by_name.items():
         if seen.noisy.any():
@@ -208,7 +208,7 @@ def sentences(intervals_by_name: Mapping[str, Shown], measures: Mapping[str, Sta
 
 
 def marked_ends(seen: Shown) -> list[str]:
-    """The ends of the first interval as text; one on a bound is that bound, and marked."""
+    """Return the ends of the first interval as text; an end on a bound is written as that bound, with a mark."""
     ends = float(seen.low[0]), float(seen.high[0])
     on_bound = seen.below[0], seen.above[0]
     words = [_english(ends[i], None) if on_bound[i] else word for i, word in enumerate(end_words(*ends))]
@@ -216,7 +216,7 @@ def marked_ends(seen: Shown) -> list[str]:
 
 
 def end_words(low: float, high: float) -> tuple[str, str]:
-    """The ends of an interval as text, rounded outward to two digits of its width where four digits do not tell them.
+    """Return an interval's ends as text: exact if four digits suffice, or rounded outward to two digits of its width.
 
     Examples
     --------
@@ -224,7 +224,7 @@ def end_words(low: float, high: float) -> tuple[str, str]:
     (('1,012.93', '1,013.41'), ('0.0017', '0.00231'), ('0', '13'))
     """
     width, nearer = high - low, min(abs(low), abs(high))
-    size = width if 0.0 < width < math.inf else nearer / 100.0  # four digits of the only end
+    size = width if 0.0 < width < math.inf else nearer / 100.0  # keeps four digits of the only end
     return _outward(low, size, np.floor), _outward(high, size, np.ceil)
 
 
@@ -250,15 +250,15 @@ Write = Callable[[float, int | None], str]
 
 
 def writer(locale: str | None) -> Write:
-    """A function that writes a number with so many decimals, or as it is, in the manner of a language.
+    """Return a function that writes a number in a locale, with the decimals that are given or with all digits.
 
-    Without a locale in English.
+    Without a locale, it writes English.
     """
     return _english if locale is None else partial(_written, locale=checked_locale(locale))
 
 
 def checked_locale(locale: object) -> Any:
-    """Refuse what is no locale that Babel knows."""
+    """Return the locale that Babel knows by a code; refuse any other value."""
     if not isinstance(locale, str):
         raise InvalidType(f'locale must be the code of a language, not {shown(locale, kind=True)}. Write "de" or "fr".')
     try:
@@ -296,34 +296,34 @@ def _written(value: float, decimals: int | None, *, locale: Any) -> str:
 
 @cache
 def _pattern(decimals: int, locale: Any) -> str:
-    """The pattern of a language for numbers, with so many decimals."""
+    """Return the number pattern of a locale with so many decimals."""
     whole = str(locale.decimal_formats[None].pattern).split(";")[0].partition(".")[0]
     return whole + (f".{'0' * decimals}" if decimals else "")
 
 
 Digits = int | Literal["error"]
 
-MOST = 15  # decimals, and zeros before the point; a float has no more digits
-KEPT = 2  # digits of the smallest error of a column
-EXACT = 6  # decimals that a value without an error may ask for; with more it is no decimal number, such as a third
-SLACK = 1e-12  # of floats that are whole steps but for their last bits
+MOST = 15  # decimals, or zeros before the point, at most: a float has no more digits
+KEPT = 2  # digits that the smallest error of a column keeps
+EXACT = 6  # the most decimals that a value without an error keeps; with more, it is a fraction such as a third
+SLACK = 1e-12  # the relative tolerance for floats that differ from whole steps only in their last bits
 
 
 @dataclass(frozen=True)
 class Rounded:
-    """One statistic: to which decimals (below 0 for tens, hundreds, ...; None: as it is), and its columns by name."""
+    """One rounded statistic: its decimals (-1 for tens, -2 for hundreds; None: not rounded) and its columns by name."""
 
     decimals: int | None
     columns: Mapping[str, Floats]
 
     @property
     def step(self) -> float:
-        """The distance of two rounded numbers; 0 where nothing was rounded."""
+        """The distance between neighboring rounded numbers; 0 where nothing was rounded."""
         return 0.0 if self.decimals is None else float(f"1e{-self.decimals}")
 
 
 def checked_digits(digits: object) -> Digits:
-    """Refuse what says no number of digits."""
+    """Return the digits; refuse values that are neither "error" nor a number of decimals."""
     if digits == "error" and isinstance(digits, str):
         return "error"
     if isinstance(digits, bool) or not isinstance(digits, (int, np.integer)):
@@ -334,12 +334,12 @@ def checked_digits(digits: object) -> Digits:
 
 
 def rounded(name: str, columns: Mapping[str, Floats], digits: Digits, statistic: Statistic | None = None) -> Rounded:
-    """The columns of one statistic, rounded alike.
+    """Return the columns of one statistic, all rounded to the same decimals.
 
-    With ``digits="error"`` the smallest error keeps two digits, values without one stay as they are, and whole numbers
-    with whole errors stay whole. A value moves by at most half a step. Errors grow by the largest of these moves, and
-    are rounded up; lower ends go down and upper ones up: so every interval holds what it held. `statistic` is what the
-    record says of it.
+    With ``digits="error"``, the smallest error keeps two digits, values without an error stay as they are, and whole
+    numbers with whole errors stay whole. A value moves by at most half a step. Errors grow by the largest of these
+    moves and are rounded up; lower ends are rounded down and upper ends up. So every interval still holds what it held
+    before. `statistic` is the record of the statistic.
     """
     middle = name if statistic is None else middle_of(statistic, name, columns)
     unbiased = columns[middle]
@@ -353,7 +353,7 @@ def rounded(name: str, columns: Mapping[str, Floats], digits: Digits, statistic:
     moves = np.zeros(unbiased.shape)
     moves[known] = np.abs(made[middle][known] - unbiased[known])
     errors = columns[name + ERROR]
-    sure = (errors == 0) & (moves == 0)  # such as the last value of a distribution function, which is 1
+    sure = (errors == 0) & (moves == 0)  # for example the last value of a distribution function, which is 1
     made[name + ERROR] = np.where(sure, 0.0, _to_steps(errors + moves.max(initial=0.0), decimals, np.ceil))
     for column, down in ((name + LOW, True), (name + HIGH, False)):
         if column in columns:
@@ -362,12 +362,12 @@ def rounded(name: str, columns: Mapping[str, Floats], digits: Digits, statistic:
 
 
 def _decimals(errors: Floats, values: Floats, ends: Sequence[Floats]) -> int:
-    """The decimals that keep two digits of the smallest error above 0, and values whose error is 0.
+    """Return the decimals that keep two digits of the smallest error above 0, and values whose error is 0.
 
-    Where none is finite, of the smallest distance from a value to an end; else four digits of the smallest value.
+    Without such an error, they keep two digits of the smallest distance to an end, or four of the smallest value.
     """
     known = errors[np.isfinite(errors) & (errors > 0)]
-    whole = bool(np.all(values[np.isfinite(values)] % 1 == 0) and np.all(known % 1 == 0))  # a share of 0 is no count
+    whole = bool(np.all(values[np.isfinite(values)] % 1 == 0) and np.all(known % 1 == 0))  # a value of 0 may be a share
     if not known.size and whole:
         return 0
     if not known.size and np.isfinite(errors).all():  # each of them is 0
@@ -380,19 +380,19 @@ def _decimals(errors: Floats, values: Floats, ends: Sequence[Floats]) -> int:
 
 
 def _of_exact(values: Floats, decimals: int) -> int:
-    """The decimals that also leave values without an error as they are; those of others where that takes too many."""
+    """Return the decimals, raised so that values without an error stay as they are, unless that takes too many."""
     kept = (more for more in range(decimals, EXACT + 1) if np.array_equal(_to_steps(values, more, np.rint), values))
     return next(kept, decimals)
 
 
 def _positive(*numbers: Floats) -> Floats:
-    """The sizes of the numbers that are finite and not 0."""
+    """Return the absolute values of the numbers that are finite and not 0."""
     sizes = np.abs(np.concatenate([np.empty(0), *numbers]))
     return np.asarray(sizes[np.isfinite(sizes) & (sizes > 0)])
 
 
 def _to_steps(values: Floats, decimals: int, towards: Any) -> Floats:
-    """Each value on a multiple of the step; what is beyond the digits of a float stays as it is."""
+    """Return each value moved to a multiple of the step; values beyond the digits of a float stay as they are."""
     with np.errstate(over="ignore", invalid="ignore"):
         factor = float(f"1e{abs(decimals)}")
         steps = values * factor if decimals >= 0 else values / factor
@@ -404,5 +404,5 @@ def _to_steps(values: Floats, decimals: int, towards: Any) -> Floats:
 
 
 def step_words(step: float) -> str:
-    """A step as people write it: 0.01, 1, 10, 1,000."""
+    """Return a step as people write it: 0.01, 1, 10, 1,000."""
     return f"{step:,.0f}" if step >= 1 else f"{step:.{max(0, round(-math.log10(step)))}f}"

@@ -1,6 +1,6 @@
-"""Words on a released result, from its record alone: its denoising, what its bounds left out, a plain paragraph.
+"""Texts on a released result, from its record alone: on adjusting, on what bounds left out, and a plain statement.
 
-The errors of denoised cells are a byte a cell in the record, packed into text.
+The record holds the errors of adjusted cells as text, with one byte per cell before compression.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from dpframe.mechanisms import gaussian_curve
 from dpframe.privacy import noun_of
 from dpframe.queries.contributions import POPULATION
 
-STEPS = 255  # from the least to the largest, each by the same factor: at most 4% where they span four powers of ten
-MANY = 2**16  # cells from which it is not worth the time to pack them a few percent smaller
-HARD, QUICK = 9, 2
+STEPS = 255  # equal factors from the least to the largest error: at most 4% each if these span four powers of ten
+MANY = 2**16  # from so many cells on, a few percent less text are not worth the time
+HARD, QUICK = 9, 2  # levels of zlib
 
 Floats = NDArray[np.float64]
 
 
 def packed(deviations: Floats) -> dict[str, Any]:
-    """Positive numbers as the least of them, the factor between steps, and the step of each, rounded up.
+    """Return positive numbers as the least of them, the factor between steps, and the step of each, rounded up.
 
-    Text, since a list of a million numbers would be copied with every frame.
+    The steps are text, since each copy of a frame would also copy a list of a million numbers.
     """
     flat = deviations.ravel()
     least, most = float(flat.min()), float(flat.max())
@@ -46,7 +46,7 @@ def packed(deviations: Floats) -> dict[str, Any]:
 
 
 def unpacked(said: Mapping[str, Any], size: int) -> Floats:
-    """The numbers of `size` cells; refused is a text that does not hold so many, since a file may be of anybody."""
+    """Return the numbers of `size` cells; refuse a text of another size, since a file may come from anyone."""
     try:
         opened = zlib.decompressobj().decompress(base64.b64decode(said["codes"], validate=True), size + 1)
     except (binascii.Error, ValueError, zlib.error):
@@ -59,16 +59,16 @@ def unpacked(said: Mapping[str, Any], size: int) -> Floats:
     return np.asarray(np.minimum(float(said["least"]) * float(said["ratio"]) ** codes, np.finfo(np.float64).max))
 
 
-DROWNED = "the noise is larger than most differences between these groups"  # how the words on that begin
+DROWNED = "the noise is larger than most differences between these groups"  # the start of such a note
 UNPLACED = "without intervals, which lie around the unbiased values that keep_noisy=False left out"
 CUT_WITH_SUMS = f"{CUT}, with its sums"
-PROJECTIONS = ("nonnegative", "isotonic")  # on sets that hold the truth, so never farther from it
+PROJECTIONS = ("nonnegative", "isotonic")  # onto convex sets that hold the exact values, so the error never grows
 
 
 def estimated_rmse(statistic: Mapping[str, Any]) -> list[float | None]:
-    """The estimate for the denoised values, of each level of subtotals; None where there is none.
+    """Return the estimated error of the adjusted values, for each level of subtotals; None without an estimate.
 
-    It is that of the first denoiser, and holds after others only where those cannot move values away from the truth.
+    It is the estimate of the first denoiser. It holds after others only if these cannot increase the error.
     """
     first, *later = statistic["denoise"] or [{}]
     if any(step["name"] not in PROJECTIONS for step in later):
@@ -77,7 +77,7 @@ def estimated_rmse(statistic: Mapping[str, Any]) -> list[float | None]:
 
 
 def cell_rmse(statistic: Mapping[str, Any], size: int) -> Floats | None:
-    """The estimate for each denoised cell, in the order of the declared cells; None where there is none."""
+    """Return the estimated error of each adjusted cell, in the order of the declared cells; None without one."""
     first, *later = statistic["denoise"] or [{}]
     if "cell_rmse" not in first or any(step["name"] not in PROJECTIONS for step in later):
         return None
@@ -85,9 +85,9 @@ def cell_rmse(statistic: Mapping[str, Any], size: int) -> Floats | None:
 
 
 def denoised_words(facts: Mapping[str, Any], shown: Callable[[float], str]) -> list[str]:
-    """Notes for charts and tables: denoised values are biased, and how far off they are expected to be.
+    """Return notes for charts and tables: adjusted values are biased, with an estimate of their error.
 
-    Where nothing was denoised nothing of it is said; where values below zero alone were moved, that is said.
+    There is no such note where nothing was adjusted; values that were only raised to 0 have a note of their own.
     """
     parts: list[str] = []
     unknown: list[str] = []
@@ -121,7 +121,7 @@ def denoised_words(facts: Mapping[str, Any], shown: Callable[[float], str]) -> l
 
 
 def rounded_words(facts: Mapping[str, Any]) -> list[str]:
-    """A note on what `round` did to the numbers; none where it was not asked."""
+    """Return a note on what `round` did to the numbers; no note without a call of it."""
     steps: dict[str, list[str]] = {}
     for name, step in facts.get("rounded", {}).get("steps", {}).items():
         steps.setdefault(step_words(step), []).append(name)
@@ -130,45 +130,45 @@ def rounded_words(facts: Mapping[str, Any]) -> list[str]:
 
 
 Facts = Mapping[str, Any]
-Bounds = Sequence[Any]  # two, of dates as text
-Users = Sequence[tuple[str, Facts]]  # statistics by the names that are shown
+Bounds = Sequence[Any]  # two bounds; those of dates are text
+Users = Sequence[tuple[str, Facts]]  # statistics, each with the name that is shown
 
-SEEN = 0.01  # a share above which something was surely left out, and below which it is little
-FARTHEST = 1e4  # times less noise, for which no epsilon is named
-CONTRACTED = ("variance", "std")  # which clipping makes smaller, wherever it clips
+SEEN = 0.01  # a share whose interval lies above it is a finding; one whose interval lies below it is negligible
+FARTHEST = 1e4  # the largest reduction of noise for which a note names an epsilon
+CONTRACTED = ("variance", "std")  # statistics that clipping on either side makes smaller
 UNKNOWN = ("covariance", "correlation", "ratio")
-OWN = (*CONTRACTED, *UNKNOWN, "count", "ecdf", "mean", "proportion", "quantile", "share", "sum")  # of dpframe
-ADDED = ("count", "n_units", "sum")  # over units, each of which adds its part
+OWN = (*CONTRACTED, *UNKNOWN, "count", "ecdf", "mean", "proportion", "quantile", "share", "sum")  # dpframe's own verbs
+ADDED = ("count", "n_units", "sum")  # totals of the parts that units add
 BEYOND = ("below", "above")
-COUNTED = ("below", "above", "outside", "cut")  # present and units are what these are shares of
+COUNTED = ("below", "above", "outside", "cut")  # checks that have shares; "present" and "units" are the denominators
 
 
 def check_lines(facts: Facts) -> list[str]:
-    """A line for each share of units of which something was clipped or left out."""
+    """Return a line for each share of units whose data was clipped or left out."""
     return [words for words, _, _ in _lines(facts)]
 
 
 def warned_lines(facts: Facts, of: Collection[str] | None = None) -> list[str]:
-    """The lines that a reader must not miss: surely more than 1% were clipped or count for less.
+    """Return the lines that are warnings, such as those of shares whose interval lies above 1%.
 
-    They are on all statistics, or on those `of` which something is computed.
+    They concern all statistics, or the statistics in `of`, from which something is computed.
     """
     return [words for words, warns, _ in _lines(facts, of) if warns]
 
 
 def warned_lines_by_share(facts: Facts) -> list[str]:
-    """The same lines, that of the largest share first, for where there may be no room for all."""
+    """Return the warning lines by falling share, for places that may lack room for all."""
     return [words for words, warns, _ in sorted(_lines(facts), key=lambda line: -line[2]) if warns]
 
 
 def check_warning(facts: Facts) -> str | None:
-    """The same as one text, a sentence a line; None without any."""
+    """Return the warnings as one text with a sentence per line; None without any."""
     lines = warned_lines(facts)
     return ".\n".join(lines) + "." if lines else None
 
 
 def _lines(facts: Facts, of: Collection[str] | None = None) -> Iterator[tuple[str, bool, float]]:
-    """The line of each share, whether it warns, and the least that the share may be."""
+    """Yield the line of each share, whether it is a warning, and the lower end of the share's interval."""
     rows: Sequence[Facts] = [row for row in facts.get("checks", ()) if row["what"] in COUNTED]
     column = facts["unit"]["column"]
     units = "rows" if column is None else f"units ({noun_of(column)})"
@@ -192,16 +192,16 @@ def _lines(facts: Facts, of: Collection[str] | None = None) -> Iterator[tuple[st
 def _of_values(
     row: Facts, units: str, bounds: Bounds | None, users: Users | None, *, facts: Facts
 ) -> Iterator[tuple[str, bool]]:
-    """The lines of values below or above the bounds: of quantiles one of their own, and none where no user is shown."""
+    """Yield the lines on values below or above the bounds; quantiles have their own, and unused bounds have none."""
     above = row["what"] == "above"
     bound = None if bounds is None else bounds[above] if isinstance(bounds[above], str) else f"{bounds[above]:,g}"
     in_all = any("unit_bounds" in measure for _, measure in users or ())
-    of = f"values of {row['of']} are"  # those alone that are there: rows without a value are in no share
+    of = f"values of {row['of']} are"  # rows without a value do not count
     if facts["unit"]["column"] is not None:
         what = "one or a sum" if users is None else "a sum" if in_all else "one"
         of = f"{units} with a value of {row['of']} have {what}"
     said = no_markup(f"of {of} {row['what']} {bound or 'its bounds'}")
-    if users is None:  # whatever it is of, what was found is told
+    if users is None:  # the statistics are unknown, and the finding is reported all the same
         yield _said(row, f"{said}, clipped", f"{said}, clipped", facts), _found(row)
         return
     ranks = [(name, measure) for name, measure in users if measure["verb"] == "quantile"]
@@ -216,12 +216,12 @@ def _of_values(
 
 
 def _of_quantiles(row: Facts, said: str, bound: str | None, users: Users, facts: Facts) -> Iterator[tuple[str, bool]]:
-    """The line of quantiles that lie beyond the bounds, or may; none where so few values do that none of them does.
+    """Yield the line on quantiles that lie beyond the bounds, or may; yield none if too few values lie beyond.
 
-    A share of units that have any such value tells of no quantile, which is one of all values: no claim is made there.
+    With a unit column, the share counts units with any such value. It says nothing about quantiles of all values.
     """
     above = row["what"] == "above"
-    groups = _groups(facts)  # of which one, however small, may hold all
+    groups = _groups(facts)  # one small group may hold all values beyond the bounds
     missed = [name for name, one in users if groups > 1 or row["share_low"] > ((1.0 - one["q"]) if above else one["q"])]
     if not missed or (groups > 1 and not _found(row)):
         return
@@ -237,13 +237,13 @@ def _of_quantiles(row: Facts, said: str, bound: str | None, users: Users, facts:
 
 
 def _groups(facts: Facts) -> int:
-    """The number of groups of the whole release; the bins of a distribution function are no groups."""
+    """Return the number of groups of the whole release; bins of a distribution function are no groups."""
     whole = facts["whole"] if hasattr(facts.get("view"), "measures") else facts  # as in `_clipped`
     return math.prod(axis["size"] for axis in whole["cells"] if axis.get("closed") != "right")
 
 
 def _moved(users: Users, row: Facts) -> str:
-    """Say which numbers the clipping of values on one side makes smaller or larger, and what to do."""
+    """Return text on which numbers clipping on one side makes smaller or larger, and on the remedy."""
     column, above = row["of"], row["what"] == "above"
     weights = {name for name, one in users if _is_weight(column, one)}
     ways: dict[str, list[str]] = {}
@@ -254,21 +254,21 @@ def _moved(users: Users, row: Facts) -> str:
     in_all = any("unit_bounds" in one for _, one in users)
     widen = "unit_bounds=" if in_all else "weight_bounds=" if weights else "bounds=, or ask for suggest_bounds"
     widen = f"Widen {widen}"
-    if not weights and all(one["verb"] == "proportion" for _, one in users):  # of numbers that are not all 0 and 1
+    if not weights and all(one["verb"] == "proportion" for _, one in users):  # of values other than 0 and 1
         widen = "Say which values it counts: value="
     return f"this {said}, and {error} not cover that. {widen}"
 
 
 def _is_weight(column: str, measure: Facts) -> bool:
-    """Tell whether bounds of a column are those of the weights of a statistic."""
+    """Return whether a column, with its condition, holds the weights of a statistic."""
     return "weight" in measure and _under_conditions(measure["weight"], measure) == column
 
 
 def _direction(verb: str, above: bool, of_weights: bool) -> str:
-    """Say what clipping on one side does to a number, whatever the other side does."""
+    """Return text on how clipping on one side changes a number, regardless of the other side."""
     if verb not in OWN:
         return "may move {}"
-    if verb in UNKNOWN or (of_weights and verb != "count"):  # values that count for less may be low or high
+    if verb in UNKNOWN or (of_weights and verb != "count"):  # down-weighted values may be low or high
         return "moves {} in an unknown direction"
     return "lowers {}" if above or verb in CONTRACTED else "raises {}"
 
@@ -278,9 +278,9 @@ def _are(names: Sequence[Any]) -> str:
 
 
 def _of_weights(row: Facts, used: Facts, facts: Facts) -> str | None:
-    """The numbers that a rule on units makes wrong: what adds up is nearer to 0, the rest leans to the other units.
+    """Return text on the numbers that a contribution bound biases: totals toward 0, others toward the other units.
 
-    None where it is a rule of none of the numbers that are used.
+    Return None where the bound applies to none of the numbers that are used.
     """
     measures = {name: one for name, one in used.items() if _is_under(row, one)}
     if used and not measures:
@@ -297,7 +297,7 @@ def _of_weights(row: Facts, used: Facts, facts: Facts) -> str | None:
     }
     said = [f"{no_markup(listed(of))} {_are(of)} {way}" for way, of in ways.items() if of]
     every = len(measures) == len(facts["measures"])
-    if not measures or (added and not negative and every):  # no measures are those of a top-k: counts
+    if not measures or (added and not negative and every):  # without measures, it is a top-k: counts
         said = ["counts and sums are too low"]
     rest = [name for name in measures if name not in added]
     if rest:
@@ -308,9 +308,9 @@ def _of_weights(row: Facts, used: Facts, facts: Facts) -> str | None:
 
 
 def _is_under(row: Facts, measure: Facts) -> bool:
-    """Tell whether a rule is one of a statistic: what counts rows has one of rows, and what counts units of groups.
+    """Return whether a contribution bound applies to a statistic: row bounds to row statistics, group bounds to units.
 
-    Numbers of distinct values have neither. Of a statistic of a caller's own nobody knows.
+    Neither applies to numbers of distinct values. The caller's own statistics are unknown, so both may apply to them.
     """
     verb = measure["verb"]
     if verb not in (*OWN, "n_units"):
@@ -319,16 +319,16 @@ def _is_under(row: Facts, measure: Facts) -> bool:
 
 
 def _is_of_groups(row: Facts) -> bool:
-    """Tell whether a rule is on the number of groups of a unit, and not of its rows."""
+    """Return whether a contribution bound limits the groups of a unit, and not its rows."""
     return " row" not in str(row["of"])
 
 
 def _more(row: Facts, facts: Facts) -> str:
-    """The advice to units that count for less by a rule: which bound to raise."""
+    """Return the advice for down-weighted units: which contribution bound to raise."""
     if _is_of_groups(row):
         return "Raise max_groups="
     in_each = str(row["of"]).endswith("in a group")
-    all_count = _groups(facts) <= (facts["unit"]["max_groups"] or 1)  # so that a larger one changes nothing
+    all_count = _groups(facts) <= (facts["unit"]["max_groups"] or 1)  # a larger max_groups= has no effect
     return "Raise max_rows=" if in_each or all_count else "Raise max_rows= or max_groups="
 
 
@@ -347,7 +347,7 @@ def _said(row: Facts, said: str, found: str, facts: Facts) -> str:
 
 
 def _percents(low: float, high: float) -> str:
-    """An interval of shares in percent, its ends rounded outward."""
+    """Return an interval of shares in percent, its ends rounded outward."""
     digits = 0 if high - low >= 0.02 else 1
     scale = 10.0**digits
     ends = math.floor(100.0 * low * scale) / scale, math.ceil(min(100.0 * high * scale, 100.0 * scale)) / scale
@@ -355,17 +355,17 @@ def _percents(low: float, high: float) -> str:
 
 
 def _enough(row: Facts, facts: Facts) -> str:
-    """Say at which epsilon the same question would tell a share of 0, or of twice `SEEN`, from one of `SEEN`.
+    """Return text with the epsilon at which the same query can separate a share of 0, or of twice `SEEN`, from `SEEN`.
 
-    The noise of a count is within its half-width in 95 of 100 releases, and an interval reaches as far again: both
-    together must be less than `SEEN` of the units, of which there are surely so many as their own interval begins with.
-    Pure noise falls as epsilon grows, and Gaussian noise as mu does.
+    In 95 of 100 releases, the noise of a count is within its half-width, and the interval adds that width again. Both
+    together must be below `SEEN` of the units, whose number is taken at the lower end of its interval. Pure noise is
+    inversely proportional to epsilon, and Gaussian noise to mu.
     """
     surely = 0.0
     for one in facts["checks"]:  # "units" comes last
         if (one["what"] == "present" and one["of"] == row["of"]) or (one["what"] == "units" and surely == 0.0):
             surely = one["count"] - one["count_error"]
-    seen = SEEN * surely  # which may be 0 where that is not
+    seen = SEEN * surely  # may underflow to 0 where `surely` is positive
     times = 2.0 * row["count_error"] / seen if seen > 0.0 else math.inf
     if times <= 1.0:
         return f"too close to {100 * SEEN:g}% to tell"
@@ -380,12 +380,12 @@ def _enough(row: Facts, facts: Facts) -> str:
 
 
 def _clipped(facts: Facts, rows: Sequence[Facts], used: Facts) -> list[tuple[Bounds | None, Users | None]]:
-    """For each check of values the bounds, and the statistics that are clipped so and used; None where nobody knows.
+    """Return the bounds of each check of values, and the used statistics that they clip; None where these are unknown.
 
-    Checks are of the whole release, under its names: a changed frame may show other names, another order, or a part.
-    The bounds are None also where each group has its own.
+    Checks cover the whole release under its names; a changed frame may have other names, another order, or a part.
+    The bounds are also None where each group has its own.
     """
-    shown = getattr(facts.get("view"), "measures", None)  # of `changes.View`, which no file holds
+    shown = getattr(facts.get("view"), "measures", None)  # only a `changes.View` has measures; a file holds none
     whole = facts if shown is None else facts["whole"]
     names: dict[str, list[str]] = {}
     for name in used:
@@ -402,9 +402,9 @@ def _clipped(facts: Facts, rows: Sequence[Facts], used: Facts) -> list[tuple[Bou
 
 
 def _by_words(facts: Facts, rows: Sequence[Facts]) -> list[tuple[Bounds | None, list[str]]]:
-    """The bounds and the statistics of each check, in a record that does not say which: by the words of its column.
+    """Return the bounds and the statistics of each check by its column text, for records that do not name them.
 
-    Checks of the same words come in the order of the statistics. Where there are more or fewer, nobody knows.
+    Checks with the same text follow the order of the statistics. Where their number differs, they stay unknown.
     """
     said: dict[str, dict[Any, tuple[Bounds | None, list[str]]]] = {}
     for name, measure in facts["measures"].items():
@@ -454,8 +454,8 @@ def _bounds_of(measure: Facts, facts: Facts) -> list[tuple[str, Bounds | None]]:
 
 NOTHING = "No group is shown: none reached the threshold."
 TOO_SMALL = "too small to distinguish from noise"
-MOST_NAMED = 6  # columns of tables that a title lists, and groups that a sentence lists
-SAME = 1e-6  # relative, of a cost that was rounded up
+MOST_NAMED = 6  # groups that a sentence lists
+SAME = 1e-6  # the relative tolerance for a cost that was rounded up
 
 
 def statement_of(
@@ -465,10 +465,10 @@ def statement_of(
     ends: Mapping[str, rounding.Shown],
     cell: Callable[[int], str] | None = None,
 ) -> str:
-    """Sentences on what was published, how it is protected, and how far to trust each number.
+    """Return sentences on what was published, how it is protected, and how large the errors are.
 
-    `values` are the unbiased numbers by column, a row each, `errors` the half-widths of their 95% intervals, and `ends`
-    these intervals as they are shown. `cell` names the cell of a row.
+    By column, `values` holds the unbiased number of each row, `errors` the half-widths of the 95% intervals, and
+    `ends` these intervals as they are shown. `cell` names the cell of a row.
     """
     sentences = [f"{facts['warning']}."] if "warning" in facts else []
     sentences += [subjects.sentence(facts), method_words(facts), _promise(facts)]
@@ -486,7 +486,7 @@ def statement_of(
 
 
 def dearer_words(offered: float, cost: float, accounting: str) -> str | None:
-    """Say why a call costs more epsilon than it names, and what to ask instead; None where it does not."""
+    """Return why a call costs more epsilon than its noise alone, with an alternative; None where it does not."""
     if cost <= offered * (1 + SAME):
         return None
     return (
@@ -497,27 +497,27 @@ def dearer_words(offered: float, cost: float, accounting: str) -> str | None:
 
 
 def margin_words(facts: Mapping[str, Any]) -> str:
-    """The name of the half-width of an interval, and what it covers."""
+    """Return the name of the half-width of an interval, with the errors that it covers."""
     return f"{confidence_of(facts)} margin of error ({covered(facts)})"
 
 
 def ends_words(facts: Mapping[str, Any]) -> str:
-    """The name of an interval, and what it covers."""
+    """Return the name of an interval, with the errors that it covers."""
     return f"{confidence_of(facts)} confidence interval ({covered(facts)})"
 
 
 def covered(facts: Mapping[str, Any]) -> str:
-    """The sources of error that intervals cover, named briefly."""
+    """Return the sources of error that intervals cover, in a few words."""
     return "noise and sample" if facts.get("covers") == POPULATION else "noise"
 
 
 def confidence_of(facts: Mapping[str, Any]) -> str:
-    """The confidence of the intervals, in percent."""
+    """Return the confidence of the intervals in percent, as text."""
     return f"{100 * facts['confidence']:g}%"
 
 
 def method_words(facts: Mapping[str, Any]) -> str:
-    """A sentence on how the numbers were protected."""
+    """Return a sentence on how the numbers were protected."""
     if "model" in facts:
         return (
             "Every person's value was randomized before anybody collected it, and the numbers are estimated from the "
@@ -537,7 +537,7 @@ def _promise(facts: Mapping[str, Any]) -> str:
     if "model" in facts:
         epsilon = facts["per_report"] * (facts["unit"]["max_rows"] or 1)  # of all reports of one unit
     said = at_least(epsilon, 4)
-    factor = f"{at_least(math.exp(epsilon), 3):,.3g}" if epsilon < 50 else f"e^{said:.4g}"  # more is no float
+    factor = f"{at_least(math.exp(epsilon), 3):,.3g}" if epsilon < 50 else f"e^{said:.4g}"  # exp overflows later
     but = f", plus a probability of {at_least(cost['delta'], 3):.3g}" if cost["delta"] else ""
     what = (
         "had another value" if "model" in facts or facts["unit"]["neighbors"] == "replace" else "were not in the data"
@@ -550,7 +550,7 @@ def _promise(facts: Mapping[str, Any]) -> str:
 
 
 def one_of(facts: Mapping[str, Any]) -> str:
-    """The noun for who is protected."""
+    """Return the noun for the privacy unit."""
     return str(facts.get("word") or noun_of(facts["unit"]["column"]))
 
 
@@ -559,7 +559,7 @@ def _is_chosen(name: str, facts: Mapping[str, Any]) -> bool:
 
 
 def chosen_words(name: str, facts: Mapping[str, Any]) -> str | None:
-    """The error of an answer that was chosen by ranks, whose interval holds all candidates; None of other answers."""
+    """Return text on the error of an answer that was chosen by ranks; None for other answers."""
     statistic = facts["measures"][name]
     parts = facts["statistics"]
     if statistic.get("by") != "choice" or not statistic["statistics"]:
@@ -603,9 +603,9 @@ def _drowned(
     ends: Mapping[str, rounding.Shown],
     cell: Callable[[int], str] | None,
 ) -> list[str]:
-    """Numbers that may be 0 by the interval that is shown, so that even their sign may be that of the noise.
+    """Return sentences on numbers whose shown interval holds 0, so that noise may decide even their sign.
 
-    Where there are few, they are named by their cells.
+    Where there are few, the sentences name their cells.
     """
     said = []
     for name, numbers in values.items():

@@ -1,4 +1,4 @@
-"""Charts that need no network: pictures in a notebook, pages that hold their scripts; and their description in each."""
+"""Charts that need no network: pictures in a notebook and pages that contain their scripts, each with a description."""
 
 from __future__ import annotations
 
@@ -24,28 +24,28 @@ NEEDS_BUNDLE = (
     "inline=False, and the browser of each reader fetches them."
 )
 OPENING = re.compile(r"<svg\b[^>]*>")
-OF_THE_WHOLE = (  # what stands once in a specification, outside of its views
+OF_THE_WHOLE = (  # properties that occur once in a specification, outside of its views
     *("$schema", "config", "title", "description", "datasets", "background", "padding", "autosize"),
     "usermeta",
 )
 LONGEST_LINE = 105  # characters of a caption that fit under a chart
-MOST_LINES = 2  # of a paragraph
+MOST_LINES = 2  # lines of a paragraph
 MORE = "More: .dp.statement()."
 CAPTION = {"anchor": "start", "fontSize": theme.SMALL_SIZE, "fontWeight": "normal", "style": "captions", "offset": 10}
-OF_PANELS = {"axisY": {"labelFlush": True}}  # no label above the plot moves the title of a panel: all are in a line
-PNG_START = 33  # bytes of the signature and of the header, which comes first
+OF_PANELS = {"axisY": {"labelFlush": True}}  # keeps titles of panels level: no label extends above a plot
+PNG_START = 33  # bytes of the signature and of the header, which is the first chunk
 
-_drawn_in: int | None = None  # the process that drew first: it has threads that a forked child lacks
+_drawn_in: int | None = None  # the process that drew first; its threads are missing in a forked child
 
 
 @dataclass(frozen=True)
 class Look:
-    """The look that a chart adds to its specification where it is drawn: the theme, and captions below the picture."""
+    """The look that a chart adds to its specification when it is drawn: a theme and captions below the picture."""
 
-    dark: bool | None = False  # None: the look is that of a theme of the caller's own
-    paragraphs: tuple[tuple[str, ...], ...] = ()  # of sentences, of which each paragraph has as many as fit
+    dark: bool | None = False  # None: the caller's own theme applies
+    paragraphs: tuple[tuple[str, ...], ...] = ()  # sentences of each paragraph, which shows as many as fit
     captions: tuple[str, ...] = ()  # lines
-    left_out: tuple[str, ...] = ()  # sentences on what is not drawn, of which none is cut
+    left_out: tuple[str, ...] = ()  # sentences on what is not drawn; all of them are shown
 
     @property
     def lines(self) -> list[str]:
@@ -55,13 +55,13 @@ class Look:
 
 
 def still(chart: Any, look: Look | None = None) -> Any:
-    """The same chart, which draws itself with a look, and as a picture where the caller has chosen no renderer.
+    """Return the same chart, changed to draw itself with a look, and as a picture under the default renderer.
 
-    The look is no part of what Altair composes, so that ``+``, ``|``, ``&``, ``configure_axis`` and ``properties`` work
-    on it as on any chart of Altair.
+    The look is not part of the specification that Altair composes. So ``+``, ``|``, ``&``, ``configure_axis`` and
+    ``properties`` work as on any chart of Altair.
     """
     kind: Any = type(chart)
-    object.__setattr__(chart, "__class__", _still_kind(kind, look or Look()))  # its attributes are its specification
+    object.__setattr__(chart, "__class__", _still_kind(kind, look or Look()))  # assignment edits its specification
     return chart
 
 
@@ -83,7 +83,7 @@ def _still_kind(kind: Any, look: Look) -> type[Any]:
 
 
 def _reduced(chart: Any, protocol: int) -> Any:
-    """The chart for copies and pickles, which do not find a class that was made here."""
+    """Reduce the chart for copies and pickles, which cannot find a class that is made at run time."""
     return _restored, (type(chart).__base__, vars(chart), chart._dpframe_look)
 
 
@@ -94,7 +94,7 @@ def _restored(kind: type[Any], specification: dict[str, Any], look: Look) -> Any
 
 
 def _composed(name: str) -> Any:
-    """An operator of Altair whose result has the look, and the captions of both."""
+    """Return an operator of Altair whose result has the look of the first chart and the captions of both."""
 
     def compose(chart: Any, other: Any) -> Any:
         look = chart._dpframe_look
@@ -102,7 +102,7 @@ def _composed(name: str) -> Any:
         together = getattr(super(type(chart), chart), name)(other)
         if together is NotImplemented:
             return together
-        if hasattr(type(together), "_dpframe_look"):  # a copy of a chart of layers
+        if hasattr(type(together), "_dpframe_look"):  # a copy of a layered chart already has a look
             object.__setattr__(together, "__class__", type(together).__base__)
         both = (
             tuple(dict.fromkeys((*getattr(look, name), *getattr(more, name))))
@@ -114,7 +114,7 @@ def _composed(name: str) -> Any:
 
 
 def _properties(chart: Any, **given: Any) -> Any:
-    """As Altair's; the width and the height of a chart of panels are those of each panel."""
+    """Set properties as Altair does; in a chart of panels, width and height apply to each panel."""
     size: dict[str, Any] = {name: given[name] for name in ("width", "height") if name in given}
     rest = {name: value for name, value in given.items() if name not in size}
     if not size or _panels_of(chart) is None:
@@ -123,7 +123,7 @@ def _properties(chart: Any, **given: Any) -> Any:
 
 
 def _panels_of(chart: Any) -> str | None:
-    """The name under which a chart holds its panels; None of one that is a single view."""
+    """Return the name under which a chart holds its panels; None for a single view."""
     return next((name for name in ("spec", "concat", "hconcat", "vconcat") if name in chart._kwds), None)
 
 
@@ -137,7 +137,7 @@ def _resized(chart: Any, size: Mapping[str, Any]) -> Any:
 
 
 def _to_dict(chart: Any, *args: Any, **options: Any) -> Any:
-    """The specification: as a whole chart with its look, as a part of another as it is."""
+    """Return the specification, with the look unless the chart is part of another."""
     whole = (options.get("context") or {}).get("top_level", True)
     specification = super(type(chart), chart).to_dict(*args, **options)
     if not whole or options.get("format", "vega-lite") != "vega-lite":
@@ -146,7 +146,7 @@ def _to_dict(chart: Any, *args: Any, **options: Any) -> Any:
 
 
 def without_captions(chart: Any) -> dict[str, Any]:
-    """The specification of a chart whose captions a page writes itself."""
+    """Return the specification of a chart without its captions, for a page that writes them itself."""
     look = Look(getattr(type(chart), "_dpframe_look", Look(None)).dark)
     kind: Any = type(chart).__base__ if hasattr(type(chart), "_dpframe_look") else type(chart)
     plain: Any = object.__new__(kind)
@@ -155,13 +155,13 @@ def without_captions(chart: Any) -> dict[str, Any]:
 
 
 def _own_config(chart: Any) -> Mapping[str, Any]:
-    """The configuration that the caller gave this chart."""
+    """Return the configuration that the caller gave this chart."""
     given = chart._kwds.get("config")
     return given.to_dict(validate=False) if hasattr(given, "to_dict") else {}
 
 
 def dressed(specification: Mapping[str, Any], look: Look, own: Mapping[str, Any]) -> dict[str, Any]:
-    """A specification in its look: the theme below what the caller configured, the captions below the picture."""
+    """Return a specification with its look: the theme, which the caller's settings override, and the captions."""
     made = dict(specification)
     if look.dark is not None:
         plain = {**theme.config(dark=look.dark), **(OF_PANELS if "concat" in made else {})}
@@ -170,7 +170,7 @@ def dressed(specification: Mapping[str, Any], look: Look, own: Mapping[str, Any]
         return made
     whole = {name: made.pop(name) for name in OF_THE_WHOLE if name in made}
     params = made.pop("params", [])
-    for param in params:  # what is selected in one view alone stays there
+    for param in params:  # a selection that names no views stays in its view
         of = made if "select" in param and "views" not in param else whole
         of["params"] = [*of.get("params", []), param]
     below = {"text": lines, "orient": "bottom", **CAPTION}
@@ -178,7 +178,7 @@ def dressed(specification: Mapping[str, Any], look: Look, own: Mapping[str, Any]
 
 
 def _cut(sentences: Sequence[str]) -> list[str]:
-    """Sentences one after the other on two lines; what has no room is left to the statement."""
+    """Return the lines of a paragraph; sentences beyond `MOST_LINES` give way to a reference to the statement."""
     kept: list[str] = []
     for place, sentence in enumerate(sentences):
         rest = [] if place == len(sentences) - 1 else [MORE]
@@ -201,7 +201,7 @@ def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any
 
 
 def _picture(chart: Any, *args: Any, **options: Any) -> Any:
-    """For a notebook: a picture, and the words that stand for it where it is not seen."""
+    """Return the data that a notebook shows: a picture and its description as text."""
     import altair
 
     chosen = altair.renderers.active != "default"
@@ -212,7 +212,7 @@ def _picture(chart: Any, *args: Any, **options: Any) -> Any:
 
 
 def _svg(chart: Any) -> str | None:
-    """The chart as SVG; None without the library that draws it."""
+    """Return the chart as SVG; None without the library that draws it."""
     try:
         return described_svg(drawn(chart.to_dict()), description_of(chart))
     except ImportError:
@@ -220,7 +220,7 @@ def _svg(chart: Any) -> str | None:
 
 
 def _save(chart: Any, fp: Any, format: str | None = None, **options: Any) -> None:
-    """Save it as Altair does; pictures hold their description, and a page holds the scripts that it runs."""
+    """Save the chart as Altair does; pictures contain their description, and a page contains its scripts."""
     kind = format or (Path(fp).suffix[1:].lower() if isinstance(fp, (str, os.PathLike)) else None)
     write_to("fp", fp, lambda place: _save_as(chart, place, kind, options))
 
@@ -251,13 +251,13 @@ def _to_html(chart: Any, *args: Any, **options: Any) -> Any:
 
 
 def description_of(chart: Any) -> str:
-    """The words of a chart for who does not see it."""
+    """Return the description of a chart for people who do not see it."""
     said = getattr(chart, "description", None)
     return said if isinstance(said, str) else "Chart"
 
 
 def described_svg(svg: str, said: str) -> str:
-    """The picture with its words: those that a reader of screens says, and those that tools look for."""
+    """Return the picture with its description, as a label for screen readers and as an element for tools."""
     opening = OPENING.search(svg)
     if opening is None:
         return svg
@@ -267,15 +267,15 @@ def described_svg(svg: str, said: str) -> str:
 
 
 def described_png(png: bytes, said: str) -> bytes:
-    """The picture with its words as the text ``Description`` of PNG (its specification, 11.3.3)."""
-    text = b"Description\0\0\0\0\0" + said.encode()  # not compressed, of no language
+    """Return the picture with its description as the text ``Description`` of PNG (its specification, 11.3.3)."""
+    text = b"Description\0\0\0\0\0" + said.encode()  # not compressed, without a language
     checked = b"iTXt" + text
     chunk = struct.pack(">I", len(text)) + checked + struct.pack(">I", zlib.crc32(checked))
     return png[:PNG_START] + chunk + png[PNG_START:]
 
 
 def drawn(specification: dict[str, Any]) -> str:
-    """A Vega-Lite specification as SVG. A child that was forked after one was drawn would wait for ever."""
+    """Draw a Vega-Lite specification as SVG; refuse in a child forked after a drawing, which would wait forever."""
     global _drawn_in
     import vl_convert
 

@@ -1,4 +1,4 @@
-"""The numbers of a result as text: each by itself, and all of them by the columns that tell rows apart."""
+"""Descriptions of the numbers of a result: of each number, and of all of them with their key columns."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from dpframe.queries.query import NOISY
 Facts = Mapping[str, Any]
 
 MOST_NAMED = 6  # columns of tables that a title lists
-PAIR = ("column", "other")  # what names the two columns of a covariance
+PAIR = ("column", "other")  # the columns that hold the two column names of a covariance
 QUARTILES = {0.25: "first quartile", 0.5: "median", 0.75: "third quartile"}
-IN_WORDS = {  # what a verb measures of a column, where its name does not say it
+IN_WORDS = {  # the statistic of a verb whose name does not describe it
     "ecdf": "share of values of {} up to here",
     "share": "share of rows",
     "std": "standard deviation of {}",
@@ -24,40 +24,40 @@ IN_WORDS = {  # what a verb measures of a column, where its name does not say it
 
 
 def measure(name: str, facts: Facts) -> Mapping[str, Any]:
-    """The statistic of a released column, which may be that of its noisy values."""
+    """Return the statistic of a released column, which may hold the noisy values of that statistic."""
     found: Mapping[str, Any] = facts["measures"][name if name in facts["measures"] else name.removesuffix(NOISY)]
     return found
 
 
 def across(facts: Facts) -> tuple[str, ...]:
-    """The columns whose keys `wide` made columns, each of a part of a statistic."""
+    """Return the columns whose keys `wide` turned into columns, each with a part of a statistic."""
     view = changes.view_of(facts)
     return () if view is None else view.across
 
 
 def described(name: str, facts: Facts) -> str:
-    """A released column as text, by the name that somebody gave it."""
+    """Return a released column as text, by its new name if it was renamed."""
     return no_markup(_words(measure(name, facts), facts)) + ("" if name in facts["measures"] else " (noisy)")
 
 
 def stated(name: str, facts: Facts) -> str:
-    """The same; of a column that `wide` made of a key, the statistic of which it shows a part."""
+    """Return a released column as text; for a column that `wide` made from a key, return its whole statistic."""
     return no_markup(_stated(name, facts)) if across(facts) else described(name, facts)
 
 
 def quantile(statistic: Mapping[str, Any]) -> str:
-    """A quantile as text."""
+    """Return a quantile as text."""
     return statistic["words"] if "words" in statistic else QUARTILES.get(statistic["q"], f"{statistic['q']:g}-quantile")
 
 
 def is_pairs(axes: Sequence[Mapping[str, Any]]) -> bool:
-    """Tell whether each group has a row for each pair of columns."""
+    """Return whether each group has a row for each pair of columns."""
     names = tuple(axes[-1].get("released", axes[-1]["columns"])) if axes else ()
     return names == PAIR and len(axes[-1]["columns"]) == len(PAIR) and axes[-1].get("keys") == ["text", "text"]
 
 
 def subject(names: str, facts: Mapping[str, Any]) -> str:
-    """The names of the answers, and by which columns they are."""
+    """Return the names of the numbers and their key columns as text."""
     axes, of = facts["cells"], ""
     if is_pairs(axes):
         axes, of = axes[:-1], " of pairs of columns"
@@ -71,12 +71,12 @@ def subject(names: str, facts: Mapping[str, Any]) -> str:
 
 
 def short(facts: Facts) -> str:
-    """The numbers and the columns that they are by, each statistic once."""
+    """Return the numbers and their key columns as text, with each statistic once."""
     return capital(subject(listed(list(dict.fromkeys(stated(name, facts) for name in facts["measures"]))), facts))
 
 
 def full(facts: Facts) -> str:
-    """The same, with the names of columns that are several or renamed, by which errors are told."""
+    """Return the text of `short` with the names of several or renamed columns, to which the errors refer."""
     names = {name: _stated(name, facts) for name in facts["measures"]}
     if not names or is_pairs(facts["cells"]):
         words = list(names) or [str(facts["verb"])]
@@ -89,23 +89,23 @@ def full(facts: Facts) -> str:
 
 
 def sentence(facts: Facts) -> str:
-    """The first sentence on a result, after its label."""
+    """Return the first sentence of a statement: the label, or else "Result", and the numbers."""
     return f"{titled(facts, 'Result')}: {full(facts)}."
 
 
 def titled(facts: Facts, otherwise: str) -> str:
-    """The label of a release, or another title; of a stream with its period."""
+    """Return the label of a release, or else another title; a release of a stream adds its period."""
     title = str(facts["label"] or otherwise)
     return f"{title}, {facts['period']['name']}" if "period" in facts else title
 
 
 def _stated(name: str, facts: Facts) -> str:
-    """The statistic of a column, whatever it was renamed to."""
+    """Return the statistic of a column as text, regardless of any new name."""
     return _words({fact: said for fact, said in measure(name, facts).items() if fact != "words"}, facts)
 
 
 def _words(statistic: Mapping[str, Any], facts: Facts) -> str:
-    if "words" in statistic:  # of whoever renamed it
+    if "words" in statistic:  # of a renamed column
         return str(statistic["words"])
     counted = "units" if "groups" in facts else statistic.get("counts", "rows")
     if statistic["column"] is None:

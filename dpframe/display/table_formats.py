@@ -1,4 +1,4 @@
-"""Tables as text: Markdown, HTML, LaTeX, CSV; and for notebooks, by great-tables."""
+"""Tables as Markdown, HTML, LaTeX, CSV and Excel workbooks, and for notebooks by great-tables."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from dpframe.errors import InvalidArgument, harmless, is_one_of, no_formula, no_
 
 FORMATS = ("great_tables", "markdown", "html", "latex", "csv", "excel")
 NEEDS_TABLES = "tables need great-tables: pip install 'dpframe[tables]'"
-MARKDOWN = re.compile(r"([\\`*_{}\[\]<>|~#$&])")  # what Markdown reads as more than a letter
+MARKDOWN = re.compile(r"([\\`*_{}\[\]<>|~#$&])")  # characters that Markdown may read as markup
 
 
 def checked_format(name: object) -> str:
-    """Refuse a format that tables are not written in."""
+    """Return the name of a format; refuse any other value."""
     if not is_one_of(name, FORMATS):
         raise InvalidArgument(f"format must be one of {', '.join(map(repr, FORMATS))}, not {shown(name)}.")
     return str(name)
 
 
 def formatted(table: Table, name: str) -> Any:
-    """The table in that format: text, or the bytes of a workbook, or an object of great-tables."""
+    """Return the table in a format: as text, as the bytes of a workbook, or as an object of great-tables."""
     if name == "excel":
         return excel([table])
     writers = {"great_tables": great, "markdown": markdown, "html": html_block, "latex": latex, "csv": comma_separated}
@@ -37,7 +37,7 @@ def formatted(table: Table, name: str) -> Any:
 
 
 def markdown(table: Table) -> str:
-    """A table of GitHub's Markdown, its title above and its notes below."""
+    """Return the table in GitHub's Markdown, with its title above and its notes below."""
     head = [marked(column.title) for column in table.columns]
     rules = ["---:" if column.is_number else ":---" for column in table.columns]
     lines = [head, rules, *(list(map(marked, row)) for row in table.texts())]
@@ -47,12 +47,12 @@ def markdown(table: Table) -> str:
 
 
 def marked(text: str) -> str:
-    """Text for Markdown, of which no letter is read as more."""
+    """Return text for Markdown, with every character escaped that could be read as markup."""
     return MARKDOWN.sub(r"\\\1", harmless(text))
 
 
 def html_block(table: Table) -> str:
-    """A block for a page: the table with its own style, for light pages and dark ones."""
+    """Return an HTML block: the table and its notes, with a style of its own for light and dark pages."""
     notes = "".join(f"<li>{html.escape(note)}</li>" for note in table.notes)
     name = f"dpframe-{table.name}"
     return (
@@ -62,7 +62,7 @@ def html_block(table: Table) -> str:
 
 
 def html_table(table: Table, rows: int | None = None, *, titled: bool = True) -> str:
-    """The table alone, at most so many rows of it: cells that name a row are its heads; every text is escaped."""
+    """Return the HTML table alone, with at most `rows` rows: cells that name a row are headers; all text is escaped."""
     kinds = [_kind(column) for column in table.columns]
     head = "".join(
         f'<th scope="col"{kind}>{html.escape(column.title)}</th>'
@@ -86,14 +86,14 @@ def html_table(table: Table, rows: int | None = None, *, titled: bool = True) ->
 
 
 def latex(table: Table) -> str:
-    """A table environment, for the packages booktabs and caption."""
+    """Return a LaTeX table environment, which needs the packages booktabs and caption."""
     return str(_great(table).as_latex())
 
 
 def comma_separated(table: Table) -> str:
-    """Numbers with points for decimals, below lines that begin with # and say where they come from.
+    """Return CSV with decimal points, below lines that begin with # and hold the title and the notes.
 
-    Text that a spreadsheet would read as a formula is quoted.
+    Text that a spreadsheet would read as a formula gets an apostrophe in front.
     """
     written = io.StringIO()
     for line in (table.title, table.subtitle, *table.notes):
@@ -105,7 +105,7 @@ def comma_separated(table: Table) -> str:
 
 
 def _cell(value: Any, column: Column | None = None) -> Any:
-    """A cell as CSV has it: whole keys and finite numbers are numbers, all else is text."""
+    """Return a cell for CSV: keys that are numbers and finite values stay numbers; everything else is text."""
     if isinstance(value, str):
         return no_formula(harmless(value))
     if column is None or not column.is_number:
@@ -116,7 +116,7 @@ def _cell(value: Any, column: Column | None = None) -> Any:
 
 
 def great(table: Table) -> Any:
-    """A table of great-tables, with the colors of charts, on dark pages too."""
+    """Return a table of great-tables with the colors of charts, on light and dark pages."""
     made = _great(table)
     light, dark = theme.colors(), theme.colors(dark=True)
     made = made.tab_options(
@@ -128,7 +128,7 @@ def great(table: Table) -> Any:
         heading_align="left",
         source_notes_font_size="85%",
     )
-    inner = f"#{made._options.table_id.value} .gt_table"  # GT's own styles begin so
+    inner = f"#{made._options.table_id.value} .gt_table"  # the styles of great-tables have this prefix
     return made.opt_css(
         f"@media (prefers-color-scheme: dark) {{ {inner}, {inner} :is(td, th, tr, thead, tbody, tfoot) {{ "
         f"color: {dark.ink} !important; background-color: {dark.page} !important; "
@@ -145,7 +145,7 @@ def _great(table: Table) -> Any:
     from dpframe.frames.kinds import check_threads
 
     check_threads()
-    names = [f"column{number}" for number in range(len(table.columns))]  # a name may be a pattern to great-tables
+    names = [f"column{number}" for number in range(len(table.columns))]  # great-tables may read a name as a pattern
     made = great_tables.GT(
         build.frame_of(
             {name: _plain(table, column) for name, column in zip(names, table.columns, strict=True)}, "polars"
@@ -168,7 +168,7 @@ def _shown(table: Table, column: Column, value: Any) -> str:
 
 
 def _plain(table: Table, column: Column) -> Sequence[Any]:
-    """Numbers as they are, without forms; what names rows as text, for it may be of several kinds."""
+    """Return numbers as they are; return numbers with forms and names of rows, which may mix types, as text."""
     return column.cells if column.is_number and column.forms is None else table.written(column)
 
 
@@ -177,7 +177,7 @@ def _kind(column: Column) -> str:
 
 
 def _style(place: str) -> str:
-    """The look of one table in a page of others, which may be light where it is read in dark mode: it has its own."""
+    """Return the style of one table; it sets its own colors, since the page may stay light in dark mode."""
     rules = " ".join(f"{place} {rule}" for rule in TABLE_RULES)
     dark = f"@media screen and (prefers-color-scheme: dark) {{{place} {{{variables(dark=True)}}}}}"
     own = "background:var(--page);color:var(--ink);padding:.5em .8em"
@@ -185,7 +185,7 @@ def _style(place: str) -> str:
 
 
 def variables(*, dark: bool = False) -> str:
-    """The colors of a page as its variables."""
+    """Return the colors of a page as CSS variables."""
     of = theme.colors(dark=dark)
     return f"--ink:{of.ink};--page:{of.page};--faint:{of.faint};--rule:{of.rule};--grid:{of.grid};"
 
@@ -205,18 +205,18 @@ TABLE_RULES = (
 
 
 NEEDS_EXCEL = "workbooks need XlsxWriter: pip install 'dpframe[tables]'"
-MOST_ROWS = 1_000_000  # of a sheet, with room for the words around them
-HEAD = 3  # the row of the titles of columns, below the title and the subtitle
+MOST_ROWS = 1_000_000  # rows of a sheet; the limit leaves room for titles
+HEAD = 3  # the row of the column titles, below the title and the subtitle
 RESULT, NOTES = "Result", "Notes"  # names of sheets
-LONGEST = 31  # characters of the name of a sheet
+LONGEST = 31  # characters in the name of a sheet
 FORBIDDEN = re.compile(r"[\[\]:*?/\\]")  # in the name of a sheet
-WIDE = 110  # characters of the column of notes
+WIDE = 110  # width of the column of notes, in characters
 
 
 def excel(tables: Sequence[Table], names: Sequence[str] = ()) -> bytes:
-    """A workbook: a sheet for each table, and one of notes. Numbers are numbers, and text is never a formula or a link.
+    """Return the bytes of a workbook: a sheet for each table and one of notes; text is never a formula or a link.
 
-    `names` are those of the sheets, else the titles of the tables. The bytes of the file.
+    The sheets have the given `names`, or else the titles of the tables.
     """
     try:
         import xlsxwriter
@@ -247,7 +247,7 @@ def excel(tables: Sequence[Table], names: Sequence[str] = ()) -> bytes:
 
 
 def _sheets(tables: Sequence[Table], names: Sequence[str]) -> list[str]:
-    """Names that a workbook can have, and that differ in more than the case of their letters."""
+    """Return names that a workbook accepts for its sheets; they differ in more than case."""
     if len(tables) == 1:
         return [RESULT]
     taken, made = {NOTES.lower(), "history"}, []
@@ -279,7 +279,7 @@ def _write_cells(sheet: Any, place: int, column: Column, form: Any) -> None:
             sheet.write_number(line, place, value, form if column.is_number else None)
         elif isinstance(value, str):
             sheet.write_string(line, place, value)
-        elif value is not None and value == value:  # infinite, or longer than the numbers of a sheet
+        elif value is not None and value == value:  # infinite, or with more digits than a sheet keeps
             sheet.write_string(line, place, str(value))
 
 

@@ -1,8 +1,8 @@
-"""The look that charts, tables and reports share: colors, fonts, sizes, for light pages and for dark ones.
+"""The colors, fonts and sizes that charts, tables and reports share, for light and for dark pages.
 
-The colors are those of Okabe and Ito (Color Universal Design, 2008), which people who see no red or no green tell
-apart. The first four stand out from the page by at least 3 to 1, text by at least 4.5 to 1 (WCAG 2.1, 1.4.3 and
-1.4.11).
+The colors are those of Okabe and Ito (Color Universal Design, 2008); people with red-green color blindness can
+distinguish them. The contrast to the page is at least 3 to 1 for the first four, and at least 4.5 to 1 for text
+(WCAG 2.1, 1.4.3 and 1.4.11).
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from typing import Any
 
 FONT = "'Helvetica Neue', Arial, 'Liberation Sans', sans-serif"
-PALE, PALE_OF_TWO = 0.4, 0.55  # of a ramp, and of one of two colors: up to there words on it stand out by 4.5 to 1
+PALE, PALE_OF_TWO = 0.4, 0.55  # the part of a ramp, and of each of two colors, where text has a contrast of 4.5 to 1
 TITLE_SIZE, TEXT_SIZE, SMALL_SIZE = 16, 12, 11
 
 BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
 YELLOW, BLUE, VERMILION, PURPLE = "#F0E442", "#0072B2", "#D55E00", "#CC79A7"
 
-NAMED = {  # of categories that are called by colors, in shades that stand out from light pages and from dark ones
+NAMED = {  # colors of categories that are named after colors, in shades that contrast with light and dark pages
     **{"red": "#d6404e", "green": "#009E73", "blue": "#3a86c8", "yellow": "#bd9b00", "orange": "#e07b00"},
     **{"purple": "#9467bd", "pink": "#d16ba5", "brown": "#9c6b4e", "gray": "#8a8a8a", "grey": "#8a8a8a"},
     **{"black": "#5c5c5c", "white": "#a8a8a8"},
@@ -27,21 +27,21 @@ NAMED = {  # of categories that are called by colors, in shades that stand out f
 
 @dataclass(frozen=True)
 class Colors:
-    """The colors of a page: of what lies behind, of text and lines, and of what is drawn."""
+    """The colors of a page: its background, its text and lines, and its marks."""
 
     page: str
-    ink: str  # text, and intervals
-    faint: str  # small print
-    rule: str  # axes, borders of tables
+    ink: str  # text and intervals
+    faint: str  # subtitles, captions and notes
+    rule: str  # axes and borders of tables
     grid: str
     fill: str  # bars and bands of one color
-    edge: str  # around them; points and lines of one color
-    denoised: str  # the band of the expected error of a denoised value
-    above: str  # 0, on maps of covariances
+    edge: str  # outlines of bars and bands; points and lines of one color
+    denoised: str  # the band of the expected error of an adjusted value
+    above: str  # numbers above 0 on maps of covariances
     below: str
-    series: tuple[str, ...]  # of values side by side, in this order
-    ramp: tuple[str, ...]  # of maps, from nothing to most
-    on_tiles: str  # words on maps, whose colors then reach to `PALE`
+    series: tuple[str, ...]  # for values next to each other, in this order
+    ramp: tuple[str, ...]  # of heat maps, from the least to the largest number
+    on_tiles: str  # words on heat maps, which then use the ramp up to `PALE`
 
 
 LIGHT = Colors(
@@ -77,15 +77,15 @@ DARK = Colors(
 
 
 def colors(*, dark: bool = False) -> Colors:
-    """The colors of a light page, or of a dark one."""
+    """Return the colors of a light or of a dark page."""
     return DARK if dark else LIGHT
 
 
 def config(*, dark: bool = False) -> dict[str, Any]:
-    """The configuration of Vega-Lite charts.
+    """Return the configuration of Vega-Lite charts.
 
-    Charts name no color themselves: their marks have the styles that stand here, their scales the ranges. So the same
-    chart with the other configuration is a chart for the other kind of page.
+    Charts name no colors: their marks name the styles of this configuration, and their scales use its ranges. So
+    another configuration adapts the same chart to the other kind of page.
     """
     of = colors(dark=dark)
     return {
@@ -94,7 +94,7 @@ def config(*, dark: bool = False) -> dict[str, Any]:
         "title": {
             "anchor": "start",
             "color": of.ink,
-            "fontSize": TEXT_SIZE + 1,  # of a panel; that of a whole chart is set by itself
+            "fontSize": TEXT_SIZE + 1,  # of a panel; `titled` sets that of a whole chart
             "fontWeight": 600,
             "offset": 14,
             "subtitleColor": of.faint,
@@ -113,7 +113,7 @@ def config(*, dark: bool = False) -> dict[str, Any]:
             "tickColor": of.rule,
             "gridColor": of.grid,
             "labelFlush": False,
-            "maxExtent": 360,  # else long labels lie on the title
+            "maxExtent": 360,  # otherwise long labels overlap the title
         },
         "header": {
             "labelColor": of.ink,
@@ -148,7 +148,7 @@ def config(*, dark: bool = False) -> dict[str, Any]:
 
 
 def _styles(of: Colors) -> Mapping[str, Any]:
-    """The marks by what they stand for."""
+    """Return the styles of marks, by the names that charts use."""
     return {
         "bars": {"color": of.fill, "stroke": of.edge, "strokeWidth": 1},
         "grouped-bars": {"stroke": of.page, "strokeWidth": 0.5},
