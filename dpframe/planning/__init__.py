@@ -1,1 +1,1 @@
-"""A query planned from public facts alone: what will be measured, with what noise, at what cost."""
+"""Plans of queries, made from public facts alone: the numbers to measure, their noise and the cost."""

@@ -1,4 +1,4 @@
-"""Noise and cost by the expected error: mechanism="auto" takes the least variance, within= the smallest epsilon."""
+"""The choice of noise by its variance (mechanism="auto"), and of epsilon by the expected error (within=)."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ START = Fraction(1, 2)
 FACTOR = 4
 LARGEST = 1.7976931348623157e308
 LEAST, MOST = Fraction(1, 10**15), Fraction(10**7)
-HALVINGS = 24  # of the logarithm of a factor of 4: to a part in 1e7
-DIGITS = Context(prec=6, rounding=ROUND_CEILING)  # of the epsilon found, rounded up: the error holds
+HALVINGS = 24  # of a bracket [x, 4 x] on a log scale: epsilon is then known to 1 part in 1e7
+DIGITS = Context(prec=6, rounding=ROUND_CEILING)  # epsilon is rounded up, so that every error stays within its target
 EXAMPLE = "Write for instance within=50."
 
 
 @dataclass(frozen=True)
 class Accuracy:
-    """The half-width of the interval that the noise of each output column is to stay within."""
+    """The target of ``within=``: a half-width for each output column, and the confidence at which it must hold."""
 
     within: float | tuple[tuple[str, float], ...]
     confidence: float = CONFIDENCE
 
     @classmethod
     def of(cls, within: object, confidence: object) -> Accuracy:
-        """Check the caller's words."""
+        """Check the arguments `within` and `confidence` of a call."""
         level = CONFIDENCE if confidence is None else _confidence(confidence)
         if isinstance(within, Mapping):
             for name in within:
@@ -49,7 +49,7 @@ class Accuracy:
         return cls(_error(within), level)
 
     def targets(self, columns: tuple[str, ...]) -> dict[str, float]:
-        """The error asked for, by output column; a dict must name every one."""
+        """Return the target error of each output column; a dict must name every column."""
         if not isinstance(self.within, tuple):
             return dict.fromkeys(columns, self.within)
         if sorted(name for name, _ in self.within) != sorted(columns):
@@ -61,7 +61,7 @@ class Accuracy:
         return dict(self.within)
 
     def facts(self, columns: tuple[str, ...], size: int | None) -> dict[str, Any]:
-        """The facts for the provenance; `size` is the number of values that a mean was assumed to have."""
+        """Return the facts for the provenance; `size` is the assumed number of values of a mean."""
         return {"error": self.targets(columns), "confidence": self.confidence, "size": size}
 
     def __str__(self) -> str:
@@ -71,7 +71,7 @@ class Accuracy:
 
 
 def smallest_epsilon(targets: Mapping[str, float], errors_at: Callable[[Fraction], Mapping[str, float]]) -> Fraction:
-    """The smallest epsilon of six digits at which every error is within its target; errors fall as epsilon grows."""
+    """Return the smallest six-digit epsilon at which every error meets its target. Errors fall as epsilon grows."""
 
     def reached(epsilon: Fraction) -> bool:
         errors = errors_at(epsilon)
@@ -80,7 +80,7 @@ def smallest_epsilon(targets: Mapping[str, float], errors_at: Callable[[Fraction
     def reached_or_refused(epsilon: Fraction) -> bool:
         try:
             return reached(epsilon)
-        except InvalidArgument:  # so little epsilon that the noise does not fit, which is no accuracy
+        except InvalidArgument:  # epsilon is too small: such noise does not fit 64-bit integers
             return False
 
     low, high = _bracket(reached(START), reached, reached_or_refused)
@@ -96,7 +96,7 @@ def smallest_epsilon(targets: Mapping[str, float], errors_at: Callable[[Fraction
 def _bracket(
     at_start: bool, reached: Callable[[Fraction], bool], reached_or_refused: Callable[[Fraction], bool]
 ) -> tuple[Fraction, Fraction]:
-    """An epsilon that is too small, and one that is enough."""
+    """Return an epsilon that misses some target, and one that meets every target."""
     epsilon = START
     if at_start:
         while reached_or_refused(epsilon):
@@ -126,31 +126,31 @@ def _confidence(value: object) -> float:
     return between("confidence", value, 0.0, 1.0, "between 0 and 1", " Write for instance confidence=0.95.")
 
 
-SHAPES = (1.0, 1.05, 1.1, 1.25, 1.5, 1.75, 2.5, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0)  # beside Laplace and Gaussian noise
-SHAPES_FROM = Fraction(1, 300)  # of delta / epsilon: below, no other shape gains 4% (docs/assurance/noise.md)
+SHAPES = (1.0, 1.05, 1.1, 1.25, 1.5, 1.75, 2.5, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0)  # p of generalized Gaussian candidates
+SHAPES_FROM = Fraction(1, 300)  # least delta / epsilon to try them: below, none gains 4% (docs/assurance/noise.md)
 
 Noises = tuple[Mechanism, ...]
-Both = Sequence[tuple[Sensitivity, Part]]  # of each Total
+Both = Sequence[tuple[Sensitivity, Part]]  # for each Total
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The noise of each Total, and the variances that decided, relative to the least."""
+    """The chosen noise of each Total, and the variance or squared error of each candidate, which decides."""
 
     mechanisms: Noises
-    variances: tuple[tuple[str, float], ...]  # by the name of the noise, the least first
-    is_pure: bool  # whether it needs no delta
-    reach: str  # how many cells one unit may sway, in words
-    usual: tuple[str, ...]  # the names of the noises that a call takes by itself, with which it is compared
+    variances: tuple[tuple[str, float], ...]  # by the name of the noise, in ascending order
+    is_pure: bool  # whether the chosen noise needs no delta
+    reach: str  # the number of cells that one unit may change, as text
+    usual: tuple[str, ...]  # the names of the noise that a call may get without "auto"; `why` compares with these
 
     @property
     def name(self) -> str:
-        """The noise that was chosen."""
+        """The name of the chosen noise."""
         return self.variances[0][0]
 
     @property
     def why(self) -> str:
-        """The reason as text."""
+        """The reason for the choice, as text."""
         others = [(name, variance) for name, variance in self.variances[1:] if name in self.usual]
         if not others:
             return f"{self.name} was chosen: without a delta no other noise is private"
@@ -163,12 +163,12 @@ class Choice:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """The choice, for the provenance."""
+        """The facts of the choice, for the provenance."""
         return {"mechanism": "auto", "why": self.why, "variances": dict(self.variances)}
 
 
 def choose(sensitivities: Sequence[Sensitivity], parts: Sequence[Part], *, accounting: Accounting) -> Choice:
-    """The candidate whose variances have the least geometric mean; all Totals of a call need one shape."""
+    """Choose the candidate with the least geometric mean of variances; all Totals of a call need noise of one shape."""
     both = list(zip(sensitivities, parts, strict=True))
     usual = list(_usual(both))
     tried = [*usual, *_shapes(both, accounting)]
@@ -190,7 +190,7 @@ def _usual(both: Both) -> Iterator[Noises]:
 
 def _shapes(both: Both, accounting: Accounting) -> Iterator[Noises]:
     one_cell = all(sensitivity.swayed == 1 and not sensitivity.weighted for sensitivity, _ in both)
-    if not (accounting.charges_price and one_cell):  # only there is another shape private
+    if not (accounting.charges_price and one_cell):  # other shapes protect one cell, at a stated (epsilon, delta)
         return
     if any(part.loss.delta < SHAPES_FROM * Fraction(part.loss.epsilon) for _, part in both):
         return
@@ -208,33 +208,33 @@ def _shapes(both: Both, accounting: Accounting) -> Iterator[Noises]:
 
 
 def _keeps(noise: Mechanism, epsilon: Fraction | None) -> bool:
-    """Tell whether it keeps this epsilon without a delta."""
+    """Return whether the noise is pure and keeps this epsilon."""
     return epsilon is not None and noise.pure_epsilon is not None and noise.pure_epsilon <= up(epsilon)
 
 
 def _typical_variance(noises: Noises) -> float:
-    """The geometric mean of the variances: their units differ, and a factor in each counts alike."""
+    """Return the geometric mean of the variances: a comparison by it does not depend on the units of the Totals."""
     variances = [noise.variance for noise in noises]
     return math.exp(math.fsum(map(math.log, variances)) / len(variances)) if min(variances) > 0.0 else 0.0
 
 
 def reach_in_words(sensitivity: Sensitivity) -> str:
-    """The number of cells that one unit may change, for `Choice.why`."""
+    """Return the number of cells that one unit may change, as text for `Choice.why`."""
     number = sensitivity.groups if sensitivity.weighted else sensitivity.swayed
     return f"{number:,} cell{'' if number == 1 else 's'}{' at full weight' if sensitivity.weighted else ''}"
 
 
-CLOSE = 1e-6  # relative, of the factor and of epsilon
+CLOSE = 1e-6  # the relative tolerance of the factor, and of epsilon
 MOST_STEPS = 40
-LEAST_SHARE = 1e-300  # of epsilon, whose logarithm is taken
-MOST_TIGHTENED = 100.0  # as an epsilon: of more, the losses of smaller noise may be too large for double precision
+LEAST_SHARE = 1e-300  # the least ratio to epsilon, so that its logarithm is finite
+MOST_TIGHTENED = 100.0  # the largest epsilon: above it, losses of smaller noise may exceed double precision
 
 
 def tightened(noises: Noises, epsilon: Fraction, delta: Fraction) -> Noises:
-    """The same noises, all scales divided by one factor of at least 1: the largest that keeps the cost of the whole.
+    """Divide all scales by the largest factor (at least 1) at which the noises together keep epsilon and delta.
 
-    They must keep it by basic composition as they are. Where all are Gaussian, or pure without a delta, the factor has
-    a closed form; else it is found by the privacy loss distribution of the whole.
+    The given noises must keep them by basic composition. The factor has a closed form if all noise is Gaussian, or if
+    delta is 0. Otherwise, it follows from the privacy loss distribution of all noises together.
     """
     if _divided(noises, 2.0) == noises:
         return noises
@@ -253,10 +253,10 @@ def tightened(noises: Noises, epsilon: Fraction, delta: Fraction) -> Noises:
 
 @lru_cache(maxsize=256)
 def _largest_factor(noises: Noises, epsilon: float, delta: float) -> float:
-    """The factor, by the privacy loss distribution of the whole; kept, since it takes seconds for noise of shape 3."""
+    """Return the factor from the privacy loss distribution; cached, since noise of shape 3 takes seconds."""
 
     def excess(factor: float) -> float:
-        composed = composed_epsilon(_divided(noises, factor), delta)  # 0 where delta alone covers the whole
+        composed = composed_epsilon(_divided(noises, factor), delta)  # 0 if delta alone covers the whole
         return math.log(max(composed / epsilon, LEAST_SHARE))
 
     low, low_excess = 1.0, excess(1.0)
@@ -269,7 +269,7 @@ def _largest_factor(noises: Noises, epsilon: float, delta: float) -> float:
     for _ in range(MOST_STEPS):
         if high <= low * (1.0 + CLOSE):
             break
-        straight = low_excess / (low_excess - high_excess)  # where a line between both would be 0, in logarithms
+        straight = low_excess / (low_excess - high_excess)  # the zero of the chord between both, on a log scale
         middle = low * (high / low) ** min(max(straight, 1e-3), 1.0 - 1e-3)
         middle_excess = excess(middle)
         if middle_excess <= 0.0:
@@ -282,10 +282,10 @@ def _largest_factor(noises: Noises, epsilon: float, delta: float) -> float:
 
 
 def _pure(noise: Mechanism) -> Fraction:
-    """The epsilon that it keeps without a delta."""
+    """Return the epsilon that the noise keeps without a delta."""
     return Fraction(noise.epsilon(0.0) if noise.pure_epsilon is None else noise.pure_epsilon)
 
 
 def _divided(noises: Noises, factor: float) -> Noises:
-    """Less noise by this factor, each scale rounded up; noise that cannot be made so stays."""
+    """Divide each scale by the factor, rounded up; noise that has no such form stays as it is."""
     return tuple(noise.sharpened(factor) for noise in noises)

@@ -1,9 +1,9 @@
-"""Bounds of a column read off noisy counts of a public grid: what is clipped, with intervals, against what noise adds.
+"""Suggested bounds of a column, from noisy counts in the bins of a public grid: clipping error against noise.
 
-The share that bounds clip is a sum of counts of the first bins and one of the last ones, each unbiased, of known noise.
-Bounds are picked by the same noise; so their intervals hold for all places of the grid at once. How far values lie
-beyond a bound is known up to the last bin that stands out from the noise, and no farther: a bin that ends at 2**40
-would else add more by its noise than all others have.
+The share that bounds clip follows from the counts of the first and of the last bins: unbiased sums with known noise.
+The same noisy counts select the bounds, so the intervals hold for all places of the grid at once. The clipping error
+uses the bins that stand out from the noise, and the values that noise may hide in the bins next to them. Farther bins
+are ignored: the noise of a bin that ends at 2**40 would exceed the values of all others.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from dpframe.queries.total import Measured, Total
 Floats = NDArray[np.float64]
 
 MOST_CLIPPED = 0.5  # the share of values above which bounds are not recommended
-WINDOWS = (1, 2, 4)  # neighboring bins whose sum may stand out from the noise where none of them does
-BESIDE = 12  # places tried beyond what stands out
-HIDDEN = 2.0  # deviations of noise: so many values the first bin beyond may hide, and each that follows half as many
+WINDOWS = (1, 2, 4)  # numbers of neighboring bins whose sum may stand out from the noise if no single bin does
+BESIDE = 12  # places that are tried beyond the bins that stand out, on each side
+HIDDEN = 2.0  # values that the first bin beyond may hide, in deviations of the noise; each next bin hides half as many
 COLUMNS = ("lower", "upper", "clipped", "clipped_low", "clipped_high", "noise", "total_error")
 
 
 def planned_noise(asked: SuggestedBounds, unit: PrivacyUnit, accounting: Accounting) -> Priced:
-    """The statistic that is planned, with bounds of length 2 (a mean) or 1 (a sum), at its own cost and with checks.
+    """Price the planned statistic, with bounds of length 2 (mean) or 1 (sum), at its own cost and with its checks.
 
-    It raises what such a call would raise: so it is asked before anything is charged.
+    It raises the errors of such a call, so it runs before anything is charged.
     """
     terms = dict(asked.planned)
     statistic = Mean("value", (-1.0, 1.0)) if asked.statistic == "mean" else Sum("value", (0.0, 1.0))
@@ -58,7 +58,7 @@ def planned_noise(asked: SuggestedBounds, unit: PrivacyUnit, accounting: Account
 
 
 def suggested(plan: Plan, measured: Mapping[Total, Measured]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The columns of candidates, the best of each column first; and what the noise lets one say of the best ones."""
+    """Return the candidates as columns, the best ones of each column first, and facts for the record on the noise."""
     asked = suggestion_of(plan.query)
     assert asked is not None
     planned = planned_noise(asked, plan.unit, plan.accounting)
@@ -91,11 +91,11 @@ class NoisyGrid:
     cuts : Cuts
         The places between the bins.
     counts : array
-        The unbiased number of values in each bin, one more than there are places.
+        The unbiased noisy number of values in each bin; there is one more bin than places.
     law : tuple of bool and float
         Whether the noise is pure, and its standard deviation in steps.
     step : float
-        The length of a step.
+        The length of a grid step of the noise.
     """
 
     cuts: Cuts
@@ -110,15 +110,15 @@ class NoisyGrid:
 
     @cached_property
     def margin(self) -> float:
-        """The half-width of all sums of the first or last bins at once, in standard deviations of each."""
+        """The joint half-width of all sums of first or last bins, in standard deviations of each sum."""
         return margin_of_tails(self.counts.size, self.law)
 
     @cached_property
     def seen(self) -> tuple[int, int] | None:
-        """The first and the last bin that stand out from the noise, by themselves or with their neighbors."""
+        """The first and the last bin that stand out from the noise, alone or with neighbors; None if no bin does."""
         far = stands_out(self.counts.size * len(WINDOWS), self.law[0]) * self.deviation
         first, last = self.counts.size, -1
-        for window in WINDOWS:  # those alone that lie beyond what the shorter ones have shown
+        for window in WINDOWS:  # a longer window counts only outside of the bins that shorter ones found
             sums = np.convolve(self.counts, np.ones(window), mode="valid")
             there = np.flatnonzero(sums > far * math.sqrt(window))
             before, after = there[there + window <= first], there[there > last]
@@ -128,7 +128,7 @@ class NoisyGrid:
 
     @property
     def seen_ends(self) -> tuple[Any, Any]:
-        """The bounds of all that stands out; None where nothing does, or no bound holds it."""
+        """The bounds of the bins that stand out; None if no bin does, or if no bound of the grid contains them."""
         if self.seen is None:
             return None, None
         first, last = self.seen
@@ -137,7 +137,7 @@ class NoisyGrid:
         return lower, upper
 
     def candidates(self, planned: Priced, unit: PrivacyUnit, asked: SuggestedBounds) -> dict[str, NDArray[Any]]:
-        """The bounds with the least total error, the best first."""
+        """Return the bounds with the least total error, the best first."""
         lowers, uppers = self._places()
         below, above = self._losses()
         whole = max(float(self._inside.sum()), 1.0)
@@ -149,7 +149,7 @@ class NoisyGrid:
         noise = self._noise(planned, unit, whole, lower, upper, mean=mean)
         total = noise + (lost / whole if mean else lost)
         if self.seen is None:
-            total += math.inf  # nothing is known of any value
+            total += math.inf  # nothing is known about any value
         best = np.lexsort((upper, -lower, noise, total))[: asked.listed]
         lower, upper = lower[best], upper[best]
         low, high, estimate = self._shares(lower, upper, whole)
@@ -157,7 +157,7 @@ class NoisyGrid:
         return dict(zip(COLUMNS, (*ends, estimate, low, high, noise[best], total[best]), strict=True))
 
     def problem(self, candidates: Mapping[str, NDArray[Any]], column: str, plan: Plan) -> str | None:
-        """The objection to the best bounds, as text; None where neither the noise nor the grid is a reason for one."""
+        """Return the problem with the best bounds, as text; None if neither the noise nor the grid causes one."""
         low, high = candidates["clipped_low"][0], candidates["clipped_high"][0]
         of = "rows" if plan.unit.column is None else f"weighted rows of units ({plan.unit.one})"
         if self._inside[[0, -1]].sum() > max(MOST_CLIPPED * self._inside.sum(), 0.0):
@@ -169,9 +169,9 @@ class NoisyGrid:
                 f"{high:.0%} of {of}. Take none of them. {way_out}, and ask for suggest_bounds again."
             )
         times = enough(self.margin * self.deviation * math.sqrt(self.counts.size), float(self.counts.sum()))
-        if high <= MOST_CLIPPED or times <= 1.0:  # else it is the planned statistic that wants narrow bounds
+        if high <= MOST_CLIPPED or times <= 1.0:  # if times <= 1, the planned statistic needs such narrow bounds
             return None
-        of_objects = plan.question.library == "pandas" and not self.cuts.by_days and self.seen is None  # text, or dates
+        of_objects = plan.question.library == "pandas" and not self.cuts.by_days and self.seen is None  # may hold text
         unless = f", unless {column} holds no numbers: then cast it" if of_objects else ""
         return (
             f"the counts of {column} are too noisy to tell: the best bounds may clip {low:.0%} to {high:.0%} of {of}. "
@@ -180,7 +180,7 @@ class NoisyGrid:
 
     @cached_property
     def _inside(self) -> Floats:
-        """The counts of what stands out; nothing elsewhere."""
+        """The counts from the first to the last bin that stand out; 0 elsewhere."""
         kept = np.zeros(self.counts.size)
         if self.seen is not None:
             first, last = self.seen
@@ -189,9 +189,9 @@ class NoisyGrid:
 
     @cached_property
     def _hidden(self) -> Floats:
-        """The values that the noise may hide in the bins beyond what stands out: fewer, the farther they are.
+        """The numbers of values that noise may hide in the bins beyond those that stand out; they fall with distance.
 
-        None lie on the other side of 0, where nothing stands out there.
+        If no bin on one side of 0 stands out, no number is assumed to be hidden there.
         """
         hidden = np.zeros(self.counts.size)
         first, last = self.seen or (0, self.counts.size - 1)
@@ -206,18 +206,18 @@ class NoisyGrid:
         return hidden
 
     def _places(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The places that are tried as lower bounds, and as upper ones: of what stands out, and some next to it."""
+        """Return the places to try as lower and as upper bounds: at the bins that stand out, and next to them."""
         middle = int(np.argmin(np.abs(self.cuts.middles)))
         first, last = self.seen or (middle, middle)
         every = np.arange(max(first - 1 - BESIDE, 0), min(last + 1 + BESIDE, self.cuts.lower.size))
-        at_zero = (self.cuts.lower == 0.0) & (self.cuts.upper == 0.0)  # which has a bin of its own
+        at_zero = (self.cuts.lower == 0.0) & (self.cuts.upper == 0.0)  # 0 has a bin of its own
         return (
             every[self.cuts.exact_lower[every] | ~at_zero[every]],
             every[self.cuts.exact_upper[every] | ~at_zero[every]],
         )
 
     def _losses(self) -> tuple[Floats, Floats]:
-        """The sums that clipping takes from the values below each place, and above it: at least 0."""
+        """Return how far clipping changes the sum of the values below each place, and above it; at least 0."""
         bins, counts = np.arange(self.counts.size), self._inside + self._hidden
         places = np.arange(self.cuts.lower.size)[:, None]
         values = self.cuts.middles[None, :]
@@ -226,7 +226,7 @@ class NoisyGrid:
         return np.maximum(below, 0.0), np.maximum(above, 0.0)
 
     def _noise(self, planned: Priced, unit: PrivacyUnit, whole: float, lower: Any, upper: Any, *, mean: bool) -> Floats:
-        """The margin of error of the planned statistic for each pair of bounds, of so many values."""
+        """Return the margin of error of the planned statistic for each pair of bounds and `whole` values."""
         margin = expected_errors(planned.query, planned.parts, max(round(whole), 1), CONFIDENCE)["value"]
         low, high = self.cuts.lower[lower], self.cuts.upper[upper]
         if mean:
@@ -236,7 +236,7 @@ class NoisyGrid:
         return np.asarray(margin * np.maximum(np.abs(low), np.abs(high)))
 
     def _shares(self, lower: Any, upper: Any, whole: float) -> tuple[Floats, Floats, Floats]:
-        """The ends of the share that bounds clip, and its estimate between them."""
+        """Return the ends of the interval of the share that bounds clip, and the estimate between them."""
         running = np.concatenate([[0.0], np.cumsum(self.counts)])
         everything, seen = running[-1], np.concatenate([[0.0], np.cumsum(self._inside)])
         bins = self.counts.size

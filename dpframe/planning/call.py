@@ -1,7 +1,7 @@
-"""A call: the question, which is public facts alone; the frame that it is put to; and the caller's words for people.
+"""A call: a question of public facts alone, the frame to ask, and the caller's words for readers.
 
-A plan follows from the question, from names and dtypes, and from the terms of a ledger. It holds none of the words, so
-that a plan that is kept for the next caller cannot hold those of the last one.
+A plan depends on the question, on column names and dtypes, and on the terms of a ledger. A cached plan holds none of
+the words, because it may serve the next caller.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Calibration = Callable[[Sensitivity, PrivacyLoss], Mechanism]
 
 
 def checked_flag(argument: str, value: object) -> bool:
-    """True or False."""
+    """Return the value if it is True or False, and refuse any other."""
     if not isinstance(value, bool):
         raise InvalidType(f"{argument} must be True or False, not {shown(value)}.")
     return value
@@ -32,7 +32,7 @@ def checked_flag(argument: str, value: object) -> bool:
 
 @dataclass(frozen=True)
 class Pricing:
-    """The privacy budget that a call may cost."""
+    """The options that determine the cost of a call, its error and its checks."""
 
     epsilon: Any = None
     delta: Any = None
@@ -41,10 +41,10 @@ class Pricing:
     confidence: Any = None
     size: Any = None
     weights: Any = None
-    checks: Any = None  # "auto" where neither the call nor its ledger says more
+    checks: Any = None  # None: as the ledger is set, and "auto" if it is not
 
     def __post_init__(self) -> None:
-        for argument in ("within", "weights"):  # what the caller does with a mapping later changes nothing
+        for argument in ("within", "weights"):  # a copy, which the caller cannot change later
             if isinstance(given := getattr(self, argument), Mapping):
                 object.__setattr__(self, argument, dict(given))
         object.__setattr__(self, "size", checked_size(self.size))
@@ -58,7 +58,7 @@ class Pricing:
 
 @dataclass(frozen=True)
 class Noising:
-    """The unit that is protected, its contribution bounds, and the noise that protects it."""
+    """The privacy unit of a call, its contribution bounds, and the mechanism."""
 
     mechanism: str | Calibration | None = None
     unit: PrivacyUnit | str | Sequence[str] | None = None
@@ -72,21 +72,21 @@ class Noising:
 
 @dataclass(frozen=True)
 class Denoising:
-    """The steps that follow the noise. A graph has at most `max_cells` edges."""
+    """The options of denoising. A graph has at most `max_cells` edges."""
 
     denoise: Any = None
     keep_noisy: bool = True
     order: bool | str | None = None
     graph: Any = None
     max_cells: int = field(default=MOST_CELLS, compare=False)
-    steps: tuple[Any, ...] = field(init=False, repr=False, compare=False)  # the denoisers, one after the other
+    steps: tuple[Any, ...] = field(init=False, repr=False, compare=False)  # the denoisers, in the order of their use
 
     def __post_init__(self) -> None:
         if self.graph is not None:
             object.__setattr__(self, "graph", pairs_of(self.graph, self.max_cells))
         checked_flag("keep_noisy", self.keep_noisy)
         if isinstance(self.denoise, list):
-            object.__setattr__(self, "denoise", tuple(self.denoise))  # what is done with the list later changes nothing
+            object.__setattr__(self, "denoise", tuple(self.denoise))  # a copy, which the caller cannot change later
         several = isinstance(self.denoise, tuple)
         object.__setattr__(self, "steps", self.denoise if several else (self.denoise,))
         for name in self.steps:
@@ -105,12 +105,12 @@ class Denoising:
 
 @dataclass(frozen=True)
 class Words:
-    """The words of a call for people: what a ledger writes down for good, and whether a bar shows its progress."""
+    """The options of a call for readers: the label and snapshot that a ledger stores, and whether to show progress."""
 
     label: str | None = None
     snapshot: str | None = None
     progress: bool | None = None
-    facts: Mapping[str, Any] = field(init=False, repr=False, compare=False)  # those that records, and promises, hold
+    facts: Mapping[str, Any] = field(init=False, repr=False, compare=False)  # the words that records and promises hold
 
     def __post_init__(self) -> None:
         if self.label is not None and not isinstance(self.label, str):
@@ -132,15 +132,15 @@ NO_WORDS = Words()
 
 @dataclass(frozen=True)
 class Question:
-    """All that a plan follows from, besides names, dtypes and a ledger's terms: public facts, no row and no words."""
+    """The public facts from which a plan follows, together with column names, dtypes and the terms of a ledger."""
 
     query: Query
-    library: Library  # of the answer
+    library: Library  # of the result
     pricing: Pricing = Pricing()
     noising: Noising = Noising()
     denoising: Denoising = Denoising()
     max_cells: int = MOST_CELLS
-    population: bool = False  # whether its units are a sample
+    population: bool = False  # whether the units are a sample of a population
 
     def __post_init__(self) -> None:
         option = self.query.subtotals
@@ -155,20 +155,20 @@ class Question:
 
 @dataclass(frozen=True)
 class Call:
-    """A question to a frame, the ledger to charge, and the words of the caller. No plan depends on the words."""
+    """A question, the frame to ask, the ledger to charge, and the words of the caller, on which no plan depends."""
 
     frame: Any = field(compare=False)
     question: Question
     words: Words = NO_WORDS
-    ledger: Any = None  # the release finds it, and refuses what is no ledger
-    memory: Any = None  # in which a large table is read, in bytes; no answer depends on it
+    ledger: Any = None  # the release resolves None, and refuses other objects
+    memory: Any = None  # bytes for the reading of a large table; no answer depends on it
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "memory", checked_memory(self.memory))
 
     @classmethod
     def of(cls, frame: Any, query: Query, options: Mapping[str, Any], *, like: Library | None = None) -> Call:
-        """Sort the options of a call into their values, each of which checks its own."""
+        """Make a call from its options. Each group of options checks its own."""
         most = checked_most(options.get("max_cells", MOST_CELLS))
         given = {**options, "max_cells": most}
         pricing, noising, denoising, words = (
@@ -179,6 +179,6 @@ class Call:
         return cls(frame, question, words, options.get("ledger"), options.get("memory"))
 
 
-KINDS: dict[type[Any], tuple[str, ...]] = {  # what the options of a call are sorted into, by their names
+KINDS: dict[type[Any], tuple[str, ...]] = {  # each group of options, with the names of its options
     kind: tuple(option.name for option in fields(kind)) for kind in (Pricing, Noising, Denoising, Words)
 }

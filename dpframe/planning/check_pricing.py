@@ -1,4 +1,4 @@
-"""Checks of a call, planned: which share of its budget they take, with what noise, and what interval to expect."""
+"""The planned checks of a call: their share of the cost, their noise, and the intervals to expect."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ from dpframe.queries.where import Conditional, as_checked, is_compared
 
 Integers = NDArray[np.int64]
 
-USUAL = Fraction(1, 20)  # of the budget of a call
-TYPICAL = 1_000  # units, where the call names no size
-NONE = "none: such a call cannot measure what is clipped, left out or counts for less"  # the line of its plan
-WIDEST = 0.5  # of the interval of a share: what is less certain is measured only where a call asks for it
+USUAL = Fraction(1, 20)  # the share of the cost of a call that checks take by default
+TYPICAL = 1_000  # the assumed number of units if the call gives no size
+NONE = "none: such a call cannot measure what is clipped, left out or counts for less"  # a line of the plan
+WIDEST = 0.5  # the largest width of the interval of a share: wider ones are measured only if a call asks for checks
 
 
 @dataclass(frozen=True)
 class AskedChecks:
-    """The checks that a call, or its ledger, asks for: their share of the budget, and whether all calls take it.
+    """The checks that a call or its ledger asks for: their share of the cost, and whether that is the default.
 
-    `boolean` are the columns whose dtype says that nothing is clipped to [0, 1].
+    `boolean` are the columns whose dtype excludes clipping to [0, 1].
     """
 
     share: Fraction
@@ -54,7 +54,7 @@ class AskedChecks:
 
 @dataclass(frozen=True)
 class PlannedChecks:
-    """The indicators of a call, the noise of their numbers, and the share of the budget that they take.
+    """The indicators of a call, the noise of their counts, and their share of the cost.
 
     The share is of epsilon for Laplace noise, and of mu^2 for Gaussian noise.
     """
@@ -65,15 +65,15 @@ class PlannedChecks:
 
     @property
     def share(self) -> Fraction:
-        """The share of the budget of the call."""
+        """The share of the cost of the call."""
         return self.asked.share
 
     def tell_nothing(self, size: int | None) -> bool:
-        """Tell whether nobody asked for them, and of groups of `size` values they would tell nothing."""
+        """Return whether the call did not ask for checks, and they are too uncertain for groups of `size` values."""
         return self.asked.by_default and size is not None and self.width(self.units_of(size)) > WIDEST
 
     def units_of(self, size: int | None) -> int:
-        """The number of units of a table whose groups have so many values, each in as many groups as count in full."""
+        """Return the number of units if all groups have `size` values, and a unit is in as many as count in full."""
         if size is None:
             return TYPICAL
         groups = self.checks.keys.cells // self.checks.inner
@@ -81,17 +81,17 @@ class PlannedChecks:
         return size * groups // each
 
     def width(self, units: int) -> float:
-        """The width of the 95% interval of a share of one half of so many units, at most 1."""
+        """Return the width of the 95% interval of a share of 1/2 among `units` units; at most 1."""
         low, high = shares_between(np.array([units / 2.0]), np.array([float(units)]), self.mechanism)
         return float((high - low)[0])
 
     def rows(self, numbers: Integers) -> list[dict[str, Any]]:
-        """A row for each indicator, of its noisy numbers: what a record and ``.dp.checks()`` hold."""
+        """Return a row for each indicator from the noisy counts, for a record and ``.dp.checks()``."""
         counted = list(zip(self.checks.indicators, np.asarray(numbers, dtype=np.float64).tolist(), strict=True))
-        counts = dict(counted)  # of "present" and "units"; others are of a column with several bounds more than once
+        counts = dict(counted)  # "present" and "units" occur once; "below" and "above" once for each pair of bounds
         error = self.mechanism.interval(CONFIDENCE)
         whole = Indicator(None, "units")
-        clips = [each for each in self.checks.clips for _ in ("below", "above")]  # of the first indicators
+        clips = [each for each in self.checks.clips for _ in ("below", "above")]  # in the order of the first indicators
         rows = []
         for place, (indicator, count) in enumerate(counted):
             of = Indicator(indicator.of, "present") if indicator.what in ("below", "above") else whole
@@ -101,7 +101,7 @@ class PlannedChecks:
             shares = {"share": share, "share_low": float(low[0]), "share_high": float(high[0])}
             if indicator == whole or of not in counts:
                 shares = dict.fromkeys(shares)
-            of_words = None if indicator.of is None else str(indicator.of)  # also of a column under conditions
+            of_words = None if indicator.of is None else str(indicator.of)  # also for a column with conditions
             rows.append({"of": of_words, "what": indicator.what, **shares, "count": count, "count_error": error})
             if place < len(clips):
                 bounds = clips[place].bounds
@@ -109,14 +109,14 @@ class PlannedChecks:
         return rows
 
     def expected(self, size: int | None) -> tuple[float, str]:
-        """The half-width to expect of a share of one half, in percentage points, and of how many units."""
+        """Return the expected half-width of a share of 1/2, in percentage points, and the number of units as text."""
         units = self.units_of(size)
         of = "rows" if self.checks.unit.column is None else f"units ({self.checks.unit.one})"
         return 50.0 * self.width(units), f"{units:,} {of}"
 
 
 def line_of_checks(planned: Sequence[PlannedChecks], size: int | None) -> str:
-    """The line of a plan on its checks, or of plans of one question on theirs."""
+    """Return the line on checks for one plan, or for several plans of one question."""
     halves = [each.expected(size)[0] for each in planned]
     least, most = pages.number(min(halves)), pages.number(max(halves))
     within = f"+-{least}" if least == most else f"+-{least} to +-{most}"
@@ -127,7 +127,7 @@ def line_of_checks(planned: Sequence[PlannedChecks], size: int | None) -> str:
 
 
 def line_of_none(planned: PlannedChecks, size: int | None) -> str:
-    """The line of a plan whose checks would tell nothing, and are left out."""
+    """Return the line of a plan that leaves out its checks because they are too uncertain."""
     half, of = planned.expected(size)
     return (
         f"what the bounds leave out is not measured: of {of} a share would be known to within +-{pages.number(half)} "
@@ -136,15 +136,15 @@ def line_of_none(planned: PlannedChecks, size: int | None) -> str:
 
 
 def has_none(query: Query, unit: PrivacyUnit) -> bool:
-    """Tell whether a question may leave out or clip something, and no checks can measure that."""
+    """Return whether a question may clip or leave out data that no checks can measure."""
     unchecked = query.keys.counted == "units" or any(getattr(one, "unchecked", False) for _, one in query.statistics)
     return not unchecked and checks_of(query, unit, 1) is None
 
 
 def checks_of(query: Query, unit: PrivacyUnit, p: float, boolean: Collection[str] = ()) -> Checks | None:
-    """The checks of a question whose noise has the norm `p`; None where it has no additive noise, or none are there.
+    """Return the checks of a question whose noise has the norm `p`; None if checks are not possible.
 
-    `boolean` are columns whose dtype says that no value is clipped to [0, 1].
+    `boolean` are the columns whose dtype excludes clipping to [0, 1].
     """
     if query.keys.unknown or query.keys.counted == "units" or by_choice(query):
         return None
@@ -168,16 +168,16 @@ def checks_of(query: Query, unit: PrivacyUnit, p: float, boolean: Collection[str
         assert isinstance(axis, BinAxis)
         keys, inner, among = Keys(tuple(outer)), 1, column
         of, said = Between(column, (axis.edges[0], axis.edges[-1]), kind=axis.kind), axis.facts()
-        between.setdefault(of, {}).update((name, None) for name, _ in query.statistics)  # a distribution stands alone
-        ends = {of: (said["first"], said["last"])}  # dates in words
+        between.setdefault(of, {}).update((name, None) for name, _ in query.statistics)  # the only one is an Ecdf
+        ends = {of: (said["first"], said["last"])}  # dates as text
     own = {of for of in between if isinstance(of.column, Conditional) and of.column.groups is not None}
     clips = [Clips(tuple(names), None if of in own else ends.get(of, of.bounds)) for of, names in between.items()]
-    outside = any(axis.coding != "rest" for axis in keys.axes)  # beside which each row is in some cell
+    outside = any(axis.coding != "rest" for axis in keys.axes)  # a "rest" axis has a cell for each row
     return Checks(keys, inner, among, tuple(between), outside, _rules(query, unit, p), unit, tuple(clips))
 
 
 def _rules(query: Query, unit: PrivacyUnit, p: float) -> tuple[Rule, ...]:
-    """The contribution bounds that a question uses, as rules on whole numbers of one unit."""
+    """Return the contribution bounds that a question uses, as rules on integer counts of one unit."""
     if unit.column is None:
         return ()
     rows, groups = unit.contribution.max_rows, groups_of(unit, groups_in(query))
@@ -194,7 +194,7 @@ def _rules(query: Query, unit: PrivacyUnit, p: float) -> tuple[Rule, ...]:
             rules.append(Rule(words, "squares", rows**2 * groups))
         if p != 1 and query.subtotals is not None:
             rules.append(together)
-    if uses_units(query) and groups < groups_in(query) and p != math.inf:  # whose weights are 1
+    if uses_units(query) and groups < groups_in(query) and p != math.inf:  # for infinity, all weights are 1
         rules.append(Rule(f"more than {_number(groups, 'group')}", "groups", groups))
     return tuple(rules)
 
@@ -206,11 +206,11 @@ def _number(count: int, noun: str) -> str:
 def asked_checks(
     query: Query, unit: PrivacyUnit, asked: Any, usual: Any = None, booleans: Callable[[], Collection[str]] = tuple
 ) -> AskedChecks | None:
-    """The checks that a call asks for; None where it has none.
+    """Return the checks that a call asks for; None if it has none.
 
-    `usual` is what its ledger says: it holds where the call says nothing and there is something to check. Where nobody
-    says more, a twentieth goes to checks of whatever may be clipped, or count for less. `booleans` tells the columns
-    whose dtype says that no value is clipped to [0, 1]; it is asked where values are clipped.
+    If the call does not set `asked`, the ledger's setting `usual` applies if there is something to check. By default,
+    checks take 1/20 of the cost if values may be clipped, or if units may have a lower weight. `booleans` returns the
+    columns whose dtype excludes clipping to [0, 1].
     """
     own = asked is not None
     asked = asked if own else usual
@@ -219,7 +219,7 @@ def asked_checks(
     by_default = asked is None or asked == AUTO
     if by_default and unit.column is None and not any(total.values for total in query.of_cells):
         if distributed(query) is None:
-            return None  # no value is clipped, and no row counts for less
+            return None  # no value is clipped, and no row has a lower weight
     boolean = frozenset(booleans())
     checks = checks_of(query, unit, 1, boolean)
     if by_default:
@@ -244,10 +244,10 @@ def planned_checks(
     *,
     by_loss: bool,
 ) -> PlannedChecks:
-    """The checks of a question whose answers have these noises, with the noise of their part of the cost.
+    """Return the checks of a question whose answers have these noises, with the noise for their part of the cost.
 
-    They are calibrated apart: pure noise where all noise of the call is pure, and Gaussian noise else. `by_loss` says
-    that the noises of the call are charged as a sum of pairs (epsilon, delta), and so is this one.
+    Their noise is calibrated separately. It is pure if all noise of the call is pure, and otherwise Gaussian. With
+    `by_loss`, all noise of the call, also that of the checks, is charged as a sum of pairs (epsilon, delta).
     """
     checks = checks_of(query, unit, noises[0].norm, asked.boolean)
     assert checks is not None
@@ -263,9 +263,9 @@ def planned_checks(
 
 
 def shares_between(counts: Any, of: Any, noise: Mechanism) -> tuple[Any, Any]:
-    """The ends of the 95% intervals of quotients of noisy numbers of units, between 0 and 1 (Fieller 1954)."""
+    """Return the ends of the 95% intervals of quotients of noisy counts of units, within [0, 1] (Fieller 1954)."""
     squared = sum_interval(noise, CONFIDENCE) ** 2
     low, high = quotient_ends(counts, of, (squared, 0.0, squared))
-    known = of > 0.0  # of a total that is not there nothing is known
+    known = of > 0.0  # a noisy total of at most 0 says nothing about the share
     low, high = np.where(known, low, 0.0), np.where(known, high, 1.0)
     return np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)

@@ -1,4 +1,4 @@
-"""The graph of a call: pairs of declared keys whose cells may be alike, as the caller writes them and as positions."""
+"""The graph of a call: pairs of declared keys whose cells may be alike, and their conversion to cell positions."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from dpframe.queries.sameness import same_key
 EXAMPLE = 'Write for instance graph=[("A", "B"), ("B", "C")].'
 USES = tuple(sorted(name for name in DENOISERS if takes(name, "graph")))
 
-End = tuple[Any, ...]  # a key for each column
+End = tuple[Any, ...]  # the keys of a cell, one for each column
 
 
 def pairs_of(graph: Any, most: int) -> tuple[tuple[End, End], ...]:
-    """The edges as plain keys, at most so many; typed errors for what is no list of pairs and no frame of them."""
+    """Return the edges as plain keys; refuse more than `most` edges, and anything but a list or a frame of pairs."""
     if is_frame(graph):
         names_of(graph, "graph")
     refuse_many("graph must have", "edges", height_of(graph) if is_frame(graph) else length(graph), most)
@@ -57,7 +57,7 @@ def _end(end: Any) -> End:
 
 
 def edges_among(keys: Keys, pairs: tuple[tuple[End, End], ...]) -> NDArray[np.int64]:
-    """The positions of the ends among the cells, each edge once; typed errors for ends that are not declared."""
+    """Return the cell positions of the ends of each edge, without duplicates; refuse ends that are not declared."""
     rows = [zip(*map(axis.values, range(len(axis.columns))), strict=True) for axis in keys.axes]
     places = [{_same(row): position for position, row in enumerate(of_axis)} for of_axis in rows]
     steps = [math.prod(keys.shape[axis + 1 :]) for axis in range(len(keys.axes))]
@@ -68,7 +68,7 @@ def edges_among(keys: Keys, pairs: tuple[tuple[End, End], ...]) -> NDArray[np.in
 
 
 def _same(end: End) -> End:
-    """An end as the schema's check of keys compares it."""
+    """Return an end in the form in which the schema check compares keys."""
     return tuple(map(same_key, end))
 
 
@@ -91,7 +91,7 @@ def _position(end: End, keys: Keys, places: list[dict[End, int]], steps: list[in
 
 
 def check_graph(query: Query, pairs: tuple[tuple[End, End], ...] | None, denoise: Any) -> None:
-    """Refuse a graph that the question has no use for, and a denoiser that lacks one."""
+    """Refuse a graph that the call cannot use, and a denoiser whose graph is missing."""
     denoisers = denoise if isinstance(denoise, (list, tuple)) else [denoise]
     if pairs is None:
         for denoiser in denoisers:
@@ -116,5 +116,5 @@ def check_graph(query: Query, pairs: tuple[tuple[End, End], ...] | None, denoise
 
 
 def called(denoiser: Any) -> str:
-    """A denoiser as an error names it."""
+    """Return the name of a denoiser for an error message."""
     return repr(denoiser) if isinstance(denoiser, str) else str(getattr(denoiser, "__name__", "a function"))

@@ -26,9 +26,9 @@ from dpframe.queries.statistics import CONFIDENCE, Statistic
 from dpframe.queries.statistics.statistic import Choosing, InWords, Noting, PlanRow, Tables, choosing
 from dpframe.queries.total import Total, over
 
-MOST_LINES = 20  # of the table of a plan in words
+MOST_LINES = 20  # of the table in the text of a plan
 OF_POPULATION = "its units are taken as a sample: .dp.errors(covers='population') includes sampling chance"
-TYPICAL_SIZES = (100, 1_000, 10_000)  # groups for which a mean's error is shown
+TYPICAL_SIZES = (100, 1_000, 10_000)  # group sizes for which a mean's error is shown
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Planned:
 
 
 def expected_errors(query: Query, parts: Sequence[Planned], size: int | None, confidence: float) -> dict[str, float]:
-    """The expected half-width for each output column at a confidence, the largest of all levels of a rollup."""
+    """Return the expected half-width of each output column at a confidence: the largest of all levels of subtotals."""
     noise = {part.total: part.mechanism for part in parts}
     return {
         name: max(
@@ -136,7 +136,7 @@ class Plan(Costing):
     known_by: tuple[Mechanism, ...] | None = None
 
     def __dir__(self) -> list[str]:
-        """The names for users; the others are for the release of the plan."""
+        """Return the names for users, without those that only the release of the plan needs."""
         internal = {
             "accounting",
             "accuracy",
@@ -209,11 +209,11 @@ class Plan(Costing):
         return (*self.query.shown.notes(), *of_keys, *subtotals, *dict.fromkeys(of_values), *of_units, *together)
 
     def noise_of(self, statistic: Statistic, by: tuple[str, ...] | None = None) -> tuple[Mechanism, ...]:
-        """The noise of each Total that the statistic is computed from; `by` names a level of subtotals."""
+        """Return the noise of each Total that the statistic is computed from; `by` names a level of subtotals."""
         return tuple(self.by_total[over(total, by)].mechanism for total in statistic.totals())
 
     def errors(self, confidence: float) -> dict[str, float]:
-        """Return the expected half-width per output column at any confidence, the largest of all levels of a rollup."""
+        """Return the expected half-width per output column at any confidence: the largest of all subtotals."""
         return expected_errors(self.query, self.parts, self.size, confidence)
 
     def error_of(
@@ -228,11 +228,11 @@ class Plan(Costing):
         return self.size or TYPICAL_SIZES[1]
 
     def size_of(self, name: str) -> int | None:
-        """The number of values that the error of an output column is for; None if it does not depend on that."""
+        """Return the number of values that the error of an output column assumes; None if it does not depend on it."""
         return self.assumed_size if dict(self.query.statistics)[name].sized else None
 
     def named(self, name: str) -> str:
-        """The output column, with the unit of its error if that differs, and with the size if it is a mean."""
+        """Return the output column, with the unit of its error if that differs, and with the size if it is a mean."""
         size, unit = self.size_of(name), getattr(dict(self.query.statistics)[name], "error_unit", "")
         of_values = name if size is None else f"{name} of {size:,} values"
         return f"{of_values} ({unit})" if unit else of_values
@@ -292,7 +292,7 @@ class Plan(Costing):
         ]
 
     def _error(self, name: str, planned: Planned) -> float:
-        """The expected error of a row of `_rows`."""
+        """Return the expected error of a row of `_rows`."""
         return self.error_of(dict(self.query.statistics)[name], self.assumed_size, by=planned.total.by)
 
     def _facts(self) -> list[tuple[str, str]]:
@@ -323,19 +323,19 @@ class Plan(Costing):
             facts.append(("checks", line_of_none(self.unseen, self.size)))
         elif has_none(self.query, self.unit):
             facts.append(("checks", NONE))
-        of_sample = (OF_POPULATION,) if self.question and self.question.population else ()  # a copy has none
+        of_sample = (OF_POPULATION,) if self.question and self.question.population else ()  # a copy has no question
         return facts + [("note", note) for note in (*self.notes, *of_sample)]
 
     @property
     def _smallest(self) -> str:
-        """In which sense the epsilon of ``within=`` is the smallest: the weights are taken as they are."""
+        """The sense in which the epsilon of ``within=`` is the smallest, as text: the weights are fixed."""
         if len(self.columns) == 1:
             return "the smallest epsilon that does"
         equal = len({part.share for part in self.parts}) == 1
         return f"the smallest epsilon that does with {'equal' if equal else 'these'} weights; others may be cheaper"
 
     def _lines(self, name: str, planned: Planned) -> Sequence[PlanRow]:
-        """One row of a Total, or of each table that a statistic makes of it."""
+        """Return one row for a Total, or one for each table that a statistic makes of it."""
         statistic = dict(self.query.statistics)[name]
         if isinstance(statistic, Tables):
             tables = statistic.rows_of_plan([planned.mechanism])
@@ -380,7 +380,7 @@ class Plan(Costing):
 
 
 def _weight_notes(unit: PrivacyUnit, query: Query) -> Sequence[str]:
-    """Notes for the reader on contribution bounds, and on rows without a unit."""
+    """Return notes for the reader on contribution bounds, and on rows without a unit."""
     missing = "left out" if unit.nulls == "drop" else "counted as one unit"
     a_unit = with_article(unit.one)
     if query.keys.counted == "units":
@@ -400,7 +400,7 @@ def _weight_notes(unit: PrivacyUnit, query: Query) -> Sequence[str]:
 
 
 def _bounds_words(unit: PrivacyUnit, query: Query) -> str:
-    """The bounds as text: the numbers of rows and groups that count fully; for a choice, in each option."""
+    """Return the bounds as text: the numbers of rows and groups that count fully; for a choice, in each option."""
     bounds = unit.contribution
     rows = f"{bounds.max_rows:,} row{'' if bounds.max_rows == 1 else 's'}"
     if one_group(query):
@@ -410,7 +410,7 @@ def _bounds_words(unit: PrivacyUnit, query: Query) -> str:
 
 
 def _implied_notes(unit: PrivacyUnit, query: Query) -> Sequence[str]:
-    """Notes on the bound that is 1 because only the other was given, where it is used."""
+    """Return notes on a bound that is used and is 1 because only the other one was given."""
     used = (["max_rows"] if uses_rows(query) else []) + ([] if one_group(query) else ["max_groups"])
     bounds = {"max_rows": unit.max_rows, "max_groups": unit.max_groups}
     missing = [name for name in used if bounds[name] is None]
@@ -422,7 +422,7 @@ def _other(name: str) -> str:
 
 
 def _found_notes(query: Query, law: Mechanism) -> list[str]:
-    """Notes for the reader on unknown groups."""
+    """Return notes for the reader on unknown groups."""
     axis = found_axis(query.keys)
     if axis is None or axis.discovery is None:
         return []
@@ -566,5 +566,5 @@ class PlanTable:
 
 
 def _numbered(plan: Plan) -> bool:
-    """Tell whether its errors are of numbers, and not the distance of a choice from the largest count."""
+    """Return whether the errors of a plan are those of numbers, not distances of a choice from the largest count."""
     return any((choice := choosing(statistic)) is None or choice.numbered for _, statistic in plan.query.statistics)

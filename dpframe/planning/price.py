@@ -1,10 +1,10 @@
-"""The way from a query to a plan: whose noise it gets, which share of the budget each part takes, and what it costs.
+"""The step from a query to a plan: the noise of each Total, its share of the cost, and the charge.
 
-Where pure and Gaussian noise suit different Totals, mechanism="auto" compares the expected errors of both forms.
+If pure and Gaussian noise suit different Totals, mechanism="auto" compares the expected errors of both forms.
 
-Of keys that are found, a plan has the noise of the numbers of units, the threshold above which a key is shown, and the
-rest. Everything is fixed before the charge, whatever keys there are: a unit counts in full in so many groups as the
-call says, and never in fewer because fewer are found.
+For unknown groups, a plan has the noise of the numbers of units, the threshold to show a key, and the noise of the
+other Totals. All of it is fixed before the charge and does not depend on the keys that exist. A unit counts in full in
+as many groups as the call states, even if fewer groups are found.
 """
 
 from __future__ import annotations
@@ -42,23 +42,23 @@ from dpframe.queries.total import WEIGHT_BITS, Total, over
 
 
 def equal(count: int) -> Shares:
-    """An equal share for each of so many parts."""
+    """Return `count` equal shares."""
     return (Fraction(1, count),) * count
 
 
 def shares_of(query: Query, weights: Any, whole: Fraction = Fraction(1)) -> Shares:
-    """The share of each Total of a query, `whole` together: all the same, or as the weights of its columns say.
+    """Return the share of each Total of a query; the shares add up to `whole`.
 
-    The weight of a column is divided among the Totals that it is read off (a mean takes two, each level of subtotals
-    its own), equally where the statistic does not say otherwise; a Total that several columns are read off takes from
-    each.
+    Without weights, Totals have equal shares, unless a statistic weights its own. A column with a weight divides it in
+    the same way among its Totals (two for a mean, and one for each level of subtotals). A Total of several columns gets
+    a part from each.
     """
     if weights is None:
         weight_of: dict[Total, int | Fraction] = {}
         for _, statistic in query.statistics:
             for total, weight in _relative(statistic).items():
                 weight_of[total] = max(weight_of.get(total, 0), weight)
-        each = [weight_of.get(over(total, None), 1) for total in query.totals]  # 1 of what finds the keys
+        each = [weight_of.get(over(total, None), 1) for total in query.totals]  # 1 for the Total that finds keys
         return tuple(whole * share for share in _scaled(each))
     of_column = weights_of(weights, [name for name, _ in query.statistics], "output column")
     shares = dict.fromkeys(query.totals, Fraction(0))
@@ -71,19 +71,19 @@ def shares_of(query: Query, weights: Any, whole: Fraction = Fraction(1)) -> Shar
 
 
 def _relative(statistic: Statistic) -> dict[Total, int | Fraction]:
-    """The weight of each Total of a statistic among its own."""
+    """Return the relative weight of each Total of a statistic."""
     totals = statistic.totals()
     weights = statistic.weights() if isinstance(statistic, Weighing) else (1,) * len(totals)
     return dict(zip(totals, weights, strict=True))
 
 
 def _scaled(weights: Sequence[int | Fraction]) -> Shares:
-    """Weights as shares that add up to exactly 1."""
+    """Scale weights to shares that add up to exactly 1."""
     return tuple(Fraction(weight) / sum(weights) for weight in weights)
 
 
 def weights_of(weights: Any, names: Sequence[str], what: str) -> dict[str, Fraction]:
-    """The checked weights of all `names`, scaled to add up to 1."""
+    """Return the checked weights of all `names`, scaled to add up to 1."""
     example = f"Write for instance weights={{{names[0]!r}: 2}}: a name that is left out weighs 1."
     if not isinstance(weights, Mapping):
         raise InvalidType(f"weights must be a dict of numbers by {what}, not {shown(weights)}. {example}")
@@ -97,12 +97,12 @@ def weights_of(weights: Any, names: Sequence[str], what: str) -> dict[str, Fract
     return {name: weight / total for name, weight in exact.items()}
 
 
-LEAST = 1e-300  # of an error whose logarithm is taken
+LEAST = 1e-300  # the least error, so that its logarithm is finite
 
 
 @dataclass(frozen=True)
 class Formed:
-    """A question in one form, with the noise of each Total and its typical squared error."""
+    """A question in one form, with the noise of each Total and the typical squared error of its columns."""
 
     query: Query
     sensitivities: list[Sensitivity]
@@ -112,7 +112,7 @@ class Formed:
 
 
 def has_forms(query: Query) -> bool:
-    """Tell whether other Totals are measured for pure noise than for Gaussian noise."""
+    """Return whether a query has different forms for pure noise and for Gaussian noise."""
     return query.under(True) != query.under(False)
 
 
@@ -127,7 +127,7 @@ def best_form(
     pure: bool,
     whole: Fraction = Fraction(1),
 ) -> tuple[Formed, Choice]:
-    """The form with the least typical expected error at this cost, from public facts alone; and why."""
+    """Return the form with the least typical expected error at this cost, from public facts alone, and the reason."""
     tried = []
     for form in (True, False):
         candidate = query.under(form)
@@ -147,9 +147,9 @@ def best_form(
 
 
 def _squared_error(query: Query, noises: Noises) -> float:
-    """The geometric mean of the expected errors, squared: their units differ, and a factor in each counts alike."""
+    """Return the squared geometric mean of the expected errors: a comparison by it does not depend on their units."""
     parts = [
-        Planned(total, None, noise, 0.0)  # type: ignore[arg-type]  # whose noise alone is read
+        Planned(total, None, noise, 0.0)  # type: ignore[arg-type]  # only the noise is read
         for total, noise in zip(query.totals, noises, strict=True)
     ]
     errors = expected_errors(query, parts, None, CONFIDENCE).values()
@@ -158,9 +158,9 @@ def _squared_error(query: Query, noises: Noises) -> float:
     return math.exp(2.0 * mean)
 
 
-AUTO = "auto"  # whichever noise has the least variance
-CHOICE = "exponential"  # the family, of one quantile: no noise, but one of the candidates, by their ranks
-IS_PURE = {"laplace": True, "gaussian": False}  # the noise of each name
+AUTO = "auto"  # the noise with the least variance
+CHOICE = "exponential"  # the family of mechanisms that choose a quantile among candidates, by their ranks
+IS_PURE = {"laplace": True, "gaussian": False}  # whether the noise of each name is pure
 CALIBRATION_EXAMPLE = (
     "Write for instance lambda sensitivity, loss: dpf.Laplace.calibrate("
     "sensitivity=sensitivity.norm(1), epsilon=loss.epsilon, grid=sensitivity.grid)."
@@ -169,7 +169,7 @@ CALIBRATION_EXAMPLE = (
 
 @dataclass(frozen=True)
 class Priced:
-    """A question at a cost: the noise that it gets for it, and what it costs."""
+    """A question with the noise that it gets for a cost, and with its charge."""
 
     price: Price
     amount: Amount
@@ -185,7 +185,7 @@ class Priced:
         return tuple(part.mechanism for part in self.parts)
 
     def plan(self, question: Question, unit: PrivacyUnit, accounting: Accounting, **more: Any) -> Plan:
-        """The plan of it."""
+        """Make the plan."""
         size = question.pricing.size
         known = (self.query, unit, self.price, accounting, self.amount, self.parts, self.cost)
         return Plan(*known, question=question, choice=self.choice, size=size, checks=self.checks, **more)
@@ -208,7 +208,7 @@ def priced(
         return _chosen_by_ranks(query, **usual)
     if query.choices:
         query = _decided(query, unit, price, accounting, limit)
-    rest = Fraction(1) if checks is None else 1 - checks.share  # what the answers divide
+    rest = Fraction(1) if checks is None else 1 - checks.share  # the part of the cost that the answers divide
     pure = is_pure(query, mechanism, price, accounting, limit)
     choice: Choice | None
     if mechanism == AUTO and has_forms(query):
@@ -231,7 +231,7 @@ def priced(
         checked = tuple(replace(each, mechanism=every[-1]) for each in checked)
     chosen = bool(query.choices) and by_choice(query)
     if ((choice and choice.is_pure) or chosen) and accounting.charges_price:
-        price = replace(price, delta=None)  # pure noise needs none: the call costs less than it offered
+        price = replace(price, delta=None)  # pure noise needs no delta, so the charge is less than the stated cost
     amount = accounting.charge(price, limit, every)
     cost = accounting.cost(price, amount, pure=pure)
     parts = parts_of(query, sensitivities, noises, shares, sum(shares) + 1 - rest)
@@ -239,7 +239,7 @@ def priced(
 
 
 def _chosen_by_ranks(query: Query, **at: Any) -> Priced:
-    """A quantile by a choice, with what public facts say of it next to noisy running counts at the same cost."""
+    """Price a quantile that is chosen by ranks, and compare its error with noisy running counts at the same cost."""
     asked = _as_choice(query)
     if asked is None:
         raise InvalidArgument(
@@ -259,7 +259,7 @@ def _chosen_by_ranks(query: Query, **at: Any) -> Priced:
 
 
 def _as_choice(query: Query) -> Query | None:
-    """The question answered by a choice; None where it is none of one quantile of the whole frame."""
+    """Return the question in the form of a choice; None unless it asks for one quantile of the whole frame."""
     (name, first), *others = query.statistics
     chosen = first.as_choice() if isinstance(first, Deciding) else None
     if chosen is None or others or query.keys.axes:
@@ -268,11 +268,11 @@ def _as_choice(query: Query) -> Query | None:
 
 
 def _decided(query: Query, unit: PrivacyUnit, price: Price, accounting: Accounting, limit: Amount | None) -> Query:
-    """The question in the form whose choice errs least, by public facts alone.
+    """Return the question in the form whose choice has the least error, from public facts alone.
 
-    Where counts lie close together, the shortfall of a choice by noisy scores grows with the variance of the noise. The
-    exponential mechanism is a choice by Gumbel noise, which has the variance pi^2 / 6 of its squared scale; and so
-    chooses permute-and-flip, the largest of many exponentials.
+    If counts lie close together, the shortfall of a choice by noisy scores grows with the variance of the noise. The
+    exponential mechanism chooses by Gumbel noise, whose variance is pi^2 / 6 times its squared scale. Permute-and-flip
+    chooses by exponential noise: the largest of many such numbers has about the same variance.
     """
     each = [
         [(name, form) for form in (one.forms(query.keys.cells) if isinstance(one, Choosing) else (one,))]
@@ -295,12 +295,12 @@ def _decided(query: Query, unit: PrivacyUnit, price: Price, accounting: Accounti
 
 
 def because(query: Query, why: str) -> Query:
-    """The question with the reason why a plan took this way to choose."""
+    """Return the question with the reason for the way in which its plan chooses."""
     return query.each(lambda one: one.because(why) if isinstance(one, Deciding) else one)
 
 
 def _tightened_where_possible(noises: Noises, offered: Amount) -> Noises:
-    """Calibrated together; without dp-accounting, where only it could tell, each keeps its part of the cost."""
+    """Calibrate the noises together. If that needs dp-accounting and it is missing, each keeps its part of the cost."""
     try:
         return tightened(noises, *offered)
     except ImportError:
@@ -310,8 +310,8 @@ def _tightened_where_possible(noises: Noises, offered: Amount) -> Noises:
 def parts_of(
     query: Query, sensitivities: Sequence[Sensitivity], noises: Noises, shares: Shares, whole: Fraction | None = None
 ) -> tuple[Planned, ...]:
-    """Each Total with its sensitivity, noise and share of the cost; `whole` is what checks and other calls take too."""
-    if (whole or sum(shares)) > 1:  # whoever divided it: noise for more would be charged as the whole
+    """Return each Total as planned. `whole` is the sum of all shares, with those of checks and of other calls."""
+    if (whole or sum(shares)) > 1:  # a fault of dpframe: noise for a larger cost would be charged as the whole
         raise DpframeError(
             "dpframe divided the cost into more than the whole. Nothing was charged. Please report it, with the call."
         )
@@ -329,9 +329,9 @@ def noises_of(
     *,
     by_curve: bool = False,
 ) -> tuple[Noises, Choice | None]:
-    """The noise of each Total for its part of the cost; and why, where the least variance decided.
+    """Return the noise of each Total for its part of the cost, and the reason if the least variance decided.
 
-    `by_curve` says that the call is charged with others by the curves of their noise, whatever the accounting.
+    With `by_curve`, the call is charged together with others by the curves of their noise, whatever the accounting.
     """
     if query.choices and by_choice(query):
         by_price = accounting.charges_price and not by_curve
@@ -342,7 +342,7 @@ def noises_of(
     noises = tuple(
         calibrated(mechanism, pure, sensitivity, part) for sensitivity, part in zip(sensitivities, offered, strict=True)
     )
-    (_, one), *others = query.statistics  # what may be denoised is one noisy number each, as it was drawn
+    (_, one), *others = query.statistics  # a denoisable statistic is one noisy number for each cell
     if not all(noise.additive for noise in noises) and (others or len(noises) > 1 or not one.denoisable):
         raise InvalidArgument(
             f"mechanism must be additive noise for all but one count or sum, unlike {noises[0].name}. "
@@ -354,10 +354,10 @@ def noises_of(
 
 
 def _selecting(query: Query, sensitivity: Sensitivity, part: Part, *, by_price: bool) -> Mechanism:
-    """A choice by counts, which all rise when a unit is added and move both ways under replace.
+    """Return the choice by counts: an added unit only raises them, a replaced unit moves them both ways.
 
-    At one epsilon permute-and-flip is never farther from the largest than the exponential mechanism, but only of the
-    latter is the range of losses bounded: where curves are charged it costs less, and for a mu it allows less noise.
+    At one epsilon, permute-and-flip is never farther from the largest count than the exponential mechanism. But only
+    the latter has a bounded range of losses: it costs less if curves are charged, and needs less noise for a given mu.
     """
     assert part.epsilon is not None
     kind = PermuteAndFlip if by_price else ExponentialMechanism
@@ -383,21 +383,21 @@ def _selecting(query: Query, sensitivity: Sensitivity, part: Part, *, by_price: 
 
 
 def _rank_of(query: Query) -> float | None:
-    """The quantile that is chosen by ranks; None where none is."""
+    """Return the quantile that is chosen by ranks; None if there is none."""
     return next((choice.rank for choice in query.choices if choice.rank is not None), None)
 
 
 def _peels_of(query: Query) -> int:
-    """The number of cells that are chosen one after the other; 0 of a single choice."""
+    """Return the number of cells that are chosen one after the other; 0 for a single choice."""
     return max(choice.peels for choice in query.choices)
 
 
 def is_pure(
     query: Query, mechanism: str | Calibration | None, price: Price, accounting: Accounting, limit: Amount | None
 ) -> bool:
-    """Tell whether the noise is pure: of a choice, by name, or (in basic accounting) because no delta is named."""
+    """Return whether the noise is pure: for a choice, by its name, or because the cost has no delta."""
     if query.choices and by_choice(query):
-        # but for a mode, what Gaussian noise of the price would spend, where an accounting knows its mu
+        # if losses are read at one delta, a top-k or a quantile gets the mu of Gaussian noise at this cost
         return not ((_peels_of(query) or _rank_of(query) is not None) and accounting.has_own_delta)
     named = isinstance(mechanism, str) and (mechanism in IS_PURE or mechanism == AUTO)
     if not (mechanism is None or named or _is_calibration(mechanism)):
@@ -406,7 +406,7 @@ def is_pure(
             example = f" Write mechanism={CHOICE!r}."
         given = shown(mechanism)
         if callable(mechanism) and not isinstance(mechanism, type):
-            given = f"{given} of other arguments"  # such as one that makes a calibration, handed over and not called
+            given = f"{given} of other arguments"  # such as a function that returns a calibration and was not called
         choice = f"{CHOICE!r}, " if _as_choice(query) is not None else ""
         raise InvalidArgument(
             f"mechanism must be 'laplace', 'gaussian', 'auto', {choice}a function (sensitivity, loss) -> Mechanism or "
@@ -430,7 +430,7 @@ def is_pure(
 
 
 def _check_gaussian(query: Query, mechanism: str | Calibration | None, price: Price, has_delta: bool) -> None:
-    """Refuse other noise than Gaussian for a question that has no form for it."""
+    """Refuse noise other than Gaussian for a statistic that has no other form."""
     verb = query.statistics[0][1].verb
     if not is_one_of(mechanism, (None, "gaussian")):
         raise InvalidArgument(
@@ -450,7 +450,7 @@ def _check_gaussian(query: Query, mechanism: str | Calibration | None, price: Pr
 
 
 def _no_delta(price: Price) -> InvalidArgument:
-    """The error of a call that wants Gaussian noise at a cost without a delta."""
+    """Return the error of a call that asks for Gaussian noise at a cost without a delta."""
     if price.share is not None:
         return InvalidArgument(
             "share must be a share of a ledger with a delta for Gaussian noise, and this ledger has none. "
@@ -464,19 +464,19 @@ def _no_delta(price: Price) -> InvalidArgument:
 
 
 def _is_calibration(mechanism: object) -> bool:
-    """Tell whether it is a function of two arguments; a class such as dpf.Laplace would make uncalibrated noise."""
+    """Return whether it is a function of two arguments. A class such as dpf.Laplace would make uncalibrated noise."""
     return callable(mechanism) and not isinstance(mechanism, type) and takes_two(mechanism)
 
 
 def calibrated(mechanism: str | Calibration | None, pure: bool, sensitivity: Sensitivity, part: Part) -> Mechanism:
-    """The noise of one Total for its part of the cost."""
+    """Return the noise of one Total for its part of the cost."""
     if callable(mechanism):
         return _checked(mechanism(sensitivity, part.loss), sensitivity, part)
     return laplace_of(sensitivity, part) if pure else gaussian_of(sensitivity, part)
 
 
 def _checked(mechanism: Mechanism, sensitivity: Sensitivity, part: Part) -> Mechanism:
-    """Refuse a caller's noise that covers less than one unit's reach or costs more than its part of the cost."""
+    """Refuse a caller's noise that covers too little sensitivity, or costs more than its part of the cost."""
     if not adds_noise(mechanism):
         raise InvalidType(
             f"mechanism must return a calibrated dpframe mechanism, not {shown(mechanism)}. {CALIBRATION_EXAMPLE}"
@@ -512,7 +512,7 @@ def _checked(mechanism: Mechanism, sensitivity: Sensitivity, part: Part) -> Mech
     return mechanism
 
 
-KEYS = "keys"  # in `weights`, of the numbers of units where no column is one
+KEYS = "keys"  # the name in `weights` of the numbers of units, if no column shows them
 
 
 def priced_with_keys(
@@ -525,7 +525,7 @@ def priced_with_keys(
     limit: Amount | None,
     weights: Any = None,
 ) -> Priced:
-    """Plan a query whose keys are to be found, and whose columns were already checked against the frame's schema."""
+    """Plan a query with unknown groups, whose columns were already checked against the frame's schema."""
     if not is_one_of(mechanism, (None, "laplace", "gaussian")):
         raise InvalidArgument(
             "mechanism must be 'laplace', 'gaussian' or None for keys that are found, whose threshold is known for "
@@ -558,7 +558,7 @@ def priced_with_keys(
 
 
 def of_people(axis: FoundAxis, unit: PrivacyUnit) -> Sensitivity:
-    """The sensitivity of the numbers of units: K^(1/p) with K the smaller of max_groups and the most keys of a unit."""
+    """Return the sensitivity of the numbers of units: K^(1/p), where K is the smaller of max_groups and max_keys."""
     if axis.by_rows:
         return sensitivity_of(axis.people, unit, axis.size)
     discovery = axis.discovery
@@ -577,7 +577,7 @@ def of_people(axis: FoundAxis, unit: PrivacyUnit) -> Sensitivity:
 
 
 def weights_of_units(axis: FoundAxis, unit: PrivacyUnit, p: float) -> tuple[int, ...]:
-    """v(t) for each number of keys that a unit may keep; where each row is a unit, it has one."""
+    """Return the weight v(t) for each number t of keys that a unit may keep. If each row is a unit, t is 1."""
     assert axis.discovery is not None
     if axis.by_rows:
         return (1,)
@@ -587,11 +587,11 @@ def weights_of_units(axis: FoundAxis, unit: PrivacyUnit, p: float) -> tuple[int,
 def _people(
     query: Query, unit: PrivacyUnit, sensitivity: Sensitivity, part: Part, accounting: Accounting, *, pure: bool
 ) -> Thresholded:
-    """The noise of the numbers of units, and the line above which their key is shown.
+    """Return the noise of the numbers of units, with the threshold to show a key.
 
-    Where each unit has one key, and the cost is charged as it is, the line of truncated noise is never above that of
-    Laplace noise. A unit that is added there has a key that nobody else has or one that others have, and not both:
-    `apart`. A unit that is replaced may have left the one and joined the other, so there the deltas add up.
+    If each unit has one key and the stated cost is charged, truncated noise never has a higher threshold than Laplace
+    noise. The key of an added unit is either new or shared with others, so the larger delta holds (`apart`). A replaced
+    unit may leave a key of its own and join a shared one, so the deltas add up.
     """
     axis, discovery = _found(query)
     single = axis.by_rows or discovery.max_keys == 1
@@ -616,7 +616,7 @@ def _found(query: Query) -> tuple[FoundAxis, Discovery]:
 
 
 def _shares(query: Query, weights: Any) -> Shares:
-    """The share of each Total; the numbers of units take one as well where no column is read off them."""
+    """Return the share of each Total. The numbers of units get a share even if no column shows them."""
     if weights is None:
         return equal(len(query.totals))
     axis, _ = _found(query)
@@ -638,7 +638,7 @@ def _shares(query: Query, weights: Any) -> Shares:
 
 
 def check_asked(**options: Any) -> None:
-    """Refuse options that speak of cells which are known beforehand, where keys are to be found."""
+    """Refuse options that need declared cells, for a query with unknown groups."""
     for name, value in options.items():
         if value is not None:
             raise InvalidArgument(

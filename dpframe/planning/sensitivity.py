@@ -1,4 +1,4 @@
-"""The sensitivity of a Total, the largest move of its vector by one unit; and the noise that covers it."""
+"""The sensitivity of a Total (the largest change of its vector by one unit), and the noise that covers it."""
 
 from __future__ import annotations
 
@@ -54,17 +54,17 @@ class Sensitivity:
     (2.0, 1.4142)
     """
 
-    reach: tuple[int, int]  # least and greatest step that one row may add
+    reach: tuple[int, int]  # the least and the greatest number of steps that one row may add
     cells: int
-    rows: int  # how many rows of a unit count in full in one group
+    rows: int  # the number of rows of a unit that count in full in one group
     groups: int
-    weighted: bool  # whether units are bounded by weights, and not rows by themselves
+    weighted: bool  # whether weights bound what a unit adds
     replace: bool
     grid: float
-    # largest l_1 norm and squared l_2 norm of what one row adds to several cells
+    # the largest l_1 norm and squared l_2 norm of what one row adds, if it adds to several cells
     vector: tuple[int | Fraction, int | Fraction] | None = None
-    signed: bool = False  # whether some of these cells may get less by a row
-    contrasts: ContrastDesign | None = None  # of these cells: the norms are those of the cells over its scales
+    signed: bool = False  # whether a row may add a negative number to some of these cells
+    contrasts: ContrastDesign | None = None  # of these cells: norms are taken after division by its scales
 
     def __post_init__(self) -> None:
         rule = "a whole number within 2**100"
@@ -76,7 +76,7 @@ class Sensitivity:
 
     @property
     def swayed(self) -> int:
-        """The number of cells that one unit may change: of weighted units all, since a weight below 1 is not 0."""
+        """The number of cells that one unit may change: all of them if units have weights, since no weight is 0."""
         if self.vector is not None:
             return self.cells
         return self.cells if self.weighted else min((2 if self.replace else 1) * self.groups, self.cells)
@@ -102,7 +102,7 @@ class Sensitivity:
         return two_cells if self.weighted else max(two_cells, one_cell)
 
     def _of_vectors(self, p: float) -> float:
-        """The l_p norm in grid steps where a row adds several integers."""
+        """Return the l_p norm in grid steps if a row adds several integers."""
         assert self.vector is not None
         if self.contrasts is not None and p != 2:
             raise InvalidArgument(
@@ -116,7 +116,7 @@ class Sensitivity:
         doubled = 2 if self.replace else 1
         if p == 1:
             return up(Fraction(self.rows * self.vector[0] * doubled * self.groups))
-        apart = doubled**2 if self.signed else doubled  # vectors with negative products may lie on opposite sides
+        apart = doubled**2 if self.signed else doubled  # signed vectors may be opposite, others at most orthogonal
         return _root_up(self.rows, Fraction(self.vector[1] * apart * self.groups), 2)
 
     def norm(self, p: float) -> float:
@@ -125,10 +125,10 @@ class Sensitivity:
 
 
 def sensitivity_of(total: Total, unit: PrivacyUnit, cells: int, merged: int | None = None) -> Sensitivity:
-    """The sensitivity of one Total over `cells` cells, or over `merged` groups of them.
+    """Return the sensitivity of one Total over `cells` cells, or over `merged` groups of them.
 
-    In a group cells are added up, whichever they are: all that a unit adds may be in one of them. Its weight then holds
-    the l_1 norm too, w ||n||_1 <= max_rows * groups, and no sum of its entries is larger
+    A merged group is the sum of any cells, so one group may hold all that a unit adds. The weight of a unit then bounds
+    the l_1 norm too, w ||n||_1 <= max_rows * groups, and no sum of entries exceeds that
     (``docs/assurance/privacy.md``).
     """
     if isinstance(total, DistinctTotal):
@@ -136,7 +136,7 @@ def sensitivity_of(total: Total, unit: PrivacyUnit, cells: int, merged: int | No
     if isinstance(total, UnitsTotal):
         return _of_whole_units(total, unit, cells)
     weighted, bounds, inside = unit.column is not None, unit.contribution, 1
-    if isinstance(total, VectorTotal):  # a row adds to a group; the weight of a unit counts its rows by group
+    if isinstance(total, VectorTotal):  # a row adds to a whole group; weights depend on rows by group
         inside = total.vector.cells
     norm, groups = total.norm(weighted), min(bounds.max_groups, cells // inside)
     return Sensitivity(
@@ -154,7 +154,7 @@ def sensitivity_of(total: Total, unit: PrivacyUnit, cells: int, merged: int | No
 
 
 def sensitivities_of(query: Query, unit: PrivacyUnit) -> list[Sensitivity]:
-    """The sensitivity of each Total."""
+    """Return the sensitivity of each Total."""
     sizes = dict(zip(query.shown.groupings, (level.size for level in query.shown.levels), strict=False))
     merged = [None if total.by is None else sizes[total.by] for total in query.totals]
     return [
@@ -163,30 +163,30 @@ def sensitivities_of(query: Query, unit: PrivacyUnit) -> list[Sensitivity]:
 
 
 def uses_rows(query: Query) -> bool:
-    """Tell whether the rows of a unit count, and not only in which groups it has some."""
+    """Return whether some Total bounds the rows of a unit, and not what the whole unit adds to a cell."""
     return not all(by_whole_units(total) for total in query.of_cells)
 
 
 def uses_units(query: Query) -> bool:
-    """Tell whether some Total counts units, or clips what they add in all."""
+    """Return whether some Total counts units, or clips the sum of each unit in a cell."""
     return any(by_whole_units(total) and not isinstance(total, DistinctTotal) for total in query.of_cells)
 
 
 def groups_in(query: Query) -> int:
-    """The number of groups of rows: the cells, but where the last axis of the keys is inside of them."""
+    """Return the number of groups of rows: the cells, divided by the cells inside each group of a VectorTotal."""
     vectors = [total.vector for total in query.of_cells if isinstance(total, VectorTotal)]
     return query.keys.cells // max((vector.cells for vector in vectors), default=1)
 
 
 def one_group(query: Query) -> bool:
-    """Tell whether all rows of a unit are weighed as one group: a choice allows them in each option."""
+    """Return whether the rows of a unit are weighted as one group; for a choice, bounds hold in each option."""
     return by_choice(query) or groups_in(query) == 1
 
 
 def _of_whole_units(total: UnitsTotal, unit: PrivacyUnit, cells: int) -> Sensitivity:
-    """The sensitivity where a unit adds at most v(t) times the reach to each of its t cells: see `contributions`.
+    """Return the sensitivity if a unit adds at most v(t) times the reach to each of its t cells (see `contributions`).
 
-    A unit that is in one cell in any case is as a row by itself: it has no bounds and no weights.
+    A unit that is always in one cell (`once`) is like a row: it has no bounds and no weights.
     """
     weighted = unit.column is not None and not total.once
     norm = total.norm(weighted and not counts_whole(unit, cells))
@@ -202,10 +202,10 @@ def _of_whole_units(total: UnitsTotal, unit: PrivacyUnit, cells: int) -> Sensiti
 
 
 def _of_distinct(most: int, unit: PrivacyUnit, cells: int) -> Sensitivity:
-    """The sensitivity of numbers of distinct values: a unit moves each of its groups by `most` values, a row one by 1.
+    """Return the sensitivity of distinct counts: a unit moves each of its groups by at most `most`, a row one by 1.
 
-    Of neither are there weights: a unit has rows in at most K groups, since those in others are left out. Under replace
-    these may be other K groups, and in one group the number moves by no more than `most` either way.
+    Neither has weights: rows of a unit beyond K groups are left out. Under replace, the new rows may be in K other
+    groups, and the number of one group moves by at most `most` in either direction.
     """
     by_rows = unit.column is None
     return Sensitivity(
@@ -220,7 +220,7 @@ def _of_distinct(most: int, unit: PrivacyUnit, cells: int) -> Sensitivity:
 
 
 def _root_up(single: int, powers: Fraction, p: float) -> float:
-    """Single * powers**(1/p), never below: an understated sensitivity would understate the noise."""
+    """Return single * powers**(1/p), rounded up: too small a sensitivity would give too little noise."""
     if powers == 1 or p == math.inf:
         return up(Fraction(single))
     if p == 1:
@@ -228,17 +228,17 @@ def _root_up(single: int, powers: Fraction, p: float) -> float:
     estimate: float = single * float(powers) ** (1.0 / p)
     if p == 2:
         return root_up(single * single * powers, estimate)
-    return estimate * (1.0 + 2.0**-40)  # a power of floats errs by far less
+    return estimate * (1.0 + 2.0**-40)  # the relative error of a float power is far smaller
 
 
 def laplace_of(sensitivity: Sensitivity, part: Part) -> Laplace:
-    """Pure noise for a part of the cost."""
+    """Return Laplace noise for a part of the cost."""
     assert part.epsilon is not None
     return Laplace.of_steps(math.ceil(sensitivity.steps(1)), part.epsilon, sensitivity.grid)
 
 
 def gaussian_of(sensitivity: Sensitivity, part: Part) -> Gaussian:
-    """Gaussian noise for a part of the cost."""
+    """Return Gaussian noise for a part of the cost."""
     assert part.mu is not None
     if sensitivity.contrasts is not None:
         steps = Fraction(sensitivity.steps(2))

@@ -1,4 +1,4 @@
-"""Contribution bounds read off a noisy grid of contributions: what is left out against what noise adds.
+"""Suggested contribution bounds, from a noisy grid of contributions: rows that are left out against noise.
 
 **Shares of units that bounds cut.** The grid has a noisy count for each cell of "rows per unit x groups per unit".
 Bounds give a unit the weight min(1, reach / norm of its rows by group). Whether the units of a cell are cut depends on
@@ -6,9 +6,9 @@ where in the cell they are, and under Gaussian noise on how their rows are sprea
 the share of cells whose units are all cut, and the share of cells with some unit that may be cut. Both are sums of
 cells with weights 0 or 1: unbiased, with known noise.
 
-**Intervals.** The best of many candidates is chosen by noisy numbers, so by their noise too, and the sums have the same
-noise. So the intervals hold for all bounds together. Their width is a quantile of the largest of the sums of noise of
-all possible bounds, each divided by its own deviation; it depends on public facts alone.
+**Intervals.** Noisy numbers select the best of many candidates, so the selection depends on their noise, and the sums
+have the same noise. Therefore the intervals hold for all bounds together. Their width is a quantile of the largest of
+the sums of noise of all possible bounds, each divided by its own deviation. It depends on public facts alone.
 """
 
 from __future__ import annotations
@@ -31,29 +31,29 @@ from dpframe.privacy import Price, PrivacyUnit
 from dpframe.queries.total import RowsTotal
 
 Floats = NDArray[np.float64]
-Law = tuple[bool, float]  # whether it is discrete Laplace noise, and not Gaussian; its standard deviation
+Law = tuple[bool, float]  # whether it is discrete Laplace (otherwise Gaussian) noise, and its standard deviation
 
-DRAWS = 4_000  # of the noise of a grid, made of a fixed text: they are public, as the law is
-AT_ONCE = 2**21  # numbers of a block of draws
-CONFIDENCE = 0.955  # of intervals that hold with 95%: the quantile of so many draws is off by 0.4% in 2 of 3 cases
-RARE = 0.001  # how often noise alone is taken for more in any of the numbers that are looked at
-ROUNDED = 1.0 + 1e-9  # a norm beyond a reach by less is the same number, rounded: 3 / sqrt(3) and sqrt(3)
+DRAWS = 4_000  # simulated grids of noise, from a fixed text: public, like the law of the noise
+AT_ONCE = 2**21  # numbers in one block of draws
+CONFIDENCE = 0.955  # for 95% intervals: the quantile of DRAWS draws is off by up to 0.4% in 2 of 3 cases
+RARE = 0.001  # the chance that noise alone exceeds the limit in any of the numbers
+ROUNDED = 1.0 + 1e-9  # a norm that exceeds a reach by less is equal to it, as 3 / sqrt(3) and sqrt(3) are
 
 
 def stands_out(numbers: int, pure: bool) -> float:
-    """The number of standard deviations above which one of `numbers` noisy numbers exceeds the noise."""
+    """Return the number of standard deviations above which one of `numbers` noisy numbers exceeds the noise."""
     each = RARE / max(1, numbers)
     return math.log(1 / (2 * each)) / math.sqrt(2) if pure else math.sqrt(2 * math.log(1 / each))
 
 
 def enough(half: float, whole: float) -> float:
-    """The factor of the cost at which a sum's half-width is a tenth of the whole; infinite if that is unknown."""
+    """Return the factor of the cost at which a sum's half-width is a tenth of the whole; infinite if unknown."""
     return half / (0.1 * whole) if whole > half / 4 else math.inf
 
 
 @lru_cache(maxsize=32)
 def margin_of(forms: tuple[tuple[float, ...], ...], law: Law) -> float:
-    """The quantile of the largest of several sums of noise, each divided by its standard deviation.
+    """Return the quantile of the largest of several sums of noise, each divided by its standard deviation.
 
     It depends only on the law and the weights.
     """
@@ -67,7 +67,7 @@ def margin_of(forms: tuple[tuple[float, ...], ...], law: Law) -> float:
 
 @lru_cache(maxsize=32)
 def margin_of_tails(bins: int, law: Law) -> float:
-    """The same for the sums of any number of first or last bins, in standard deviations of each."""
+    """Return the same for the sums of any number of first or last bins, in standard deviations of each sum."""
     if law[1] == 0.0:
         return 0.0
     sizes = np.sqrt(np.arange(1.0, bins + 1.0))
@@ -81,9 +81,9 @@ def margin_of_tails(bins: int, law: Law) -> float:
 
 
 def _noise(law: Law, cells: int, draws: int, block: int) -> Floats:
-    """Simulated noise of all cells: the difference of two geometric numbers, or rounded normal numbers.
+    """Simulate the noise of all cells: the difference of two geometric numbers, or rounded normal numbers.
 
-    It protects nobody. The hash of a fixed text replaces randomness, so that everybody gets the same margins.
+    It protects no data. The hash of a fixed text replaces randomness, so that everybody gets the same margins.
     """
     is_pure, deviation = law
     named = b"dpframe: margins of cut units" + (b" %d" % block if block else b"")
@@ -93,7 +93,7 @@ def _noise(law: Law, cells: int, draws: int, block: int) -> Floats:
     if not is_pure:
         return np.asarray(np.rint(deviation * np.sqrt(-2.0 * np.log(one)) * np.cos(2.0 * np.pi * other)))
     variance = deviation**2
-    ratio = (variance + 1 - math.sqrt(2 * variance + 1)) / variance  # of a law with this variance 2 q / (1 - q)^2
+    ratio = (variance + 1 - math.sqrt(2 * variance + 1)) / variance  # q of the law, whose variance is 2 q / (1 - q)^2
     if ratio <= 0.0:
         return np.zeros((draws, cells))
     return np.asarray(np.floor(np.log(one) / math.log(ratio)) - np.floor(np.log(other) / math.log(ratio)))
@@ -101,7 +101,7 @@ def _noise(law: Law, cells: int, draws: int, block: int) -> Floats:
 
 Booleans = NDArray[np.bool_]
 
-OPEN, MOST_ROWS = 2**20, 2**31  # the last cells are open above, up to the most rows that a unit may have
+OPEN, MOST_ROWS = 2**20, 2**31  # a cell that ends at OPEN or above is open: its end is MOST_ROWS
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ class Cells:
         )
 
     def norms(self, p: float) -> tuple[Floats, Floats]:
-        """The least and the largest l_p norm of the rows by group of a unit in each cell.
+        """Return the least and the largest l_p norm of the rows by group of a unit in each cell.
 
         The l_1 norm is the number of rows. The l_2 norm is least if the rows are spread evenly over as many groups as
         possible. It is largest for as few groups as possible, if each has one row and one of them has all the others.
@@ -160,13 +160,13 @@ class Cells:
         return spread, np.sqrt(alone**2 + self.least_groups - 1)
 
     def middles(self, p: float) -> Floats:
-        """The norm of a unit in the middle of each cell, with its rows spread evenly."""
+        """Return the norm of a unit in the middle of each cell, with its rows spread evenly."""
         rows = (self.least_rows + np.minimum(self.most_rows, 2 * self.least_rows)) / 2
         groups = (self.least_groups + np.minimum(self.most_groups, 2 * self.least_groups)) / 2
         return np.asarray(rows if p == 1 else rows / np.sqrt(np.minimum(groups, rows)))
 
     def left_out(self, reach: float, p: float) -> tuple[Floats, Floats]:
-        """The least and the most rows that a unit in each cell loses: n (1 - min(1, reach / norm))."""
+        """Return the least and the most rows that a unit in each cell loses: n (1 - min(1, reach / norm))."""
         least, largest = self.norms(p)
         return (
             self.least_rows * np.maximum(1 - reach / np.maximum(least, 1), 0),
@@ -180,7 +180,7 @@ class Cells:
 
 
 def is_cut(norms: Floats, reach: float) -> Booleans:
-    """Tell which units, by the norms of their rows, bounds of this reach give a weight below 1."""
+    """Return whether bounds of this reach give a unit a weight below 1, for each norm of its rows."""
     return norms > reach * ROUNDED
 
 
@@ -211,13 +211,13 @@ class CutUnits:
         return min(max(cut, low), high), low, high
 
     def factor(self, reach: float) -> float:
-        """Return the ratio of units that may be cut to units that seem to be: with the margin over without it."""
+        """Return the ratio of units that may be cut (with the margin) to units that seem to be cut (without it)."""
         cells = is_cut(self.cells.middles(self.p), reach)
         seen, most = self._sum(cells, 0), self._sum(cells, 1)
         return max(most, 1.0) / max(seen, 1.0)
 
     def _low(self, cut: Booleans) -> float:
-        """A lower end of the share of these cells: the fewest units in them, with the most units in the rest."""
+        """Return a lower end of the share of these cells: the fewest units in them, and the most units in the rest."""
         sure, rest = self._sum(cut, -1), self._sum(~cut, 1)
         return 0.0 if sure <= 0 else sure / (sure + max(rest, 0.0))
 
@@ -226,13 +226,13 @@ class CutUnits:
         return 1.0 if rest <= 0 else max(sure, 0.0) / (max(sure, 0.0) + rest)
 
     def _sum(self, cells: Booleans, side: int) -> float:
-        """The noisy number of units in some cells, moved up (1) or down (-1) by its margin."""
+        """Return the noisy number of units in some cells, moved up (1) or down (-1) by its margin."""
         margin = self.margin * self.cells.deviation * math.sqrt(np.count_nonzero(cells))
         return float(self.cells.noisy[cells].sum()) + side * margin
 
     @cached_property
     def margin(self) -> float:
-        """The half-widths of all sums, in standard deviations of each."""
+        """The joint half-width of all sums, in standard deviations of each sum."""
         least, largest = self.cells.norms(self.p)
         sets = {tuple(is_cut(norm, reach).tolist()) for reach in self.reaches for norm in (least, largest)}
         sets |= {tuple(not cut for cut in one) for one in sets}
@@ -249,7 +249,7 @@ class CutUnits:
 
     @cached_property
     def margin_of_rows(self) -> float:
-        """As `margin`, for the rows that are left out."""
+        """The same as `margin`, for the rows that are left out."""
         forms = (weights for reach in self.reaches for weights in self.cells.left_out(reach, self.p))
         return margin_of(tuple(sorted({tuple(form.tolist()) for form in forms if form.any()})), self._law)
 
@@ -266,8 +266,8 @@ class CutUnits:
 
 LISTED = 20  # candidates
 MOST_CUT = 0.5  # the share of units above which bounds are not recommended
-MOST = 2**20  # rows, or groups: where the grid ends
-LEAST_TRIED = 32  # rows per group, even if there seem to be fewer
+MOST = 2**20  # rows, or groups, that bounds may allow: the grid ends there
+LEAST_TRIED = 32  # rows per group that are tried at least, even if units seem to have fewer
 SUMS = 5.0  # standard deviations above which a sum of noisy counts is taken for units and not for noise
 
 
@@ -344,7 +344,7 @@ def candidates(
         for max_rows, max_groups in _bounds(farthest, cells, grid.typical_groups):
             bounded = unit.bounded(max_rows, max_groups)
             reach = max_rows * min(max_groups, cells) ** (1.0 / p)
-            seen.setdefault(round(reach, 6), (bounded, reach))  # of one reach: the same rows with the same noise
+            seen.setdefault(round(reach, 6), (bounded, reach))  # one reach: same rows, same noise
         everything = {round(reach, 6): reach for reach in _reaches(cells, p)} | {key: of[1] for key, of in seen.items()}
         cut = CutUnits(cells_of, p, tuple(everything[key] for key in sorted(everything)))
         for bounded, reach in seen.values():
@@ -377,9 +377,9 @@ def _candidate(
 
 
 def _problem(best: Mapping[str, Any], cut: CutUnits, unit: PrivacyUnit, paid: float) -> str | None:
-    """The problem with the best bounds, as text; None if the noise causes none."""
+    """Return the problem with the best bounds, as text; None if the noise causes none."""
     low, high, times = best["units_cut_low"], best["units_cut_high"], cut.enough
-    if high <= MOST_CUT or times <= 1.0:  # else a cell is too wide to tell, which no price changes
+    if high <= MOST_CUT or times <= 1.0:  # if times <= 1, cells are too wide, and no cost helps
         return None
     return (
         f"the contributions are too noisy to tell: the best bounds may cut {low:.0%} to {high:.0%} of units "
@@ -388,18 +388,18 @@ def _problem(best: Mapping[str, Any], cut: CutUnits, unit: PrivacyUnit, paid: fl
 
 
 def would_do(times: float, paid: float) -> str:
-    """Suggest the epsilon that is this multiple of the spent one, against too much noise."""
+    """Return text that suggests an epsilon: this multiple of the spent one."""
     return "a much larger epsilon would do" if math.isinf(times) else f"epsilon={times * paid:.2g} would do"
 
 
 def _reaches(cells: int, p: float) -> list[float]:
-    """The reaches of all bounds that may be tried for this number of groups."""
+    """Return the reaches of all bounds that may be tried for this number of groups."""
     groups = sorted({min(size, cells) for size in _steps()})
     return [rows * size ** (1.0 / p) for rows in _steps() for size in groups]
 
 
 def _bounds(farthest: int, cells: int, typical: float) -> Sequence[tuple[int, int]]:
-    """Pairs to try: 1, 2, 3, 4, 6, 8, 12, ... rows, in groups near the typical number first."""
+    """Return the pairs to try: 1, 2, 3, 4, 6, 8, 12, ... rows; numbers of groups near the typical one come first."""
     most_rows = min(max(farthest, LEAST_TRIED), MOST)
     rows = [size for size in _steps() if size < 2 * most_rows]
     groups = sorted({min(size, cells) for size in _steps() if size < 2 * cells})
@@ -413,7 +413,7 @@ def _steps() -> list[int]:
 
 
 def _noises(price: Price, mechanism: object) -> list[tuple[float, float]]:
-    """The norm of each noise to try, and its expected absolute value for a sensitivity of 1."""
+    """Return the norm of each noise to try, and its expected absolute value for a sensitivity of 1."""
     if not is_one_of(mechanism, (None, "laplace", "gaussian", "auto")):
         raise InvalidArgument(f"mechanism must be 'laplace', 'gaussian', 'auto' or None, not {shown(mechanism)}.")
     if mechanism == "laplace" and price.delta:
