@@ -1,1 +1,1 @@
-"""The path of a release: plan, charge, measure, add noise, denoise, build. In this order, and nothing refunds."""
+"""The steps of a release, in this order: plan, charge, measure, add noise, denoise, build. No charge is refunded."""

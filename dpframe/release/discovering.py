@@ -1,7 +1,7 @@
-"""Keys that are found: the second half of a release whose groups are unknown.
+"""The second half of a release with unknown groups: find the keys, and measure the rest for them.
 
-The numbers of units by key get their noise first. The keys that reach the line are then public, with these numbers;
-what else is asked is asked of them, as of declared ones, in weights and noise that were fixed before the charge.
+The numbers of units by key get their noise first. The keys that reach the threshold are then public, with their noisy
+numbers. The other Totals are measured for them as for declared keys; weights and noise were fixed before the charge.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from dpframe.release.provenance import Prepared
 from dpframe.release.results import exact_totals, labels_of, measure, with_noise
 
 Integers = NDArray[np.int64]
-Found = tuple[tuple[Any, ...], ...]  # of each column the keys that are shown, as they are told apart
+Found = tuple[tuple[Any, ...], ...]  # for each column, the shown keys in the form in which keys are compared
 
 
 def try_rest(plan: Plan, frame: Any, empty: Any, nothing: Any) -> None:
-    """The second look and the labels, of no rows and of `nothing`, the keys that are found in them."""
+    """Try the second measurement and the labels on no rows; `nothing` is the table of keys that these have."""
     labels_of(plan, frame, nothing)
     rest = _rest(plan, ((),) * len(_axis(plan).columns))
     if rest.query.statistics:
@@ -42,7 +42,7 @@ def try_rest(plan: Plan, frame: Any, empty: Any, nothing: Any) -> None:
 
 
 def released(prepared: Prepared, table: Any, call: Call, entry: Entry, ledger: Ledger, receipt: Any) -> Any:
-    """The released frame: keys that reach the line, in the order of their values."""
+    """Return the released frame: the shown keys in the order of their values, or the largest first for a top-k."""
     plan = prepared.plan
     axis, law = _axis(plan), _law(plan)
     keys, steps, known = key_candidates(call.frame, axis, table)
@@ -68,28 +68,28 @@ def released(prepared: Prepared, table: Any, call: Call, entry: Entry, ledger: L
 
 
 def _largest(order: NDArray[np.intp], noisy: Integers, axis: FoundAxis) -> NDArray[np.intp]:
-    """Of a top-k those of the most units by their noisy numbers, the largest first; equal ones in the order of keys."""
+    """For a top-k, keep the keys with the largest noisy numbers, the largest first; ties stay in the order of keys."""
     most = None if axis.discovery is None else axis.discovery.largest
     if most is None:
         return order
-    return order[np.argsort(~noisy[order], kind="stable")[:most]]  # ~n falls as n grows, and never wraps
+    return order[np.argsort(~noisy[order], kind="stable")[:most]]  # ~n falls as n grows, and cannot overflow
 
 
 def _measured(plan: Plan, found: Found, call: Call) -> dict[Total, Measured]:
-    """The other Totals of the keys that are shown, with their noise."""
+    """Return the other Totals of the shown keys, with their noise."""
     rest = _rest(plan, found)
     if not rest.query.statistics:
         return {}
     exact, noisy = measure(rest, call), {}
     for part in rest.parts:
         width = part.total.norm(False).width
-        there: Integers = exact[part.total][: len(found[0]) * width]  # the others are room, in which no row is
+        there: Integers = exact[part.total][: len(found[0]) * width]  # the rest is room without rows
         noisy[part.total] = _as_measured(with_noise(part.mechanism, there), part)
     return noisy
 
 
 def _rest(plan: Plan, found: Found) -> Plan:
-    """The plan of what is measured besides the numbers of units, of these keys; as many groups are room as before."""
+    """Return the plan of all Totals except the numbers of units, for these keys; the room for groups stays the same."""
     parts = plan.parts[1:]
     statistics = tuple((str(index), Needed(part.total)) for index, part in enumerate(parts))
     keys = Keys((replace(_axis(plan), by_column=found, discovery=None),))
@@ -97,7 +97,7 @@ def _rest(plan: Plan, found: Found) -> Plan:
 
 
 def _numbers(plan: Plan, measured: Mapping[Total, Measured], found: Found) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The columns of numbers, and what was done to denoise them; of no keys those of a made-up one, cut off."""
+    """Return the columns of numbers and the denoising steps. Without keys, a made-up key gives empty columns."""
     size = len(found[0])
     if not size:
         zeros = {total: np.zeros(total.norm(False).width) for total in measured}
@@ -109,18 +109,18 @@ def _numbers(plan: Plan, measured: Mapping[Total, Measured], found: Found) -> tu
 
 
 def of_keys(plan: Plan, found: Found) -> Plan:
-    """The plan as of these keys, which are declared."""
+    """Return the plan as if these keys were declared."""
     keys = Keys((replace(_axis(plan), by_column=found, room=0, discovery=None),))
     return replace(plan, query=replace(plan.query, keys=keys))
 
 
 def of_one_key(plan: Plan) -> Plan:
-    """The plan as of a made-up key."""
+    """Return the plan as if one made-up key were declared."""
     return of_keys(plan, ((None,),) * len(_axis(plan).columns))
 
 
 def _as_measured(noisy: Integers, part: Planned) -> Measured:
-    """Noisy steps in the user's units."""
+    """Convert noisy steps to the user's units."""
     return Measured(noisy.astype(np.float64) * part.mechanism.grid, part.mechanism, part.sensitivity.weighted)
 
 

@@ -1,10 +1,10 @@
-"""The public facts of a call, as text: they tell whether two calls ask the same, no matter who asks of which frame.
+"""The public facts of a call as hashes: they show whether two calls ask the same question.
 
-This is version 1, and it is frozen: which facts there are, under which names, and how each is written down. What is
-dpframe's own is listed here one by one, and nothing is taken from the names of classes and fields, nor from words that
-people read. Anyone who renames one changes the right side of its line, and stored answers are known as before. A new
-class that a call may be made of gets a line of its own. What is a caller's own, a statistic or a noise, is described by
-its class and its fields. Facts that have a default are written where they differ from it.
+This is version 1, and it is frozen: the facts, their names and their form. The classes of dpframe are listed here one
+by one, so that no fact depends on the names of classes and fields, or on text for readers. After a rename, change the
+Python name in its line and keep the string: stored answers are then still recognized. A new class that may occur in a
+call gets a line of its own. A caller's own statistic or noise is described by its class and its fields. A fact with a
+default is written only if it differs from the default.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from dpframe.queries import bins, contributions, discovery, keys, statistics, wh
 from dpframe.queries import total as totals
 from dpframe.queries.date_grid import is_period
 
-# as dpframe 0.1 called them, whose answers are replayed
+# the names of dpframe 0.1, whose stored answers are still replayed
 NAMED = {"keep_noisy": "raw", "statistics": "measures"}
 VERBS = {"mode": "select"}
-MECHANISMS = {"exponential": "choice"}  # as dpframe 0.2 called it
-NO_KEYS = (  # as dpframe 0.2 told that a dtype must declare them
+MECHANISMS = {"exponential": "choice"}  # its name in dpframe 0.2
+NO_KEYS = (  # the message of dpframe 0.2 if a dtype declares no keys
     "keys must be given: they are never taken from the data. "
     'Write for instance keys=["A", "B"] or keys={"ward": ["A", "B"], "sex": ["f", "m"]}.'
 )
@@ -47,7 +47,7 @@ NO_KEYS = (  # as dpframe 0.2 told that a dtype must declare them
 
 @dataclass(frozen=True)
 class Written:
-    """Facts under a name, written down one by one: no class has a say in them."""
+    """Facts under a name, independent of the names of classes and fields."""
 
     kind: str
     parts: Mapping[str, Any]
@@ -55,14 +55,14 @@ class Written:
 
 @dataclass(frozen=True)
 class Form:
-    """The way in which values of a class are written: the name that it had in 0.2, its facts, those with a default."""
+    """The written form of the values of a class: its name in 0.2, its facts, and the defaults of facts."""
 
     kind: str
     facts: Callable[[Any], Mapping[str, Any]]
     defaults: Mapping[str, Any]
 
     def of(self, value: Any) -> Written:
-        """The facts of a value, except for those at their defaults."""
+        """Return the facts of a value, except those at their defaults."""
         return Written(self.kind, _said(self.facts(value), self.defaults))
 
 
@@ -151,7 +151,7 @@ RANGE = {"kind": "number", "aware": False, "inside": 1}
 BINS = {"kind": "number", "aware": False, "outside": "drop", "closed": True}
 FOUND = {"rows": (), "argument": "keys", "room": 0, "by_rows": False}
 
-# The classes as they are called today, and how their values are written down for good.
+# The classes by their current names, and the permanent form of their values.
 FORMS: Mapping[type[Any], Form] = {
     Price: _form(
         "Price", lambda it: {"epsilon": it.epsilon, "delta": it.delta, "share": it.share},
@@ -231,7 +231,7 @@ FORMS: Mapping[type[Any], Form] = {
         "NDistinct", lambda it: {"column": it.column, "max_values": it.max_values, "of_rows": it.of_rows},
         max_values=None, of_rows=False,
     ),
-    statistics.Mode: _form("Count", lambda it: {}),  # as dpframe 0.1 called it
+    statistics.Mode: _form("Count", lambda it: {}),  # its name in dpframe 0.1
     statistics.TopK: _form("TopK", _top, counts=False, by="", options=0, why=""),
     statistics.Covariance: _form("Covariance", _pairs, ddof=1, pure=False),
     statistics.Correlation: _form("Correlation", _pairs, ddof=1, pure=False),
@@ -248,7 +248,7 @@ FORMS: Mapping[type[Any], Form] = {
         },
         statistic="mean", planned=(), whole=False,
     ),
-    # Totals of a caller's statistic, which may hold some: of every kind what it was made of, as of one class
+    # Totals that a caller's statistic may hold: every kind by its arguments, under the name of one class
     totals.RowsTotal: _form("Total", lambda it: {"column": it.column, "by": it.by}, column=None, by=None),
     totals.SumTotal: _form(
         "Total", lambda it: {"column": it.column, "bounds": it.bounds, "centred": it.centred, "by": it.by},
@@ -260,7 +260,7 @@ FORMS: Mapping[type[Any], Form] = {
     totals.DistinctTotal: _form(
         "Total", lambda it: {"column": it.column, "distinct": it.most, "per_unit": it.per_unit}, per_unit=False
     ),
-    # noise that a function of the caller's chose
+    # noise that a caller's calibration returned
     Laplace: _form("Laplace", _stepped, **STEPS),
     Gaussian: _form("Gaussian", _stepped, **STEPS),
     GeneralizedGaussian: _form(
@@ -277,11 +277,11 @@ FORMS: Mapping[type[Any], Form] = {
 
 
 def facts_of(plan: Plan, unit: PrivacyUnit, checks: Any = None) -> dict[str, str]:
-    """A hash for each part of the question and each option that shapes the law of the answer.
+    """Return a hash for each part of the question and each option that determines the law of the answer.
 
-    What does not shape it is left out, and so is what is the ledger's own. Contribution bounds are told where they
-    are not those of `unit`, the ledger's own: dpframe 0.1 had no others. `checks` are those of the ledger object, which
-    a call follows that says nothing. Some names are those of 0.1.
+    All else is left out, and so are the settings of the ledger. Contribution bounds are included if they differ from
+    those of `unit`, the unit of the ledger: dpframe 0.1 had no others. `checks` is the setting of the ledger object,
+    which applies if the call has none. Some names are those of 0.1.
     """
     question = plan.question
     query, pricing, denoising = question.query, question.pricing, question.denoising
@@ -317,13 +317,13 @@ def facts_of(plan: Plan, unit: PrivacyUnit, checks: Any = None) -> dict[str, str
     if plan.unit.is_bounded and not (unit.is_bounded and plan.unit.contribution == unit.contribution):
         bounds = plan.unit.contribution
         facts |= {"max_rows": bounds.max_rows, "max_groups": bounds.max_groups}
-    if callable(mechanism):  # whatever it is, this is the noise that it chose for the answers alone
+    if callable(mechanism):  # a function is known by its noise for the answers, without checks
         facts["mechanism"] = list(plan.known_by or plan.noises)
     return {NAMED.get(name, name): hash_of(name, value) for name, value in facts.items()}
 
 
 def _checks(plan: Plan, usual: Any) -> Any:
-    """The checks that a call asks for, or its ledger where there is something to check; None where nobody does."""
+    """Return the checks of the call, or of its ledger if there is something to check; None if neither asks for any."""
     asked = plan.question.pricing.checks
     if asked is None and usual is not None:
         checked = plan.checks is not None or asked_checks(plan.query, plan.unit, None) is not None
@@ -332,20 +332,20 @@ def _checks(plan: Plan, usual: Any) -> Any:
 
 
 def _resolved(typed: keys.Keys, checked: keys.Keys) -> keys.Keys:
-    """The keys as they were typed, with what the schema says of them; those that a dtype declares, as it does."""
+    """Return the keys as typed, with the time zones of the schema; keys that a dtype declares are taken from it."""
     pairs = zip(typed.axes, checked.axes, strict=True)
     return keys.Keys(tuple(two if one.coding == "dtype" else _of_the_column(one, two) for one, two in pairs))
 
 
 def _of_the_column(typed: Any, checked: Any) -> Any:
-    """An axis as it was typed, with days and hours in the zone of its column."""
+    """Return an axis as typed; an axis of dates gets the time zone of its column."""
     return replace(typed, zone=checked.zone) if isinstance(typed, bins.DateAxis) and checked.zone else typed
 
 
 def _of_the_schema(typed: Iterable[tuple[str, Any]], checked: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """The statistics as they were typed, with what the schema says of axes of their own.
+    """Return the statistics as typed, with their own axes as the schema resolves them.
 
-    What a dtype declares in marginals is no fact, as in 0.2: a stored answer of other keys is refused by its rows.
+    Keys of marginals that a dtype declares are no fact, as in 0.2: a stored answer with other rows is refused later.
     """
     return [(name, _resolved_as(one, checked[name])) for name, one in typed]
 
@@ -360,12 +360,12 @@ def _resolved_as(typed: Any, checked: Any) -> Any:
 
 
 def _said(facts: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """Facts except for those at their defaults: one of a later version then says nothing of an earlier call."""
+    """Return the facts that differ from their defaults, so that a new fact does not change earlier calls."""
     return {name: fact for name, fact in facts.items() if not _is_default(fact, defaults.get(name, MISSING))}
 
 
 def _of_class(value: Any) -> Written:
-    """A caller's own dataclass, by its class and its fields."""
+    """Describe a caller's own dataclass by its class and its fields."""
     contents = {field.name: getattr(value, field.name) for field in fields(value)}
     return Written(type(value).__name__, _said(contents, {field.name: field.default for field in fields(value)}))
 
@@ -375,7 +375,7 @@ def _is_default(content: Any, default: Any) -> bool:
 
 
 def hash_of(name: str, value: Any) -> str:
-    """The hash of a public fact."""
+    """Return the hash of a public fact."""
     try:
         plain = _plain(value)
     except TypeError as error:
@@ -388,7 +388,7 @@ def hash_of(name: str, value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Plain JSON of a public value, equal where values are equal: 1 and 1.0 are one number, a tuple is a list."""
+    """Convert a public value to plain JSON, equal for equal values: 1 and 1.0 are one number, a tuple is a list."""
     if value is None or (isinstance(value, (str, bool)) and type(value) not in FORMS):
         return value
     if isinstance(value, (numbers.Real, Decimal)):
@@ -417,10 +417,10 @@ def _plain(value: Any) -> Any:
 
 
 def as_keys(rows: Iterable[Any]) -> tuple[Any, ...]:
-    """Declared keys as they are told apart in columns: the float 0.1 is another key than Decimal("0.1").
+    """Return declared keys as columns distinguish them: the float 0.1 is another key than Decimal("0.1").
 
-    In a cost both are written as the decimal that was typed. So a float key whose value is not that decimal
-    has a name of its own.
+    In a cost, both are written as the typed decimal. So a float key whose value is not exactly that decimal
+    has its own form.
     """
     return tuple(as_keys(row) if isinstance(row, (tuple, list)) else _as_key(row) for row in rows)
 
@@ -435,6 +435,6 @@ def _as_key(value: Any) -> Any:
 
 def _number(value: Any) -> str:
     try:
-        return str(Fraction(repr(value) if isinstance(value, float) else value))  # the decimal that was typed
-    except (ValueError, OverflowError):  # infinite, or no number
+        return str(Fraction(repr(value) if isinstance(value, float) else value))  # the typed decimal
+    except (ValueError, OverflowError):  # infinite or NaN
         return repr(float(value))

@@ -1,14 +1,14 @@
-"""THE path: plan, charge, measure; everything after is noise and arithmetic on noisy numbers.
+"""The release path: plan, charge, measure. All later steps add noise, or compute with noisy numbers.
 
 A plan follows from a question, the names and dtypes of a frame, and the terms of a ledger; no row is read.
 
-Before the charge a question is made ready: planned, tried on no rows, its labels and its record at hand. All of that
-follows from public facts, so it is kept, and two calls share it where every one of these facts is the same and of the
-same type: the question, the columns and dtypes of the frame, who is protected, the accounting and the limit. What
-holds anything but plain values, such as a function of the caller's, is prepared anew each time, and so is what was
-refused. The words of a call are no part of it.
+Before the charge, a question is prepared: it is planned and tried on no rows, and its labels and record are made. All
+of this follows from public facts, so it is cached. Two calls share it if all these facts are equal and of the same
+types: the question, the columns and dtypes of the frame, the privacy unit, the accounting and the limit. A question is
+prepared again each time if it holds anything but plain values, such as a caller's function, or if it was refused. The
+words of a call are no part of it.
 
-Nothing before the charge sees a row, so an error may say what happened.
+Nothing before the charge reads a row, so an error may state what happened.
 """
 
 from __future__ import annotations
@@ -69,14 +69,14 @@ from dpframe.release.results import (
     ordered_axes,
 )
 
-PRICES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # what a preview without a price tabulates
+PRICES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # the costs in the table of a preview that names none
 
 log = logging.getLogger("dpframe")
 
-MOST = 256  # questions that are kept
-FEW_ROWS = 2**10  # of a result, up to which its question is kept
+MOST = 256  # cached questions
+FEW_ROWS = 2**10  # the most rows of a result whose question is cached
 
-PLAIN = (Fraction, Decimal, date, timedelta)  # besides what a pickle writes by itself, and dataclasses of dpframe's
+PLAIN = (Fraction, Decimal, date, timedelta)  # plain, like what pickle writes by itself and dpframe's dataclasses
 
 _kept: dict[Hashable, Prepared] = {}
 
@@ -86,7 +86,7 @@ def release(call: Call) -> Any:
     pricing, words, ledger = call.question.pricing, call.words, ledger_for(call.ledger)
     if ledger is None:
         if pricing.within is None:
-            Price.of(pricing.epsilon, pricing.delta, pricing.share)  # a missing price is told before a missing ledger
+            Price.of(pricing.epsilon, pricing.delta, pricing.share)  # reports a missing cost before a missing ledger
         raise no_ledger()
     ready = prepared(call, ledger)
     plan = ready.plan
@@ -102,7 +102,7 @@ def release(call: Call) -> Any:
         return discovering.released(ready, exact, call, entry, ledger, receipt)
     drawn = {"release": nonce(), **noisy_checks(plan, exact)}
     frame, chosen = results.built(ready, exact, words, receipt, drawn)
-    if entry.asked is not None:  # it has a name, by which it is found again
+    if entry.asked is not None:  # the release has a name, under which it is stored
         frame = results.kept(plan, call.frame, frame, chosen, entry, ledger)
     if plan.checks is not None or not ready.is_table:
         results.warn_of_checks(frame, depth=6)
@@ -110,14 +110,14 @@ def release(call: Call) -> Any:
 
 
 def prepared(call: Call, ledger: Ledger) -> Prepared:
-    """The question of a call, made ready; as it was, where the same was asked before."""
+    """Prepare the question of a call, or take it from the cache if the same was asked before."""
     check_reading(call.frame, memory=call.memory, progress=call.words.progress)
     check_threads(call.frame)
     terms = ledger.terms
     key = _key(call, terms)
-    known = _kept.get(key)  # looked up once: another thread may clear them at any time
+    known = _kept.get(key)  # looked up once: another thread may clear the cache at any time
     if known is not None:
-        check_quiet()  # which no plan knows
+        check_quiet()  # no plan depends on these settings
         return known
     plan = make_plan(call.frame, call.question, terms)
     ready = tried_on_no_rows(call.frame, plan)
@@ -129,7 +129,7 @@ def prepared(call: Call, ledger: Ledger) -> Prepared:
 
 
 def make_plan(frame: Any, question: Question, terms: PlanTerms) -> Plan:
-    """The plan of a question: a function of public facts alone. Of the frame it reads names and dtypes."""
+    """Plan a question from public facts alone. It reads only the names and dtypes of the frame."""
     pricing = question.pricing
     price = Price.of(pricing.epsilon, pricing.delta, pricing.share) if pricing.within is None else None
     unit = _unit_of(question.query, question.noising, terms)
@@ -141,13 +141,13 @@ def make_plan(frame: Any, question: Question, terms: PlanTerms) -> Plan:
         check_samples(checked, unit)
     most, denoising = question.max_cells, question.denoising
     cells = checked.keys if checked.subtotals else checked.shown
-    refuse_many("keys and bins must make", "cells", cells.cells, most)  # those of a dtype as well
+    refuse_many("keys and bins must make", "cells", cells.cells, most)  # also keys that a dtype declares
     if checked.subtotals == "cube":
         refuse_many("cube must make", "rows", checked.shown.cells, most)
     if checked.keys.unknown:
         check_asked(order=denoising.order, graph=denoising.graph)
-    ordered_axes(checked.keys, denoising.order)  # refused before anything is charged
-    if denoising.graph is not None or not is_one_of(denoising.denoise, (None, "auto")):  # which need none
+    ordered_axes(checked.keys, denoising.order)  # a wrong order is refused before anything is charged
+    if denoising.graph is not None or not is_one_of(denoising.denoise, (None, "auto")):  # these need no graph
         check_graph(checked, denoising.graph, denoising.denoise)
     mechanism = question.noising.mechanism
     by_choice = is_one_of(mechanism, (CHOICE,))
@@ -158,7 +158,7 @@ def make_plan(frame: Any, question: Question, terms: PlanTerms) -> Plan:
     of_dtypes = partial(booleans, frame, checked)
     asked = None if by_choice else asked_checks(checked, unit, pricing.checks, terms.checks, of_dtypes)
     if (bounds := suggestion_of(checked)) is not None:
-        planned_noise(bounds, unit, terms.accounting)  # what is wrong with it is told now
+        planned_noise(bounds, unit, terms.accounting)  # its errors are raised before the charge
 
     def priced_at(price: Price, checks: AskedChecks | None) -> Priced:
         more: dict[str, Any] = {} if checks is None else {"checks": checks}
@@ -182,7 +182,7 @@ def make_plan(frame: Any, question: Question, terms: PlanTerms) -> Plan:
 
     priced_query, accuracy = priced_with(asked)
     more: dict[str, Any] = {}
-    if priced_query.checks is not None and priced_query.checks.tell_nothing(pricing.size):  # at no smaller epsilon too
+    if priced_query.checks is not None and priced_query.checks.tell_nothing(pricing.size):  # nor at a smaller epsilon
         more["unseen"] = priced_query.checks
         priced_query, accuracy = priced_with(None)
     elif priced_query.checks is not None and callable(mechanism) and is_one_of(pricing.checks, (None, AUTO)):
@@ -191,7 +191,7 @@ def make_plan(frame: Any, question: Question, terms: PlanTerms) -> Plan:
 
 
 def _unit_of(query: Query, noising: Noising, terms: PlanTerms) -> PrivacyUnit:
-    """The unit with the bounds of this question; contributions of units are asked without any."""
+    """Return the unit with the bounds of this question; a question about contributions has none."""
     unit = terms.unit_for(noising.unit)
     if query.keys.counted == "units":
         if unit.column is None:
@@ -202,12 +202,12 @@ def _unit_of(query: Query, noising: Noising, terms: PlanTerms) -> PrivacyUnit:
         return unit.who
     bounded = unit.bounded(noising.max_rows, noising.max_groups)
     if unit.column is not None and one_group(query) and not uses_rows(query):
-        return bounded if bounded.is_bounded else unit.bounded(1, 1)  # neither is used: each unit counts once
+        return bounded if bounded.is_bounded else unit.bounded(1, 1)  # neither bound is used: each unit counts once
     return bounded
 
 
 def _check_bounds(query: Query, unit: PrivacyUnit) -> None:
-    """Refuse a question that has no contribution bounds, and needs some."""
+    """Refuse a question that needs contribution bounds and has none."""
     if unit.column is not None and not unit.is_bounded and not uses_rows(query):
         raise MissingArgument(
             f"max_groups must be given, because the ledger protects each {unit.one}. "
@@ -217,7 +217,7 @@ def _check_bounds(query: Query, unit: PrivacyUnit) -> None:
 
 
 def _priced_within(query: Query, pricing: Pricing, priced_at: Callable[[Price], Priced]) -> tuple[Priced, Accuracy]:
-    """The smallest epsilon whose expected errors are within what was asked."""
+    """Price the question at the smallest epsilon whose expected errors meet the targets."""
     for name, value in (("epsilon", pricing.epsilon), ("share", pricing.share)):
         if value is not None:
             raise InvalidArgument(f"within and {name} must not both be given: each says what the call costs. Keep one.")
@@ -238,7 +238,7 @@ def _priced_within(query: Query, pricing: Pricing, priced_at: Callable[[Price], 
     left = expected_errors(priced_query.query, priced_query.parts, pricing.size, CONFIDENCE)
     steps = {part.total: part.mechanism.grid for part in priced_query.parts}
     for name, statistic in priced_query.query.statistics:
-        step = steps.get(statistic.totals()[0], 0.0) if statistic.denoisable else 0.0  # of others none is known
+        step = steps.get(statistic.totals()[0], 0.0) if statistic.denoisable else 0.0  # others have no known step
         target = targets[name]
         if target == 0.0 or (target < step / 2 and left[name] == 0.0):
             raise InvalidArgument(
@@ -249,10 +249,10 @@ def _priced_within(query: Query, pricing: Pricing, priced_at: Callable[[Price], 
 
 
 def tried_on_no_rows(frame: Any, plan: Plan) -> Prepared:
-    """A plan whose call was tried on no rows: what is certain to fail must not cost anything.
+    """Try the call of a plan on no rows, so that a call that is certain to fail costs nothing.
 
-    The rows are measured by the function that measures them after the charge. What dpframe itself makes of its numbers
-    cannot fail; what a mechanism or a denoiser of the caller's says is tried.
+    The same function measures the rows here and after the charge. dpframe's own computations with noisy numbers cannot
+    fail; a caller's mechanisms, statistics and denoisers are tried.
     """
     check_workers(frame)
     for total in plan.query.of_cells:
@@ -282,13 +282,13 @@ def tried_on_no_rows(frame: Any, plan: Plan) -> Prepared:
         facts = _record_of_zeros(ready)
         json.dumps(facts)
         if not own and (problem := foreign.problem_of(facts)):
-            raise ValueError(problem)  # then nobody could read it, and the result would not know itself
+            raise ValueError(problem)  # such a record could not be read, and its frame would not be recognized
     _try_denoisers(plan)
     return ready
 
 
 def try_function(row: RowFunction) -> None:
-    """Try a function of rows where its values lie on their bounds and between: of no rows, no engine calls it."""
+    """Try a function of rows on values at its bounds and between them: without rows, no engine calls it."""
     ends = [grid_steps(bounds) for _, bounds in row.columns]
     with tried(InvalidArgument, f"the function of {shown(row.words)} must not fail", "Try it with check_statistic."):
         given = row.given(*(np.array([lower, (lower + upper) // 2, upper]) for lower, upper in ends))
@@ -300,7 +300,7 @@ def try_function(row: RowFunction) -> None:
 
 
 def _try_mechanisms(plan: Plan, exact: dict[Any, Any]) -> None:
-    """Let mechanisms of the caller's add noise to zeros, as many as are measured. dpframe's own cannot fail."""
+    """Try a caller's mechanisms on zeros, one zero for each total to measure. dpframe's own cannot fail."""
     for part in plan.parts:
         if is_own(type(part.mechanism)):
             continue
@@ -311,18 +311,18 @@ def _try_mechanisms(plan: Plan, exact: dict[Any, Any]) -> None:
 
 
 def _try_answers(plan: Plan, exact: dict[Any, Any]) -> None:
-    """Let statistics of the caller's answer on totals of zero. dpframe's own cannot fail."""
+    """Try a caller's statistics on totals of zero. dpframe's own cannot fail."""
     own = [(name, statistic) for name, statistic in plan.query.statistics if not is_own(type(statistic))]
     for name, statistic in own:
         check_verb(name, statistic)
-    if any(isinstance(part.total, VectorTotal) for part in plan.parts):  # which noisy numbers may decide
+    if any(isinstance(part.total, VectorTotal) for part in plan.parts):  # noisy numbers may decide what these measure
         return
     if plan.query.keys.unknown:
         plan, exact = discovering.of_one_key(plan), {part.total: np.zeros(1) for part in plan.parts}
     zeros = {
         part.total: Measured(np.zeros(exact[part.total].shape), part.mechanism, part.sensitivity.weighted)
         for part in plan.parts
-        if part.total in exact  # it lacks one over other cells than the declared ones
+        if part.total in exact  # it lacks a caller's Total with `by`, which is then refused
     }
     for name, statistic in own:
         rule = f"a statistic must answer whatever its noisy totals are, and {name} ({statistic.verb}) fails on zeros"
@@ -335,7 +335,7 @@ def _try_answers(plan: Plan, exact: dict[Any, Any]) -> None:
 
 
 def check_verb(name: str, statistic: Statistic) -> None:
-    """Refuse an answer of the caller's under a verb by which records are read as those of dpframe's statistic."""
+    """Refuse a caller's answer under a verb of dpframe: records would be read as those of dpframe's statistic."""
     verb, kinds = statistic.verb, type(statistic).__mro__
     if not is_own(type(statistic).answer) and any(is_own(kind) and vars(kind).get("verb") == verb for kind in kinds):
         raise InvalidArgument(
@@ -345,7 +345,7 @@ def check_verb(name: str, statistic: Statistic) -> None:
 
 
 def _check_denoisable(name: str, statistic: Statistic, plan: Plan, zeros: dict[Total, Measured]) -> None:
-    """Refuse an answer whose noise denoisers, and all that is computed of a result, would take for that of a Total."""
+    """Refuse a denoisable statistic whose values are not its one noisy Total, which denoisers assume."""
     rule = f"a statistic must answer whatever its noisy totals are, and {name} ({statistic.verb}) fails on some"
     with tried(InvalidArgument, rule, "Try it with dpframe.testing.check_statistic.", foreseen=(Exception,)):
         some = {total: replace(one, values=np.arange(float(one.values.size)) - 2.5) for total, one in zeros.items()}
@@ -360,7 +360,7 @@ def _check_denoisable(name: str, statistic: Statistic, plan: Plan, zeros: dict[T
 
 
 def _is_own(plan: Plan) -> bool:
-    """Tell whether all that speaks in a record is dpframe's: statistics, noise and accounting."""
+    """Return whether all objects that describe themselves in a record are dpframe's own."""
     speakers = (
         *(statistic for _, statistic in plan.query.statistics),
         *(part.mechanism for part in plan.parts),
@@ -370,7 +370,7 @@ def _is_own(plan: Plan) -> bool:
 
 
 def _record_of_zeros(ready: Prepared) -> dict[str, Any]:
-    """The whole record, as of an answer of zeros."""
+    """Return the whole record for an answer of zeros."""
     plan, asked = ready.plan, ready.plan.question
     endings = ("", NOISY, ERROR) if asked.denoising.keep_noisy else ("", ERROR)
     names = [
@@ -385,7 +385,7 @@ def _record_of_zeros(ready: Prepared) -> dict[str, Any]:
 
 
 def _try_denoisers(plan: Plan) -> None:
-    """Let functions of the caller's denoise made-up values: 1, 2, 3, ... of their shape. dpframe's own cannot fail."""
+    """Try a caller's denoisers on made-up values 1, 2, 3, ..., one for each cell. dpframe's own cannot fail."""
     if not any(callable(denoiser) and not is_own(denoiser) for denoiser in plan.question.denoising.steps):
         return
     values = np.arange(1.0, plan.query.shown.cells + 1.0)
@@ -404,7 +404,7 @@ def _try_denoisers(plan: Plan) -> None:
 
 
 def preview(call: Call) -> Plan | PlanTable:
-    """Plan a call. Reads no row, spends nothing."""
+    """Plan a call, without reading a row or spending budget."""
     ledger = ledger_for(call.ledger)
     several = _several(call.question.pricing)
     if several is None:
@@ -416,12 +416,12 @@ def preview(call: Call) -> Plan | PlanTable:
             Price.of(pricing.epsilon, pricing.delta, pricing.share)
     calls = (replace(call, question=replace(call.question, pricing=pricing)) for pricing in several)
     table = PlanTable(tuple(partial(_previewed, each, ledger) for each in calls))
-    _ = table.first  # what is wrong with the question is told now
+    _ = table.first  # errors of the question are raised now
     return table
 
 
 def _several(pricing: Pricing) -> list[Pricing] | None:
-    """The costs of a preview that names several or none; None where it names one."""
+    """Return the costs of a preview that names several or none; None if it names one."""
     if isinstance(pricing.within, (list, tuple)):
         return [replace(pricing, within=within) for within in pricing.within]
     priced = pricing.share is not None or pricing.within is not None
@@ -435,7 +435,7 @@ def _previewed(call: Call, ledger: Ledger | None) -> Plan:
 
 
 def _key(call: Call, terms: PlanTerms) -> Hashable:
-    """All public facts that a plan depends on; None where one of them is no plain value, or there are many cells."""
+    """Return all public facts that a plan depends on; None if one is no plain value, or if there are many cells."""
     question = call.question
     if question.query.keys.unknown or question.query.keys.cells > FEW_ROWS:
         return None
@@ -445,13 +445,13 @@ def _key(call: Call, terms: PlanTerms) -> Hashable:
     try:
         _Facts(text, protocol=5).dump((question, terms))
         dtypes = dtypes_of_all(call.frame)
-    except Exception:  # what is not plain may fail in any way, and so may the schema of a lazy frame
+    except Exception:  # values that are not plain may fail in any way, and so may the schema of a lazy frame
         return None
     return None if dtypes is None else (dtypes, text.getvalue())
 
 
 class _Facts(pickle.Pickler):
-    """Public facts as bytes: the same only where values and types are. It refuses what it does not know."""
+    """A pickler of public facts: equal bytes have equal values and types. It refuses unknown types."""
 
     def reducer_override(self, value: Any) -> Any:
         kind: Any = type(value)
@@ -459,7 +459,7 @@ class _Facts(pickle.Pickler):
             if value in PLAIN or _names(value) is not None:
                 return NotImplemented
             raise pickle.PicklingError
-        if kind is Fraction:  # one that was forged is of anything
+        if kind is Fraction:  # a forged one may hold any objects
             return Fraction, (value.numerator, value.denominator)
         if kind in PLAIN:
             return NotImplemented
@@ -471,6 +471,6 @@ class _Facts(pickle.Pickler):
 
 @cache
 def _names(kind: Any) -> tuple[str, ...] | None:
-    """The fields of a dataclass of dpframe's; None of anything else, of which nothing is known."""
+    """Return the fields of a dpframe dataclass; None for any other object."""
     own = isinstance(kind, type) and kind.__module__.startswith("dpframe.") and is_dataclass(kind)
     return tuple(field.name for field in fields(kind) if field.init) if own else None

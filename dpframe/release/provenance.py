@@ -1,4 +1,4 @@
-"""The record that travels with a result: what was asked, how it was protected, what it cost. Nothing private."""
+"""The record that is attached to a result: its question, protection and cost. It holds nothing private."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from dpframe.queries.statistics import CONFIDENCE, Statistic
 from dpframe.queries.statistics.statistic import Choosing, answering_and_squares, told
 from dpframe.queries.total import over
 
-SCHEMA = "dpframe.provenance/2"  # records of dpframe 0.1 say /1, and are read as well
-KINDS = {  # of the edges of each kind of bins
+SCHEMA = "dpframe.provenance/2"  # records of dpframe 0.1 have /1, and can be read too
+KINDS = {  # the kinds of label columns that edges of each kind of bins may have
     "number": ("number",),
     "date": ("moment",),
     "datetime": ("moment", "instant"),
@@ -39,28 +39,28 @@ KINDS = {  # of the edges of each kind of bins
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """A plan with what follows from it alone, each worked out once. No word of a call is in it, and no row."""
+    """A plan, with all that follows from it alone, computed once. It holds no row and no words of a call."""
 
     plan: Plan
     labels: Mapping[str, Any]  # the columns that name the cells
-    question: str  # in words, which are printed and logged, and kept in ledgers
-    is_table: bool  # whether the answer is a number for each declared cell, as nearly always
+    question: str  # as text, for logs and ledgers
+    is_table: bool  # whether the answer has a number for each declared cell
 
     @cached_property
     def record(self) -> bytes:
-        """The record except for what a call, the released frame and the noise at work say of themselves."""
+        """The pickled record of the plan, without facts of a call, of the released frame and of test noise."""
         return pickle.dumps(facts_of_plan(self.plan))
 
     @cached_property
     def ranked(self) -> prints.Ranked | None:
-        """The print of the labels, of a table with all declared rows."""
+        """The print of the labels of a table with all declared rows."""
         columns = self.labels or {"": np.zeros(self.plan.query.shown.cells)}
         frame = build.frame_of(dict(columns), self.plan.question.library)
         return prints.ranked_of(frame, list(self.labels), prints.layout_of(self.plan.query.shown.level_facts))
 
     @cached_property
     def promise(self) -> str:
-        """The promise of a record without words of the caller, drawn from the system's bits."""
+        """The promise of a record without words of the caller, for noise from the operating system's bits."""
         return promised(of_call(self, NO_WORDS, stamp=None))
 
 
@@ -75,10 +75,10 @@ def record(
     drawn: Mapping[str, Any] | None = None,
     totals: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The provenance of a released frame, as documented in ``docs/reference/provenance.md``: plain JSON values.
+    """Return the provenance of a released frame as plain JSON values (``docs/reference/provenance.md``).
 
-    `numbers` are its columns of numbers, where they are at hand as the arrays of which it was made; `drawn` are
-    facts as `results.built` gets them, and `totals` the noisy totals behind its statistics.
+    `numbers` are its columns of numbers as arrays, if the caller has them. `drawn` are facts as in `results.built`, and
+    `totals` are the noisy totals behind its statistics.
     """
     plan = prepared.plan
     labels = () if not prepared.is_table and chooses(plan.query) else plan.query.shown.names
@@ -97,7 +97,7 @@ def record(
 
 
 def of_call(prepared: Prepared, words: Words, *, stamp: str | None) -> dict[str, Any]:
-    """The record of a call except for what only the released frame tells: a copy that is the caller's."""
+    """Return the record of a call without the facts of the released frame, as a copy that may be changed."""
     facts: dict[str, Any] = pickle.loads(prepared.record)
     facts |= words.facts
     if stamp is not None:
@@ -106,7 +106,7 @@ def of_call(prepared: Prepared, words: Words, *, stamp: str | None) -> dict[str,
 
 
 def facts_of_plan(plan: Plan) -> dict[str, Any]:
-    """The record except for what a call, the released frame and the noise at work say of themselves."""
+    """Return the record of a plan, without facts of a call, of the released frame and of test noise."""
     question = plan.question
     facts: dict[str, Any] = {
         "schema": SCHEMA,
@@ -142,12 +142,12 @@ def facts_of_plan(plan: Plan) -> dict[str, Any]:
 
 
 def current(frame: Any, facts: Mapping[str, Any]) -> dict[str, Any]:
-    """The record as it is read: with ``"altered": True`` where the released rows are no longer those it covers."""
+    """Return the record for a reader, with ``"altered": True`` if the rows are no longer those that it covers."""
     return {**copied(facts), "altered": prints.places_of(frame, changes.viewed(facts)) is None}
 
 
 def copied(fact: Any) -> Any:
-    """A fact of a record that a reader may change, and the record stays: frames share theirs."""
+    """Copy a fact of a record, so that a reader cannot change the record, which frames share."""
     if isinstance(fact, Mapping):
         return {name: copied(each) for name, each in fact.items()}
     if isinstance(fact, list):
@@ -156,14 +156,14 @@ def copied(fact: Any) -> Any:
 
 
 def checked(frame: Any, facts: Mapping[str, Any]) -> Places:
-    """At which place of the frame each released row stands, in the order in which they were declared.
+    """Return the place of each released row in the frame, in the order in which rows were declared.
 
-    Refused is a frame that kept its record, but holds something else than what the record speaks of.
+    A frame that kept its record, but no longer holds the recorded columns and rows, is refused.
     """
     facts = changes.viewed(facts)
     _check_columns(frame, facts)
     rows = foreign.rows_of(facts)
-    if not foreign.is_reports(facts) and len(frame) != rows:  # the number of reports is public, and in no record
+    if not foreign.is_reports(facts) and len(frame) != rows:  # the number of reports is public, but is not recorded
         raise InvalidArgument(
             f"the frame must have the {rows} rows that were released, not {len(frame)}. "
             "Take rows of the released frame with .dp.filter(...) or .dp.head(n), which keep its record."
@@ -178,7 +178,7 @@ def checked(frame: Any, facts: Mapping[str, Any]) -> Places:
 
 
 def checked_numbers(frame: Any, facts: Mapping[str, Any]) -> Places:
-    """As `checked`; and refuses a selection, which released no number."""
+    """Do the same as `checked`, and refuse a frame without a number for each cell, such as a selection."""
     if foreign.is_reports(facts):
         raise InvalidArgument(
             "the frame must hold released numbers, but reports are randomized values of single people. "
@@ -201,9 +201,9 @@ def checked_numbers(frame: Any, facts: Mapping[str, Any]) -> Places:
 
 
 def counted(facts: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The record as of a table: of what a changed frame shows, and with the counts of a top-k as what they are.
+    """Return the record in the form of a table: of the rows that a changed frame shows, and of the counts of a top-k.
 
-    That of a changed frame has the record of its release as ``whole``: of that its checks speak.
+    For a changed frame, ``whole`` holds the record of its release, to which the checks apply.
     """
     if changes.view_of(facts) is not None:
         return facts
@@ -212,7 +212,7 @@ def counted(facts: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _check_kinds(frame: Any, facts: Mapping[str, Any]) -> None:
-    """Refuse columns that are not of the kind that their record says: a file may have been written by anybody."""
+    """Refuse columns that are not of the kind in their record: anybody may have written the file."""
     ends = [
         (f"{axis['columns'][0]}{end}", axis["bins"])
         for axis in facts["cells"]
@@ -221,7 +221,7 @@ def _check_kinds(frame: Any, facts: Mapping[str, Any]) -> None:
     ]
     labels = [(name, prints.labels_of(frame, name), KINDS[kind]) for name, kind in ends]
     wrong = [name for name, label, kinds in labels if label is None or label.kind not in kinds or label.missing.any()]
-    keys = foreign.labels_of(facts)  # which a record of a choice names among its columns
+    keys = foreign.labels_of(facts)  # the record of a choice lists these among its columns
     wrong += [name for name in facts["columns"] if name not in keys and prints.numbers_of(frame, name) is None]
     if wrong:
         raise InvalidArgument(
@@ -230,7 +230,7 @@ def _check_kinds(frame: Any, facts: Mapping[str, Any]) -> None:
 
 
 def _check_columns(frame: Any, facts: Mapping[str, Any]) -> None:
-    """Refuse a frame that lost columns, or that got some which no release covers."""
+    """Refuse a frame that lost columns, or that has columns of no release."""
     columns, labels = list(frame.columns), foreign.labels_of(facts)
     needed = [*labels, *(name for name in facts["columns"] if name not in labels)]
     gone = [name for name in needed if columns.count(name) != 1]
@@ -248,7 +248,7 @@ def _check_columns(frame: Any, facts: Mapping[str, Any]) -> None:
 
 
 def _rows(prepared: Prepared, frame: Any, columns: Sequence[str], values: Any) -> dict[str, Any] | None:
-    """The print of the released rows by their labels: their hash in canonical order, and which of them stands where."""
+    """Return the print of the released rows by their labels: their hash in canonical order, and their places."""
     plan, labels = prepared.plan, list(prepared.plan.query.shown.names)
     if not prepared.is_table and (asked := suggestion_of(plan.query)) is not None:
         labels = asked.candidate_facts()["columns"]
@@ -261,7 +261,7 @@ def _rows(prepared: Prepared, frame: Any, columns: Sequence[str], values: Any) -
     if rows_print is None:
         return None
     in_order = bool(np.all(np.diff(rows_print.places) > 0))
-    # text, which pandas does not copy in depth
+    # as text, which a deep copy by pandas does not duplicate
     order = None if in_order else prints.order_text(rows_print.places)
     return {"labels": labels, "sha256": rows_print.sha256, "order": order}
 
@@ -269,10 +269,10 @@ def _rows(prepared: Prepared, frame: Any, columns: Sequence[str], values: Any) -
 def errors(
     frame: Any, facts: Mapping[str, Any], halves: Mapping[str, NDArray[np.float64]] | None = None
 ) -> list[dict[str, Any]]:
-    """For each released column (and level of subtotals) the interval of its noise, and what is known of its error.
+    """Return the interval of the noise and the known error of each released column, for each level of subtotals.
 
-    The frame is in the order of the declared cells. `halves` are half-widths of other intervals, by column: of numbers
-    that are added up nothing follows from these.
+    The frame is in the order of the declared cells. `halves` are half-widths of other intervals, by column; errors of
+    sums of bins do not follow from these, and are left out.
     """
     levels = facts.get("levels") or [{"columns": _key_columns(facts), "rows": math.prod(foreign.shape(facts))}]
     rows, start = [], 0
@@ -298,14 +298,14 @@ def errors(
 
 
 def _deviation(statistic: Mapping[str, Any], noise: Mapping[str, Any], level: int) -> float | None:
-    """The standard deviation of the noise of a cell of a level; None of what is no single total, and no table."""
+    """Return the deviation of the noise of a cell at a level; None if the statistic is no single Total and no table."""
     if "deviations" in statistic:
         return float(statistic["deviations"][level]) * math.sqrt(noise["variance"])
     return math.sqrt(noise["variance"]) if foreign.is_one_total(statistic) else None
 
 
 def _of_sums(bins: Mapping[str, Any], sums: Mapping[str, float], deviation: float) -> list[dict[str, Any]]:
-    """The errors of single bins, of the first bins together, and of any neighboring ones: the largest of each kind."""
+    """Return the largest errors of single bins, of sums of the first bins, and of sums of any neighboring bins."""
     return [
         {
             **bins,
@@ -318,7 +318,7 @@ def _of_sums(bins: Mapping[str, Any], sums: Mapping[str, float], deviation: floa
 
 
 def cell_errors(facts: Mapping[str, Any], places: Places) -> dict[str, NDArray[np.float64]]:
-    """By column the expected error of each denoised value where it is known, in the order of the frame's rows."""
+    """Return the expected errors of denoised values by column, if known, in the order of the frame's rows."""
     view = changes.view_of(facts)
     by_cell = {
         name: cell_rmse(statistic, len(places) if view is None else view.released)
@@ -332,7 +332,7 @@ def cell_errors(facts: Mapping[str, Any], places: Places) -> dict[str, NDArray[n
 
 
 def errors_of_cells(frame: Any, facts: Mapping[str, Any], places: Places) -> dict[str, list[Any]]:
-    """As `errors`, for each row of the frame, as columns: a result may have no row."""
+    """Return the errors of each row of the frame as columns, since a result may have no row."""
     known = cell_errors(facts, places)
     columns: dict[str, list[Any]] = {}
     facts = rounding.placed(facts, places)
@@ -356,12 +356,12 @@ def errors_of_cells(frame: Any, facts: Mapping[str, Any], places: Places) -> dic
 def _noise_of_rows(
     facts: Mapping[str, Any], statistic: Mapping[str, Any], places: Places
 ) -> NDArray[np.float64] | None:
-    """The standard deviation of the noise of each row; None of what is no single total."""
+    """Return the standard deviation of the noise of each row; None if the statistic is no single Total and no table."""
     noises = [facts["statistics"][index] for index in statistic["statistics"]]
     if not foreign.is_one_total(statistic) and "deviations" not in statistic:
         return None
     sizes = [level["rows"] for level in facts.get("levels") or [{"rows": len(places)}]]
-    each = statistic.get("sums", {}).get("bin", 1.0)  # of bins for range queries: the largest
+    each = statistic.get("sums", {}).get("bin", 1.0)  # the largest factor of a bin for range queries
     deviations = np.empty(len(places))
     spread = [each * (_deviation(statistic, noise, level) or 0.0) for level, noise in enumerate(noises)]
     deviations[places] = np.repeat(spread, sizes)
@@ -387,9 +387,9 @@ def _measure(plan: Plan, statistic: Statistic) -> dict[str, Any] | None:
 
 
 def noise_facts(part: Any) -> dict[str, Any]:
-    """The facts of a record on what is measured and its noise."""
+    """Return the facts of a record on a Total and its noise."""
     noise = part.mechanism
-    law = {"p": noise.p, "variance": noise.variance} if math.isfinite(noise.p) else {}  # a choice has neither
+    law = {"p": noise.p, "variance": noise.variance} if math.isfinite(noise.p) else {}  # a choice has neither of them
     return {
         "measures": part.total.describe(),
         "noise": noise.name,

@@ -1,7 +1,7 @@
-"""The release path of the local model: check the schema, charge, look; what comes out are randomized reports alone.
+"""The release path of the local model: check the schema, charge, read the rows. It returns randomized reports only.
 
-Neighbors are data sets in which one person's values are replaced. That the person takes part is public, and so is how
-often: each row is a report, and the number of reports is the number of rows.
+Neighbors are data sets in which one person's values are replaced. The participation of a person is public, and so is
+the number of reports: each row gives one report.
 """
 
 from __future__ import annotations
@@ -53,29 +53,29 @@ class Method(Protocol):
     def name(self) -> str: ...
     @property
     def loss(self) -> Fraction:
-        """The epsilon of all that is ever made of one report, rounded up."""
+        """The epsilon of one report and of all post-processing of it, rounded up."""
 
     @property
     def examples(self) -> Sequence[Any]:
-        """Reports of every kind there is, so that no dtype depends on those that were drawn."""
+        """Reports of every possible kind, so that no dtype depends on the drawn reports."""
 
     def question(self, column: str) -> Query:
-        """The query that reads a row: its place among declared categories, or (without keys) its number."""
+        """Return the query that reads a row: its place among declared categories or, without keys, its number."""
 
     def reports(self, rows: Any) -> Any:
-        """A report for each row, from its place (-1 for none) or its number (NaN for none)."""
+        """Return a report for each row, from its place (-1 for none) or its number (NaN for none)."""
 
     def facts(self) -> dict[str, Any]:
-        """As plain JSON values."""
+        """Return the facts of the method for a record, as plain JSON values."""
 
 
 def is_method(value: object) -> TypeGuard[Method]:
-    """Tell whether a value is a method of the local model, and not its class."""
+    """Return whether a value is a method of the local model, and not a class of methods."""
     return not isinstance(value, type) and all(callable(getattr(type(value), name, None)) for name in ANSWERS)
 
 
 def refuse_exact() -> None:
-    """Refuse to make reports where noise is left out."""
+    """Refuse to make reports if noise is left out."""
     if noise.is_silent():
         raise InvalidArgument(
             "reports must not be asked for inside dpframe.testing.exact: a report is nothing but noise. Use seeded(0)."
@@ -83,18 +83,18 @@ def refuse_exact() -> None:
 
 
 def randomized_series(series: Any, method: Method) -> Any:
-    """The client's side: a report for each value of a column; nothing is charged."""
+    """Return a report for each value of a column, on the client's side; nothing is charged."""
     refuse_exact()
     frame, name = column_frame(series)
     query = method.question(name)
     check(frame, query, ROWS)
     _rehearse(frame, query, method, ROWS)
-    with np.errstate(all="ignore"):  # that no report is made would tell of the value
+    with np.errstate(all="ignore"):  # a missing report would reveal something about the value
         return taken(_frame_of(name, method, _rows(frame, query, ROWS, 1), library_of(frame)), name)
 
 
 def places_of(frame: Any, column: str, method: Method) -> Any:
-    """The places of public values among the method's categories."""
+    """Return the places of public values among the method's categories."""
     query = method.question(column)
     check(frame, query, ROWS)
     return categories_of_rows(frame, query.keys, ROWS, 1)
@@ -103,7 +103,7 @@ def places_of(frame: Any, column: str, method: Method) -> Any:
 def randomized(
     frame: Any, column: str, method: Method | None, *, ledger: Any, unit: Any, max_rows: int | None, label: str | None
 ) -> Any:
-    """The reports of a private column: check the schema, charge, look."""
+    """Release reports of a private column: check the schema, charge, read the rows."""
     if method is None:
         raise MissingArgument("method must be given. Write method=dpf.local.SubsetSelection([...], epsilon=1).")
     if not is_method(method):
@@ -121,7 +121,7 @@ def randomized(
     query = method.question(column)
     check(frame, query, whose)
     label = None if label is None else checked_name("label", label)
-    curve = PureLoss(method.loss * most)  # of the reports together no more is proven
+    curve = PureLoss(method.loss * most)  # no smaller loss is proven for the reports together
     price = Price(curve.budget)
     amount = payer.accounting.charge(price, payer.limit_amount, (curve,))
     cost = payer.accounting.cost(price, amount, pure=True)
@@ -132,19 +132,19 @@ def randomized(
     entry = Entry(now(), label, words, whose, amount, cost, asked=declared, promises=(promised(facts),))
     warn_of_cost(payer, whose, cost)
     receipt = payer.take(entry)
-    assert not isinstance(receipt, Answer)  # only an entry with a snapshot has one
+    assert not isinstance(receipt, Answer)  # only an entry with a snapshot has a stored answer
     reports = looked(lambda: _frame_of(column, method, _rows(frame, query, whose, most), library_of(frame)))
     log.info("released %s for %s, protecting %s", words, cost, whose)
     return recorded(reports, facts, receipt)
 
 
 def _read(query: Query) -> str:
-    """The one column that is read."""
+    """Return the name of the one column that is read."""
     return next(iter(query.keys.columns or query.of_cells[0].columns), "")
 
 
 def _rows(frame: Any, query: Query, unit: PrivacyUnit, most: int) -> Any:
-    """The only look at rows."""
+    """Read the rows of a private column."""
     if query.keys.axes:
         return categories_of_rows(frame, query.keys, unit, most)
     return numbers_of_rows(frame, _read(query), unit, most)
@@ -157,7 +157,7 @@ def _frame_of(column: str, method: Method, rows: Any, library: str) -> Any:
 def _rehearse(
     frame: Any, query: Query, method: Method, unit: PrivacyUnit, facts: Mapping[str, Any] | None = None
 ) -> None:
-    """The whole call on no rows: what is certain to fail must not cost anything."""
+    """Run the whole call on no rows, so that a call that is certain to fail costs nothing."""
     column = _read(query)
     rule = f"the method must suit the column {column!r}, and it fails even without rows"
     with tried(WrongDtype, rule, "Declare categories in the dtype of their column, or cast the column."):
@@ -173,7 +173,7 @@ def _rehearse(
 def _known(
     column: str, method: Method, unit: PrivacyUnit, label: str | None, cost: Any, accounting: str, most: int
 ) -> dict[str, Any]:
-    """The record except for what only the reports tell."""
+    """Return the record without the facts of the reports."""
     facts: dict[str, Any] = {
         "schema": SCHEMA,
         "dpframe": VERSION,
@@ -196,7 +196,7 @@ def _known(
 
 
 def _notes(unit: PrivacyUnit, most: int, column: str) -> list[str]:
-    """Notes for the reader of the reports."""
+    """Return notes for the reader of the reports."""
     notes = [
         "local model: each report was randomized by itself, and the number of reports is public",
         f"a {column} that is missing or not declared makes the report of a random one",
@@ -207,7 +207,7 @@ def _notes(unit: PrivacyUnit, most: int, column: str) -> list[str]:
 
 
 def recorded(frame: Any, facts: Mapping[str, Any], receipt: Mapping[str, Any] | None) -> Any:
-    """The reports with their provenance."""
+    """Attach their provenance to the reports."""
     in_ledger = {} if receipt is None else {"ledger": dict(receipt)}
     return build.attach(frame, {**facts, **_later(frame), **in_ledger})
 

@@ -1,10 +1,10 @@
-"""Results: the look at rows, whose exact totals become noisy, denoised, and a frame with its record.
+"""Results: exact totals are measured, get their noise, are denoised, and become a frame with its record.
 
-The exact totals of a plan are measured by the same function before the charge, of no rows, and after it, of all. Of the
-look at rows nothing is told if it fails: an engine prints values in its errors. A result is a table of cells with their
-numbers, or, of a choice, the cells that were chosen, in order. A released frame that is rounded to its errors is the
-same release, with a record of the steps. Answers are stored under their label and snapshot, so that asking again costs
-nothing and answers the same. Denoising reads noisy numbers alone; subtotals are fitted together, so that they add up.
+One function measures the exact totals of a plan: on no rows before the charge, and on all rows after it. If reading
+rows fails, the message of the engine is withheld, because it may show values. A result is a table of cells with their
+numbers or, for a choice, the chosen cells in order. A released frame that is rounded to its errors is the same release,
+with a record of the steps. Answers are stored under their label and snapshot, so that the same call again costs nothing
+and returns the same answer. Denoising reads noisy numbers only. Subtotals are fitted together, so that they add up.
 """
 
 from __future__ import annotations
@@ -56,12 +56,12 @@ from dpframe.release.provenance import Prepared
 
 
 def exact_totals(plan: Plan, frame: Any, reading: Reading | None = None, secret: int = 0) -> Any:
-    """The exact totals of a frame, or where keys are to be found a table of them with the weights of their units.
+    """Return the exact totals of a frame; for unknown groups, a table of the keys with the weights of their units.
 
-    Among the totals are the numbers of the plan's checks, which come of the same rows.
+    The totals include the numbers of the plan's checks, which come from the same rows.
 
-    `secret` decides which groups or keys count of a unit that has more than may count; whatever it is, what a unit adds
-    is bounded.
+    `secret` decides which groups or keys of a unit count if it has more than are allowed. For any `secret`, what a unit
+    adds is bounded.
     """
     found, p = found_axis(plan.query.keys) if plan.query.keys.unknown else None, plan.parts[0].mechanism.norm
     if found is not None:
@@ -71,16 +71,16 @@ def exact_totals(plan: Plan, frame: Any, reading: Reading | None = None, secret:
 
 
 def measure(plan: Plan, call: Call) -> Any:
-    """The only look at rows."""
+    """Measure the exact totals of a call; this step alone reads its rows."""
     reading = Reading(call.memory, call.words.progress)
     secret = noise.fresh_key() if gathers(plan.query) or plan.query.keys.unknown else 0
     return looked(lambda: exact_totals(plan, call.frame, reading, secret))
 
 
 def noisy_checks(plan: Plan, exact: Any) -> dict[str, Any]:
-    """The facts of a record on the checks of a plan, whose numbers get their noise; nothing without checks.
+    """Return the facts of a record on the checks of a plan, with their noise; empty if the plan has no checks.
 
-    Their exact numbers are taken out of the totals.
+    Their exact numbers are removed from the totals.
     """
     if plan.checks is None:
         return {}
@@ -88,9 +88,9 @@ def noisy_checks(plan: Plan, exact: Any) -> dict[str, Any]:
 
 
 def looked(look: Callable[[], Any], stands: str = "the charge stands") -> Any:
-    """The result of an engine that reads rows, after the charge; ReleaseFailed without its words where it fails.
+    """Read rows after the charge, and return the result; if that fails, raise ReleaseFailed without the message.
 
-    Who stops it is told where that was.
+    An interrupt passes, with a note that rows were being read.
     """
     try:
         result = withheld(look)
@@ -110,16 +110,16 @@ Receipt = Mapping[str, Any] | None
 
 log = logging.getLogger("dpframe")
 
-MOST_TOLD = 2**16  # noisy totals of one statistic that a record tells
+MOST_TOLD = 2**16  # the most noisy totals of one statistic that a record holds
 
 
 def built(
     prepared: Prepared, exact: Totals, words: Words, receipt: Receipt, drawn: Mapping[str, Any]
 ) -> tuple[Any, list[int] | None]:
-    """The released frame, and of a choice the places of the chosen cells.
+    """Return the released frame and, for a choice, the places of the chosen cells.
 
-    `drawn` are facts for the record: the random name of the release, and its checks, whose noise is drawn before.
-    Everything here is noise and arithmetic on noisy numbers.
+    `drawn` are facts for the record: the random name of the release, and its checks, which already have noise. This
+    function adds noise, and then computes with noisy numbers only.
     """
     plan, labels = prepared.plan, prepared.labels
     measured = noisy_of(plan, exact)
@@ -141,7 +141,7 @@ def _not_a_table(
     receipt: Receipt,
     drawn: Mapping[str, Any],
 ) -> tuple[Any, list[int] | None]:
-    """The released frame of a choice, which is some of the cells and their places; or of suggested bounds."""
+    """Return the released frame of a choice, with the places of the chosen cells, or that of suggested bounds."""
     plan, chosen = prepared.plan, None
     if chooses(plan.query):
         chosen, numbers = _chosen(plan, measured)
@@ -154,10 +154,10 @@ def _not_a_table(
 
 
 def warn_of_checks(frame: Any, *, depth: int) -> None:
-    """Warn where the bounds surely clipped or left out much, or none can be suggested: the answer comes anyway.
+    """Warn if checks show that bounds clipped or left out much, or if no bounds can be suggested; nothing is refused.
 
-    Where a filter makes an error of the warning, it becomes a line of the log. `depth` counts the functions from here
-    up to the line of the caller, which the warning names.
+    If a filter turns the warning into an error, it is logged instead. `depth` is the number of functions from here up
+    to the line of the caller, which the warning names.
     """
     record = build.attached(frame) or {}
     words = check_warning(record) if "checks" in record else record.get("found", {}).get("problem")
@@ -170,16 +170,16 @@ def warn_of_checks(frame: Any, *, depth: int) -> None:
 
 
 def noisy_of(plan: Plan, exact: Totals) -> dict[Total, Measured]:
-    """The noisy numbers of each Total, one after the other: those before may decide what the next one measures.
+    """Return the noisy numbers of each Total, one after the other: earlier ones may decide what the next one measures.
 
-    What they decide reads noisy numbers alone, and the sensitivity that the noise was made for holds for whatever it
-    is: so the cost is that of looks that are all fixed before (``docs/assurance/privacy.md``, "Three looks").
+    Such a decision reads noisy numbers only, and the sensitivity holds for each possible decision. So the cost is that
+    of measurements that are all fixed beforehand (``docs/assurance/privacy.md``, "Three looks").
     """
     measured: dict[Total, Measured] = {}
     for part in plan.parts:
         with silent():
             decided = None
-            if isinstance(part.total, VectorTotal):  # then it may be decided by noisy numbers, of the parts before
+            if isinstance(part.total, VectorTotal):  # the noisy numbers of earlier parts may decide it
                 decided = part.total.decided(measured, part.mechanism)
             total = exact.pop(part.total) if decided is None else decided.exact_sums(exact.pop(part.total)).ravel()
         noisy = with_noise(part.mechanism, total)
@@ -189,7 +189,7 @@ def noisy_of(plan: Plan, exact: Totals) -> dict[Total, Measured]:
 
 
 def with_noise(mechanism: Mechanism, totals: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The totals with their noise; nothing is told of a mechanism of the caller's that fails on them."""
+    """Return the totals with their noise. If a caller's mechanism fails on them, its message is withheld."""
     try:
         with silent():
             noisy = mechanism.add_noise(totals)
@@ -197,7 +197,7 @@ def with_noise(mechanism: Mechanism, totals: NDArray[np.int64]) -> NDArray[np.in
             check_noisy(noisy, totals)
     except STOPS:
         raise
-    except BaseException:  # its words may hold the totals
+    except BaseException:  # its message may hold the totals
         raise ReleaseFailed(
             "the mechanism failed while it added noise: its message may hold exact totals and is withheld; the charge "
             "stands. Try it with dpframe.testing.check_mechanism."
@@ -206,14 +206,14 @@ def with_noise(mechanism: Mechanism, totals: NDArray[np.int64]) -> NDArray[np.in
 
 
 def check_noisy(noisy: Any, totals: NDArray[np.int64]) -> None:
-    """Refuse what is no number for each total, in whole grid steps."""
+    """Refuse noise that does not return an int64 number of grid steps for each total."""
     if not isinstance(noisy, np.ndarray) or noisy.dtype != np.int64 or noisy.shape != totals.shape:
         given = f"{noisy.dtype} of shape {noisy.shape}" if isinstance(noisy, np.ndarray) else type(noisy).__name__
         raise InvalidType(f"add_noise must return int64 of shape {totals.shape}, as it was given, not {given}")
 
 
 def _chosen(plan: Plan, measured: Mapping[Total, Measured]) -> tuple[list[int], dict[str, Any]]:
-    """The places of the chosen cells, in order, and the numbers that are released of them."""
+    """Return the places of the chosen cells, in order, and the numbers that are released for them."""
     (marks,), ((name, statistic),) = measured.values(), plan.query.statistics
     choice = choosing(statistic)
     assert choice is not None
@@ -225,7 +225,7 @@ def _chosen(plan: Plan, measured: Mapping[Total, Measured]) -> tuple[list[int], 
 
 
 def numbers_of(plan: Plan, measured: Mapping[Total, Measured]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The columns of numbers, and by statistic what was done to denoise it."""
+    """Return the columns of numbers, and the denoising steps of each statistic."""
     columns: dict[str, Any] = {}
     steps: dict[str, Any] = {}
     for name, statistic in plan.query.statistics:
@@ -250,7 +250,7 @@ def numbers_of(plan: Plan, measured: Mapping[Total, Measured]) -> tuple[dict[str
 def answered(
     statistic: Statistic, query: Query, measured: Mapping[Total, Measured]
 ) -> tuple[Floats, Floats, Mapping[str, Any]]:
-    """The noisy values of a statistic of the caller's, their errors, and its further columns: a number for each row."""
+    """Return the noisy values, errors and further columns of a caller's statistic; each must have a number per row."""
     values, errors = query.answer(statistic, measured)
     more: Mapping[str, Any] = {}
     if isinstance(statistic, MoreColumns):
@@ -264,7 +264,7 @@ def answered(
 
 @contextmanager
 def _answering(statistic: Statistic) -> Iterator[None]:
-    """Say that the charge stands where a statistic of the caller's fails; it has seen noisy numbers alone."""
+    """State that the charge stands if a caller's statistic fails. Its error is shown: it read only noisy numbers."""
     try:
         yield
     except Exception as error:
@@ -277,9 +277,9 @@ def _answering(statistic: Statistic) -> Iterator[None]:
 
 
 def totals_behind(plan: Plan, measured: Mapping[Total, Measured]) -> dict[str, dict[str, list[list[float]]]]:
-    """The noisy totals that means and other quotients were computed from, and those of squares, for their records.
+    """Return the noisy totals behind means and other quotients, and those of squares, for the record.
 
-    They are left out of large tables, whose records must stay readable: a public fact decides.
+    They are left out for large tables, so that records stay readable. The size of a table is public.
     """
     told: dict[str, dict[str, list[list[float]]]] = {}
     for name, statistic in plan.query.statistics:
@@ -293,7 +293,7 @@ def totals_behind(plan: Plan, measured: Mapping[Total, Measured]) -> dict[str, d
 
 
 def cells_at(plan: Plan, places: list[int], labels: Mapping[str, Any], numbers: Mapping[str, Any]) -> Any:
-    """Some declared cells with their numbers, in the library of the caller's frame. Dtypes are those of all options."""
+    """Return some declared cells with their numbers, in the caller's library. Dtypes depend on all declared cells."""
     columns = {name: np.zeros(plan.query.keys.cells) for name in numbers}
     for name, values in numbers.items():
         columns[name][places] = values
@@ -306,7 +306,7 @@ ENDS = ("", NOISY, ERROR, LOW, HIGH)
 def rounded_release(
     frame: Any, record: Mapping[str, Any], facts: Mapping[str, Any], places: Places, digits: Digits
 ) -> Any:
-    """The frame rounded, its rows in their order; `facts` are its record with all of its statistics."""
+    """Round the frame, and keep the order of its rows; `facts` are its record with all of its statistics."""
     if any(map(foreign.is_for_sums, facts["measures"].values())):
         raise InvalidArgument(
             "round must not be used on bins for range queries (ranges=True): each would move, and their "
@@ -329,7 +329,7 @@ def rounded_release(
 def _record(
     frame: Any, record: Mapping[str, Any], facts: Mapping[str, Any], places: Places, steps: Mapping[str, float]
 ) -> dict[str, Any]:
-    """The record of the rounded numbers, which keeps the hashes of those that were released."""
+    """Return the record of the rounded numbers, which keeps the hashes of the released ones."""
     rows, before = record.get("rows"), record.get("rounded", {})
     said = {
         "steps": dict(steps),
@@ -340,7 +340,7 @@ def _record(
     if rows is not None:
         numbers = [name for name in record["columns"] if name not in rows["labels"]]
         printed = prints.print_of(frame, rows["labels"], numbers, prints.layout_of(facts.get("levels")))
-        assert printed is not None  # it had one before
+        assert printed is not None  # the frame had a print before
         new["rows"] = {**rows, "sha256": printed.sha256}
     return new
 
@@ -349,7 +349,7 @@ FORMAT = "dpframe.answer/1"
 
 
 def entry_of(prepared: Prepared, words: Words, ledger: Ledger) -> Entry:
-    """The entry that the ledger is asked for: with its public facts, if the call has a label and a snapshot."""
+    """Return the entry for the ledger, with the public facts of the call if it has a label and a snapshot."""
     plan, pricing = prepared.plan, prepared.plan.question.pricing
     less = "Lower epsilon" if pricing.share is None else "Lower share"
     return Entry(
@@ -367,7 +367,7 @@ def entry_of(prepared: Prepared, words: Words, ledger: Ledger) -> Entry:
 
 
 def asked_of(plan: Plan, words: Words, ledger: Ledger) -> dict[str, str] | None:
-    """The public facts by which a call with a snapshot is known again; None, and a warning, where it has no label."""
+    """Return the public facts that identify a call with a snapshot; if it has no label, warn and return None."""
     if not ledger.is_durable:
         raise LedgerError(
             "snapshot must be left out with a ledger in memory, which stores no results. "
@@ -385,7 +385,7 @@ def asked_of(plan: Plan, words: Words, ledger: Ledger) -> dict[str, str] | None:
 
 
 def promise_of(prepared: Prepared, words: Words) -> str:
-    """The promise that the ledger's entry makes: the hash of what the record will say that no row has a part in."""
+    """Return the promise of the ledger's entry: the hash of the part of the record that does not depend on rows."""
     stamp = noise.stamp()
     if words.facts == NO_WORDS.facts and stamp is None:
         return prepared.promise
@@ -395,10 +395,10 @@ def promise_of(prepared: Prepared, words: Words) -> str:
 def content_of(
     frame: Any, chosen: list[int] | None, facts: dict[str, Any], found: dict[str, Any] | None = None
 ) -> bytes:
-    """The bytes to store of a released frame: its provenance and its exact numbers. The keys are the caller's.
+    """Return the bytes to store for a released frame: its provenance and its numbers in full, but no declared keys.
 
-    Of a selection the places of the chosen cells are stored, since two may look alike once they are written down. Keys
-    that were found are stored as they are told apart, column by column, with how they are written down.
+    For a selection, the places of the chosen cells are stored, since two cells may look alike as text. Keys that were
+    found are stored by column, in the form in which they are compared, with the names of these forms.
     """
     if chosen is not None:
         labels = [name for axis in facts["cells"] for name in axis["columns"]]
@@ -418,13 +418,13 @@ def content_of(
 
 
 def _told(values: NDArray[Any]) -> list[Any]:
-    """Values that are no floats, as JSON has them: of dates their text."""
+    """Convert values other than floats to JSON values; dates become text."""
     told: list[Any] = (np.datetime_as_string(values, unit="D") if values.dtype.kind == "M" else values).tolist()
     return told
 
 
 def replayed(plan: Plan, asked: Any, content: bytes) -> Any:
-    """The released frame again, in the library of the answer; `asked` is the frame of the call, read by its schema."""
+    """Rebuild a stored frame in the library of the answer. Only the schema of `asked`, the call's frame, is read."""
     text, numbers = content.split(b"\n", 1)
     header = json.loads(text)
     if chooses(plan.query):
@@ -441,7 +441,7 @@ def replayed(plan: Plan, asked: Any, content: bytes) -> Any:
     for name, values in header["columns"].items():
         if values is None:
             columns[name] = np.frombuffer(numbers[:size], "<f8").astype(np.float64)
-        else:  # bounds of a column of dates are texts
+        else:  # bounds of dates are stored as text
             are_dates = name in ("lower", "upper") and suggestion_of(plan.query) is not None
             columns[name] = np.array(values, dtype="datetime64[D]") if are_dates else values
         numbers = numbers[size:] if values is None else numbers
@@ -458,7 +458,7 @@ OF_OTHER_KEYS = (
 
 
 def _as_recorded(labels: Mapping[str, Any], record: Mapping[str, Any]) -> dict[str, Any]:
-    """The labels, of which edges with a time zone are in that of the record; before 0.3 they were in UTC, without."""
+    """Return the labels, with edges in the time zone of the record. Before 0.3, edges were in UTC without a zone."""
     zones = {end: axis.get("zone") for axis in record["cells"] for end in foreign.labels_of({"cells": [axis]})}
     made = dict(labels)
     for name, values in labels.items():
@@ -486,7 +486,7 @@ def kept(
 
 
 def labels_of(plan: Plan, frame: Any, keys: Any) -> dict[str, Any]:
-    """The columns that name the keys that are shown."""
+    """Return the columns that name the shown keys."""
     axis, library = found_axis(plan.query.keys), plan.question.library
     assert axis is not None
     nulls = axis.discovery is not None and axis.discovery.nulls
@@ -495,14 +495,14 @@ def labels_of(plan: Plan, frame: Any, keys: Any) -> dict[str, Any]:
 
 
 def stored_forms(plan: Plan, frame: Any) -> list[str]:
-    """The form in which each column of keys is written down: a stored answer can be read with these alone."""
+    """Return the stored form of each column of keys; a stored answer can be read only with the same forms."""
     axis = found_axis(plan.query.keys)
     assert axis is not None
     return forms(frame, axis)
 
 
 def labels_again(plan: Plan, frame: Any, stored: list[list[Any]], kept: list[str]) -> dict[str, Any]:
-    """The label columns of keys as an answer has stored them; refused where these have got another dtype since."""
+    """Return the label columns of stored keys; refuse columns whose dtype has changed since."""
     now, axis = stored_forms(plan, frame), found_axis(plan.query.keys)
     assert axis is not None
     for column, before, form in zip(axis.columns, kept, now, strict=True):
@@ -519,7 +519,7 @@ Floats = NDArray[np.float64]
 
 
 def consistent(values: Floats, statistic: Statistic, plan: Plan) -> tuple[Floats, list[dict[str, Any]]]:
-    """The values of all levels, fitted so that each is the sum of its parts; counts become whole numbers."""
+    """Fit the values of all levels, so that each is the sum of its parts; counts become whole numbers."""
     laws = [plan.noise_of(statistic, by)[0] for by in plan.query.shown.groupings]
     fit = _of_cube if plan.query.subtotals == "cube" else _of_rollup
     fitted, variances = fit(values, laws, plan.query, statistic)
@@ -528,14 +528,14 @@ def consistent(values: Floats, statistic: Statistic, plan: Plan) -> tuple[Floats
 
 
 def _of_rollup(values: Floats, laws: list[Mechanism], query: Query, statistic: Statistic) -> tuple[Floats, list[float]]:
-    """The fit of a tree, and the mean variance of each level before it was made non-negative."""
+    """Return the fit of a tree, and the mean variance of each level before values became nonnegative."""
     tree = sums.Tree.of(parents_of(query.shown.levels))
     fitted = sums.fitted(values, laws[::-1], tree, nonnegative=_nonnegative(statistic), whole=statistic.whole)
     return fitted.values, [float(fitted.variances[start:stop].mean()) for start, stop in _places(query)]
 
 
 def _of_cube(values: Floats, laws: list[Mechanism], query: Query, statistic: Statistic) -> tuple[Floats, list[float]]:
-    """The fit of a table to its margins, which are then the sums of its cells: exact, for these are whole steps."""
+    """Return the fit of a table and its margins. Cells are whole steps, so the margins are their exact sums."""
     shape, sets = query.keys.shape, sums.margins(len(query.keys.axes))
     noisy = {
         kept: values[start:stop].reshape([shape[axis] for axis in kept])
@@ -558,16 +558,16 @@ def _nonnegative(statistic: Statistic) -> bool:
 
 
 def _places(query: Query) -> list[tuple[int, int]]:
-    """The places at which the rows of each level start and stop."""
+    """Return the places at which the rows of each level start and stop."""
     return [*pairwise([0, *np.cumsum([level.size for level in query.shown.levels]).tolist()])]
 
 
 ORDER_EXAMPLE = 'Write order=True for keys of one column, or name the column, as in order="month".'
-ESTIMATES = ("estimated_rmse", "cell_rmse")  # of a first denoiser; after it the noise has another law
+ESTIMATES = ("estimated_rmse", "cell_rmse")  # valid for a first denoiser; after it, the noise has another law
 
 
 def check_denoising(query: Query, law: Mechanism, denoisers: Any) -> None:
-    """Refuse a denoiser by name for noise that is not additive, which none is made for; "auto" then does nothing."""
+    """Refuse denoisers and subtotals for noise that is not additive; denoise="auto" then does nothing."""
     if law.additive:
         return
     if denoisers is not None and denoisers != "auto":
@@ -583,7 +583,7 @@ def check_denoising(query: Query, law: Mechanism, denoisers: Any) -> None:
 
 
 def ordered_axes(keys: Keys, order: object) -> tuple[int, ...]:
-    """The places of the axes whose order means something; typed errors for an `order` that the cells cannot have."""
+    """Return the places of the axes with an order; refuse an `order` that the cells cannot have."""
     bins = tuple(index for index, axis in enumerate(keys.axes) if axis.ordered)
     if order is None or order is False:
         return bins if order is None else ()
@@ -610,7 +610,7 @@ def ordered_axes(keys: Keys, order: object) -> tuple[int, ...]:
 def denoised(
     values: Floats, statistic: Statistic, plan: Plan, measured: Mapping[Total, Measured]
 ) -> tuple[Floats, Any]:
-    """The denoised values in their cells' shape, and what the provenance says of them; or the values as they are."""
+    """Return the denoised values and the steps for the provenance, or the unchanged values and None."""
     law, denoising = plan.noise_of(statistic)[0], plan.question.denoising
     if denoising.denoise is not None and isinstance(statistic, Fitting):
         with silent(), _answering(statistic):
@@ -618,18 +618,18 @@ def denoised(
         if fitted is not None:
             return fitted[0], [{"name": denoising.denoise, "chose": fitted[1]}]
     if denoising.denoise is None or not statistic.denoisable or not law.additive or law.keys_delta:
-        return values, None  # numbers that decided which keys are shown are not of the law that denoisers know
+        return values, None  # noisy numbers that select the shown keys no longer have the law of the noise
     if plan.query.subtotals:
         return consistent(values, statistic, plan)
     axes = ordered_axes(plan.query.keys, denoising.order)
     cells = values.reshape(plan.query.keys.shape) if axes else values
     edges = None if denoising.graph is None else edges_among(plan.query.keys, denoising.graph)
     facts = {"nonnegative": statistic.totals()[0].norm(False).nonnegative, "order": axes, "graph": edges}
-    facts["never_zero"] = not statistic.whole  # sums of values, which are not 0 together because noise is large
+    facts["never_zero"] = not statistic.whole  # large noise is no evidence that sums of values are all 0
     said: list[dict[str, Any]] = []
     for denoiser in denoising.steps:
         cells, words = _step(cells, denoiser, law, facts)
-        if said:  # the noise is no longer of that law once something was done to it, so nothing is known of the error
+        if said:  # after the first step, the noise has another law, so the error is unknown
             words = {name: said for name, said in words.items() if name not in ESTIMATES}
         said.append(words if edges is None or not takes(denoiser, "graph") else {**words, "edges": len(edges)})
     return cells.reshape(values.shape), said
@@ -644,14 +644,14 @@ def _step(cells: Floats, denoiser: Any, law: Any, facts: dict[str, Any]) -> tupl
     name = denoiser if isinstance(denoiser, str) else str(getattr(function, "__name__", "a function of the caller's"))
     is_taken = name.split(",", maxsplit=1)[0].replace("_", "-") in (*DENOISERS, AS_IT_WAS)  # as "none, non-negative"
     if is_taken and not is_own(function):
-        name = f"{name} (your own)"  # what the record says of dpframe's does not hold for it
+        name = f"{name} (your own)"  # what the record says of dpframe's denoiser does not hold for it
     try:
         with silent() if is_own(function) else nullcontext():
             result = np.asarray(function(cells.copy(), law, **_known(function, facts)), dtype=np.float64)
     except Exception as error:
         if is_own(function):
             raise
-        cause = error.with_traceback(error.__traceback__ and error.__traceback__.tb_next)  # the caller's code alone
+        cause = error.with_traceback(error.__traceback__ and error.__traceback__.tb_next)  # only the caller's code
         raise ReleaseFailed(
             f"denoise must be a function that does not fail, and {name} raised {type(error).__name__} on the noisy "
             "values. The charge stands. Ask again with another one."
@@ -670,12 +670,12 @@ def _step(cells: Floats, denoiser: Any, law: Any, facts: dict[str, Any]) -> tupl
 
 
 def silent() -> np.errstate:
-    """The arithmetic of dpframe is silent, whatever `numpy.seterr` asks: no call fails of it that was charged."""
+    """Return a context that silences NumPy, so that no setting of `numpy.seterr` makes a charged call fail."""
     return np.errstate(all="ignore")
 
 
 def _said(choice: choose.Choice) -> dict[str, Any]:
-    """The provenance of a choice: what it was, the errors it expects, and whether the noise drowns the differences."""
+    """Return the provenance of a choice: the denoiser, its expected errors, and whether the noise dominates."""
     said = {"name": "auto", "chose": choice.name, "estimated_rmse": choice.estimated_rmse}
     if choice.deviations is not None and choice.name != AS_IT_WAS and choice.values.size:
         said["cell_rmse"] = packed(choice.deviations)
@@ -683,12 +683,12 @@ def _said(choice: choose.Choice) -> dict[str, Any]:
 
 
 def is_own(made: Any) -> bool:
-    """Tell whether a function or a class is one of dpframe's."""
+    """Return whether a function or a class is one of dpframe's."""
     return str(getattr(made, "__module__", "")).startswith("dpframe.")
 
 
 def _known(function: Any, facts: dict[str, Any]) -> dict[str, Any]:
-    """The facts that a denoiser is told. To name one that takes an order is to say that neighboring cells are alike."""
+    """Return the facts that a denoiser takes. A call that names one with an order states that neighbors are alike."""
     said = facts if facts["order"] else {**facts, "order": True}
     told = named_facts(function, said)
     return {name: fact.copy() if isinstance(fact, np.ndarray) else fact for name, fact in told.items()}

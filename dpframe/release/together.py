@@ -1,4 +1,4 @@
-"""Several plans calibrated together, so that the whole costs what was stated; charged once, and only then looked at."""
+"""Joint releases: several plans are calibrated together for one stated cost, charged once, and then measured."""
 
 from __future__ import annotations
 
@@ -161,14 +161,14 @@ def release_together(
     joint = _planned(plans, price, weights, payer)
     calls = {name: _call(plan) for name, plan in joint.plans.items()}
     for name, plan in joint.plans.items():
-        check(calls[name].frame, plan.query, plan.unit)  # once more: a frame of pandas may have got other columns since
+        check(calls[name].frame, plan.query, plan.unit)  # again: the columns of a pandas frame may have changed
     ready = {name: tried_on_no_rows(calls[name].frame, plan) for name, plan in joint.plans.items()}
     warn_of_cost(payer, joint.unit, joint.cost)
     words = {name: replace(call.words, label=call.words.label or label) for name, call in calls.items()}
     promises = tuple(promise_of(each, words[name]) for name, each in ready.items())
     entry = Entry(now(), label, joint.question, joint.unit, joint.amount, joint.cost, promises=promises)
     receipt = payer.take(entry if share is None else replace(entry, lower="Lower share"))
-    assert not isinstance(receipt, Answer)  # only an entry with a snapshot has one
+    assert not isinstance(receipt, Answer)  # only an entry with a snapshot has a stored answer
     exact = {name: measure(plan, calls[name]) for name, plan in joint.plans.items()}
     log.info("released %s for %s, protecting %s", joint.question, joint.cost, joint.unit)
     release = nonce()
@@ -203,7 +203,7 @@ def _planned(plans: Any, price: Price, weights: Any, ledger: Ledger | None) -> J
 
 
 def _checked(plans: Any) -> dict[str, Plan]:
-    """The plans by name; of a table of costs any one, since they differ in the cost alone."""
+    """Return the plans by name; the first plan of a PlanTable stands for all, since they differ only in cost."""
     if not isinstance(plans, Mapping):
         raise InvalidType(f"plans must be a dict of plans by name, not {shown(plans)}. {EXAMPLE}")
     if not plans:
@@ -236,12 +236,12 @@ def _checked(plans: Any) -> dict[str, Plan]:
 
 
 def _call(plan: Plan) -> Call:
-    assert plan.call is not None  # refused before
+    assert plan.call is not None  # plans without a call were refused before
     return plan.call
 
 
 def _check_units(plans: Mapping[str, Plan], ledger: Ledger | None) -> None:
-    """One cost protects one unit; the contribution bounds are each plan's own."""
+    """Refuse plans of different units, since one cost protects one unit. Contribution bounds may differ."""
     first, *others = plans.items()
     for name, plan in others:
         if plan.unit.who != first[1].unit.who:
@@ -254,7 +254,7 @@ def _check_units(plans: Mapping[str, Plan], ledger: Ledger | None) -> None:
 
 
 def foreseen(plans: Mapping[str, Plan], ledger: Ledger) -> Foresight:
-    """Try each plan on no rows, and all of them on the ledger; nothing is charged and no row is read.
+    """Try each plan on no rows, and all plans on the ledger; nothing is charged and no row is read.
 
     BudgetExceeded names the first plan that does not fit after those before it.
     """
@@ -262,14 +262,14 @@ def foreseen(plans: Mapping[str, Plan], ledger: Ledger) -> Foresight:
 
 
 def _entry(plan: Plan, ledger: Ledger) -> Entry:
-    """The entry of its charge; a ledger that is yet to be made stores nothing, and knows no snapshot."""
+    """Return the ledger entry of a plan. A ledger in memory stores no answers, so its entry has no snapshot."""
     call = _call(plan)
     words = call.words if ledger.is_durable else replace(call.words, snapshot=None)
     return entry_of(tried_on_no_rows(call.frame, plan), words, ledger)
 
 
-CLOSE = 1.0 - 1e-6  # of a step toward the typed epsilon, which so is reached
-LEAST_PART = Fraction(1, 100)  # of a typed epsilon, below which noise is not made smaller
+CLOSE = 1.0 - 1e-6  # the largest factor of a step, so that the stated epsilon is reached
+LEAST_PART = Fraction(1, 100)  # the least part of a stated epsilon for which noise is calibrated
 
 
 @dataclass(frozen=True, repr=False)
@@ -369,7 +369,7 @@ class JointPlan(Costing):
         return pages.html_page_of_facts(f"JointPlan: {', '.join(self.plans)}", self._facts(), *self._table())
 
 
-OF_PREVIEW = "the preview chose it, at the cost of the preview"  # whose reasons need not hold at the joint cost
+OF_PREVIEW = "the preview chose it, at the cost of the preview"  # its reasons need not hold at the joint cost
 
 
 def joint_plan(
@@ -382,11 +382,11 @@ def joint_plan(
     dropped: Mapping[str, PlannedChecks] = MappingProxyType({}),
     part: Fraction = Fraction(1),
 ) -> JointPlan:
-    """Plan several calls as one. Each takes its weight of the cost, and divides it among its Totals.
+    """Plan several calls as one. Each gets its weight of the cost, and divides it among its Totals.
 
-    Of the plans in `calls` the question and its options count, and not their costs; a quantile or a top-k is chosen in
-    the way that its preview planned. The checks of those that are `dropped` would tell nothing. Noise is made for a
-    `part` of the epsilon, where the whole would be charged more.
+    The questions and options of the plans in `calls` count, but not their costs; a quantile or a top-k is chosen in the
+    way that its preview planned. Checks in `dropped` are too uncertain, and are left out. Noise is calibrated for a
+    `part` of the epsilon if noise for the whole would be charged more than the stated epsilon.
     """
     offered = price if price.epsilon is None else replace(price, epsilon=price.epsilon * part)
     by_noise = {name: plan.question.noising.mechanism for name, plan in calls.items()}
@@ -441,7 +441,7 @@ def joint_plan(
 
 
 def _mixes(noises: Sequence[Mechanism], price: Price, accounting: Accounting) -> bool:
-    """Tell whether Gaussian noise and other noise mix, at the delta at which losses are read: the costs add up to more.
+    """Return whether Gaussian and other noise mix at the delta at which losses are read: the sum may cost too much.
 
     Pure noise alone is charged by its curve, as in a call of its own.
     """
@@ -450,46 +450,46 @@ def _mixes(noises: Sequence[Mechanism], price: Price, accounting: Accounting) ->
 
 
 def _divided(whole: Fraction, query: Query, weights: Any, asked: AskedChecks | None) -> Shares:
-    """The share of each Total of one call, and last that of its checks."""
+    """Return the share of each Total of one call, and last that of its checks."""
     of_checks = Fraction(0) if asked is None else asked.share
     shares = shares_of(query, weights, whole * (1 - of_checks))
     return shares if asked is None else (*shares, whole * of_checks)
 
 
 def _asked(calls: Mapping[str, Plan], dropped: Mapping[str, PlannedChecks]) -> dict[str, AskedChecks]:
-    """The checks of each plan, also of one whose own cost is too small for them: the cost of all decides."""
+    """Return the checks of each plan, also if its own cost is too small for them: the joint cost decides."""
     wanted = {name: plan.checks or plan.unseen for name, plan in calls.items() if name not in dropped}
     return {name: checks.asked for name, checks in wanted.items() if checks is not None}
 
 
 def _unit_of_all(units: Sequence[PrivacyUnit]) -> PrivacyUnit:
-    """The unit that all of them protect; with bounds only where they have the same."""
+    """Return the unit that all plans protect, with bounds only if all have the same."""
     return units[0] if all(unit == units[0] for unit in units) else units[0].who
 
 
 def _is_pure(
     query: Query, mechanism: str | Calibration | None, price: Price, accounting: Accounting, limit: Amount | None
 ) -> bool:
-    """Laplace noise by name is pure, also where the others of the call need the delta that it names."""
+    """Return whether the noise of a plan is pure; mechanism="laplace" is, even if other plans need the delta."""
     own_price = replace(price, delta=None) if mechanism == "laplace" else price
     return is_pure(query, mechanism, own_price, accounting, limit)
 
 
 def _alike(mechanisms: Iterable[str | Calibration | None], pure: Mapping[str, bool], offered: Amount) -> bool:
-    """Tell whether the whole has a closed form: all noise Gaussian, or all pure and no delta to use."""
+    """Return whether the whole has a closed form: all noise is Gaussian, or all is pure and the cost has no delta."""
     if any(callable(mechanism) or mechanism == AUTO for mechanism in mechanisms):
         return False
     return not any(pure.values()) or (all(pure.values()) and offered[1] == 0)
 
 
 def _by_name(shares: Mapping[str, Shares], items: Sequence[Any]) -> dict[str, Any]:
-    """The items of a flat sequence, by the name that they belong to."""
+    """Group the items of a flat sequence by name, as many for each name as in `shares`."""
     rest = iter(items)
     return {name: tuple(next(rest) for _ in group) for name, group in shares.items()}
 
 
 def _naive(shares: Mapping[str, Shares], pure: Mapping[str, bool], offered: Amount) -> dict[str, tuple[Part, ...]]:
-    """Parts that add up by basic composition: epsilon for all, delta for those that need one."""
+    """Return parts that add up by basic composition: epsilon for all, and delta for those that need it."""
     epsilon, delta = offered
     needs = sum(
         (share for name, group in shares.items() if not pure[name] for share in group), Fraction(0)
