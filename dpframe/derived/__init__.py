@@ -1,1 +1,1 @@
-"""Numbers that are computed from released ones, with the exact law of their noise: post-processing, at no cost."""
+"""Statistics that are derived from released numbers, with the exact law of their noise: post-processing at no cost."""

@@ -1,4 +1,4 @@
-"""Sums, shares and steps of one release: totals by fewer keys, and what changes along an ordered key."""
+"""Totals, shares, running sums, moving means, differences and changes of one release, as post-processing."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from dpframe.privacy import noun_of
 from dpframe.queries.quotients import within_limits
 from dpframe.queries.statistics import CONFIDENCE
 
-NAME = "result"  # of the one release, in errors
-POOLED = ("mean", "proportion", "ratio")  # whose total is that of the groups together
-SUMS = ("total", "share", "cumulative")  # of numbers that must add up; an average or a step is of any
+NAME = "result"  # the name of the release in error messages
+POOLED = ("mean", "proportion", "ratio")  # the total of these is pooled: summed numerators over summed denominators
+SUMS = ("total", "share", "cumulative")  # verbs that need additive numbers: no value or unit may count in two groups
 UNDECLARED, NOT_SHOWN = "rows with undeclared keys are in no total", "groups that are not shown are in no total"
 PERCENT = 100.0
-MOST_ENTRIES = 2**25  # terms of all sums together
+MOST_ENTRIES = 2**25  # the largest number of terms of all sums together
 
 Rows = NDArray[np.int64]
 Facts = Mapping[str, Any]
 
 
 def totals_by(frame: Any, by: Any) -> Any:
-    """The sum of each statistic over the groups that agree in `by`; of a mean, that of the groups together."""
+    """Return the sum of each statistic over the groups that agree in `by`; means, proportions and ratios are pooled."""
     source = Source.of(NAME, frame, "total")
     check_shown(source, "total")
     labels = _checked_by(source, by)
@@ -44,10 +44,10 @@ def totals_by(frame: Any, by: Any) -> Any:
 
 
 def shares_by(frame: Any, by: Any) -> Any:
-    """Each number over the sum of those that agree in `by`."""
+    """Return each number as a share of the sum over the rows that agree in `by`."""
     source = _of_cells(frame, "share")
     check_shown(source, "share")
-    labels, rows = _checked_by(source, by), np.argsort(source.places)  # as they stand in the frame
+    labels, rows = _checked_by(source, by), np.argsort(source.places)  # in the order of the caller's frame
     group, _ = _grouped(source, labels, rows)
     sums = _sums(group)
     forms = {name: _share(form.at(rows), group, sums) for name, form in _forms(source, "share").items()}
@@ -56,7 +56,7 @@ def shares_by(frame: Any, by: Any) -> Any:
 
 
 def _share(form: Linear, group: Rows, sums: Sparse) -> Form:
-    """Each row over the sum of its group. Cells of one law are alike: the noise of one row of a group tells all."""
+    """Return the share of each row in its group. If all rows have one draw of one law, a group computes noise once."""
     whole = form.summed(sums)
     alike = all(block.spread is None and weights.nnz == group.size for block, weights in form.noise.values())
     if alike and len(form.noise) == 1:
@@ -75,18 +75,18 @@ def _check_entries(entries: int) -> None:
 
 
 def running(frame: Any) -> Any:
-    """The sum of each number and all before it, along the ordered key."""
+    """Return the sum of each number and all numbers before it, along the ordered key."""
     return _along(frame, "cumulative", "cumulative()", lambda form, line: _window(form, line, None))
 
 
 def moving(frame: Any, n: Any) -> Any:
-    """The mean of each `n` numbers in a row, along the ordered key; rows with fewer before them are left out."""
+    """Return the moving mean of `n` numbers along the ordered key, without the first n - 1 rows of each line."""
     size = _checked_n(n)
     return _along(frame, "rolling", f"rolling({size})", lambda form, line: _window(form, line, size), size - 1)
 
 
 def steps(frame: Any, n: Any) -> Any:
-    """Each number less that `n` places before it, along the ordered key."""
+    """Return each number minus the number `n` places before it, along the ordered key."""
     size = _checked_n(n)
 
     def difference(form: Linear, line: Lines) -> Form:
@@ -97,7 +97,7 @@ def steps(frame: Any, n: Any) -> Any:
 
 
 def changes(frame: Any, n: Any) -> Any:
-    """Each number against that `n` places before it, in percent, along the ordered key."""
+    """Return the change of each number from the number `n` places before it, in percent, along the ordered key."""
     size = _checked_n(n)
 
     def change(form: Linear, line: Lines) -> Form:
@@ -108,7 +108,7 @@ def changes(frame: Any, n: Any) -> Any:
 
 
 class Lines:
-    """The rows of a result as lines along its ordered key, one for each group of the other keys."""
+    """Rows of a result in lines along its ordered key, one line for each group of the other keys."""
 
     def __init__(self, source: Source) -> None:
         levels = source.facts.get("levels")
@@ -117,7 +117,7 @@ class Lines:
         ]
         mine = [source.keys[axis.get("released", axis["columns"])[0]] for axis in axes]
         ordered = [place for place, axis in enumerate(axes) if "every" in axis or "bins" in axis]
-        if len(ordered) != 1:  # then the one that has several keys here, as declared
+        if len(ordered) != 1:  # otherwise the only axis with several keys here, in its declared order
             among = ordered or list(range(len(axes)))
             ordered = [place for place in among if np.unique(mine[place]).size > 1] or among[:1]
         if len(ordered) != 1:
@@ -132,12 +132,12 @@ class Lines:
         goes_on = np.diff(line[self.order], prepend=-1) == 0
         starts = np.flatnonzero(~goes_on)
         every = np.arange(self.order.size)
-        self.within: Rows = every - starts[np.cumsum(~goes_on) - 1]  # its line
+        self.within: Rows = every - starts[np.cumsum(~goes_on) - 1]  # the place in its line
         self.size = int(self.within.max(initial=-1)) + 1
-        self.steps = np.unique(np.diff(along[self.order], prepend=0)[goes_on])  # between keys that follow each other
+        self.steps = np.unique(np.diff(along[self.order], prepend=0)[goes_on])  # the steps between consecutive keys
 
     def pairs(self, n: int) -> tuple[Rows, Rows]:
-        """The rows that have one `n` places before them, in the order of the result, and those."""
+        """Return the rows with a row `n` places before them, in the order of the result, and those earlier rows."""
         now = np.flatnonzero(self.within >= n)
         after, before = self.order[now], self.order[now - n]
         order = np.argsort(after)
@@ -151,7 +151,7 @@ def _along(
     made: Callable[[Linear, Lines], Form],
     gone: int = 0,
 ) -> Any:
-    """A result of the rows that are not among the first `gone` of their line."""
+    """Return the frame of a verb along the ordered key, without the first `gone` rows of each line."""
     source = _of_cells(frame, verb)
     check_shown(source, verb)
     lines = Lines(source)
@@ -178,13 +178,13 @@ def _along(
 
 
 def _window(form: Linear, lines: Lines, size: int | None) -> Linear:
-    """Sums of all numbers up to each, or the means of the last `size`: rows in the order of the result."""
+    """Return the sums of all numbers up to each row, or the means of the last `size`, in the order of the result."""
     from scipy.sparse import csr_array
 
     ends = np.flatnonzero(lines.within >= (0 if size is None else size - 1))
     counts = lines.within[ends] + 1 if size is None else np.full(ends.size, size)
     _check_entries(int(counts.sum()))
-    firsts = np.cumsum(counts) - counts  # of each sum among all terms
+    firsts = np.cumsum(counts) - counts  # the place of each sum's first term among all terms
     inside = np.repeat(ends + 1 - counts - firsts, counts) + np.arange(int(counts.sum()))
     targets, members = lines.order[np.repeat(ends, counts)], lines.order[inside]
     kept = np.sort(lines.order[ends])
@@ -195,7 +195,7 @@ def _window(form: Linear, lines: Lines, size: int | None) -> Linear:
 
 
 def _of_cells(frame: Any, verb: str) -> Source:
-    """A release of one table."""
+    """Return the release as a source; refuse one with several tables."""
     source = Source.of(NAME, frame, verb)
     if len(levels := source.facts.get("levels", ())) > 1:
         finest = max((level["columns"] for level in levels), key=len)
@@ -208,7 +208,7 @@ def _of_cells(frame: Any, verb: str) -> Source:
 
 
 def _forms(source: Source, verb: str, quotients: Sequence[str] = ()) -> dict[str, Any]:
-    """The forms of all statistics: linear ones, or of these verbs quotients."""
+    """Return the forms of all statistics: linear ones, and quotients for the verbs in `quotients`."""
     if verb in SUMS and source.rows > 1:
         _check_adds_up(source, verb)
     forms: dict[str, Any] = {}
@@ -231,7 +231,7 @@ def _forms(source: Source, verb: str, quotients: Sequence[str] = ()) -> dict[str
 
 
 def _check_adds_up(source: Source, verb: str) -> None:
-    """Refuse numbers of things that several groups may share: they would count twice. What a unit adds does not."""
+    """Refuse numbers that do not add up: distinct values, and units that may be in several groups."""
     unit = source.facts["unit"]
     for name, said in source.measures.items():
         if said["verb"] == "n_distinct":
@@ -247,10 +247,10 @@ def _check_adds_up(source: Source, verb: str) -> None:
 
 
 def _level_of(source: Source, labels: Sequence[str]) -> Rows:
-    """The rows that are added up: all, or those of one level of subtotals or one table, which is what was asked.
+    """Return the rows to add up: all rows, or those of one level of subtotals or one table.
 
-    Where no level is, they are the cells; of tables with more columns those whose sum has the least noise. What was
-    filtered must have left the same keys in all of them, or it would matter which one is taken.
+    A level with exactly these columns is taken. Otherwise it is the level with more columns whose sum is least noisy.
+    Filters must leave the same keys in all levels, because otherwise the choice of the level would change the result.
     """
     levels, every = source.facts.get("levels"), np.arange(source.rows)
     if levels is None:
@@ -268,9 +268,9 @@ def _level_of(source: Source, labels: Sequence[str]) -> Rows:
 
 
 def _noise_of(source: Source, levels: Sequence[Facts], place: int) -> float:
-    """The variance of the sum of a level, of the first statistic: of others levels compare alike.
+    """Return the variance of the sum over a level, for the first statistic; others rank the levels in the same order.
 
-    The tables of marginals add up to the same numbers, so that any of them does.
+    The tables of marginals add up to the same numbers, so any of them may be taken.
     """
     numbers = next(iter(source.measures.values()))["statistics"]
     law = source.facts["statistics"][numbers[place * len(numbers) // len(levels)]]
@@ -278,7 +278,7 @@ def _noise_of(source: Source, levels: Sequence[Facts], place: int) -> float:
 
 
 def _check_alike(source: Source, levels: Sequence[Facts], stops: Rows) -> None:
-    """Refuse tables of which different keys were filtered: each must be all of its cells at the keys that all share."""
+    """Refuse tables that filters left with different keys; each must have all of its cells at the shared keys."""
     shared = [name for name in levels[0]["columns"] if all(name in level["columns"] for level in levels)]
     axes = [axis for axis in source.facts["cells"] if not {*axis["columns"]} <= {*shared}]
     tokens, first = source.tokens(shared), None
@@ -294,7 +294,7 @@ def _check_alike(source: Source, levels: Sequence[Facts], stops: Rows) -> None:
 
 
 def _pooled(form: Form, rows: Rows, sums: Sparse) -> Form:
-    """A sum of rows; of quotients that of the numbers above over that of those below."""
+    """Return sums of rows; for quotients, the summed numerators over the summed denominators."""
     if isinstance(form, Linear):
         return form.at(rows).summed(sums)
     assert isinstance(form, Quotient)
@@ -302,7 +302,7 @@ def _pooled(form: Form, rows: Rows, sums: Sparse) -> Form:
 
 
 def _checked_by(source: Source, by: Any) -> list[str]:
-    """The label columns that groups agree in."""
+    """Return the label columns that `by` names; a column of bins has two."""
     if by is None:
         return []
     named = [by] if isinstance(by, str) else list(by) if isinstance(by, (list, tuple)) else None
@@ -318,7 +318,7 @@ def _checked_by(source: Source, by: Any) -> list[str]:
 
 
 def _grouped(source: Source, labels: Sequence[str], rows: Rows) -> tuple[Rows, Rows]:
-    """The group of each of these rows, and the first one of each group, in their order."""
+    """Return the group number of each of these rows, and the place of each group's first row among them."""
     numbers: dict[Any, int] = {}
     tokens = source.tokens(list(labels))
     group = np.array([numbers.setdefault(tokens[row], len(numbers)) for row in rows.tolist()], dtype=np.int64)
@@ -327,7 +327,7 @@ def _grouped(source: Source, labels: Sequence[str], rows: Rows) -> tuple[Rows, R
 
 
 def _sums(group: Rows) -> Sparse:
-    """The weights of rows in the sums of their groups."""
+    """Return the matrix that adds up the rows of each group."""
     from scipy.sparse import csr_array
 
     return csr_array(
@@ -336,7 +336,7 @@ def _sums(group: Rows) -> Sparse:
 
 
 def _checked_n(n: object) -> int:
-    """A whole number of at least 1."""
+    """Return `n` as an integer; refuse anything but a whole number of at least 1."""
     if not is_whole(n) or int(n) < 1:  # type: ignore[call-overload]
         raise InvalidArgument(f"n must be a whole number of at least 1, not {shown(n)}. Write n=1.")
     return int(n)  # type: ignore[call-overload,no-any-return]
@@ -355,7 +355,7 @@ def _built(
     measures = {name: measure_of(facts) for name in forms}
     for name in forms:
         if verb == "share" and _is_of_both_signs(source.measures[name]):
-            measures[name]["verb"] = "ratio"  # a part of a total may be below 0, or more than all of it
+            measures[name]["verb"] = "ratio"  # with bounds of both signs, a share may be below 0 or above 1
     columns = columns_of(forms, CONFIDENCE)
     for name in forms:
         if name + LOW in columns and (ends := _limits(source.measures[name], verb)) is not None:
@@ -367,9 +367,9 @@ def _built(
 
 
 def _outside(source: Source, apart: Sequence[str]) -> list[str]:
-    """Notes on rows that are in no sum over keys; of the keys that sums are kept `apart` by nothing is said.
+    """Return notes on rows that are in no sum; columns in `apart` get no note, because no sum is over their keys.
 
-    The bins, dates and levels of a release have notes of their own, and with the rest of all keys no row is missed.
+    Bins, dates and levels have their own notes in the release. An axis with a group for all other keys misses no row.
     """
     over = [axis for axis in source.facts["cells"] if not {*axis["columns"]} <= {*apart}]
     notes = [NOT_SHOWN] if any("discovered" in axis for axis in over) else []
@@ -378,7 +378,7 @@ def _outside(source: Source, apart: Sequence[str]) -> list[str]:
 
 
 def _limits(said: Facts, verb: str) -> tuple[float, float] | None:
-    """The numbers between which each quotient lies by itself; None where there are none."""
+    """Return the limits of a share or a pooled quotient, or None if there are none."""
     if verb == "share":
         return None if _is_of_both_signs(said) else (0.0, 1.0)
     return limits(said) if verb == "total" and said["verb"] in POOLED else None

@@ -1,4 +1,4 @@
-"""`compare`: differences of groups, or of releases, with intervals and tests that hold noise and chance."""
+"""`compare`: differences of two groups or two releases, with intervals and tests for noise and sampling error."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ Facts = Mapping[str, Any]
 Rows = NDArray[np.int64]
 
 ASKED = "dpf.compare"
-LEAST_P = 1e-6  # no p-value is told as less
-LEVELS = 13  # of the test, between which p-values are read off
-SAME = ("verb", "column", "bounds", "unit_bounds", "value", "where")  # what two statistics must agree in
+LEAST_P = 1e-6  # the smallest p-value that is reported
+LEVELS = 13  # the number of confidence levels between which p-values are interpolated
+SAME = ("verb", "column", "bounds", "unit_bounds", "value", "where")  # facts in which two statistics must agree
 ENDS = ["low", "high"]
 _MISSING: Any = object()
 
@@ -157,7 +157,7 @@ def compare(
 
 
 def _sides(names: tuple[str, str], pairs: Pairs, level: float) -> dict[str, Any]:
-    """The values of both sides and their own intervals, row by row, for a chart; what is open is None."""
+    """Return the values and intervals of both sides for a chart, row by row; a number that is not finite is None."""
     made: dict[str, Any] = {"names": list(names)}
     for end, columns in (
         ("values", [[side.values for side in pair] for pair in pairs]),
@@ -174,7 +174,7 @@ def _key(key: object) -> str:
 
 
 def _of_groups(result: Any, first: Any, second: Any, by: Any) -> Prepared:
-    """The rows of two groups of one result, paired by their other keys."""
+    """Return the rows of two groups of one result, paired by their other keys."""
     source = Source.of("result", result)
     column, own = _checked_by(source, by)
     unit = source.facts["unit"]
@@ -189,7 +189,7 @@ def _of_groups(result: Any, first: Any, second: Any, by: Any) -> Prepared:
     for argument, key in (("first", first), ("second", second)):
         try:
             token = (None if is_missing(key) else same_key(key),)
-        except TypeError:  # of a list
+        except TypeError:  # a list, for example
             raise InvalidType(
                 f"{argument} must be a key of {column}, not {shown(key, kind=True)}. Name one key."
             ) from None
@@ -216,7 +216,7 @@ def _of_groups(result: Any, first: Any, second: Any, by: Any) -> Prepared:
 
 
 def _of_results(later: Any, earlier: Any, by: Any, samples: Any) -> Prepared:
-    """The rows of two results, paired by their keys."""
+    """Return the rows of two results, paired by their keys."""
     if not is_frame(earlier):
         raise MissingArgument(
             f'second must be given: the other group, as in dpf.compare(result, {shown(earlier)}, "A"). '
@@ -236,7 +236,7 @@ def _of_results(later: Any, earlier: Any, by: Any, samples: Any) -> Prepared:
             "years are not two samples. Without it use dpf.combine."
         )
     for source in sources:
-        if (view := view_of(source.facts)) is not None and len(view.cells) > 1:  # keys that became names of columns
+        if (view := view_of(source.facts)) is not None and len(view.cells) > 1:  # some keys are column names
             raise InvalidArgument(
                 f"{source.name} must have its keys in rows, by which groups are matched, and .dp.wide put some into "
                 "columns. Compare first."
@@ -270,7 +270,7 @@ def _of_results(later: Any, earlier: Any, by: Any, samples: Any) -> Prepared:
 
 
 def _different(one: Facts, other: Facts, fact: str) -> str:
-    """A fact of two statistics that do not agree in it, as words, which may be the same ones."""
+    """Return the fact in which two statistics differ as text; the texts of both may be the same."""
     words = one.get(fact)
     if words != other.get(fact):
         return f"{shown(words)} and {shown(other.get(fact))}"
@@ -279,14 +279,14 @@ def _different(one: Facts, other: Facts, fact: str) -> str:
 
 
 def _unit_of(source: Source) -> str:
-    """Whose rows are counted, and in how many groups at full weight, as words."""
+    """Return as text the unit that is counted, and the number of groups in which it has full weight."""
     unit = PrivacyUnit.of_facts(source.facts["unit"])
     groups = groups_of(unit, cells_of(source.whole.facts))
     return "rows" if unit.column is None else f"{noun_of(unit.column)} in {groups:,} group{'' if groups == 1 else 's'}"
 
 
 def _checked_by(source: Source, by: Any) -> tuple[str, list[str]]:
-    """The column of the groups, and the label columns that go with it."""
+    """Return the column of the two groups, and the label columns that belong to it."""
     if "levels" in source.facts:
         raise InvalidArgument(
             "result must be the cells of one table, and this one has subtotals. Release group_by(...) without them."
@@ -309,7 +309,7 @@ def _binned(source: Source) -> list[str]:
 
 
 def _share_draws(form: Any, one: Rows, other: Rows) -> bool:
-    """Tell whether a draw of noise moves both groups."""
+    """Return whether one draw of noise affects both groups."""
     parts = (form.top, form.bottom) if isinstance(form, Quotient) else (form,)
     for part in parts:
         assert isinstance(part, Linear)
@@ -320,9 +320,9 @@ def _share_draws(form: Any, one: Rows, other: Rows) -> bool:
 
 
 def _compared(one: Estimate, other: Estimate, level: float) -> tuple[Floats, Floats, Floats, Floats]:
-    """The difference, its interval, and its p-value."""
+    """Return the difference, the ends of its interval, and its p-value."""
     effect, least, most = one.values - other.values, one.least - other.most, one.most - other.least
-    middles = np.clip(one.middles - other.middles, least, most)  # of two shares beyond 0 and 1 something is left
+    middles = np.clip(one.middles - other.middles, least, most)  # so that noisy shares beyond 0 or 1 leave an interval
 
     def interval(confidence: float) -> tuple[Floats, Floats]:
         (below, above), (lower, upper) = one.reach(confidence), other.reach(confidence)
@@ -339,9 +339,9 @@ def _compared(one: Estimate, other: Estimate, level: float) -> tuple[Floats, Flo
 
 
 def _p_values(interval: Any, own: float) -> Floats:
-    """The least 1 - confidence whose interval leaves out 0: read off between some levels, one of them the caller's.
+    """Return the smallest 1 - confidence whose interval excludes 0, interpolated between levels and the caller's own.
 
-    Between two levels the distance of 0 from the interval is nearly a straight line in standard normal quantiles.
+    Between two levels, the distance of 0 from the interval is nearly linear in standard normal quantiles.
     """
     from scipy.special import ndtr, ndtri
 
@@ -350,7 +350,7 @@ def _p_values(interval: Any, own: float) -> Floats:
     gaps = []
     for score in scores:
         low, high = interval(1.0 - 2.0 * float(ndtr(-score)))
-        gaps.append(np.maximum(low, -high))  # above 0 where 0 is left out
+        gaps.append(np.maximum(low, -high))  # positive if the interval excludes 0
     outside = np.stack(gaps)
     left_out = outside > 0.0
     last = np.where(left_out.any(axis=0), left_out.shape[0] - 1 - np.argmax(left_out[::-1], axis=0), 0)
@@ -363,7 +363,7 @@ def _p_values(interval: Any, own: float) -> Floats:
 
 
 def _holm(p_values: Floats) -> Floats:
-    """Holm's (1979) p-values of several tests."""
+    """Return the p-values of several tests, adjusted by the method of Holm (1979)."""
     order = np.argsort(p_values, kind="stable")
     factors = np.arange(p_values.size, 0, -1)
     raised = np.maximum.accumulate(np.minimum(p_values[order] * factors, 1.0))
@@ -380,6 +380,6 @@ def _holm_words(tests: int, confidence: float) -> str:
 
 
 def told(p_values: Sequence[float], tests: int = 1) -> list[str]:
-    """P-values as tables show them; those that were adjusted for several tests are known down to as many times more."""
+    """Return p-values as text for tables; for `tests` adjusted tests, the smallest reported one is LEAST_P * tests."""
     least = LEAST_P * tests
     return [f"<= {least:g}" if value <= least else f"{value:.2g}" for value in p_values]

@@ -1,4 +1,4 @@
-"""`combine`: arithmetic of released columns by an expression, matched on their keys, with exact errors."""
+"""`combine`: arithmetic on released columns by an expression, matched on their keys, with intervals for the noise."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from dpframe.frames.kinds import is_frame
 from dpframe.queries.date_grid import MONDAY
 from dpframe.queries.sameness import AWARE, DAY, NAIVE
 
-DEEPEST = 100  # operations in one another
-LONGEST = 1_000  # letters of an expression
-LARGEST = 1e100  # factor, whose square is a float, too
+DEEPEST = 100  # the deepest nesting of operations in an expression
+LONGEST = 1_000  # the largest number of characters in an expression
+LARGEST = 1e100  # the largest factor in a form; its square is a finite float too
 EXAMPLE = 'Write for instance dpf.combine("feb.n - jan.n", {"jan": jan, "feb": feb}).'
 GRAMMAR = "made of names, numbers, + - * / and parentheses"
 VALUE = "value"
@@ -34,8 +34,8 @@ Mask = NDArray[np.bool_]
 Pair = tuple[Source, Source]
 Places = Mapping[str, NDArray[np.int64]]
 
-STEPS: Facts = {"every": "1d", "starts": MONDAY, "zone": None}  # of an axis that does not say: a plain date is a day
-MEANT = {"date": "whole days", "datetime": "moments"}  # keys and edges of a kind: groups that have the same steps
+STEPS: Facts = {"every": "1d", "starts": MONDAY, "zone": None}  # defaults of an axis; a plain date is a day
+MEANT = {"date": "whole days", "datetime": "moments"}  # equal labels of both kinds mean different groups
 
 
 @trimmed
@@ -118,7 +118,7 @@ def combine(
 
 
 def tree_of(expression: object, results: Any) -> ast.expr:
-    """The tree of an expression, which holds nothing but the grammar; it is never evaluated as code."""
+    """Return the syntax tree of an expression that follows the grammar. It is never run as code."""
     if not isinstance(expression, str):
         raise InvalidType(f"expression must be a string, not {shown(expression, kind=True)}. {EXAMPLE}")
     if len(expression) > LONGEST:
@@ -133,7 +133,7 @@ def tree_of(expression: object, results: Any) -> ast.expr:
 
 
 def _way_out(expression: str, results: Any) -> str:
-    """The advice in place of an expression: where it names a column that none can, another name of that."""
+    """Return the advice for a refused expression: to rename a column that no expression can name, or the example."""
     given = results.values() if isinstance(results, Mapping) else ()
     frames = [frame for frame in given if is_frame(frame) and build.record_of(frame) is not None]
     columns = [name for frame in frames for name in frame.columns if isinstance(name, str)]
@@ -142,7 +142,7 @@ def _way_out(expression: str, results: Any) -> str:
 
 
 def _check(node: ast.AST, expression: str, way: str, depth: int = 1) -> None:
-    """Refuse whatever is not on the list."""
+    """Refuse every node that the grammar does not allow."""
     if depth > DEEPEST:
         raise InvalidArgument(
             f"expression must nest at most {DEEPEST} operations, and a long sum nests one in the next. "
@@ -161,12 +161,12 @@ def _check(node: ast.AST, expression: str, way: str, depth: int = 1) -> None:
 
 
 def names_in(tree: ast.expr) -> list[str]:
-    """The names of results, in their order."""
+    """Return the different names of results in an expression."""
     return list(dict.fromkeys(node.id for node in ast.walk(tree) if isinstance(node, ast.Name)))
 
 
 def _sources(results: Any, names: Sequence[str]) -> dict[str, Source]:
-    """The results that the expression names, in the order in which they are given."""
+    """Return the results that the expression names, in the order of `results`."""
     if not isinstance(results, Mapping):
         raise InvalidType(
             f"results must be a dict of released frames by name, not {shown(results, kind=True)}. {EXAMPLE}"
@@ -192,7 +192,7 @@ def _sources(results: Any, names: Sequence[str]) -> dict[str, Source]:
 
 
 def _spelled(name: str, known: Iterable[Any]) -> str:
-    """The one of the known names that an expression writes so: Python normalizes the names in it (NFKC)."""
+    """Return the known name that an expression spells in this way: Python normalizes the names in it (NFKC)."""
     found = [one for one in known if isinstance(one, str) and normalize("NFKC", one) == name]
     if len(found) > 1:
         raise InvalidArgument(
@@ -204,9 +204,9 @@ def _spelled(name: str, known: Iterable[Any]) -> str:
 def matched(
     sources: Sequence[Source], on: str | Sequence[str] | None
 ) -> tuple[list[str], dict[str, NDArray[np.int64]], list[str]]:
-    """The label columns, at which row of each result the rows of the answer are, and the note on keys left out.
+    """Return the label columns, the row of each result for each row of the answer, and the note on keys left out.
 
-    The first of the places are those of the result whose label columns they are.
+    The first result among the rows is the one that has these label columns.
     """
     keyed = [source for source in sources if source.labels]
     if not keyed:
@@ -243,7 +243,7 @@ def matched(
 
 
 def _check_zones(shared: Sequence[str], tokens: Mapping[str, Sequence[tuple[Any, ...]]]) -> None:
-    """Refuse times without a time zone in one result and with one in another: none would be the same."""
+    """Refuse keys that are times with a time zone in one result and without one in another: none would match."""
     for place, label in enumerate(shared):
         known: dict[str, str] = {}
         for name, mine in tokens.items():
@@ -257,13 +257,13 @@ def _check_zones(shared: Sequence[str], tokens: Mapping[str, Sequence[tuple[Any,
 
 
 def _left_out(keys: int) -> list[str]:
-    """The note on keys that are left out; none where there are none."""
+    """Return the note on keys that are left out, in a list that is empty without such keys."""
     one, verb = ("key", "is") if keys == 1 else ("keys", "are")
     return [f"{keys:,} {one} that only some of the results have {verb} left out"] if keys else []
 
 
 def _checked_on(keyed: Sequence[Source], on: str | Sequence[str] | None) -> list[str]:
-    """The label columns by which rows are matched."""
+    """Return the label columns by which rows are matched."""
     if on is None:
         first = keyed[0]
         for source in keyed[1:]:
@@ -280,7 +280,7 @@ def _checked_on(keyed: Sequence[Source], on: str | Sequence[str] | None) -> list
     for name in named:
         axis = next((axis for axis in (_axis_of(source, name) for source in keyed) if "bins" in axis), None)
         ends = [name] if all(name in source.labels for source in keyed) else [f"{name}_left", f"{name}_right"]
-        if axis is not None:  # an edge, which bins of other widths share
+        if axis is not None:  # both edges, since bins of other widths may share one
             ends = foreign.labels_of({"cells": [axis]})
         for source in keyed:
             if any(end not in source.labels for end in ends):
@@ -293,7 +293,7 @@ def _checked_on(keyed: Sequence[Source], on: str | Sequence[str] | None) -> list
 
 
 def _check_same_groups(sources: Sequence[Source], labels: Sequence[str], places: Places) -> None:
-    """Refuse rows that have one label in several results and are different groups there."""
+    """Refuse rows that have equal labels in several results but are different groups."""
     first, *others = sources
     for other in others:
         for label in labels if other.identity != first.identity else ():
@@ -305,9 +305,9 @@ def _check_same_groups(sources: Sequence[Source], labels: Sequence[str], places:
 
 
 def _check_steps(label: str, both: Pair) -> None:
-    """Refuse a month and its first day, and a day and its midnight."""
+    """Refuse to match a month with its first day, or a day with its midnight."""
     axes = [_axis_of(source, label) for source in both]
-    for fact, usual in STEPS.items() if any("bins" not in axis for axis in axes) else ():  # edges are instants
+    for fact, usual in STEPS.items() if any("bins" not in axis for axis in axes) else ():  # bin edges have no step
         if axes[0].get(fact, usual) != axes[1].get(fact, usual):
             said = [f"{fact}={axis[fact]!r}" if fact in axis else f"no {fact}" for axis in axes]
             raise InvalidArgument(
@@ -323,7 +323,7 @@ def _check_steps(label: str, both: Pair) -> None:
 
 
 def _check_rest(label: str, both: Pair, places: Places) -> None:
-    """Refuse a group that also holds all other values where these are not the same in both results."""
+    """Refuse a group that also holds all other values, unless these are the same in both results."""
     masks = [_rest_of(source, label)[places[source.name]] for source in both]
     either, rest = masks[0] | masks[1], any("rest" in _axis_of(source, label) for source in both)
     alike = np.array_equal(masks[0], masks[1]) and (not rest or _have_same_keys(label, both))
@@ -332,7 +332,7 @@ def _check_rest(label: str, both: Pair, places: Places) -> None:
 
 
 def _check_last_bin(label: str, both: Pair, places: Places) -> None:
-    """Refuse a last bin, which holds its right edge, where another bin without that edge has the same edges."""
+    """Refuse to match a last bin, which includes its right edge, with a bin that excludes it."""
     ends: list[Mask] = []
     for source in both:
         axis = _axis_of(source, label)
@@ -345,7 +345,7 @@ def _check_last_bin(label: str, both: Pair, places: Places) -> None:
 
 
 def _check_edges(label: str, both: Pair, places: Places) -> None:
-    """Refuse bins of days next to those of moments where an edge in or at the end of a day cuts these alone."""
+    """Refuse to match bins of days with bins of moments if an edge is within a day, or the last bin holds its edge."""
     axes = [_axis_of(source, label) for source in both]
     kinds = [axis.get("holds", axis["bins"]) if "bins" in axis else "" for axis in axes]
     if {*kinds} != {*MEANT}:
@@ -362,7 +362,7 @@ def _check_edges(label: str, both: Pair, places: Places) -> None:
 
 
 def _check_totals(label: str, both: Pair, places: Places) -> None:
-    """Refuse totals of different keys; with the rest of them they are of all rows."""
+    """Refuse totals of different declared keys, unless both include all other keys and so are totals of all rows."""
     if "levels" not in both[0].facts:
         return
     totals: Mask = np.array([token == (TOTAL,) for token in both[0].tokens([label])])[places[both[0].name]]
@@ -381,7 +381,7 @@ def _different(what: str, label: str, one: Source, places: Places, apart: Mask) 
 
 
 def _rest_of(source: Source, label: str) -> Mask:
-    """The rows that also hold what has no place of its own: the rest of keys, or a bin at an end."""
+    """Return which rows hold other values too: the group of all other keys, or an end bin that holds outside values."""
     axis = _axis_of(source, label)
     if "rest" not in axis and axis.get("outside") != "clip":
         return np.zeros(source.rows, dtype=bool)
@@ -390,18 +390,18 @@ def _rest_of(source: Source, label: str) -> Mask:
 
 
 def _at_last(source: Source, axis: Mapping[str, Any]) -> Mask:
-    """The rows of the last place of an axis."""
+    """Return which rows are at the last place of an axis."""
     return np.asarray(source.keys[_released(axis)[0]] == _size(source, axis) - 1)
 
 
 def _have_same_keys(label: str, both: Pair) -> bool:
-    """Tell whether two results have the same declared keys; those that are not shown are not known."""
+    """Return whether two results have the same declared keys; False if some keys are not shown."""
     one, other = (_declared(source, label) for source in both)
     return one is not None and one == other
 
 
 def _declared(source: Source, label: str) -> set[Any] | None:
-    """The declared keys, without the rest; None where some are not shown."""
+    """Return the declared keys, without the group of all others; None if some keys are not shown."""
     axis = _axis_of(source, label)
     codes, size = source.keys[_released(axis)[0]], _size(source, axis) - ("rest" in axis)
     rows = np.flatnonzero((codes >= 0) & (codes < size))
@@ -410,26 +410,26 @@ def _declared(source: Source, label: str) -> set[Any] | None:
 
 
 def _axis_of(source: Source, label: str) -> Facts:
-    """The axis that a column of labels is of."""
+    """Return the axis to which a label column belongs; an empty mapping if there is none."""
     axes = source.facts["cells"]
     return next((axis for axis in axes if label in foreign.labels_of({"cells": [axis]})), {})
 
 
 def _released(axis: Facts) -> list[str]:
-    """The columns of an axis as they were released."""
+    """Return the columns of an axis under their released names."""
     columns: list[str] = axis.get("released", axis["columns"])
     return columns
 
 
 def _size(source: Source, axis: Facts) -> int:
-    """The number of places of an axis as it was released."""
+    """Return the number of places of an axis in the whole release."""
     return next(int(one["size"]) for one in source.whole.facts["cells"] if one["columns"] == _released(axis))
 
 
 def _evaluated(
     tree: ast.expr, sources: Mapping[str, Source], places: Mapping[str, NDArray[np.int64]], rows: int
 ) -> Form:
-    """The form of a tree, from its leaves up; refused where its numbers leave what floats hold exactly enough."""
+    """Return the form of a tree, from its leaves up; refuse numbers outside the range where floats are exact enough."""
     form = _form_of(tree, sources, places, rows)
     forms = (form.top, form.bottom) if isinstance(form, Quotient) else (form,)
     factors = [weights.data for one in forms if isinstance(one, Linear) for _, weights in one.noise.values()]
@@ -463,7 +463,7 @@ def _form_of(tree: ast.expr, sources: Mapping[str, Source], places: Mapping[str,
 
 
 def _column_of(tree: ast.expr, sources: Mapping[str, Source]) -> tuple[Source, str]:
-    """The result that a name is of, and its column."""
+    """Return the result to which a name refers, and its column."""
     if isinstance(tree, ast.Name):
         source = sources[tree.id]
         return source, source.unbiased(source.only_measure())
@@ -474,7 +474,7 @@ def _column_of(tree: ast.expr, sources: Mapping[str, Source]) -> tuple[Source, s
 
 
 def _columns(tree: ast.expr, sources: Mapping[str, Source]) -> Iterator[tuple[Source, str]]:
-    """The columns that a tree names, each with the result that it is of."""
+    """Yield each column that a tree names, with its result."""
     if isinstance(tree, (ast.Name, ast.Attribute)):
         yield _column_of(tree, sources)
         return
@@ -484,7 +484,7 @@ def _columns(tree: ast.expr, sources: Mapping[str, Source]) -> Iterator[tuple[So
 
 
 def _uncut(tree: ast.expr, sources: Mapping[str, Source]) -> list[str]:
-    """The notes on quotients that the release shows cut to what is possible, and that stand here as they were."""
+    """Return notes on quotients that the release clips to possible values, and that the expression uses unclipped."""
     notes: dict[str, None] = {}
     for source, column in _columns(tree, sources):
         form, ends = source.form(column), limits(source.measures[source.checked_column(column)])
@@ -495,6 +495,6 @@ def _uncut(tree: ast.expr, sources: Mapping[str, Source]) -> list[str]:
 
 
 def _beyond(values: NDArray[np.float64], least: float, most: float) -> Mask:
-    """Tell which values lie beyond their limits."""
+    """Return which values lie beyond their limits."""
     slack = SLACK * max(1.0, abs(least), abs(most) if np.isfinite(most) else 0.0)
     return np.asarray((values < least - slack) | (values > most + slack))

@@ -1,4 +1,4 @@
-"""A test of whether two columns of a released table are independent, under its noise and the chance of a sample."""
+"""A test whether two columns of a released table are independent, given its noise and the sampling error."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from dpframe.queries.mixing import uniforms
 Floats = NDArray[np.float64]
 
 DRAWS = 1_999
-LEAST_EXPECTED = 0.5  # of a cell
-LEAST_TOTAL = 1.0  # of rows, below which nothing can be told
-TWO = 2  # columns
-WHOLE = 2.0**52  # below it one more is another float
-SURE = 2.0**15  # rows: from such a standard deviation on the guess at a binomial draw is taken as it is
+LEAST_EXPECTED = 0.5  # the smallest expected count of a cell that the statistic uses
+LEAST_TOTAL = 1.0  # the smallest count of rows that can be tested
+TWO = 2  # columns, and keys of each
+WHOLE = 2.0**52  # below it, x + 1 is another float than x
+SURE = 2.0**15  # the standard deviation in rows from which the normal approximation of a binomial draw is used as is
 ASKED = ".dp.chi2()"
-COUNTS = ("count", "marginals")  # of rows
+COUNTS = ("count", "marginals")  # verbs that count rows
 CONFIDENCE = 0.95
 
 
 def tested(frame: Any) -> Any:
-    """The statistic of Pearson's test of independence, its p-value, and its degrees of freedom.
+    """Return the statistic of Pearson's test of independence, its p-value, and its degrees of freedom.
 
-    The p-value is the share of `DRAWS` tables at least as far from independence: each is drawn by the fitted margins
-    and gets noise of the same law as the released one. They are numbers that look random (`uniforms`), the same for the
-    same release, so that it always has the same p-value; nothing private depends on them.
+    The p-value is the share of simulated tables that are at least as far from independence. Each of the `DRAWS` tables
+    is drawn from the fitted margins and gets noise of the released law. The draws are pseudorandom (`uniforms`) and
+    depend only on the release, so it always has the same p-value. Nothing private depends on them.
     """
     source = Source.of("result", frame, "chi2")
     name, rows, shape = _counts_of(source)
@@ -53,7 +53,7 @@ def tested(frame: Any) -> Any:
 
 
 def _counts_of(source: Source) -> tuple[str, NDArray[np.int64], tuple[int, int]]:
-    """The counts of a two-way table, the rows of its cells, and its shape; refused where units are not independent."""
+    """Return the counts of a two-way table, the rows of its cells, and its shape; refuse dependent units."""
     axes, unit = source.facts["cells"], source.facts["unit"]
     if len(axes) != TWO or any(len(axis["columns"]) > 1 for axis in axes) or min(axis["size"] for axis in axes) < TWO:
         raise InvalidArgument(
@@ -86,7 +86,7 @@ def _counts_of(source: Source) -> tuple[str, NDArray[np.int64], tuple[int, int]]
 
 
 def _checked_shape(source: Source, rows: NDArray[np.int64]) -> tuple[int, int]:
-    """The shape of a table, of which whole rows and columns may have been left out."""
+    """Return the shape of a table; filters may leave out whole rows and columns of it, but no single cell."""
     tokens = [source.tokens([label]) for label in (source.labels[0], source.labels[-1])]
     first, second = (len({column[row] for row in rows.tolist()}) for column in tokens)
     if first * second != rows.size or min(first, second) < TWO:
@@ -98,7 +98,7 @@ def _checked_shape(source: Source, rows: NDArray[np.int64]) -> tuple[int, int]:
 
 
 def _test(table: Linear, shape: tuple[int, ...], seed: int) -> tuple[float, float]:
-    """Pearson's statistic of a noisy table, and its p-value."""
+    """Return Pearson's statistic of a noisy table, and its p-value."""
     counts = table.values.reshape(shape)
     statistic, expected, total = (each[0] for each in _pearson(counts[None]))
     if total < LEAST_TOTAL:
@@ -110,7 +110,7 @@ def _test(table: Linear, shape: tuple[int, ...], seed: int) -> tuple[float, floa
 
 
 def _pearson(tables: Floats) -> tuple[Floats, Floats, Floats]:
-    """The statistics of tables, what independence expects of each cell, and how many there are in all."""
+    """Return the statistics of tables, the expected count of each cell under independence, and the total counts."""
     rows, columns = (np.maximum(tables.sum(axis=axis, keepdims=True), 0.0) for axis in (2, 1))
     total = np.maximum(tables.sum(axis=(1, 2)), 0.0)
     whole = np.sqrt(np.maximum(rows.sum(axis=(1, 2)) * columns.sum(axis=(1, 2)), 1e-300))
@@ -120,7 +120,7 @@ def _pearson(tables: Floats) -> tuple[Floats, Floats, Floats]:
 
 
 def _multinomial(size: int, shares: Floats, seed: int) -> Floats:
-    """Tables of so many rows by these shares: cell by cell, each binomial given those before."""
+    """Return tables of `size` rows with these shares: each cell is a binomial draw, given the cells before it."""
     drawn, left, share = np.zeros((DRAWS, shares.size)), np.full(DRAWS, float(size)), 1.0
     chances = uniforms((shares.size, DRAWS), seed, 0)
     for cell, part in enumerate(shares.tolist()):
@@ -131,7 +131,7 @@ def _multinomial(size: int, shares: Floats, seed: int) -> Floats:
 
 
 def _binomial(sizes: Floats, chance: float, uniform: Floats) -> Floats:
-    """Binomial draws by the inverse of their distribution: a normal guess with its skewness, then steps of one."""
+    """Return binomial draws from the inverse distribution: a normal approximation with skewness, then steps of one."""
     from scipy.special import betainc, ndtri
 
     if chance in (0.0, 1.0):
@@ -141,11 +141,11 @@ def _binomial(sizes: Floats, chance: float, uniform: Floats) -> Floats:
     guess = sizes * chance + score * spread + (1.0 - 2.0 * chance) * (score**2 - 1.0) / 6.0
     drawn: Floats = np.clip(np.floor(guess), 0.0, sizes)
     near = np.flatnonzero((spread < SURE) & (sizes < WHOLE))
-    for step in (1.0, -1.0):  # up to the first number that the chance of so many or fewer reaches, or down to it
+    for step in (1.0, -1.0):  # up or down to the first number whose cumulative probability reaches `uniform`
         moving = near
         while moving.size:
             n, lower = sizes[moving], drawn[moving] if step > 0.0 else drawn[moving] - 1.0
-            rest = np.maximum(n - lower, 0.0)  # bdtr of SciPy, which this is, takes no n from 2**31 on
+            rest = np.maximum(n - lower, 0.0)  # SciPy's bdtr is the same, but only for n below 2**31
             at_most = np.where(
                 rest > 0.0, betainc(np.maximum(rest, 1.0), np.maximum(lower, 0.0) + 1.0, 1.0 - chance), 1.0
             )
@@ -156,7 +156,7 @@ def _binomial(sizes: Floats, chance: float, uniform: Floats) -> Floats:
 
 
 def _noise(table: Linear, seed: int) -> Floats:
-    """Noise of the law of the table's own: of draws, or of the contrasts behind them."""
+    """Return noise of the same law as the table's noise: of its draws, or of the contrasts behind them."""
     total = np.zeros((DRAWS, table.values.size))
     for place, (block, weights) in enumerate(table.noise.values(), 1):
         total += _drawn(block, weights, seed, place)
@@ -176,7 +176,7 @@ def _drawn(block: Block, weights: Any, seed: int, place: int) -> Floats:
 
 
 def _steps(law: Law, uniform: Floats) -> Floats:
-    """Draws of a law by the inverse of its distribution, in the user's units."""
+    """Return draws of a law from its inverse distribution, in the user's units."""
     from scipy.special import gammainccinv, ndtri
 
     tail, scale = np.minimum(uniform, 1.0 - uniform), law.scale / law.grid

@@ -1,7 +1,7 @@
-"""Forms of released noise, a row each: linear ones, quotients of two, and trees of both, with exact intervals.
+"""Released numbers with the noise in them: linear forms, quotients of two, and trees of both, with intervals.
 
-A *variable* is a draw of noise: an entry of a block, which is a Total of a release. A linear form is the released value
-of each row and the weights by which draws move it. Draws of one block are independent, and so are blocks.
+A draw of noise is one entry of a block, and a block is one Total of a release. A linear form has the released values,
+and for each value the weights of the draws in it. Draws of one block are independent, and so are different blocks.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from dpframe.derived.sums_of_noise import FINE, Law, half_width
 from dpframe.queries.mixing import GOLDEN, mixed
 
 Floats = NDArray[np.float64]
-Sparse = Any  # of scipy: a row of weights for each row of the form
+Sparse = Any  # a sparse SciPy array: a row of weights for each row of the form
 Spread = Callable[[Sparse], Floats]
 
-FIRST, NARROW = 8, 2.0**-100  # cells of slopes of a quotient to begin with, and half of the least that is halved
-CLOSE = 2.0**-7  # of a bound on a quotient's noise, or of its deviation: what it may be too far
-ROUNDED = 2.0**-44  # from an infinite slope: so near, two ways to compute the angle do not agree
-STEEPEST = 2.0**-36  # from an infinite slope; of a steeper quotient angles would tell too few digits
-SPARED = 2.0**-8  # the share of the chance of error that this takes
-COARSE = 10  # bits of the grid there
-CHUNK = 2**22  # numbers at a time
+FIRST, NARROW = 8, 2.0**-100  # cells of slopes at the start; the smallest half-width of a cell that is halved
+CLOSE = 2.0**-7  # the largest excess of a bound on a quotient's noise, as a share of the bound or its deviation
+ROUNDED = 2.0**-44  # an angle: this close to an infinite slope, rounding errors dominate
+STEEPEST = 2.0**-36  # the smallest angle to an infinite slope; for a steeper quotient, angles have too few digits
+SPARED = 2.0**-8  # the share of the chance of error that the bounds within cells use
+COARSE = 10  # bits of the grid for these bounds
+CHUNK = 2**22  # the number of floats in a chunk
 
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """The draws of one Total of a release: who they are, their law, and how many there are.
+    """The draws of one Total of a release: their identity, their law and their number.
 
-    `spread` turns weights on the entries into weights on the draws, where these are others: (rows, draws), in standard
-    deviations of each draw (`scales`), all Gaussian and rounded to `law.grid`.
+    `spread` is given if the entries are sums of other draws. It maps weights of entries to weights of draws, with shape
+    (rows, draws). These draws are Gaussian with standard deviations `scales`, rounded to `law.grid`.
     """
 
     key: tuple[Any, ...]
@@ -48,18 +48,18 @@ class Block:
 
 @dataclass(frozen=True, eq=False)
 class Linear:
-    """Released values, a row each, and the weights of the draws that moved them, by block."""
+    """Released values, one for each row, and the weights of the draws in them, by block."""
 
     values: Floats
     noise: Mapping[tuple[Any, ...], tuple[Block, Sparse]]
 
     @property
     def is_fixed(self) -> bool:
-        """Tell whether no noise moves it."""
+        """True if there is no noise in it."""
         return all(weights.nnz == 0 for _, weights in self.noise.values())
 
     def sum_with(self, other: Linear, sign: float = 1.0) -> Linear:
-        """The sum of both, or their difference: a draw that moved both moves it by both weights."""
+        """Return this form plus `sign` times the other; the weights of a draw in both are added."""
         noise = dict(self.noise)
         for key, (block, weights) in other.noise.items():
             known = noise.get(key)
@@ -69,7 +69,7 @@ class Linear:
         return Linear(self.values + sign * other.values, noise)
 
     def times(self, factor: Floats | float) -> Linear:
-        """Each row times a number."""
+        """Return the form with each row multiplied by a number."""
         from scipy.sparse import diags_array
 
         factors = np.broadcast_to(np.asarray(factor, dtype=np.float64), self.values.shape)
@@ -80,33 +80,33 @@ class Linear:
         return Linear(self.values * factors, noise)
 
     def at(self, rows: NDArray[np.int64] | slice) -> Linear:
-        """Some rows, in this order."""
+        """Return the given rows, in this order."""
         return Linear(self.values[rows], {key: (block, weights[rows]) for key, (block, weights) in self.noise.items()})
 
     def summed(self, sums: Sparse) -> Linear:
-        """Weighted sums of rows: `sums` has a row of weights for each."""
+        """Return weighted sums of rows; each row of `sums` has the weights of one sum."""
         noise = {key: (block, (sums @ weights).tocsr()) for key, (block, weights) in self.noise.items()}
         for _, weights in noise.values():
             weights.eliminate_zeros()
         return Linear(sums @ self.values, noise)
 
     def same(self, other: Linear) -> bool:
-        """Tell whether both are the same number, with the same noise."""
+        """Return whether both forms have the same values and the same noise."""
         if not np.array_equal(self.values, other.values):
             return False
         return self.sum_with(other, -1.0).is_fixed
 
     def variances(self) -> Floats:
-        """The variance of each row."""
+        """Return the variance of each row."""
         return np.asarray(Moments.of(self, self).variances[0])
 
 
 @dataclass(frozen=True, eq=False)
 class Quotient:
-    """A linear form over another, neither of which is a plain number.
+    """A linear form divided by another, row by row.
 
-    Where many rows have noise of one law, `rows` has the values above and below of each, and which row of the forms has
-    its noise.
+    If many rows have noise of one law, `rows` has the numerators, the denominators, and for each row the row of the
+    forms that has its noise.
     """
 
     top: Linear
@@ -114,17 +114,17 @@ class Quotient:
     rows: tuple[Floats, Floats, NDArray[np.int64]] | None = None
 
     def at(self, rows: NDArray[np.int64] | slice) -> Quotient:
-        """Some rows of both, in this order."""
+        """Return the given rows of both forms, in this order."""
         return Quotient(self.top.at(rows), self.bottom.at(rows))
 
     @property
     def expanded(self) -> tuple[Floats, Floats, NDArray[np.int64]]:
-        """The values above and below of each row, and which row of the forms has its noise."""
+        """The numerator and the denominator of each row, and the row of the forms that has its noise."""
         return self.rows or (self.top.values, self.bottom.values, np.arange(self.top.values.size))
 
     @property
     def values(self) -> Floats:
-        """The quotients; missing where the divisor is 0."""
+        """The quotients; NaN where the divisor is 0."""
         above, below, _ = self.expanded
         there = below != 0.0
         return np.where(there, above / np.where(there, below, 1.0), np.nan)
@@ -132,7 +132,7 @@ class Quotient:
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """A product or a sum of forms that is neither linear nor one quotient: it has the range of a box."""
+    """A product, a quotient or a sum that is neither linear nor one quotient; interval arithmetic gives its range."""
 
     operation: str
     left: Form
@@ -140,7 +140,7 @@ class Tree:
 
     @property
     def values(self) -> Floats:
-        """The values of the operation."""
+        """The value of the operation in each row."""
         left, right = self.left.values, self.right.values
         with np.errstate(all="ignore"):
             if self.operation == "/":
@@ -152,7 +152,7 @@ Form = Linear | Quotient | Tree
 
 
 def add(left: Form, right: Form, sign: float) -> Form:
-    """The sum or the difference of two forms."""
+    """Return the sum or the difference of two forms."""
     if isinstance(left, Linear) and isinstance(right, Linear):
         return left.sum_with(right, sign)
     if isinstance(left, Quotient) and isinstance(right, Linear) and right.is_fixed:
@@ -166,7 +166,7 @@ def add(left: Form, right: Form, sign: float) -> Form:
 
 
 def multiply(left: Form, right: Form) -> Form:
-    """The product of two forms."""
+    """Return the product of two forms."""
     for one, other in ((left, right), (right, left)):
         if isinstance(one, Linear) and one.is_fixed:
             if isinstance(other, Linear):
@@ -179,7 +179,7 @@ def multiply(left: Form, right: Form) -> Form:
 
 
 def divide(left: Form, right: Form) -> Form:
-    """The quotient of two forms."""
+    """Return the quotient of two forms."""
     if isinstance(right, Linear) and right.is_fixed and not isinstance(left, Tree) and (right.values != 0.0).all():
         return multiply(left, Linear(1.0 / right.values, {}))
     if isinstance(left, Linear) and isinstance(right, Linear):
@@ -195,7 +195,7 @@ def divide(left: Form, right: Form) -> Form:
 
 
 def half_widths(form: Linear, confidence: float) -> Floats:
-    """The half-widths of the intervals of a linear form."""
+    """Return the half-widths of the intervals of a linear form."""
     patterns = Moments.of(form, form)
     widths = np.empty(form.values.size)
     for rows, one in patterns.groups():
@@ -204,7 +204,7 @@ def half_widths(form: Linear, confidence: float) -> Floats:
 
 
 def ends(form: Form, confidence: float) -> tuple[Floats, Floats]:
-    """The ends of the intervals of a form."""
+    """Return the ends of the intervals of a form."""
     if isinstance(form, Linear):
         half = half_widths(form, confidence)
         return form.values - half, form.values + half
@@ -212,13 +212,13 @@ def ends(form: Form, confidence: float) -> tuple[Floats, Floats]:
         return _fieller(form, confidence)
     atoms = _atoms(form)
     each = confidence ** (1.0 / len(atoms))
-    if _share_draws(atoms):  # then it is no product of chances, and what is left out adds up
+    if _share_draws(atoms):  # then chances do not multiply; the chances of error add up
         each = 1.0 - (1.0 - confidence) / len(atoms)
     return _box(form, [(atom, ends(atom, each)) for atom in atoms])
 
 
 def _atoms(form: Form) -> list[Linear | Quotient]:
-    """The different forms that a tree is made of, without plain numbers."""
+    """Return the different linear forms and quotients in a tree, without plain numbers."""
     if isinstance(form, Tree):
         atoms = _atoms(form.left)
         return atoms + [one for one in _atoms(form.right) if not any(_is_same(one, known) for known in atoms)]
@@ -234,7 +234,7 @@ def _is_same(one: Linear | Quotient, other: Linear | Quotient) -> bool:
 
 
 def _share_draws(atoms: Sequence[Linear | Quotient]) -> bool:
-    """Tell whether a block has a part in two forms."""
+    """Return whether a block has noise in two of the forms."""
     seen: set[Any] = set()
     for atom in atoms:
         parts = (atom,) if isinstance(atom, Linear) else (atom.top, atom.bottom)
@@ -246,7 +246,7 @@ def _share_draws(atoms: Sequence[Linear | Quotient]) -> bool:
 
 
 def _box(form: Form, known: Sequence[tuple[Linear | Quotient, tuple[Floats, Floats]]]) -> tuple[Floats, Floats]:
-    """The range of a tree where each of its forms is within its interval: interval arithmetic."""
+    """Return the range of a tree if each of its forms lies in its interval, by interval arithmetic."""
     if not isinstance(form, Tree):
         if isinstance(form, Linear) and form.is_fixed:
             return form.values, form.values
@@ -265,17 +265,17 @@ def _box(form: Form, known: Sequence[tuple[Linear | Quotient, tuple[Floats, Floa
 
 
 def _product(one: Floats, other: Floats) -> Floats:
-    """A product in which 0 times infinity is 0: of an end that is reached by one that never is."""
+    """Return a product in which 0 times infinity is 0, since the infinite end of an interval is never attained."""
     return np.where((one == 0.0) | (other == 0.0), 0.0, one * other)
 
 
 def _fieller(form: Quotient, confidence: float) -> tuple[Floats, Floats]:
-    """The ends of Fieller's set {r : abs(top - r bottom) <= q(r)}, q(r) being the quantile of the noise of that.
+    """Return the ends of Fieller's set {r : abs(top - r bottom) <= q(r)}, where q(r) is the quantile of the noise.
 
-    Noise comes in steps, and q(r) rises steeply towards slopes at which those of both forms meet, as 1, 2 and 1/2. So
-    it is no convex function of r. Slopes are taken cell by cell (`Cells`), with a bound on q for each, and the answer
-    is the hull of what these bounds leave in. Cells that hold an end are halved until their bound is close to q. Where
-    the set is unbounded the answer is everything.
+    Noise has discrete steps, so q(r) is not convex: it rises steeply near slopes at which the steps of both forms
+    coincide, such as 1, 2 and 1/2. The slopes are divided into cells (`Cells`), each with a bound on q. The answer is
+    the hull of the slopes that these bounds admit. Cells with an end in them are halved until the bound is close to q.
+    If the set is unbounded, the answer is the whole line.
     """
     above, below, group = form.expanded
     moments = Moments.of(form.top, form.bottom)
@@ -290,7 +290,7 @@ def _fieller(form: Quotient, confidence: float) -> tuple[Floats, Floats]:
 
 
 def _hull(top: Floats, bottom: Floats, one: Pattern, rounded: Floats, confidence: float) -> tuple[Floats, Floats]:
-    """The hulls of Fieller's sets of rows whose noise has one pattern.
+    """Return the hulls of Fieller's sets of rows whose noise has one pattern.
 
     At an angle t, r = tilt + scale tan(t) and cos(t) (top - r bottom) = length sin(middle - t).
     """
@@ -318,12 +318,12 @@ def _hull(top: Floats, bottom: Floats, one: Pattern, rounded: Floats, confidence
         halved = np.unique(met[loose])
         turned = turned[loose.any(axis=0)]
         cells = cells.halved(halved, one, confidence) if halved.size else cells
-    rooms = np.arctan2(along, across * np.array([[-1.0], [1.0]]))  # from the middle to the slopes that are infinite
+    rooms = np.arctan2(along, across * np.array([[-1.0], [1.0]]))  # angles from the middle to the infinite slopes
     bounded = (turns < rooms - ROUNDED).all(axis=0) & (rooms > STEEPEST).all(axis=0)
     along = np.where(bounded, along, 1.0)
     quotient = top / np.where(bounded, bottom, 1.0)
     found = []
-    for side, sense in enumerate((-1.0, 1.0)):  # the difference of two tangents, so that nothing cancels
+    for side, sense in enumerate((-1.0, 1.0)):  # a difference of tangents without cancellation
         turn, room = np.where(bounded, turns[side], 0.0), np.where(bounded, rooms[side], 1.0)
         far = cells.scale * np.sin(turn) * length / (along * np.sin(room - turn))
         found.append(np.where(bounded, quotient + sense * far, sense * np.inf))
@@ -332,26 +332,26 @@ def _hull(top: Floats, bottom: Floats, one: Pattern, rounded: Floats, confidence
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """Cells of slopes r = tilt + scale tan(angle), and how far cos(angle) (top - r bottom) may lie from 0 in each.
+    """Cells of slopes r = tilt + scale tan(angle), each with a bound on the noise of cos(angle) (top - r bottom).
 
-    Let N(t) be the noise of that at the angle t, the sum of a cosine and a sine, and N' its derivative. With the middle
-    m of a cell, N(t) = cos(t - m) N(m) + sin(t - m) N'(m). So abs(N(t)) is at most abs(N(m)) and a rest, sin(half the
-    cell) abs(N'(m)). The first is within its quantile at the confidence and a little more, the second within one that
-    it leaves with a chance of that little. This holds whatever the law is.
+    Let N(t) be this noise at angle t, which is the sum of a cosine and a sine, and N' its derivative. With the middle
+    m of a cell, N(t) = cos(t - m) N(m) + sin(t - m) N'(m). So abs(N(t)) is at most abs(N(m)) plus sin(half the cell)
+    times abs(N'(m)). The first term stays within its quantile at a slightly higher confidence. The second exceeds its
+    bound with a chance of at most that difference. So both hold together at the confidence, whatever the law is.
     """
 
     tilt: float
     scale: float
-    edges: Floats  # from -pi/2 to pi/2
-    reach: Floats  # of each cell
-    parts: Floats  # (2, cells): how often it goes as far as rounding moves the top and the bottom
-    is_loose: NDArray[np.bool_]  # whether the rest is more than a small share of it
-    deviations: tuple[float, float]  # of N at 0 and at pi/2
-    farthest: tuple[float, float]  # what both stay within but for a little chance
+    edges: Floats  # angles, from -pi/2 to pi/2
+    reach: Floats  # (cells,): the bound
+    parts: Floats  # (2, cells): factors of the rounding errors of the top and the bottom in the bound
+    is_loose: NDArray[np.bool_]  # whether the second term is more than a small share of the bound
+    deviations: tuple[float, float]  # standard deviations of N at 0 and at pi/2
+    farthest: tuple[float, float]  # bounds on abs(N) at 0 and at pi/2 that hold except for a small chance
 
     @classmethod
     def all_around(cls, one: Pattern, confidence: float) -> Cells:
-        """A few cells, of all slopes."""
+        """Return the first few cells, which cover all slopes."""
         tilt, scale, deviations = one.frame()
         little = 1.0 - (1.0 - confidence) * SPARED / 2.0
         farthest = one.half_width(1.0, -tilt, little, COARSE), one.half_width(0.0, scale, little, COARSE)
@@ -362,7 +362,7 @@ class Cells:
         return replace(empty, **empty.told(edges[:-1], edges[1:], one, confidence))
 
     def told(self, lower: Floats, upper: Floats, one: Pattern, confidence: float) -> dict[str, Any]:
-        """The fields of cells between two edges each."""
+        """Return the fields of cells between these edges."""
         middle, away = (lower + upper) / 2.0, np.sin((upper - lower) / 2.0 * (1.0 + 2.0**-40))
         cosine, sine = np.cos(middle), np.sin(middle)
         of_bottom = -(self.tilt * cosine + self.scale * sine)
@@ -380,21 +380,21 @@ class Cells:
         return {"reach": reach, "parts": parts, "is_loose": is_loose}
 
     def halved(self, places: NDArray[np.int64], one: Pattern, confidence: float) -> Cells:
-        """Some cells in two halves, whose bounds are at most that of the whole."""
+        """Return the cells with some of them halved; the bound of a half is at most that of the whole cell."""
         lower, upper = self.edges[places], self.edges[places + 1]
         middle = (lower + upper) / 2.0
         ends = np.stack([lower, middle, upper], axis=1)
         told = self.told(ends[:, :2].ravel(), ends[:, 1:].ravel(), one, confidence)
         into = np.repeat(places, 2)
         kept = {name: np.delete(getattr(self, name), places, axis=-1) for name in told}
-        at = into - np.repeat(np.arange(places.size), 2)  # where they lie among those that are kept
+        at = into - np.repeat(np.arange(places.size), 2)  # their places among the cells that are kept
         told["reach"] = np.minimum(told["reach"], self.reach[into])
         told["parts"] = np.minimum(told["parts"], self.parts[:, into])
         fields = {name: np.insert(kept[name], at, told[name], axis=-1) for name in told}
         return replace(self, edges=np.insert(self.edges, places + 1, middle), **fields)
 
     def facing(self, sense: float) -> Cells:
-        """The same, or their mirror image."""
+        """Return the cells, or their mirror image for a negative sense."""
         if sense > 0.0:
             return self
         names = ("reach", "parts", "is_loose")
@@ -403,9 +403,9 @@ class Cells:
     def last_left_in(
         self, middle: Floats, length: Floats, rounded: Floats, turn: Floats
     ) -> tuple[Floats, NDArray[np.int64]]:
-        """The distance from `middle` to the last angle that the bounds leave in, and the cell of that.
+        """Return the distance from `middle` to the last angle that the bounds admit, and the cell of that angle.
 
-        From the last known, which bounds that got less do not push outwards. The cell of `middle` is always left in.
+        The search starts at `turn`, because tighter bounds never increase it. The cell of `middle` is always admitted.
         """
         far = np.empty_like(turn)
         places = np.searchsorted(self.edges, middle + turn, side="right") - 1
@@ -416,7 +416,7 @@ class Cells:
             near, beyond = np.maximum(self.edges[mine] - middle[rest], 0.0), self.edges[mine + 1] - middle[rest]
             reach = self.reach[mine] + (rounded[rest] * self.parts[:, mine].T).sum(axis=1)
             share = reach / np.where(length[rest] > 0.0, length[rest], np.nan)
-            inside = ~(np.minimum(np.sin(near), np.sin(beyond)) > share)  # missing values too
+            inside = ~(np.minimum(np.sin(near), np.sin(beyond)) > share)  # NaN counts as inside
             stops = np.arcsin(np.minimum(share, 1.0))
             far[rest] = np.where(np.sin(beyond) > share, np.clip(stops, near, beyond), beyond)
             inside |= mine == 0
@@ -427,13 +427,13 @@ class Cells:
 
 @dataclass(frozen=True, eq=False)
 class Pattern:
-    """The draws that move two forms: for each law the weights in both, and how many have them; and a Gaussian pair."""
+    """The noise of two forms: for each law, both weights and the number of draws with them; and a Gaussian pair."""
 
     terms: tuple[tuple[Law, float, float, int], ...]
-    normal: tuple[float, float, float]  # the variances and the covariance of what is Gaussian
+    normal: tuple[float, float, float]  # the variance of the first, the covariance, and the variance of the second
 
     def half_width(self, first: float, second: float, confidence: float, bits: int = FINE) -> float:
-        """The half-width of the interval of the noise of `first` times one form and `second` times the other."""
+        """Return the half-width of the interval of the noise of `first` times one form and `second` times the other."""
         weights: dict[tuple[Law, float], int] = {}
         for law, one, other, count in self.terms:
             if weight := abs(first * one + second * other):
@@ -444,13 +444,13 @@ class Pattern:
         return half_width(terms, math.sqrt(max(spread, 0.0)), confidence, bits)
 
     def is_fixed(self, *, second: bool) -> bool:
-        """Tell whether no noise moves the second form, or the first."""
+        """Return whether there is no noise in the second form, or in the first if `second` is False."""
         return self.normal[2 * second] == 0.0 and all(weights[second] == 0.0 for _, *weights, _ in self.terms)
 
     def frame(self) -> tuple[float, float, tuple[float, float]]:
-        """The tilt: the r at which top - r bottom has the least noise; the scale of r around it, and two deviations.
+        """Return the tilt, which is the r at which top - r bottom has least noise; the scale of r; and two deviations.
 
-        These are of top - tilt bottom and scale bottom, which have no covariance.
+        The deviations are those of top - tilt bottom and of scale bottom, which have no covariance.
         """
         top, both, bottom = self.normal
         for law, one, other, count in self.terms:
@@ -464,17 +464,17 @@ class Pattern:
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """The draws that move two forms, row by row: of white blocks each by itself, of spread ones their moments."""
+    """The noise of two forms, row by row: single draws of blocks without `spread`, moments of blocks with it."""
 
     size: int
     laws: tuple[Law, ...]
-    entries: tuple[NDArray[np.int64], NDArray[np.int64], Floats, Floats]  # row, law, weight in the first and the other
-    spread: Floats  # (3, rows): the variances and the covariance of what is Gaussian and spread
-    roundings: tuple[Sparse, ...]  # pairs of weights on draws that are rounded, in half grid steps
+    entries: tuple[NDArray[np.int64], NDArray[np.int64], Floats, Floats]  # row, law, the weight in each form
+    spread: Floats  # (3, rows): variances and covariance from blocks with `spread`, as in `variances`
+    roundings: tuple[Sparse, ...]  # (rows, 2) each: the most by which the rounding of draws moves each form
 
     @classmethod
     def of(cls, first: Linear, second: Linear) -> Moments:
-        """Those of two forms of the same rows."""
+        """Return the noise of two forms of the same rows."""
         size = first.values.size
         keys = {**first.noise, **second.noise}
         laws: dict[Law, int] = {}
@@ -496,20 +496,20 @@ class Moments:
 
     @cached_property
     def variances(self) -> Floats:
-        """The variances and the covariance of both forms: (3, rows)."""
+        """The variance of the first form, the covariance, and the variance of the second: (3, rows)."""
         rows, laws, one, other = self.entries
         each = np.array([law.variance for law in self.laws] or [0.0])[laws]
         sums = [np.bincount(rows, each * product, self.size) for product in (one * one, one * other, other * other)]
         return np.asarray(np.stack(sums) + self.spread)
 
     def rounded(self, rows: Any = slice(None)) -> Floats:
-        """The distance by which rounding moves the spread noise of each form, half a step for each draw: (rows, 2)."""
+        """Return the most by which rounding moves the spread noise of each form, half a step per draw: (rows, 2)."""
         return np.asarray(sum(self.roundings, start=np.zeros((self.size, 2)))[rows])
 
     def groups(self) -> list[tuple[NDArray[np.int64], Pattern]]:
-        """The rows that share a pattern, each pattern once."""
+        """Return each pattern once, with the rows that have it."""
         rows, laws, one, other = self.entries
-        flip = (other < 0.0) | ((other == 0.0) & (one < 0.0))  # the laws are symmetric
+        flip = (other < 0.0) | ((other == 0.0) & (one < 0.0))  # both signs may flip, since the laws are symmetric
         one, other = np.where(flip, -one, one), np.where(flip, -other, other)
         kinds, kind = np.unique(np.stack([laws.astype(np.float64), one, other]), axis=1, return_inverse=True)
         kind = np.ravel(kind)
@@ -539,7 +539,7 @@ def _column(part: tuple[Any, ...], place: int) -> Any:
 
 
 def _marks(kinds: int) -> NDArray[np.uint64]:
-    """Two words for each kind of draw, whose sums tell rows of other kinds apart."""
+    """Return two words for each kind of draw; their sums distinguish rows with different draws."""
     return np.asarray(mixed(np.arange(1, 2 * kinds + 1, dtype=np.uint64) * GOLDEN).reshape(kinds, 2))
 
 
@@ -550,7 +550,7 @@ def _weights_of(form: Linear, key: tuple[Any, ...], block: Block) -> Sparse:
 
 
 def _both(weights: Sequence[Sparse]) -> tuple[NDArray[np.int64], Floats, Floats]:
-    """The entries in which one of two forms has a weight: their rows, and both weights."""
+    """Return the rows of the entries in which either form has a weight, and both weights."""
     first, second = (one.tocoo() for one in weights)
     rows = np.concatenate([first.row, second.row]).astype(np.int64)
     places = np.concatenate([first.col, second.col]).astype(np.int64)
@@ -563,7 +563,7 @@ def _both(weights: Sequence[Sparse]) -> tuple[NDArray[np.int64], Floats, Floats]
 
 
 def _of_spread(block: Block, weights: Sequence[Sparse]) -> tuple[Floats, Floats]:
-    """The moments of the draws behind entries, and how far their rounding moves each form: chunk by chunk."""
+    """Return the moments of the spread draws, and the most by which their rounding moves each form, chunk by chunk."""
     assert block.spread is not None
     assert block.scales is not None
     size = weights[0].shape[0]

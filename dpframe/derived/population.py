@@ -1,9 +1,9 @@
-"""Intervals of a population: the noise of a release, and the chance of who is in its data, as a sample of more.
+"""Intervals for a population: the noise of a release, and the sampling error of its data.
 
-How far chance moves a number, and how far noise does, are two independent distances: an interval reaches the root of
-the sum of their squares to either side (Zou and Donner 2008, who call it MOVER). Either alone is exact, or wider than
-it must be; where both matter the interval is a little too wide, since in standard deviations a quantile of a sum lies
-between those of its parts. What is measured, `assurance/population_coverage.py` simulates.
+The noise and the sampling error move a number by two independent distances. An interval reaches the root of the sum of
+their squares to either side (Zou and Donner 2008, who call it MOVER). Either distance alone is exact or too wide. If
+both matter, the interval is a little too wide, since in standard deviations a quantile of a sum lies between those of
+its parts. `assurance/population_coverage.py` simulates the coverage.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ Facts = Mapping[str, Any]
 Reach = tuple[Floats, Floats]  # the distances to the lower and to the upper end of intervals, row by row
 
 ASKED = "covers='population'"
-MANY = 2**31  # groups, where they were found and nobody declared their number
+MANY = 2**31  # the assumed number of groups if keys were discovered
 UNTRACED = (
     "No margin of error for the population behind these data is known here: if numbers were rounded, or rows chosen by "
     "them, the released frame has it."
 )
-BERNSTEIN = 3  # numbers of each group, of a mean and a variance of pure noise
+BERNSTEIN = 3  # numbers of each group for a mean or a variance with pure DP
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,13 +63,13 @@ class Estimate:
     values : array
         The released values.
     middles : array
-        The values around which intervals lie, which may be beyond what is possible.
+        The centers of the intervals, which may lie beyond the possible values.
     noise, chance : callable
-        The distances that the noise, and the chance of who is in the sample, reach at a confidence.
+        The distances of the noise and of the sampling error to both ends at a confidence.
     least, most : float
-        What is possible.
+        The limits of the possible values.
     told : array of bool
-        Whether anything is known: else the interval holds all that is possible.
+        True if an interval is known; otherwise the interval holds all possible values.
     """
 
     values: Floats
@@ -81,15 +81,15 @@ class Estimate:
     told: NDArray[np.bool_]
 
     def reach(self, confidence: float) -> Reach:
-        """The distances from its middles that noise and chance reach together, infinite where nothing is known."""
+        """Return the distances from the middles for noise and sampling error together, infinite if none is known."""
         each = zip(self.noise(confidence), self.chance(confidence), strict=True)
         lower, upper = (np.where(self.told, np.hypot(noise, chance), np.inf) for noise, chance in each)
         return lower, upper
 
     def limits(self, confidence: float) -> Reach:
-        """The ends of its intervals, within what is possible; around the nearest limit where its middle is beyond.
+        """Return the ends of the intervals within the possible values; a middle beyond them moves to the nearest limit.
 
-        A value that is beyond, as a count below 0, is an end itself.
+        A value beyond the limits, such as a count below 0, is an end itself.
         """
         lower, upper = self.reach(confidence)
         middles = np.clip(self.middles, self.least, self.most)
@@ -97,7 +97,7 @@ class Estimate:
         return np.minimum(low, self.values), np.maximum(high, self.values)
 
     def at(self, rows: NDArray[np.int64] | slice) -> Estimate:
-        """Some rows, in this order."""
+        """Return the given rows, in this order."""
 
         def chosen(reach: Callable[[float], Reach]) -> Callable[[float], Reach]:
             def of_rows(confidence: float) -> Reach:
@@ -111,17 +111,17 @@ class Estimate:
 
 
 def estimate_of(source: Source, name: str, asked: str, *, exact: bool = True) -> Estimate:
-    """The estimate that a released statistic is of its population; refused where it is none of independent units.
+    """Return a released statistic as an estimate of its population; refuse a statistic without independent units.
 
-    `exact` limits of counts and shares cover at least as often as they say where there is no noise. Others cover as
-    often on average, which is what differences need: of two that cover too often they are far too wide.
+    Without noise, `exact` limits of counts and shares cover at least as often as the confidence says. Others do so only
+    on average. Differences need these: with two limits that cover too often, their intervals would be far too wide.
     """
     check_asked(source, name, asked)
     if source.whole is not source:
         of, rows = source.released(name)
         return estimate_of(source.whole, of, asked, exact=exact).at(rows)
     form, said = source.form(source.unbiased(name)), source.measures[name]
-    if said["verb"] == "sum" and not {"bounds", "unit_bounds"} & said.keys():  # a file may say anything
+    if said["verb"] == "sum" and not {"bounds", "unit_bounds"} & said.keys():  # a record from a file may lack them
         raise InvalidArgument(f"{name} must have bounds in its record, and has none. Ask its author for another file.")
     if said["verb"] in ("mean", "proportion"):
         assert isinstance(form, Quotient)
@@ -140,7 +140,7 @@ def estimate_of(source: Source, name: str, asked: str, *, exact: bool = True) ->
 
 
 def check_asked(source: Source, name: str, asked: str) -> None:
-    """Refuse a statistic of which no interval for a population is known."""
+    """Refuse a statistic that has no known interval for a population."""
     if "stream" in source.facts:
         raise InvalidArgument(
             f"{name} must be released by one call for {asked}, and this is a period of a stream. "
@@ -158,7 +158,7 @@ def check_asked(source: Source, name: str, asked: str) -> None:
 
 
 def cells_of(facts: Facts) -> int:
-    """The number of groups, as far as it was declared."""
+    """Return the number of declared groups, or `MANY` if keys were discovered."""
     axes = facts["cells"]
     return MANY if any("discovered" in axis for axis in axes) else math.prod(axis["size"] for axis in axes)
 
@@ -167,7 +167,7 @@ def cells_of(facts: Facts) -> int:
 
 
 def _noise_of(form: Linear) -> Callable[[float], Reach]:
-    """The half-widths of its noise, no less in standard deviations than those of a normal variable."""
+    """Return the half-widths of the noise, in standard deviations at least those of a normal variable."""
     deviations = np.sqrt(form.variances())
 
     def reach(confidence: float) -> Reach:
@@ -178,7 +178,7 @@ def _noise_of(form: Linear) -> Callable[[float], Reach]:
 
 
 def _noise_of_quotient(form: Quotient) -> Callable[[float], Reach]:
-    """The distances to the ends of Fieller's set; no less in standard deviations than those of a normal variable."""
+    """Return the distances to the ends of Fieller's set, in standard deviations at least those of a normal variable."""
     values = form.values
     top, both, bottom = Moments.of(form.top, form.bottom).variances
     with np.errstate(all="ignore"):
@@ -195,10 +195,10 @@ def _noise_of_quotient(form: Quotient) -> Callable[[float], Reach]:
 
 
 def counted(counts: Floats, confidence: float, exact: bool) -> Reach:
-    """The distances to the limits of the mean of a Poisson variable that was seen to be so many.
+    """Return the distances to the limits of the mean of a Poisson variable, given the observed count.
 
-    Exact limits are Garwood's (1936), whose tests are those of the tail of a gamma variable; others lie half a count
-    nearer, and leave out as much as they say on average.
+    Exact limits are those of Garwood (1936), whose tests use the tail of a gamma variable. Others lie half a count
+    nearer, and their chance of error is the stated one on average.
     """
     from scipy.special import gammainccinv, gammaincinv
 
@@ -210,9 +210,9 @@ def counted(counts: Floats, confidence: float, exact: bool) -> Reach:
 
 
 def shared(shares: Floats, sizes: Floats, confidence: float, exact: bool) -> Reach:
-    """The distances to the limits of a chance that was seen as a share of so many.
+    """Return the distances to the limits of a probability, given the observed share and the sample size.
 
-    Exact limits are those of Clopper and Pearson (1934); others lie half a count nearer (Jeffreys).
+    Exact limits are those of Clopper and Pearson (1934). Others lie half a count nearer (Jeffreys).
     """
     from scipy.special import betaincinv
 
@@ -225,12 +225,12 @@ def shared(shares: Floats, sizes: Floats, confidence: float, exact: bool) -> Rea
 
 
 def summed(sums: Floats, squares: Floats, bounds: tuple[float, float], confidence: float, exact: bool) -> Reach:
-    """The distances to the limits of the expected sum of a random number of values within bounds.
+    """Return the distances to the limits of the expected sum of a random number of values within bounds.
 
-    Of values of one sign they are those of Fay and Feuer (1997): of gamma variables that have the sum and the sum of
-    squares for mean and variance, at the upper end with one more value at the bound. Where all values are the bound
-    they are Garwood's. Values of both signs reach as far to either side as so many values at the larger bound would
-    upwards that have this sum of squares. Others than exact limits count half of that one more value, at both ends.
+    For values of one sign, the limits are those of Fay and Feuer (1997): quantiles of gamma variables whose mean and
+    variance are the sum and the sum of squares, at the upper end with one more value at the bound. If all values are at
+    the bound, these are Garwood's limits. For values of both signs, both distances are the upper one for as many values
+    at the larger bound as have this sum of squares. Limits that are not exact add half of one more value at both ends.
     """
     from scipy.special import gammainccinv, gammaincinv
 
@@ -252,7 +252,7 @@ def summed(sums: Floats, squares: Floats, bounds: tuple[float, float], confidenc
 
 
 def _student(deviations: Floats, sizes: Floats, confidence: float) -> Reach:
-    """The half-widths of means of so many values with these standard deviations."""
+    """Return the half-widths of Student's intervals for means, given sample sizes and standard deviations."""
     from scipy.special import stdtrit
 
     reach = stdtrit(sizes - 1.0, (1.0 + confidence) / 2.0) * deviations / np.sqrt(sizes)
@@ -260,7 +260,7 @@ def _student(deviations: Floats, sizes: Floats, confidence: float) -> Reach:
 
 
 def _of_quotient(source: Source, name: str, form: Quotient, exact: bool) -> Estimate:
-    """A mean or a share: the number of values below it is noisy too."""
+    """Return the estimate of a mean or a share, whose number of values is noisy too."""
     said, sizes = source.measures[name], form.bottom.values
     is_share = said["verb"] == "proportion"
     least, most = (0.0, 1.0) if is_share else map(float, said["bounds"])
@@ -276,10 +276,10 @@ def _of_quotient(source: Source, name: str, form: Quotient, exact: bool) -> Esti
 
 
 def variance_of(source: Source, name: str) -> Floats:
-    """The variance of the values behind a mean and its noise together: one standard deviation of its noise above it.
+    """Return the variance of the values behind a mean, plus one standard deviation of its noise.
 
-    It is read off the squares that the mean, or a `std` of the same values, measured; without either it is the most
-    that the bounds allow.
+    It comes from the squares that the mean, or a `std` of the same values, measured. Without either it is the most that
+    the bounds allow.
     """
     said = source.measures[name]
     for one in (said, *_spreads_beside(source, said)):
@@ -290,7 +290,7 @@ def variance_of(source: Source, name: str) -> Floats:
 
 
 def is_bounded_only(source: Source, name: str) -> bool:
-    """Tell whether nothing is known of how far the values of a mean or a sum differ, except their bounds."""
+    """Return whether the spread of a mean's or a sum's values was not measured, so that only their bounds limit it."""
     (name, _), source = source.released(name), source.whole
     said = source.measures[name]
     if said["verb"] == "mean":
@@ -299,7 +299,7 @@ def is_bounded_only(source: Source, name: str) -> bool:
 
 
 def spread_words(name: str) -> str:
-    """The sentence on values of which nothing tells how far they differ."""
+    """Return the sentence on values whose spread was not measured."""
     return f"How far values of {name} differ was not measured: the most that its bounds allow is taken"
 
 
@@ -310,24 +310,24 @@ def _spreads_beside(source: Source, said: Facts) -> list[Facts]:
 
 
 def _read_variance(source: Source, said: Facts) -> Floats | None:
-    """The variance that a record's totals tell, and one standard deviation of its noise; None where they do not."""
+    """Return the variance from the totals of a record, plus one standard deviation of its noise; None without these."""
     if "totals" not in said:
         return None
     lower, upper = said["bounds"]
     half_range = (upper - lower) / 2.0
     totals = [np.asarray(values, dtype=np.float64) for values in said["totals"]]
     sizes = {len(values) for values in (*totals, *said.get("square_totals", ()))}
-    if len(totals) > 1 and sizes != {source.rows}:  # a file may say anything
+    if len(totals) > 1 and sizes != {source.rows}:  # a record from a file may contradict itself
         return None
     spreads = [_deviation(source, number) for number in said["statistics"]]
     if len(totals) == 1 and totals[0].size == BERNSTEIN * source.rows:
         below, between, above = totals[0].reshape(-1, BERNSTEIN).T
         reading = bernstein_variance((below, between, above), spreads[0], 1.0, half_range, 1)
         return reading.values + reading.half_widths
-    if len(said.get("square_totals", ())) == 1 and len(totals) == 2:  # of a mean: its centred sum stands first
+    if len(said.get("square_totals", ())) == 1 and len(totals) == 2:  # a mean: its centered sum comes first
         (centred, count), (squares,) = totals, said["square_totals"]
         of_sum, of_count, of_squares = *spreads, _deviation(source, said["squares"][0])
-    elif len(totals) == BERNSTEIN:  # of a variance: the count stands first
+    elif len(totals) == BERNSTEIN:  # a variance: its count comes first
         (count, centred, squares), (of_count, of_sum, of_squares) = totals, spreads
     else:
         return None
@@ -338,16 +338,16 @@ def _read_variance(source: Source, said: Facts) -> Floats | None:
 
 
 def _deviation(source: Source, number: int) -> float:
-    """The standard deviation of the noise of a Total."""
+    """Return the standard deviation of the noise of a Total."""
     statistic = source.facts["statistics"][number]
     law = law_of(statistic)
     return math.sqrt(law.variance if law is not None else statistic["variance"])
 
 
 def _squares_of_sum(source: Source, name: str, form: Linear, asked: str) -> Floats:
-    """The sum of squares, by which the sum of a random number of rows varies, and a deviation of its noise more.
+    """Return the sum of squares plus one deviation of its noise, as the variance of a sum over a random number of rows.
 
-    Without it: of values of one sign it is at most the largest bound times the sum; else times their number.
+    If it was not measured, it is at most the larger bound times the sum, or for both signs its square times the number.
     """
     said = source.measures[name]
     lower, upper = map(float, said.get("unit_bounds") or said["bounds"])
@@ -384,16 +384,16 @@ def _squares_of_sum(source: Source, name: str, form: Linear, asked: str) -> Floa
 
 
 def is_population(covers: object) -> bool:
-    """Tell which intervals are asked for; refused is what is neither."""
+    """Return whether intervals of the population are asked for; refuse an unknown value."""
     if not is_one_of(covers, (TABLE, POPULATION)):
         raise InvalidArgument(f'covers must be "table" or "population", not {shown(covers)}. Write covers="table".')
     return covers == POPULATION
 
 
 def sampled_names(source: Source, asked: str) -> list[str]:
-    """The statistics that tell of a population: all but spreads next to others; what is none of these is refused."""
+    """Return the statistics that estimate a population, without spreads next to others; refuse any other statistic."""
     verbs = {name: said["verb"] for name, said in source.measures.items()}
-    beside = any(verb in VERBS for verb in verbs.values())  # spreads are there to tell how far values differ
+    beside = any(verb in VERBS for verb in verbs.values())  # then spreads only serve the intervals of others
     names = [name for name, verb in verbs.items() if not (beside and verb in SPREADS)]
     for name in names:
         check_asked(source, name, asked)
@@ -401,7 +401,7 @@ def sampled_names(source: Source, asked: str) -> list[str]:
 
 
 def intervals_of(source: Source, asked: str) -> dict[str, tuple[Floats, Floats, Floats]]:
-    """Of each statistic the values around which its 95% intervals lie, and their ends, in the order of the frame."""
+    """Return the values of each statistic and the ends of their 95% intervals, in the order of the frame."""
     names, found = sampled_names(source, asked), {}
     if not source.rows:  # no group reached the threshold
         return {name: (np.empty(0), np.empty(0), np.empty(0)) for name in names}
@@ -413,19 +413,19 @@ def intervals_of(source: Source, asked: str) -> dict[str, tuple[Floats, Floats, 
 
 
 def _in_order(column: Floats, places: Places) -> Floats:
-    """A column in the order of the frame, whose rows stand at these places."""
+    """Return a column in the order of the frame, in which its rows stand at these places."""
     ordered = np.empty_like(column)
     ordered[places] = column
     return ordered
 
 
 def _farther(value: Floats, low: Floats, high: Floats) -> Floats:
-    """The distance to the end that lies farther: the margin of error of an interval that is not even."""
+    """Return the distance to the farther end, which is the margin of error of an uneven interval."""
     return np.maximum(value - low, high - value)
 
 
 def errors_of(frame: Any, *, cells: bool) -> dict[str, list[Any]]:
-    """The errors of a release as `provenance.errors` tells them, with intervals of its population: as columns."""
+    """Return the errors of a release as columns, like `provenance.errors`, with intervals of its population."""
     source = Source.of("result", frame)
     found = intervals_of(source, ASKED)
     farther = {name: _farther(*ends) for name, ends in found.items()}
@@ -440,9 +440,9 @@ def errors_of(frame: Any, *, cells: bool) -> dict[str, list[Any]]:
 
 
 def drawn(frame: Any, words: tuple[Any, Facts, Mapping[str, str]]) -> tuple[Any, dict[str, Any]]:
-    """A frame and its record as charts read them, with intervals of the population: of levels in the released order.
+    """Return a frame and its record as charts read them, with intervals of the population; levels in released order.
 
-    `words` are the frame and the record as labels call them, and their names for its columns.
+    `words` are the frame and the record under their relabeled names, and the map from old to new names.
     """
     named, said, names = words
     source = Source.of("result", frame)
@@ -458,7 +458,7 @@ def drawn(frame: Any, words: tuple[Any, Facts, Mapping[str, str]]) -> tuple[Any,
 
 
 def sentences(frame: Any) -> list[str]:
-    """Sentences of a statement on the population behind a release that was asked for one."""
+    """Return sentences for a statement on the population behind a release."""
     try:
         source = Source.of("result", frame)
         found = intervals_of(source, "a statement on its population")

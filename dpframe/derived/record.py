@@ -1,4 +1,4 @@
-"""The frame of what was computed of releases, and its record: where it comes from, and that it cost nothing."""
+"""Frames of derived results and their records, which name the releases behind them and state that they cost nothing."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 Facts = Mapping[str, Any]
 
 LOW, HIGH, COVERS = "_low", "_high", "covers"
-WORDS = {  # what a verb makes of a column
+WORDS = {  # by verb: how a column is described
     "total": "total of {}",
     "share": "share of {}",
     "cumulative": "running total of {}",
@@ -34,14 +34,14 @@ WORDS = {  # what a verb makes of a column
     "change": "change of {} in percent",
 }
 
-ADDING = ("total", "cumulative", "rolling")  # sums and means of numbers, which are too low where these are
+ADDING = ("total", "cumulative", "rolling")  # sums and means, which inherit the effect of clipping on their numbers
 MOVED = "The size and direction of the effect on this result are unknown, and no margin of error covers it"
 
 
 def columns_of(forms: Mapping[str, Form], confidence: float) -> dict[str, Floats]:
-    """The columns of each form: its values, and the half-width of their intervals or, if uneven, their ends."""
+    """Return the columns of each form: its values, and the half-widths of its intervals or, if uneven, their ends."""
     columns: dict[str, Floats] = {}
-    if name := end_taken(list(forms)):  # of a file that was written before
+    if name := end_taken(list(forms)):  # possible in a file from an older version
         raise InvalidArgument(f"the result must have no statistic {name!r}, the end of an interval. Name it otherwise.")
     for name, form in forms.items():
         columns[name] = form.values
@@ -65,30 +65,30 @@ def frame_of(
     measures: Mapping[str, Any] | None = None,
     covered: bool = True,
 ) -> Any:
-    """The derived frame, with its record.
+    """Return the derived frame, with its record.
 
     Parameters
     ----------
     like : Source
-        The result whose labels and library it has.
+        The result that gives the labels and the library.
     labels : list of str
-        Its columns that name the rows.
+        The columns that name the rows.
     places : array
-        The row of `like` that has the labels of each row.
+        The row of `like` with the labels of each row.
     columns : dict of arrays
-        The numbers.
+        The columns of numbers.
     facts : dict
-        The facts of `facts_of`.
+        The facts from `facts_of`.
     covers : str
-        What the intervals cover.
+        The errors that the intervals cover.
     further : tuple, optional
-        A column of labels more, after the others: its name and, for each of these, as many rows one after the other.
+        One more column of labels, after the others: its name, and its values, which repeat down the rows.
     texts : dict, optional
-        Columns of one text, at the end.
+        Columns with the same text in each row, at the end.
     measures : dict, optional
-        The facts on columns of numbers that have other ends than their names say.
+        The facts on the columns of numbers, if they are not those of `measure_of`.
     covered : bool
-        Whether a column says what intervals cover.
+        Whether the frame has a column that says what its intervals cover.
     """
     said = {**({COVERS: covers} if covered else {}), **(texts or {})}
     more = {} if further is None else {further[0]: [*further[1]] * (len(places) // max(len(further[1]), 1))}
@@ -126,10 +126,10 @@ def facts_of(
     notes: Sequence[str] = (),
     used: Mapping[str, Collection[str]] | None = None,
 ) -> dict[str, Any]:
-    """The facts of a record on what was done, and to which releases; `used` are the statistics of each, if not all."""
+    """Return the facts of a record on a computation and its releases; `used` has the statistics of each, if not all."""
     facts = [source.facts for source in sources]
     inherited = [line for source in sources for line in _inherited(verb, source, len(sources), used)]
-    inherited += [note for one in facts for note in one["notes"]]  # come after what bounds did
+    inherited += [note for one in facts for note in one["notes"]]  # these follow the lines on clipping
     every = list(dict.fromkeys([*notes, *inherited]))
     warnings = [one["warning"] for one in facts if "warning" in one]
     return {
@@ -150,9 +150,9 @@ def facts_of(
 
 
 def _inherited(verb: str, source: Source, sources: int, used: Mapping[str, Collection[str]] | None) -> list[str]:
-    """Lines on what clipping and weights did to the statistics that are used of a release.
+    """Return lines on the effect of clipping and weights on the statistics of a release that are used.
 
-    Numbers that add up are as wrong, others in unknown ways.
+    Sums and means inherit the effect as it is. For other results, each line adds that the effect is unknown.
     """
     lines = warned_lines(source.facts, None if used is None else used[source.name])
     if verb in ADDING:
@@ -162,7 +162,7 @@ def _inherited(verb: str, source: Source, sources: int, used: Mapping[str, Colle
 
 
 def shown(frame: Any, facts: Facts) -> tuple[Any, dict[str, Any]]:
-    """The frame and its record as charts and tables read them: every number with an error, and without a mark."""
+    """Return the frame and its record as charts and tables read them: each number has an error; texts are left out."""
     columns = {name: build.numbers(frame, name) for name in facts["columns"]}
     if facts["verb"] == "chi2":
         return frame, {**facts, "said": f"computed from {_listed(facts)}, at no cost"}
@@ -184,7 +184,7 @@ def shown(frame: Any, facts: Facts) -> tuple[Any, dict[str, Any]]:
 
 
 def _protections(facts: Facts) -> dict[str, str]:
-    """Words on what each release protects, where that is not the same; also a short form, where its noun is not."""
+    """Return text on what each release protects, if this differs, and a short form of it, if the nouns differ."""
     units = {one["name"]: PrivacyUnit.of_facts(one["unit"]) for one in facts["of"]}
     names: dict[str, list[str]] = {}
     for name, unit in units.items():
@@ -198,14 +198,14 @@ def _protections(facts: Facts) -> dict[str, str]:
 
 
 def _words(name: str, measure: Facts, facts: Facts) -> str:
-    """The name of a column of numbers for readers: what was done to it, or the expression."""
+    """Return the description of a column of numbers: what was done to it, or the expression."""
     if facts["verb"] in WORDS:
         return WORDS[facts["verb"]].format(name)
     return str(measure.get("words", facts["expression"]))
 
 
 def _listed(facts: Facts) -> str:
-    """The different releases that it was computed from, as text; the periods of a stream are one, of one cost."""
+    """Return the different releases behind a result as text; the periods of a stream are one release with one cost."""
     different = {_identity(one): one for one in facts["of"]}
     releases = {identity[:2]: one for identity, one in different.items()}  # without the period
     count, periods = len(releases), len(different)
@@ -220,14 +220,14 @@ def _listed(facts: Facts) -> str:
 
 
 def _identity(origin: Facts) -> tuple[Any, ...]:
-    """The release that an origin is; of a record without its random bytes the hash of its numbers."""
+    """Return the identity of a release of origin; the hash of its numbers if the record has no random bytes."""
     if "release" not in origin:
         return (origin["sha256"],)
     return (origin["release"], origin.get("part"), str(origin.get("period")))
 
 
 def _origin(source: Source) -> dict[str, Any]:
-    """A release, as the record names it."""
+    """Return a release of origin as the record names it."""
     facts = source.facts
     known = {name: facts[name] for name in ("release", "part", "period", "ledger") if name in facts}
     kept = {name: facts[name] for name in ("label", "sha256", "unit", "cost")}
@@ -237,12 +237,12 @@ def _origin(source: Source) -> dict[str, Any]:
 
 
 def measure_of(facts: Facts) -> dict[str, Any]:
-    """The facts on a column of numbers: what was done is said once, for all of them."""
+    """Return the facts on a column of numbers; all columns of one computation have the same."""
     return {"verb": facts["verb"], "column": None, "statistics": [], "one_total": False, "denoise": None}
 
 
 def _is_value(name: str, columns: Mapping[str, Floats]) -> bool:
-    """Tell whether a column is one of values, and not of an error or an end."""
+    """Return whether a column holds values, rather than errors or ends of intervals."""
     ending = next((end for end in (ERROR, LOW, HIGH) if name.endswith(end)), "")
     return not ending or name.removesuffix(ending) not in columns
 
@@ -250,7 +250,7 @@ def _is_value(name: str, columns: Mapping[str, Floats]) -> bool:
 def _cells(
     like: Source, labels: Sequence[str], places: NDArray[np.int64]
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]] | None]:
-    """The axes of the rows: those of the result that they are of; one of combinations where no others fit."""
+    """Return the axes of the rows and their levels: those of `like` if they fit, otherwise one axis of combinations."""
     facts, whole = like.facts, np.array_equal(places, np.arange(like.rows))
     axes = [{name: fact for name, fact in axis.items() if name != "released"} for axis in facts["cells"]]
     if whole and set(labels) == set(like.labels) and is_whole(facts):
@@ -269,7 +269,7 @@ def _cells(
 
 
 def _cut(axis: Mapping[str, Any], size: int) -> dict[str, Any]:
-    """An axis of which some keys are left."""
+    """Return an axis that has lost some of its keys."""
     return {**axis, "size": size}
 
 
@@ -279,7 +279,7 @@ def _labels(axis: Mapping[str, Any]) -> list[str]:
 
 
 def _rows(frame: Any, labels: list[str], numbers: list[str], levels: Any) -> dict[str, Any] | None:
-    """The print of the rows by their labels."""
+    """Return the fingerprint of the rows by their labels; None if they have none."""
     found = prints.print_of(frame, labels, numbers, prints.layout_of(levels))
     if found is None:
         return None

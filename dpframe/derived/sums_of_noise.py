@@ -1,10 +1,10 @@
 """Laws of released noise, and the exact quantiles of weighted sums of independent draws.
 
-A sum of draws is known by the convolution of their laws. Where the weighted steps of all of them are multiples of one
-length, that is its grid, and nothing is rounded. Else each draw is rounded to the nearest point of a grid of 2**-12 of
-the total standard deviation (2**-15 for many draws). What rounding moves the sum by is added to the quantile: at most
-half a step for each draw, or what Hoeffding's inequality leaves out with a chance of `RARE`, since these errors are
-independent, symmetric and bounded; the smaller of both.
+The law of a sum of draws is the convolution of their laws. If the weighted steps of all draws are multiples of one
+length, that length is the grid, and nothing is rounded. Otherwise each draw is rounded to the nearest point of a grid
+of 2**-12 of the total standard deviation (2**-15 for many draws). The quantile then grows by the smaller of two bounds
+on the rounding error: half a step for each draw, or the bound of Hoeffding's inequality, which fails with a chance of
+`RARE`. The inequality applies since these errors are independent, symmetric and bounded.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from dpframe.exact import is_number
 
 Floats = NDArray[np.float64]
 
-FINE = 12  # bits of the grid
-FEW = 32  # draws, up to which it is enough
-REACH = 16.0  # standard deviations to either side: the noise beyond has a chance below `BEYOND` where steps are short
+FINE = 12  # bits of the grid for few draws
+FEW = 32  # the largest number of draws for which FINE bits are used
+REACH = 16.0  # standard deviations to either side: if steps are short, the noise beyond has a chance below `BEYOND`
 BEYOND = 2.0**-30
-WITHIN = 2.0**-26  # more than what a convolution leaves out: tails, and the rounding of its arithmetic
-RARE = 1e-7  # the chance that Hoeffding's inequality leaves out
+WITHIN = 2.0**-26  # more than a convolution loses in tails and by the rounding of its arithmetic
+RARE = 1e-7  # the chance that Hoeffding's bound is exceeded
 MOST_POINTS = 2**20
-MOST_KEPT = 2**15  # points of a convolution that is kept for other levels of confidence: of 256, 32 MB
-SMOOTH = 2.0**-8  # of the standard deviation: a rounding below is added, and not convolved
+MOST_KEPT = 2**15  # the largest number of points of a convolution that is cached: 256 of them take 32 MB
+SMOOTH = 2.0**-8  # a share of the standard deviation; smaller rounding errors are added, and not convolved
 MOST_CONFIDENCE = 0.9999
 
 
@@ -47,16 +47,16 @@ class Law:
 
     @property
     def variance(self) -> float:
-        """The variance of the draw that is really added, in squared units."""
+        """The variance of the discrete draw, in squared units."""
         return _variance(self.p, self.scale / self.grid) * self.grid**2
 
     def tail(self, steps: Floats) -> Floats:
-        """The chance of a draw of at least so many steps, for whole numbers of 1 and more."""
+        """Return the chance of a draw of at least this many steps, for whole numbers of 1 and more."""
         return _tail(self.p, self.scale / self.grid, steps)
 
 
 def law_of(statistic: Mapping[str, Any]) -> Law | None:
-    """The law in the facts of a record on its noise; None of noise that is not additive, or that nobody knows here."""
+    """Return the law of noise from the facts of a record; None if it is not additive, or not known here."""
     name, known = str(statistic["noise"]), "p" in statistic and "threshold" not in statistic
     if not known or statistic["grid"] <= 0.0:
         return None
@@ -66,7 +66,7 @@ def law_of(statistic: Mapping[str, Any]) -> Law | None:
 
 
 def checked_confidence(confidence: object) -> float:
-    """A confidence of intervals."""
+    """Return the confidence as a float; refuse one outside the allowed range."""
     if not is_number(confidence) or not 0.0 < float(confidence) <= MOST_CONFIDENCE:  # type: ignore[arg-type]
         raise InvalidArgument(
             f"confidence must be above 0 and at most {MOST_CONFIDENCE}, not {shown(confidence)}. Write confidence=0.95."
@@ -75,24 +75,24 @@ def checked_confidence(confidence: object) -> float:
 
 
 def normal_quantile(confidence: float) -> float:
-    """The half-width of the interval of a standard normal variable."""
+    """Return the half-width of the interval of a standard normal variable."""
     return NormalDist().inv_cdf((1.0 + confidence) / 2.0)
 
 
 @lru_cache(maxsize=4096)
 def half_width(terms: tuple[tuple[Law, float, int], ...], normal: float, confidence: float, bits: int = FINE) -> float:
-    """The half-width of the interval of a sum of independent draws, rounded up.
+    """Return the half-width of the interval of a sum of independent draws, rounded up.
 
     Parameters
     ----------
     terms : tuple of (Law, float, int)
-        The law, the weight (above 0), and how many draws have both.
+        The law, the weight (above 0), and the number of draws with both.
     normal : float
         The standard deviation of a normal variable that is added to them.
     confidence : float
-        Of the interval.
+        The confidence of the interval.
     bits : int
-        The grid of few draws is 2**-bits of the standard deviation of the sum.
+        The grid for few draws is 2**-bits of the standard deviation of the sum.
     """
     deviation = math.sqrt(normal**2 + math.fsum(count * weight**2 * law.variance for law, weight, count in terms))
     if deviation == 0.0:
@@ -111,13 +111,13 @@ def half_width(terms: tuple[tuple[Law, float, int], ...], normal: float, confide
     target = min(confidence + WITHIN, 1.0 - BEYOND)
     held = (_held if size <= MOST_KEPT else _held.__wrapped__)(terms, normal, step, size)
     while held[-1] < target and _beyond(terms, size * step / 2.0) > BEYOND / 1024.0:
-        size *= 2  # draws that are seldom not 0 reach farther than their deviation tells
+        size *= 2  # draws that are mostly 0 reach farther than their deviation suggests
         held = _held.__wrapped__(terms, normal, step, size)
     return int(np.searchsorted(held, confidence + WITHIN)) * step + moved
 
 
 def _beyond(terms: tuple[tuple[Law, float, int], ...], reach: float) -> float:
-    """The chance, at most, that one of the draws alone is so far away from 0."""
+    """Return an upper bound on the chance that any single draw is this far away from 0."""
     steps = [max(1.0, math.ceil(reach / (weight * law.grid))) for law, weight, _ in terms]
     return math.fsum(
         2.0 * count * float(law.tail(np.array([far]))[0]) for (law, _, count), far in zip(terms, steps, strict=True)
@@ -126,7 +126,7 @@ def _beyond(terms: tuple[tuple[Law, float, int], ...], reach: float) -> float:
 
 @lru_cache(maxsize=256)
 def _held(terms: tuple[tuple[Law, float, int], ...], normal: float, step: float, size: int) -> Floats:
-    """The chance that the sum is at most so many steps away from 0; the same whatever confidence is asked of it."""
+    """Return the chances that the sum is at most 0, 1, 2, ... steps away from 0; they serve any confidence."""
     curve = np.ones(size // 2 + 1, dtype=np.complex128)
     for law, weight, count in terms:
         curve *= np.fft.rfft(_masses(law.tail, weight * law.grid, step, size)) ** count
@@ -139,9 +139,9 @@ def _held(terms: tuple[tuple[Law, float, int], ...], normal: float, step: float,
 
 
 def _masses(tail: Any, length: float, step: float, size: int) -> Floats:
-    """The masses of a draw of whole multiples of `length`, each at the nearest multiple of `step`, around a circle."""
+    """Return the masses of a draw of multiples of `length`, moved to the nearest multiples of `step`, on a circle."""
     half = size // 2
-    # at 1/2, 3/2, ... steps; a draw that is no multiple of half a step up to a rounding goes up
+    # at 1/2, 3/2, ... steps; a draw within a rounding error of an edge moves up
     edges = np.ceil((np.arange(1.0, half + 1.0) - 0.5) * (step / length) * (1.0 - 2.0**-40))
     above = tail(np.maximum(edges, 1.0))
     masses = np.zeros(size)
@@ -154,7 +154,7 @@ def _masses(tail: Any, length: float, step: float, size: int) -> Floats:
 def _smoothed(
     terms: tuple[tuple[Law, float, int], ...], normal: float, deviation: float
 ) -> tuple[tuple[tuple[Law, float, int], ...], float, float]:
-    """Rounded Gaussian draws as one normal variable, and what their rounding moves, if that is little."""
+    """Return the terms with rounded Gaussian draws merged into one normal variable, and what their rounding adds."""
     gaussian = [term for term in terms if term[0].p == 2.0]
     moved = math.fsum(count * weight * law.grid / 2.0 for law, weight, count in gaussian)
     if not gaussian or moved > SMOOTH * deviation:
@@ -164,7 +164,7 @@ def _smoothed(
 
 
 def _common_step(terms: Sequence[tuple[Law, float, int]], deviation: float) -> float | None:
-    """The length of which all weighted steps are multiples; None where it is too short to be a grid."""
+    """Return a length of which all weighted steps are multiples; None if there is none that is long enough."""
     lengths = [weight * law.grid for law, weight, _ in terms]
     least = min(lengths)
     ratios = [Fraction(length / least).limit_denominator(64) for length in lengths]
@@ -187,10 +187,10 @@ def _tail(p: float, scale: float, steps: Floats) -> Floats:
 
 @lru_cache(maxsize=1024)
 def _variance(p: float, scale: float) -> float:
-    """The variance of a draw in squared steps."""
+    """Return the variance of a draw, in squared steps."""
     if p == 1.0:
         return 2.0 * math.exp(-1.0 / scale) / math.expm1(-1.0 / scale) ** 2
-    if scale > 1_000.0:  # the sum over whole numbers is the integral and 1/12
+    if scale > 1_000.0:  # rounding to whole numbers adds 1/12
         ratio = 1.0 if p == 2.0 else math.exp(math.lgamma(3.0 / p) - math.lgamma(1.0 / p))
         return scale**2 * ratio + 1.0 / 12.0
     steps = np.arange(1.0, 3.0 + scale * (12.0 if p == 2.0 else 60.0 ** (1.0 / p)))

@@ -1,7 +1,7 @@
-"""Released columns as forms of the noise that was drawn for them: which draw moved which number, and by how much.
+"""Released columns as forms of noise: the draws that are in each number, and their weights.
 
-A draw is known by its release (16 random bytes, drawn at the charge), by the number of the Total there, and by its
-entry. The same number used twice, as in a replay, has the same draws; no other two numbers have.
+A draw is identified by its release (16 random bytes, drawn at the charge), by the number of its Total in the release,
+and by its entry. A number that is used twice, as in a replay, has the same draws. Two releases never share a draw.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ Floats = NDArray[np.float64]
 Facts = Mapping[str, Any]
 
 QUOTIENTS = ("mean", "proportion", "ratio")  # verbs whose values are quotients of noisy totals
-READ_OFF = (*QUOTIENTS, "count")  # verbs that know the totals of their record: a count may be read off a mean's
-MOST_WEIGHTS = 2**24  # of the matrix of a design that is measured for sums of bins
+READ_OFF = (*QUOTIENTS, "count")  # verbs that can use the totals in a record; a count may come from those of a mean
+MOST_WEIGHTS = 2**24  # the largest size of the matrix for range sums over bins
 ENDS = (ERROR, "_low", "_high")
-TOTAL = ("total",)  # in place of a key, and no token of one
-WAYS = {  # by verb: what to ask for in place of a number whose noise has no known law here
+TOTAL = ("total",)  # the token of a total, which has no key
+WAYS = {  # by verb: the advice for a number whose noise has no known law here
     "ecdf": "Release counts of bins (histogram), and combine these.",
     "quantile": "Compare quantiles by their own intervals.",
     "share": "Release counts (without normalize=True), and take result.dp.share().",
@@ -53,10 +53,10 @@ WAYS = {  # by verb: what to ask for in place of a number whose noise has no kno
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """A released result under the name that an expression gives it: its rows in the order of the declared cells.
+    """A released result under its name in an expression, with its rows in the order of the declared cells.
 
-    `places` are the rows of the caller's frame that they stand in, `record` is what that frame carries, and `facts`
-    are the record of the rows and columns that it shows.
+    `places` has the rows of the caller's frame at which these rows stand. `record` is the record of that frame, and
+    `facts` is the record of the rows and columns that it shows.
     """
 
     name: str
@@ -67,9 +67,9 @@ class Source:
 
     @classmethod
     def of(cls, name: str, frame: Any, verb: str | None = None) -> Source:
-        """A released result or some rows of it; refused where its numbers cannot be traced to their noise.
+        """Return a released result or some of its rows as a source; refuse numbers without a known law of noise.
 
-        `verb` is the one of its ``.dp`` that asks, if one does.
+        `verb` is the name of the ``.dp`` method that asks, if there is one.
         """
         if not is_frame(frame):
             raise InvalidType(
@@ -89,7 +89,7 @@ class Source:
 
     @cached_property
     def whole(self) -> Source:
-        """The release that it shows: all of its rows, of which the numbers that are not shown are missing."""
+        """The whole release behind the rows that it shows; numbers that are not shown are NaN."""
         view = view_of(self.facts)
         if view is None:
             return self
@@ -105,7 +105,7 @@ class Source:
         return Source(self.name, frame, facts, np.arange(view.released, dtype=np.int64), facts)
 
     def released(self, measure: str) -> tuple[str, Any]:
-        """The name of a statistic in the whole release, and which rows of that it shows."""
+        """Return the name of a statistic in the whole release, and the rows of that release that are shown."""
         view = view_of(self.facts)
         if view is None:
             return measure, slice(None)
@@ -114,7 +114,7 @@ class Source:
 
     @cached_property
     def keys(self) -> dict[str, NDArray[np.int64]]:
-        """The declared key that each row has, by the first released column of each axis; -1 where it is of all keys."""
+        """The declared key of each row, by the first released column of each axis; -1 if the row is a total over it."""
         view, facts = view_of(self.facts), self.whole.facts
         cells = np.arange(self.rows) if view is None else view.cells[0]
         axes = facts["cells"]
@@ -132,23 +132,23 @@ class Source:
 
     @cached_property
     def labels(self) -> list[str]:
-        """The columns that name its rows."""
+        """The columns of labels, which identify the rows."""
         return foreign.labels_of(self.facts)
 
     @property
     def rows(self) -> int:
-        """The number of its rows."""
+        """The number of rows."""
         return len(self.frame)
 
     @property
     def library(self) -> str:
-        """The library of its frame."""
+        """The library of the frame."""
         return library_of(self.frame)
 
     def tokens(self, labels: list[str]) -> list[tuple[Any, ...]]:
-        """The labels of each row in these columns, equal where they are the same key, whatever the library.
+        """Return the labels of each row in these columns as tokens, which are equal for equal keys in any library.
 
-        What is missing is a missing key, or among subtotals that of a total, which is no key.
+        A missing label is a missing key, or the mark of a total in a result with subtotals.
         """
         missing = TOTAL if "levels" in self.facts else None
         columns = [self.frame[name].to_list() for name in labels]
@@ -157,18 +157,18 @@ class Source:
 
     @property
     def identity(self) -> tuple[Any, ...]:
-        """The release that it is a frame of: its random bytes; of a record without them its own numbers."""
+        """The identity of the release: its random bytes, or the hash of its numbers if the record has none."""
         if "release" in self.facts:
             return (self.facts["release"], self.facts.get("part"))
         return ("record", self.facts["sha256"])
 
     @property
     def measures(self) -> dict[str, Any]:
-        """Its statistics by name."""
+        """The statistics by name."""
         return dict(self.facts["measures"])
 
     def unbiased(self, measure: str) -> str:
-        """The column of the unbiased values of a statistic."""
+        """Return the name of the column with the unbiased values of a statistic."""
         if not self.facts["measures"][measure]["denoise"]:
             return measure
         if measure + NOISY not in self.facts["columns"]:
@@ -181,7 +181,7 @@ class Source:
         return measure + NOISY
 
     def only_measure(self) -> str:
-        """Its one statistic; refused where there are several."""
+        """Return the name of the only statistic; refuse several."""
         measures = list(self.facts["measures"])
         if len(measures) > 1:
             raise InvalidArgument(
@@ -191,7 +191,7 @@ class Source:
         return str(measures[0])
 
     def form(self, column: str) -> Linear | Quotient:
-        """A released column as a form of the noise."""
+        """Return a released column as a form of the noise."""
         measure = self.checked_column(column)
         if self.whole is not self:
             of, rows = self.released(measure)
@@ -205,7 +205,7 @@ class Source:
         return form
 
     def checked_column(self, column: str) -> str:
-        """The statistic of a column of unbiased values."""
+        """Return the name of the statistic to which a column of unbiased values belongs."""
         columns, measures = self.facts["columns"], self.facts["measures"]
         if column not in columns:
             near = closest(column, columns)
@@ -226,17 +226,17 @@ class Source:
 
 
 def is_written(column: str) -> bool:
-    """Tell whether an expression can name a column: its name is one of Python."""
+    """Return whether an expression can name a column: it must be a Python identifier, and no keyword."""
     return column.isidentifier() and not iskeyword(column)
 
 
 def renamed(column: str) -> str:
-    """The way to name a column in an expression that cannot."""
+    """Return the advice to rename a column that an expression cannot name."""
     return f"Rename {shown(column)} first: result.dp.relabel(columns={{{shown(column)}: 'name'}})."
 
 
 def _check_one_release(name: str, facts: Facts, verb: str | None) -> None:
-    """Refuse what is not one release."""
+    """Refuse joined releases, derived results and top-k results."""
     if "parts" in facts:
         each = f"Write [part.dp.{verb}(...) for part in frame.dp.parts]"
         way = "Pass each part by itself: frame.dp.parts" if verb is None else each
@@ -252,7 +252,7 @@ def _check_one_release(name: str, facts: Facts, verb: str | None) -> None:
 
 
 def _check_traceable(name: str, facts: Facts) -> None:
-    """Refuse what has no table of noisy numbers, as they were released; rows may be some, but not by their noise."""
+    """Refuse rounded numbers, rows that were chosen by their noise, and estimates of the local model."""
     if "rounded" in facts:
         raise InvalidArgument(
             f"{name} must have its numbers as they were released, and these were rounded. Pass the released frame."
@@ -270,7 +270,7 @@ def _check_traceable(name: str, facts: Facts) -> None:
 
 
 def check_shown(source: Source, verb: str) -> None:
-    """Refuse a result without rows: of keys that are discovered, none may be shown."""
+    """Refuse a result without rows, which discovered keys can give."""
     if not source.rows:
         raise InvalidArgument(
             f"{verb} must be asked of a result with rows, and no group is shown here. Read it as it is."
@@ -278,7 +278,7 @@ def check_shown(source: Source, verb: str) -> None:
 
 
 def form_of(source: Source, measure: str) -> Linear | Quotient:
-    """The form of a statistic, row by row."""
+    """Return the form of a statistic, row by row."""
     facts, said = source.facts, source.facts["measures"][measure]
     if "stream" in facts:
         return _of_stream(source, measure)
@@ -294,7 +294,7 @@ def form_of(source: Source, measure: str) -> Linear | Quotient:
         return Linear(values, _of_tables(source, said, laws[0]))
     if "sums" in said:
         return Linear(values, _of_bins(source, said, laws[0]))
-    if said["verb"] not in READ_OFF and ("totals" in said or not foreign.is_one_total(said)):  # of a caller's own
+    if said["verb"] not in READ_OFF and ("totals" in said or not foreign.is_one_total(said)):  # a custom statistic
         raise _unknown(source, measure, f"a {shown(said['verb'])}", "Compare it by its own intervals.")
     if "totals" in said:
         return _of_totals(source, said, laws)
@@ -310,7 +310,7 @@ def form_of(source: Source, measure: str) -> Linear | Quotient:
 
 
 def constant(value: float, rows: int) -> Linear:
-    """A plain number for each row."""
+    """Return a plain number for each row, as a form."""
     return Linear(np.full(rows, value), {})
 
 
@@ -336,7 +336,7 @@ def _unknown(source: Source, measure: str, what: str, way_out: str) -> InvalidAr
 
 
 def _placed(rows: int, start: int, size: int) -> Sparse:
-    """The weights of rows that are one draw each, from `start` on."""
+    """Return the weights of rows that each hold one draw, from row `start` on."""
     from scipy.sparse import csr_array
 
     places = np.arange(size)
@@ -344,7 +344,7 @@ def _placed(rows: int, start: int, size: int) -> Sparse:
 
 
 def _of_totals(source: Source, said: Facts, laws: list[Law]) -> Linear | Quotient:
-    """The quotient that a mean, a proportion or a ratio is of the noisy totals in its record."""
+    """Return the quotient of noisy totals that a mean, a proportion or a ratio is; for a count, a sum of totals."""
     rows, wide = source.rows, []
     for number, law, values in zip(said["statistics"], laws, said["totals"], strict=True):
         block = Block((*source.identity, number), law, len(values))
@@ -355,12 +355,12 @@ def _of_totals(source: Source, said: Facts, laws: list[Law]) -> Linear | Quotien
     if said["verb"] == "ratio":
         return Quotient(wide[0][0], wide[1][0])
     lower, upper = _real_bounds(said)
-    if len(wide) == 2:  # a centred sum and a count
+    if len(wide) == 2:  # a centered sum and a count
         (centred,), (present,) = wide
         middle = (grid_steps(said["bounds"])[0] + grid_steps(said["bounds"])[1]) // 2 * step_length(said["bounds"])
         return Quotient(centred.sum_with(present.times(middle)), present)
     entries = wide[0]
-    if len(entries) == 3:  # of a variance's vector: half of the middle one lies above
+    if len(entries) == 3:  # the vector of a variance: t is the last entry plus half of the middle one
         above, whole = entries[2].sum_with(entries[1].times(0.5)), _sum(entries)
     else:
         above, whole = entries[0], _sum(entries)
@@ -368,7 +368,7 @@ def _of_totals(source: Source, said: Facts, laws: list[Law]) -> Linear | Quotien
 
 
 def _real_bounds(said: Facts) -> tuple[float, float]:
-    """The bounds that values were really clipped to: of a proportion 0 and 1."""
+    """Return the bounds to which values were really clipped: 0 and 1 for a proportion."""
     if "bounds" not in said:
         return 0.0, 1.0
     lower, upper = (step * step_length(said["bounds"]) for step in grid_steps(said["bounds"]))
@@ -376,7 +376,7 @@ def _real_bounds(said: Facts) -> tuple[float, float]:
 
 
 def _entry(block: Block, values: list[float], rows: int, width: int, place: int) -> Linear:
-    """One of several entries of each cell of a Total."""
+    """Return one of the entries that a Total has for each cell."""
     from scipy.sparse import csr_array
 
     places = np.arange(rows) * width + place
@@ -392,7 +392,7 @@ def _sum(entries: list[Linear]) -> Linear:
 
 
 def _of_bins(source: Source, said: Facts, law: Law) -> dict[tuple[Any, ...], tuple[Block, Sparse]]:
-    """The draws behind bins for range queries, through the inverse of their design."""
+    """Return the draws behind bins for range queries, from the inverse of their design."""
     from scipy.sparse import csr_array, eye_array, kron
 
     binned = [axis["size"] for axis in source.facts["cells"] if "bins" in axis]
@@ -409,7 +409,7 @@ def _of_bins(source: Source, said: Facts, law: Law) -> dict[tuple[Any, ...], tup
 
 
 def _of_stream(source: Source, measure: str) -> Linear:
-    """The draws of all periods up to one, through the inverse of the stream's design."""
+    """Return the form of a stream's statistic: the draws of all periods up to one, from the inverse of the design."""
     from scipy.sparse import csr_array, eye_array, kron
 
     facts, period = source.facts, source.facts["period"]
@@ -426,7 +426,7 @@ def _of_stream(source: Source, measure: str) -> Linear:
 
 
 def _of_tables(source: Source, said: Facts, law: Law) -> dict[tuple[Any, ...], tuple[Block, Sparse]]:
-    """The draws behind the tables of marginals: the noise of their contrasts."""
+    """Return the draws behind the tables of marginals: the noise of their contrasts."""
     sizes = tuple(axis["size"] for axis in source.facts["cells"])
     design = ContrastDesign(sizes, said["degree"], said["objective"])
     block = Block(
@@ -440,11 +440,11 @@ def _of_tables(source: Source, said: Facts, law: Law) -> dict[tuple[Any, ...], t
 
 
 def contrast_weights(design: ContrastDesign, weights: Sparse) -> Floats:
-    """The weights of contrasts in weighted sums of the cells of all tables: (rows, contrasts), exactly.
+    """Return the exact weights of contrasts in weighted sums of the cells of all tables: (rows, contrasts).
 
-    A table M is the sum of the effects of its parts A, each spread evenly over the attributes that A lacks: so the
-    weights of A are those of M summed over these attributes, over their number of cells, for all M that hold A. An
-    effect is H^T diag(1 / ||h||^2) of the contrasts, so that theirs are diag(1 / ||h||^2) H of these.
+    A table M is the sum of the effects of its parts A, each spread evenly over the attributes that A lacks. So the
+    weights of A are those of M summed over these attributes, divided by their cells, and added up over all M with A. An
+    effect is H^T diag(1 / ||h||^2) of the contrasts, so the weights of these are diag(1 / ||h||^2) H of those of A.
     """
     rows = weights.shape[0]
     influence: dict[Subset, Floats] = {
@@ -467,7 +467,7 @@ def contrast_weights(design: ContrastDesign, weights: Sparse) -> Floats:
 
 
 def _contrasts(values: Floats) -> Floats:
-    """The contrasts of each row along every other axis, over their squared lengths."""
+    """Return the contrasts of each row along every other axis, divided by their squared lengths."""
     for axis in range(1, values.ndim):
         moved = np.moveaxis(values, axis, -1)
         k = np.arange(1.0, moved.shape[-1])
