@@ -1,1 +1,1 @@
-"""Streams: a series over declared periods that is charged once, from its question to its charts."""
+"""Streams: series over declared periods that are charged once, from the request to the charts."""

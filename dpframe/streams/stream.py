@@ -293,7 +293,7 @@ class Stream:
 
 
 def _private(frame: Any) -> tuple[Any, Any]:
-    """The rows that are asked, and the library of the answer."""
+    """Return the frame with the private rows, and the library of the answer."""
     dp = frame if isinstance(frame, PrivateFrame) else accessor(checked_frame(frame))
     if isinstance(dp, PrivateFrame):
         if dp._axes:
@@ -304,7 +304,7 @@ def _private(frame: Any) -> tuple[Any, Any]:
 
 
 def _period_axis(time: str, periods: Any) -> Any:
-    """The axis of the periods."""
+    """Return the axis of the periods."""
     check_column(time)
     if periods is None:
         raise MissingArgument(f"periods must be given: all of them, since they are charged together. {PERIODS_EXAMPLE}")
@@ -317,14 +317,14 @@ def _period_axis(time: str, periods: Any) -> Any:
         raise InvalidType(
             f"periods must be a list, tuple or range that you wrote down, not {shown(periods)}. {PERIODS_EXAMPLE}"
         )
-    axis = replace(value_axis(time, periods, "periods"), argument="keys")  # as facts of streams have it
+    axis = replace(value_axis(time, periods, "periods"), argument="keys")  # the name in the facts of streams
     if any(value is None for value in axis.values(0)):
         raise InvalidArgument("periods must not hold None: a row without a time is in no period. Leave it out.")
     return axis
 
 
 def _group_axes(by: Any, keys: Any) -> tuple[Any, ...]:
-    """The axes of the groups."""
+    """Return the axes of the groups."""
     if by is None:
         if keys is not None:
             raise MissingArgument('by must be given with keys: the columns of the groups. Write by="ward".')
@@ -347,7 +347,7 @@ def _group_axes(by: Any, keys: Any) -> tuple[Any, ...]:
 
 
 def _free_name(keys: Keys) -> str:
-    """A name for what is measured that is no column of the keys."""
+    """Return a name for the measured total that is no column of the keys."""
     return next(name for name in ("total", "stream_total", "stream_of_totals") if name not in keys.names)
 
 

@@ -1,19 +1,18 @@
-"""The path of a stream: check the schema, charge once, measure a period, write that it is drawn, draw it, store it.
+"""The path of a stream: check the schema, charge once, measure a period, write the intent, draw the noise, store it.
 
-A stream is charged once for all its periods, each of which is drawn at most once, in order. A period takes two steps.
-First an entry says that its noise is about to be drawn (`intent`), and is on disk before a random bit is. Then the
-noisy numbers are stored with an entry of their hash (`values`), before anybody sees them, and what was stored is shown
-to anyone who asks again. What happens in between, a period is stored or it is lost: an intent is written by one call
-alone, and values are taken only for the last intent. After a loss the stream goes on with the next period, whose entry
-says so; anyone who was slow, and comes with the values of a period that was passed by, is refused and shows nothing.
-What can fail is done before the intent is written: the schema is checked, the whole call is tried on no rows, the rows
-are read.
+A stream is charged once for all its periods. Each period is drawn at most once, in order, and in two steps. First, an
+entry states that its noise is about to be drawn (`intent`). It is on disk before any random bit is drawn. Second, the
+noisy numbers are stored with an entry of their hash (`values`), before anyone sees them. Anyone who asks again gets the
+stored numbers. Whatever happens in between, a period is either stored or lost: only one call writes an intent, and
+values are accepted only for the last intent. After a loss, the stream continues with the next period, whose record
+names the lost one. A slow call that brings the values of a passed period is refused, and shows nothing. Everything that
+can fail happens before the intent is written: the schema is checked, the call is tried on no rows, the rows are read.
 
-An older copy of a ledger does not know which periods were drawn since. So a recovery closes the streams that were begun
-before it: their stored periods stay, and no other is drawn.
+An older copy of a ledger does not know which periods were drawn after it. So a recovery closes the streams that were
+begun before it: their stored periods stay, and no other period is drawn.
 
-`released` is the path. What it calls follows in this order: the plan and what is refused, the draw, the steps in the
-ledger, the hashes by which a stream is known again, and what is stored of a period.
+`released` is the path. The functions that it calls follow in this order: the plan and its refusals, the draw, the steps
+in the ledger, the hashes that identify a stream, and the stored content of a period.
 """
 
 from __future__ import annotations
@@ -75,7 +74,7 @@ log = logging.getLogger("dpframe")
 
 
 def released(request: StreamRequest, frame: Any, period: Any, library: str) -> Any:
-    """The numbers of a period: drawn now if it is the next one, else as they were stored."""
+    """Return the numbers of a period: drawn now if it is the next one, otherwise as they were stored."""
     ledger = _ledger_of(request)
     plan = _planned(request, ledger)
     number = _number_of(plan, period)
@@ -96,7 +95,7 @@ def released(request: StreamRequest, frame: Any, period: Any, library: str) -> A
 
 
 def previewed(request: StreamRequest, frame: Any = None) -> StreamPlan:
-    """Plan a stream. Reads no row, spends nothing; with a frame its schema is checked."""
+    """Plan a stream, and check the schema of a frame, if there is one. Read no row, and spend nothing."""
     plan = _planned(request, ledger_for(request.ledger))
     if frame is not None:
         _check_frame(plan, frame)
@@ -104,7 +103,7 @@ def previewed(request: StreamRequest, frame: Any = None) -> StreamPlan:
 
 
 def so_far(request: StreamRequest) -> tuple[StreamPlan, dict[int, Stored]]:
-    """The periods that were released, by their numbers, from the ledger alone."""
+    """Return the plan, and the released periods by their numbers, from the ledger alone."""
     ledger = _ledger_of(request)
     plan = _planned(request, ledger)
     entry = entry_of(plan)
@@ -115,11 +114,11 @@ def so_far(request: StreamRequest) -> tuple[StreamPlan, dict[int, Stored]]:
 
 
 def frame_so_far(request: StreamRequest, like: str) -> Any:
-    """The periods that were released, one below the other, with their labels; public."""
+    """Return the released periods below one another, with their labels, as a public frame."""
     library = build.checked_library(like)
     plan, stored = so_far(request)
     groups = Keys(plan.query.keys.axes[1:])
-    numbers = list(stored) or [1]  # of a stream without a release no row, in columns of the same dtypes
+    numbers = list(stored) or [1]  # a stream without a release needs one for the dtypes, and keeps no row
     columns: dict[str, Any] = {plan.time: [plan.periods[one - 1] for one in numbers for _ in range(plan.groups)]}
     columns |= {name: list(values) * len(numbers) for name, values in groups.labels().items()}
     for name in COLUMNS:
@@ -141,7 +140,7 @@ def _planned(request: StreamRequest, ledger: Ledger | None) -> StreamPlan:
 
 
 def _number_of(plan: StreamPlan, period: Any) -> int:
-    """The number of a declared period, from 1."""
+    """Return the number of a declared period, from 1."""
     every = getattr(plan.query.keys.axes[0], "every", None)
     example = f'Write for instance "{_named(plan, 1)}".'
     token = same_key(plain_key(period, "period") if every is None else time_of("period", period, every, example))
@@ -159,7 +158,7 @@ def _number_of(plan: StreamPlan, period: Any) -> int:
 def _check_frame(plan: StreamPlan, frame: Any) -> None:
     check_whole(frame, "streams", "Bring its rows to pandas, Polars or Arrow first; a LazyFrame will do.")
     for axis in check(frame, plan.query, plan.unit).keys.axes:
-        if zone := getattr(axis, "zone", None):  # its steps would be others than the periods that the entry names
+        if zone := getattr(axis, "zone", None):  # its steps would differ from the periods in the entry
             raise WrongDtype(
                 f"column {axis.columns[0]!r} must have no time zone in a stream, and it has that of {zone}. "
                 "Convert it to local time, and drop the zone."
@@ -189,7 +188,7 @@ def _check_turn(plan: StreamPlan, state: StreamState | None, number: int, *, wai
 
 
 def _named(plan: StreamPlan, number: int) -> str:
-    """A period as text; of dates as they are typed."""
+    """Return the label of a period as text; a date as a user types it."""
     label = plan.periods[number - 1]
     return shown(label) if isinstance(label, (str, int, float)) else str(label)
 
@@ -208,7 +207,7 @@ def _lost(plan: StreamPlan, number: int) -> str:
 
 
 def _looked(plan: StreamPlan, frame: Any, number: int) -> Any:
-    """The exact totals of all periods up to this one: the only look at rows."""
+    """Return the exact totals of all periods up to this one: the only read of the rows."""
     return looked(
         lambda: stream_totals(frame, plan.query, plan.unit, number),
         "the charge stands, and the period can be asked for again",
@@ -226,10 +225,10 @@ def _draw(
     labels: Mapping[str, Any],
     library: str,
 ) -> StreamState | None:
-    """Write the intent, draw, store; None where another call draws it.
+    """Write the intent, draw the noise and store the numbers; return None if another call draws the period.
 
-    A signal waits until it is done. Once the intent is written no lock is given up for it, and what the database breaks
-    off is done again: else the period would be lost.
+    A signal waits until this is done. Once the intent is written, the call waits for every lock, and repeats the steps
+    that the database breaks off. Otherwise the period would be lost.
     """
     mine, state = intended(ledger, entry, state, number)
     if not mine:
@@ -242,13 +241,13 @@ def _draw(
     columns = read_off(plan, [*(earlier.noisy for earlier in before), noisy], kept)
     receipt = {"dataset": ledger.dataset, "entry": state.number, "head": state.head} if ledger.is_durable else None
     said = facts_said(plan, before)
-    said = said if before else {**said, "release": nonce()}  # of the stream: all its periods have it
+    said = said if before else {**said, "release": nonce()}  # identifies the stream: all its periods have it
     record = record_of(plan, said, columns, labels, library, kept, receipt)
     return until_it_goes_through(keep, ledger, entry, state, number, Stored(record, noisy, columns).content())
 
 
 def _wait(plan: StreamPlan, ledger: Ledger, entry: Entry, state: StreamState, number: int) -> StreamState:
-    """Another call draws this period: what it stores is the answer of both."""
+    """Wait for another call that draws this period, and return the state of the stream with its numbers."""
     end = time.monotonic() + PATIENCE
     while True:
         state = continued(state, known(ledger, entry))
@@ -260,7 +259,7 @@ def _wait(plan: StreamPlan, ledger: Ledger, entry: Entry, state: StreamState, nu
 
 
 def _tried_on_no_rows(plan: StreamPlan, frame: Any, library: str) -> dict[str, Any]:
-    """The columns that name the groups, once the whole call was tried on no rows."""
+    """Return the columns that name the groups, after a trial of the whole call on no rows."""
     for row in row_functions(plan.total):
         try_function(row)
     rule = "periods, keys and bounds must suit their columns, and the dataframe engine fails on them even without rows"
@@ -276,7 +275,7 @@ def _tried_on_no_rows(plan: StreamPlan, frame: Any, library: str) -> dict[str, A
 
 
 def known(ledger: Ledger, entry: Entry) -> StreamState | None:
-    """The stream of this entry's name, if it was begun; refused where it has other parameters. It is only read."""
+    """Return the stream of this entry's name, or None if it was not begun; refuse other parameters. Write nothing."""
     stream: StreamState | None = ledger._store.stream(entry)
     if stream is not None:
         _refuse_other(entry, stream.entry)
@@ -284,7 +283,7 @@ def known(ledger: Ledger, entry: Entry) -> StreamState | None:
 
 
 def begun(ledger: Ledger, entry: Entry) -> StreamState:
-    """The stream, charged now if it was not begun: all or nothing, and once, no matter who asks."""
+    """Return the stream, charged now if it was not begun: all or nothing, and once for any number of calls."""
     entry = replace(entry, amount=checked_amount(entry.amount, ledger._parts))
     allowed = ledger._allowing(entry)
 
@@ -301,7 +300,7 @@ def begun(ledger: Ledger, entry: Entry) -> StreamState:
 
 
 def intended(ledger: Ledger, entry: Entry, begun: StreamState, period: int) -> tuple[bool, StreamState]:
-    """Write that the noise of a period is about to be drawn; False where another call did, or the period is past."""
+    """Write that a period is about to be drawn; return whether this call wrote it, and the state of the stream."""
     mine = False
 
     def decide(stream: StreamState | None, last: Mark) -> Step | None:
@@ -316,7 +315,7 @@ def intended(ledger: Ledger, entry: Entry, begun: StreamState, period: int) -> t
 
 
 def keep(ledger: Ledger, entry: Entry, begun: StreamState, period: int, content: bytes) -> StreamState:
-    """Store what was drawn for the last intent; ReleaseFailed where the stream has passed it by."""
+    """Store the numbers of the last intent; raise ReleaseFailed if the stream has passed that period."""
 
     def decide(stream: StreamState | None, last: Mark) -> Step | None:
         stream = continued(begun, stream)
@@ -333,19 +332,19 @@ def keep(ledger: Ledger, entry: Entry, begun: StreamState, period: int, content:
 
 
 def contents(ledger: Ledger, entry: Entry, state: StreamState) -> dict[int, bytes]:
-    """The contents that were stored of each period, held against the hashes of their entries."""
+    """Return the stored content of each period, checked against the hashes in its entries."""
     return ledger._store.contents(entry, state)
 
 
 def _free(entry: Entry, kind: str, period: int) -> Entry:
-    """An entry of the stream that costs nothing."""
+    """Return an entry of the stream that costs nothing."""
     nothing = tuple(coordinate * 0 for coordinate in entry.amount)
     step = replace(entry, time=now(), amount=nothing, cost=PrivacyLoss(0.0), asked=None, promises=(), period=period)
     return replace(step, kind=kind)  # type: ignore[arg-type]  # one of the kinds
 
 
 def _refuse_other(entry: Entry, earlier: Entry) -> None:
-    """One name, one stream."""
+    """Refuse a stream whose name belongs to one with other parameters."""
     if differ := differing(entry, earlier):
         raise LedgerError(
             f"the stream {shown(entry.stream)} of this ledger was begun with other parameters: {differ}. Nothing was "
@@ -354,17 +353,17 @@ def _refuse_other(entry: Entry, earlier: Entry) -> None:
 
 
 def identity_of(plan: StreamPlan) -> dict[str, str]:
-    """A hash of each parameter of a stream, by the words in which a refusal says that it differs."""
+    """Return a hash of each parameter of a stream, by the words that a refusal uses for it."""
     time, *groups = plan.query.keys.axes
     facts = {
         "statistic": _statistic(plan.query.statistics[0][1]),
         "time or periods": _axis(time),
         "by or keys": _written("Keys", {"axes": [_axis(axis) for axis in groups]}, {"axes": []}),
         "max_rows": plan.reach.rows,
-        "unit": _unit(plan.unit),  # which a ledger without terms does not fix
+        "unit": _unit(plan.unit),  # a ledger without terms does not fix it
         "price": _price(plan.price),
         "noise": _noise(plan.mechanism),
-        "random bits": noise.is_secure(),  # totals are read off all periods, so none may be of seeded bits
+        "random bits": noise.is_secure(),  # totals depend on all periods, so none may use seeded bits
     }
     return {name: hash_of(name, fact) for name, fact in facts.items()}
 
@@ -374,7 +373,7 @@ def _written(kind: str, facts: Mapping[str, Any], defaults: Mapping[str, Any]) -
 
 
 def _statistic(statistic: Statistic) -> Any:
-    """The statistic by its record; one of another's by its own class and fields."""
+    """Return the record of a built-in statistic; return a custom one as it is, to be hashed by its class and fields."""
     facts = statistic.facts()
     if facts is None or not is_own(type(statistic)) or facts["verb"] not in STATISTICS or "weight" in facts:
         return statistic
@@ -409,14 +408,14 @@ def _noise(mechanism: Mechanism) -> Any:
 
 @dataclass(frozen=True)
 class Stored:
-    """The content that a ledger has of a period: its record, the noisy number of each group, and what was released."""
+    """The content that a ledger stores for a period: record, noisy number of each group, and released values."""
 
     record: dict[str, Any]
     noisy: Integers
     released: dict[str, Floats]
 
     def content(self) -> bytes:
-        """As bytes."""
+        """Return the content as bytes."""
         header = json.dumps({"format": FORMAT, "rows": self.noisy.size, "provenance": self.record}).encode()
         columns = [self.released[name].astype("<f8").tobytes() for name in COLUMNS]
         return b"".join([header, b"\n", self.noisy.astype("<i8").tobytes(), *columns])
@@ -435,7 +434,7 @@ class Stored:
 
 
 def entry_of(plan: StreamPlan) -> Entry:
-    """The charge of a stream, with a hash for each of its parameters."""
+    """Return the charge of a stream, with a hash for each of its parameters."""
     return Entry(
         now(),
         plan.name,
@@ -450,7 +449,7 @@ def entry_of(plan: StreamPlan) -> Entry:
 
 
 def known_facts(plan: StreamPlan) -> dict[str, Any]:
-    """The record except for what only a period tells."""
+    """Return the facts of a record that do not depend on a period."""
     statistic = told(plan.query.statistics[0][1])
     assert statistic is not None
     measure = {**statistic, "statistics": [0], "one_total": False, "denoise": None}
@@ -475,7 +474,7 @@ def known_facts(plan: StreamPlan) -> dict[str, Any]:
 
 
 def facts_said(plan: StreamPlan, earlier: Sequence[Stored]) -> dict[str, Any]:
-    """The known facts as the first stored period has them: the entry promises these, in the words of its version."""
+    """Return the known facts as the first stored period has them, because the entry promises them in this form."""
     if not earlier:
         return known_facts(plan)
     kept = {"dpframe", "release"}
@@ -484,9 +483,9 @@ def facts_said(plan: StreamPlan, earlier: Sequence[Stored]) -> dict[str, Any]:
 
 
 def read_off(plan: StreamPlan, noisy: Sequence[Integers], kept: Sequence[int]) -> dict[str, Floats]:
-    """The columns of the last period, from the noisy numbers of it and of those before: linear, and so unbiased.
+    """Return the columns of the last period from the noisy numbers of it and of those before: linear, and so unbiased.
 
-    `kept` are the numbers of these periods, in order: those that are stored, and the one that is drawn.
+    `kept` has the numbers of these periods, in order: the stored ones, and the one that is drawn.
     """
     values = np.array(noisy, dtype=np.float64) * plan.mechanism.grid
     columns = {}
@@ -497,7 +496,7 @@ def read_off(plan: StreamPlan, noisy: Sequence[Integers], kept: Sequence[int]) -
 
 
 def frame_of(stored: Stored, labels: Mapping[str, Any], library: str) -> Any:
-    """The released frame of a period, with its record."""
+    """Return the released frame of a period, with its record."""
     return build.attach(build.frame_of({**labels, **stored.released}, library), stored.record)
 
 
@@ -510,7 +509,7 @@ def record_of(
     kept: Sequence[int],
     receipt: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
-    """The provenance of the last period that is kept."""
+    """Return the provenance of the last period that is kept."""
     frame = build.frame_of({**labels, **columns}, library)
     covered = prints.print_of(frame, list(labels), list(COLUMNS))
     rows = None
@@ -521,7 +520,7 @@ def record_of(
     number, since = kept[-1], (kept[-2] + 1 if len(kept) > 1 else 1)
     later: dict[str, Any] = {"columns": list(COLUMNS), "sha256": build.fingerprint(frame, COLUMNS), "rows": rows}
     later["period"] = {"name": str(plan.periods[number - 1]), "number": number, "since": since}
-    if lost := sorted({*range(1, number)} - {*kept}):  # without them nobody can tell what a total is read off
+    if lost := sorted({*range(1, number)} - {*kept}):  # they determine the weights of a total
         later["period"]["lost"] = lost
     facts = {**said, **later}
     return facts if receipt is None else {**facts, "ledger": dict(receipt)}

@@ -1,10 +1,10 @@
-"""The plan of a stream: what all its periods cost together, the noise, and the errors to expect in each of them.
+"""The plan of a stream: the cost of all its periods together, the noise, and the errors to expect in each of them.
 
-Running totals over declared periods are measured by the square-root factorization. The matrix C is that of
-`prefix_sums`: lower triangular, so that period t needs nothing of later periods, and of whole multiples of 2**-12. What
-is measured at period t is y_t = sum of c_(t-j) x_j of the rows x_j of periods j up to t. A period whose noisy number
-was lost is left out, and its rows count with those of the next one that is there: then the rest of the matrix is
-triangular too, and everything can still be read off.
+Running totals over declared periods are measured by the square-root factorization. Its matrix C (`prefix_sums`) is
+lower triangular, so that period t needs no later period, and its entries are whole multiples of 2**-12. Period t
+measures y_t = sum of c_(t-j) x_j, where x_j are the rows of each period j up to t. If the noisy number of a period was
+lost, the period is left out, and its rows count with those of the next stored one. The rest of the matrix is triangular
+too, so the totals still follow from it.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ HALF_WIDTH = 300
 
 
 def of_stream(rows: Sequence[Mapping[str, Any]], time: str, words: Words) -> Any:
-    """Two panels, the running totals and the single periods: a line for each group, in a band of its 95% intervals.
+    """Return two panels, the running totals and the single periods: a line for each group, in a band of 95% intervals.
 
-    `rows` have ``place`` (of the period, from 1), ``label``, ``group`` (a name, "" where there is one alone), and
+    `rows` have ``place`` (of the period, from 1), ``label``, ``group`` (a name, "" if there is only one), and
     ``total, total_error, period, period_error``.
     """
     panels = [
@@ -57,7 +57,7 @@ def of_stream(rows: Sequence[Mapping[str, Any]], time: str, words: Words) -> Any
 
 
 def of_errors(labels: Sequence[str], errors: Mapping[str, Sequence[float]], time: str, words: Words) -> Any:
-    """The expected errors of a plan by period: a line for the totals, and one for the periods."""
+    """Return a chart of the expected errors of a plan by period: a line for the totals, and one for the periods."""
     rows = [
         {"place": place, "label": label, "group": name, "value": error, "text": f"±{pages.number(error)}"}
         for name, values in errors.items()
@@ -90,7 +90,7 @@ def _lines(rows: Sequence[Mapping[str, Any]], time: str) -> Any:
     altair = charts.imported()
     across, color = _across(altair, rows, time), _color(altair, rows)
     base = altair.Chart(charts.public_data([dict(row) for row in rows]))
-    low = altair.Y("low:Q", title=None)  # the heading says it
+    low = altair.Y("low:Q", title=None)  # the panel has a title
     band = base.mark_area(opacity=0.25).encode(**across, y=low, y2="high:Q", color=color)
     line = base.mark_line(point=altair.OverlayMarkDef(size=18)).encode(
         **across, y=altair.Y("value:Q", title=None), color=color, tooltip=["label:N", "group:N", "text:N"]
@@ -99,7 +99,7 @@ def _lines(rows: Sequence[Mapping[str, Any]], time: str) -> Any:
 
 
 def _across(altair: Any, rows: Sequence[Mapping[str, Any]], time: str) -> dict[str, Any]:
-    """The periods in their declared order, with as many labels as there is room for."""
+    """Return the encoding of the periods in their declared order, with as many labels as fit."""
     labels = [label for _, label in sorted({(row["place"], row["label"]) for row in rows})]
     axis = altair.Axis(labelOverlap="greedy", labelAngle=-40, labelLimit=0)
     return {"x": altair.X("label:N", sort=[no_markup(label) for label in labels], title=time, axis=axis)}
@@ -111,19 +111,19 @@ def _color(altair: Any, rows: Sequence[Mapping[str, Any]]) -> Any:
     return altair.Color("group:N", sort=names, scale=altair.Scale(domain=names), legend=legend)
 
 
-FINE = 2**BITS  # steps of the coefficients
+FINE = 2**BITS  # a coefficient is a multiple of 1 / FINE
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-MOST_PERIODS = 4096  # beyond, the coefficients are too few steps long to be told apart
-STEP, LAST = 0.05, 200.0  # of the integral for Laplace noise: what it leaves out is below 1e-9
+MOST_PERIODS = 4096  # beyond, coefficients are too few steps long to differ
+STEP, LAST = 0.05, 200.0  # step and end of the integral for Laplace noise; the rest is below 1e-9
 ROUNDS = 50
-ABOVE = 1.0 + 1e-7  # more than the integral errs
+ABOVE = 1.0 + 1e-7  # a factor above the relative error of the integral
 MASK = 2**BITS - 1
 
 
 class Draws(Protocol):
-    """The facts on noise from which the law of a weighted sum of independent draws follows."""
+    """The facts on noise that determine the law of a weighted sum of independent draws."""
 
     @property
     def p(self) -> float: ...
@@ -134,36 +134,36 @@ class Draws(Protocol):
 
 
 def exact_sums(totals: Integers, kept: Sequence[int], *, whole: bool) -> Integers:
-    """The number y of the last period for each group, of totals (periods, groups) of its rows and of those before.
+    """Return the number y of the last period for each group, from the totals (periods, groups) of all periods up to it.
 
-    `kept` are the periods, from 1, that are there; the last one is that of y. Rows of a period that is not there count
-    with those of the next. Of counts y is a whole number of steps of 2**-12 (`whole`). Any other total stays on its own
-    grid: y is rounded down, to the same number whatever the order of the rows.
+    `kept` has the periods, from 1, that are not lost; y is that of the last one. Rows of a lost period count with those
+    of the next. For counts (`whole`), y is a whole number of steps of 2**-12. Any other total stays on its own grid: y
+    is rounded down, to the same number in any order of the rows.
 
-    A count that wraps modulo 2**64 wraps y alike, and moves it no farther. Rounding does not: of a total that is not
-    below 2**63 steps, which takes 2**33 rows at the larger bound, one row may move y by more than its sensitivity. A
-    DataFrame of Polars whose index has 32 bits cannot hold so many (``docs/assurance/limits.md``).
+    If a count wraps modulo 2**64, y wraps alike and moves no farther. Rounding differs: if a total reaches 2**63 steps,
+    which takes 2**33 rows at the larger bound, one row may move y by more than its sensitivity. A Polars DataFrame with
+    an index of 32 bits cannot hold so many rows (``docs/assurance/limits.md``).
     """
     now = kept[-1]
     counted_at = np.asarray(kept)[np.searchsorted(kept, np.arange(1, now + 1))]
     weights = coefficients(now)[now - counted_at]
     if whole:
         return np.asarray(weights @ totals)
-    # the sum of c x over 2**12, rounded down: both products fit 64 bits, for a total is below 2**63 steps
+    # the sum of c x over 2**12, rounded down; both products fit 64 bits, because a total is below 2**63 steps
     return np.asarray(weights @ (totals >> BITS) + ((weights @ (totals & MASK)) >> BITS))
 
 
 def half_width(noise: Draws, weights: Floats, confidence: float) -> float:
-    """The half-width of the interval of a weighted sum of draws: exact for Laplace and for Gaussian noise.
+    """Return the half-width of the interval of a weighted sum of draws: exact for Laplace and for Gaussian noise.
 
-    Discrete noise is the continuous one moved by less than a step, in each draw; that is added.
+    A discrete draw differs from a continuous one by less than a step, so a step is added for each draw.
     """
     (quantile,) = _quantiles(noise.p, weights[::-1], confidence, every=False)
     return noise.scale * quantile + noise.grid * float(np.abs(weights).sum())
 
 
 def half_widths(noise: Draws, periods: int, confidence: float) -> tuple[Floats, Floats]:
-    """The half-widths of the running totals and of the single periods, of all periods where none is lost."""
+    """Return the half-widths of the running totals and of the single periods, for each period, if none is lost."""
     everything = tuple(range(1, periods + 1))
     widths = []
     for weights in (weights_of_total(everything)[::-1], weights_of_period(everything)[::-1]):
@@ -173,7 +173,7 @@ def half_widths(noise: Draws, periods: int, confidence: float) -> tuple[Floats, 
 
 
 def _quantiles(p: float, weights: Floats, confidence: float, *, every: bool) -> Iterator[float]:
-    """The half-widths for draws of scale 1: of the sum of the first draw, of the first two, ...; or of all alone."""
+    """Yield half-widths for draws of scale 1: of the sum of the first draw, of the first two, ...; or only the last."""
     normal = NormalDist().inv_cdf((1.0 + confidence) / 2.0)
     if p == 2.0:
         spreads = np.sqrt(np.cumsum(weights**2))
@@ -186,16 +186,16 @@ def _quantiles(p: float, weights: Floats, confidence: float, *, every: bool) -> 
         spread += 2.0 * weight**2
         if not (every or place == weights.size - 1):
             continue
-        if place == 0:  # one draw alone, whose curve falls too slowly
+        if place == 0:  # one draw alone: its curve falls too slowly
             yield -abs(weight) * math.log1p(-confidence)
             continue
         solved = _laplace_quantile(points, curve, half * math.sqrt(spread), confidence)
-        half = solved / math.sqrt(spread)  # of the next sum it is nearly the same
+        half = solved / math.sqrt(spread)  # a start for the next sum, which has nearly the same
         yield solved * ABOVE
 
 
 def _laplace_quantile(points: Floats, curve: Floats, start: float, confidence: float) -> float:
-    """The solution of P(|sum| <= h) = confidence by Newton's method; P is the integral of sin(u h) / u on the curve."""
+    """Solve P(|sum| <= h) = confidence for h by Newton's method; P is the integral of sin(u h) / u on the curve."""
     half = start
     for _ in range(ROUNDS):
         chance = float((np.sin(points * half) / points) @ curve)
@@ -208,20 +208,20 @@ def _laplace_quantile(points: Floats, curve: Floats, start: float, confidence: f
 
 @dataclass(frozen=True)
 class StreamReach:
-    """The largest move of the numbers of a stream by one unit, kept in integers.
+    """The largest effect of one unit on the numbers of a stream, kept in integers.
 
     Notes
     -----
-    A row that adds between -L and U, M = max(L, U), to period j moves y_t by c_(t-j) times that, and a unit has at most
-    `rows` rows in the whole stream, the earliest ones. However they enter the table, late ones too, what the unit adds
-    to y_t has an l_1 norm over the groups of at most M times the sum of c_(t - t_i), t_i being the first release that
-    held i of its rows (``docs/assurance/privacy.md``). So over all periods the l_p norm is at most rows M ||c||_p.
+    A row that adds between -L and U to period j moves y_t by c_(t-j) times that. Let M = max(L, U). At most `rows` rows
+    of a unit count in the whole stream, the earliest ones. Even if rows enter the table late, a unit's part of y_t has
+    an l_1 norm over the groups of at most M times the sum of c_(t - t_i), where t_i is the first release that held i of
+    its rows (``docs/assurance/privacy.md``). So over all periods, the l_p norm is at most rows M ||c||_p.
 
-    **Replace.** Two such vectors are subtracted: 2 rows M ||c||_1, and by the bounds of single numbers (see
-    `Sensitivity`) sqrt(2 (U^2 + L^2)) rows ||c||_2; of counts sqrt(2) times that of add-remove.
+    **Replace.** Two such vectors are subtracted. So the l_1 norm is at most 2 rows M ||c||_1. By the bounds of single
+    numbers (see `Sensitivity`), the l_2 norm is at most sqrt(2 (U^2 + L^2)) rows ||c||_2; U = 1 and L = 0 for counts.
 
-    **Rounding.** Counts are measured in steps of 2**-12, exactly. Any other total is rounded down to its own grid,
-    which moves each number that differs by less than one step more; there are at most `entries` of them.
+    **Rounding.** Counts are measured exactly, in steps of 2**-12. Any other total is rounded down to its own grid. This
+    moves each number that differs by less than one step more, and at most `entries` of them differ.
 
     Examples
     --------
@@ -231,10 +231,10 @@ class StreamReach:
     1.523988
     """
 
-    reach: tuple[int, int]  # the least and the greatest that a row may add, in the steps of its total
+    reach: tuple[int, int]  # the least and the greatest that a row may add, in steps of its total
     whole: bool  # whether rows are counted, so that nothing is rounded
     column_sum: int  # the l_1 norm of c, in steps of 2**-12
-    column_square: int  # its squared l_2 norm
+    column_square: int  # the squared l_2 norm of c, in squared steps
     rows: int
     entries: int
     replace: bool
@@ -242,7 +242,7 @@ class StreamReach:
 
     @classmethod
     def of(cls, total: Total, unit: PrivacyUnit, *, periods: int, groups: int) -> StreamReach:
-        """The sensitivity of the stream of one Total."""
+        """Return the reach of one unit in the stream of one Total."""
         design, rows = PrefixSums(periods), 1 if unit.column is None else unit.contribution.max_rows
         norm, replace, whole = total.norm(weighted=False), unit.neighbors == "replace", isinstance(total, RowsTotal)
         return cls(
@@ -257,7 +257,7 @@ class StreamReach:
         )
 
     def steps(self, p: float) -> float:
-        """The l_1 or l_2 norm in grid steps, rounded up."""
+        """Return the l_1 or l_2 norm in grid steps, rounded up."""
         least, greatest = -self.reach[0], self.reach[1]
         largest, fine = max(least, greatest), 1 if self.whole else FINE
         if p == 1.0:
@@ -269,11 +269,11 @@ class StreamReach:
 
 
 def _root_up(square: int) -> float:
-    """The square root, never below."""
+    """Return the square root, rounded up."""
     return root_up(Fraction(square), math.sqrt(square))
 
 
-ROWS = 8  # of the printed table
+ROWS = 8  # rows of the printed table
 
 
 @dataclass(frozen=True, repr=False)
@@ -351,7 +351,7 @@ class StreamPlan(Costing):
         return {"total": total.tolist(), "period": period.tolist()}
 
     def largest_errors(self, confidence: float) -> dict[str, float]:
-        """The half-widths in the last period, where both are the largest: a later one adds draws to those before."""
+        """Return the half-widths in the last period, which are the largest, because each period adds draws."""
         everything = tuple(range(1, len(self.periods) + 1))
         weights = {"total": weights_of_total(everything), "period": weights_of_period(everything)}
         return {name: half_width(self.mechanism, each, confidence) for name, each in weights.items()}
@@ -448,16 +448,16 @@ def planned(
     return StreamPlan(name, query, unit, price, accounting, amount, reach, noise, cost)
 
 
-COLUMNS = ("total", "period")  # that have an error
+COLUMNS = ("total", "period")  # the columns with an error
 MECHANISMS = (None, "laplace", "gaussian")
 
 
 @dataclass(frozen=True)
 class StreamRequest:
-    """The parameters of a stream; all are public, and none says anything of a frame."""
+    """The parameters of a stream; all are public, and none depends on a frame."""
 
     name: str
-    query: Query  # whose first axis are the periods
+    query: Query  # its first axis has the periods
     epsilon: Any
     delta: Any
     mechanism: str | None
@@ -474,7 +474,7 @@ class StreamRequest:
                 f"mechanism must be 'laplace', 'gaussian' or None for a stream, not {shown(self.mechanism)}: a unit "
                 "moves the numbers of many periods, which no other noise covers. Leave it out."
             )
-        self._check_price()  # what is wrong with it is told now
+        self._check_price()  # so that its errors are raised now
         for argument in ("max_rows", "max_groups"):
             checked_bound(argument, getattr(self, argument))
 
@@ -491,9 +491,9 @@ class StreamRequest:
         Accuracy.of(self.within, self.confidence).targets(COLUMNS)
 
     def plan(self, unit: PrivacyUnit, accounting: Accounting, limit: Amount | None) -> StreamPlan:
-        """The plan for a ledger that protects this unit."""
+        """Return the plan for a ledger that protects this unit."""
         bounded = unit.bounded(self.max_rows, self.max_groups)
-        # rows count over all groups together: however many groups are allowed, it is the same stream
+        # max_rows is over all groups together, so max_groups does not change the stream
         whole = bounded if unit.column is None else unit.who.bounded(bounded.contribution.max_rows, 1)
 
         def planned_at(price: Price) -> StreamPlan:
@@ -519,9 +519,9 @@ class StreamRequest:
 
 
 def check_statistic(statistic: object) -> Statistic:
-    """One clipped sum over rows is what a stream adds up; anything else is refused.
+    """Return a statistic that is one clipped sum over rows, which a stream can add up; refuse any other.
 
-    Totals are read off its noisy numbers, and nothing asks an answer: so one of a caller's own must have that of all.
+    Totals follow from its noisy numbers without a call of `answer`, so a custom statistic must not override it.
     """
     totals = statistic.totals() if isinstance(statistic, Statistic) and choosing(statistic) is None else ()
     plain = len(totals) == 1 and isinstance(totals[0], OfRows) and type(statistic).answer is Statistic.answer  # type: ignore[attr-defined]  # then it is a Statistic
