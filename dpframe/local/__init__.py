@@ -102,7 +102,7 @@ def from_json(text: str) -> LocalMethod:
 
 
 def method_of(facts: Any) -> LocalMethod:
-    """The method that the facts describe."""
+    """Return the method that the facts describe."""
     kind = BY_NAME.get(facts.get("method")) if isinstance(facts.get("method"), str) else None
     if kind is None:
         raise InvalidArgument(f"text must name one of {', '.join(sorted(BY_NAME))}, not {shown(facts.get('method'))}.")

@@ -1,6 +1,6 @@
-"""Frequencies of declared categories: k-ary randomized response, subset selection, and for many the count-mean sketch.
+"""Frequencies of declared categories: randomized response, subset selection, and the count-mean sketch for many.
 
-The length of a report of a sketch does not grow with the number of categories.
+The length of a sketch's report does not grow with the number of categories.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ Integers = NDArray[np.int64]
 
 
 def question_of(column: str, categories: tuple[Any, ...]) -> Query:
-    """The query that reads a row: the place of its value among the categories."""
+    """Return the query that reads a row: the place of its value among the categories."""
     axis = KeyAxis((column,), (categories,), "categories")
     return Query("randomize", Keys((axis,)), (("count", Count()),))
 
 
 def truths(places: Integers, categories: int) -> Integers:
-    """The places of the categories.
+    """Return the places of the categories.
 
     A value that is missing or not declared gets a uniformly random place.
     """
@@ -55,10 +55,10 @@ def truths(places: Integers, categories: int) -> Integers:
 
 @dataclass(frozen=True)
 class Subsets:
-    """The numbers of subset selection.
+    """The probabilities and variances of subset selection.
 
-    A report names `size` of `among` categories, with the truth among them with probability p. ``e`` stands for
-    e^epsilon below. An undeclared or missing value is randomized as one of the categories.
+    A report names d = `size` of k = `among` categories; the truth is one of them with probability p. In formulas, e is
+    e^epsilon. An undeclared or missing value is randomized as one of the categories.
     """
 
     among: int
@@ -86,32 +86,32 @@ class Subsets:
         return d * (k - d) * math.expm1(self.epsilon) / (self._whole * (k - 1))
 
     def variance(self, share: Any = 0.0) -> Any:
-        """The variance of an estimated count per report.
+        """Return the variance of an estimated count per report.
 
-        `share` of the reports hold the category.
+        `share` of the people have the category.
         """
         p, q = self.p, self.q
         return (share * p * (1.0 - p) + (1.0 - share) * q * (1.0 - q)) / self.gap**2
 
 
 def best_size(among: int, epsilon: float) -> int:
-    """The size with the least total variance, for equally common categories."""
+    """Return the size with the least total variance, for equally common categories."""
     sizes = range(1, among)
-    if among > 1_000:  # around its known optimum k / (e + 1), which Ye and Barg give
+    if among > 1_000:  # near the known optimum k / (e + 1) of Ye and Barg
         middle = int(among / (math.exp(epsilon) + 1.0))
         sizes = range(max(1, middle - 2), min(among, middle + 4))
     return min(sizes, key=lambda size: float(Subsets(among, size, epsilon).variance(1.0 / among)))
 
 
 class _OfSubsets(LocalMethod):
-    """The part that both methods share."""
+    """The base of randomized response and subset selection."""
 
     categories: tuple[Any, ...]
     epsilon: Any
 
     @property
     def law(self) -> Subsets:
-        """The numbers of the method."""
+        """The probabilities and variances of the method."""
         raise NotImplementedError
 
     @property
@@ -134,11 +134,11 @@ class _OfSubsets(LocalMethod):
         return n * float(self.law.variance(share))
 
     def question(self, column: str) -> Query:
-        """The query that reads a row."""
+        """Return the query that reads a row."""
         return question_of(column, self.categories)
 
     def counts(self, support: Floats, n: int) -> tuple[Floats, Floats]:
-        """The unbiased counts and their variances, from how many of `n` reports hold each category."""
+        """Return the unbiased counts and their variances, from the number of `n` reports that hold each category."""
         counts = (np.asarray(support, dtype=np.float64) - n * self.law.q) / self.law.gap
         return counts, wider_variances(counts, n, self.variance(n), self.variance(n, 1.0), self.law.gap)
 
@@ -191,11 +191,11 @@ class RandomizedResponse(_OfSubsets):
 
     @property
     def law(self) -> Subsets:
-        """The numbers of the method: subsets of one category."""
+        """The probabilities of the method, as subsets of one category."""
         return Subsets(len(self.categories), 1, float(self.epsilon))
 
     def reports(self, rows: Integers) -> list[Any]:
-        """A category for each row."""
+        """Return a category for each row."""
         truth = truths(rows, len(self.categories))
         chosen = np.where(self._holds(truth.size), truth, coins.others(truth, len(self.categories)))
         every = np.empty(len(self.categories), dtype=object)
@@ -203,7 +203,7 @@ class RandomizedResponse(_OfSubsets):
         return list(every[chosen].tolist())
 
     def estimates(self, frame: Any, column: str) -> tuple[int, Floats, Floats]:
-        """The number of reports, the unbiased counts and their variances."""
+        """Return the number of reports, the unbiased counts and their variances."""
         places = randomizing.places_of(frame, column, self)
         if (places < 0).any():
             raise InvalidArgument(
@@ -260,11 +260,11 @@ class SubsetSelection(_OfSubsets):
 
     @property
     def law(self) -> Subsets:
-        """The numbers of the method."""
+        """The probabilities and variances of the method."""
         return Subsets(len(self.categories), self.size, float(self.epsilon))
 
     def reports(self, rows: Integers) -> list[Any]:
-        """A text for each row, which encodes a subset."""
+        """Return a text for each row, which encodes a subset."""
         truth = truths(rows, len(self.categories))
         holds = self._holds(truth.size)
         texts: list[str] = []
@@ -273,7 +273,7 @@ class SubsetSelection(_OfSubsets):
         return texts
 
     def subsets(self, truth: Integers, holds: coins.Flags) -> coins.Flags:
-        """A subset for each row: with the truth if `holds` is set, and otherwise uniform."""
+        """Return a uniform subset of `size` categories for each row: with the truth if `holds`, otherwise without."""
         last = len(self.categories) - 1
         flags = np.zeros((truth.size, last + 1), dtype=np.bool_)
         for with_truth in (True, False):
@@ -285,7 +285,7 @@ class SubsetSelection(_OfSubsets):
         return flags
 
     def estimates(self, frame: Any, column: str) -> tuple[int, Floats, Floats]:
-        """The number of reports, the unbiased counts and their variances."""
+        """Return the number of reports, the unbiased counts and their variances."""
         values = values_of(frame, column)
         support = np.zeros(len(self.categories))
         words = f"text that names {self.size} of {len(self.categories)} categories"
@@ -379,11 +379,11 @@ class CountMeanSketch(LocalMethod):
         return n * (self.scale**2 - 1.0) / 4.0 * (self.cells / (self.cells - 1)) ** 2
 
     def question(self, column: str) -> Query:
-        """The query that reads a row."""
+        """Return the query that reads a row."""
         return question_of(column, self.categories)
 
     def reports(self, rows: Integers) -> list[str]:
-        """A text for each row, which encodes a hash function and its cells."""
+        """Return a text for each row, which encodes a hash function and its cells."""
         truth = truths(rows, len(self.categories))
         function = coins.uniform(self.hashes - 1, truth.size)
         flip = coins.Chance(1, 1, -self.loss / 2)
@@ -396,7 +396,7 @@ class CountMeanSketch(LocalMethod):
         return texts
 
     def estimates(self, frame: Any, column: str) -> tuple[int, Floats, Floats]:
-        """The number of reports, the unbiased counts and their variances."""
+        """Return the number of reports, the unbiased counts and their variances."""
         values = values_of(frame, column)
         ones, each = np.zeros((self.hashes, self.cells), dtype=np.int64), np.zeros(self.hashes, dtype=np.int64)
         words = f"text of one of {self.hashes} hash functions and {self.cells} cells"
@@ -406,9 +406,9 @@ class CountMeanSketch(LocalMethod):
         return len(values), *self.counts(ones, each)
 
     def counts(self, ones: Integers, each: Integers) -> tuple[Floats, Floats]:
-        """The unbiased counts and their variances, from the sums of a sketch.
+        """Return the unbiased counts and their variances, from the sums of a sketch.
 
-        They are the ones in each cell, and the reports of each function.
+        These are the number of ones in each cell, and the number of reports of each function.
         """
         n, m, k = int(each.sum()), self.cells, self.hashes
         cells = k * (self.scale / 2.0 * (2 * ones - each[:, None]) + each[:, None] / 2.0)
@@ -417,5 +417,5 @@ class CountMeanSketch(LocalMethod):
         likely = np.clip(estimate, 0.0, n)
         likely *= min(1.0, n / max(likely.sum(), 1.0))
         collisions = (n - likely + ((likely**2).sum() - likely**2) / k) / (m - 1)
-        step = self.scale * m / (m - 1)  # one report's; half of it squared is added as by `wider_variances`
+        step = self.scale * m / (m - 1)  # one report's effect; half of it, squared, is added as in `wider_variances`
         return estimate, self.variance(n) + collisions + (step / 2.0) ** 2

@@ -1,6 +1,6 @@
-"""The part that methods of the local model share: checks of parameters, JSON, two doors, public hashes, estimates.
+"""The base of the methods of the local model: checks of parameters, JSON, `randomize`, `estimate`, public hashes.
 
-Estimates come as a frame with their errors and a record, as results of releases do.
+Estimates are frames with errors and a record, like the results of releases.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from dpframe.release import randomizing
 
 Floats = NDArray[np.float64]
 
-HALF_WIDTH = 1.9599639845400545  # of a 95% interval in standard deviations, rounded up
+HALF_WIDTH = 1.9599639845400545  # the half-width of a 95% interval in standard deviations, rounded up
 SCHEMA = "dpframe.provenance/2"
 SPREAD = "missing and undeclared values are spread at random over the categories, and margins of error leave this out"
 MIDDLE = "missing values count as the middle of the bounds"
-KEPT = ("label", "unit", "cost", "warning", "per_report")  # of the record of the reports
+KEPT = ("label", "unit", "cost", "warning", "per_report")  # facts that an estimate takes from the record of its reports
 
 
 class Estimator(Protocol):
@@ -55,11 +55,11 @@ class Estimator(Protocol):
     def facts(self) -> dict[str, Any]: ...
     def question(self, column: str) -> Any: ...
     def estimates(self, frame: Any, column: str) -> tuple[int, Floats, Floats]:
-        """The number of reports, the unbiased values and their variances."""
+        """Return the number of reports, the unbiased values and their variances."""
 
 
 def estimated(method: Estimator, reports: Any, denoise: str | None) -> Any:
-    """The estimate of a method from its reports."""
+    """Return the estimate of a method from its reports."""
     if not is_one_of(denoise, (None, method.denoise)):
         ways = "None" if method.denoise is None else f"{method.denoise!r} or None"
         raise InvalidArgument(f"denoise must be {ways} for {method.name}, not {shown(denoise)}.")
@@ -84,14 +84,14 @@ def estimated(method: Estimator, reports: Any, denoise: str | None) -> Any:
 
 
 def wider_variances(counts: Floats, reports: int, none: float, every: float, gap: float) -> Floats:
-    """The variances of estimated counts, widened for rare categories and for steps.
+    """Return the variances of estimated counts, widened for rare categories and for steps.
 
-    They are as if two reports more, or fewer, had held each category, and half a step is added. They grow in a line
-    from `none`, where nobody has a category, to `every`. If no report holds a category, its estimate would seem nearly
-    exact, though a few people may have it. 1.92 reports (half the square of 1.96) more, in the variance alone, correct
-    this (Agresti and Coull 1998). A report stands for 1 / `gap` people, so estimates lie on steps of this length. If
-    the deviation is below a step, an interval of 1.96 deviations holds one step alone; half a step, squared, is added
-    as a correction for continuity. The exact coverage is in ``tests/local/test_local_estimates.py``.
+    A variance is linear in the count, from `none` if nobody has the category to `every` if all have it. If no report
+    holds a category, its estimate would seem nearly exact, although a few people may have it. To correct this, the
+    variance alone takes 1.92 reports (half the square of 1.96) more, or fewer if this makes it larger (Agresti and
+    Coull 1998). A report stands for 1 / `gap` people, so estimates lie on steps of this length. If the deviation is
+    below a step, an interval of 1.96 deviations holds one step alone. The square of half a step is added as a
+    correction for continuity. The exact coverage is in ``tests/local/test_local_estimates.py``.
     """
     slope = (every - none) / max(reports, 1)
     moved = counts + math.copysign(HALF_WIDTH**2 / 2.0 / gap, slope)
@@ -99,14 +99,14 @@ def wider_variances(counts: Floats, reports: int, none: float, every: float, gap
 
 
 def _made(method: Any, facts: Mapping[str, Any]) -> bool:
-    """Tell whether a record names this method."""
+    """Return whether a record names this method."""
     return facts.get("method") == type(method).__name__ and type(method).of_facts(facts) == method
 
 
 def _record(
     frame: Any, method: Estimator, query: Any, known: Mapping[str, Any], variance: float, denoise: str | None
 ) -> dict[str, Any]:
-    """The provenance: that of the reports, as far as it is known, and what was made of them."""
+    """Return the provenance: that of the reports, as far as it is known, and the facts on the estimate."""
     (name, statistic), labels = query.statistics[0], list(query.keys.names)
     columns = [column for column in frame.columns if column not in labels]
     epsilon = shown_up(method.loss)
@@ -129,7 +129,7 @@ def _record(
         "notes": [
             f"local model: estimated from reports that were randomized by themselves, by {method.name}",
             SPREAD if labels else MIDDLE,
-            *getattr(method, "notes", ()),  # a method may have some of its own
+            *getattr(method, "notes", ()),  # only some methods have these
             *_beyond(known),
         ],
         "confidence": CONFIDENCE,
@@ -144,7 +144,7 @@ def _record(
 
 
 def _beyond(known: Mapping[str, Any]) -> list[str]:
-    """A note on the rows whose reports are those of missing values."""
+    """Return a note on the rows that are reported as missing values, because their unit has too many rows."""
     unit = PrivacyUnit.of_facts(known["unit"]) if "unit" in known else None
     if unit is None or unit.column is None or unit.max_rows is None:
         return []
@@ -159,7 +159,7 @@ def _rows(labels: list[str], row_print: prints.Print) -> dict[str, Any]:
 
 def _measure(statistic: Any, denoise: str | None) -> dict[str, Any]:
     described: dict[str, Any] = {"verb": statistic.verb, "column": statistic.column, "statistics": [0]}
-    if not statistic.denoisable:  # its value is an estimate all the same, with an error of its own
+    if not statistic.denoisable:  # a mean is a single estimate with its own error
         described["one_total"] = True
     if getattr(statistic, "bounds", None) is not None:
         described["bounds"] = list(statistic.bounds)
@@ -167,7 +167,7 @@ def _measure(statistic: Any, denoise: str | None) -> dict[str, Any]:
 
 
 def _statistic(method: Estimator, variance: float) -> dict[str, Any]:
-    """The facts about the reports, with the largest variance of the estimates."""
+    """Return the facts about the reports, with the largest variance of the estimates."""
     return {
         "measures": "reports",
         "noise": method.name,
@@ -181,14 +181,14 @@ def _statistic(method: Estimator, variance: float) -> dict[str, Any]:
 
 MOST_CATEGORIES = 2**16
 FRACTION = re.compile("[0-9]{1,400}(/[1-9][0-9]{0,399})?")
-MOST_CELLS = 2**25  # of the tables of hash functions and of sketches
+MOST_CELLS = 2**25  # the largest size of the tables of hash functions and of sketches
 LEAST_EPSILON, MOST_EPSILON = Fraction(1, 10**6), 64
 DENOISE = "public-total"
 
 Integers = NDArray[np.int64]
 
-PRIME = 2**31 - 1  # more than there are categories, and products of two numbers below it fit 62 bits
-DEGREE = 3  # coefficients of a polynomial: any so many categories have independent cells
+PRIME = 2**31 - 1  # above the number of categories; products of two numbers below it fit 62 bits
+DEGREE = 3  # coefficients of a hash polynomial: the cells of any 3 categories are independent
 LONGEST_KEY = 200
 
 
@@ -199,8 +199,8 @@ class LocalMethod:
     """
 
     name: ClassVar[str]
-    denoise: ClassVar[str | None] = DENOISE  # of an estimate, by default
-    examples: ClassVar[tuple[Any, ...]] = ("",)  # of a report: text
+    denoise: ClassVar[str | None] = DENOISE  # the default of `estimate`
+    examples: ClassVar[tuple[Any, ...]] = ("",)  # a report is text
 
     @trimmed
     def randomize(self, series: Any) -> Any:
@@ -293,7 +293,7 @@ class LocalMethod:
 
 
 def json_object(text: object) -> dict[str, Any]:
-    """The JSON object in a text."""
+    """Return the JSON object in a text."""
     try:
         facts = json.loads(text) if isinstance(text, str) else None
     except (ValueError, RecursionError):
@@ -312,13 +312,13 @@ def _plain(value: Any) -> Any:
 def _typed(name: str, value: Any) -> Any:
     if not isinstance(value, str) or name == "key":
         return value
-    if not FRACTION.fullmatch(value):  # a text from anywhere may ask for more digits than there is memory
+    if not FRACTION.fullmatch(value):  # a text from elsewhere may ask for more digits than fit the memory
         raise InvalidArgument(f"{name} must be a number, not {shown(value)}. Write it as to_json does.")
     return Fraction(value)
 
 
 def kept_number(value: object) -> Any:
-    """A number as it was typed, for a frozen value that is compared and written down.
+    """Return a number as it was typed, for a frozen value that is compared and written to JSON.
 
     It is a float, an int or a Fraction.
     """
@@ -328,7 +328,7 @@ def kept_number(value: object) -> Any:
 
 
 def checked_epsilon(value: object) -> Any:
-    """Epsilon as it was typed, from 10**-6 to 64."""
+    """Return epsilon as it was typed; refuse one outside 10**-6 to 64."""
     if value is None:
         raise MissingArgument("epsilon must be given: the cost of one report. Write for instance epsilon=1.")
     epsilon = exact_epsilon(value)
@@ -341,7 +341,7 @@ def checked_epsilon(value: object) -> Any:
 
 
 def checked_probability(name: str, value: object) -> Any:
-    """A probability as it was typed."""
+    """Return a probability as it was typed; refuse a number outside 0 to 1."""
     rule = "a probability, from 0 to 1"
     if not 0 <= exactly(name, value, rule) <= 1:
         raise InvalidArgument(f"{name} must be {rule}, not {shown(value)}.")
@@ -358,7 +358,7 @@ def check_cells(words: str, cells: int) -> None:
 
 
 def checked_categories(values: object) -> tuple[Any, ...]:
-    """The declared categories: at least two, each once.
+    """Return the declared categories: at least two, each once.
 
     They are text, numbers, truth values and None.
     """
@@ -384,7 +384,7 @@ def _not_so_many(size: int) -> InvalidArgument:
 
 
 def hashed_places(key: str, functions: int, categories: int, cells: int) -> Integers:
-    """The cell of each category by each function.
+    """Return the cell of each category by each function.
 
     That is (a x^2 + b x + c mod P) mod cells, where x is the category's place. Wegman and Carter (1981): over random
     coefficients, any three categories are independent modulo P. So are any two collisions with a third category, on
@@ -401,9 +401,9 @@ def hashed_places(key: str, functions: int, categories: int, cells: int) -> Inte
 
 
 def checked_key(key: object) -> str:
-    """The public key of the hash functions as plain text.
+    """Return the public key of the hash functions as plain text.
 
-    A subclass of text may show another text in f-strings.
+    A subclass of str may show another text in f-strings.
     """
     if not isinstance(key, str):
         raise InvalidType(f'key must be text that everybody may know, not {shown(key)}. Write key="emoji".')

@@ -1,4 +1,4 @@
-"""RAPPOR: permanent bits that are drawn once a period, or follow from a secret, and reports drawn from them at will."""
+"""RAPPOR: permanent bits, drawn once for a period or derived from a secret, and any number of reports from them."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 DIGITS = 60
-MOST_CATEGORIES = 1_000  # a matrix of all pairs is solved
+MOST_CATEGORIES = 1_000  # the matrix of all pairs is inverted
 WORST_CONDITION = 1e8
-SIZE = 2**256  # how many values an HMAC-SHA256 has
-SHORTEST = 16  # bytes of a secret
+SIZE = 2**256  # the number of values of HMAC-SHA256
+SHORTEST = 16  # bytes of the shortest secret
 MOST_HASHES = 16
 HASHES = f"a whole number from 1 to {MOST_HASHES}"
 
@@ -199,11 +199,11 @@ class Rappor(LocalMethod):
         return filters(self.key, self.cohorts, self.hashes, len(self.categories), self.bits)
 
     def question(self, column: str) -> Query:
-        """The query that reads a row."""
+        """Return the query that reads a row."""
         return question_of(column, self.categories)
 
     def reports(self, rows: Integers) -> list[str]:
-        """A text for each row, from permanent bits that are drawn for it and not kept."""
+        """Return a text for each row, from permanent bits that are drawn for it and not kept."""
         truth = truths(rows, len(self.categories))
         cohort = coins.uniform(self.cohorts - 1, truth.size)
         texts: list[str] = []
@@ -215,7 +215,7 @@ class Rappor(LocalMethod):
         return texts
 
     def bits_of(self, truth: Integers, cohort: Integers) -> coins.Flags:
-        """The bits that values set, without any randomness."""
+        """Return the bits that values set, without any randomness."""
         if self._filters is not None:
             return np.asarray(self._filters[cohort, truth])
         bits = np.zeros((truth.size, self.width), dtype=np.bool_)
@@ -223,7 +223,7 @@ class Rappor(LocalMethod):
         return bits
 
     def _responded(self, permanent: coins.Flags) -> coins.Flags:
-        """A report's bits, drawn anew from permanent ones."""
+        """Return the bits of reports, drawn anew from permanent bits."""
         low, high = (coins.Chance.of(self._exact(name)) for name in "pq")
         shape = permanent.shape
         ones, zeros = (coins.tossed(chance, permanent.size).reshape(shape) for chance in (high, low))
@@ -292,7 +292,7 @@ class Rappor(LocalMethod):
         return taken(typed_frame(name, texts, self.examples, library_of(frame)), name)
 
     @trimmed
-    def randomize(  # people and their secrets are its own
+    def randomize(  # with more parameters than other methods
         self, series: Any, *, secret: bytes | None = None, people: Any = None, period: str | None = None
     ) -> Any:
         """Make one report for each row.
@@ -320,7 +320,7 @@ class Rappor(LocalMethod):
         return self.report(self.memoize(series, secret=secret, people=people, period=period))
 
     def estimates(self, frame: Any, column: str) -> tuple[int, Floats, Floats]:
-        """The number of reports, the unbiased counts and their variances."""
+        """Return the number of reports, the unbiased counts and their variances."""
         values, parts = self._read(frame, column)
         ones, each = np.zeros((self.cohorts, self.width), dtype=np.int64), np.zeros(self.cohorts, dtype=np.int64)
         for cohort, bits in parts:
@@ -336,7 +336,7 @@ class Rappor(LocalMethod):
 
 @dataclass(frozen=True)
 class _Memoized:
-    """RAPPOR's permanent bits as a method: what reads rows knows nothing of memos."""
+    """RAPPOR's permanent bits as a method, so that the code that reads rows needs no `Memo`."""
 
     method: Rappor
     memo: Memo
@@ -357,7 +357,7 @@ class _Memoized:
         return self.method.question(column)
 
     def reports(self, rows: Integers) -> list[str]:
-        if not rows.size:  # the rehearsal
+        if not rows.size:  # the trial on no rows
             return []
         method = self.method
         first, whose = self.memo.first_rows(rows.size)
@@ -367,17 +367,17 @@ class _Memoized:
 
 
 def _odds(times: int, above: Fraction, below: Fraction) -> float:
-    """So many times ln(above / below), rounded up."""
+    """Return `times` ln(above / below), rounded up."""
     import mpmath
 
     ratio = above / below
     with to_digits(DIGITS):
         exact = times * mpmath.log(mpmath.mpf(ratio.numerator) / ratio.denominator)
-        return rounded_up(exact * (1 + mpmath.mpf(10) ** -50))  # more than it errs
+        return rounded_up(exact * (1 + mpmath.mpf(10) ** -50))  # more than the rounding error
 
 
 def filters(key: str, cohorts: int, hashes: int, categories: int, bits: int) -> Flags:
-    """The bits that each category sets in each cohort."""
+    """Return the bits that each category sets in each cohort."""
     places = hashed_places(key, cohorts * hashes, categories, bits).reshape(cohorts, hashes, categories)
     sets = np.zeros((cohorts, categories, bits), dtype=np.bool_)
     for function in range(hashes):
@@ -386,10 +386,10 @@ def filters(key: str, cohorts: int, hashes: int, categories: int, bits: int) -> 
 
 
 def decoded(sets: Flags, bits: Floats, n: int, low: float, high: float) -> tuple[Floats, Floats]:
-    """The unbiased counts of categories and their variances.
+    """Return the unbiased counts of categories and their variances.
 
     `bits` are unbiased counts of each cohort's bits. The score of a category is the mean over its bits, added up over
-    cohorts. If people are in a random cohort, the scores are on average the counts times a public matrix of overlaps,
+    cohorts. If people are in random cohorts, the expected scores are the counts times a public matrix of overlaps,
     which is inverted. The variance is that of one report given its value, over bits and cohorts. It is added up with
     the estimates in place of the true counts.
     """
@@ -402,10 +402,10 @@ def decoded(sets: Flags, bits: Floats, n: int, low: float, high: float) -> tuple
     counts = inverse @ np.einsum("cdj,cj->d", each, bits)
     likely = np.clip(counts, 0.0, n)
     likely *= min(1.0, n / max(likely.sum(), 1.0))
-    likely += (n - likely.sum()) / len(likely)  # whom no estimate shows is somewhere
+    likely += (n - likely.sum()) / len(likely)  # people whom no estimate shows are spread evenly
     variances = -(np.eye(len(counts)) ** 2 @ likely)
     unset, more = low * (1.0 - low), high * (1.0 - high) - low * (1.0 - low)
-    for means, overlap, ones in zip(each, overlaps, sets, strict=True):  # a cohort at a time: memory
+    for means, overlap, ones in zip(each, overlaps, sets, strict=True):  # one cohort at a time, to save memory
         weights = (inverse @ means) ** 2
         noise = (weights.sum(axis=1) * unset * likely.sum() + more * (weights @ (likely @ ones))) / (high - low) ** 2
         variances += (noise + (inverse @ overlap) ** 2 @ likely) / len(sets)
@@ -422,10 +422,10 @@ class Drawn:
     cohort: Integers
     truth: Integers
     free: Flags  # whether the bit is random
-    ones: Flags  # and then what it is
+    ones: Flags  # its value if it is random
 
     def applied(self, bits_of: Callable[[Integers, Integers], Flags]) -> Flags:
-        """The permanent bits."""
+        """Return the permanent bits."""
         return np.where(self.free, self.ones, bits_of(self.truth, self.cohort))
 
 
@@ -450,7 +450,7 @@ class Memo:
             raise InvalidType(f'period must be text or None, not {named(self.period)}. Write for instance "2026-11".')
 
     def first_rows(self, rows: int) -> tuple[Integers, Integers]:
-        """The first row of each person, and the person of each row."""
+        """Return the first row of each person, and the person of each row."""
         if len(self.people) != rows:
             raise InvalidArgument(f"people must name one person a row, {rows:,} in all, not {len(self.people):,}.")
         _, first, whose = np.unique(np.array(self.people, dtype=object), return_index=True, return_inverse=True)
@@ -468,7 +468,7 @@ class Memo:
         kept = joined(digest, _text_bytes(self.column), period)
         people = sorted(set(self.people))
         each = [hmac.digest(self.secret, joined(b"person", _text_bytes(person)), "sha256") for person in people]
-        # One at a time: HMAC has no other form, here and below.
+        # HMAC has no vectorized form, so the draws here and below are made one at a time.
         cohort = np.array(
             [number(secret, joined(digest, b"cohort")) % method.cohorts for secret in each], dtype=np.int64
         )
@@ -480,44 +480,44 @@ class Memo:
 
 
 def _spelled(f: Any) -> float | str:
-    """One spelling of f however it was typed: a float where one says it."""
+    """Return one spelling of f, however it was typed: a float if that is exact, otherwise the fraction as text."""
     exact = exactly("f", f)
     return float(exact) if exactly("f", float(exact)) == exact else str(exact)
 
 
 def _as_integer(value: Any) -> Any:
-    """One spelling of equal categories: 1, 1.0 and True."""
+    """Return one spelling of equal categories, such as 1, 1.0 and True."""
     return int(value) if isinstance(value, (bool, float)) and value == value // 1 else value
 
 
 def _text_bytes(text: str) -> bytes:
-    """A text as bytes, and a lone surrogate, as JSON and the names of files may hold, as the three of its number."""
+    """Return a text as bytes; a lone surrogate, which JSON and file names may hold, becomes three bytes."""
     return text.encode("utf-8", "surrogatepass")
 
 
 def joined(*parts: bytes) -> bytes:
-    """Parts with their lengths, so that no two lists of parts are the same bytes."""
+    """Return parts joined with their lengths, so that different lists of parts give different bytes."""
     return b"".join(len(part).to_bytes(8, "big") + part for part in parts)
 
 
 def number(secret: bytes, message: bytes) -> int:
-    """HMAC-SHA256 as a number of 256 bits."""
+    """Return HMAC-SHA256 as a number of 256 bits."""
     return int.from_bytes(hmac.digest(secret, message, "sha256"), "big")
 
 
 def below(numbers: Sequence[Sequence[int]], chance: Fraction) -> Flags:
-    """Tell whether each number of 256 bits is in the lowest part `chance` of all.
+    """Return whether each number of 256 bits is in the lowest share `chance` of all.
 
-    The part is rounded up, and all bits are compared.
+    The share is rounded up, and all bits are compared.
     """
     most = -(-chance.numerator * SIZE // chance.denominator)
     return np.array([[value < most for value in row] for row in numbers], dtype=np.bool_)
 
 
 def checked_people(people: Any) -> tuple[str, ...]:
-    """The person of each row, distinguished by kind and value.
+    """Return the person of each row, distinguished by kind and value.
 
-    1 and "1" are two people, and a subclass of either is no third.
+    1 and "1" are two people. A subclass of either type is the same person as its plain value.
     """
     values = list(people) if isinstance(people, (list, tuple)) else values_of(*column_frame(people, "people"))
     for value in values:

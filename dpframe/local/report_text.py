@@ -1,7 +1,7 @@
-"""The form of reports: bits as text of one length, which any frame, file and network carries.
+"""The form of reports: bits as text of one length, which any frame, file and network can carry.
 
-A report is hexadecimals: four of a public number where the method has one (which hash, which cohort), then four bits
-each. Reports are public and come from anybody: what is no report is refused with a typed error.
+A report has hexadecimal digits. If the method has a public number (a hash function or a cohort), the first four encode
+it. Each other digit encodes four bits. Anyone can send a report, so a text that is no report raises a typed error.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ DIGITS = np.frombuffer(b"0123456789abcdef", dtype=np.uint8)
 NO_DIGIT = 255
 VALUES = np.full(256, NO_DIGIT, dtype=np.uint8)
 VALUES[DIGITS] = np.arange(16)
-CELLS = 2**22  # bits at a time, so that memory stays bounded
-LARGEST = 2**16  # public numbers are below
+CELLS = 2**22  # the number of bits in a batch, so that memory stays bounded
+LARGEST = 2**16  # public numbers are below this
 
 __all__ = ["CELLS", "LARGEST", "batches", "read", "summed", "unlike", "written"]
 
 
 def batches(rows: int, width: int) -> Iterator[slice]:
-    """Slices of rows that have a bounded number of bits together."""
+    """Yield slices of rows that together have a bounded number of bits."""
     step = max(1, CELLS // max(width, 1))
     for start in range(0, rows, step):
         yield slice(start, min(start + step, rows))
 
 
 def written(bits: Flags, number: Integers | None = None) -> list[str]:
-    """A text for each row of flags, after its public number if it has one."""
+    """Return a text for each row of flags, which starts with its public number if there is one."""
     data = np.packbits(bits, axis=1)
     if number is not None:
         data = np.hstack([number.astype(">u2").view(np.uint8).reshape(-1, 2), data])
@@ -46,9 +46,9 @@ def written(bits: Flags, number: Integers | None = None) -> list[str]:
 
 
 def read(values: Sequence[Any], width: int, words: str, *, numbers: int = 0) -> Iterator[tuple[Integers, Flags]]:
-    """Public numbers and flags of reports, in batches of rows.
+    """Yield the public numbers and the flags of reports, in batches of rows.
 
-    The numbers are below `numbers`, if there are any.
+    The numbers must be below `numbers`; if this is 0, reports have none, and 0 is yielded.
     """
     for rows in batches(len(values), width):
         yield _read(list(values[rows]), width, words, numbers)
@@ -82,7 +82,7 @@ def summed(ones: Integers, numbers: Integers, bits: Flags) -> None:
 
 
 def unlike(value: Any, words: str) -> InvalidArgument:
-    """The error for a value that is no report of the method."""
+    """Return the error for a value that is no report of the method."""
     return InvalidArgument(
         f"reports must be {words}, unlike {shown(value)}. Give the reports of this very method, "
         "or leave out what others sent."

@@ -1,4 +1,4 @@
-"""Means of bounded numbers: a report is an integer, more likely from a window around the truth than elsewhere."""
+"""Means of bounded numbers: a report is an integer, more likely from a window at the truth than from elsewhere."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from dpframe.queries.statistics import mean
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-LARGEST_SEARCHED = 40  # steps and widths that the search of the least variance tries
+LARGEST_SEARCHED = 40  # the largest steps and width that the search for the least variance tries
 LARGEST_STEPS = 1_000
 FINE = 52  # bits of a number between its bounds, before it is rounded to a step
 
@@ -65,7 +65,7 @@ class Window:
         return (values * (values - 1) / 2.0 + math.expm1(self.epsilon) * w * (w - 1) / 2.0) / self.whole
 
     def squares(self, t: Floats) -> Floats:
-        """The mean of squared reports if the truth is the integer t."""
+        """Return the mean of squared reports if the truth is the integer t."""
         n, w = self.steps + self.width, self.width
         every = (n - 1) * n * (2 * n - 1) / 6.0
         window = w * t**2 + t * w * (w - 1) + (w - 1) * w * (2 * w - 1) / 6.0
@@ -87,9 +87,9 @@ class Window:
 
 @lru_cache(maxsize=100)
 def best_window(epsilon: float) -> tuple[int, int]:
-    """The steps and the width with the least worst-case variance.
+    """Return the steps and the width with the least worst-case variance.
 
-    The bounds have a fixed length.
+    The variance is that of bounds of a fixed length, so the one in steps is divided by steps**2.
     """
     sizes = range(1, LARGEST_SEARCHED + 1)
     pairs = ((steps, width) for steps in sizes for width in sizes if width <= steps)
@@ -133,7 +133,7 @@ class Mean(LocalMethod):
     width: int = 0
     name: ClassVar[str] = "window mechanism"
     denoise: ClassVar[str | None] = None
-    examples: ClassVar[tuple[Any, ...]] = ()  # an array has its dtype
+    examples: ClassVar[tuple[Any, ...]] = ()  # an array of reports has its own dtype
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "bounds", checked_bounds(_pair(self.bounds), narrowest=DISTINCT))
@@ -149,7 +149,7 @@ class Mean(LocalMethod):
 
     @property
     def law(self) -> Window:
-        """The numbers of the method."""
+        """The law of a report."""
         return Window(self.steps, self.width, float(self.epsilon))
 
     @property
@@ -166,11 +166,11 @@ class Mean(LocalMethod):
         return float(self.bounds[1] - self.bounds[0]) / self.steps
 
     def question(self, column: str) -> Query:
-        """The query that reads a row: its number."""
+        """Return the query that reads a row: its number."""
         return Query("randomize", Keys(), ((f"{column}_mean", mean(column, bounds=self.bounds)),))
 
     def reports(self, rows: Floats) -> Integers:
-        """An integer for each row."""
+        """Return an integer for each row."""
         truth = self.rounded(np.asarray(rows, dtype=np.float64))
         inside = coins.tossed(coins.Chance(self.width, self.steps, self.loss), truth.size)
         near = truth + coins.uniform(self.width - 1, truth.size)
@@ -178,7 +178,7 @@ class Mean(LocalMethod):
         return np.where(inside, near, far + self.width * (far >= truth))
 
     def rounded(self, values: Floats) -> Integers:
-        """The step of each value, rounded at random without bias.
+        """Return the step of each value, rounded at random without bias.
 
         A missing value is the middle of the bounds.
         """
@@ -188,7 +188,7 @@ class Mean(LocalMethod):
         return coins.rounded_randomly(fine * self.steps, FINE)
 
     def estimates(self, frame: Any, column: str) -> tuple[int, Floats, Floats]:
-        """The number of reports, the unbiased mean and the variance of the worst values."""
+        """Return the number of reports, the unbiased mean, and the variance of the worst values."""
         values = values_of(frame, column)
         words = f"whole numbers from 0 to {self.steps + self.width - 1}"
         known = range(self.steps + self.width)
@@ -205,7 +205,7 @@ class Mean(LocalMethod):
 
 
 def _pair(bounds: Any) -> Any:
-    """Bounds as a tuple: JSON has lists."""
+    """Return bounds as a tuple, since JSON has lists."""
     if isinstance(bounds, (list, tuple)) and len(bounds) == 2:
         return tuple(bounds)
     raise InvalidArgument(f"bounds must be two numbers with lower < upper, not {shown(bounds)}. Write (0, 100).")
