@@ -46,18 +46,18 @@ from dpframe.frames.kinds import is_collected, is_missing, is_pandas
 
 __all__ = ["Finding", "epsilon", "mu"]
 
-ADDRESS = re.compile(r"0x[0-9a-fA-F]{6,}")  # differs from object to object, and says nothing of the data
+ADDRESS = re.compile(r"0x[0-9a-fA-F]{6,}")  # the address of an object, which says nothing of the data
 NUMERIC = "biufmM"
 WORDS = (str, bytes, date, time, timedelta)
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """A call: its numbers, a row for each independent outcome, and the rest as text.
+    """The outcome of a call: its numbers, a row for each independent outcome, and the rest as text.
 
-    It has no numbers if the call raised. Numbers are floats, in the first of two planes; the second has what floats do
-    not show (`rests`). Each part of the text is there too: a warning, a key, a fact of the record. So a part that
-    depends on noise, and is never seen again, hides no other.
+    `numbers` is None if there are none, as in a call that raised. Otherwise they are floats in the first of two planes,
+    and their rests, which floats do not show, in the second (`rests`). `parts` has each part of the text: a warning, a
+    key, a fact of the record. So a part that depends on noise, and is never seen again, hides no other.
     """
 
     numbers: Floats | None
@@ -66,7 +66,7 @@ class Outcome:
 
 
 def observe(argument: str, release: Callable[[], Any], outcomes: int) -> Outcome:
-    """Call once, and keep all that a caller could see; only the call itself may fail."""
+    """Call once, and keep everything that a caller could see, including an exception of the call."""
     answer, reader = None, Reader(argument, outcomes, [])
     with watched() as seen:
         try:
@@ -80,7 +80,7 @@ def observe(argument: str, release: Callable[[], Any], outcomes: int) -> Outcome
 
 
 def _with_parts(path: str, node: Any, parts: set[str]) -> str:
-    """A tree of texts as one text; it and each of its branches are added to `parts`."""
+    """Return a tree of texts as one text; add it and each of its branches to `parts`."""
     if isinstance(node, dict):
         members = (f"{name!r}: {_with_parts(f'{path}/{name}', node[name], parts)}" for name in sorted(node))
         text = "{" + ", ".join(members) + "}"
@@ -88,15 +88,15 @@ def _with_parts(path: str, node: Any, parts: set[str]) -> str:
         text = "[" + ", ".join([_with_parts(path, member, parts) for member in node]) + "]"
     else:
         text = node if isinstance(node, str) else repr(node)
-        if not path.startswith("/answer"):  # there such text is what was released
+        if not path.startswith("/answer"):  # in an answer, such text was released
             text = ADDRESS.sub("0x", text)
-    parts.add(sys.intern(f"{path}: {text}"))  # most calls have it too, and share it
+    parts.add(sys.intern(f"{path}: {text}"))  # most calls have the same part, and share it
     return text
 
 
 @contextlib.contextmanager
 def watched() -> Iterator[dict[str, Any]]:
-    """Warnings, log lines and prints of a call, with all levels of dpframe's own log."""
+    """Collect warnings, log lines and prints of a call, with all levels of dpframe's own log."""
     seen: dict[str, Any] = {}
     printed, handler = io.StringIO(), logging.Handler()
     lines: list[str] = []
@@ -126,20 +126,20 @@ def watched() -> Iterator[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Reader:
-    """Reads an answer: its text, as a tree, and its numbers, appended to `arrays`."""
+    """Reader of an answer, which returns its text as a tree and appends its numbers to `arrays`."""
 
     argument: str
     outcomes: int
     arrays: list[Floats]
 
     def rows(self) -> Floats | None:
-        """The numbers of a call: a row of floats and one of their rests for each outcome."""
+        """Return the numbers of a call: for each outcome, a row of floats and a row of their rests."""
         if not self.arrays:
             return None
         return np.concatenate([each.reshape(2, self.outcomes, -1) for each in self.arrays], axis=2).swapaxes(0, 1)
 
     def text_of(self, value: Any) -> Any:
-        """The text in a value; refused if it may hold numbers that are in no event."""
+        """Return the text in a value; refuse a value with numbers that no event would count."""
         if is_collected(value):
             return self._of_frame(value)
         if isinstance(value, dict):
@@ -170,7 +170,7 @@ class Reader:
         )
 
     def _of_frame(self, frame: Any) -> dict[str, Any]:
-        """The text of a frame: its library, columns, dtypes, keys, their order, index, attrs and provenance."""
+        """Return the text of a frame: its library, columns, dtypes, keys, their order, index, attrs and provenance."""
         record = build.record_of(frame)
         records = [] if record is None else record.get("parts", [record])
         keys = {
@@ -179,11 +179,11 @@ class Reader:
         columns = [column for _, column in frame.items()] if is_pandas(frame) else frame.get_columns()
         text: dict[str, Any] = {"library": f"{type(frame).__module__}.{type(frame).__name__}", "rows": len(frame)}
         text |= {"columns": [*map(repr, frame.columns)], "dtypes": [*map(_dtype, columns)]}
-        text["names"] = repr(getattr(frame.columns, "names", None))  # of the columns of pandas
+        text["names"] = repr(getattr(frame.columns, "names", None))  # pandas names the columns
         for place, column in enumerate(columns):
             is_key = column.name in keys
             text[f"column {place}"] = [*map(repr, column.to_list())] if is_key else self._of_column(column)
-        if self.outcomes == 1:  # of several, nothing tells which of them a number of the record belongs to
+        if self.outcomes == 1:  # with several, the outcome of a number in the record is unknown
             for numbers in noisy_facts(records):
                 self._keep_cells(numbers)
         attrs = {str(name): fact for name, fact in getattr(frame, "attrs", {}).items() if name != build.RECORD}
@@ -192,21 +192,21 @@ class Reader:
         return text | {"attrs": ADDRESS.sub("0x", repr(attrs)), "provenance": list(map(public_record, records))}
 
     def _of_column(self, column: Any) -> Any:
-        """The text in a column, read cell by cell where an array of NumPy would lose a mask or 128 bits."""
-        if str(column.dtype) == "Time" and hasattr(column, "to_physical"):  # as Python has them they lose nanoseconds
+        """Return the text in a column, read cell by cell if an array of NumPy would lose a mask or 128 bits."""
+        if str(column.dtype) == "Time" and hasattr(column, "to_physical"):  # Python's times lose nanoseconds
             column = column.to_physical()
         by_cell = np.empty(len(column), dtype=object)
         array = by_cell if "128" in str(column.dtype) else np.asarray(column.to_numpy())
-        if array.ndim > 1 and hasattr(column.dtype, "shape"):  # arrays of Polars, each in a row
+        if array.ndim > 1 and hasattr(column.dtype, "shape"):  # a Polars array in each row
             return [column.is_null().to_list(), self._of_column(column.reshape((-1,)))]
-        array = by_cell if array.ndim > 1 else array  # structs, each a dict
+        array = by_cell if array.ndim > 1 else array  # each struct is a dict
         masked = column.null_count() if hasattr(column, "null_count") else not isinstance(column.dtype, np.dtype)
-        if masked and array.dtype.kind in "biuf":  # times have NaT
+        if masked and array.dtype.kind in "biuf":  # a missing time is NaT
             array = by_cell
         return self._of_cells(array, column.to_list, str(column.dtype).lower())
 
     def _of_cells(self, array: Any, cells: Callable[[], Any], dtype: str) -> Any:
-        """The text in a column or an array; of numbers, times and missing values the types, where dtype is none."""
+        """Return the text in a column or an array; for numbers and missing values of dtype object, their types."""
         if array.dtype.kind in NUMERIC:
             self._keep_array(array)
             return None
@@ -241,7 +241,7 @@ FROM_NOISE |= {"share", "share_low", "share_high", "count"}  # of checks
 
 
 def public_record(record: dict[str, Any]) -> dict[str, Any]:
-    """The provenance without facts that depend on noise, or on the number of charges that a ledger holds."""
+    """Return the provenance without facts that depend on noise, or on the number of charges in a ledger."""
     facts = _public(record)
     facts |= {name: _public(facts[name], "rows", "order") for name in ("rows", "rounded", "shown") if facts.get(name)}
     facts |= {name: [_public(each) for each in facts[name]] for name in ("checks", "of") if facts.get(name)}
@@ -256,7 +256,7 @@ def _public(facts: dict[str, Any], *also: str) -> dict[str, Any]:
 
 
 def noisy_facts(records: list[dict[str, Any]]) -> list[Sequence[float]]:
-    """The noisy numbers in a provenance: those of checks, and the totals behind a statistic."""
+    """Return the noisy numbers in a provenance: the counts of checks, and the totals behind a statistic."""
     found = [[check["count"] for check in each.get("checks") or []] for each in records]
     for said in (said for each in records for said in each["measures"].values()):
         found += [totals for kind in build.TOTALS for totals in said.get(kind, ())]
@@ -268,13 +268,13 @@ def _is_number(value: Any) -> bool:
 
 
 def _types(cells: Sequence[Any]) -> str:
-    """The types of cells, in their order; one alone where all are of it."""
+    """Return the types of cells in their order, or one type if all are the same."""
     names = [str(cell.dtype) if isinstance(cell, np.generic) else type(cell).__name__ for cell in cells]
     return " ".join(names if len(set(names)) > 1 else names[:1])
 
 
 def _dtype(column: Any) -> str:
-    """The dtype of a column, with all levels and their order where pandas names none."""
+    """Return the dtype of a column, with all levels and their order if pandas does not name them."""
     levels = getattr(column.dtype, "categories", None)
     if levels is None or not hasattr(levels, "to_list"):
         return str(column.dtype)
@@ -282,41 +282,41 @@ def _dtype(column: Any) -> str:
 
 
 def apart(first: list[str], second: list[str]) -> tuple[str, ...]:
-    """The texts that only one side showed, each from a little before its difference from a text of the other side."""
+    """Return up to four texts that only one side showed, each from just before its difference from the other side."""
     only = [(text, second) for text in sorted(set(first) - set(second))]
     only += [(text, first) for text in sorted(set(second) - set(first))]
     return tuple(_from_parting(text, others) for text, others in only[:4])
 
 
 def _from_parting(text: str, others: list[str]) -> str:
-    """The place where a text leaves the one that is nearest to it."""
+    """Return the part of a text around the place where it leaves the most similar of the others."""
     common = max((_common(text, other) for other in dict.fromkeys(others)), default=0)
     return shown(text[max(0, common - 30) : common + 28])
 
 
 def _common(text: str, other: str) -> int:
-    """The number of characters that two texts begin with alike."""
+    """Return the number of characters with which both texts begin."""
     alike = next((index for index, pair in enumerate(zip(text, other, strict=False)) if pair[0] != pair[1]), None)
     return min(len(text), len(other)) if alike is None else alike
 
 
 Floats = NDArray[np.float64]
-Bound = Callable[[Any, Any, int, float], Floats]  # hits of one side and of the other, of how many, chance of an error
+Bound = Callable[[Any, Any, int, float], Floats]  # hits of each side, samples of a side, chance of error
 Integers = NDArray[np.int64]
-Score = Callable[[Any], Floats]  # a number per sample: large speaks for the first side
-Teach = Callable[[Any, Any], Sequence[tuple[str, Score]]]  # the scores that samples of both sides suggest
+Score = Callable[[Any], Floats]  # a number for each sample; a large one favors the first side
+Teach = Callable[[Any, Any], Sequence[tuple[str, Score]]]  # learns scores from samples of both sides
 
 THRESHOLDS = 200
-TEXTS = 64  # of the texts of a sample, those that are asked for one by one
-LOW_BITS = 8  # of an integer or a float's significand: a careless sampler shows which value it started from
+TEXTS = 64  # the number of texts that get a score of their own
+LOW_BITS = 8  # of an integer or a significand, in which a careless sampler shows its input
 LARGEST = np.finfo(np.float64).max
 
 
 def strongest(first: Any, second: Any, teach: Teach, bound: Bound, alpha: float) -> tuple[float, str]:
-    """The bound that holds except for a chance of alpha, and the event that shows it.
+    """Return the bound that holds except for a chance of alpha, and the event that shows it.
 
-    A quarter of the samples teaches the scores, and a quarter chooses score and threshold, since a score looks too good
-    on what it learned from. The other half is used once, so that its confidence limits hold for the chosen event.
+    A quarter of the samples teaches the scores, and a quarter chooses score and threshold, because a score looks too
+    good on its own samples. The other half is used once, so its confidence limits hold for the chosen event.
     """
     learn, choose, test = ([first[start::step], second[start::step]] for start, step in ((0, 4), (2, 4), (1, 2)))
     best, event = -1.0, None
@@ -336,13 +336,13 @@ def strongest(first: Any, second: Any, teach: Teach, bound: Bound, alpha: float)
 
 
 def _hits(values: Floats, cuts: Floats, below: bool) -> Integers:
-    """The number of values at or above each cut, or below it."""
+    """Return the number of values at or above each cut, or below it."""
     under = np.searchsorted(np.sort(values), cuts)
     return under if below else values.size - under
 
 
 def of_numbers(first: Floats, second: Floats) -> list[tuple[str, Score]]:
-    """Score values, rests if any, low bits, and likelihood ratios of `finite` numbers."""
+    """Return scores of `finite` numbers: values, rests if they differ, low bits, and likelihood ratios."""
     scores: list[tuple[str, Score]] = []
     differs = [(side[:, 1] != first[0, 1]).any(axis=0) for side in (first, second)]
     for column in range(first.shape[2]):
@@ -357,7 +357,7 @@ def of_numbers(first: Floats, second: Floats) -> list[tuple[str, Score]]:
 
 
 def of_texts(first: Sequence[frozenset[str]], second: Sequence[frozenset[str]]) -> list[tuple[str, Score]]:
-    """Score the texts that distinguish the sides best, by being seen, and all texts by what favors the first side."""
+    """Return scores of texts: whether each of the texts that distinguish best is seen, and a log ratio of all texts."""
     counts = [Counter(chain.from_iterable(side)) for side in (first, second)]
     uneven = [text for text in counts[0] | counts[1] if counts[0][text] != counts[1][text]]
     ratio = {text: math.log((counts[0][text] + 1) / (counts[1][text] + 1)) for text in uneven}
@@ -380,7 +380,7 @@ def _summed(samples: Sequence[frozenset[str]], ratio: dict[str, float]) -> Float
 
 
 def finite(numbers: Floats) -> Floats:
-    """Numbers that can be ordered and added up: NaN below everything."""
+    """Return numbers that can be ordered and added up; NaN is below all others."""
     return np.nan_to_num(numbers, nan=-LARGEST, posinf=LARGEST, neginf=-LARGEST)
 
 
@@ -412,14 +412,14 @@ def _laplace(first: Floats, second: Floats) -> Score:
 
 
 def _low_bits(first: Floats, second: Floats, column: int) -> Score:
-    """Score the lowest bits of a sample by how much more often the first side showed them."""
+    """Return a score of the lowest bits of a sample: how much more often the first side showed them."""
     counts = [np.bincount(_bits(side, column), minlength=2**LOW_BITS) + 1.0 for side in (first, second)]
     ratio = np.log(counts[0] / counts[1])
     return lambda samples: np.asarray(ratio[_bits(samples, column)])
 
 
 def _bits(samples: Floats, column: int) -> Integers:
-    """The lowest bits of a whole number, as float and rest tell it; of any other float those of its significand."""
+    """Return the lowest bits of a whole number, from its float and its rest; of any other float, its significand's."""
     values, beside = samples[:, 0, column], samples[:, 1, column]
     low = np.mod(values, 2.0**LOW_BITS)
     whole = (low == np.floor(low)) & ((np.abs(values) < 2.0**53) | (beside != 0.0))
@@ -428,7 +428,7 @@ def _bits(samples: Floats, column: int) -> Integers:
 
 
 def at_least(hits: Any, size: int, alpha: float) -> Floats:
-    """The lower limit of a probability (Clopper and Pearson 1934), wrong with a chance of at most alpha."""
+    """Return the lower limit of a probability (Clopper and Pearson 1934), wrong with a chance of at most alpha."""
     from scipy import special
 
     counted = np.asarray(hits)
@@ -436,12 +436,12 @@ def at_least(hits: Any, size: int, alpha: float) -> Floats:
 
 
 def at_most(hits: Any, size: int, alpha: float) -> Floats:
-    """The upper limit."""
+    """Return the upper limit of a probability, wrong with a chance of at most alpha."""
     return np.asarray(1.0 - at_least(size - np.asarray(hits), size, alpha))
 
 
 def epsilon_bound(delta: float) -> Bound:
-    """log((P - delta) / Q), from the lower limit of P and the upper one of Q, each wrong with a chance of alpha / 2."""
+    """Return the bound log((P - delta) / Q), from limits below P and above Q, each wrong with a chance of alpha / 2."""
 
     def bound(hits: Any, others: Any, size: int, alpha: float) -> Floats:
         more, fewer = at_least(hits, size, alpha / 2), at_most(others, size, alpha / 2)
@@ -451,7 +451,7 @@ def epsilon_bound(delta: float) -> Bound:
 
 
 def mu_bound(hits: Any, others: Any, size: int, alpha: float) -> Floats:
-    """Phi^-1(P) - Phi^-1(Q), at most mu under mu-Gaussian privacy (Dong, Roth and Su 2022, Definition 2.6)."""
+    """Return Phi^-1(P) - Phi^-1(Q), at most mu under mu-Gaussian privacy (Dong, Roth and Su 2022, Definition 2.6)."""
     from scipy import special
 
     more, fewer = at_least(hits, size, alpha / 2), at_most(others, size, alpha / 2)
@@ -461,7 +461,7 @@ def mu_bound(hits: Any, others: Any, size: int, alpha: float) -> Floats:
 
 Release = Callable[[], Any]
 
-FEWEST = 40  # samples, and calls whose texts are counted: below, no half of them says anything
+FEWEST = 40  # the fewest samples, and the fewest calls whose texts are counted; fewer show nothing
 
 
 def epsilon(
@@ -603,7 +603,7 @@ def _audited(
     calls = math.ceil(_whole("samples", samples, FEWEST) / per_call)
     sides = (("left", left), ("right", right))
     seen = [[observe(argument, release, per_call) for _ in range(calls)] for argument, release in sides]
-    alpha = (1.0 - confidence) / 2  # one half for the numbers, one for all else
+    alpha = (1.0 - confidence) / 2  # half for the numbers, half for the texts
     findings = [(0.0, "none")]
     if calls >= FEWEST:
         shows = [[outcome.parts for outcome in side] for side in seen]
@@ -619,7 +619,7 @@ def _audited(
 
 
 def _stacked(side: list[Outcome], per_call: int) -> NDArray[np.float64]:
-    """The numbers of all calls of one side, a row per outcome; NaN where a call has fewer than another, or none."""
+    """Return the numbers of all calls of one side, a row for each outcome, with NaN where a call has fewer or none."""
     width = max(0 if outcome.numbers is None else outcome.numbers.shape[2] for outcome in side)
     empty = np.full((per_call, 2, 0), np.nan)
     return np.concatenate([_widened(empty if outcome.numbers is None else outcome.numbers, width) for outcome in side])

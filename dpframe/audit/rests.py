@@ -1,7 +1,7 @@
-"""Rests: what the float of a number does not tell of it, such as rounded digits, a sign of zero, null or NaN.
+"""Rests: the part of a number that its float does not show, such as rounded digits, the sign of zero, null or NaN.
 
-An audit orders and adds up floats. Two numbers of one float may differ all the same, and an attacker sees it. So each
-float has a rest, a second float, which together with it tells the number.
+An audit orders and adds up floats. Two numbers with the same float may still differ, and an attacker sees this. So
+each float has a rest, which is a second float. Both together identify the number.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from dpframe.frames.kinds import is_missing
 
 Floats = NDArray[np.float64]
 
-DECIMALS = Context(traps=[])  # not the caller's, which may refuse what is rounded
+DECIMALS = Context(traps=[])  # the caller's context may refuse to round
 
 
 def as_float(value: Any) -> float:
-    """A number as a float; one beyond all floats is infinite."""
+    """Return a number as a float, infinite if it is beyond all floats."""
     try:
         return math.nan if is_missing(value) else float(value)
     except OverflowError:
@@ -31,27 +31,27 @@ def as_float(value: Any) -> float:
 
 
 def of_array(exact: Any, floats: Floats) -> Floats:
-    """The rests of floats of NumPy, or of its integers."""
+    """Return the rests of an array of NumPy's floats or integers."""
     if exact.dtype.kind != "f":
         return _rounded_off(exact, floats)
     if exact.dtype.itemsize <= floats.itemsize:
         return _marks(floats)
-    known = np.isfinite(floats)  # of a long double
+    known = np.isfinite(floats)  # `exact` is a long double here
     return _marks(floats) + (np.where(known, exact, 0.0) - np.where(known, floats, 0.0)).astype(np.float64)
 
 
 def of_cells(cells: Any, floats: Floats) -> Floats:
-    """The rests of numbers and missing values, one by one."""
+    """Return the rests of numbers and missing values, cell by cell."""
     return _marks(floats) + np.array([*map(_of_cell, cells, floats.tolist())], dtype=np.float64)
 
 
 def _marks(floats: Floats) -> Floats:
-    """1 for -0.0, and for infinity, which is ordered as the largest float; 2 for NaN, to which null adds 1."""
+    """Return 1 for -0.0 and for infinity, which is ordered as the largest float, and 2 for NaN; null adds 1 to this."""
     return np.asarray(np.isinf(floats) + 2.0 * np.isnan(floats) + ((floats == 0.0) & np.signbit(floats)))
 
 
 def _rounded_off(exact: Any, floats: Floats) -> Floats:
-    """Integers less their floats: of 64 bits at most 2^10, which is found modulo 2^12, where nothing overflows."""
+    """Return integers minus their floats: at most 2^10 for 64 bits, so it is found modulo 2^12, without overflow."""
     if exact.dtype.itemsize < 8:
         return np.zeros(exact.size)
     off = np.mod(exact, exact.dtype.type(2**12)) - np.mod(floats, 2.0**12)
@@ -59,7 +59,7 @@ def _rounded_off(exact: Any, floats: Floats) -> Floats:
 
 
 def _of_cell(value: Any, number: float) -> float:
-    """1 for null, as its class and no method tells; of a number the digits that its float has not."""
+    """Return 1 for null, which only its class shows; for a number, the digits that its float lacks."""
     if type(value) is float or (type(value) is int and abs(number) < 2.0**53):
         return 0.0
     if is_missing(value):
@@ -68,7 +68,7 @@ def _of_cell(value: Any, number: float) -> float:
         return float(value - np.longdouble(number))
     if not isinstance(value, (Decimal, Rational)):
         return 0.0
-    if math.isinf(number):  # beyond all floats, where a hash of numbers has the digits
+    if math.isinf(number):  # beyond all floats; a hash depends on all digits
         return float(hash(value) % 2**53)
     if isinstance(value, Decimal):
         return float(DECIMALS.subtract(value, Decimal.from_float(number)))
