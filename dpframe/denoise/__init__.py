@@ -1,9 +1,9 @@
-"""Denoising: functions ``(values, noise) -> values`` of noisy numbers alone. Post-processing costs no privacy.
+"""Denoising functions ``(values, noise) -> values`` that read only noisy numbers: post-processing costs no privacy.
 
 Every function takes an array of noisy values and the law of their noise (a mechanism), and returns an array of the
-same shape. Denoised values are biased: they trade a little bias for much less variance. ``raw`` values are not. A
-call may name most of them. What it knows of its cells a denoiser is told, where its signature has a keyword of that
-name.
+same shape. Denoised values have a little bias and much less variance; ``raw`` values are unbiased. A call can name
+most of these functions. A function receives a fact about the cells (see `FACTS`) if its signature has a keyword of
+that name.
 """
 
 from __future__ import annotations
@@ -46,34 +46,31 @@ def __dir__() -> list[str]:
     return [*__all__]
 
 
-FACTS = ("nonnegative", "order", "graph")  # what a call knows of its cells beside the values and their noise
-NEED_MORE = ("consistent", "posterior_mean", "public_total")  # what is public and no call can know
+FACTS = ("nonnegative", "order", "graph")  # facts about the cells that a call can pass
+NEED_MORE = ("consistent", "posterior_mean", "public_total")  # each needs a public fact that no call knows
 
 DENOISERS = {name.replace("_", "-"): globals()[name] for name in __all__ if name not in NEED_MORE}
 
 
 def facts_of(denoiser: Any) -> tuple[str, ...]:
-    """The facts that a denoiser, by name or as a function, takes by keyword.
-
-    They are those that its signature names.
-    """
+    """Return the names of the facts that the signature of a denoiser has; `denoiser` is a name or a function."""
     return tuple(parameter.name for parameter in _facts(denoiser))
 
 
 def takes(denoiser: Any, fact: str) -> bool:
-    """Tell whether a denoiser uses a fact."""
+    """Return whether a denoiser takes a fact by keyword."""
     return fact in facts_of(denoiser)
 
 
 def needs(denoiser: Any, fact: str) -> bool:
-    """Tell whether a denoiser requires a fact."""
+    """Return whether a denoiser requires a fact."""
     return any(parameter.name == fact and parameter.default is Parameter.empty for parameter in _facts(denoiser))
 
 
 def named_facts(function: Callable[..., Any], known: dict[str, Any]) -> dict[str, Any]:
-    """The known facts that a denoiser receives.
+    """Return the known facts that the signature of a function names.
 
-    A graph is among them only if there is one, or if the denoiser requires it.
+    A fact that is None is left out unless the function requires it.
     """
     needed = {parameter.name for parameter in _facts(function) if parameter.default is Parameter.empty}
     told = {name: known[name] for name in facts_of(function) if name in known}
@@ -81,7 +78,7 @@ def named_facts(function: Callable[..., Any], known: dict[str, Any]) -> dict[str
 
 
 def can_be_called(function: Callable[..., Any]) -> bool:
-    """Tell whether values, noise and the facts that it names are enough for it."""
+    """Return whether a function can be called with values, noise and the facts that its signature names."""
     return takes_two(function, *facts_of(function))
 
 
@@ -91,11 +88,11 @@ def _facts(denoiser: Any) -> list[Parameter]:
         return []
     try:
         parameters = list(signature(function).parameters.values())
-    except (TypeError, ValueError):  # written in C, without a signature
+    except (TypeError, ValueError):  # a function in C may have no signature
         return []
     by_keyword = (Parameter.KEYWORD_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
     by_position = [parameter for parameter in parameters if parameter.kind is not Parameter.KEYWORD_ONLY]
-    first = by_position[:2]  # values and noise, by any name
+    first = by_position[:2]  # values and noise, whatever their names
     facts = [parameter for parameter in parameters if parameter.name in FACTS and parameter.kind in by_keyword]
-    fixed = function.keywords if isinstance(function, partial) else {}  # which the caller has said
+    fixed = function.keywords if isinstance(function, partial) else {}  # facts that the caller has set
     return [fact for fact in facts if fact not in first and fact.name not in fixed]

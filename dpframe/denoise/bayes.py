@@ -11,25 +11,25 @@ import numpy as np
 
 from dpframe.denoise.estimators import Floats, Integers, NoiseLaw, shares
 
-FINENESS = 8  # bins in a standard deviation of the noise, where the grid is finer than that
-WIDEST = 768  # bins that are fitted; the values outside of them stay as they are
-MARGIN = 8 * FINENESS  # bins of the table beyond the fitted ones
-RAMP = 2 * FINENESS  # bins over which the shift fades where values lie outside
+FINENESS = 8  # bins for each standard deviation of the noise, if its grid is finer
+WIDEST = 768  # bins that are fitted at most; values outside of them stay unchanged
+MARGIN = 8 * FINENESS  # bins of the table on each side of the fitted ones
+RAMP = 2 * FINENESS  # bins over which the shift fades to 0 if values lie outside
 FOLDS = 2
-FAINT = 1e-100  # shares of the noise below which a bin is as good as out of reach
-LOST = 1e-30  # and below which it is lost in rounding where it is added to others
-FLAT = 1e-12  # of the law's middle: a smaller bend is rounding
-LARGEST = 2.0**50  # bins farther from zero are left alone: floats there have too few digits
-MANY = 2**12  # values from which it is worth a look whether few of them differ
-UNSEEN = 0.1  # cells in each standard deviation that the prior allows for beyond what it saw
+FAINT = 1e-100  # a mixture ignores smaller probabilities of the noise
+LOST = 1e-30  # `Bins.risks` ignores smaller probabilities of the noise, which rounding hides
+FLAT = 1e-12  # of the law's value at 0: a smaller second difference is rounding
+LARGEST = 2.0**50  # bins from zero; values farther away stay unchanged, since floats there have too few digits
+MANY = 2**12  # values from which `Tally` tries to count equal ones together
+UNSEEN = 0.1  # mass of the prior beyond the fit, in cells for each standard deviation
 
-ROUNDS = 40  # at most, each of three steps
-NATS = 0.25  # of the log-likelihood of all cells: a likelihood ratio that tells nothing
-LITTLE = 0.02  # of the same: what a round gains at least where one more is worth it
-ENOUGH = 1e-7  # of the mean log-likelihood: less than that is no gain, of however many cells
-OUT_OF_REACH = 1e-100  # densities below which a row is out of reach of all atoms
-LEFT = 1e-3  # of its weight that an atom keeps in a leap
-AT_ONCE = 9_000  # entries of a matrix that is multiplied at once: for more, libraries start threads, which wait busily
+ROUNDS = 40  # rounds at most, each of three EM steps
+NATS = 0.25  # of the log-likelihood of all cells: a smaller likelihood ratio is not informative
+LITTLE = 0.02  # of the log-likelihood of all cells: the fit stops after a round that gains less
+ENOUGH = 1e-7  # of the mean log-likelihood: a smaller gain does not count, whatever the number of cells
+OUT_OF_REACH = 1e-100  # a row of a smaller density is ignored, since all atoms are too far away
+LEFT = 1e-3  # share of its weight that an atom keeps at least in an extrapolation
+AT_ONCE = 9_000  # entries of a matrix in one product: for more, libraries start threads that busy-wait
 
 
 def empirical_bayes(values: Floats, noise: NoiseLaw, *, nonnegative: bool = False) -> Floats:
@@ -75,11 +75,11 @@ def empirical_bayes(values: Floats, noise: NoiseLaw, *, nonnegative: bool = Fals
 
 
 def cross_fitted(bins: Bins, nonnegative: bool) -> tuple[float, float]:
-    """A cross-fitted estimate of the summed squared error, and its standard error.
+    """Return a cross-fitted estimate of the summed squared error, and its standard error.
 
-    The cells are split in two, by their positions only. The prior fitted to one half gives a function of one value,
+    The cells are split into two halves by position only. The prior fitted to one half gives a function of one value,
     which does not depend on the noise of the other half. So the estimate of its risk there is unbiased (`Bins.risks`).
-    A prior that is fitted to all cells is closer than those of the halves.
+    A prior that is fitted to all cells is closer to the truth than those of the halves.
     """
     total, square = 0.0, 0.0
     for fold in range(FOLDS):
@@ -95,9 +95,9 @@ def cross_fitted(bins: Bins, nonnegative: bool) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class Mixture:
-    """Empirical Bayes of some cells: its risk, its values and their errors.
+    """Empirical Bayes of some cells: its risk, its values and their variances.
 
-    Each is computed when it is needed.
+    Each is computed on first use.
     """
 
     given: Floats
@@ -107,7 +107,7 @@ class Mixture:
 
     @classmethod
     def of(cls, values: Floats, noise: NoiseLaw, folds: Integers | None = None, *, nonnegative: bool = False) -> Self:
-        """The mixture of values of any shape.
+        """Count values of any shape.
 
         By default, the fold of each value depends on its position.
         """
@@ -121,9 +121,9 @@ class Mixture:
 
     @cached_property
     def prior(self) -> tuple[Floats, Integers] | None:
-        """The prior that is learned from all cells.
+        """The prior that is learned from all cells: the weights and the places of its atoms.
 
-        It is None for values so large that floats have too few digits.
+        It is None if all values are so large that floats have too few digits.
         """
         counts = self.bins.counts.sum(axis=0)
         return self.bins.prior(counts, self.nonnegative) if counts.any() else None
@@ -138,7 +138,7 @@ class Mixture:
 
     @cached_property
     def variances(self) -> Floats:
-        """The variance of the total of each cell given its noisy value."""
+        """The variance of each cell's total given its noisy value."""
         noise = self.bins.noise
         if self.prior is None:
             return np.full(self.given.shape, noise.variance)
@@ -147,20 +147,20 @@ class Mixture:
 
     @property
     def deviations(self) -> Floats:
-        """The standard deviation of the total of each cell given its noisy value."""
+        """The standard deviation of each cell's total given its noisy value."""
         return np.asarray(np.sqrt(self.variances))
 
     def _each(self, table: Floats) -> Floats:
-        """A table of the different values, as it is for each cell."""
+        """Return for each cell the entry of a table that has one entry for each value of the tally."""
         each = table if self.tally.codes is None else table[self.tally.codes]
         return np.asarray(each.reshape(self.given.shape))
 
 
 @dataclass(frozen=True)
 class Tally:
-    """Different values, with their counts in each fold, and the value of each cell.
+    """Distinct values with their counts in each fold, and the index of each cell's value.
 
-    Otherwise, each cell is by itself.
+    Without such `codes`, each cell has an entry of its own.
     """
 
     values: Floats
@@ -169,7 +169,7 @@ class Tally:
 
     @classmethod
     def of(cls, values: Floats, noise: NoiseLaw, folds: Integers) -> Self:
-        """The tally of values: many values on the noise's grid are few different ones."""
+        """Count equal values if many values lie on a small part of the noise's grid; otherwise, list every cell."""
         flat = values.ravel()
         if flat.size >= MANY:
             steps = np.rint(flat if noise.grid == 1.0 else flat / noise.grid)
@@ -185,22 +185,22 @@ class Tally:
 
 @dataclass(frozen=True)
 class Bins:
-    """The values as counts in bins, by fold.
+    """The counts of values in bins, by fold.
 
-    Bin `first` + i holds the grid points nearest to its multiple of the width.
+    Bin i holds the grid points nearest to `first` + i times the width.
     """
 
     noise: NoiseLaw
     width: int  # of a bin, in grid steps; odd
     first: int
-    fitted: slice  # the bins that hold values; the others are the margin
+    fitted: slice  # the bins that are fitted; the others are the margins
     counts: Floats  # fold x bin
-    sizes: tuple[int, ...]  # cells of each fold, wherever they are
-    cut: tuple[bool, bool]  # whether there are values below and above
+    sizes: tuple[int, ...]  # the number of cells of each fold, in bins or not
+    cut: tuple[bool, bool]  # whether values lie below the fitted bins, and above them
 
     @classmethod
     def of(cls, values: Floats, noise: NoiseLaw, mixed: Integers | None = None) -> Self:
-        """The bins of these values: all of them, or those of a window if they do not fit.
+        """Count these values in bins: all of them, or those of a window if they do not fit.
 
         The window holds the most values. `mixed` is the fold of each value, by default from its position.
         """
@@ -208,7 +208,7 @@ class Bins:
 
     @classmethod
     def tallied(cls, tally: Tally, noise: NoiseLaw) -> Self:
-        """The bins of values that were counted."""
+        """Count the values of a tally in bins."""
         width = 2 * int(math.sqrt(noise.variance) / noise.grid / FINENESS / 2.0) + 1
         places = np.rint(tally.values / (noise.grid * width))
         near = np.abs(places) < LARGEST
@@ -224,18 +224,18 @@ class Bins:
 
     @cached_property
     def law(self) -> Floats:
-        """The noise in bins, as far as the table goes."""
+        """The probability of the noise in each bin, up to the size of the table on both sides of 0."""
         return shares(self.noise, self.width, self.counts.shape[1])
 
     @cached_property
     def places(self) -> Floats:
-        """The middle of each bin, in bins."""
+        """The middle of each bin, in bin widths."""
         return np.arange(self.counts.shape[1], dtype=np.float64) + self.first
 
     def atoms(self, nonnegative: bool) -> Integers:
-        """The points of the prior's mass: bins that hold values.
+        """Return the points of the prior's mass: fitted bins at multiples of a quarter of a deviation.
 
-        They are a quarter of a deviation apart, and zero is among them.
+        Zero is the only point if totals are not negative and no such bin is at zero or above.
         """
         inside = np.arange(self.counts.shape[1])[self.fitted]
         deviation = math.sqrt(self.noise.variance) / self.noise.grid / self.width
@@ -247,16 +247,16 @@ class Bins:
         return chosen
 
     def unseen(self, atoms: Integers) -> float:
-        """The mass of each atom beyond the fit, in cells.
+        """Return the mass that each atom has in addition to the fit, in cells.
 
-        It keeps a total that is alone from being pulled to far ones.
+        It keeps the estimate of an isolated total from moving toward distant ones.
         """
         deviation = math.sqrt(self.noise.variance) / self.noise.grid / self.width
         apart = (float(atoms[-1] - atoms[0]) / max(atoms.size - 1, 1)) or deviation
         return UNSEEN * min(1.0, apart / deviation)
 
     def shift(self, counts: Floats, nonnegative: bool) -> Floats:
-        """The correction of the posterior mean in each bin, in bins.
+        """Return the correction of the posterior mean in each bin, in bin widths.
 
         The prior is fitted to these counts.
         """
@@ -265,18 +265,18 @@ class Bins:
         return self.shift_under(*self.prior(counts, nonnegative))
 
     def prior(self, counts: Floats, nonnegative: bool) -> tuple[Floats, Integers]:
-        """The weights and the places of the atoms, fitted to these counts, which are not all 0."""
+        """Return the weights and the places of the atoms, fitted to these counts, which are not all 0."""
         atoms, seen = self.atoms(nonnegative), np.flatnonzero(counts)
         prior, fitted = np.full(atoms.size, self.unseen(atoms) / counts.sum()), self.worth_a_weight(seen, atoms)
         prior[fitted] += most_likely(self.around(seen, atoms[fitted]), counts[seen])
         return prior, atoms
 
     def worth_a_weight(self, seen: Integers, atoms: Integers) -> Integers:
-        """The places among the atoms of those that may get a weight, for these bins alone.
+        """Return the indices of the atoms that may get a weight if values are seen in these bins only.
 
-        Away from its middle, the law is convex. If all seen values are at least as far away, half the weight of an atom
-        on each of its neighbors makes all of them more likely. So atoms in a gap give their weight to those at its
-        ends.
+        Away from its middle, the law is convex. If all seen values are at least that far from an atom, half its weight
+        on each of its neighbors makes all of them more likely. So the atoms in a gap get no weight, and those at its
+        ends get more.
         """
         if atoms.size < 3:
             return np.arange(atoms.size)
@@ -284,25 +284,25 @@ class Bins:
         upper = self.law[self.counts.shape[1] :]  # from the middle on
         places = np.arange(upper.size - apart)
         bends = upper[np.abs(places - apart)] + upper[apart:] - 2.0 * upper[:-apart]
-        concave = int(np.flatnonzero(bends < -FLAT * upper[0]).max(initial=-1)) + 1  # up to that distance
+        concave = int(np.flatnonzero(bends < -FLAT * upper[0]).max(initial=-1)) + 1  # convex from this distance on
         after = np.searchsorted(seen, atoms)
         below, above = seen[np.maximum(after - 1, 0)], seen[np.minimum(after, seen.size - 1)]
         distance = np.minimum(np.abs(atoms - below), np.abs(above - atoms))
-        distance[[0, -1]] = 0  # beyond these there are none
+        distance[[0, -1]] = 0  # the outermost atoms lack a neighbor, so they may always get a weight
         return np.flatnonzero(distance < concave)
 
     def shift_under(self, prior: Floats, atoms: Integers) -> Floats:
-        """The correction of the posterior mean in each bin, in bins."""
+        """Return the correction of the posterior mean in each bin, in bin widths, under this prior."""
         density = self.mixed(prior, atoms)
         mean = self.mixed(prior * (atoms + float(self.first)), atoms)
         known = density > 0.0
         return self.faded(np.where(known, self.places - mean / np.where(known, density, 1.0), 0.0))
 
     def variance_under(self, prior: Floats, atoms: Integers) -> Floats:
-        """The variance of the total given its noisy value, in each bin.
+        """Return the variance of the total given its noisy value, in each bin, under this prior.
 
-        It is in variances of the noise, and at least that of the atoms' own spacing. If nothing is fitted, it is that
-        of the noise.
+        It is in variances of the noise. It is 1 where the mixture has no density, and fades to 1 at the ends of the
+        fitted bins if values lie beyond.
         """
         density = self.mixed(prior, atoms)
         known = np.where(density > 0.0, density, 1.0)
@@ -313,25 +313,25 @@ class Bins:
         return 1.0 - self.faded(1.0 - variance)
 
     def faded(self, taken: Floats) -> Floats:
-        """The correction, faded to 0 at the ends of the fitted bins if values lie beyond."""
+        """Fade a correction to 0 at the ends of the fitted bins if values lie beyond."""
         ramp = np.clip((np.arange(taken.size) - MARGIN) / RAMP, 0.0, 1.0)
         taken = taken * ramp if self.cut[0] else taken
         return np.asarray(taken * ramp[::-1] if self.cut[1] else taken)
 
     def around(self, bins: Integers, atoms: Integers) -> Floats:
-        """The law in some bins (rows) around each atom (columns)."""
+        """Return the law in some bins (rows) around each atom (columns)."""
         size = self.counts.shape[1]
         apart = int(atoms[1] - atoms[0]) if atoms.size > 1 else 1
         if atoms[-1] >= size or atoms[-1] - atoms[0] != apart * (atoms.size - 1):
             return np.asarray(self.law[np.clip(bins[:, None] - atoms, -size, size) + size])
-        # the law is even, so that a row is a part of it: that from the first atom to the last, around the bin
+        # the law is even, so each row is a slice of it, from the first atom to the last, around the bin
         rows = np.lib.stride_tricks.sliding_window_view(self.law, int(atoms[-1] - atoms[0]) + 1)
         return np.ascontiguousarray(rows[size + int(atoms[0]) - bins][:, ::apart])
 
     def mixed(self, weights: Floats, atoms: Integers) -> Floats:
-        """The weighted law around the atoms, in every bin."""
+        """Return the weighted law around the atoms, in every bin."""
         size, reach = self.counts.shape[1], self._reach(FAINT)
-        if atoms[-1] >= size:  # zero alone, where all values are far below
+        if atoms[-1] >= size:  # zero is the only atom, and all values are far below it
             return np.asarray(self.around(np.arange(size), atoms) @ weights)
         spread = np.zeros(size)
         spread[atoms] = weights
@@ -339,25 +339,25 @@ class Bins:
         return np.convolve(spread, near)[reach : reach + size]
 
     def _reach(self, least: float) -> int:
-        """The distance up to which the law is above so much, in bins."""
+        """Return the largest distance at which the law is above `least`, in bins."""
         size: int = self.counts.shape[1]
         return int(np.flatnonzero(self.law > least).max(initial=size)) - size
 
     def shifted(self, values: Floats, taken: Floats) -> Floats:
-        """The values less the shift at their positions, interpolated between bins."""
+        """Return the values less the shift at their positions, interpolated between bins."""
         return np.asarray(values - self.read(taken, values, 0.0) * (self.noise.grid * self.width))
 
     def read(self, table: Floats, values: Floats, outside: float) -> Floats:
-        """A table of bins at the positions of these values, interpolated between bins."""
+        """Interpolate a table of bins at the positions of these values."""
         unit = self.noise.grid * self.width
         return np.asarray(np.interp(values / unit, self.places, table, left=outside, right=outside))
 
     def risks(self, taken: Floats) -> Floats:
-        """The unbiased estimate of the squared error of a shift, for each bin.
+        """Return the unbiased estimate of the squared error of a shift, for each bin.
 
-        It is in variances of the noise: 1 + h^2 / v - 2 slope, where h is subtracted. The slope is that of E[h(y + z')]
-        for (discrete) Laplace noise, with z' a second draw of the same law, and that of h for a (rounded) Gaussian: see
-        `auto`. For other shapes, the latter is an approximation.
+        It is in variances of the noise: 1 + h^2 / v - 2 slope, where h is subtracted. For (discrete) Laplace noise, the
+        slope is that of E[h(y + z')], with z' a second draw of the same law. For a (rounded) Gaussian, it is that of h:
+        see `auto`. For other shapes, the latter is an approximation.
         """
         deviation = math.sqrt(self.noise.variance) / self.noise.grid / self.width
         moved = taken
@@ -369,15 +369,15 @@ class Bins:
 
 
 def folds_of(size: int) -> Integers:
-    """The fold of each cell, by its position alone.
+    """Return the fold of each cell, which depends on its position only.
 
-    Folds are mixed, since every other bin may hold another kind of totals.
+    Positions are mixed, since every second cell may hold totals of another kind.
     """
     return mixed_places(size) % FOLDS
 
 
 def mixed_places(size: int) -> Integers:
-    """A number for each cell that depends on its position alone, and on no pattern."""
+    """Return a number for each cell that depends on its position only and follows no visible pattern."""
     mixed = np.arange(size, dtype=np.int64)
     mixed *= 2_654_435_761
     mixed >>= 16
@@ -385,7 +385,7 @@ def mixed_places(size: int) -> Integers:
 
 
 def _window(places: Floats, counts: Floats) -> tuple[float, float]:
-    """The first and the last bin to be fitted."""
+    """Return the first and the last bin to fit."""
     if not places.size:
         return 0.0, 0.0
     low, high = float(places.min()), float(places.max())
@@ -395,19 +395,19 @@ def _window(places: Floats, counts: Floats) -> tuple[float, float]:
     through = np.concatenate([[0], np.cumsum(np.bincount(group.ravel(), counts))])
     ends = np.searchsorted(distinct, distinct + WIDEST - 1, side="right")
     best = float(distinct[int(np.argmax(through[ends] - through[:-1]))])
-    first = max(low, best - 2.0 * RAMP)  # the shift fades at the ends: not where most values are
+    first = max(low, best - 2.0 * RAMP)  # the shift fades at the ends, so most values lie away from them
     return first, min(high, first + WIDEST - 1.0)
 
 
 def most_likely(kernel: Floats, counts: Floats) -> Floats:
-    """The weights of the atoms (columns) that make the counts of the rows most likely.
+    """Return the weights of the atoms (columns) that make the counts of the rows most likely.
 
-    It is an accelerated EM from equal weights: two steps, a jump in their direction (the third scheme of Varadhan and
-    Roland 2008), and a step from there if the jump gained. A step multiplies the weight of atom j by D_j, the mean of
-    kernel_ij / density_i over the cells. Since the log-likelihood is concave, log(max D) bounds what any weights could
-    gain in its mean (Lindsay 1983). It stops if that is a quarter of a nat in the log-likelihood of all cells, or if a
-    round gains a fiftieth: such small likelihood ratios are not informative, and weights that are fitted further follow
-    the noise. (If it stops at ten times that, priors of one point are still too wide.)
+    The method is an accelerated EM from equal weights. Each round takes two steps, extrapolates them (the third scheme
+    of Varadhan and Roland 2008), and takes a step from there if that gained. A step multiplies the weight of atom j by
+    D_j, the mean of kernel_ij / density_i over the cells. The log-likelihood is concave, so log(max D) bounds the gain
+    of any weights in its mean (Lindsay 1983). The fit stops if that bound is below a quarter of a nat for all cells
+    together, or if a round gains less than a fiftieth. Such likelihood ratios are not informative: weights that are
+    fitted further follow the noise. (With ten times these limits, priors of one point are still too wide.)
     """
     prior = np.full(kernel.shape[1], 1.0 / kernel.shape[1])
     near = kernel @ prior > OUT_OF_REACH
@@ -434,14 +434,14 @@ def most_likely(kernel: Floats, counts: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class RowBlocks:
-    """Seen rows, in blocks: their likelihood under each atom, and their share of all."""
+    """Rows in blocks: their likelihood under each atom, and their share of all cells."""
 
     kernel: Floats  # block x row x atom
     shares: Floats  # block x row
 
     @classmethod
     def of(cls, kernel: Floats, shares: Floats) -> Self:
-        """Make the blocks; the last one is filled with rows of no share."""
+        """Make the blocks; fill the last one with rows of share 0."""
         number, atoms = kernel.shape
         blocks = -(-number // max(1, AT_ONCE // atoms))
         rows = -(-number // blocks)
@@ -450,15 +450,15 @@ class RowBlocks:
         return cls(filled.reshape(blocks, rows, atoms), share.reshape(blocks, rows))
 
     def density(self, prior: Floats) -> Floats:
-        """The probability of each row."""
+        """Return the probability of each row."""
         return np.asarray(self.kernel @ prior)
 
     def likelihood(self, density: Floats) -> float:
-        """The mean log-likelihood."""
+        """Return the mean log-likelihood."""
         return float(self.shares.ravel() @ np.log(density).ravel())
 
     def factors(self, density: Floats) -> Floats:
-        """The factors by which an EM step multiplies the weights, which still add up to 1."""
+        """Return the factors by which an EM step multiplies the weights, which then still add up to 1."""
         shares = self.shares / density
         if len(shares) == 1:
             return np.asarray(shares[0] @ self.kernel[0])
@@ -466,7 +466,7 @@ class RowBlocks:
 
 
 def _leap(start: Floats, once: Floats, twice: Floats) -> Floats:
-    """Two steps of the EM, extrapolated."""
+    """Extrapolate two steps of the EM."""
     change = once - start
     bend = twice - once
     bend -= change

@@ -12,25 +12,25 @@ import numpy as np
 from dpframe.denoise.estimators import Floats, Integers, NoiseLaw
 from dpframe.denoise.sums import adding_up
 
-# by depth: how many of its own standard deviations a noisy sum may be off before it is believed in full
+# by depth: standard deviations up to which a difference from a noisy sum counts as noise
 DOUBTS = (0.0, 0.5, 0.5, 0.5, 1.0, 1.25, 1.75, 2.25, 2.75)
 LEAST = 16  # cells of a block that is compared, at least
-FAR_BELOW = -1e3  # deviations
-SHORT = 2**20  # cells up to which blocks are numbered in 16 bits, which are quick to sort
-SURE = 4  # halvings of a line in which what two full halves differ by is believed: to doubt it gains nothing there
-SEEN = 1.0  # standard deviations of the noise in the sum of all from which on blocks of a grid are cut at 0 together
-FARTHEST = 0.5  # standard deviations of the noise by which a cell may be lowered
+FAR_BELOW = -1e3  # deviations below 0 from which `positive_mean` uses an expansion
+SHORT = 2**20  # cells up to which blocks are numbered in 16 bits, which sort faster
+SURE = 4  # halvings of a line in which the difference of two full halves is not doubted: to doubt it gains nothing
+SEEN = 1.0  # standard deviations of the noise in the sum of all, above which blocks of a grid are cut at 0 together
+FARTHEST = 0.5  # standard deviations of the noise by which a cell may be lowered at most
 
-FULL = 8.0  # standard deviations of the noise in a sum of both from which on a block is surely full, and spared wholly
-HALVINGS = 2  # from the whole down: more than four blocks that are cut each by itself can be off by more than their sum
+FULL = 8.0  # standard deviations of the noise in a sum of both halves, from which a half is surely full
+HALVINGS = 2  # halvings in which blocks are spared: with more, the sum of all can become less accurate (see `spared`)
 
-# the parts that ranges, prefixes, the whole and single blocks have in the distance, each over the mean of its own
+# weights of ranges, prefixes, the whole and single blocks in `distance`, where each matrix is divided by its trace
 SHARES = (1.0, 0.5, 0.1, 0.1)
-EXCHANGES = 100  # of the side that a block is on; most sums need five
-SLACK = 3  # rounds that exchange all at once, though none is better than the best so far
-ROUNDING = 1e-9  # of the largest number
+EXCHANGES = 100  # rounds in `_nearest` at most; most sums need five
+SLACK = 3  # rounds without progress in which all blocks still change sides at once
+ROUNDING = 1e-9  # of the largest number: a smaller difference is rounding
 
-BUCKET_ROUNDS = 4  # of giving the cells what their bucket lacks, each of which cuts some at 0
+BUCKET_ROUNDS = 4  # rounds in which cells get the amount that their bucket lacks; each may set some cells to 0
 
 
 def with_sums(
@@ -42,7 +42,7 @@ def with_sums(
     doubt: tuple[float, ...] = DOUBTS,
     never_zero: bool = False,
 ) -> Floats:
-    """The denoised values, moved so that sums over blocks agree with the noisy sums.
+    """Move denoised values so that sums over blocks agree with the noisy sums.
 
     A denoiser that moves every cell a little to one side has a large error in a sum of many cells. So the cells are
     halved again and again (a grid along its longer side), as often as there are doubts. From the whole down, each sum
@@ -50,12 +50,12 @@ def with_sums(
     beyond that of the surrounding block, s is the standard deviation of the noise in r, and c is the `doubt` of that
     depth.
 
-    In the smallest blocks, all cells move by the same amount, with two limits. None moves below 0 if totals cannot be
-    negative. None moves by more than half a standard deviation downward: if nearly all cells are empty, the few others
-    would otherwise take the noise of all. For the same reason, a half next to an empty one is kept near its own sum,
-    the nearer the fuller it is, in the first two halvings (`spared`). The blocks of a grid are raised to 0 all
-    together, by the errors of ranges (`nearest_sums`), if the sum of all is more than its noise. In the first four
-    halvings of a line, two halves that are surely full are not doubted.
+    In the smallest blocks, all cells move by the same amount, with two limits. No cell moves below 0 if totals cannot
+    be negative. No cell moves downward by more than half a standard deviation: if nearly all cells are empty, the few
+    others would otherwise take the noise of all. For the same reason, the first two halvings keep a half next to an
+    empty one near its own sum, the nearer the fuller it is (`spared`). If the sum of all is more than its noise, the
+    blocks of a grid are raised to 0 all together, by the errors of ranges (`nearest_sums`). In the first four halvings
+    of a line, two halves that are surely full are not doubted.
 
     The doubts were tuned on five lines and three grids of DPBench. It is worse to treat cells that seem empty
     separately: a selection of cells by their noisy values puts noise into the sums.
@@ -73,7 +73,7 @@ def with_sums(
     blocks = blocks_of(values.shape)
     order = np.argsort(blocks.astype(np.uint16) if blocks.size <= SHORT else blocks, kind="stable")
     ordered, off = values.ravel()[order], missing.ravel()[order]
-    # by how much a cell may be lowered
+    # the amount by which each cell may be lowered
     room = np.clip(ordered, 0.0, FARTHEST * deviation) if nonnegative else np.full(off.size, FARTHEST * deviation)
     total = None
     if never_zero:
@@ -93,7 +93,7 @@ def with_sums(
 def _as_one_block(
     values: Floats, missing: Floats, deviation: float, doubt: float, *, nonnegative: bool, never_zero: bool
 ) -> Floats:
-    """As `with_sums`, of so few cells that they are one block."""
+    """Move values as `with_sums` does, for so few cells that they are one block."""
     far = FARTHEST * deviation
     room = np.minimum(np.maximum(values, 0.0), far) if nonnegative else np.full(values.shape, far)
     spread = deviation * math.sqrt(values.size)
@@ -121,11 +121,11 @@ def _moved(
     sparing: int,
     along: list[int],
 ) -> Floats:
-    """By how much the cells of a line move, each at most by its room downward.
+    """Return the move of each cell of a line; no cell moves downward by more than its room.
 
-    `total` is what room and moves together add up to, where it is known; in the first `sparing` halvings full blocks
-    next to empty ones are spared (`spared`). If blocks are halved `along` the axes of a grid, their sums are
-    cut at 0 all together (`nearest_sums`).
+    `total` is the sum of all room and moves, if it is known. In the first `sparing` halvings, full blocks next to empty
+    ones are spared (`spared`). If blocks are halved `along` the axes of a grid, their sums are cut at 0 all together
+    (`nearest_sums`).
     """
     depth = min(len(doubt) - 1, max(int(math.log2(missing.size / LEAST)), 0) if missing.size else 0)
     starts = -(-np.arange(2**depth) * missing.size // 2**depth)
@@ -151,9 +151,9 @@ def _moved(
 
 
 def _moves(sums: list[Floats], deviation: float, doubt: tuple[float, ...], sure: int) -> list[Floats]:
-    """By how much each half is to move against the other, on each scale: what is believed of what they differ by.
+    """Return the move of each half against the other, on each scale: the part of their difference that is believed.
 
-    In the first `sure` halvings two halves that are both surely full are not doubted.
+    In the first `sure` halvings, two halves that are both surely full are not doubted.
     """
     found = []
     for level, ((around, _, other, _), (sizes, _, differ, measured)) in enumerate(pairwise(sums)):
@@ -167,7 +167,7 @@ def _moves(sums: list[Floats], deviation: float, doubt: tuple[float, ...], sure:
 
 
 def _together(sums: list[Floats], whole: Floats, moves: list[Floats], along: list[int]) -> Floats:
-    """The sums of the smallest blocks of a grid: moved as if they could be negative, then cut at 0 all together."""
+    """Return the sums of the smallest blocks of a grid, moved as if they could be negative, then cut at 0 together."""
     more = whole - sums[0][1]
     for ((around, *_), (sizes, *_)), move in zip(pairwise(sums), moves, strict=True):
         parent = np.arange(sizes.size) // 2
@@ -176,21 +176,21 @@ def _together(sums: list[Floats], whole: Floats, moves: list[Floats], along: lis
 
 
 def _lowered(room: Floats, starts: Integers, totals: Floats) -> Floats:
-    """The nearest numbers of at least 0 that add up to the totals of their blocks, which begin at these places.
+    """Return the nearest numbers of at least 0 that add up to the totals of their blocks, which begin at `starts`.
 
-    As `adding_up`, without a sort: all of a block are lowered by the same, and by ever more, since those that
-    would fall below 0 do not count any longer (Michelot 1986). Where they are raised, none falls below 0.
+    The result is that of `adding_up`, without a sort. All numbers of a block are lowered by the same amount. The amount
+    grows as those that would fall below 0 are left out (Michelot 1986). Raised numbers never fall below 0.
     """
     sizes = np.diff(starts, append=room.size)
     levels = (np.add.reduceat(room, starts) - totals) / sizes
-    for block in np.flatnonzero(levels > 0.0).tolist():  # of which there are few, and each stays in the cache
+    for block in np.flatnonzero(levels > 0.0).tolist():  # few blocks, each of which stays in the processor's cache
         inside = room[starts[block] : starts[block] + sizes[block]]
         levels[block] = _settled(inside, levels[block], totals[block])
     return np.maximum(room - np.repeat(levels, sizes), 0.0)
 
 
 def _settled(values: Floats, level: float, total: float) -> float:
-    """By how much all values sink so that they add up to a total, where those that would fall below 0 stay at 0."""
+    """Return the amount by which values sink to add up to a total, if those that would fall below 0 stay at 0."""
     while (stays := values > level).any() and not stays.all():
         values = values[stays]
         level = (float(values.sum()) - total) / values.size
@@ -198,9 +198,9 @@ def _settled(values: Floats, level: float, total: float) -> float:
 
 
 def halvings_of(shape: tuple[int, ...]) -> list[int]:
-    """The axes along which cells are halved, from the whole down.
+    """Return the axes along which cells are halved, from the whole down.
 
-    It is always the longer side of a block.
+    Each halving cuts the longer side of a block.
     """
     parts, halvings = [1] * len(shape), list[int]()
     while shape and math.prod(shape) >= 2 * LEAST * math.prod(parts):
@@ -213,7 +213,7 @@ def halvings_of(shape: tuple[int, ...]) -> list[int]:
 
 
 def blocks_of(shape: tuple[int, ...]) -> Integers:
-    """The block of each cell, numbered so that halves of a block are neighbors.
+    """Return the block of each cell, numbered so that the halves of a block have neighboring numbers.
 
     The blocks of a line are in its order.
     """
@@ -231,41 +231,41 @@ def blocks_of(shape: tuple[int, ...]) -> Integers:
 
 
 def _believed(off: Floats, spread: Floats, doubt: float | Floats) -> Floats:
-    """The part of a difference that is more than noise: the positive part of James and Stein's, for one number."""
+    """Return the part of a difference that is more than noise: the positive-part James-Stein estimate of one number."""
     ratio = np.divide(doubt * spread, np.abs(off), out=np.ones(np.shape(off)), where=np.abs(off) > doubt * spread)
     return np.asarray(off * (1.0 - ratio) * (1.0 + ratio))
 
 
 def positive_mean(noisy: float, deviation: float) -> float:
-    """The mean of a non-negative number under Gaussian noise and a flat prior."""
+    """Return the mean of a non-negative number under Gaussian noise and a flat prior."""
     from scipy.special import log_ndtr
 
     standardized = noisy / deviation
-    if standardized < FAR_BELOW:  # where differences lose digits; the next term is smaller by the square of that
+    if standardized < FAR_BELOW:  # differences lose digits there; the next term is smaller by the square of that
         return -deviation / standardized
     density = -0.5 * standardized**2 - 0.5 * math.log(2.0 * math.pi)
     return noisy + deviation * math.exp(density - float(log_ndtr(standardized)))
 
 
 def spared(kept: Floats, whole: Floats, wanted: Floats, own: Floats, noisy: Floats, spread: Floats) -> Floats:
-    """The sums of halves, if one half cannot be lowered by its part.
+    """Return the sums of halves if one half cannot be lowered by its part.
 
-    The other would otherwise be lowered by both parts. Arrays hold two halves of each block, one after the other.
-    `kept` are their current sums, which add up to the `whole` of their block (the same in both); `wanted` are the sums
-    before that. `own` is their sum by noisy values alone, followed by that noisy sum with the `spread` of the noise in
-    the sum of both.
+    Without this, the other half would be lowered by both parts. Arrays hold the two halves of each block, one after the
+    other. `kept` are their current sums, which add up to the `whole` of their block (the same for both); `wanted` are
+    the sums before they were cut at 0. `own` are the sums by noisy values alone, `noisy` are the noisy sums, and
+    `spread` is the standard deviation of the noise in the sum of both.
 
-    A half that is wanted below 0 is kept at 0. Keeping the whole would then move to the other half noise that is not
-    its own. If two sums have independent noise, and the one that cannot be negative is measured as negative, the
-    likeliest value of the other is its own noisy sum. So the other half is moved from the whole toward its own sum, and
-    not beyond its wanted sum. It moves wholly if it is surely full. Otherwise, it moves by the part of that at which it
-    is measured: if nearly nothing is seen, both halves are likely empty, and keeping the sum of all is better.
+    A half with a wanted sum below 0 is kept at 0. To keep the whole would then move noise of this half to the other
+    one. If two sums have independent noise, and the one that cannot be negative is measured as negative, the likeliest
+    value of the other is its own noisy sum. So the other half is moved from the whole toward its own sum, and not
+    beyond its wanted sum. It moves wholly if it is surely full. Otherwise, it moves by the ratio of its noisy sum to a
+    surely full one: if nearly nothing is seen, both halves are likely empty, and to keep the sum of all is better.
 
     Even if all quarters are spared wholly, the sum of all is not farther from the truth in expectation than the noisy
     one. Take k quarters, each kept at its own sum x + z or at 0 if that is negative, with x >= 0 and standard Gaussian
     z, all independent. The expected squared error of their sum is sum r(x_i) + 2 sum_(i<j) b(x_i) b(x_j), with r' = 2 x
     P(z > x) and the bias b' = -P(z > x). In each x_i, it falls as long as x_i is less than the other biases together,
-    and then rises. So it is largest if every x_i is 0 or far above, where j quarters at 0 make it k - j/2 + j(j - 1)/(2
+    and then rises. So it is largest if every x_i is 0 or far above. Then j quarters at 0 make it k - j/2 + j(j - 1)/(2
     pi). That is at most k, the error of the noisy sum, for j up to 4. Eight blocks of a third halving could make it
     12.9 instead of 8.
     """
@@ -276,7 +276,7 @@ def spared(kept: Floats, whole: Floats, wanted: Floats, own: Floats, noisy: Floa
 
 
 def nearest_sums(wanted: Floats, halvings: Sequence[int]) -> Floats:
-    """The nearest sums of at least 0 of blocks of a grid.
+    """Return the nearest sums of at least 0 for the blocks of a grid.
 
     They are nearest in the mean squared error of sums of neighboring blocks.
 
@@ -313,11 +313,11 @@ def nearest_sums(wanted: Floats, halvings: Sequence[int]) -> Floats:
 
 @lru_cache(maxsize=8)
 def distance(halvings: tuple[int, ...]) -> Floats:
-    """The matrix M of the norm, (blocks, blocks).
+    """Return the matrix M of the norm, (blocks, blocks).
 
     Errors e of blocks, even inside each, make an error of e'M e in sums. The ends of a range are independent and
-    uniform on each axis; a prefix has one such end. A place x on an axis of length 1 is in a range with the chance 2 x
-    (1 - x), and two places x < y are together in one with 2 x (1 - y).
+    uniform on each axis; a prefix has one such end. On an axis of length 1, a range contains a place x with probability
+    2 x (1 - x). It contains two places x < y with probability 2 x (1 - y).
     """
     blocks = np.arange(2 ** len(halvings))
     ranges, prefixes = np.ones((blocks.size, blocks.size)), np.ones((blocks.size, blocks.size))
@@ -326,7 +326,7 @@ def distance(halvings: tuple[int, ...]) -> Floats:
         parts = 2 ** len(bits)
         middle = (sum(bit << place for place, bit in enumerate(bits)) + 0.5) / parts
         low, high = np.minimum.outer(middle, middle), np.maximum.outer(middle, middle)
-        apart = np.where(low == high, 1.0 / (6.0 * parts), 0.0)  # two places of one part are not in its middle
+        apart = np.where(low == high, 1.0 / (6.0 * parts), 0.0)  # two places of one part are not both at its middle
         ranges *= 2.0 * (low * (1.0 - high) - apart)
         prefixes *= 1.0 - high - apart
     each = (ranges, prefixes, np.ones(ranges.shape), np.eye(blocks.size))
@@ -335,10 +335,10 @@ def distance(halvings: tuple[int, ...]) -> Floats:
 
 
 def _nearest(matrix: Floats, wanted: Floats) -> Floats:
-    """The x of at least 0 with the least (x - wanted)'M (x - wanted): block principal pivoting (Judice and Pires 1994).
+    """Minimize (x - wanted)'M (x - wanted) over x of at least 0, by block principal pivoting (Judice and Pires 1994).
 
-    Some are held at 0, the others solve for what is left. Those that fall below 0 and those that are held against a
-    slope change sides, all at once while that helps, else only the last of them (Murty 1974), which ends.
+    Some numbers are held at 0, and the others solve the rest. Numbers that fall below 0, or are held against a slope,
+    change sides: all at once while that helps, otherwise only the last one (Murty 1974), which ends.
     """
     slope = matrix @ wanted
     free = wanted > 0.0
@@ -361,16 +361,16 @@ def _nearest(matrix: Floats, wanted: Floats) -> Floats:
 
 
 def buckets_of(weights: Floats, most: int) -> Integers:
-    """The bucket of each cell of a line or a grid, in buckets of about equal weight.
+    """Return the bucket of each cell of a line or a grid, in buckets of about equal weight.
 
-    There are at most `most` buckets. A part is cut across its longer side so that each half has half of its weight, and
-    each half gets its share of the buckets: a k-d tree. Numbers follow the tree, so neighboring numbers are neighboring
-    buckets, and so are blocks of them.
+    There are at most `most` buckets. A part is cut across its longer side so that each half has about half of its
+    weight, and each half gets its share of the buckets: a k-d tree. Numbers follow the tree, so neighboring numbers are
+    neighboring buckets, and so are blocks of them.
 
     Parameters
     ----------
     weights : array of one or two dimensions
-        Above 0.
+        The weights, all above 0.
     most : int
         The number of buckets to make; fewer if parts of one cell are left.
 
@@ -389,7 +389,7 @@ def buckets_of(weights: Floats, most: int) -> Integers:
     through = np.pad(np.cumsum(np.cumsum(grid, axis=0), axis=1), ((1, 0), (1, 0)))
     names = np.empty(grid.shape, dtype=np.int64)
     parts, number = [((0, grid.shape[0], 0, grid.shape[1]), most)], 0
-    while parts:  # a turn for each bucket and each cut, of which there are few
+    while parts:  # an iteration for each bucket and each cut, which are few
         (top, bottom, left, right), wanted = parts.pop()
         if wanted <= 1 or (bottom - top) * (right - left) <= 1:
             names[top:bottom, left:right], number = number, number + 1
@@ -408,7 +408,7 @@ Part = tuple[int, int, int, int]
 
 
 def _half(running: Floats) -> tuple[int, float]:
-    """The place where about half of the weight lies on each side, and the share of the first side."""
+    """Return the place where about half of the weight lies on each side, and the share of the first side."""
     running = running - running[0]
     place = int(np.searchsorted(running, running[-1] / 2.0))
     place = min(max(place, 1), running.size - 2)
@@ -416,16 +416,16 @@ def _half(running: Floats) -> tuple[int, float]:
 
 
 def _both(first: Part, second: Part, wanted: int, share: float) -> list[tuple[Part, int]]:
-    """Both sides with the buckets that each gets, at least one; the first is to be cut first."""
+    """Return both sides with their numbers of buckets, at least one each; the first side is cut first."""
     here = min(max(round(wanted * share), 1), wanted - 1)
     return [(second, wanted - here), (first, here)]
 
 
 def shared_out(sums: Floats) -> Floats:
-    """The nearest sums of at least 0, from the whole down.
+    """Return the nearest sums of at least 0, from the whole down.
 
-    The whole is raised to at least 0, and so is each half of what is left. Raising each number by itself would raise
-    all sums of several.
+    The whole is raised to at least 0. Then the halves of each block move to the nearest numbers of at least 0 that add
+    up to it. To raise each number by itself would raise all sums of several numbers.
 
     Examples
     --------
@@ -443,10 +443,10 @@ def shared_out(sums: Floats) -> Floats:
 
 
 def within_buckets(cells: Floats, variances: Floats, names: Integers, sums: Floats) -> Floats:
-    """The cells, moved so that those of each bucket add up to its sum, none below 0.
+    """Move the cells so that those of each bucket add up to its sum, with none below 0.
 
-    The difference of a bucket goes to its cells in proportion to their variances. For independent cells, that is what
-    their sum implies for each.
+    The difference of a bucket goes to its cells in proportion to their variances. For independent cells, that is the
+    share that their sum implies for each.
 
     Examples
     --------

@@ -35,44 +35,44 @@ from dpframe.denoise.published.trend_filter import Penalty, filtered, is_fine
 from dpframe.denoise.wavelets import blocks_among, shrunk
 from dpframe.errors import InvalidArgument
 
-FEWEST = 3  # cells below which nothing can be learned from the others
-ENOUGH = 32  # cells from which a prior, a threshold of its own or wavelets can be learned and their risk be told
+FEWEST = 3  # cells; with fewer, no candidate is tried
+ENOUGH = 32  # cells; with fewer, James-Stein is the only candidate
 WORTHWHILE = 0.98  # of the squared error of no denoising: a smaller gain is not worth a bias
-FEW = 12  # cells below which to ask for that much does harm: James-Stein would be taken where noise made values small
+FEW = 12  # cells; with fewer, a required gain of 2% selects tables whose values the noise made small, which does harm
 WORTHWHILE_OF_FEW = 0.999
-ALONE = 0.99  # weight of the chosen candidate from which on it is taken as it is
-SURELY = 2.0  # standard errors by which empirical Bayes in context must be better than what was chosen before
-UNLIKELY = 3.0  # standard errors by which blocks of cells may be off in what they say of wavelets
-FAR_WORSE = 1.1  # times the risk of the best from which wavelets are not tried on a large table
-MANY_CELLS = 1_024  # cells from which on more than one level must be seen: of fewer, much may be there that is not
-OF_LEVELS = (0.0, 1.5, 1.5, 1.5, 1.5)  # as `block_sums.DOUBTS`, of a table in which no more than one level is seen
-MANY_ROWS = 4.0  # deviations of the noise of the sum of such a table from which on its parts are doubted as ever
-LEVEL = 0.9  # of the mean by which a value may fall below it in a table that is mostly noise
-TINY = 1e-6  # standard deviations of the noise by which values must move for their sums to be said to be kept
+ALONE = 0.99  # weight above which the chosen candidate is used alone
+SURELY = 2.0  # standard errors by which empirical Bayes in context must be better than the earlier choice
+UNLIKELY = 3.0  # standard errors that are subtracted from the risk of wavelets as blocks of cells estimate it
+FAR_WORSE = 1.1  # times the risk of the best: on a large table, wavelets are tried only if theirs may be below
+MANY_CELLS = 1_024  # cells from which a test for one level is made: in smaller tables, it would miss too much
+OF_LEVELS = (0.0, 1.5, 1.5, 1.5, 1.5)  # as `block_sums.DOUBTS`, for a table with no more than one level
+MANY_ROWS = 4.0  # deviations of the noise in the sum; if the sum of such a table is larger, `DOUBTS` are used
+LEVEL = 0.9  # of the mean: how far values may fall below it in a table that is mostly noise
+TINY = 1e-6  # standard deviations of the noise; the name of a choice states sums only if a cell moves by more
 LARGEST_GRAPH = 2**18  # edges up to which a trend filter is tried
-LARGEST_LINEAR = 2**17  # pairs of edges with a common end up to which one of degree 1 is: its matrix has an entry each
+LARGEST_LINEAR = 2**17  # pairs of edges with a common end up to which degree 1 is tried: its matrix has as many entries
 
-SIMPLEST = 2.0  # standard errors by which an estimate must be better than the simplest one to be chosen
+SIMPLEST = 2.0  # standard errors by which another estimate must be better than the simplest one to be chosen
 MARGIN_OF_OTHERS = 3.0  # standard errors by which an estimate must seem better than the chosen one to get a weight
-EXCHANGES = 100  # exchanges between two estimates; most tables need a few
-LEAST_GAIN = 1e-9  # of the largest risk: what an exchange must gain
-LARGEST_WEIGHED = 2**17  # cells up to which estimates are weighed: with more the choice is sure, and each takes passes
+EXCHANGES = 100  # exchanges between two estimates at most; most tables need a few
+LEAST_GAIN = 1e-9  # of the largest risk: the gain that an exchange must have
+LARGEST_WEIGHED = 2**17  # cells up to which estimates are averaged: with more, the choice is sure and averages are slow
 
-RARE = 100.0  # tables of noise alone, in one of which a test is wrong
+RARE = 100.0  # one in this number of tables of noise alone fails a test
 
 
 @dataclass(frozen=True)
 class Choice:
     """A chosen denoiser, its values, and its estimated root mean squared error.
 
-    It has the error of each cell too, if that is known.
+    `deviations` has the error of each cell, if that is known.
     """
 
     name: str
     values: Floats
     estimated_rmse: float
     deviations: Floats | None = None
-    dominated: bool = False  # by noise, which is larger than most differences between cells
+    dominated: bool = False  # whether noise is larger than most differences between cells
 
 
 def auto(
@@ -158,9 +158,9 @@ def choose(
     order: Order = None,
     never_zero: bool = False,
 ) -> Choice:
-    """Choose as `auto` does, with the name and the estimated errors of the choice.
+    """Choose as `auto` does, and return the name and the estimated errors of the choice as well.
 
-    With `never_zero`, the values are sums of values, which are not taken for 0 together, however small they are.
+    With `never_zero`, the values are sums of values. However small they are, they are not all set to 0.
     """
     values, noise = np.asarray(values, dtype=np.float64), Law.of(noise)
     if not np.isfinite(values).all():
@@ -181,7 +181,7 @@ def choose(
 
 
 def _of_few(values: Floats, noise: NoiseLaw) -> Candidate | None:
-    """James-Stein, where it is worth a bias."""
+    """Return James-Stein around zero or around the mean, or None if its gain is not worth a bias."""
     around_zero, around_mean = _james_stein(values, noise, 0.0), _james_stein(values, noise, "mean")
     first = around_mean if around_mean.risk + MARGIN * around_mean.margin < around_zero.risk else around_zero
     most = WORTHWHILE_OF_FEW if values.size < FEW else WORTHWHILE
@@ -189,14 +189,14 @@ def _of_few(values: Floats, noise: NoiseLaw) -> Candidate | None:
 
 
 def _is_level(values: Floats, noise: NoiseLaw, edges: Integers, axes: tuple[int, ...]) -> bool:
-    """Tell whether only one level is seen: along the axes, or along a spanning tree of the graph."""
+    """Return whether only one level is seen, along the axes or along a spanning tree of the graph."""
     if not len(edges):
         return is_level(values, noise, axes)
     return is_level(values, noise, ()) and is_level(values.ravel()[tree_order(edges, values.size)], noise, (0,))
 
 
 def _one_level(values: Floats, noise: NoiseLaw) -> Candidate:
-    """The mean of all cells in each of them."""
+    """Return the candidate that replaces each cell by the mean of all."""
     mean = float(values.mean())
     risk = float(np.square(values - mean).sum()) - (values.size - 2) * noise.variance
     margin = math.sqrt(values.size * spread_of_squares(noise)) * noise.variance
@@ -208,7 +208,7 @@ def _one_level(values: Floats, noise: NoiseLaw) -> Candidate:
 def _learned(
     values: Floats, noise: NoiseLaw, edges: Integers, axes: tuple[int, ...], nonnegative: bool
 ) -> Candidate | None:
-    """The best of all candidates; in a large table wavelets are tried where some blocks say that they may be it."""
+    """Return the best of all candidates; a large table tries wavelets only if some of its blocks suggest them."""
     together = Mixture.of(values, noise, nonnegative=nonnegative)
     later = bool(axes) and values.size > MANY
     candidates = [*_candidates(values, noise, together, edges, () if later else axes)]
@@ -217,7 +217,7 @@ def _learned(
     steps = contexts(values, noise, axes, nonnegative=nonnegative, together=together, needed=needed)
     base: Candidate | None = None
     others: list[Candidate] = []
-    # where it is far better, which of the others is the best does not matter, and to tell it takes many passes
+    # if coarse classes are far better, the best of the others does not matter, and to find it takes many passes
     if values.size <= LARGEST_WEIGHED or not _far_better(values, noise, steps, candidates):
         base, others = _least(values, noise, candidates, nonnegative)
     best = climbed(values, noise, base, steps, nonnegative=nonnegative)
@@ -230,9 +230,9 @@ def _learned(
 
 
 def _far_better(values: Floats, noise: NoiseLaw, steps: Sequence[Context], candidates: Sequence[Candidate]) -> bool:
-    """Tell whether coarse classes are better than all of these, and than James-Stein, by more than doubt could be.
+    """Return whether coarse classes are surely better than all these candidates and than James-Stein.
 
-    Two estimates are about as far apart at most as both are from the truth together.
+    The distance between two estimates is at most about the sum of their distances from the truth.
     """
     if not steps:
         return False
@@ -247,9 +247,9 @@ def _far_better(values: Floats, noise: NoiseLaw, steps: Sequence[Context], candi
 
 
 def _may_be_smooth(values: Floats, noise: NoiseLaw, axes: tuple[int, ...], best: Candidate | None) -> bool:
-    """Tell whether wavelets may be better than the best so far: not where blocks of cells say that they are far worse.
+    """Return whether wavelets may be better than the best so far: blocks of cells do not show that they are far worse.
 
-    To leave them out wrongly loses a gain, and never does harm.
+    To leave wavelets out wrongly loses a gain, but does no harm.
     """
     some = blocks_among(values, axes)
     smooth = shrunk(some, noise, tuple(range(1, some.ndim)))
@@ -258,7 +258,7 @@ def _may_be_smooth(values: Floats, noise: NoiseLaw, axes: tuple[int, ...], best:
 
 
 def _around_a_positive_mean(values: Floats, noise: NoiseLaw) -> Candidate:
-    """James-Stein around the mean, which is taken as not negative, and shrunk until no value is."""
+    """Return James-Stein around the mean, which is taken as not negative, shrunk until no value is negative."""
     candidate, rest = _james_stein(values, noise, "mean"), values - values.mean()
     middle = positive_mean(float(values.sum()), math.sqrt(values.size * noise.variance)) / values.size
     kept = 1.0 - shrinkage(rest, noise, 1)
@@ -276,7 +276,7 @@ def _choice(
     nonnegative: bool,
     never_zero: bool,
 ) -> Choice:
-    """The values of a candidate, or as they are, not below 0 and with their sums, and what is known of them."""
+    """Return a choice: the values of a candidate or the noisy ones, with their sums, and not below 0 if required."""
     name, best, rmse = "none", values, math.sqrt(noise.variance)
     deviations: Floats | None = None
     doubt: tuple[float, ...] = DOUBTS
@@ -286,7 +286,7 @@ def _choice(
     if nonnegative:
         name, best = f"{name}, non-negative", projected(best, noise)
     dominated = is_dominated(values, noise)
-    doubt = doubt[:1] if not axes or (never_zero and dominated) else doubt  # halves may mean nothing
+    doubt = doubt[:1] if not axes or (never_zero and dominated) else doubt  # halves may have no meaning
     kept = with_sums(best, values, noise, nonnegative=nonnegative, doubt=doubt, never_zero=never_zero)
     moved = kept - best
     if max(moved.max(initial=0.0), -moved.min(initial=0.0)) > TINY * math.sqrt(noise.variance):
@@ -297,10 +297,10 @@ def _choice(
 
 
 def is_dominated(values: Floats, noise: NoiseLaw) -> bool:
-    """Tell whether the noise is larger than most differences between cells.
+    """Return whether the noise is larger than most differences between cells.
 
-    All in all, such cells cannot be distinguished from noise. The sum of squares around the mean is below twice that of
-    noise alone. No cell is as far from the mean as noise alone puts one of them in a hundred such tables.
+    Together, such cells cannot be distinguished from noise. The sum of squares around the mean is below twice that of
+    noise alone. No cell is farther from the mean than any cell is in 99 of 100 tables of noise alone.
     """
     if values.size < FEWEST or not noise.variance > 0.0:
         return False
@@ -320,17 +320,17 @@ class Candidate:
     risk: float
     margin: float
     denoised: Callable[[], Floats]
-    deviations: Callable[[], Floats | None] = lambda: None  # of each cell, where the method knows them
-    doubts: tuple[float, ...] = DOUBTS  # with which its sums are kept
+    deviations: Callable[[], Floats | None] = lambda: None  # of each cell, if the method knows them
+    doubts: tuple[float, ...] = DOUBTS  # the `doubt` of `with_sums` for its sums
     slow: bool = False  # whether its values take much longer than its risk
-    besides: float = 0.0  # the variance of the estimate that values do not tell: see `Estimate`
+    besides: float = 0.0  # further variance of the estimated error: see `Estimate`
 
     def rmse(self, size: int, variance: float) -> float:
-        """The expected root mean squared error, with the margin.
+        """Return the expected root mean squared error, with the margin.
 
         An estimate of risk may fall below zero, but the error cannot, so it is raised to 0 before the margin is added.
-        A denoiser learns from the noisy values of n cells. Even the mean of all cells, which is the best known number,
-        is off by sqrt(variance / n). No estimate is less than that.
+        The result is at least sqrt(variance / n) for n cells: even the mean of all cells, the best known number, has
+        this error.
         """
         return math.sqrt(max(max(self.risk, 0.0) + MARGIN * self.margin, variance) / size)
 
@@ -338,10 +338,7 @@ class Candidate:
 def climbed(
     values: Floats, noise: NoiseLaw, base: Candidate | None, steps: Sequence[Context], *, nonnegative: bool
 ) -> Candidate | None:
-    """The base, or empirical Bayes in context if that is better by `SURELY` errors.
-
-    These are standard errors.
-    """
+    """Return the base, or empirical Bayes in context if that is better by `SURELY` standard errors."""
     if not steps:
         return base
     current = _none(values, noise, nonnegative) if base is None else _estimate(base, nonnegative)
@@ -355,7 +352,7 @@ def climbed(
 
 
 def weighed_with(noise: NoiseLaw, chosen: Candidate, others: Sequence[Candidate], nonnegative: bool) -> Candidate:
-    """The chosen candidate, averaged with the others that surely improve it.
+    """Return the chosen candidate, averaged with the others that surely improve it.
 
     It is the candidate itself if none does.
     """
@@ -384,7 +381,7 @@ def _none(values: Floats, noise: NoiseLaw, nonnegative: bool) -> Estimate:
 
 def _candidate(context: Context, noise: NoiseLaw) -> Candidate:
     name = f"context-empirical-bayes in {context.name} classes"
-    besides = context.values.size * noise.variance**2 / 8.0  # of cross-fitting, as simulations have it
+    besides = context.values.size * noise.variance**2 / 8.0  # the variance of cross-fitting, from simulations
     return Candidate(
         name, context.risk, context.error, lambda: context.values, lambda: context.deviations, besides=besides
     )
@@ -393,10 +390,10 @@ def _candidate(context: Context, noise: NoiseLaw) -> Candidate:
 def _least(
     values: Floats, noise: NoiseLaw, candidates: Sequence[Candidate], nonnegative: bool
 ) -> tuple[Candidate | None, list[Candidate]]:
-    """The candidate to be chosen among those that are surely better than no denoising, if any is, and the others.
+    """Return the candidate to choose, or None, and the compared ones; all are surely better than no denoising.
 
-    It is the one of the least estimated risk, but James-Stein, the simplest, where that is not worse by `SIMPLEST`
-    standard errors: estimates of risk of whatever learned more from the noise are more optimistic.
+    The choice has the least estimated risk. But James-Stein, the simplest, stays unless another is better by `SIMPLEST`
+    standard errors: the more a method learns from noise, the more optimistic its estimate.
     """
     spread = values.size * noise.variance
     around_zero, around_mean = _james_stein(values, noise, 0.0), _james_stein(values, noise, "mean")
@@ -442,7 +439,7 @@ def _haar(values: Floats, noise: NoiseLaw, axes: tuple[int, ...]) -> Candidate:
 
 
 def _on_graph(values: Floats, noise: NoiseLaw, edges: Integers) -> Iterator[Candidate]:
-    """The candidates of `_candidates` that a graph adds."""
+    """Yield the candidates that a graph adds to those of `_candidates`."""
     smooth = tree_shrunk(values, noise, edges)
     yield Candidate("spanning-tree-wavelets", smooth.risk, smooth.error, partial(np.add, smooth.values, 0.0))
     pairs = int(np.square(np.bincount(edges.ravel())).sum())
@@ -455,10 +452,10 @@ def _on_graph(values: Floats, noise: NoiseLaw, edges: Integers) -> Iterator[Cand
 
 
 def _james_stein(values: Floats, noise: NoiseLaw, centre: Centre) -> Candidate:
-    """James-Stein with Stein's estimate of its error, and that estimate's standard error."""
+    """Return James-Stein with Stein's estimate of its error and the standard error of that estimate."""
     rest = values - centred(values, centre)
-    fitted = int(isinstance(centre, str))  # the parameters of the centre that were taken from the values
-    free = values.size - fitted  # what is left of the dimensions
+    fitted = int(isinstance(centre, str))  # the number of parameters of the center that come from the values
+    free = values.size - fitted  # the remaining dimensions
     taken = shrinkage(rest, noise, fitted)
     margin = math.sqrt(2.0 * values.size) * noise.variance * taken**2
     if taken == 1.0:
@@ -466,8 +463,8 @@ def _james_stein(values: Floats, noise: NoiseLaw, centre: Centre) -> Candidate:
     else:
         risk = (values.size - taken * (free - 2)) * noise.variance
     name = "james-stein" if centre == 0.0 else "james-stein around the mean"
-    left = 1.0 - taken * (1.0 - fitted / values.size)  # of the variance, under the prior that shrinks by so much
-    unsure = math.sqrt(2.0 / values.size) * taken**2  # the same margin: how widely totals spread is not known exactly
+    left = 1.0 - taken * (1.0 - fitted / values.size)  # share of the variance under the prior that shrinks like this
+    unsure = math.sqrt(2.0 / values.size) * taken**2  # the same margin: the spread of the totals is not known exactly
     deviations = partial(np.full, values.shape, math.sqrt((max(left, 1.0 / values.size) + unsure) * noise.variance))
     return Candidate(name, risk, margin, partial(james_stein, values, noise, centre=centre), deviations)
 
@@ -476,9 +473,9 @@ def _james_stein(values: Floats, noise: NoiseLaw, centre: Centre) -> Candidate:
 class Estimate:
     """Values, the estimate of their summed squared error, and its further variance.
 
-    The further variance is that beyond what the values show. Two estimates of risk share the noise of the noisy values.
-    Their difference has a variance of about v |t - t'|^2 for values t and t' and noise of variance v, and that of
-    cross-fitting in addition.
+    Two estimates of risk share the noise of the noisy values. For noise of variance v and values t and t', their
+    difference has a variance of about v |t - t'|^2. Cross-fitting adds a further variance, `besides`, which the values
+    do not show.
     """
 
     values: Floats
@@ -486,7 +483,7 @@ class Estimate:
     besides: float = 0.0
 
     def doubt(self, other: Estimate, noise: NoiseLaw) -> float:
-        """The standard error of the difference of the two risks."""
+        """Return the standard error of the difference of the two risks."""
         apart = self.values - other.values
         squares = float(np.square(apart, out=apart).sum())
         return math.sqrt(noise.variance * squares + max(self.besides, other.besides))
@@ -494,9 +491,9 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Weighed:
-    """The weighted mean of some estimates, the estimate of its risk, and a weight.
+    """The weighted mean of some estimates, and the estimate of its risk.
 
-    The weight is that of the chosen one.
+    `chosen` is the weight of the chosen estimate.
     """
 
     values: Floats
@@ -505,18 +502,17 @@ class Weighed:
 
 
 def weighed(chosen: Estimate, others: list[Estimate], noise: NoiseLaw) -> Weighed:
-    """The mean of these estimates with the least estimated risk.
+    """Return the weighted mean of these estimates with the least estimated risk.
 
-    Each estimate that was not chosen has a margin. For weights w of sum 1, the squared error of the mean of estimates
-    t_k is the mean of theirs less that of their squared distances from it, sum w_k R_k - 1/2 sum w_k w_l |t_k - t_l|^2,
-    whatever the truth. With unbiased estimates of the R_k, that is an unbiased estimate too, convex in w, and its
-    minimum is near the best mean there is (Leung and Barron 2006; Dai, Rigollet and Zhang 2012; Bellec 2018). An
-    estimate that was not chosen first has `MARGIN_OF_OTHERS` standard errors added to its risk, so that it gets a
-    weight only if it surely helps.
+    For weights w of sum 1, the squared error of the mean of estimates t_k is the mean of theirs less that of their
+    squared distances from it: sum w_k R_k - 1/2 sum w_k w_l |t_k - t_l|^2, whatever the truth. With unbiased estimates
+    of the R_k, that is an unbiased estimate too, and convex in w. Its minimum is near the best possible mean (Leung and
+    Barron 2006; Dai, Rigollet and Zhang 2012; Bellec 2018). An estimate other than the chosen one has
+    `MARGIN_OF_OTHERS` standard errors added to its risk, so that it gets a weight only if it surely helps.
     """
     every = [chosen, *others]
     base = chosen.values
-    rest = np.stack([(one.values - base).ravel() for one in every])  # of like size: squares lose no digits
+    rest = np.stack([(one.values - base).ravel() for one in every])  # of similar size, so that squares lose no digits
     products = rest @ rest.T
     squares = np.diag(products)
     apart = np.maximum(squares[:, None] + squares - 2.0 * products, 0.0)
@@ -530,7 +526,7 @@ def weighed(chosen: Estimate, others: list[Estimate], noise: NoiseLaw) -> Weighe
 
 
 def least_mean(risks: Floats, apart: Floats) -> Floats:
-    """The weights that minimize w'R - w'D w / 2, by exact exchanges between two.
+    """Return the weights that minimize w'R - w'D w / 2, by exact exchanges between two of them.
 
     Weights are not negative and add up to 1. The first estimate starts with all the weight. D holds squared distances,
     for which -w'D w is convex if weights add up to a constant.
@@ -553,9 +549,9 @@ def least_mean(risks: Floats, apart: Floats) -> Floats:
 
 
 def is_level(values: Floats, noise: NoiseLaw, axes: tuple[int, ...]) -> bool:
-    """Tell whether all cells may have one level.
+    """Return whether all cells may have one level.
 
-    Then no cell and no block of neighbors stands out, and neither do all together.
+    If so, no cell and no block of neighbors stands out, and neither do all of them together.
 
     Parameters
     ----------
@@ -569,11 +565,11 @@ def is_level(values: Floats, noise: NoiseLaw, axes: tuple[int, ...]) -> bool:
     Returns
     -------
     bool
-        About 99 in 100 tables of noise around one level pass each of four tests. Two are of the largest cell and of the
-        largest sum of a block (blocks overlap by half), by bounds on their tails. Two are of the squares of cells, and
-        of those of blocks of each width together, by the chi-squared law that has the variance of their sum. It is also
-        False if squares of cells are too small for this noise, as after another denoiser, if a value is not finite, or
-        if the grid is coarser than the noise, so that these laws do not hold.
+        About 99 in 100 tables of noise around one level pass each of four tests. Two tests compare the largest cell and
+        the largest sum of a block (blocks overlap by half) with bounds on their tails. Two compare the squares of cells
+        and of blocks of each width with the chi-squared law that has the variance of their sum. The result is also
+        False if squares of cells are too small for this noise, as after another denoiser, or if a value is not finite.
+        It is False as well if the grid is coarser than the noise, so that these laws do not hold.
 
     Examples
     --------
@@ -595,7 +591,7 @@ def is_level(values: Floats, noise: NoiseLaw, axes: tuple[int, ...]) -> bool:
         if not wide:
             return True
         blocks = parts
-        for axis in wide:  # two neighbors, from each place on
+        for axis in wide:  # sums of two neighbors: `blocks` from each place on, `parts` from every second
             blocks, parts = _pairs(blocks, axis, 1), _pairs(parts, axis, 2)
         cells *= 2 ** len(wide)
         if float(np.abs(blocks).max()) >= largest_block(cells, blocks.size, noise):
@@ -604,7 +600,7 @@ def is_level(values: Floats, noise: NoiseLaw, axes: tuple[int, ...]) -> bool:
 
 
 def largest_cell(cells: int, noise: NoiseLaw) -> float:
-    """The deviations of the noise that no cell exceeds in 99 of 100 tables.
+    """Return a bound that no cell exceeds in 99 of 100 tables, in deviations of the noise.
 
     It is at least 3.
     """
@@ -614,22 +610,22 @@ def largest_cell(cells: int, noise: NoiseLaw) -> float:
         return max(rare * noise.scale / deviation, 3.0)
     from scipy.special import gammainccinv
 
-    unit = math.sqrt(math.gamma(1.0 / noise.p) / math.gamma(3.0 / noise.p))  # the scale of variance 1
+    unit = math.sqrt(math.gamma(1.0 / noise.p) / math.gamma(3.0 / noise.p))  # the scale at which the variance is 1
     far = unit * math.pow(gammainccinv(1.0 / noise.p, 1.0 / (RARE * cells)), 1.0 / noise.p)
     return max(far + 0.5 * noise.grid / deviation, 3.0)
 
 
 def spread_of_squares(noise: NoiseLaw) -> float:
-    """The variance of the square of a noise of variance 1: its kurtosis less 1."""
+    """Return the variance of the square of a noise of variance 1: its kurtosis less 1."""
     kurtosis = math.gamma(5.0 / noise.p) * math.gamma(1.0 / noise.p) / math.gamma(3.0 / noise.p) ** 2
-    return kurtosis - 1.0 + (noise.grid**2 / noise.variance if noise.p == 1.0 else 0.0)  # of the discrete law
+    return kurtosis - 1.0 + (noise.grid**2 / noise.variance if noise.p == 1.0 else 0.0)  # for the discrete law
 
 
 def largest_block(cells: int, blocks: int, noise: NoiseLaw) -> float:
-    """As `largest_cell`, a bound for the sums of a number of blocks of some cells.
+    """Return a bound like `largest_cell` for the sums of `blocks` blocks of `cells` cells each.
 
-    P(sum of m > sqrt(2 m x) + c x) <= e^(-x) for noise of variance 1 with tails like those of Laplace noise, which fall
-    by e within c, or lighter (Boucheron, Lugosi and Massart 2013, section 2.4); for Gaussian or lighter tails, c is 0.
+    P(sum of m > sqrt(2 m x) + c x) <= e^(-x) for noise of variance 1 whose tails fall by e within c, as for Laplace
+    noise, or faster (Boucheron, Lugosi and Massart 2013, section 2.4). For Gaussian or lighter tails, c is 0.
     """
     heavy = noise.scale / math.sqrt(noise.variance) if noise.p == 1.0 else math.sqrt(0.5) if noise.p < 2.0 else 0.0
     rare = math.log(2.0 * RARE * blocks)
@@ -637,25 +633,25 @@ def largest_block(cells: int, blocks: int, noise: NoiseLaw) -> float:
 
 
 def _are_seen(parts: Floats, cells: int, noise: NoiseLaw, tests: int) -> bool:
-    """Tell whether squares of sums of so many cells add up to more than noise makes of them, in one of the tests."""
+    """Return whether squares of sums of `cells` cells add up to more than noise explains, in one of `tests` tests."""
     return float(np.square(parts).sum()) / cells >= _squares(parts.size, cells, noise, 1.0 / (RARE * tests))
 
 
 def _are_small(rest: Floats, noise: NoiseLaw) -> bool:
-    """Tell whether squares of cells add up to less than noise makes of them: something was done to it."""
+    """Return whether squares of cells add up to less than noise gives, as after another denoiser."""
     return float(np.square(rest).sum()) <= _squares(rest.size, 1, noise, 1.0 - 1.0 / RARE)
 
 
 def _squares(parts: int, cells: int, noise: NoiseLaw, share: float) -> float:
-    """The number that squares of so many sums of cells exceed in this share of tables, for noise of variance 1."""
+    """Return the number that the squares of `parts` sums exceed in this share of tables, for noise of variance 1."""
     from scipy.special import chdtri
 
-    times = 1.0 + (spread_of_squares(noise) - 2.0) / (2.0 * cells)  # of the variance that squares of Gaussians have
+    times = 1.0 + (spread_of_squares(noise) - 2.0) / (2.0 * cells)  # of the variance for Gaussian noise
     return times * float(chdtri((parts - 1) / times, share))
 
 
 def _pairs(parts: Floats, axis: int, step: int) -> Floats:
-    """The sums of two neighbors along an axis, each `step` places after the one before; the last may be alone."""
+    """Return the sums of two neighbors along an axis, one for every `step` places; the last may be one cell alone."""
     parts = np.moveaxis(parts, axis, 0)
     firsts, seconds = parts[: None if step > 1 else -1 : step], parts[1::step]
     sums = firsts.copy()

@@ -1,4 +1,4 @@
-"""Empirical Bayes in context: what neighbors say of a cell, and the prior of how far cells are from that."""
+"""Empirical Bayes in context: cells are predicted from their neighbors; priors are learned from similar predictions."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ import numpy as np
 from dpframe.denoise.bayes import FOLDS, Mixture, folds_of, mixed_places
 from dpframe.denoise.estimators import Floats, Integers, NoiseLaw
 
-FEWEST = 64  # cells below which nothing can be learned from neighbors
-PILOT = 4  # radius of the window whose mean is the first guess
-ROUNDS = 2  # of fits, each in classes of the guess before
-RIDGE = 30.0  # cells' worth of noise by which a weight is held down
-FIT, FINE, COARSE = 400, 200, 1_000  # cells that a class has at least: of the fit, and of two ways to estimate
-CLIPPED = (1.0, 99.0)  # percentiles beyond which, with three deviations more, a value does not sway the fit
-WORTH = 0.1  # deviations that guesses must differ by for the distance from them to say more than the value itself
-FEW_BOUNDS = 64  # up to which it is faster to compare with each than to search
-MANY = 2**17  # cells above which some of them teach by how much rings count
-SOME = 2**13  # of each class at least, where it has so many
+FEWEST = 64  # cells; with fewer, neighbors are not used
+PILOT = 4  # radius of the window whose mean is the first prediction
+ROUNDS = 2  # fits of the weights, each in classes of the previous prediction
+RIDGE = 30.0  # ridge penalty of a ring's weight, in noise variances of the ring's mean
+FIT, FINE, COARSE = 400, 200, 1_000  # least cells of a class: in a fit of weights, of a fine class, of a coarse class
+CLIPPED = (1.0, 99.0)  # percentiles; a fit clips values at three deviations outside them
+WORTH = 0.1  # least spread of predictions, in deviations of the noise, for which distances from them are tried
+FEW_BOUNDS = 64  # bounds up to which comparing with each one is faster than a binary search
+MANY = 2**17  # cells above which the weights of rings are learned from a part of the cells
+SOME = 2**13  # least cells of each class in this part, about; a smaller class is included whole
 
 ON_A_LINE = (1, 2, 4, 8, 16, 32, 64, 128)
 ON_A_GRID = (1, 2, 4, 8, 16)
-STRIP = 2**15  # cells that are worked on at a time: they stay in the processor's cache
+STRIP = 2**15  # cells that are processed together, so that they fit the processor's cache
 
 
 @dataclass(frozen=True)
 class Guess:
-    """The prediction of each cell from its neighbors, and its typical noise.
+    """The prediction of each cell from its neighbors.
 
-    That is the median of the standard deviations of the noise in the predictions.
+    `deviation` is the median of the standard deviations of the noise in the predictions.
     """
 
     values: Floats
@@ -43,9 +43,9 @@ class Guess:
 
 @dataclass(frozen=True)
 class Context:
-    """Denoised values, the standard deviation of each, and their estimated risk.
+    """Denoised values, the standard deviation of each, and their estimated risk with its standard error.
 
-    The risk is their summed squared error.
+    The risk is the summed squared error. `tell` computes the standard deviations.
     """
 
     name: str
@@ -56,10 +56,7 @@ class Context:
 
     @cached_property
     def deviations(self) -> Floats:
-        """The standard deviation of the total of each cell given the noisy values.
-
-        It is computed when it is needed.
-        """
+        """The standard deviation of each cell's total given the noisy values, computed on first use."""
         return self.tell()
 
 
@@ -72,11 +69,11 @@ def contexts(
     together: Mixture | None = None,
     needed: float = math.inf,
 ) -> list[Context]:
-    """The estimates of a line or a grid, in coarse classes and in fine ones.
+    """Return the estimates of a line or a grid in coarse classes and, if they may be needed, in fine ones.
 
-    `axes` are those along which neighbors may be similar. Fewer than 64 cells have none. `together` is empirical Bayes
-    of all cells, which need not be fitted again for a class that holds them all. Fine classes are tried if the
-    estimated summed squared error in coarse ones is below `needed`.
+    `axes` are those along which neighbors may be similar. The list is empty for fewer than 64 cells, or if all axes are
+    shorter than 8. `together` is empirical Bayes of all cells, which a class of all cells uses again. Fine classes are
+    tried only if the estimated summed squared error in coarse classes is below `needed`.
     """
     if values.size < FEWEST or not axes or max(values.shape[axis] for axis in axes) < 2 * PILOT:
         return []
@@ -86,7 +83,7 @@ def contexts(
 
 
 def in_context(values: Floats, noise: NoiseLaw, axes: tuple[int, ...], *, nonnegative: bool = False) -> Context:
-    """The better of the coarse and the fine estimate.
+    """Return the better of the coarse and the fine estimate.
 
     For few cells, or without an order, it is empirical Bayes of all cells together.
 
@@ -109,10 +106,10 @@ def in_context(values: Floats, noise: NoiseLaw, axes: tuple[int, ...], *, nonneg
 
     Notes
     -----
-    Empirical Bayes with covariates (Ignatiadis and Wager 2019): the prediction from neighbors is the covariate, and no
-    cell is in its own prediction (Batson and Royer 2019). Weights of rings of neighbors are learned by ridge regression
-    in classes of similar predictions, and priors (`empirical_bayes`) in such classes of the last prediction, of the
-    values or of their distances from it. Each half of the cells is evaluated with what was learned from the other half.
+    This is empirical Bayes with covariates (Ignatiadis and Wager 2019). The covariate of a cell is its prediction from
+    neighbors, without the cell itself (Batson and Royer 2019). Ridge regression learns the weights of rings of
+    neighbors in classes of similar predictions. In classes of the last prediction, priors (`empirical_bayes`) are
+    learned for the values or for their distances from it. Each half is evaluated with what the other half gave.
 
     Examples
     --------
@@ -136,10 +133,10 @@ def in_context(values: Floats, noise: NoiseLaw, axes: tuple[int, ...], *, nonneg
 
 
 def guess(values: Floats, noise: NoiseLaw, axes: tuple[int, ...]) -> Guess:
-    """The weighted mean of the rings, with weights learned in similar cells.
+    """Predict each cell from the means of its rings, with weights learned in classes of similar cells.
 
-    The cells are in classes, and the weights of each fold are learned from the other. A cell is in none of its rings,
-    so its own noise is not in its prediction.
+    The weights of each fold are learned from the other fold. No ring of a cell contains the cell, so its own noise is
+    not in its prediction.
     """
     radii = radii_of(values.shape, axes)
     windows, flat, mixed = Windows.of(values, axes, max(radii)), values.ravel(), mixed_places(values.size)
@@ -164,7 +161,7 @@ def guess(values: Floats, noise: NoiseLaw, axes: tuple[int, ...]) -> Guess:
 
 
 def _some(pilot: Floats, counts: Floats, noise: NoiseLaw, mixed: Integers) -> Integers:
-    """Some cells of a large table, mixed by their places: all of rare classes, and of others every so many."""
+    """Choose cells of a large table by their mixed positions: all cells of small classes, and a share of the others."""
     bounds = bounds_of(pilot, 2.0 * math.sqrt(noise.variance / float(np.median(counts))), FIT)
     group = class_of(pilot, bounds)
     sizes = np.bincount(group, minlength=bounds.size + 1)
@@ -173,24 +170,21 @@ def _some(pilot: Floats, counts: Floats, noise: NoiseLaw, mixed: Integers) -> In
 
 
 def _means_beside(total: Floats, cells: Floats, values: Floats) -> tuple[Floats, Floats]:
-    """The means of windows without the cell in the middle, and of how many cells they are."""
+    """Return the means of windows without the cell in the middle, and the number of cells in each mean."""
     counts = np.maximum(cells - 1.0, 1.0)
     return (total - values) / counts, np.broadcast_to(counts, values.shape)
 
 
 @dataclass(frozen=True)
 class Lesson:
-    """The weights of the rings in a prediction, by class and fold.
+    """The weights of the rings in a prediction, by fold and by class of the previous prediction."""
 
-    The class is that of the prediction before.
-    """
-
-    bounds: Floats  # from which guess on each class but the first begins
-    levels: Floats  # what is guessed where all rings are 0
-    weights: Floats  # of a ring, by class and fold
+    bounds: Floats  # the prediction at which each class begins, except the first
+    levels: Floats  # the prediction if the means of all rings are 0, by class and fold
+    weights: Floats  # a row for each ring, by class and fold
 
     def read(self, guesses: Floats, means: Floats, folds: Integers) -> Floats:
-        """The next predictions of cells with the given folds and rings."""
+        """Return the next predictions of cells from their current ones, the means of their rings and their folds."""
         codes = class_of(guesses, self.bounds) * np.int64(FOLDS) + folds
         read = self.levels.take(codes)
         for weights, ring in zip(self.weights, means, strict=True):
@@ -201,7 +195,7 @@ class Lesson:
 def _learned(
     values: Floats, noise: NoiseLaw, pilot: Floats, counts: Floats, rings: Rings, folds: Integers
 ) -> tuple[list[Lesson], Floats, float]:
-    """The lessons of all rounds, the last guesses and the median of their standard deviations."""
+    """Return the lessons of all rounds, the last predictions and the median of their standard deviations."""
     guesses, spread = pilot, math.sqrt(noise.variance) / np.sqrt(counts)
     lessons, deviation = [], float(np.median(spread))
     for _ in range(ROUNDS):
@@ -222,7 +216,7 @@ def _learned(
 def _fitted(
     values: Floats, noise: NoiseLaw, means: Floats, counts: Floats, folds: Integers
 ) -> list[tuple[float, Floats]]:
-    """The ridge regression of the cells of a class on their rings: for each fold that of the other one."""
+    """Fit a ridge regression of the cells of a class on their rings, for each fold from the cells of the other fold."""
     deviation = math.sqrt(noise.variance)
     low, high = np.percentile(values, CLIPPED)
     kept = np.clip(values, low - 3.0 * deviation, high + 3.0 * deviation)
@@ -244,9 +238,9 @@ def _fitted(
 
 @dataclass(frozen=True)
 class Estimate:
-    """The values of the cells of a class, and their estimated summed squared error.
+    """The values of the cells of a class, and their estimated summed squared error with its standard error.
 
-    It has the error of that estimate, and a way to compute variances.
+    `variances` computes the variance of each cell.
     """
 
     values: Floats
@@ -257,24 +251,24 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Classed:
-    """Cells in the order of the steps of their predictions: a class is a run of them."""
+    """Cells sorted by the steps of their predictions, so that a class is a range of cells."""
 
     values: Floats
     guessed: Floats
     folds: Integers
-    counts: Integers  # of cells in each step
+    counts: Integers  # the number of cells in each step
     order: Integers
     noise: NoiseLaw
     nonnegative: bool
     shape: tuple[int, ...]
     together: Mixture | None
-    known: dict[tuple[int, int], Estimate] = field(default_factory=dict)  # of classes, by their ends
+    known: dict[tuple[int, int], Estimate] = field(default_factory=dict)  # estimates of classes, by the ends of a class
 
     @classmethod
     def of(
         cls, values: Floats, noise: NoiseLaw, guessed: Guess, nonnegative: bool, together: Mixture | None
     ) -> Classed:
-        """Put the cells in order."""
+        """Sort the cells by the steps of their predictions."""
         steps = steps_of(guessed.values, guessed.deviation)
         order = np.argsort(steps, kind="stable")
         flat, folds = values.ravel()[order], folds_of(values.size)[order]
@@ -282,7 +276,7 @@ class Classed:
         return cls(flat, guessed.values[order], folds, counts, order, noise, nonnegative, values.shape, together)
 
     def estimated(self, name: str, least: int) -> Context:
-        """The estimates of all classes of at least a number of cells; their risks add up."""
+        """Estimate all cells in classes of at least `least` cells; the risks of the classes add up."""
         sizes = np.bincount(merged(self.counts, least), self.counts).astype(np.int64)
         ends = [0, *np.cumsum(sizes).tolist()]
         parts = [self._best(first, last) for first, last in itertools.pairwise(ends)]
@@ -297,9 +291,10 @@ class Classed:
         return placed.reshape(self.shape)
 
     def _best(self, first: int, last: int) -> Estimate:
-        """The least cross-fitted risk of a class: values, empirical Bayes of them, or of their distances from guesses.
+        """Return the estimate with the least cross-fitted risk: values, or empirical Bayes of values or of distances.
 
-        Distances are taken only where that is better by a standard error.
+        Distances are those of the values from their predictions. They replace empirical Bayes of the values only if
+        they are better by a standard error.
         """
         if (first, last) in self.known:
             return self.known[first, last]
@@ -325,7 +320,7 @@ class Classed:
 
 
 def _of_mixture(mixture: Mixture, places: Integers | None, middle: Floats | None = None) -> Estimate:
-    """Empirical Bayes as an estimate, of cells in another order or of distances from a middle."""
+    """Return empirical Bayes as an estimate of cells in another order, or of distances from `middle`."""
 
     def placed(values: Floats) -> Floats:
         return values.ravel() if places is None else values.ravel()[places]
@@ -336,14 +331,14 @@ def _of_mixture(mixture: Mixture, places: Integers | None, middle: Floats | None
 
 
 def steps_of(guessed: Floats, unit: float) -> Integers:
-    """The step of each cell, from 0: the whole part of asinh(guess / unit), less the least."""
+    """Return the step of each cell: the whole part of asinh(prediction / unit), less the least one."""
     return class_of(guessed, unit * np.sinh(_inner_steps(guessed, unit)))
 
 
 def bounds_of(guessed: Floats, unit: float, least: int) -> Floats:
-    """The predictions at which all classes but the first begin.
+    """Return the prediction at which each class begins, except the first.
 
-    They are equal steps of asinh(guess / unit), merged where there are few cells.
+    Classes are equal steps of asinh(prediction / unit), merged until each has at least `least` cells.
     """
     steps = _inner_steps(guessed, unit)
     names = merged(np.bincount(class_of(guessed, unit * np.sinh(steps)), minlength=steps.size + 1), least)
@@ -351,25 +346,25 @@ def bounds_of(guessed: Floats, unit: float, least: int) -> Floats:
 
 
 def _inner_steps(guessed: Floats, unit: float) -> Floats:
-    """The steps that begin between the least and the largest guess."""
+    """Return the steps that begin between the least and the largest prediction."""
     least, most = np.arcsinh(np.array([guessed.min(), guessed.max()]) / unit)
     return np.arange(math.floor(least) + 1.0, math.floor(most) + 1.0)
 
 
 def class_of(guessed: Floats, bounds: Floats) -> Integers:
-    """The number of bounds that each guess reaches."""
+    """Return the number of bounds that each prediction reaches."""
     if bounds.size > FEW_BOUNDS:
         return np.asarray(np.searchsorted(bounds, guessed, side="right"))
-    found: Any = np.zeros(guessed.size, dtype=np.uint8)  # few bits: quick to count and to sort
+    found: Any = np.zeros(guessed.size, dtype=np.uint8)  # one byte for each cell, which is fast to count and to sort
     for bound in bounds:
         found += guessed >= bound
     return np.asarray(found)
 
 
 def merged(counts: Integers, least: int) -> Integers:
-    """The class of each step: steps are merged until each class has enough cells."""
+    """Return the class of each step; steps are merged until each class has at least `least` cells."""
     number, cells, names = 0, 0, np.empty(counts.size, dtype=np.int64)
-    left = counts[::-1].cumsum()[::-1]  # of this step and all above
+    left = counts[::-1].cumsum()[::-1]  # cells of this step and all later ones
     for step, count in enumerate(counts.tolist()):
         if cells >= least and left[step] >= least:
             number, cells = number + 1, 0
@@ -379,17 +374,14 @@ def merged(counts: Integers, least: int) -> Integers:
 
 
 def members(group: Integers) -> list[Integers]:
-    """The positions of the cells of each class."""
+    """Return the positions of the cells of each class."""
     order = np.argsort(group, kind="stable")
     return np.split(order, np.cumsum(np.bincount(group))[:-1])
 
 
 @dataclass(frozen=True)
 class Rings:
-    """The mean of the cells in each ring (a row) of each cell (a column).
-
-    `sizes` are their numbers.
-    """
+    """The mean and the number of the cells in each ring (a row) of each cell (a column)."""
 
     means: Floats
     counts: Floats
@@ -397,16 +389,16 @@ class Rings:
 
 @dataclass(frozen=True)
 class Windows:
-    """Sums over windows around cells along some axes, from cumulative sums."""
+    """Sums over windows around cells along some axes, computed from cumulative sums."""
 
     values: Floats
     axes: tuple[int, ...]
-    before: Floats  # with so many places more at each end of these axes as the largest radius, and one
+    before: Floats  # cumulative sums, padded along these axes by `reach` places, and by one more at the start
     reach: int
 
     @classmethod
     def of(cls, values: Floats, axes: tuple[int, ...], reach: int) -> Windows:
-        """The cumulative sums before each position; beyond the ends, they stay the same."""
+        """Compute the cumulative sums before each position; outside of the table, they stay constant."""
         before = values
         for axis in axes:
             shape = list(before.shape)
@@ -418,9 +410,9 @@ class Windows:
         return cls(values, axes, before, reach)
 
     def strip(self, radius: int, first: int, last: int) -> tuple[Floats, Floats]:
-        """The sums within a radius, and their sizes, for cells from `first` to `last`.
+        """Return the sums within a radius, and the numbers of cells in them.
 
-        They are positions along the first axis.
+        The cells are those from `first` to `last` along the first axis.
         """
         sums = self.before
         if 0 not in self.axes:
@@ -432,19 +424,19 @@ class Windows:
         return sums, self.sizes(radius, first, last)
 
     def sizes(self, radius: int, first: int, last: int) -> Floats:
-        """The number of cells within a radius, in a shape that broadcasts with the cells."""
+        """Return the number of cells within a radius, in a shape that broadcasts with the cells."""
         sizes = np.ones((1,) * self.values.ndim)
         for axis in self.axes:
             length = self.values.shape[axis]
             places = np.arange(first, last) if axis == 0 else np.arange(length)
             there = np.minimum(places + radius + 1, length) - np.maximum(places - radius, 0)
-            if there[0] == there[-1] == 2 * radius + 1:  # all alike: away from both ends
+            if there[0] == there[-1] == 2 * radius + 1:  # no window reaches over an end, so all sizes are the same
                 there = there[:1]
             sizes = sizes * there.reshape([-1 if dimension == axis else 1 for dimension in range(self.values.ndim)])
         return sizes
 
     def at(self, radius: int, places: Integers) -> tuple[Floats, Floats]:
-        """The sum within a radius for some cells, and their numbers."""
+        """Return the sums within a radius of some cells, and the numbers of cells in them."""
         index, shape = np.unravel_index(places, self.values.shape), self.before.shape
         strides = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
         middle = sum(
@@ -463,7 +455,7 @@ class Windows:
         return total, sizes
 
     def strips(self) -> Iterator[tuple[int, int]]:
-        """The first axis in pieces."""
+        """Split the first axis into ranges of about `STRIP` cells."""
         length = self.values.shape[0]
         step = max(1, STRIP * length // max(self.values.size, 1))
         for first in range(0, length, step):
@@ -471,9 +463,9 @@ class Windows:
 
 
 def rings_in(windows: Windows, radii: tuple[int, ...], first: int, last: int) -> Rings:
-    """The rings of a range of cells along the first axis.
+    """Return the rings of a range of cells along the first axis.
 
-    A cell is in none of its own.
+    No ring of a cell contains the cell.
     """
     inner, size = windows.values[first:last], np.ones((1,) * windows.values.ndim)
     means, counts = np.empty((len(radii), inner.size)), np.empty((len(radii), inner.size))
@@ -487,7 +479,7 @@ def rings_in(windows: Windows, radii: tuple[int, ...], first: int, last: int) ->
 
 
 def rings_at(windows: Windows, radii: tuple[int, ...], places: Integers) -> Rings:
-    """The rings of some cells."""
+    """Return the rings of some cells."""
     inner, size = windows.values.ravel()[places], np.ones(places.size)
     means, counts = np.empty((len(radii), places.size)), np.empty((len(radii), places.size))
     for ring, radius in enumerate(radii):
@@ -499,7 +491,7 @@ def rings_at(windows: Windows, radii: tuple[int, ...], places: Integers) -> Ring
 
 
 def radii_of(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
-    """The radii whose rings hold a cell, wherever the middle is."""
+    """Return the radii whose rings hold at least one cell, whatever the cell in the middle."""
     longest = max(shape[axis] for axis in axes)
     radii = ON_A_LINE if len(axes) == 1 else ON_A_GRID
     return tuple(radius for index, radius in enumerate(radii) if 2 * (0, *radii)[index] + 2 <= longest)

@@ -1,4 +1,4 @@
-"""The noise as denoisers know it, and estimators of cells whose places do not matter: ``(values, noise) -> values``."""
+"""The law of the noise as denoisers use it, and the simple estimators: functions ``(values, noise) -> values``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Integers = NDArray[np.int64]
 
 
 class NoiseLaw(Protocol):
-    """The law of a noise: its shape, variance, scale and grid. Mechanisms are such laws."""
+    """The law of a noise: its shape, variance, scale and grid. Mechanisms implement it."""
 
     @property
     def p(self) -> float: ...
@@ -31,7 +31,7 @@ class NoiseLaw(Protocol):
 
 @dataclass(frozen=True)
 class Law:
-    """The facts of a noise, computed once.
+    """The numbers of a noise law, computed once.
 
     A mechanism may compute its variance at each access.
     """
@@ -43,20 +43,19 @@ class Law:
 
     @classmethod
     def of(cls, noise: NoiseLaw) -> Self:
-        """The facts of any noise."""
+        """Read the numbers of any noise law."""
         return cls(noise.p, noise.variance, noise.scale, noise.grid)
 
     def times(self, factor: float) -> Self:
-        """The same noise in numbers that are multiplied by `factor`."""
+        """Return the law of the same noise in numbers that are multiplied by `factor`."""
         return type(self)(self.p, self.variance * factor**2, self.scale * factor, self.grid * factor)
 
 
 def shares(noise: NoiseLaw, width: int, reach: int) -> Floats:
-    """The shares of the noise that are about `width` m grid steps from the truth.
+    """Return the probability that the noise is within `width` / 2 grid steps of m `width`, for m of -reach to reach.
 
-    That is within width / 2, for m of -reach to reach. The width is odd, so that the bounds lie between grid points,
-    where the law is known exactly: p = 1 is the discrete Laplace law or the rounded one, every other p a generalized
-    Gaussian rounded to the grid.
+    The width is odd, so that the bounds lie between grid points, where the law is known exactly. For p = 1, it is the
+    discrete Laplace law or the rounded one. For every other p, it is a generalized Gaussian rounded to the grid.
     """
     bounds: Floats = (np.arange(reach + 1, dtype=np.float64) + 0.5) * width
     tails = _laplace_tails(noise, bounds) if noise.p == 1.0 else _rounded_tails(noise, bounds)
@@ -65,16 +64,16 @@ def shares(noise: NoiseLaw, width: int, reach: int) -> Floats:
 
 
 def laplace_rate(variance: float) -> float:
-    """The r of the discrete Laplace law P(k) proportional to r^|k|.
+    """Return the r of the discrete Laplace law, P(k) proportional to r^|k|, with this variance.
 
-    Its variance is 2 r / (1 - r)^2.
+    The variance is 2 r / (1 - r)^2.
     """
     inverse = 1.0 / variance
     return 1.0 / (1.0 + inverse + math.sqrt(inverse * (2.0 + inverse)))
 
 
 def _laplace_tails(noise: NoiseLaw, bounds: Floats) -> Floats:
-    """Weight * rate^bound, the weight so that the variance is right: rounded or discrete, they differ in that alone."""
+    """Return weight * rate^bound; the variance gives the weight, which differs for discrete and rounded laws."""
     decay = noise.grid / noise.scale
     rate, variance = math.exp(-decay), noise.variance / noise.grid**2
     weight = variance * math.expm1(-decay) ** 2 / (2.0 * math.sqrt(rate) * (1.0 + rate))
@@ -84,14 +83,14 @@ def _laplace_tails(noise: NoiseLaw, bounds: Floats) -> Floats:
 def _rounded_tails(noise: NoiseLaw, bounds: Floats) -> Floats:
     if noise.p != 2.0:
         return _tails(noise.p, noise.scale / noise.grid, bounds)
-    # a Gaussian may tell its scale as sigma or as b = sigma sqrt(2): its variance says which
+    # the scale of a Gaussian may be sigma or b = sigma sqrt(2): its variance shows which
     sigma, variance = noise.scale / noise.grid, noise.variance / noise.grid**2
     spreads = (sigma * math.sqrt(2.0), sigma)
     return _tails(2.0, min(spreads, key=lambda spread: abs(_rounded_variance(spread) - variance)), bounds)
 
 
 def _rounded_variance(spread: float) -> float:
-    """The variance of a rounded Gaussian, in squared steps; its error past 16 steps is far below any use of it."""
+    """Return the variance of a rounded Gaussian, in squared steps; the approximation past 16 steps has a tiny error."""
     if spread > 16.0:
         return spread**2 / 2.0 + 1.0 / 12.0
     steps = np.arange(1.0, 200.0)
@@ -107,12 +106,12 @@ def _tails(p: float, spread: float, bounds: Floats) -> Floats:
 Denoiser = Callable[[Floats, Any], Floats]
 Centre = float | Floats | Literal["mean"]
 
-FINEST = 1e-4  # a finer grid, in standard deviations, is as good as this one, and differences on it would lose digits
-LEVELS = 16  # thresholds that are weighed, from none to a little more than the universal one
-BINS = 16.0  # in a standard deviation, into which values are put to weigh thresholds
-FAR = 40.0  # standard deviations past the largest threshold at which a value is as good as infinite
-SURELY = 1.0  # standard errors by which a threshold must be better than to leave nothing
-MARGIN = 1.0  # standard errors by which a candidate must be better than nothing
+FINEST = 1e-4  # of a standard deviation: the least step of differences, since finer ones would lose digits
+LEVELS = 16  # thresholds that are compared, from none to 1.1 times the universal one
+BINS = 16.0  # bins of values for each standard deviation, to compare thresholds
+FAR = 40.0  # standard deviations beyond the largest threshold at which values are clipped to compare thresholds
+SURELY = 1.0  # standard errors by which a threshold must be better than setting all values to zero
+MARGIN = 1.0  # standard errors by which a candidate must be better than no denoising
 
 
 def nonnegative(values: Floats, noise: NoiseLaw) -> Floats:
@@ -254,7 +253,7 @@ def isotonic(values: Floats, noise: NoiseLaw, *, increasing: bool = True) -> Flo
 
 
 def centred(values: Floats, centre: Centre) -> Floats:
-    """The center in numbers."""
+    """Return the center as an array."""
     if isinstance(centre, str):
         if centre != "mean":
             raise InvalidArgument(f"centre must be a number, an array or 'mean', not {centre!r}.")
@@ -263,7 +262,7 @@ def centred(values: Floats, centre: Centre) -> Floats:
 
 
 def shrinkage(rest: Floats, noise: NoiseLaw, fitted: int = 0) -> float:
-    """The part of the distance from a center that James-Stein subtracts, from 0 to 1."""
+    """Return the part of the distance from a center that James-Stein subtracts, from 0 to 1."""
     squares = float(np.square(rest).sum())
     if rest.size < 3 + fitted or squares == 0.0:
         return 0.0
@@ -305,7 +304,7 @@ def soft_threshold(values: Floats, noise: NoiseLaw, *, threshold: float | None =
 
 
 def moved_to_zero(values: Floats, levels: Floats | float) -> Floats:
-    """Values after soft thresholds."""
+    """Return the values after soft thresholds."""
     kept = np.array(values)
     np.abs(kept, out=kept)
     kept -= levels
@@ -314,15 +313,15 @@ def moved_to_zero(values: Floats, levels: Floats | float) -> Floats:
 
 
 def universal_threshold(size: int, noise: NoiseLaw) -> float:
-    """Donoho and Johnstone's threshold for `size` values."""
+    """Return the threshold of Donoho and Johnstone for `size` values."""
     return math.sqrt(noise.variance) * math.sqrt(2.0 * math.log(max(size, 2)))
 
 
 @dataclass(frozen=True)
 class Threshold:
-    """A level, the estimated summed squared error of its soft threshold, and a spread.
+    """A level, and the estimated summed squared error of its soft threshold.
 
-    The spread is the variance of the estimate.
+    `spread` is the variance of that estimate.
     """
 
     level: float
@@ -331,24 +330,23 @@ class Threshold:
 
 
 def best_threshold(values: Floats, noise: NoiseLaw, factor: float = 1.0) -> Threshold:
-    """The soft threshold with the least estimated risk; see `best_thresholds`."""
+    """Return the soft threshold with the least estimated risk; see `best_thresholds`."""
     levels, risks, spreads = best_thresholds(np.asarray(values, dtype=np.float64).reshape(1, -1), noise, factor)
     return Threshold(float(levels[0]), float(risks[0]), float(spreads[0]))
 
 
 def best_thresholds(values: Floats, noise: NoiseLaw, factor: float = 1.0) -> tuple[Floats, Floats, Floats]:
-    """The soft threshold with the least estimated risk for each row.
+    """Return the soft threshold with the least estimated risk for each row, those risks and their variances.
 
-    It comes with that risk and the variance of the estimate. With a `factor` c, the values are coefficients: sums of
-    cells times +-c, 1 / c^2 of them. (With fewer, where a grid was padded, the risk is that of the existing cells only
-    if weighted by their share: see `wavelets`.)
+    With a `factor` c, the values are coefficients: each is a sum of 1 / c^2 cells times +-c. For coefficients of blocks
+    that an odd length leaves smaller, the estimate of the risk is an approximation.
     """
     rows, size = values.shape
     if values.size == 0 or not noise.variance > 0.0:
         return np.zeros(rows), np.zeros(rows), np.zeros(rows)
     deviation = math.sqrt(noise.variance)
     most = 1.1 * universal_threshold(size, noise)
-    # an exact lattice where the noise has a coarse one; values past all thresholds are alike, however far
+    # the bins are exact if the grid of the noise is coarse; values far above all thresholds count alike
     width = max(noise.grid * factor, deviation / BINS)
     far = most + FAR * deviation * factor
     kept, counts = _counted(np.rint(np.minimum(np.maximum(values, -far), far) / width).astype(np.int64))
@@ -357,9 +355,9 @@ def best_thresholds(values: Floats, noise: NoiseLaw, factor: float = 1.0) -> tup
     gains = _gains(places, noise, levels[:, None], factor)
     gain = gains @ counts.T
     best = np.argmin(gain, axis=0)
-    gained, nothing = gains[best], np.square(places) - 2.0 * noise.variance  # all of it set to zero
+    gained, nothing = gains[best], np.square(places) - 2.0 * noise.variance  # `nothing`: all values are set to zero
     more = gained - nothing
-    sway = np.minimum(np.abs(more), 2.0 * (deviation * np.abs(places) + noise.variance))  # of each by its noise
+    sway = np.minimum(np.abs(more), 2.0 * (deviation * np.abs(places) + noise.variance))  # their change by noise
     surely = SURELY * np.sqrt(_over(counts, sway**2))
     empty = _over(counts, more) + surely > 0.0
     level = np.where(empty, np.maximum(levels[best], np.abs(values).max(axis=1)), levels[best])
@@ -370,7 +368,7 @@ def best_thresholds(values: Floats, noise: NoiseLaw, factor: float = 1.0) -> tup
 
 
 def _counted(bins: Integers) -> tuple[Integers, Floats]:
-    """The bins that hold something, and by row how much."""
+    """Return the bins that are not empty, and their counts by row."""
     rows, least = len(bins), int(bins.min())
     number = int(bins.max()) - least + 1
     places = bins + (np.arange(rows) * number - least)[:, None]
@@ -380,20 +378,20 @@ def _counted(bins: Integers) -> tuple[Integers, Floats]:
 
 
 def _over(counts: Floats, terms: Floats) -> Floats:
-    """The sum of the terms of each row over all cells."""
+    """Return the sum of the terms over all cells of each row."""
     return np.asarray((counts * terms).sum(axis=1))
 
 
 def _gains(values: Floats, noise: NoiseLaw, level: Floats, factor: float) -> Floats:
-    """For each threshold, by row, and each value what it adds to the estimated squared error of no denoising."""
+    """Return what each threshold (a row) adds to the estimated squared error of no denoising, for each value."""
     slope = kept_slope(values / factor, noise, level / factor)
     return np.square(np.minimum(np.abs(values), level)) - 2.0 * noise.variance * slope
 
 
 def kept_slope(values: Floats, noise: NoiseLaw, level: Floats) -> Floats:
-    """The slope of what a threshold subtracts, h = clip(y, -level, level).
+    """Return the slope of the part that a threshold subtracts, h = clip(y, -level, level).
 
-    It is as it counts in E[z h] (see `auto`).
+    It is the slope that E[z h] needs (see `auto`).
     """
     step = max(noise.grid, FINEST * math.sqrt(noise.variance))
     places, edge = values / step, level / step
@@ -404,16 +402,16 @@ def kept_slope(values: Floats, noise: NoiseLaw, level: Floats) -> Floats:
 
 
 def _clipped(places: Floats, edge: Floats) -> Floats:
-    return np.minimum(np.maximum(places, -edge), edge)  # faster than `clip` where edges are a column
+    return np.minimum(np.maximum(places, -edge), edge)  # faster than `clip` if the edges are a column
 
 
 def _clipped_mean(places: Floats, edge: Floats, rate: float) -> Floats:
-    """E[clip(y + k, -edge, edge)] for the discrete Laplace law of k."""
+    """Return E[clip(y + k, -edge, edge)] for the discrete Laplace law of k."""
     return _mean_above(-edge - places, rate) - _mean_above(edge - places, rate) - edge
 
 
 def _mean_above(start: Floats, rate: float) -> Floats:
-    """E[max(k - start, 0)] for the discrete Laplace law of k, which is symmetric."""
+    """Return E[max(k - start, 0)] for the discrete Laplace law of k, which is symmetric."""
     far = np.abs(start)
     first = np.ceil(far)
     tail = rate**first / (1.0 + rate) * (rate / (1.0 - rate) + first - far)
@@ -424,9 +422,9 @@ Order = bool | tuple[int, ...] | None
 
 
 def ordered_axes(values: Floats, order: Order) -> tuple[int, ...]:
-    """The axes whose neighbors are meaningful.
+    """Return the axes along which the order of the cells is meaningful.
 
-    For a line, that is its axis only if stated; for a grid, all axes unless denied.
+    The axis of a line is meaningful only if stated; all axes of a grid are, unless `order` names some or none.
     """
     if isinstance(order, tuple):
         if not set(order) <= set(range(values.ndim)):

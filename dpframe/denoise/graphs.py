@@ -1,4 +1,4 @@
-"""Graphs of cells: which cells are neighbors, as pairs of positions; and the forests and differences along them."""
+"""Graphs of cells, as pairs of neighboring positions, with their spanning forests and matrices of differences."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import numpy as np
 from dpframe.denoise.estimators import Floats, Integers
 from dpframe.errors import InvalidArgument
 
-Sparse = Any  # of scipy.sparse, which has no types
+Sparse = Any  # an array of scipy.sparse, which has no type hints
 
 NO_EDGES: Integers = np.zeros((0, 2), dtype=np.int64)
 
 
 def edges_of(graph: Any, size: int) -> Integers:
-    """The edges of a graph of `size` cells, each once and from the lower position.
+    """Check a graph of `size` cells and return its edges.
 
-    There are no loops.
+    Each edge occurs once, from the lower position to the higher one. Loops are left out.
     """
     edges = np.asarray(graph)
     if edges.size == 0:
@@ -37,7 +37,7 @@ def edges_of(graph: Any, size: int) -> Integers:
 
 
 def lattice(shape: tuple[int, ...], axes: tuple[int, ...]) -> Integers:
-    """The edges between neighbors on a line or a grid, along these axes."""
+    """Return the edges between neighbors on a line or a grid, along these axes."""
     places = np.arange(int(np.prod(shape)), dtype=np.int64).reshape(shape)
     ways = [np.moveaxis(places, axis, 0) for axis in axes]
     pairs = [np.stack([way[:-1].ravel(), way[1:].ravel()], axis=1) for way in ways]
@@ -45,7 +45,7 @@ def lattice(shape: tuple[int, ...], axes: tuple[int, ...]) -> Integers:
 
 
 def differences(edges: Integers, size: int) -> Sparse:
-    """The matrix that maps values to their differences along the edges."""
+    """Return the matrix that maps values to their differences along the edges."""
     from scipy.sparse import csr_array
 
     rows = np.arange(len(edges))
@@ -55,7 +55,7 @@ def differences(edges: Integers, size: int) -> Sparse:
 
 
 def pieces(edges: Integers, size: int) -> Integers:
-    """The number of the connected piece of each cell."""
+    """Return the number of the connected piece that contains each cell."""
     from scipy.sparse.csgraph import connected_components
 
     return np.asarray(connected_components(_joined(edges, size), directed=False)[1], dtype=np.int64)
@@ -69,18 +69,18 @@ def _joined(edges: Integers, size: int) -> Sparse:
 
 @dataclass(frozen=True)
 class Forest:
-    """A spanning tree of each piece, with cells numbered so that subtrees are ranges.
+    """A spanning tree of each connected piece, with places numbered so that every subtree is a range of places.
 
-    Place 0 is a hub that joins the trees and is no cell; the cells are at the places from 1 on.
+    Place 0 is a hub that joins the trees and is not a cell. The cells have the places from 1 on.
     """
 
-    cells: Integers  # by place, from place 1 on
-    parents: Integers  # the place of each place's parent; of the hub -1
-    ends: Integers  # the end of each place's subtree
+    cells: Integers  # the cell at each place, from place 1 on
+    parents: Integers  # the place of each place's parent; -1 for the hub
+    ends: Integers  # the place after each place's subtree
 
     @classmethod
     def of(cls, edges: Integers, size: int, roots: Integers) -> Self:
-        """The trees of the shortest paths to the roots, one for each piece."""
+        """Build the trees of shortest paths to the roots, one root for each connected piece."""
         order, before = _visited(edges, size, roots)
         ways: list[int] = order.tolist()
         parent: list[int] = before.tolist()
@@ -100,22 +100,22 @@ class Forest:
 
 
 def far_roots(edges: Integers, size: int, count: int) -> list[Integers]:
-    """A root in each piece, for each of `count` forests.
+    """Return `count` arrays of roots, each with one root for every piece.
 
-    Each root is a cell as far as possible from the roots before.
+    Each root is a cell as far as possible from the earlier roots of its piece.
     """
     piece = pieces(edges, size)
     roots = [np.unique(piece, return_index=True)[1].astype(np.int64)]
     while len(roots) < count:
         order, _ = _visited(edges, size, np.unique(np.concatenate(roots)))
         last = np.empty_like(roots[0])
-        last[piece[order[1:]]] = order[1:]  # of several, the last in the order stays
+        last[piece[order[1:]]] = order[1:]  # repeated indices: the last assignment, of the farthest cell, wins
         roots.append(last)
     return roots
 
 
 def _visited(edges: Integers, size: int, roots: Integers) -> tuple[Integers, Integers]:
-    """The cells by their distance from the nearest root, a hub (number `size`) first, and before each its parent."""
+    """Return a hub (number `size`) and the cells by distance from the nearest root, and the parent of each cell."""
     from scipy.sparse.csgraph import breadth_first_order
 
     spokes = np.stack([roots, np.full(roots.size, size)], axis=1)
@@ -124,5 +124,5 @@ def _visited(edges: Integers, size: int, roots: Integers) -> tuple[Integers, Int
 
 
 def averaged(values: Floats, piece: Integers) -> Floats:
-    """The mean of its piece for each value."""
+    """Return the mean of its piece for each value."""
     return np.asarray((np.bincount(piece, values) / np.maximum(np.bincount(piece), 1))[piece])

@@ -1,4 +1,4 @@
-"""Sums that must hold: values to a public total, children to their parents in a tree, tables to their margins."""
+"""Sums that must hold: values and a public total, children and parents of a tree, cells and margins of a table."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import numpy as np
 from dpframe.denoise.estimators import Floats, Integers, NoiseLaw
 from dpframe.errors import InvalidArgument
 
-FINER = 2.0**-10  # of the smallest standard deviation: the step of results that need not be whole numbers
-ROOT = -1  # the parent of a node that has none
+FINER = 2.0**-10  # of the smallest standard deviation: the largest step of results that need not be whole numbers
+ROOT = -1  # the parent of a root
 
 
 def public_total(values: Floats, noise: NoiseLaw, *, total: float, nonnegative: bool = False) -> Floats:
@@ -135,18 +135,18 @@ class Tree:
     """The nodes of a tree, or of a forest, by depth."""
 
     parents: Integers
-    depths: tuple[Integers, ...]  # the places of the nodes at each depth, the roots first
+    depths: tuple[Integers, ...]  # the positions of the nodes at each depth, the roots first
 
     @classmethod
     def of(cls, parents: Integers) -> Tree:
-        """Find the depths, and refuse parents that form no tree."""
+        """Find the depths; raise an error if the parents form no tree."""
         parents = np.asarray(parents)
         if parents.ndim != 1 or parents.dtype.kind not in "iu":
             raise InvalidArgument("parents must be an array of whole numbers, one for each node.")
         parents = parents.astype(np.int64)
         if parents.size and not ROOT <= int(parents.min()) <= int(parents.max()) < parents.size:
             raise InvalidArgument(f"parents must be places from 0 to {parents.size - 1}, or -1 for none.")
-        above = np.full(parents.size + 1, -2)  # the depth of each node where known; the parent of roots is at the end
+        above = np.full(parents.size + 1, -2)  # the depth of each node; the last entry is for the parent of roots
         above[ROOT] = -1
         depths: list[Integers] = []
         while (above[:-1] == -2).any():
@@ -167,7 +167,7 @@ class Fitted:
 
 
 def fitted(values: Floats, laws: Sequence[NoiseLaw], tree: Tree, *, nonnegative: bool, whole: bool) -> Fitted:
-    """The fit of `consistent`, with the laws by depth."""
+    """Return the fit of `consistent`; `laws` holds one law for each depth."""
     measured = np.empty(values.size)
     for nodes, law in zip(tree.depths, laws, strict=True):
         measured[nodes] = law.variance
@@ -177,14 +177,14 @@ def fitted(values: Floats, laws: Sequence[NoiseLaw], tree: Tree, *, nonnegative:
 
 
 def rounded(values: Floats, tree: Tree, *, nonnegative: bool) -> Floats:
-    """Whole numbers near values that add up; they add up as well."""
+    """Return whole numbers near values that add up; they add up as well."""
     return _rounded(values, np.ones(values.size), tree, nonnegative)
 
 
 def step_of(laws: Sequence[NoiseLaw]) -> float:
-    """The step of results that need not be whole numbers.
+    """Return the step of results that need not be whole numbers.
 
-    It is a power of two, far below the noise.
+    It is a power of two, far below the noise. Without noise, it is the grid.
     """
     least = min((math.sqrt(law.variance) for law in laws if law.variance > 0.0), default=0.0)
     grid = min((law.grid for law in laws), default=1.0)
@@ -192,14 +192,14 @@ def step_of(laws: Sequence[NoiseLaw]) -> float:
 
 
 def _least_squares(values: Floats, measured: Floats, tree: Tree) -> tuple[Floats, Floats, Floats]:
-    """The fit, its variances, and the variance of each node's estimate from its own subtree alone."""
+    """Return the fit, its variances, and the variance of each node's estimate from its own subtree alone."""
     best, below = values.copy(), measured.copy()
     for nodes in reversed(tree.depths[1:]):
         over = tree.parents[nodes]
         summed, spread = _summed(best[nodes], over, values.size), _summed(below[nodes], over, values.size)
         inner = np.unique(over)
         both = measured[inner] + spread[inner]
-        share = np.divide(measured[inner], both, out=np.full(inner.size, 0.5), where=both > 0.0)  # what children say
+        share = np.divide(measured[inner], both, out=np.full(inner.size, 0.5), where=both > 0.0)  # children's weight
         best[inner] += share * (summed[inner] - best[inner])
         below[inner] = share * spread[inner]
     variances = below.copy()
@@ -213,7 +213,7 @@ def _least_squares(values: Floats, measured: Floats, tree: Tree) -> tuple[Floats
 
 
 def _rounded(best: Floats, spreads: Floats, tree: Tree, nonnegative: bool) -> Floats:
-    """Whole numbers from the roots down; children add up to their parents."""
+    """Return whole numbers, from the roots down; children add up to their parents."""
     whole = np.empty(best.size)
     for nodes in tree.depths:
         over = tree.parents[nodes]
@@ -232,15 +232,15 @@ def _rounded(best: Floats, spreads: Floats, tree: Tree, nonnegative: bool) -> Fl
 
 
 def adding_up(values: Floats, spreads: Floats, group: Integers, totals: Floats, nonnegative: bool) -> Floats:
-    """The nearest values that add up to the total of their group.
+    """Return the nearest values that add up to the total of their group.
 
     Each is weighted by its variance.
     """
-    spreads = np.maximum(spreads, spreads[spreads > 0.0].min(initial=1.0))  # without noise all weigh the same
+    spreads = np.maximum(spreads, spreads[spreads > 0.0].min(initial=1.0))  # values without noise weigh the same
     if not nonnegative:
         left = totals - np.bincount(group, values, minlength=totals.size)
         return values + spreads * (left / np.bincount(group, spreads, minlength=totals.size))[group]
-    order = np.lexsort((-values / spreads, group))  # within a group, those that stay above zero first
+    order = np.lexsort((-values / spreads, group))  # within a group, values that stay above zero come first
     sorted_group = group[order]
     reached = _running(values[order], sorted_group) - totals[sorted_group]
     levels = reached / _running(spreads[order], sorted_group)
@@ -251,7 +251,7 @@ def adding_up(values: Floats, spreads: Floats, group: Integers, totals: Floats, 
 
 
 def _running(values: Floats, group: Integers) -> Floats:
-    """The sum so far within each group; groups are in order."""
+    """Return the sum so far within each group; `group` is sorted."""
     through = np.cumsum(values)
     starts = np.flatnonzero(np.diff(group, prepend=-1))
     before = np.concatenate([[0.0], through])[starts]
@@ -259,7 +259,7 @@ def _running(values: Floats, group: Integers) -> Floats:
 
 
 def _places(group: Integers) -> Integers:
-    """The place of each within its group; groups are in order."""
+    """Return the place of each element within its group; `group` is sorted."""
     starts = np.flatnonzero(np.diff(group, prepend=-1))
     return np.arange(group.size) - np.repeat(starts, np.diff(np.append(starts, group.size)))
 
@@ -269,28 +269,28 @@ def _summed(values: Floats, group: Integers, size: int) -> Floats:
 
 
 def _shares(spreads: Floats, group: Integers, size: int) -> Floats:
-    """The part of a group's variance that each has; equal parts where there is none."""
+    """Return the share of each element in the variance of its group, or equal shares if the group has none."""
     total, count = _summed(spreads, group, size)[group], np.bincount(group, minlength=size)[group]
     return np.divide(spreads, total, out=1.0 / count, where=total > 0.0)
 
 
-ROUNDS = 20  # of projections in turn; two-way tables take about six
-CLOSE = 0.01  # standard deviations by which margins may still differ then
-LEAST = 2.0**-40  # of the largest variance: margins without noise weigh no more than this says
+ROUNDS = 20  # alternating projections at most; two-way tables take about six
+CLOSE = 0.01  # standard deviations by which margins may differ when the projections stop
+LEAST = 2.0**-40  # of the largest variance: margins with a smaller variance, or none, count with this one
 
 Axes = tuple[int, ...]
 
 Subset = tuple[int, ...]  # positions of attributes, in order
 
 MOST_ROUNDS = 300
-CLOSE_TO_ZERO = 1e-6  # of the mean cell: negative cells that small are mended by a touch of the independent table
+CLOSE_TO_ZERO = 1e-6  # of the mean cell: smaller negative cells are removed with a small part of the independent table
 
 
 @dataclass(frozen=True)
 class FittedTable:
     """The cells of a table, and the variance of the entries of each margin.
 
-    The variance is that before the entries were made non-negative.
+    The variance is that before negative entries were removed.
     """
 
     cells: Floats
@@ -298,7 +298,7 @@ class FittedTable:
 
 
 def margins(axes: int) -> list[Axes]:
-    """Every set of axes: the table itself first.
+    """Return every set of axes: the set of all, which is the table itself, first.
 
     Its margins by fewer and fewer axes follow; the total is last.
     """
@@ -306,18 +306,18 @@ def margins(axes: int) -> list[Axes]:
 
 
 def fitted_table(noisy: Mapping[Axes, Floats], laws: Mapping[Axes, NoiseLaw], *, nonnegative: bool) -> FittedTable:
-    """The least squares fit of a table to its noisy cells and noisy margins.
+    """Fit a table to its noisy cells and noisy margins by least squares.
 
     Each is weighted by its variance.
 
     Parameters
     ----------
     noisy : dict of arrays
-        The noisy margin that keeps them, for every set of axes; for all axes, the cells.
+        For every set of axes, the noisy margin that keeps these axes; for all axes, the cells.
     laws : dict of Mechanism
         The law of the noise of each.
     nonnegative : bool
-        Whether no true cell is negative. Then no cell of the table is.
+        Whether no true cell is negative. If so, no cell of the result is.
 
     Notes
     -----
@@ -326,13 +326,13 @@ def fitted_table(noisy: Mapping[Axes, Floats], laws: Mapping[Axes, NoiseLaw], *,
     m_S, the number of cells that are added up for one of its entries; otherwise, it holds nothing of it. So the parts
     can be fitted one by one, with the precision l_A = sum over S containing A of m_S / var_S: the linear unbiased
     estimate of least variance (Gauss and Markov). An entry of the margin S has on average the variance m_S / |S| sum
-    over A in S of d_A / l_A, where d_A is the number of degrees of freedom of the part and |S| that of the margin's
-    entries.
+    over A in S of d_A / l_A. Here d_A is the number of degrees of freedom of the part, and |S| is the number of the
+    margin's entries.
 
-    Without negative cells, margins are determined from the total down, so that many small cells, which are moved up, do
-    not move their sums. Each margin is projected in turn on the sets of tables without negative entries that have one
-    of the margins above it (von Neumann's alternating projections), from the fit on. Such a projection subtracts the
-    same from all entries of a line, and sets those to zero that would be negative (Held, Wolfe and Crowder 1974).
+    With `nonnegative`, margins are determined from the total down, so that raising many small cells does not raise
+    their sums. Each margin starts at the fit. It is projected in turn on the sets of tables without negative entries
+    that have one of the margins above it (von Neumann's alternating projections). Such a projection subtracts the same
+    from all entries of a line, and sets those to zero that would be negative (Held, Wolfe and Crowder 1974).
     """
     axes = max(map(len, noisy))
     shape = noisy[tuple(range(axes))].shape
@@ -359,13 +359,13 @@ def fitted_table(noisy: Mapping[Axes, Floats], laws: Mapping[Axes, NoiseLaw], *,
 
 
 def _variances(laws: Mapping[Axes, NoiseLaw]) -> dict[Axes, float]:
-    """The variances; where there is no noise all weigh the same."""
+    """Return the variances, with a least one for margins without noise; they weigh the same if there is no noise."""
     largest = max(law.variance for law in laws.values()) or 1.0
     return {kept: max(law.variance, largest * LEAST) for kept, law in laws.items()}
 
 
 def _parts(table: Floats) -> dict[Axes, Floats]:
-    """The parts of a table by their axes; along all others they have one entry."""
+    """Return the parts of a table by their axes; along all other axes, a part has one entry."""
     parts: dict[Axes, Floats] = {(): table}
     for axis in range(table.ndim):
         split: dict[Axes, Floats] = {}
@@ -384,7 +384,7 @@ def _whole(parts: Mapping[Axes, Floats], shape: Sequence[int]) -> Floats:
 
 
 def _nonnegative(cells: Floats, close: float) -> Floats:
-    """A table without a negative cell whose margins are near those of the fit."""
+    """Return a table without negative cells whose margins are near those of the fit."""
     settled: dict[Axes, Floats] = {}
     for kept in reversed(margins(cells.ndim)):
         gone = tuple(axis for axis in range(cells.ndim) if axis not in kept)
@@ -395,7 +395,7 @@ def _nonnegative(cells: Floats, close: float) -> Floats:
 
 
 def _with_margins(table: Floats, above: Mapping[int, Floats], close: float) -> Floats:
-    """A table near to this one, without negative entries, that adds up along each axis to what is given for it."""
+    """Return a table near this one, without negative entries, whose sums along each axis are those in `above`."""
     for _ in range(ROUNDS):
         for axis, sums in above.items():
             table = _projected(table, axis, sums)
@@ -405,7 +405,7 @@ def _with_margins(table: Floats, above: Mapping[int, Floats], close: float) -> F
 
 
 def _projected(table: Floats, axis: int, sums: Floats) -> Floats:
-    """The nearest table without negative entries whose lines along an axis have these sums."""
+    """Return the nearest table without negative entries whose lines along an axis have these sums."""
     falling = -np.sort(-table, axis=axis)
     along_axis = [-1 if dimension == axis else 1 for dimension in range(table.ndim)]
     places = np.arange(1, table.shape[axis] + 1).reshape(along_axis)
@@ -415,12 +415,12 @@ def _projected(table: Floats, axis: int, sums: Floats) -> Floats:
 
 
 def without_negatives(tables: Mapping[Subset, Floats]) -> dict[Subset, Floats]:
-    """The tables of all attributes and pairs, moved to add up without negative cells.
+    """Move the tables of all attributes and pairs so that they add up without negative cells.
 
-    The total stays, or is 0. Tables of one attribute are moved to the nearest ones with that total, and tables of two
-    to the nearest ones that add up to those. The sum of many cells is known far better than each cell, and raising
-    cells first would raise it. The nearest is that of the least squares, found for pairs by Dykstra's alternating
-    projections (Boyle and Dykstra 1986). A cell in a sum of 0 is 0.
+    The total stays, or is raised to 0. Tables of one attribute are moved to the nearest ones with that total, and
+    tables of two to the nearest ones that add up to those. The sum of many cells is known far better than each cell,
+    and to raise cells first would raise it. Nearest means by least squares, found for pairs by Dykstra's alternating
+    projections (Boyle and Dykstra 1986). If a sum is 0, so are its cells.
 
     Parameters
     ----------
@@ -454,9 +454,9 @@ def without_negatives(tables: Mapping[Subset, Floats]) -> dict[Subset, Floats]:
 
 
 def _pair_with_margins(noisy: Floats, rows: Floats, columns: Floats, total: float) -> Floats:
-    """The nearest table of no negative cell with these margins, of which neither is negative."""
+    """Return the nearest table without negative cells that has these margins, neither of which is negative."""
     fit = np.zeros_like(noisy)
-    here = np.ix_(rows > 0.0, columns > 0.0)  # where a sum is 0, so is each part
+    here = np.ix_(rows > 0.0, columns > 0.0)  # if a sum is 0, so are its cells
     if total <= 0.0:
         return fit
     across, down = rows[rows > 0.0], columns[columns > 0.0]
@@ -477,7 +477,7 @@ def _pair_with_margins(noisy: Floats, rows: Floats, columns: Floats, total: floa
 
 
 def _moved_to_margins(table: Floats, rows: Floats, columns: Floats) -> Floats:
-    """The nearest table with these margins, which have one sum."""
+    """Return the nearest table with these margins, which have the same sum."""
     more = ((rows - table.sum(axis=1)) / table.shape[1])[:, None]
     further = ((columns - table.sum(axis=0)) / table.shape[0])[None, :]
     return np.asarray(table + more + further - (rows.sum() - table.sum()) / table.size)

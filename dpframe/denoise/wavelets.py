@@ -1,4 +1,4 @@
-"""Haar wavelets: neighboring cells borrow strength from each other."""
+"""Haar wavelets: differences between neighboring blocks of cells are shrunk, level by level."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from dpframe.denoise.estimators import (
 )
 from dpframe.errors import InvalidArgument
 
-FEWEST = 8  # coefficients of a level from which its threshold can be learned; smaller levels stay as they are
-BLOCK, BLOCKS = 1_024, 32  # cells of a block, and blocks, from which it is learned whether wavelets are worth a try
+FEWEST = 8  # coefficients from which a level has a threshold of its own; smaller levels are shrunk together
+BLOCK, BLOCKS = 1_024, 32  # cells of a block, and number of blocks, that show whether wavelets are worth a try
 SPINS = 4  # shifted transforms whose results are averaged
-SMALL = 2**15  # cells up to which these are worked out side by side
+SMALL = 2**15  # cells up to which all shifts are transformed together
 
 
-LEAST = 4  # coefficients below which there is next to nothing to gain
+LEAST = 4  # coefficients; with fewer, James-Stein gains next to nothing
 
 
 def haar(values: Floats, noise: NoiseLaw, *, order: Order = None, shrink: Denoiser | None = None) -> Floats:
@@ -92,7 +92,7 @@ def haar(values: Floats, noise: NoiseLaw, *, order: Order = None, shrink: Denois
 
 @dataclass(frozen=True)
 class Shrunk:
-    """Denoised values, an unbiased estimate of their summed squared error, its error."""
+    """Denoised values, an unbiased estimate of their summed squared error, and its standard error."""
 
     values: Floats
     risk: float
@@ -101,9 +101,9 @@ class Shrunk:
 
 @dataclass(frozen=True)
 class Several:
-    """Denoised values of several tables, or their coefficients, with added risks.
+    """Denoised values of several tables, or their coefficients.
 
-    They are what is added to the risk of each, and its variance.
+    `gains` is the addition to the risk of each table, and `spreads` is its variance.
     """
 
     values: Floats
@@ -111,7 +111,7 @@ class Several:
     spreads: Floats
 
 
-Way = Callable[[Floats, NoiseLaw, float], Several]  # what is done to a level, a row for each table
+Way = Callable[[Floats, NoiseLaw, float], Several]  # shrinks a level, which has a row for each table
 
 
 @dataclass(frozen=True)
@@ -132,14 +132,14 @@ class Coefficients:
 
 
 def _by_threshold(coefficients: Floats, noise: NoiseLaw, factor: float) -> Several:
-    """The coefficients of a level by their best threshold; what that adds to the risk, and the variance of it."""
+    """Shrink the coefficients of a level by their best threshold; return the added risk and its variance too."""
     levels, risks, spreads = best_thresholds(coefficients, noise, factor)
     kept = moved_to_zero(coefficients, levels[:, None])
     return Several(kept, risks - coefficients.shape[1] * noise.variance, spreads)
 
 
 def _by_function(function: Denoiser, coefficients: Floats, noise: NoiseLaw, factor: float) -> Several:
-    """The coefficients of a level as the caller's function has them; of its risk nothing is known."""
+    """Shrink the coefficients of a level by the caller's function; the added risk is unknown and taken as 0."""
     law, results = Coefficients(noise.variance, noise.grid * factor), []
     for level in coefficients:
         results.append(np.asarray(function(level.copy(), law), dtype=np.float64))
@@ -152,22 +152,22 @@ def _by_function(function: Denoiser, coefficients: Floats, noise: NoiseLaw, fact
 
 
 def shrunk(values: Floats, noise: NoiseLaw, axes: tuple[int, ...], way: Way = _by_threshold) -> Shrunk:
-    """The mean over shifted transforms along these axes.
+    """Return the mean over shifted transforms along these axes.
 
-    Its squared error is the mean of theirs less that of their squared distances from it, and is estimated so.
+    Its squared error is the mean of theirs less that of their squared distances from it, and so is its estimate.
     """
     if values.size < FEWEST or not noise.variance > 0.0:
         return Shrunk(values.copy(), values.size * noise.variance, 0.0)
     total, square, risk, error = np.zeros(values.shape), np.zeros(values.shape), 0.0, 0.0
-    # shifts of 0, 1, 2, 3 and 0, 3, 2, 1: no axis lacks one
+    # shifts of 0, 1, 2, 3 and 0, 3, 2, 1: every axis has each shift once
     shifts = [[(spin * (2 * number + 1)) % SPINS for number in range(len(axes))] for spin in range(SPINS)]
-    together = SPINS if values.size <= SMALL else 1  # small tables side by side take a fourth of the calls
+    together = SPINS if values.size <= SMALL else 1  # small tables together take a fourth of the calls
     for first in range(0, SPINS, together):
         some = shifts[first : first + together]
         tables = np.stack([np.roll(values, shift, axes) for shift in some])
         shifted = _once(tables, noise, tuple(axis + 1 for axis in axes), way)
         for shift, table in zip(some, shifted.values, strict=True):
-            moved = np.roll(table, [-by for by in shift], axes) - values  # near 0: squares lose no digits
+            moved = np.roll(table, [-by for by in shift], axes) - values  # near 0, so that squares lose no digits
             total += moved
             square += moved**2
         risk += together * values.size * noise.variance + float(shifted.gains.sum())
@@ -177,9 +177,9 @@ def shrunk(values: Floats, noise: NoiseLaw, axes: tuple[int, ...], way: Way = _b
 
 
 def blocks_among(values: Floats, axes: tuple[int, ...]) -> Floats:
-    """Some blocks of neighboring cells, mixed by their positions.
+    """Return some blocks of neighboring cells, chosen by mixed positions.
 
-    The first axis numbers them; the others are in order.
+    The first axis numbers the blocks; the others are `axes`, in order.
     """
     others = [axis for axis in range(values.ndim) if axis not in axes]
     moved = np.moveaxis(values, others, range(len(others)))
@@ -198,7 +198,7 @@ def blocks_among(values: Floats, axes: tuple[int, ...]) -> Floats:
 
 
 def _once(tables: Floats, noise: NoiseLaw, axes: tuple[int, ...], way: Way) -> Several:
-    """The transform of each table, what is done to its levels, and its inverse."""
+    """Transform each table, shrink its levels, and transform it back."""
     weights = {axis: np.ones(tables.shape[axis]) for axis in axes}
     levels, small, factor = [], [], 1.0
     gains, spreads = np.zeros(len(tables)), np.zeros(len(tables))
@@ -229,14 +229,14 @@ def _once(tables: Floats, noise: NoiseLaw, axes: tuple[int, ...], way: Way) -> S
 
 
 def _shrunk_together(levels: list[Floats], noise: NoiseLaw) -> Several:
-    """The coefficients of small levels of each table, those of all levels in a row."""
+    """Shrink the small levels of each table together; a row of the result holds the coefficients of all of them."""
     found = [shrunk_together(list(table), noise) for table in zip(*levels, strict=True)]
     values = np.stack([np.concatenate(table) for table, _, _ in found])
     return Several(values, np.array([gain for _, gain, _ in found]), np.array([spread for _, _, spread in found]))
 
 
 def _bands(coefficients: Floats, like: dict[Place, Floats]) -> dict[Place, Floats]:
-    """Coefficients one after the other, in bands again."""
+    """Split a row of coefficients into bands like these."""
     bands, start = {}, 0
     for at, band in like.items():
         stop = start + band[0].size
@@ -244,12 +244,12 @@ def _bands(coefficients: Floats, like: dict[Place, Floats]) -> dict[Place, Float
     return bands
 
 
-Place = tuple[int, ...]  # for each ordered axis 0 for sums, 1 for differences
-Weights = dict[int, Floats]  # by ordered axis: how many cells each of its places stands for
+Place = tuple[int, ...]  # for each ordered axis: 0 for sums, 1 for differences
+Weights = dict[int, Floats]  # by ordered axis: the number of cells for which each place stands
 
 
 def _halved(smooth: Floats, weights: Weights) -> tuple[Floats, dict[Place, Floats], Weights]:
-    """One level: the sums of neighbors along every ordered axis, all mixed differences, and the weights of the sums."""
+    """Return one level: sums of neighbors along every ordered axis, all mixed differences, and weights of the sums."""
     bands: dict[Place, Floats] = {(): smooth}
     for axis, weight in weights.items():
         halves = {at: _split(band, weight, axis) for at, band in bands.items()}
@@ -260,7 +260,7 @@ def _halved(smooth: Floats, weights: Weights) -> tuple[Floats, dict[Place, Float
 
 
 def _doubled(sums: Floats, details: dict[Place, Floats], weights: Weights) -> Floats:
-    """The inverse of `_halved`."""
+    """Invert `_halved`."""
     bands = {(0,) * len(weights): sums, **details}
     for depth, axis in reversed(list(enumerate(weights))):
         places = {at[:depth] for at in bands}
@@ -273,7 +273,7 @@ def _summed(weight: Floats) -> Floats:
 
 
 def _turn(weight: Floats, ndim: int, axis: int) -> tuple[Floats, Floats]:
-    """The cosine and sine by which the neighbors of each pair count, along an axis."""
+    """Return the cosine and the sine by which the two neighbors of each pair along an axis are weighted."""
     even, odd = weight[: weight.size // 2 * 2 : 2], weight[1::2]
     shape = [1] * ndim
     shape[axis] = even.size
@@ -296,7 +296,7 @@ def _joined(sums: Floats | None, details: Floats | None, weight: Floats, axis: i
     some = sums if sums is not None else details
     assert some is not None
     pairs, shape = weight.size // 2, list(some.shape)
-    if sums is None or details is None:  # an axis of one cell has no pairs; a band without sums has no cells left over
+    if sums is None or details is None:  # a missing band is empty: an axis of one cell has no pairs
         shape[axis] = pairs if sums is not None else weight.size - pairs
     sums = np.zeros(shape) if sums is None else sums
     details = np.zeros(shape) if details is None else details
@@ -311,12 +311,12 @@ def _joined(sums: Floats | None, details: Floats | None, weight: Floats, axis: i
 
 
 def shrunk_together(coefficients: list[Floats], noise: NoiseLaw) -> tuple[list[Floats], float, float]:
-    """The coefficients of several small levels after James-Stein, and the added risk.
+    """Shrink the coefficients of several small levels by James-Stein; return the added risk and its variance too.
 
-    It also gives the variance of that risk. A coefficient is a sum of many cells over the root of their number, so its
-    noise has the variance of a cell's and is nearly Gaussian. With d coefficients of squared norm S, the factor is (1 -
-    (d - 2) v / S), the positive part. For Gaussian noise, the expected squared error is below that of the unchanged
-    coefficients, whatever the truth (James and Stein 1961; Stein 1981). The sum of all cells is not among them.
+    A coefficient is a sum of many cells over the root of their number, so its noise has the variance of a cell's and is
+    nearly Gaussian. With d coefficients of squared norm S, the factor is (1 - (d - 2) v / S), the positive part. For
+    Gaussian noise, the expected squared error is below that of the unchanged coefficients, whatever the truth (James
+    and Stein 1961; Stein 1981). The sum of all cells is not among them.
     """
     together = np.concatenate([level.ravel() for level in coefficients]) if coefficients else np.empty(0)
     if together.size < LEAST:

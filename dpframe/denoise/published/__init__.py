@@ -1,1 +1,1 @@
-"""Denoisers of papers that few calls need: on graphs, and baselines to compare with."""
+"""Denoisers from papers that few calls need: denoisers on graphs, and baselines for comparison."""

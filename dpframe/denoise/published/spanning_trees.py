@@ -1,4 +1,4 @@
-"""Wavelets on a graph: a spanning tree is halved again and again, and each halving is one wavelet."""
+"""Wavelets on a graph: a spanning tree is cut again and again, and each pair of parts gives one wavelet."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dpframe.denoise.estimators import LEVELS, Floats, Integers, NoiseLaw, kept_
 from dpframe.denoise.graphs import Forest, edges_of, far_roots
 from dpframe.denoise.wavelets import FEWEST, Shrunk
 
-BALANCES = (0.5, 0.55, 0.6, 0.65)  # for each tree the largest part that a cut may leave; below 2/3
+BALANCES = (0.5, 0.55, 0.6, 0.65)  # for each tree, the largest share that a cut may leave in one part; below 2/3
 
 
 def spanning_tree_wavelets(values: Floats, noise: NoiseLaw, *, graph: Any) -> Floats:
@@ -64,9 +64,9 @@ def spanning_tree_wavelets(values: Floats, noise: NoiseLaw, *, graph: Any) -> Fl
 
 
 def tree_shrunk(values: Floats, noise: NoiseLaw, edges: Integers) -> Shrunk:
-    """The mean over the trees.
+    """Return the mean over the trees, with an estimate of its risk.
 
-    Its squared error is at most the mean of theirs, which is estimated.
+    Its squared error is at most the mean of theirs, and that mean is estimated.
     """
     spread = values.size * noise.variance
     if values.size < FEWEST or not noise.variance > 0.0 or not len(edges):
@@ -82,14 +82,14 @@ def tree_shrunk(values: Floats, noise: NoiseLaw, edges: Integers) -> Shrunk:
 
 
 def tree_order(edges: Integers, cells: int) -> Integers:
-    """The cells of a graph in an order that keeps parts of a spanning tree together."""
+    """Return the cells of a graph in an order that keeps the parts of a spanning tree together."""
     (roots,) = far_roots(edges, cells, 1)
     return Basis.of(Forest.of(edges, cells, roots), BALANCES[0]).order
 
 
 @dataclass(frozen=True)
 class Basis:
-    """Wavelets on ranges of cells, in their order.
+    """Wavelets on ranges of cells, which are sorted by `order`.
 
     A wavelet is positive from `starts` to `middles`, and negative from there to `ends`.
     """
@@ -101,19 +101,19 @@ class Basis:
 
     @classmethod
     def of(cls, forest: Forest, balance: float) -> Self:
-        """The wavelets of a forest, smallest first."""
+        """Return the wavelets of a forest, the smallest first."""
         order, ranges = _halved(forest, balance)
         starts, middles, ends = ranges[:, np.lexsort((ranges[0], ranges[2] - ranges[0]))]
         return cls(forest.cells[order - 1], starts, middles, ends)
 
     @property
     def sizes(self) -> Integers:
-        """The cells on which each wavelet is not 0."""
+        """The number of cells on which each wavelet is not 0."""
         return self.ends - self.starts
 
     @property
     def heights(self) -> tuple[Floats, Floats]:
-        """The value of each wavelet on its first part; negated, that on its second.
+        """The value of each wavelet on its first part, and the negated value on its second part.
 
         The squares of a wavelet add up to 1.
         """
@@ -121,7 +121,7 @@ class Basis:
         return np.sqrt(second / (first * self.sizes)), np.sqrt(first / (second * self.sizes))
 
     def coefficients(self, values: Floats) -> Floats:
-        """The products of the values with each wavelet."""
+        """Return the scalar product of the values with each wavelet."""
         bounds = np.stack([self.starts, self.middles, self.middles, self.ends], axis=1).ravel()
         if not bounds.size:
             return np.zeros(0)
@@ -130,7 +130,7 @@ class Basis:
         return np.asarray(first * sums[:, 0] - second * sums[:, 1])
 
     def values(self, coefficients: Floats) -> Floats:
-        """The sum of the wavelets, each times its coefficient."""
+        """Return the sum of the wavelets, each times its coefficient."""
         first, second = self.heights
         rises = np.zeros(self.order.size + 1)
         for at, height in ((self.starts, first), (self.middles, -first - second), (self.ends, second)):
@@ -141,10 +141,10 @@ class Basis:
 
 
 def _taken_off(coefficients: Floats, basis: Basis, noise: NoiseLaw) -> tuple[Floats, float, float]:
-    """The part that thresholds take off, its addition to the estimated summed squared error, and its variance."""
+    """Return the part that thresholds subtract, its addition to the estimated squared error, and its variance."""
     scales = np.floor(np.log2(np.maximum(basis.sizes, 1)))
     largest = np.flatnonzero(np.cumsum(np.bincount(scales.astype(np.int64))[::-1]) >= FEWEST)
-    if largest.size:  # the few largest wavelets have one threshold together
+    if largest.size:  # the few largest wavelets share one threshold
         scales = np.minimum(scales, scales.max() - largest[0])
     taken, gain, square = np.zeros(coefficients.size), 0.0, 0.0
     heights = basis.heights
@@ -160,13 +160,13 @@ def _taken_off(coefficients: Floats, basis: Basis, noise: NoiseLaw) -> tuple[Flo
 
 
 def _best_level(coefficients: Floats, heights: list[Floats], noise: NoiseLaw) -> tuple[float, Floats]:
-    """The threshold of the least estimated risk, and what it adds there to each coefficient's squared error.
+    """Return the threshold of least estimated risk, and its addition to the squared error of each coefficient.
 
-    Each cell moves a coefficient by the height of its part, and the squared heights of all cells sum to 1: so v times
-    the slopes for either height, weighed by these squares, is E[z h], exactly as in `auto`.
+    A cell changes a coefficient by the height of its part, and the squared heights of all cells add up to 1. So v times
+    the slopes for the two heights, weighted by these squares, is E[z h], exactly as in `auto`.
     """
     first, second = heights
-    share = first / (first + second)  # of the squares, on the first part: the parts' sizes go as their heights inverse
+    share = first / (first + second)  # of the squared heights, in the first part: sizes are inverse to heights
     level, best = 0.0, np.zeros(coefficients.size)
     for tried in np.linspace(0.0, 1.1 * universal_threshold(coefficients.size, noise), LEVELS)[1:]:
         slope = share * kept_slope(coefficients / first, noise, tried / first)
@@ -178,9 +178,9 @@ def _best_level(coefficients: Floats, heights: list[Floats], noise: NoiseLaw) ->
 
 
 def _halved(forest: Forest, balance: float) -> tuple[Integers, Integers]:
-    """The places in an order in which every part is a range, and start, middle and end of each wavelet."""
+    """Return the places in an order in which every part is a range, and the start, middle and end of each wavelet."""
     places, part = np.arange(1, forest.ends.size), np.cumsum(forest.parents[1:] == 0) - 1
-    first = np.flatnonzero(forest.parents[1:] == 0)  # where the part begins in the final order
+    first = np.flatnonzero(forest.parents[1:] == 0)  # where each part begins in the final order
     order, ranges = np.empty_like(places), [np.empty((3, 0), dtype=np.int64)]
     while places.size:
         sizes = np.bincount(part)
@@ -202,22 +202,22 @@ def _halved(forest: Forest, balance: float) -> tuple[Integers, Integers]:
 def _parted(
     places: Integers, part: Integers, sizes: Integers, forest: Forest, balance: float
 ) -> tuple[Integers, Integers, Integers]:
-    """Every part cut at a vertex: the places by new part, the old part of each new one, and where it starts."""
+    """Cut every part at a vertex; return the places by new part, the old part of each new one, and where it starts."""
     here = np.arange(places.size)
     begins = np.cumsum(sizes) - sizes
-    row = part * (forest.ends.size + 1)  # places rise within a part, so a subtree is a range of it, too
+    row = part * (forest.ends.size + 1)  # places increase within a part, so a subtree is a range of it
     below = np.searchsorted(row + places, row + forest.ends[places]) - here
-    heavy = below >= balance * sizes[part]  # a chain from the root of the part; its last has no heavy child
+    heavy = below >= balance * sizes[part]  # a chain from the root of each part; the last place has no heavy child
     middle = np.maximum.reduceat(np.where(heavy, here, -1), begins)
     at = middle[part]
     inside = (here >= at) & (here < at + below[at])
     branch = np.cumsum(inside & (forest.parents[places] == places[at]))
-    branch = np.where(inside, branch - branch[at], 0)  # 0 is what is not below the vertex
-    branches = np.maximum.reduceat(branch, begins) + 2  # one to spare, for a vertex that becomes a part
+    branch = np.where(inside, branch - branch[at], 0)  # 0 for places that are not below the vertex
+    branches = np.maximum.reduceat(branch, begins) + 2  # with a spare number for a vertex that becomes a part
     offsets = np.cumsum(branches) - branches
     branch += offsets[part]
     held = np.bincount(branch, minlength=int(branches.sum()))
-    held[offsets] -= 1  # the vertex itself: it joins the smallest branch, or is a part where there is one branch only
+    held[offsets] -= 1  # the vertex itself joins the smallest branch, or is a part if there is only one branch
     smallest = np.minimum.reduceat(np.where(held > 0, held, places.size) * held.size + np.arange(held.size), offsets)
     branch[middle] = smallest % held.size
     single = np.flatnonzero(np.add.reduceat(held > 0, offsets, dtype=np.int64) == 1)  # parts of two cells
@@ -228,7 +228,7 @@ def _parted(
 
 
 def _paired(starts: Integers, ends: Integers, owner: Integers) -> list[Integers]:
-    """Neighboring parts of one owner compared in pairs, then pairs of pairs, until each owner is whole."""
+    """Compare neighboring parts of one owner in pairs, then pairs of pairs, until each owner is whole."""
     ranges: list[Integers] = []
     while True:
         rank = np.arange(owner.size) - np.searchsorted(owner, owner)

@@ -10,9 +10,9 @@ import numpy as np
 from dpframe.denoise.estimators import Floats, NoiseLaw, best_threshold, shares, soft_threshold, universal_threshold
 from dpframe.errors import InvalidArgument
 
-FINENESS = 16  # points in a standard deviation of the noise at which a density is read, where the grid is finer
-REACH = 40  # standard deviations of the noise around a value in which its total is looked for
-BLOCK = 2**12  # values at a time: no matter how many there are, a table has this many rows
+FINENESS = 16  # points for each standard deviation of the noise at which a density is read, if the grid is finer
+REACH = 40  # standard deviations of the noise around a value within which its total is assumed
+BLOCK = 2**12  # values that are handled together, which bounds the rows of a table
 
 Prior = tuple[float, float] | Callable[[Floats], Floats]
 
@@ -163,7 +163,7 @@ def _under_density(values: Floats, noise: NoiseLaw, density: Callable[[Floats], 
 
 
 def _read(density: Callable[[Floats], Floats], totals: Floats) -> Floats:
-    """The values of the caller's function, of which only proportions matter: scaled so that nothing underflows."""
+    """Return the values of the caller's function, scaled so that nothing underflows; only proportions matter."""
     densities = np.asarray(density(totals), dtype=np.float64)
     if densities.shape != totals.shape or not np.isfinite(densities).all() or densities.min(initial=0.0) < 0.0:
         raise InvalidArgument(

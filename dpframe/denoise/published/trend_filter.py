@@ -14,14 +14,14 @@ from dpframe.denoise.estimators import Floats, Integers, NoiseLaw, Order, laplac
 from dpframe.denoise.graphs import Sparse, averaged, differences, edges_of, lattice, pieces
 from dpframe.errors import InvalidArgument
 
-STRENGTHS = {0: (0.1, 1.6, 12), 1: (0.125, 2.0, 12), 2: (0.0625, 2.5, 12)}  # first, ratio, number; in deviations
-PATIENCE = 2  # strengths that may be worse than the best before no stronger one is tried
-ROUNDS = 300  # of either solver, for one strength
-CHECKED = 10  # rounds between two looks at how far the solution is
-CLOSE = 2e-4  # variances of the noise, a cell, by which the penalized squares may be above their least
-RELAXED = 1.7  # over-relaxation of the splitting
-FINE = 0.25  # standard deviations up to which the grid of Gaussian noise is as good as none
-CLASSES = 4  # of cells that are moved one after another
+STRENGTHS = {0: (0.1, 1.6, 12), 1: (0.125, 2.0, 12), 2: (0.0625, 2.5, 12)}  # first, ratio, number; first in deviations
+PATIENCE = 2  # strengths in a row that are no better than the best before the search stops
+ROUNDS = 300  # rounds of either solver at most, for one strength
+CHECKED = 10  # rounds between two tests of convergence
+CLOSE = 2e-4  # noise variances for each cell: the penalized squares may exceed their minimum by this
+RELAXED = 1.7  # over-relaxation factor of the splitting method
+FINE = 0.25  # standard deviations up to which the grid of Gaussian noise counts as fine
+CLASSES = 4  # classes of cells, which are moved one class after another
 
 
 def trend_filter(values: Floats, noise: NoiseLaw, *, graph: Any = None, degree: int = 0, order: Order = None) -> Floats:
@@ -93,7 +93,7 @@ def trend_filter(values: Floats, noise: NoiseLaw, *, graph: Any = None, degree: 
 class Penalty:
     """A penalty: the matrix P of differences that should be mostly zero.
 
-    It has the graph along which they are taken.
+    `edges` is the graph along which they are taken.
     """
 
     matrix: Sparse
@@ -103,7 +103,7 @@ class Penalty:
 
     @classmethod
     def of(cls, edges: Integers, size: int, degree: int, *, line: bool = False) -> Self:
-        """The penalty of a graph.
+        """Return the penalty of a graph.
 
         A line has its own differences, which leave its ends free.
         """
@@ -123,12 +123,12 @@ class Penalty:
 
     @cached_property
     def width(self) -> Floats:
-        """For each edge the number of edges at its two ends."""
+        """The sum of the degrees of the two ends of each edge."""
         degrees = np.bincount(self.edges.ravel(), minlength=self.matrix.shape[1])
         return np.asarray(degrees[self.edges].sum(axis=1), dtype=np.float64)
 
     def freedom(self, active: Any) -> int:
-        """The dimension of the values whose P b is zero except for the active rows (Tibshirani and Taylor 2012)."""
+        """Return the dimension of the values with P b = 0 except in the active rows (Tibshirani and Taylor 2012)."""
         size = int(self.matrix.shape[1])
         if self.line and self.degree:
             return min(size, int(np.count_nonzero(active)) + self.degree + 1)
@@ -139,7 +139,7 @@ class Penalty:
 
 @dataclass(frozen=True)
 class Filtered:
-    """Denoised values, their estimated summed squared error, its error, and strength."""
+    """Denoised values, their estimated summed squared error, its standard error, and the strength."""
 
     values: Floats
     risk: float
@@ -148,7 +148,7 @@ class Filtered:
 
 
 def filtered(values: Floats, noise: NoiseLaw, penalty: Penalty) -> Filtered:
-    """The solution with the least estimated risk, which may be no denoising."""
+    """Return the solution with the least estimated risk, which may be no denoising."""
     flat, variance = values.ravel(), noise.variance
     spread = flat.size * variance
     best = Filtered(values.copy(), spread, 0.0, 0.0)
@@ -160,7 +160,7 @@ def filtered(values: Floats, noise: NoiseLaw, penalty: Penalty) -> Filtered:
         risk = moved - spread + 2.0 * variance * freedom
         waited += 1
         if risk < best.risk:
-            # the variance of moved - 2 v (d - freedom), for a projection on as many dimensions
+            # the variance of moved - 2 v (d - freedom), for a projection on `freedom` dimensions
             taken = variance * (flat.size - freedom)
             square = 2.0 * variance * taken + 4.0 * variance * max(moved - taken, 0.0)
             best, waited = Filtered(smooth.reshape(values.shape), risk, math.sqrt(max(square, 0.0)), strength), 0
@@ -170,7 +170,7 @@ def filtered(values: Floats, noise: NoiseLaw, penalty: Penalty) -> Filtered:
 
 
 def _path(flat: Floats, noise: NoiseLaw, penalty: Penalty) -> Iterator[tuple[float, Floats, float]]:
-    """For rising strengths the solution and its degrees of freedom; each starts from the one before."""
+    """Yield rising strengths, each with its solution and degrees of freedom; each starts from the previous one."""
     first, ratio, number = STRENGTHS[penalty.degree]
     enough = CLOSE * flat.size * noise.variance
     dual = np.zeros(penalty.matrix.shape[0])
@@ -187,10 +187,10 @@ def _path(flat: Floats, noise: NoiseLaw, penalty: Penalty) -> Iterator[tuple[flo
 def fused(
     flat: Floats, penalty: Penalty, strength: float, dual: Floats, enough: float
 ) -> tuple[Floats, Floats, Integers]:
-    """The solution of degree 0, that of the dual problem, and the patch of each cell.
+    """Return the solution of degree 0, that of the dual problem, and the patch of each cell.
 
-    The dual is min |y - P'u|^2 over |u| <= s. Each edge has its own step, the inverse of the number of edges at its
-    ends, which bounds P P' from above. The momentum restarts if it points uphill (O'Donoghue and Candes 2015).
+    The dual is min |y - P'u|^2 over |u| <= s. Each edge has its own step, the inverse of the sum of the degrees of its
+    ends; these sums bound P P' from above. The momentum restarts if it points uphill (O'Donoghue and Candes 2015).
     """
     matrix, transposed, width = penalty.matrix, penalty.transposed, penalty.width
     dual = np.clip(dual, -strength, strength)
@@ -213,10 +213,10 @@ def fused(
 def split(
     flat: Floats, penalty: Penalty, strength: float, rho: float, dual: Floats, enough: float
 ) -> tuple[Floats, Floats, Any]:
-    """The solution of degrees 1 and 2, that of the dual problem, and the active rows.
+    """Return the solution of degree 1 or 2, that of the dual problem, and the active rows.
 
-    Rows of P b that are not zero are active. It is the over-relaxed alternating direction method of multipliers (Boyd
-    et al. 2011), as Wang et al. use it.
+    Rows of P b that are not zero are active. The method is the over-relaxed alternating direction method of multipliers
+    (Boyd et al. 2011), as in Wang et al.
     """
     from scipy.sparse import eye_array
     from scipy.sparse.linalg import splu
@@ -237,7 +237,7 @@ def split(
         sparse = mixed - price
         if turn % CHECKED == CHECKED - 1:
             shift = transposed @ (rho * price)
-            # half the squares plus the penalty, less the value of the dual problem, which is below their least
+            # half the squares plus the penalty, less the value of the dual problem, which is a lower bound
             gap = np.square(smooth - flat + shift).sum() / 2.0 + strength * np.abs(taken).sum() - rho * (price @ taken)
             if gap < enough:
                 break
@@ -247,13 +247,13 @@ def split(
 def _freedom(
     flat: Floats, noise: NoiseLaw, penalty: Penalty, strength: float, dual: Floats, patch: Integers, enough: float
 ) -> float:
-    """E[z b(y)] in variances: the sum over cells of the effect that a cell's own noise has on its value.
+    """Return E[z b(y)] in variances: the sum over cells of the effect that a cell's own noise has on its value.
 
-    Where noise is wide against its grid and Gaussian that is the slope, one over the size of the cell's patch, and the
-    sum is the number of patches. On a coarse grid it is the mean slope between a step down and a step up, and for
-    Laplace noise that slope after a second draw of the noise (see `auto`). Both are taken at evenly spread points of
-    these laws, for every fourth cell at a time, so that few cells move together: neighbors that also move add to the
-    noise, which makes the estimate of the risk slightly too large.
+    For Gaussian noise on a fine grid, that effect is the slope, one over the size of the cell's patch, and the sum is
+    the number of patches. On a coarse grid, it is the mean slope between a step down and a step up. For Laplace noise,
+    it is that slope after a second draw of the noise (see `auto`). Both are taken at evenly spread points of these
+    laws, for every fourth cell at a time, so that few cells move together. Neighbors that also move add to the noise,
+    which makes the estimate of the risk slightly too large.
     """
     if is_fine(noise):
         return float(patch.max() + 1)
@@ -269,7 +269,7 @@ def _freedom(
 
 
 def is_fine(noise: NoiseLaw) -> bool:
-    """Tell whether Stein's identity holds unchanged.
+    """Return whether Stein's identity holds unchanged.
 
     It does for noise like the Gaussian, on a fine grid.
     """
@@ -277,7 +277,7 @@ def is_fine(noise: NoiseLaw) -> bool:
 
 
 def _spread_out(size: int, noise: NoiseLaw) -> Floats:
-    """Evenly spread points of the law by which a cell is moved: two sequences of Roberts (2018), no randomness."""
+    """Return evenly spread points of the law by which a cell is moved, from two sequences of Roberts (2018)."""
     rank = np.arange(1, size + 1)
     within = 2.0 * (rank * 0.5698402909980532 % 1.0) - 1.0
     if noise.p != 1.0:
