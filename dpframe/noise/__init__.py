@@ -1,4 +1,4 @@
-"""The one room that draws randomness: exact integer noise and exact choices from the operating system's bits."""
+"""The only package that draws randomness: exact integer noise and exact choices from the operating system's bits."""
 
 from dpframe.noise.random_bits import fresh_key, insecure_bits, is_secure, is_silent, nonce, stamp, trial, trial_of
 from dpframe.noise.samplers import (

@@ -1,7 +1,7 @@
-"""Coins of exactly their probability, and uniform subsets: what randomizes single values in the local model.
+"""Coins with exact probabilities, and uniform subsets: they randomize single values in the local model.
 
-A coin is met with one random byte. Only where that byte leaves it open are more bits drawn, and in the end intervals
-of rationals decide, as in ``dpframe/noise/samplers.py``: no coin ever has the probability of a float.
+One random byte decides most coins. If it does not, more bits are drawn, and ever closer bounds of the probability
+decide, as in ``dpframe/noise/samplers.py``. So the probability of a coin is never rounded to a float.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ Flags = NDArray[np.bool_]
 
 __all__ = ["Chance", "Flags", "others", "rounded_randomly", "subsets", "tossed", "uniform"]
 
-BYTE = 8  # bits that decide a coin at first
-CLOSE = 2.0**-50  # more than what is left of a probability errs as a double
-BATCH = 2**22  # coins at a time, so that memory stays bounded
+BYTE = 8  # bits that decide most coins
+CLOSE = 2.0**-50  # bounds the error of a coin's remaining probability as a double
+BATCH = 2**22  # coins at a time, to bound the memory
 
 
 @dataclass(frozen=True)
 class Chance:
-    """The probability ``weight e^exponent / (weight e^exponent + other)``; a rational one has the exponent 0."""
+    """The probability ``weight e^exponent / (weight e^exponent + other)``; the exponent is 0 for a rational one."""
 
     weight: int
     other: int
@@ -40,11 +40,11 @@ class Chance:
 
     @classmethod
     def of(cls, value: Fraction) -> Chance:
-        """A rational probability."""
+        """Return a rational probability as a chance."""
         return cls(value.numerator, value.denominator - value.numerator)
 
     def exact(self, precision: int) -> Any:
-        """In mpmath, with a relative error below 2**(16 - precision)."""
+        """Return the probability in mpmath, with a relative error below 2**(16 - precision)."""
         import mpmath
 
         size = (abs(self.exponent.numerator) // self.exponent.denominator + 1).bit_length()
@@ -57,7 +57,7 @@ class Chance:
 
 
 def tossed(chance: Chance, size: int) -> Flags:
-    """Coins that are True with exactly this probability."""
+    """Toss coins that are True with exactly this probability."""
     heads = np.empty(size, dtype=np.bool_)
     sure, rest = _first_byte(chance)
     for start in range(0, size, BATCH):
@@ -70,10 +70,10 @@ def tossed(chance: Chance, size: int) -> Flags:
 
 
 def subsets(chosen: int, among: int, rows: int) -> Flags:
-    """A uniform subset of `chosen` of the places 0, ..., `among` - 1 in each row, as flags.
+    """Draw a uniform subset of `chosen` of the places 0, ..., `among` - 1 in each row, as flags.
 
-    R. W. Floyd's algorithm (Bentley, "Programming Pearls: a sample of brilliance", 1987), all rows at once: of the
-    places up to `last` one is drawn; where it was chosen before, `last` itself, which was not, is chosen.
+    The algorithm is R. W. Floyd's (Bentley, "Programming Pearls: a sample of brilliance", 1987), for all rows at once.
+    It draws one of the places up to `last`. If that place was chosen before, it takes `last` itself, which was not.
     """
     flags = np.zeros((rows, among), dtype=np.bool_)
     row = np.arange(rows)
@@ -84,35 +84,35 @@ def subsets(chosen: int, among: int, rows: int) -> Flags:
 
 
 def others(truth: Integers, size: int) -> Integers:
-    """Draws that are uniform on 0, ..., `size` - 1 without the truth of each row."""
+    """Draw numbers that are uniform on 0, ..., `size` - 1 without the truth of each row."""
     drawn = uniform(size - 2, truth.size)
     return drawn + (drawn >= truth)
 
 
 def rounded_randomly(parts: Integers, bits: int) -> Integers:
-    """The integers `parts` / 2**bits, rounded up with exactly the probability of their fraction."""
+    """Round the numbers `parts` / 2**bits to integers, up with exactly the probability of their fraction."""
     drawn = numbers(parts.size, bits).astype(np.int64)
     return np.asarray((parts >> bits) + (drawn < (parts & (2**bits - 1))))
 
 
 @lru_cache(maxsize=1_000)
 def _first_byte(chance: Chance) -> tuple[int, float]:
-    """The number of the 256 first bytes that say True for sure, and the part of the next one that does."""
+    """Return how many of the 256 first bytes mean True, and the probability of True at the next byte."""
     import mpmath
 
-    if not (chance.exponent and chance.weight and chance.other):  # a rational, which no interval may meet
+    if not (chance.exponent and chance.weight and chance.other):  # a rational may be k / 256, where bounds never decide
         exact = Fraction(chance.weight, chance.weight + chance.other) * 2**BYTE
         return math.floor(exact), float(exact - math.floor(exact))
     for low, high in enclosed(chance.exact):
         sure = int(mpmath.ldexp(low, BYTE))
-        if sure == int(mpmath.ldexp(high, BYTE)):  # of e to a rational power, which is irrational, some bounds agree
+        if sure == int(mpmath.ldexp(high, BYTE)):  # some bounds agree, since e to a rational power is irrational
             with to_bits(8 * WORD):
                 return sure, float(mpmath.ldexp(chance.exact(4 * WORD), BYTE) - sure)
-    raise AssertionError  # an endless loop has no end
+    raise AssertionError  # unreachable: the loop is endless
 
 
 def _left_over(chance: Chance, sure: int) -> Thresholds:
-    """Bounds of the part of the first open byte that says True."""
+    """Return bounds of the probability of True at the byte that does not decide."""
     import mpmath
 
     def bounds() -> Iterator[tuple[Any, Any]]:

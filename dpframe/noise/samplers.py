@@ -2,43 +2,42 @@
 
 **Laws.** Densities are known in double precision with an error bound, and in mpmath to any precision.
 
-**Tables** of a law are what a draw needs to know. They hold public facts only, so that they may be kept and shared.
+**Tables** hold what a draw needs to know of a law. These facts are public, so tables may be kept and shared.
 
-The line is cut into blocks as wide as a power of two, w. Block i holds an even part A_i, spread evenly over it, and
-a rest of density f - A_i / w, which a rectangle of height e_i / w covers. A_i and e_i are whole numbers of 2**-62 with
+The line is cut into blocks whose width w is a power of two. Block i holds an even part A_i, spread evenly over it, and
+a rest of density f - A_i / w, which a rectangle of height e_i / w covers. A_i and e_i are multiples of 2**-62 with
 
     A_i <= (least of f) * w    and    A_i + e_i >= (most of f) * w,
 
-so that they may be found in double precision and rounded to the safe side. Beyond the last blocks lie two tails. Steps
-of one width cover them, each half as high as the one before; f falls by exp(-1) or more over each, and by as much over
-the next, since its logarithm is concave (p >= 1). There is no last step.
+so that they can be computed in double precision and rounded to the safe side. Two tails lie beyond the last blocks.
+Steps of one width cover them, each half as high as the one before. Over each step, f falls by a factor of e or more,
+and by no less over the next step, since its logarithm is concave (p >= 1). There is no last step.
 
-Even parts are known by integer: those of blocks narrower than 1 are added up.
+Even parts are stored by integer: those of blocks narrower than 1 are added up.
 
 **Draws.** A draw of the law of a table is one of three:
 
-1. A guide of 2**16 cells of probability 2**-16 each gives every integer or block as many cells as fit into its even
-   part. 16 random bits are a cell; if it is given away, they decide all of the integer except for its last binary
-   digits within a block, and these are even: plain random bits.
-2. The cells left over stand for what is left of the law: even parts less their cells, rests and tails. One of them is
-   chosen by weight: weights are whole numbers, so exactly. An even part ends the draw as above.
+1. A guide has 2**16 cells of probability 2**-16 each. It gives every integer or block as many cells as fit into its
+   even part. 16 random bits choose a cell. If the cell is given away, it decides the integer, except for the last
+   binary digits within a block. An even part is uniform over its block, so these digits are plain random bits.
+2. The cells left over stand for the rest of the law: even parts less their cells, rests and tails. One of these is
+   chosen by its weight, exactly, since weights are whole numbers. An even part ends the draw as above.
 3. The rectangle over a rest gives a random point of its block, which is kept with probability (f * w - A_i) / e_i; a
-   tail likewise. A point that is not kept sends the draw back to 2: what 2 and 3 give is in proportion to what the
-   guide left out (von Neumann's rejection), and what it left out has exactly the probability of the cells left over.
+   tail works likewise. If the point is not kept, the draw returns to 2. So 2 and 3 together give what the guide left
+   out, in proportion (von Neumann's rejection), and that has exactly the probability of the cells left over.
 
-Whether a point is kept is the only comparison of numbers that are not whole. Double precision decides it unless its
-error bound leaves it open, and then more bits and mpmath do. So integers have exactly their law, given that densities
-in double precision err by less than their stated bound; ``tests/noise/test_noise.py`` measures them against mpmath.
+The test of a point is the only comparison of numbers that are not whole. Double precision decides it unless its error
+bound leaves it open. Then more bits and mpmath decide. So integers have exactly their law, if densities in double
+precision err by less than their stated bound; ``tests/noise/test_noise.py`` compares them with mpmath.
 
 **Bounded ranges.** Truncated noise, and a choice among weighted indices, are drawn by rejection.
 
-**Scales.** Of rounded Gaussian noise in which every number has a scale of its own, one law is drawn, and stretched
-exactly. Z is a Gaussian variable of standard deviation 2**48. Of it N = round(Z) is drawn, and round(s Z / 2**48) is
-asked for, with a scale s for each number. Z lies in [N - 1/2, N + 1/2). Where both ends round to the same integer that
-is the answer. Else, once in 2**48 / s numbers, Z is drawn within the interval, given that it lies there: a uniform
-point, of as many binary digits as it takes to round it, kept with the probability f(Z) times a power of two. So each
-integer has exactly the probability that a Gaussian variable of its scale, rounded, gives it (of a scale larger by
-2**-52 or less).
+**Scales.** For rounded Gaussian noise with a scale for each number, one law is drawn and scaled exactly. Let Z be a
+Gaussian variable of standard deviation 2**48. N = round(Z) is drawn, and the result is round(s Z / 2**48) for a scale
+s. Z lies in [N - 1/2, N + 1/2). If both ends give the same integer, that is the result. Otherwise (for about one number
+in 2**48 / s), Z is drawn given that it lies there: a uniform point of the interval, with as many binary digits as its
+rounding needs, is kept with probability f(Z) times a power of two. So each integer has exactly the probability that a
+rounded Gaussian variable of its scale gives it (of a scale larger by a factor of at most 1 + 2**-52).
 """
 
 from __future__ import annotations
@@ -74,20 +73,20 @@ from dpframe.noise.random_bits import (
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-LARGEST_SHAPE = 16.0  # beyond, the error bound would not hold
+LARGEST_SHAPE = 16.0  # for a larger p, the error bound would not hold
 RELATIVE_ERROR = 2.0**-38  # of `relative` where it is above exp(-66), and of `peak`
 
-UNIT = 62  # weights are whole numbers of 2**-62
-REACH = 16.0  # blocks cover all z with (|z| / b)**p below
+UNIT = 62  # weights are multiples of 2**-62
+REACH = 16.0  # blocks cover all z with (|z| / b)**p below this
 GUIDE_BITS = 16
 
 
 @dataclass(frozen=True)
 class Law:
-    """The integer floor(Z + shift) of a variable Z with density peak * exp(-(distance / scale)**p).
+    """The law of the integer floor(Z + shift), where Z has the density peak * exp(-(distance / scale)**p).
 
-    The distance of z is |z|, and the shift 1/2: then the integer is Z, rounded. Of a discrete law the distance is
-    |floor(z)|, and the shift 0: the probability of an integer is spread evenly over the unit interval above it.
+    The distance of z is |z| and the shift is 1/2, so the integer is Z, rounded. For a discrete law, the distance is
+    |floor(z)| and the shift is 0: the probability of an integer is spread evenly over the unit interval above it.
     """
 
     p: float
@@ -101,18 +100,18 @@ class Law:
 
     @property
     def peak(self) -> float:
-        """The density at zero, such that its integral is 1; the discrete law has p = 1."""
+        """The density at zero for which the integral is 1; a discrete law has p = 1."""
         if self.discrete:
             return math.tanh(0.5 / self.scale)
         return 0.5 / (self.scale * math.gamma(1.0 + 1.0 / self.p))
 
     def relative(self, distance: Floats) -> Floats:
-        """The density as a part of its peak, in double precision."""
+        """Return the density as a fraction of its peak, in double precision."""
         with np.errstate(over="ignore", under="ignore"):
             return np.asarray(np.exp(-((distance / self.scale) ** self.p)))
 
     def exact_peak(self, precision: int) -> Any:
-        """The peak with a relative error below 2**(16 - precision)."""
+        """Return the peak with a relative error below 2**(16 - precision)."""
         import mpmath
 
         with to_bits(precision + WORD):
@@ -122,24 +121,24 @@ class Law:
             return 1 / (2 * scale * mpmath.gamma(1 + 1 / mpmath.mpf(self.p)))
 
     def exact(self, distance: Fraction, precision: int) -> Any:
-        """The density as a part of its peak with a relative error below 2**(16 - precision)."""
+        """Return the density as a fraction of its peak, with a relative error below 2**(16 - precision)."""
         import mpmath
 
         magnitude = max(0, math.ceil(self.p * (math.log2(distance / Fraction(self.scale)) if distance else 0)))
-        with to_bits(precision + WORD + magnitude):  # exp(x**p) errs by x**p times what x**p errs
+        with to_bits(precision + WORD + magnitude):  # the relative error of exp(x**p) is x**p times that of x**p
             ratio = mpmath.mpf(distance.numerator) / distance.denominator / mpmath.mpf(self.scale)
             return mpmath.exp(-(ratio ** mpmath.mpf(self.p)))
 
     def distances(self, start: Fraction, end: Fraction) -> tuple[Fraction, Fraction]:
-        """The least and the largest distance of the points z with start <= z < end."""
+        """Return the least and the largest distance of the points z with start <= z < end."""
         if self.discrete:
             start, end = Fraction(math.floor(start)), Fraction(math.ceil(end) - 1)
         return max(Fraction(0), start, -end), max(-start, end)
 
     def thresholds(self, start: Fraction, exponent: int, bits: int) -> Thresholds:
-        """Bounds of the density, as a part of its peak, at a random point of [start, start + 2**exponent).
+        """Yield bounds of the density, as a fraction of its peak, at a random point of [start, start + 2**exponent).
 
-        The first 64 binary digits of its way through are `bits`; more are drawn for closer bounds.
+        `bits` are the first 64 binary digits of the point's position in the interval; closer bounds draw more digits.
         """
         import mpmath
 
@@ -156,7 +155,7 @@ class Law:
 
 @dataclass(frozen=True)
 class Blocks:
-    """Block i is [i * w - offset, (i + 1) * w - offset) for -reach <= i < reach, w = 2**exponent."""
+    """Blocks [i * w - offset, (i + 1) * w - offset) for -reach <= i < reach, with w = 2**exponent."""
 
     exponent: int
     offset: float
@@ -169,25 +168,25 @@ class Blocks:
 
     @property
     def digits(self) -> int:
-        """The number of binary digits of an integer that its block leaves open."""
+        """The number of binary digits of an integer that its block does not determine."""
         return max(self.exponent, 0)
 
     @property
     def index(self) -> Integers:
-        """All i."""
+        """The numbers i of all blocks."""
         return np.arange(-self.reach, self.reach)
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A law by blocks. Choices are the even parts less their cells, then the rests, then both tails at once."""
+    """A law by blocks. Choices are the even parts less their cells, then the rests, then both tails together."""
 
     law: Law
     blocks: Blocks
-    guide: NDArray[np.int16]  # the high digits of the integer by cell
-    decided: int  # the cells from this one on are left over
-    highs: Integers  # the high digits of the integer by choice, but for the tails
-    evens: int  # choices that are even parts
+    guide: NDArray[np.int16]  # the high digits of the integer, by cell
+    decided: int  # the first cell that is left over
+    highs: Integers  # the high digits of the integer, by choice, except for the tails
+    evens: int  # the number of choices that are even parts
     parts: Integers  # A_i
     rests: Integers  # e_i
     tail: int  # weight of the first step of one tail
@@ -195,23 +194,23 @@ class Table:
 
     @property
     def tail_exponent(self) -> int:
-        """Steps of a tail are 2**tail_exponent > b wide, and not narrower than the integers of a discrete law."""
+        """The exponent of the width of a tail's steps: 2**tail_exponent > b, and at least 1 for a discrete law."""
         return _tail_exponent(self.law, self.blocks)
 
     def rest_thresholds(self, number: int, bits: int) -> Thresholds:
-        """Bounds of (f * w - A_i) / e_i at a point of the block with this number, from the left."""
+        """Return bounds of (f * w - A_i) / e_i at a point of the block with this number, counted from the left."""
         start = (number - self.blocks.reach) * Fraction(self.blocks.width) - Fraction(self.blocks.offset)
         even, rest = int(self.parts[number]), int(self.rests[number])
         return self._thresholds(start, self.blocks.exponent, bits, UNIT + self.blocks.exponent, even, rest)
 
     def tail_start(self, step: int, left: bool) -> Fraction:
-        """The start of a step of a tail."""
+        """Return the start of a step of a tail."""
         width = Fraction(2) ** self.tail_exponent
         way = self.blocks.reach * Fraction(self.blocks.width) + step * width
         return (-way - width if left else way) - Fraction(self.blocks.offset)
 
     def tail_thresholds(self, step: int, left: bool, bits: int) -> Thresholds:
-        """Bounds of f * width / weight at a point of a step of a tail: its weight is 2**-step times the first."""
+        """Return bounds of f * width / weight at a point of a tail's step, whose weight is 2**-step times the first."""
         exponent, start = self.tail_exponent, self.tail_start(step, left)
         return self._thresholds(start, exponent, bits, UNIT + exponent + step, 0, self.tail)
 
@@ -229,10 +228,10 @@ class Table:
 
 @lru_cache(maxsize=32)
 def table_of(law: Law, guide_bits: int = GUIDE_BITS) -> Table:
-    """The table of a law, some 0.1 ms of work."""
+    """Build the table of a law, in about 0.1 ms."""
     blocks = _blocks(law, guide_bits)
     low = blocks.index * blocks.width - blocks.offset
-    high = low + (blocks.width - 1.0 if law.discrete else blocks.width)  # of a discrete law, the last integer
+    high = low + (blocks.width - 1.0 if law.discrete else blocks.width)  # for a discrete law, the last integer
     height = math.ldexp(law.peak, UNIT + blocks.exponent)
     least = height * law.relative(np.maximum(-low, high)) * (1.0 - RELATIVE_ERROR)
     most = height * law.relative(np.maximum(np.maximum(low, -high), 0.0)) * (1.0 + RELATIVE_ERROR)
@@ -245,7 +244,7 @@ def table_of(law: Law, guide_bits: int = GUIDE_BITS) -> Table:
     guide = np.zeros(2**guide_bits, dtype=np.int16)
     guide[: cells.sum()] = np.repeat(highs[firsts], cells)
     tail = _tail_weight(law, blocks)
-    weights = np.concatenate([evens - (cells << (UNIT - guide_bits)), rests, [4 * tail]])  # 2 tails of 1 + 1/2 + ...
+    weights = np.concatenate([evens - (cells << (UNIT - guide_bits)), rests, [4 * tail]])  # 2 tails, each 1 + 1/2 + ...
     return Table(
         law=law,
         blocks=blocks,
@@ -261,9 +260,9 @@ def table_of(law: Law, guide_bits: int = GUIDE_BITS) -> Table:
 
 
 def _blocks(law: Law, guide_bits: int) -> Blocks:
-    """Blocks such that the middle one has between 2**-8 and 2**-7 of the law, for a guide of 16 bits.
+    """Choose blocks such that the middle one has between 2**-8 and 2**-7 of the law, for a guide of 16 bits.
 
-    Blocks of several integers start at the places where the law rounds, and so do integers of several blocks.
+    A block of several integers starts where the law rounds, and an integer of several blocks starts with a block.
     """
     exponent = 1 - guide_bits // 2 - math.frexp(law.peak)[1]
     if exponent <= 0:
@@ -283,23 +282,23 @@ def _tail_weight(law: Law, blocks: Blocks) -> int:
     return math.ceil(height * (1.0 + RELATIVE_ERROR)) + 1
 
 
-LARGEST_SCALE = 2.0**52  # |noise| < 2**63 but with probability below exp(-2000)
-SMALLEST_SCALE = 2.0**-1000  # drawn for all below, lest densities overflow: more noise, if exp(-2**999) is any
-BATCH = 2**16  # draws at a time, so that the arrays stay in the processor's cache
+LARGEST_SCALE = 2.0**52  # |noise| < 2**63, except with probability below exp(-2000)
+SMALLEST_SCALE = 2.0**-1000  # replaces smaller scales, whose densities would overflow; this can only add noise
+BATCH = 2**16  # draws at a time, so that the arrays fit the processor's cache
 
-BASE_BITS = 48  # draws are whole numbers below 2**53, which floats hold exactly, but for a chance below exp(-500)
+BASE_BITS = 48  # draws are below 2**53, which floats hold exactly, except with probability below exp(-500)
 HALF = Fraction(1, 2)
 
 
 def discrete_laplace(scale: float, size: int) -> Integers:
-    """Draws of the discrete Laplace law, P(k) proportional to exp(-|k| / scale)."""
+    """Draw from the discrete Laplace law, P(k) proportional to exp(-|k| / scale)."""
     return drawn(table_of(Law(1.0, checked_scale(scale), discrete=True)), size)
 
 
 def truncated_discrete_laplace(scale: float, reach: int, size: int) -> Integers:
-    """Draws of the same law given that they lie in -reach, ..., reach: others are drawn again.
+    """Draw from the discrete Laplace law, given that -reach <= k <= reach; numbers outside are drawn again.
 
-    Where few would lie there, uniform ones are kept with the probability exp(-|k| / scale), which is above exp(-1).
+    If few would lie inside, uniform numbers are kept with probability exp(-|k| / scale), which is above exp(-1).
     """
     if reach < checked_scale(scale):
         return _narrow(scale, reach, size)
@@ -324,21 +323,21 @@ def _narrow(scale: float, reach: int, size: int) -> Integers:
 
 
 def rounded_generalized_gaussian(p: float, scale: float, size: int) -> Integers:
-    """Draws of round(Z), Z with density proportional to exp(-(|z| / scale)**p), for 1 <= p <= 16."""
+    """Draw round(Z), where Z has a density proportional to exp(-(|z| / scale)**p), for 1 <= p <= 16."""
     if not 1.0 <= p <= LARGEST_SHAPE:
         raise InvalidArgument(f"p must be a number with 1 <= p <= {LARGEST_SHAPE:g}, not {p!r}")
     return drawn(table_of(Law(p, checked_scale(scale))), size)
 
 
 def checked_scale(scale: float) -> float:
-    """A scale that can be drawn."""
+    """Return a scale that can be drawn, or raise an error if this one is too large."""
     if not 0.0 < scale <= LARGEST_SCALE:
         raise OverflowError(f"noise of scale {scale:g} grid steps does not fit 64-bit integers")
     return max(scale, SMALLEST_SCALE)
 
 
 def drawn(table: Table, size: int) -> Integers:
-    """Draws of the law of a table; nothing but 0 where no noise is asked for."""
+    """Draw from the law of a table, or return zeros if no noise is drawn."""
     if is_silent():
         return np.zeros(size, dtype=np.int64)
     integers = np.empty(size, dtype=np.int64)
@@ -369,7 +368,7 @@ def _left_over(table: Table, size: int) -> Integers:
 
 
 def _tried(table: Table, size: int) -> Integers:
-    """Integers from steps 2 and 3: those of at most `size` trials that are kept."""
+    """Return integers of steps 2 and 3: those of at most `size` trials that are kept."""
     weights = numbers(size, int(table.ends[-1]).bit_length())
     choices = np.searchsorted(table.ends, weights[weights < table.ends[-1]], side="right")
     places, digits = words(choices.size), table.blocks.digits
@@ -385,7 +384,7 @@ def _tried(table: Table, size: int) -> Integers:
 
 
 def _kept(table: Table, blocks: Integers, places: Words, tried: Integers) -> NDArray[np.bool_]:
-    """Tell which points of blocks are kept; `places` is how far through its block a point is, in 2**-64."""
+    """Return which points of blocks are kept; `places` is the position of each point in its block, in 2**-64 of it."""
     law, width = table.law, table.blocks.width
     if law.discrete:
         distance = np.abs(tried).astype(np.float64)
@@ -401,22 +400,22 @@ def _kept(table: Table, blocks: Integers, places: Words, tried: Integers) -> NDA
 
 
 def _tail(table: Table) -> tuple[int, bool]:
-    """An integer from a tail, and whether it is kept: step n of either side is chosen with probability 2**-(n + 2)."""
+    """Draw an integer from a tail, and whether it is kept; step n of either side has probability 2**-(n + 2)."""
     left, step = bool(word() & 1), 0
     while not (bits := word()):
         step += WORD
     step += WORD - bits.bit_length()
     point_bits = word()
     point = table.tail_start(step, left) + point_bits * Fraction(2) ** (table.tail_exponent - WORD)
-    tried = math.floor(point + Fraction(table.law.shift))  # a whole interval of 2**-64 rounds to the same integer
+    tried = math.floor(point + Fraction(table.law.shift))  # all points with these 64 digits round to one integer
     return tried, below(word(), table.tail_thresholds(step, left, point_bits))
 
 
 def truncated_generalized_gaussian(p: float, scale: float, lowest: Integers, span: int) -> Integers:
-    """Draws of round(Z), place by place, given that lowest <= round(Z) <= lowest + span; 0 is always among them.
+    """Draw round(Z) for each place, given that lowest <= round(Z) <= lowest + span, a range that holds 0.
 
-    A range that is wide against the scale is met by trying draws of round(Z) itself. In a narrower one the point z is
-    uniform and kept with the probability f(z) / f(0), which is above exp(-1) on most of it.
+    If the range is wide relative to the scale, round(Z) itself is drawn until it fits. In a narrower range, the point z
+    is uniform and kept with probability f(z) / f(0), which is above exp(-1) on most of the range.
     """
     drawn, open_places = np.zeros(lowest.size, dtype=np.int64), np.arange(lowest.size)
     while open_places.size and not is_silent():
@@ -433,9 +432,9 @@ def truncated_generalized_gaussian(p: float, scale: float, lowest: Integers, spa
 
 
 def exponential_choice(losses: Floats, exact: Callable[[int], Fraction]) -> int:
-    """An index, drawn with probability proportional to exp(-loss): uniform indices, kept with probability exp(-loss).
+    """Draw an index with probability proportional to exp(-loss): uniform indices are kept with probability exp(-loss).
 
-    The least loss is 0. `losses` err by less than 2**-48 of themselves; `exact` gives each as a rational.
+    The least loss is 0. `losses` have relative errors below 2**-48; `exact` gives each loss as a rational.
     """
     if is_silent():
         return int(np.argmin(losses))
@@ -449,10 +448,10 @@ def exponential_choice(losses: Floats, exact: Callable[[int], Fraction]) -> int:
 
 
 def permuted_choice(losses: Floats, exact: Callable[[int], Fraction]) -> int:
-    """An index by permute-and-flip: each is looked at once, in random order, and taken with probability exp(-loss).
+    """Draw an index by permute-and-flip: try each once, in random order, and take it with probability exp(-loss).
 
-    The arguments are those of `exponential_choice`. Indices are drawn uniformly, and passed over when they come again:
-    the order of their first appearances is a uniformly random one.
+    The arguments are those of `exponential_choice`. Indices are drawn uniformly, and repeated ones are skipped: the
+    order of their first appearances is uniformly random.
     """
     if is_silent():
         return int(np.argmin(losses))
@@ -470,7 +469,7 @@ def permuted_choice(losses: Floats, exact: Callable[[int], Fraction]) -> int:
 
 
 def _kept_in_range(law: Law, candidate: Integers) -> Any:
-    """Tell for each integer whether a random point of the unit interval around it is kept: probability f(z) / f(0)."""
+    """Return whether a random point of the unit interval around each integer is kept, with probability f(z) / f(0)."""
     places = words(candidate.size)
     chance = law.relative(np.abs(candidate - law.shift + places * 2.0**-64))
 
@@ -493,7 +492,7 @@ def _exponential_of(candidate: Integers, loss: Callable[[int], Fraction]) -> Cal
 
 
 def scaled_gaussian(scales: Floats) -> Integers:
-    """Draws of round(s Z) for each scale s, Z standard normal; independent of each other."""
+    """Draw round(s Z) for each scale s, where Z is standard normal; the draws are independent of each other."""
     drawn = np.zeros(scales.size, dtype=np.int64)
     if is_silent():
         return drawn
@@ -509,7 +508,7 @@ def scaled_gaussian(scales: Floats) -> Integers:
 
 
 def _stretched(scales: Floats, base: Integers) -> tuple[Integers, NDArray[np.bool_]]:
-    """The rounded products, and where the interval of a draw leaves more than one integer open, or might."""
+    """Return the rounded products, and flags for draws whose interval may round to more than one integer."""
     middle = scales * (base * 2.0**-BASE_BITS)
     slack = scales * 2.0 ** (-1 - BASE_BITS) * (1.0 + 2.0**-40) + (np.abs(middle) + 1.0) * 2.0**-49
     low, high = np.floor(middle - slack + 0.5), np.floor(middle + slack + 0.5)
@@ -517,7 +516,7 @@ def _stretched(scales: Floats, base: Integers) -> tuple[Integers, NDArray[np.boo
 
 
 def _exactly(scale: Fraction, base: int, law: Law) -> int:
-    """The rounded product of a scale and a point of the interval of a draw."""
+    """Return the rounded product of a scale and a random point of the interval of a draw."""
     factor = scale / 2**BASE_BITS
     start = base - HALF
     while True:
@@ -529,14 +528,14 @@ def _exactly(scale: Fraction, base: int, law: Law) -> int:
 
 
 def _rounded(factor: Fraction, start: Fraction, bits: int, known: int) -> int | None:
-    """The integer to which all points of an interval are rounded; None where there are several."""
+    """Return the integer to which all points of an interval are rounded, or None if there are several."""
     low = math.floor(factor * (start + Fraction(bits, 2**known)) + HALF)
     high = math.ceil(factor * (start + Fraction(bits + 1, 2**known)) + HALF) - 1
     return low if low == high else None
 
 
 def _kept_exactly(law: Law, start: Fraction, bits: int, known: int) -> bool:
-    """True with the probability f(point) 2**k, the largest k for which no point of the whole interval has more than 1.
+    """Return True with probability f(point) 2**k, with about the largest k for which no point has more than 1.
 
     The point is uniform in its small interval; its further digits are drawn as far as the comparison needs them.
     """
