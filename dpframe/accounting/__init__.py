@@ -1,4 +1,4 @@
-"""Addition of losses: each accounting has one additive, exact quantity."""
+"""Accountings: each adds up privacy losses in one additive, exact quantity."""
 
 from dpframe.accounting.by_curves import GaussianDP, RenyiDP
 from dpframe.accounting.protocol import Accounting, Basic, Part

@@ -1,4 +1,4 @@
-"""Accountings by one curve of the noise: Gaussian differential privacy, and Rényi differential privacy."""
+"""Accountings by one curve of the noise: Gaussian differential privacy and Rényi differential privacy."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class GaussianDP(Accounting):
 
     def cost(self, price: Price, amount: Amount, *, pure: bool) -> PrivacyLoss:
         if price.epsilon is None or pure or amount[0] > self._offered(price, None):
-            return self.loss(amount)  # pure noise costs more than it says, also where a caller's function chose it
+            return self.loss(amount)  # pure noise costs more than its epsilon, even if a caller's function chose it
         return PrivacyLoss(shown_up(price.epsilon), shown_up(price.delta or self.delta))
 
     def _offered(self, price: Price, limit: Amount | None) -> Fraction:
@@ -92,7 +92,7 @@ class GaussianDP(Accounting):
 
 GRID = 2**160  # amounts are multiples of 2**-160
 MULTIPLES = (Fraction(1), Fraction(1, 2), Fraction(2), Fraction(4), Fraction(16), Fraction(64))
-WEIGHTS = (Fraction(9, 10), *(Fraction(1, 50),) * 5)  # of delta; they add up to 1
+WEIGHTS = (Fraction(9, 10), *(Fraction(1, 50),) * 5)  # shares of delta, by order; they add up to 1
 STEPS = range(-20, 181)  # orders from 1 + 2**-5 to 1 + 2**45, a quarter of a power of two apart
 
 
@@ -120,7 +120,7 @@ class RenyiDP(Accounting):
 
     @property
     def orders(self) -> tuple[Fraction, ...]:
-        """The orders, fixed by the limit; shares of the limit use the first."""
+        """The orders, which follow from the limit; shares of the limit use the first one."""
         return orders_of(self.epsilon, self.delta)
 
     def limit(self, epsilon: Fraction, delta: Fraction) -> Amount:
@@ -145,7 +145,7 @@ class RenyiDP(Accounting):
 
     def cost(self, price: Price, amount: Amount, *, pure: bool) -> PrivacyLoss:
         each = [2 * coordinate / order for coordinate, order in zip(amount, self.orders, strict=True)]
-        if pure or max(each) - min(each) > Fraction(4, GRID):  # of Gaussian noise alone they are equal
+        if pure or max(each) - min(each) > Fraction(4, GRID):  # for Gaussian noise alone, they are equal
             return self.loss(amount)
         if price.epsilon is not None and min(each) <= self._offered(price, None):
             return PrivacyLoss(shown_up(price.epsilon), shown_up(price.delta or self.delta))
@@ -153,7 +153,7 @@ class RenyiDP(Accounting):
         return PrivacyLoss(gaussian_curve.epsilon_of_mu(mu, down(self.delta)), shown_up(self.delta))
 
     def _offered(self, price: Price, limit: Amount | None) -> Fraction:
-        """As mu^2: the typed cost by the exact curve of Gaussian noise, or the share of the first order's limit."""
+        """Return mu^2 of the typed cost by the exact Gaussian curve, or of the share of the first order's limit."""
         if price.epsilon is None:
             return 2 * share_of(price, limit)[0] / self.orders[0]
         return largest_mu_squared(price, self.delta)
@@ -182,16 +182,16 @@ class RenyiDP(Accounting):
 
 @lru_cache(maxsize=1024)
 def _range_of(amount: Amount, orders: tuple[Fraction, ...]) -> Fraction | None:
-    """The largest epsilon of a bounded range that may have been charged so, by the first order; None if others differ.
+    """Return the largest epsilon of a bounded range with this charge at the first order; None if other orders disagree.
 
     A charge is a divergence that was rounded up to the grid, and divergences grow with epsilon. So the epsilon lies
-    between one whose divergence is above the charge and one whose divergence is below it by a step of the grid.
+    between one whose divergence is at least the charge and one whose divergence is lower by a step of the grid.
     """
     first, order = amount[0], orders[0]
     least = first - Fraction(1, GRID)
     if least <= 0:
         return None
-    guess = max(math.sqrt(8.0 * first / order), float(first))  # of a small epsilon, and of a large one
+    guess = max(math.sqrt(8.0 * first / order), float(first))  # for a small epsilon, and for a large one
     most = edge(lambda epsilon: declared.renyi_of_range(Fraction(epsilon), order) < first, guess, LARGER)
     below = edge(lambda epsilon: declared.renyi_of_range(Fraction(epsilon), order) > least, guess, SMALLER)
     for charged, at in zip(amount, orders, strict=True):
@@ -202,7 +202,7 @@ def _range_of(amount: Amount, orders: tuple[Fraction, ...]) -> Fraction | None:
 
 
 def conversion(order: Fraction, delta: Fraction) -> Fraction:
-    """The term that turns an (order, cost)-RDP cost into an epsilon at `delta`.
+    """Return the term that turns a Rényi divergence of this order into an epsilon at `delta`.
 
     It is rounded up, and may be negative. log(1 - 1/order) - log(delta * order) / (order - 1): Canonne, Kamath and
     Steinke (2020), Proposition 12; Balle, Barthe, Gaboardi, Hsu and Sato (2020), Theorem 21.
@@ -212,15 +212,15 @@ def conversion(order: Fraction, delta: Fraction) -> Fraction:
     with to_digits(100):
         a, outside = (mpmath.mpf(number.numerator) / number.denominator for number in (order, delta))
         term = mpmath.log1p(-1 / a) - mpmath.log(outside * a) / (a - 1)
-        return Fraction(int(mpmath.ceil(term * GRID)) + 1, GRID)  # up, by more than 100 digits may err
+        return Fraction(int(mpmath.ceil(term * GRID)) + 1, GRID)  # up, by more than the error of 100 digits
 
 
 @lru_cache(maxsize=1024)
 def orders_of(epsilon: Fraction, delta: Fraction) -> tuple[Fraction, ...]:
-    """The orders of a ledger with this limit.
+    """Return the orders of a ledger with this limit.
 
-    A stored ledger relies on this: the same limit must give the same orders. The first is the one, of a ladder, at
-    which the limit holds the most Gaussian noise.
+    A stored ledger relies on this: the same limit must give the same orders. The first one is the order, on a ladder of
+    orders, at which the limit allows the largest mu^2 of Gaussian noise.
     """
     if epsilon > Fraction(LARGEST_EPSILON):
         raise InvalidArgument(f"epsilon must be at most {LARGEST_EPSILON:g} for rdp accounting.")

@@ -1,12 +1,12 @@
-"""One workload, every accounting: what each says of the same releases.
+"""Comparison of accountings: the epsilon that each one gives for the same releases.
 
 **Privacy loss distributions** give the tightest account of noises that are fixed beforehand, by Google's dp-accounting.
-Any noise of dpframe enters by its own exact privacy curve, from which the pessimistic distribution of Doroshenko,
-Ghazi, Kamath, Kumar and Manurangsi ("Connect the Dots", 2022, Algorithm 1) is made: its curve is the chords of the
-exact one, which is convex in e^epsilon, and so never below it. dp-accounting convolves the distributions. The curve of
-each noise belongs to one pair of outputs that dominates all neighboring ones, and such pairs compose, also where the
-questions are chosen adaptively (Zhu, Dong and Wang, "Optimal Accounting of Differential Privacy via Characteristic
-Function", 2022, Theorem 10).
+Any noise of dpframe enters by its own exact privacy curve. From it, the pessimistic distribution of Doroshenko, Ghazi,
+Kamath, Kumar and Manurangsi ("Connect the Dots", 2022, Algorithm 1) is made. Its curve consists of chords of the exact
+one, which is convex in e^epsilon, so it is never below it. dp-accounting convolves the distributions. The curve of each
+noise belongs to one pair of outputs that dominates all neighboring ones. Such pairs compose, even if the questions are
+chosen adaptively (Zhu, Dong and Wang, "Optimal Accounting of Differential Privacy via Characteristic Function", 2022,
+Theorem 10).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from dpframe.mechanisms import gaussian_curve
 from dpframe.mechanisms.contract import is_mechanism
 from dpframe.mechanisms.declared import Curve, is_curve
 
-SPLITS = tuple(Fraction(tenths, 10) for tenths in range(1, 10))  # of delta between the releases and the composition
+SPLITS = tuple(Fraction(tenths, 10) for tenths in range(1, 10))  # of delta, for the releases; composition has the rest
 ORDERS = tuple(1 + Fraction(2) ** power for power in range(-5, 41, 3))
 REFINEMENTS = (Fraction(2), Fraction(5, 4), Fraction(21, 20))
 ALL_KEYS = "the keys that are found take all of delta"
@@ -38,20 +38,20 @@ EXAMPLE = "Write for instance dpf.compare_accounting([noise] * 10, delta=1e-6)."
 
 NEEDS_ACCOUNTING = "privacy loss distributions need dp-accounting: pip install 'dpframe[accounting]'"
 LEAST_DELTA = 1e-12
-MOST_LOSS = 700.0  # of one noise: the exponentials of more do not fit double precision
-POINTS = 2_000  # of the narrowest distribution, on each side of 0
-MOST_POINTS = 50_000  # of the widest
+MOST_LOSS = 700.0  # of one noise: exponentials of a larger loss do not fit double precision
+POINTS = 2_000  # points of the narrowest distribution, on each side of 0
+MOST_POINTS = 50_000  # points of the widest distribution, on each side of 0
 TRIED = 4.0 ** np.arange(-15.0, 21.0)
-TRUNCATED = 1e-5  # of delta: what all distributions together may lose in their tails, counted as an infinite loss
-SHAVED, ROUNDING = 1e-6, 2e-14  # of delta, and of any: what double precision may lose
-ROUNDING_EACH = 4e-15  # of delta, for each noise: 20 times the most that was measured
+TRUNCATED = 1e-5  # share of delta that all distributions together may lose in their tails, as an infinite loss
+SHAVED, ROUNDING = 1e-6, 2e-14  # what double precision may lose: a share of delta, and an amount
+ROUNDING_EACH = 4e-15  # the amount that each noise adds: 20 times the most that was measured
 
 
 @dataclass(frozen=True)
 class Compared:
-    """One accounting's answer: the least epsilon of a workload at the common delta.
+    """The answer of one accounting: the least epsilon of a workload at the common delta.
 
-    It is None if the accounting does not apply; the note states why.
+    The epsilon is None if the accounting does not apply; the note states why.
     """
 
     accounting: str
@@ -181,7 +181,7 @@ def _noises(workload: Any) -> tuple[Curve, ...]:
     listed = list(workload) if isinstance(workload, (list, tuple)) else [workload]
     noises: list[Curve] = []
     for item in listed:
-        releases = [item] if is_curve(item) else getattr(item, "drawn", None)  # of a Plan those of its checks too
+        releases = [item] if is_curve(item) else getattr(item, "drawn", None)  # for a Plan, with those of its checks
         if not isinstance(releases, (list, tuple)):
             raise InvalidType(f"workload must be a mechanism, a Plan, or a list of them, not {shown(item)}. {EXAMPLE}")
         noises += releases
@@ -198,14 +198,14 @@ def _in_words(noises: Sequence[Curve]) -> str:
 
 
 def _named(noise: Curve) -> str:
-    """A mechanism with its scale; a declared curve has none."""
+    """Return the name of a mechanism with its scale; a declared curve has none."""
     if not is_mechanism(noise):
         return str(noise)
     return f"{noise.name}, scale {pages.number(noise.scale / noise.sensitivity)} sensitivities"
 
 
 def _basic(noises: Sequence[Curve], delta: Fraction) -> Compared:
-    """Epsilons add up; the noises that are not pure share delta equally."""
+    """Add up epsilons; the noises that are not pure share delta equally."""
     counts, left = Counter(noises), _left(noises, delta)
     if not left:
         return Compared("basic", None, ALL_KEYS)
@@ -217,13 +217,13 @@ def _basic(noises: Sequence[Curve], delta: Fraction) -> Compared:
 
 
 def _epsilon(noise: Curve, delta: Fraction) -> Fraction:
-    """Of one release: of pure noise without a delta, of any other at this one and what is lost anyway; rounded up."""
+    """Return the epsilon of one release, rounded up: of pure noise, or at `delta` plus the delta of infinite losses."""
     whole = down(delta + Fraction(noise.infinite))
     return Fraction(noise.epsilon(whole) if noise.pure_epsilon is None else noise.pure_epsilon)
 
 
 def _of_equal(noises: Sequence[Curve], delta: Fraction) -> list[Compared]:
-    """Theorems on equal releases, of which they know epsilon and delta alone: the best of nine splits of delta."""
+    """Apply theorems on equal releases, which use epsilon and delta alone, at the best of nine splits of delta."""
     first, count = noises[0], len(noises)
     if any(noise != first for noise in noises):
         return _neither("for equal releases alone")
@@ -264,12 +264,12 @@ def _gdp(noises: Sequence[Curve], delta: Fraction) -> Compared:
 
 
 def _left(noises: Sequence[Curve], delta: Fraction) -> Fraction:
-    """The delta that is left for noise: what is certain to be lost, with keys that are found, is taken off."""
+    """Return the delta that is left for noise after the infinite losses of unknown groups."""
     return max(Fraction(0), delta - sum((Fraction(noise.infinite) for noise in noises), Fraction(0)))
 
 
 def _rdp(noises: Sequence[Curve], delta: Fraction) -> Compared:
-    """The best of many orders, which is valid since the workload is declared: first far apart, then closer."""
+    """Take the best of many orders, first far apart, then closer; this is valid since the workload is declared."""
     counts, left = Counter(noises), _left(noises, delta)
     if not left:
         return Compared("rdp", None, ALL_KEYS)
@@ -279,7 +279,7 @@ def _rdp(noises: Sequence[Curve], delta: Fraction) -> Compared:
 
     try:
         best = min(ORDERS, key=at)
-    except InvalidArgument:  # of truncated noise, which has no finite one
+    except InvalidArgument:  # truncated noise has no finite divergence
         return Compared("rdp", None, "a noise has no proven Rényi divergence")
     for factor in REFINEMENTS:
         best = min((1 + (best - 1) * factor**power for power in (-2, -1, 0, 1, 2)), key=at)
@@ -298,7 +298,7 @@ def _pld(noises: Sequence[Curve], delta: Fraction) -> Compared:
 
 
 def least_delta(noises: int) -> float:
-    """The delta of which double precision may lose half, for so many noises together.
+    """Return the least delta for this number of noises: double precision may lose half of it.
 
     The loss is in the distribution of the noises.
     """
@@ -310,7 +310,7 @@ def _rounding(noises: int) -> float:
 
 
 def composed_epsilon(mechanisms: Sequence[Curve], delta: float) -> float:
-    """The epsilon of all mechanisms together at `delta`, rounded up.
+    """Return the epsilon of all mechanisms together at `delta`, rounded up.
 
     The noises must be fixed before the first answer.
     """
@@ -335,7 +335,7 @@ class Composition:
                 f"epsilon must be at most {MOST_LOSS:g} in each noise for a privacy loss distribution: exponentials of "
                 "more do not fit double precision. Use basic or gdp accounting there."
             )
-        self._delta = delta - math.fsum(mechanism.infinite for mechanism in mechanisms)  # an infinite loss is all delta
+        self._delta = delta - math.fsum(mechanism.infinite for mechanism in mechanisms)  # infinite losses count in full
         if self._delta < least:
             raise InvalidArgument(
                 "delta must be above the deltas of keys that are found, which no epsilon covers. Write more."
@@ -350,13 +350,13 @@ class Composition:
 
     @property
     def epsilon(self) -> float:
-        """The epsilon at the delta for which it was made, rounded up."""
+        """The epsilon at the delta of the composition, rounded up."""
         sharp = self._delta * (1.0 - SHAVED) - self._rounding
         return float(self._whole.get_epsilon_for_delta(sharp)) * (1.0 + 1e-9)
 
 
 def _reach(mechanism: Curve, tail: float) -> float:
-    """An epsilon at which the curve is not above `tail`, nearly the least; of pure noise its own, on the grid."""
+    """Return an epsilon, nearly the least, at which the curve is at most `tail`; for pure noise, its own epsilon."""
     if mechanism.pure_epsilon is not None:
         return mechanism.pure_epsilon
     reach = float(TRIED[np.argmax(_finite(mechanism, TRIED) <= tail)])
@@ -365,17 +365,17 @@ def _reach(mechanism: Curve, tail: float) -> float:
 
 
 def _finite(mechanism: Curve, epsilons: Any) -> Any:
-    """The curve of the losses that are finite."""
+    """Return the curve of the finite losses."""
     return mechanism.deltas(epsilons) - mechanism.infinite if mechanism.infinite else mechanism.deltas(epsilons)
 
 
 def _distribution(mechanism: Curve, reach: float, step: float) -> Any:
-    """The pessimistic distribution on multiples of `step` that has the mechanism's curve there."""
+    """Return the pessimistic distribution on multiples of `step` that has the mechanism's curve there."""
     accounting = _dp_accounting()
     last = max(1, math.ceil(reach / step))
     epsilons = np.asarray(np.arange(-last, last + 1) * step, dtype=np.float64)
     deltas = np.minimum.accumulate(np.clip(mechanism.deltas(epsilons), 0.0, 1.0))
-    deltas = np.maximum(deltas - mechanism.infinite, 0.0)  # what no epsilon covers is taken off delta once
+    deltas = np.maximum(deltas - mechanism.infinite, 0.0)  # delta that no epsilon covers is subtracted once
     pmf = accounting.pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(step, -last, last, deltas)
     return accounting.privacy_loss_distribution.PrivacyLossDistribution(pmf)
 

@@ -1,4 +1,4 @@
-"""Composition of equal releases, as theorems state it: to compare with, and to plan by hand."""
+"""Composition theorems for equal releases, for comparison and for planning by hand."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dpframe.privacy import PrivacyLoss
 
 DIGITS = 50
 LEAST_ROOM = Fraction(1, 2**1100)  # below every float
-MOST = 10**6  # releases
+MOST = 10**6  # releases at most
 
 
 def advanced_composition(
@@ -129,15 +129,15 @@ def optimal_composition(
 
 
 def _most_steps(epsilon: Fraction, count: int, room: Fraction) -> int:
-    """The largest i with delta_i <= room: delta_i rises with i.
+    """Return the largest i with delta_i <= room, for k = `count` releases; delta_i increases with i.
 
     delta_i = (sum over l < i of C(k, l) (e^((k - l) epsilon) - e^((k - 2 i + l) epsilon))) / (1 + e^epsilon)^k.
     """
     import mpmath
 
     if room < LEAST_ROOM:
-        return 0  # fewer steps state more
-    steps, least = 0, min(epsilon, room)  # the difference of two sums loses as many digits as it is small
+        return 0  # fewer steps give a larger epsilon
+    steps, least = 0, min(epsilon, room)  # a smaller difference of two sums loses more digits
     with to_digits(DIGITS + math.ceil(int(1 / least).bit_length() * math.log10(2))):
         e, allowed = in_mpmath(epsilon), in_mpmath(room)
         term = mpmath.exp(-count * mpmath.log1p(mpmath.exp(-e)))  # C(k, l) e^((k - l) epsilon) / (1 + e^epsilon)^k
@@ -154,7 +154,7 @@ def _most_steps(epsilon: Fraction, count: int, room: Fraction) -> int:
 
 
 def _power_down(base: Fraction, count: int) -> Fraction:
-    """A power of a number at most 1, rounded down: the fraction itself would have millions of digits."""
+    """Return a power of a number of at most 1, rounded down; the exact fraction would have millions of digits."""
     import mpmath
 
     with to_digits(DIGITS):

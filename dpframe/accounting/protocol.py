@@ -1,4 +1,4 @@
-"""The members of an accounting that a ledger calls, the exact arithmetic that accountings share, and the basic one."""
+"""The members of an accounting that a ledger calls, exact arithmetic that accountings share, and basic composition."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dpframe.mechanisms.declared import Curve, PureLoss
 from dpframe.mechanisms.gaussian import Gaussian
 from dpframe.privacy import Price, PrivacyLoss
 
-Shares = tuple[Fraction, ...]  # of a price, in what the accounting adds up
+Shares = tuple[Fraction, ...]  # shares of a cost, in the quantity that the accounting adds up
 HALVINGS = 60
 
 
@@ -21,7 +21,7 @@ HALVINGS = 60
 class Part:
     """The cost of one Total of a call: as pure epsilon, as mu, and as a pair.
 
-    Callables calibrate to the pair.
+    A caller's function calibrates to the pair.
     """
 
     epsilon: Fraction | None
@@ -49,7 +49,7 @@ class Accounting:
     durable ledger is opened by name, by processes that may not know it.
     """
 
-    if TYPE_CHECKING:  # a subclass has it, as a constant of the class or a field
+    if TYPE_CHECKING:  # a subclass defines it, as a constant of the class or as a field
 
         @property
         def name(self) -> str:
@@ -152,7 +152,7 @@ class Accounting:
         return Fraction(getattr(self, "delta", 0))
 
     def _affords(self, epsilon: float, amount: Amount) -> bool:
-        """Tell whether a count of this epsilon costs at most this amount: of Gaussian noise, or of a pure loss."""
+        """Return whether a count of this epsilon costs at most this amount, with Gaussian noise or with a pure loss."""
         price = Price(exactly("epsilon", epsilon))
         pure = not self.reads_at
         (part,) = self.parts(price, None, (Fraction(1),), pure=pure)
@@ -160,7 +160,7 @@ class Accounting:
         return keeps(self.charge(price, None, (curve,)), amount, one_is_enough=self.one_is_enough)
 
     def _with_epsilon(self, price: Price, limit: Amount | None) -> Price:
-        """The cost with an epsilon: of a share that of one call that costs as much."""
+        """Return the cost with an epsilon; a share becomes the epsilon of one call that costs as much."""
         if price.epsilon is not None:
             return price
         epsilon = self.remaining(share_of(price, limit)).epsilon
@@ -178,32 +178,32 @@ class Accounting:
 
 
 def pure_parts(epsilon: Fraction, shares: Shares) -> tuple[Part, ...]:
-    """Parts of a cost for pure noise: epsilon is divided, whatever the accounting."""
+    """Return parts of a cost for pure noise: epsilon is divided, whatever the accounting."""
     each = [epsilon * share for share in shares]
     return tuple(Part(pure_epsilon, None, PrivacyLoss(typed_down(pure_epsilon))) for pure_epsilon in each)
 
 
 def gaussian_part(price: Price, mu: float, delta: Fraction) -> Part:
-    """A part of this mu, with the pure noise of that mu.
+    """Return a part of this mu, with the pure noise of that mu.
 
-    Callables calibrate to it at the call's delta or `delta`.
+    A caller's function calibrates to it at the call's delta, or else at `delta`.
     """
     return Part(Fraction(gaussian_curve.mu_to_pure(mu)), mu, gaussian_loss(price, mu, delta))
 
 
 def gaussian_loss(price: Price, mu: float, delta: Fraction) -> PrivacyLoss:
-    """The loss to which callables calibrate a part of this mu, rounded down.
+    """Return the loss to which a caller's function calibrates a part of this mu, rounded down.
 
-    It is at the call's delta or the ledger's.
+    It is at the call's delta, or else at the ledger's, `delta`.
     """
     at = typed_down(price.delta or delta)
     return PrivacyLoss(gaussian_curve.epsilon_of_mu(mu, at) * (1.0 - 1e-9), at)
 
 
 def largest_mu_squared(price: Price, delta: Fraction) -> Fraction:
-    """The mu^2 of Gaussian noise that costs a typed epsilon.
+    """Return the largest mu^2 of Gaussian noise that costs at most a typed epsilon.
 
-    It is at the call's delta or, without one, at the ledger's.
+    It is at the call's delta, or else at the ledger's, `delta`.
     """
     assert price.epsilon is not None
     at = price.delta if price.delta is not None else delta
@@ -213,10 +213,10 @@ def largest_mu_squared(price: Price, delta: Fraction) -> Fraction:
 
 
 def with_keys(delta: Fraction, mechanisms: tuple[Curve, ...]) -> Fraction:
-    """A call's delta and those of its keys: their sum, or the larger one.
+    """Return the delta of a call with that of its unknown groups: their sum, or the larger one.
 
-    It is the larger one if they concern different units. delta(epsilon) <= d + (1 - d) d1(epsilon)
-    (``docs/assurance/privacy.md``, "Unknown groups").
+    It is the larger one if they concern different units. The sum is valid since delta(epsilon) <= d + (1 - d)
+    d1(epsilon) (``docs/assurance/privacy.md``, "Unknown groups").
     """
     keys = sum((mechanism.keys_delta for mechanism in mechanisms), Fraction(0))
     apart = all(mechanism.apart for mechanism in mechanisms if mechanism.keys_delta)
@@ -224,7 +224,7 @@ def with_keys(delta: Fraction, mechanisms: tuple[Curve, ...]) -> Fraction:
 
 
 def share_of(price: Price, limit: Amount | None) -> Amount:
-    """A share of the limit, coordinate by coordinate."""
+    """Return a share of the limit, coordinate by coordinate."""
     assert price.share is not None
     if limit is None:
         raise MissingArgument(
@@ -254,7 +254,7 @@ class Basic(Accounting):
     def parts(self, price: Price, limit: Amount | None, shares: Shares, *, pure: bool) -> tuple[Part, ...]:
         epsilon, delta = self._offered(price, limit)
         whole = None
-        if delta > 0 and not pure:  # Gaussians together are one Gaussian: mu^2 is shared, not epsilon
+        if delta > 0 and not pure:  # Gaussians together are one Gaussian: mu^2 is divided, not epsilon
             whole = Fraction(gaussian_curve.largest_mu(down(epsilon), down(delta))) ** 2
         return tuple(
             Part(

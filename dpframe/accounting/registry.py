@@ -1,4 +1,4 @@
-"""The accounting that a ledger gets: those that ship, by name, and a reserve for unknown groups."""
+"""The accounting of a ledger: the built-in ones by name, a caller's own, and a reserve for unknown groups."""
 
 from __future__ import annotations
 
@@ -18,13 +18,12 @@ SHIPPED = (Basic, GaussianDP, RenyiDP)
 
 @dataclass(frozen=True)
 class KeysReserve(Accounting):
-    """Another accounting at a smaller delta, with a reserve for the deltas of keys.
+    """Another accounting at a smaller delta, with a reserve for the deltas of unknown groups.
 
-    The accounting inside has the delta less the reserve, and the deltas of keys add up to at most the reserve. Releases
-    of noise whose losses add up to (epsilon, delta - reserve) in the accounting inside, and of keys whose deltas add up
-    to at most the reserve, are together (epsilon, delta)-private, adaptively too: ``docs/assurance/privacy.md``,
-    "Unknown groups". The last coordinate of an amount is the sum of the deltas of keys, as exact rationals of the typed
-    decimals.
+    The accounting inside has the delta less the reserve. Take releases of noise whose losses add up to (epsilon, delta
+    - reserve) in that accounting, and unknown groups whose deltas add up to at most the reserve. Together, they are
+    (epsilon, delta)-private, adaptively too: ``docs/assurance/privacy.md``, "Unknown groups". The last coordinate of an
+    amount is the sum of the deltas of unknown groups, as exact rationals of the typed decimals.
     """
 
     inside: Accounting
@@ -38,32 +37,32 @@ class KeysReserve(Accounting):
 
     @property
     def one_is_enough(self) -> bool:  # type: ignore[override]
-        """As inside; the last coordinate must always stay within its limit."""
+        """The value of the accounting inside; the last coordinate must always stay within its limit."""
         return self.inside.one_is_enough
 
     @property
     def charges_price(self) -> bool:  # type: ignore[override]
-        """As inside."""
+        """The value of the accounting inside."""
         return self.inside.charges_price
 
     @property
     def has_own_delta(self) -> bool:  # type: ignore[override]
-        """As inside."""
+        """The value of the accounting inside."""
         return self.inside.has_own_delta
 
     @property
     def tight(self) -> bool:  # type: ignore[override]
-        """As inside."""
+        """The value of the accounting inside."""
         return self.inside.tight
 
     @property
     def adds(self) -> str:  # type: ignore[override]
-        """As inside."""
+        """The value of the accounting inside."""
         return self.inside.adds
 
     @property
     def reads_at(self) -> Fraction:
-        """As inside."""
+        """The value of the accounting inside."""
         return self.inside.reads_at
 
     def limit(self, epsilon: Fraction, delta: Fraction) -> Amount:
@@ -101,19 +100,19 @@ class KeysReserve(Accounting):
         )
 
     def _with(self, loss: PrivacyLoss, amount: Amount) -> PrivacyLoss:
-        """A loss and the deltas of keys, rounded up."""
+        """Return a loss plus the deltas of unknown groups, rounded up."""
         if not amount[-1]:
             return loss
         return PrivacyLoss(loss.epsilon, shown_up(Fraction(repr(loss.delta)) + amount[-1]))
 
 
 def _rest(limit: Amount | None) -> Amount | None:
-    """The limit without the reserve."""
+    """Return the limit without the reserve."""
     return None if limit is None else limit[:-1]
 
 
 def accounting_of(name: object, epsilon: Fraction, delta: Fraction) -> Accounting:
-    """The accounting that the caller names or gives, or the one that suits the limit."""
+    """Return the accounting that the caller names or gives, or the one that suits the limit."""
     if isinstance(name, Accounting):
         return _brought(name, epsilon, delta)
     if name is None:
@@ -133,7 +132,7 @@ def accounting_of(name: object, epsilon: Fraction, delta: Fraction) -> Accountin
 
 
 def with_reserve(name: object, epsilon: Fraction, delta: Fraction, reserve: Fraction) -> Accounting:
-    """The accounting that the caller names, with a reserve for unknown groups.
+    """Return the accounting that the caller names, with a reserve for unknown groups.
 
     Without a reserve, it is the accounting itself.
     """
@@ -159,12 +158,12 @@ def with_reserve(name: object, epsilon: Fraction, delta: Fraction, reserve: Frac
 
 
 def is_shipped(accounting: Accounting) -> bool:
-    """Tell whether every process that opens a ledger knows it."""
+    """Return whether an accounting is known to every process that opens a ledger."""
     return type(accounting) in SHIPPED or isinstance(accounting, KeysReserve)
 
 
 def checked_limit(accounting: Accounting, epsilon: Fraction, delta: Fraction) -> Amount:
-    """The limit of a new ledger; an accounting without amounts raises a typed error."""
+    """Return the limit of a new ledger, or raise a typed error if the accounting gives no valid amount."""
     limit = accounting.limit(epsilon, delta)
     if not isinstance(limit, tuple) or not limit or not all(map(is_exact, limit)) or min(limit) < 0:
         raise InvalidType(
@@ -175,7 +174,7 @@ def checked_limit(accounting: Accounting, epsilon: Fraction, delta: Fraction) ->
 
 
 def _brought(accounting: Accounting, epsilon: Fraction, delta: Fraction) -> Accounting:
-    """An accounting as a caller made it, for a ledger with this limit; one of dpframe's is as if it were named."""
+    """Return a caller's accounting for a ledger with this limit; one of dpframe's is treated as if it were named."""
     if is_shipped(accounting):
         return accounting_of(accounting.name, epsilon, delta)
     name = accounting.name
