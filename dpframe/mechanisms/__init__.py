@@ -1,1 +1,1 @@
-"""Noise, calibrated."""
+"""Calibrated noise and private choices."""

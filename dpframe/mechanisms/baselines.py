@@ -1,4 +1,4 @@
-"""Calibrations of Gaussian noise that came before the analytic one: to compare with, and to reproduce papers."""
+"""Older calibrations of Gaussian noise, to compare with the analytic one and to reproduce papers."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def classical_gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 
     with to_digits(DIGITS):
         factor = mpmath.sqrt(2 * mpmath.log(mpmath.mpf("1.25") / outside))
         loss = typed("epsilon", epsilon, 0.0, 1.0, closed=False)
-        return rounded_up(factor * mpmath.mpf(reach) / loss)  # up: more noise
+        return rounded_up(factor * mpmath.mpf(reach) / loss)  # rounded up: more noise
 
 
 def probabilistic_gaussian_sigma(
@@ -133,8 +133,8 @@ def probabilistic_gaussian_sigma(
         loss, outside = mpmath.mpf(most), mpmath.mpf(leak)
         z = _upper_quantile(outside / 2 if tail == "two-sided" else outside)
         root = mpmath.sqrt(z * z + 2 * loss)
-        factor = (root + z) / (2 * loss) if z > 0 else 1 / (root - z)  # equal; neither subtracts
-        return rounded_up(factor * mpmath.mpf(reach))  # up: more noise
+        factor = (root + z) / (2 * loss) if z > 0 else 1 / (root - z)  # two equal forms; each avoids cancellation
+        return rounded_up(factor * mpmath.mpf(reach))  # rounded up: more noise
 
 
 def classical_gaussian(sensitivity: Reach, loss: PrivacyLoss) -> Gaussian:
@@ -207,7 +207,7 @@ def probabilistic_gaussian(*, tail: Tail = "two-sided") -> Callable[[Reach, Priv
 
 
 def _gaussian(sensitivity: Reach, sigma: float, words: str) -> Gaussian:
-    """Noise whose sigma is this many times the l2 sensitivity, both rounded up."""
+    """Return noise with a sigma of this many times the l2 sensitivity, both rounded up."""
     steps = up(steps_of(sensitivity.norm(2.0), sensitivity.grid))
     scale = scale_of(Fraction(steps) * Fraction(sigma), Fraction(1), LARGEST_SIGMA)
     return Gaussian(steps, scale, sensitivity.grid, calibration=words)
@@ -226,7 +226,7 @@ def _check_tail(tail: object) -> None:
 
 
 def _upper_quantile(outside: Any) -> Any:
-    """The z with Phi(-z) = outside, at the current precision: Newton steps from the double-precision value."""
+    """Return the z with Phi(-z) = outside at the current precision, by Newton steps from a double-precision value."""
     import mpmath
     from scipy.special import ndtri_exp
 

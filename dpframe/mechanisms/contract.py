@@ -1,4 +1,4 @@
-"""The contract of a mechanism: six members to write, and what follows from them; and mechanisms in grid steps."""
+"""The base class of mechanisms, which derives its other members from six, and a subclass in grid steps."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dpframe.mechanisms.curves import checked_outside, curve_point
 from dpframe.mechanisms.gaussian_curve import LARGEST_EPSILON
 
 LARGEST_LAPLACE = noise.LARGEST_SCALE
-LARGEST_SIGMA = noise.LARGEST_SCALE / 1.5  # b = sigma sqrt(2) must fit as well
+LARGEST_SIGMA = noise.LARGEST_SCALE / 1.5  # the scale b = sigma sqrt(2) must also fit
 
 ANSWERS = ("add_noise", "delta", "deltas", "epsilon", "interval", "renyi")
 HALVINGS = 100
@@ -27,12 +27,12 @@ Of = TypeVar("Of")
 
 
 def wrapped(totals: noise.Integers, drawn: noise.Integers) -> noise.Integers:
-    """Add modulo 2**64: nothing may raise or saturate because of a private total."""
+    """Add modulo 2**64, so that no private total can cause an error or saturation."""
     return (totals.view(np.uint64) + drawn.reshape(totals.shape).view(np.uint64)).view(np.int64)
 
 
 def checked_integers(totals: noise.Integers) -> noise.Integers:
-    """Totals in the required form: int64, in grid steps."""
+    """Return the totals if they have the required form: int64, in grid steps."""
     if not isinstance(totals, np.ndarray) or totals.dtype != np.int64:
         kind = f" of {totals.dtype}" if isinstance(totals, np.ndarray) else ""
         raise InvalidType(f"totals must be an int64 array of grid steps, not {named(totals)}{kind}.")
@@ -40,14 +40,14 @@ def checked_integers(totals: noise.Integers) -> noise.Integers:
 
 
 def checked_confidence(confidence: object) -> float:
-    """A number between 0 and 1."""
+    """Return the confidence as a float, if it is between 0 and 1."""
     return between("confidence", confidence, 0.0, 1.0, "between 0 and 1", " Write for instance 0.95.")
 
 
 def scale_of(step_sensitivity: Fraction, divisor: Fraction, most: float) -> float:
-    """step_sensitivity / divisor, rounded up, if such noise fits.
+    """Return step_sensitivity / divisor, rounded up, if it is at most `most`.
 
-    They are compared as rationals, which cannot overflow.
+    The comparison uses rationals, which cannot overflow.
     """
     if step_sensitivity > Fraction(most) * divisor:
         raise InvalidArgument(
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 else:
 
     class derived(Generic[Of]):  # noqa: N801  (it stands where property would)
-        """A property whose place a field of a dataclass may take: looked up on a class, it is not there."""
+        """A property that a dataclass field may replace, since a lookup on the class raises AttributeError."""
 
         def __init__(self, function: Callable[[Any], Of]) -> None:
             self.function = function
@@ -119,7 +119,7 @@ class Mechanism:
     (7.835, 6.0, 0.5)
     """
 
-    if TYPE_CHECKING:  # a subclass has them, as fields or else: a class attribute here would be a field's default there
+    if TYPE_CHECKING:  # subclasses define these; an attribute here would become the default of a dataclass field
 
         @property
         def name(self) -> str: ...
@@ -285,7 +285,7 @@ class Mechanism:
         return self
 
     def _of_law(self, epsilons: curves.Floats) -> curves.Floats:
-        """The delta of a shift by the sensitivity, from the tails."""
+        """Return the delta of a shift by the sensitivity, from the tails."""
         if not self._has_law:
             raise self._incomplete("delta", "tail(steps), or delta(epsilon), or pure_epsilon")
         return curves.deltas_of_tail(self.tail, curves.whole_steps(self.sensitivity, self.grid), epsilons)
@@ -299,7 +299,7 @@ class Mechanism:
         return self._has_law or type(self).delta is not Mechanism.delta
 
     def _enough(self, outside: float) -> float:
-        """An epsilon at which delta is at most `outside`."""
+        """Return an epsilon at which delta is at most `outside`."""
         epsilon = 1.0
         while self.delta(epsilon) > outside:
             epsilon *= 2.0
@@ -324,29 +324,29 @@ class Mechanism:
 
 
 def is_mechanism(value: object) -> TypeGuard[Mechanism]:
-    """Tell whether a value is calibrated noise, or a calibrated choice.
+    """Return whether a value is calibrated noise or a calibrated choice.
 
-    A class of them is not calibrated.
+    The class of a mechanism is not calibrated.
     """
     return not isinstance(value, type) and all(callable(getattr(type(value), name, None)) for name in ANSWERS)
 
 
 def adds_noise(value: object) -> TypeGuard[Mechanism]:
-    """Tell whether a mechanism adds noise to totals.
+    """Return whether a mechanism adds noise to totals.
 
-    A mechanism that chooses among them has no shape.
+    A mechanism that chooses among totals has an infinite shape p.
     """
     return is_mechanism(value) and math.isfinite(value.p)
 
 
 @dataclass(frozen=True)
 class Stepped(Mechanism):
-    """A mechanism that keeps its lengths in grid steps, and the length of a step."""
+    """A mechanism that stores its lengths in grid steps, and the length of a step."""
 
     step_sensitivity: float
     step_scale: float
     grid: float = 1.0
-    calibration: str = field(default="", kw_only=True)  # in words, where it is not the exact one
+    calibration: str = field(default="", kw_only=True)  # a description, unless it is the exact calibration
     additive: ClassVar[bool] = True
     keys_delta: ClassVar[Fraction] = Fraction(0)
 
@@ -370,9 +370,9 @@ class Stepped(Mechanism):
         return self.step_scale * self.grid
 
     def sharpened(self, factor: float) -> Self:
-        """The same noise with its scale divided by `factor`, rounded up.
+        """Return the same noise with its scale divided by `factor`, rounded up.
 
-        Noise with answers within bounds stays as it is.
+        Noise that does not add to totals (`additive` is False) stays as it is.
         """
         if not self.additive:
             return self
@@ -380,5 +380,5 @@ class Stepped(Mechanism):
 
 
 def steps_of(sensitivity: object, grid: object) -> Fraction:
-    """A sensitivity in grid steps, exactly, both as the caller gives them."""
+    """Return the exact quotient of a sensitivity and a grid, both as the caller gives them."""
     return positive("sensitivity", sensitivity) / positive("grid", grid)

@@ -1,10 +1,10 @@
-"""Declared curves: the cost of a release by what is proven of it, where there is no noise to read it off.
+"""Declared privacy curves: the proven privacy loss of releases that have no law of noise to compute it from.
 
 **Bounded range.** All privacy losses of such a choice are in one interval of length epsilon: Durfee and
 Rogers, "Practical Differentially Private Top-k Selection with Pay-what-you-get Composition" (2019); Dong, Durfee and
-Rogers, "Optimal Differential Privacy Composition for Exponential Mechanisms" (2020). Every such pair of
-outputs is dominated by one of two outcomes with losses t and t - epsilon, for some t from 0 to epsilon; the functions
-here are the worst over t, and ``docs/assurance/privacy.md`` has the proofs.
+Rogers, "Optimal Differential Privacy Composition for Exponential Mechanisms" (2020). Two outcomes with the losses t
+and t - epsilon, for some t from 0 to epsilon, dominate every such pair of output distributions. The functions here
+return the worst value over t. The proofs are in ``docs/assurance/privacy.md``.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from dpframe.mechanisms import curves, gaussian_curve, renyi
 from dpframe.mechanisms.curves import Floats, checked_outside, curve_point
 
 DIGITS = 60
-CORRECT = Fraction(1, 10**30)  # relative: more than what the digits of a divergence may err
+CORRECT = Fraction(1, 10**30)  # relative; above the rounding error of a divergence
 ANSWERS = ("delta", "deltas", "epsilon", "renyi")
 
 
 def delta_of_range(length: Fraction, epsilon: Fraction) -> float:
-    """The delta at an epsilon from 0 to `length`, rounded up.
+    """Return the delta at an epsilon from 0 to `length`, rounded up.
 
     It is (e^(length/2) - e^(epsilon/2))^2 / (e^length - 1).
     """
@@ -39,7 +39,7 @@ def delta_of_range(length: Fraction, epsilon: Fraction) -> float:
 
 
 def epsilon_of_range(length: Fraction, outside: float) -> float:
-    """The smallest epsilon >= 0 at this delta, rounded up.
+    """Return the smallest epsilon >= 0 at this delta, rounded up.
 
     It is length + 2 log(1 - sqrt(delta (1 - e^-length))).
     """
@@ -53,26 +53,26 @@ def epsilon_of_range(length: Fraction, outside: float) -> float:
 
 
 def deltas_of_range(length: float, epsilons: Floats) -> Floats:
-    """The deltas at many epsilons of at least 0, in double precision."""
+    """Return the deltas at many epsilons of at least 0, in double precision."""
     short = -np.expm1(np.minimum(0.0, (epsilons - length) / 2.0))
     return np.asarray(short**2 / -math.expm1(-length))
 
 
 def mu_of_range(length: Fraction) -> float:
-    """The mu of Gaussian differential privacy, rounded up.
+    """Return the mu of Gaussian differential privacy, rounded up.
 
-    It is that of pure noise with half the epsilon.
+    It is the mu of pure noise with half the epsilon.
     """
     return gaussian_curve.pure_to_mu(up(length / 2))
 
 
 def own_of_mu(most: float) -> Fraction:
-    """The largest epsilon whose choices cost at most this mu, rounded down."""
+    """Return the largest epsilon of a bounded range that costs at most this mu, rounded down."""
     return 2 * Fraction(gaussian_curve.mu_to_pure(most))
 
 
 def range_of_mu(largest: float) -> Fraction:
-    """The largest epsilon whose mu, rounded up, may be this one; rounded up.
+    """Return the largest epsilon of a bounded range whose mu is at most `largest`, rounded up.
 
     It is 4 artanh(erf(mu / sqrt(8))).
     """
@@ -87,7 +87,7 @@ def range_of_mu(largest: float) -> Fraction:
 
 @lru_cache(maxsize=4096)
 def renyi_of_range(length: Fraction, order: Fraction) -> Fraction:
-    """The Rényi divergence of an order above 1, the largest over t; rounded up.
+    """Return the Rényi divergence of an order above 1, the largest over t, rounded up.
 
     Let E = e^length, x = e^t and a = order - 1. The second output has the two outcomes with the probabilities q and
     1 - q, where q = (E / x - 1) (1 / (E - 1)); the first has them with x q and 1 - x q. So the moment E_P[(P/Q)^a] is
@@ -97,7 +97,7 @@ def renyi_of_range(length: Fraction, order: Fraction) -> Fraction:
     import mpmath
 
     small = max(0.0, -2.0 * math.log10(min(1.0, float(length)))) + max(0.0, -math.log10(min(1.0, float(order - 1))))
-    with to_digits(DIGITS + math.ceil(2.0 * small)):  # the moment is near 1, and its logarithm small
+    with to_digits(DIGITS + math.ceil(2.0 * small)):  # the moment is near 1, so its logarithm loses digits
         a, loss = in_mpmath(order - 1), in_mpmath(length)
         constant, slope = mpmath.exp(loss) - mpmath.exp(-a * loss), -mpmath.expm1(-a * loss)
         best = a * constant / ((a + 1) * slope)
@@ -159,7 +159,7 @@ class Curve(Protocol):
 
 @dataclass(frozen=True, init=False, repr=False)
 class _Declared:
-    """The part that curves of a pure release share: its epsilon, exactly."""
+    """The base of the curves that the epsilon of a pure release determines, with that epsilon stored exactly."""
 
     budget: Fraction
 
@@ -180,7 +180,7 @@ class _Declared:
 
     @property
     def pure_epsilon(self) -> float:
-        """The epsilon that it keeps without a delta, rounded up."""
+        """The epsilon that holds without a delta, rounded up."""
         return up(self.budget)
 
 
@@ -298,15 +298,15 @@ class BoundedRange(_Declared):
 
 
 def is_curve(value: object) -> TypeGuard[Curve]:
-    """Tell whether a value is a calibrated mechanism or a declared curve.
+    """Return whether a value is a calibrated mechanism or a declared curve.
 
-    A class of them is neither.
+    The class of a mechanism or curve is neither.
     """
     return not isinstance(value, type) and all(callable(getattr(type(value), name, None)) for name in ANSWERS)
 
 
 def delta_of_pure(pure: float, epsilon: Fraction) -> float:
-    """The delta at `epsilon` of any `pure`-DP release, rounded up.
+    """Return the largest delta at `epsilon` of any `pure`-DP release, rounded up.
 
     It is at most (e^pure - e^epsilon) / (1 + e^pure). Kairouz, Oh and Viswanath, "The Composition Theorem for
     Differential Privacy" (2015): every such release is a post-processing of randomized response, whose curve this is.
@@ -321,7 +321,7 @@ def delta_of_pure(pure: float, epsilon: Fraction) -> float:
 
 
 def epsilon_of_pure(pure: float, delta: float) -> float:
-    """The largest epsilon at `delta` of any `pure`-DP release, rounded up."""
+    """Return the largest epsilon at `delta` of any `pure`-DP release, rounded up."""
     import mpmath
 
     with to_digits(DIGITS):

@@ -1,4 +1,4 @@
-"""Rounded Gaussian noise as a frozen value: it answers for its own variance, intervals and privacy curves."""
+"""Rounded Gaussian noise as a frozen value with its own variance, intervals and privacy curve."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from dpframe.mechanisms.contract import (
 from dpframe.mechanisms.curves import curve_point
 from dpframe.queries.contrasts import ContrastDesign
 
-ABOVE = 1.0 + 2.0**-50  # more than the product of two floats errs
+ABOVE = 1.0 + 2.0**-50  # covers the rounding error of a product of two floats
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class Gaussian(Stepped):
 
     @classmethod
     def of_mu(cls, step_sensitivity: Fraction, mu: float, grid: float) -> Self:
-        """The noise with sigma = sensitivity / mu, both rounded up, to be conservative."""
+        """Return the noise with sigma = sensitivity / mu, both rounded up, to be conservative."""
         covered = up(step_sensitivity)
         return cls(covered, scale_of(Fraction(covered), Fraction(mu), LARGEST_SIGMA), grid)
 
@@ -103,7 +103,7 @@ class Gaussian(Stepped):
 
         It is about sigma^2 + grid^2 / 12.
         """
-        if self.step_scale > 8.0:  # the remainder is below exp(-2 pi^2 64)
+        if self.step_scale > 8.0:  # this formula errs by less than exp(-2 pi^2 64)
             return (self.step_scale**2 + 1.0 / 12.0) * self.grid**2
         steps = np.arange(1.0, 200.0)
         return float(((2.0 * steps - 1.0) * 2.0 * self.tail(steps)).sum()) * self.grid**2
@@ -152,7 +152,7 @@ class Gaussian(Stepped):
 
     def add_noise(self, totals: noise.Integers) -> noise.Integers:
         """Add independent noise to `totals` (int64, in grid steps), modulo 2**64."""
-        scale = math.nextafter(self.step_scale * math.sqrt(2.0), math.inf)  # b of the family, rounded up
+        scale = math.nextafter(self.step_scale * math.sqrt(2.0), math.inf)  # the scale b, rounded up
         return wrapped(totals, noise.rounded_generalized_gaussian(2.0, scale, checked_integers(totals).size))
 
 
@@ -191,10 +191,10 @@ class ContrastGaussian(Gaussian):
 
     @classmethod
     def of_design(cls, step_sensitivity: Fraction, mu: float, grid: float, design: ContrastDesign) -> Self:
-        """The noise with sigma = sensitivity / mu, both rounded up, to be conservative."""
+        """Return the noise with sigma = sensitivity / mu, both rounded up, to be conservative."""
         plain = Gaussian.of_mu(step_sensitivity, mu, grid)
         largest = Fraction(float(design.scales.max()))
-        scale_of(Fraction(plain.step_sensitivity) * largest, Fraction(mu), LARGEST_SIGMA)  # refused if it does not fit
+        scale_of(Fraction(plain.step_sensitivity) * largest, Fraction(mu), LARGEST_SIGMA)  # checks that it fits
         return cls(plain.step_sensitivity, plain.step_scale, grid, design=design)
 
     @property
@@ -206,11 +206,11 @@ class ContrastGaussian(Gaussian):
         return (self.step_scale**2 + 1.0 / 12.0) * self.grid**2
 
     def interval(self, confidence: float) -> float:
-        """A half-width that holds noise of relative scale 1 with this confidence."""
+        """Return a half-width that holds noise of relative scale 1 with this confidence."""
         return self.interval_of(1.0, confidence)
 
     def interval_of(self, deviation: float, confidence: float) -> float:
-        """A half-width that holds the noise of a cell with this confidence.
+        """Return a half-width that holds the noise of a cell with this confidence.
 
         `deviation` is the cell's standard deviation at scale 1. A cell is a sum of contrasts, and the absolute values
         of their factors add up to at most 1. So rounding moves it by at most half a grid step, and the rest is

@@ -1,7 +1,7 @@
 """The Gaussian mechanism's exact privacy curve (Balle & Wang 2018, Theorem 8) and its inverses.
 
-Everything depends on mu = sensitivity / sigma alone. Double precision finds an answer, mpmath decides the rounding:
-what is returned is checked again at 40 digits or more to keep the promise that its name makes.
+Everything depends on mu = sensitivity / sigma alone. Double precision finds an answer, and mpmath decides the rounding:
+each result is checked at 40 digits or more, so that it errs only in the safe direction.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from dpframe.exact import SMALLEST_NORMAL, between, down, exactly, positive, rou
 
 SQRT2 = math.sqrt(2.0)
 LARGEST_EPSILON = 1e12
-LARGEST_MU = 1e150  # whose square is a float
-NUDGE = 2.0**-50  # how near to the edge the final, conservative adjustment goes: 4 units in the last place
+LARGEST_MU = 1e150  # its square is a finite float
+NUDGE = 2.0**-50  # relative distance from the edge at which `edge` stops: 4 units in the last place
 LARGER, SMALLER = 1, -1
 
 
@@ -62,9 +62,9 @@ def analytic_gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1
 
 
 def typed(name: str, value: object, least: float, most: float, *, closed: bool) -> float:
-    """The largest float in a range that is not above the typed decimal.
+    """Return the largest float that is not above the typed decimal, if that is in a range.
 
-    Every calibration takes this float.
+    Every calibration uses this float.
     """
     check_range(name, value, least, most, closed=closed)
     return down(exactly(name, value))
@@ -72,21 +72,21 @@ def typed(name: str, value: object, least: float, most: float, *, closed: bool) 
 
 @lru_cache(maxsize=4096)
 def largest_mu(epsilon: float, delta: float) -> float:
-    """The largest mu whose Gaussian mechanism is (epsilon, delta)-DP, rounded down.
+    """Return the largest mu whose Gaussian mechanism is (epsilon, delta)-DP, rounded down.
 
-    So sigma is rounded up.
+    Sigma is therefore rounded up.
     """
     check_range("epsilon", epsilon, 0.0, LARGEST_EPSILON, closed=True)
     check_range("delta", delta, 0.0, 1.0, closed=False)
     log_delta = math.log(delta)
     low, high = _bracket(lambda mu: log_delta_of(mu, epsilon) > log_delta, 1e-308, 1e8)
     guess = _polished(math.sqrt(low) * math.sqrt(high), epsilon, delta)
-    return edge(lambda mu: delta_exceeds(mu, epsilon, delta), guess, SMALLER)  # a smaller mu is more noise
+    return edge(lambda mu: delta_exceeds(mu, epsilon, delta), guess, SMALLER)  # a smaller mu means more noise
 
 
 @lru_cache(maxsize=4096)
 def epsilon_of_mu(mu: float, delta: float) -> float:
-    """The smallest epsilon >= 0 for Gaussian noise of this mu at `delta`, rounded up."""
+    """Return the smallest epsilon >= 0 for Gaussian noise of this mu at `delta`, rounded up."""
     from scipy.special import ndtri
 
     if mu == 0.0:
@@ -101,7 +101,7 @@ def epsilon_of_mu(mu: float, delta: float) -> float:
     guess = (
         _polished_epsilon(mu, _guessed_epsilon(mu, delta), delta) if mu < 1e4 else mu * (mu / 2.0 - float(ndtri(delta)))
     )
-    return edge(lambda epsilon: delta_exceeds(mu, epsilon, delta), guess, LARGER)  # a larger epsilon claims less
+    return edge(lambda epsilon: delta_exceeds(mu, epsilon, delta), guess, LARGER)  # a larger epsilon is a weaker claim
 
 
 def _guessed_epsilon(mu: float, delta: float) -> float:
@@ -111,15 +111,15 @@ def _guessed_epsilon(mu: float, delta: float) -> float:
 
 @lru_cache(maxsize=4096)
 def pure_to_mu(epsilon: float) -> float:
-    """The mu of an epsilon-DP release: 2 Phi^-1(e^eps / (1 + e^eps)), rounded up.
+    """Return the mu of an epsilon-DP release, 2 Phi^-1(e^eps / (1 + e^eps)), rounded up.
 
-    The trade-off function of pure epsilon is two chords of the convex one of this mu (``docs/assurance/privacy.md``),
-    and so is nowhere below it: the release is mu-GDP (Dong, Roth and Su, "Gaussian Differential Privacy", 2022).
+    The trade-off function of pure epsilon-DP is two chords of the convex function of this mu. So it is nowhere below
+    that function, and the release is mu-GDP (``docs/assurance/privacy.md``; Dong, Roth and Su 2022).
     """
     import mpmath
     from scipy import special
 
-    if epsilon < 1.0:  # erf and tanh are small then, where the tails themselves would be near 1/2 and lose all digits
+    if epsilon < 1.0:  # erf and tanh keep all digits here; the tails are near 1/2 and would lose them
         guess = 2.0 * SQRT2 * float(special.erfinv(math.tanh(epsilon / 2.0)))
     else:
         guess = float(-2.0 * special.ndtri_exp(-epsilon - math.log1p(math.exp(-epsilon))))
@@ -131,14 +131,11 @@ def pure_to_mu(epsilon: float) -> float:
                 return bool(mpmath.erf(half) < mpmath.tanh(mpmath.mpf(epsilon) / 2))
             return bool(mpmath.erfc(half) / 2 > 1 / (1 + mpmath.exp(mpmath.mpf(epsilon))))
 
-    return edge(too_small, guess, LARGER)  # a larger mu is the weaker claim
+    return edge(too_small, guess, LARGER)  # a larger mu is a weaker claim
 
 
 def mu_to_pure(mu: float) -> float:
-    """The largest epsilon whose releases cost at most this mu, rounded down.
-
-    The releases are epsilon-DP.
-    """
+    """Return the largest epsilon at which every epsilon-DP release costs at most this mu, rounded down."""
     import mpmath
 
     with to_digits(40):
@@ -147,13 +144,13 @@ def mu_to_pure(mu: float) -> float:
             epsilon = 2 * mpmath.atanh(mpmath.erf(half))
         else:
             epsilon = mpmath.log(mpmath.erfc(-half) / mpmath.erfc(half))
-        return float(epsilon) * (1.0 - 2.0**-45)  # down, by more than `pure_to_mu` rounds up: more noise
+        return float(epsilon) * (1.0 - 2.0**-45)  # rounded down by more than `pure_to_mu` rounds up: more noise
 
 
 def delta_of_mu(mu: float, epsilon: float) -> float:
-    """The delta of a Gaussian mechanism at `epsilon`, rounded up.
+    """Return the delta of a Gaussian mechanism at `epsilon`, rounded up.
 
-    It is never 0, since no Gaussian mechanism is purely private.
+    It is 0 only for mu = 0, since no Gaussian mechanism is purely private.
     """
     if mu == 0.0:
         return 0.0
@@ -163,16 +160,16 @@ def delta_of_mu(mu: float, epsilon: float) -> float:
 
 
 def log_delta_of(mu: float, epsilon: float) -> float:
-    """Log delta in double precision.
+    """Return log delta in double precision.
 
     With s = eps/mu - mu/2 and M the Mills ratio, delta = phi(s) (M(s) - M(s + mu)). The identity exp(eps) phi(s + mu) =
-    phi(s) removes exp(eps). For small mu, the difference of the Mills ratios is the integral of 1 - t M(t), by
-    Gauss-Legendre quadrature, since the difference itself would lose all digits.
+    phi(s) removes exp(eps). For small mu, the difference of the Mills ratios would lose all digits. It is then computed
+    as the integral of 1 - t M(t), by Gauss-Legendre quadrature.
     """
     from scipy.special import erfcx, log_ndtr
 
     s = epsilon / mu - mu / 2.0
-    if s < -5.0:  # delta is near 1: no cancellation in the two terms themselves
+    if s < -5.0:  # delta is near 1, so the two terms do not cancel
         return float(log_ndtr(-s) + math.log1p(-math.exp(min(0.0, epsilon + log_ndtr(-s - mu) - log_ndtr(-s)))))
     if mu > 0.5:
         difference = math.sqrt(math.pi / 2) * float(erfcx(s / SQRT2) - erfcx((s + mu) / SQRT2))
@@ -190,7 +187,7 @@ _WEIGHTS = (0.17392742256872692, 0.32607257743127305, 0.32607257743127305, 0.173
 
 
 def _mills_slope(t: float) -> float:
-    """1 - t M(t) > 0, the negated slope of the Mills ratio; by its asymptotic series where it would cancel."""
+    """Return 1 - t M(t) > 0, the negated slope of the Mills ratio M; its asymptotic series prevents cancellation."""
     from scipy.special import erfcx
 
     if t > 60.0:
@@ -200,7 +197,7 @@ def _mills_slope(t: float) -> float:
 
 
 def exact_delta_of(mu: float, epsilon: float) -> Any:
-    """Delta as an mpmath number with 40 correct digits, despite cancellation."""
+    """Return delta as an mpmath number with 40 correct digits, despite cancellation."""
     import mpmath
 
     s = epsilon / mu - mu / 2.0
@@ -214,12 +211,12 @@ def exact_delta_of(mu: float, epsilon: float) -> Any:
 
 
 def delta_exceeds(mu: float, epsilon: float, delta: float) -> bool:
-    """Tell whether the exact delta is above `delta`."""
+    """Return whether the exact delta is above `delta`."""
     return bool(exact_delta_of(mu, epsilon) > delta)
 
 
 def _polished(mu: float, epsilon: float, delta: float) -> float:
-    """Newton steps on log delta against log mu, both exact: brings mu within a few units in the last place."""
+    """Refine mu to a few units in the last place, by Newton steps on the exact log delta against log mu."""
     import mpmath
 
     for _ in range(8):
@@ -237,7 +234,7 @@ def _polished(mu: float, epsilon: float, delta: float) -> float:
 
 
 def _polished_epsilon(mu: float, epsilon: float, delta: float) -> float:
-    """Newton steps on delta, which falls with epsilon and is convex: they cannot pass the solution from below."""
+    """Refine epsilon by Newton steps on delta: it falls and is convex, so steps from below do not overshoot."""
     import mpmath
 
     for _ in range(4):
@@ -254,10 +251,10 @@ def _polished_epsilon(mu: float, epsilon: float, delta: float) -> float:
 
 
 def edge(breaks: Callable[[float], bool], guess: float, safer: int) -> float:
-    """A float within 2**-50 of where `breaks` turns, on the side where it is False.
+    """Return a float within 2**-50 (relative) of where `breaks` changes, on the side where it is False.
 
-    `safer` is LARGER or SMALLER. The steps double, so that a poor first guess costs a few more evaluations, never an
-    endless search.
+    `safer` is the direction of that side, LARGER or SMALLER. The steps double, so a poor first guess needs only a few
+    more evaluations.
     """
     kept = broken = guess
     step = NUDGE
@@ -272,7 +269,7 @@ def edge(breaks: Callable[[float], bool], guess: float, safer: int) -> float:
 
 
 def _bracket(beyond: Callable[[float], bool], low: float, high: float) -> tuple[float, float]:
-    """Two floats a few units apart (in logarithms) between which `beyond` turns from False to True."""
+    """Return two floats with nearly equal logarithms, between which `beyond` changes from False to True."""
     if beyond(low):
         return low, low
     log_low, log_high = math.log(low), math.log(high)
@@ -286,9 +283,9 @@ def _bracket(beyond: Callable[[float], bool], low: float, high: float) -> tuple[
 
 
 def check_range(name: str, value: object, least: float, most: float, *, closed: bool) -> float:
-    """A number in a range as a float, rounded down.
+    """Return a number in a range as a float, rounded down.
 
-    A smaller epsilon or delta gives more noise, or a weaker claim.
+    A smaller epsilon or delta gives more noise or a weaker claim.
     """
     brackets = f"{least:g} <= {name} <= {most:g}" if closed else f"{least:g} < {name} < {most:g}"
     return between(name, value, least, most, f"a number with {brackets}", closed=closed)

@@ -1,14 +1,14 @@
 """The exact privacy curve of generalized Gaussian noise in one cell, and its inverses.
 
-The noise has density proportional to exp(-(abs(x) / b)^p), and the total moves by a shift m. Everything depends on p
-and on ratio = m / b. In units of b the privacy loss at -y is (y + ratio)^p - abs(y)^p, which rises with y >= -ratio/2
-for p > 1; so with y where it reaches epsilon, and S the upper tail,
+The noise has a density proportional to exp(-(abs(x) / b)^p), and the total changes by m. Everything depends on p and on
+ratio = m / b. In units of b, the privacy loss at -y is (y + ratio)^p - abs(y)^p. For p > 1, it rises with y from
+-ratio/2 on. At the y where the loss reaches epsilon, with S the upper tail,
 
-    delta(epsilon) = S(y) - e^epsilon S(y + ratio),
+    delta(epsilon) = S(y) - e^epsilon S(y + ratio).
 
-the greatest value over all y, for which reason a small error of y hardly matters. At p = 1 the loss is at most
-`ratio`, and delta(epsilon) = max(0, 1 - e^((epsilon - ratio) / 2)). Double precision finds an answer, mpmath decides
-the rounding, as in ``gaussian.py``.
+This is the largest value over all y, so a small error of y hardly matters. At p = 1, the loss is at most `ratio`, and
+delta(epsilon) = max(0, 1 - e^((epsilon - ratio) / 2)). Double precision finds an answer, and mpmath decides the
+rounding, as in ``gaussian_curve.py``.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from dpframe.exact import SMALLEST_NORMAL, positive, rounded_up, to_digits, up
 from dpframe.mechanisms.gaussian_curve import LARGER, LARGEST_EPSILON, SMALLER, check_range, edge, typed
 from dpframe.noise import LARGEST_SHAPE
 
-FAR = 800  # where y^p is larger the tail is below exp(-800), which no float can tell from 0
-CORRECT = 40  # digits of an exact delta, whatever cancels
+FAR = 800  # where y^p exceeds this, the tail is below exp(-800), which is 0 as a float
+CORRECT = 40  # correct digits of an exact delta, despite cancellation
 
 
 def generalized_gaussian_scale(
@@ -85,30 +85,30 @@ def generalized_gaussian_scale(
 
 
 def ratio_for(guarantee: str) -> Callable[[float, float, float], float]:
-    """The function (p, epsilon, delta) -> largest shift over b with the guarantee."""
+    """Return the function (p, epsilon, delta) -> largest ratio shift / b with this guarantee."""
     if not is_one_of(guarantee, ("approximate", "probabilistic")):
         raise InvalidArgument(f"guarantee must be 'approximate' or 'probabilistic', not {shown(guarantee)}.")
     return largest_ratio if guarantee == "approximate" else _largest_probabilistic_ratio
 
 
 def checked_shape(p: float) -> float:
-    """The shape as a float, if noise of that shape can be drawn."""
+    """Return the shape as a float, if noise of this shape can be drawn."""
     return check_range("p", p, 1.0, LARGEST_SHAPE, closed=True)
 
 
 @lru_cache(maxsize=4096)
 def largest_ratio(p: float, epsilon: float, delta: float) -> float:
-    """The largest shift over b with (epsilon, delta)-DP, rounded down.
+    """Return the largest ratio shift / b with (epsilon, delta)-DP, rounded down.
 
-    So b is rounded up. Delta is 0 if p = 1.
+    The scale b is therefore rounded up. For p = 1, delta may be 0.
     """
     guess = epsilon - 2.0 * math.log1p(-delta) if p == 1.0 else _polished_ratio(p, epsilon, delta)
-    return edge(lambda ratio: delta_exceeds(p, ratio, epsilon, delta), guess, SMALLER)  # a smaller ratio is more noise
+    return edge(lambda ratio: delta_exceeds(p, ratio, epsilon, delta), guess, SMALLER)  # a smaller ratio is safer
 
 
 @lru_cache(maxsize=4096)
 def epsilon_of_ratio(p: float, ratio: float, delta: float) -> float:
-    """The smallest epsilon >= 0 at which noise of this ratio is (epsilon, delta)-DP.
+    """Return the smallest epsilon >= 0 at which noise of this ratio is (epsilon, delta)-DP.
 
     It is rounded up.
     """
@@ -118,11 +118,11 @@ def epsilon_of_ratio(p: float, ratio: float, delta: float) -> float:
         guess = max(ratio + 2.0 * math.log1p(-delta), SMALLEST_NORMAL)
     else:
         guess = _polished_epsilon(p, ratio, delta)
-    return edge(lambda epsilon: delta_exceeds(p, ratio, epsilon, delta), guess, LARGER)  # a larger epsilon claims less
+    return edge(lambda epsilon: delta_exceeds(p, ratio, epsilon, delta), guess, LARGER)  # a larger epsilon is safer
 
 
 def delta_of_ratio(p: float, ratio: float, epsilon: float) -> float:
-    """The delta at `epsilon`, rounded up.
+    """Return the delta at `epsilon`, rounded up.
 
     It is 0 only for p = 1, since no other shape is purely private.
     """
@@ -131,14 +131,14 @@ def delta_of_ratio(p: float, ratio: float, epsilon: float) -> float:
 
 
 def delta_exceeds(p: float, ratio: float, epsilon: float, delta: float) -> bool:
-    """Tell whether the exact delta is above `delta`."""
+    """Return whether the exact delta is above `delta`."""
     return bool(exact_delta_of(p, ratio, epsilon) > delta)
 
 
 def exact_delta_of(p: float, ratio: float, epsilon: float) -> Any:
-    """Delta as an mpmath number with 40 correct digits, despite cancellation.
+    """Return delta as an mpmath number with 40 correct digits, despite cancellation.
 
-    It is 0 if it is below exp(-800).
+    A delta below exp(-800) becomes 0.
     """
     import mpmath
 
@@ -149,7 +149,7 @@ def exact_delta_of(p: float, ratio: float, epsilon: float) -> Any:
 
 
 def _parts(p: float, ratio: float, epsilon: float) -> tuple[Any, Any, Any]:
-    """Delta; the density at y, which is the slope of delta in the ratio; and e^epsilon S(y + ratio), in epsilon."""
+    """Return delta, its slope in the ratio (the density at y), and minus its slope in epsilon."""
     import mpmath
 
     digits = _digits(p, ratio)
@@ -167,14 +167,14 @@ def _parts(p: float, ratio: float, epsilon: float) -> tuple[Any, Any, Any]:
 
 
 def _digits(p: float, ratio: float) -> int:
-    """Digits with which y is found to more than half of CORRECT: a small ratio or p - 1 leaves the loss nearly flat."""
+    """Return digits enough to find y to over CORRECT / 2: a small ratio or p - 1 makes the loss nearly flat."""
     return math.ceil(CORRECT + 20 - 2.0 * math.log10(min(ratio, 1.0)) - 2.0 * math.log10(min(p - 1.0, 1.0)))
 
 
 def _turning_point(p: Any, ratio: Any, epsilon: Any) -> Any:
-    """The y at which the loss (y + ratio)^p - abs(y)^p is epsilon, at the current precision; None if y^p > FAR.
+    """Return the y at which the loss (y + ratio)^p - abs(y)^p is epsilon, at the current precision; None if y^p > FAR.
 
-    Newton steps kept inside a bracket, from a first guess by the slope at the middle, y + ratio / 2.
+    Newton steps stay inside a bracket. The first guess uses the slope at the middle, y + ratio / 2.
     """
     import mpmath
 
@@ -197,18 +197,18 @@ def _turning_point(p: Any, ratio: Any, epsilon: Any) -> Any:
 
 
 def _tail(p: Any, y: Any) -> Any:
-    """S(y) at the current precision."""
+    """Return S(y) at the current precision."""
     import mpmath
 
     power = abs(y) ** p
-    if power < 1:  # as the complement: the same, and mpmath is slow at the upper function near 0
+    if power < 1:  # the equal complement, since mpmath is slow at the upper function near 0
         return (1 - mpmath.sign(y) * mpmath.gammainc(1 / p, 0, power, regularized=True)) / 2
     half = mpmath.gammainc(1 / p, power, mpmath.inf, regularized=True) / 2
     return half if y > 0 else 1 - half
 
 
 def _polished_ratio(p: float, epsilon: float, delta: float) -> float:
-    """Newton steps on log delta against log ratio, both exact, from a ratio that is too small."""
+    """Refine the ratio by Newton steps on the exact log delta against log ratio, from a ratio that is too small."""
     import mpmath
 
     ratio = _first_ratio(p, epsilon, delta)
@@ -226,9 +226,9 @@ def _polished_ratio(p: float, epsilon: float, delta: float) -> float:
 
 
 def _first_ratio(p: float, epsilon: float, delta: float) -> float:
-    """A ratio that is too small: with S(y) = delta the loss passes epsilon only beyond y, and delta(epsilon) <= S(y).
+    """Return a ratio that is too small: its loss exceeds epsilon only beyond y, so delta(epsilon) <= S(y) = delta.
 
-    Where epsilon is next to nothing: delta(0) is the mass of an interval of length ratio about 0.
+    For an epsilon near 0, it uses delta(0), the mass of an interval of length `ratio` around 0.
     """
     from scipy.special import gammainccinv
 
@@ -242,7 +242,7 @@ def _first_ratio(p: float, epsilon: float, delta: float) -> float:
 
 
 def _polished_epsilon(p: float, ratio: float, delta: float) -> float:
-    """Newton steps on log delta, which falls with epsilon, from an epsilon that is too large."""
+    """Refine epsilon by Newton steps on log delta, which falls with epsilon, from an epsilon that is too large."""
     import mpmath
 
     epsilon = _first_epsilon(p, ratio, delta)
@@ -260,7 +260,7 @@ def _polished_epsilon(p: float, ratio: float, delta: float) -> float:
 
 
 def _first_epsilon(p: float, ratio: float, delta: float) -> float:
-    """The loss at the y with S(y) = delta, where delta(epsilon) <= S(y)."""
+    """Return an epsilon that is too large: the loss at the y with S(y) = delta, where delta(epsilon) <= S(y)."""
     from scipy.special import gammainccinv
 
     y = math.copysign(float(gammainccinv(1.0 / p, 2.0 * min(delta, 1.0 - delta))) ** (1.0 / p), 0.5 - delta)
@@ -272,7 +272,7 @@ def _first_epsilon(p: float, ratio: float, delta: float) -> float:
 
 
 def _largest_probabilistic_ratio(p: float, epsilon: float, delta: float) -> float:
-    """The largest ratio with P(loss at abs(noise) > epsilon) <= delta, for a whole p of at least 2; rounded down."""
+    """Return the largest ratio with P(loss at abs(noise) > epsilon) <= delta for a whole p >= 2, rounded down."""
     import mpmath
 
     if p < 2.0 or not p.is_integer():
@@ -286,8 +286,8 @@ def _largest_probabilistic_ratio(p: float, epsilon: float, delta: float) -> floa
     def exceeds(ratio: float) -> bool:
         with to_digits(_digits(p, ratio)):
             if mpmath.mpf(ratio) ** p >= epsilon:
-                return True  # even noise of 0 has a loss of epsilon
+                return True  # even noise of 0 has a loss of at least epsilon
             y = _turning_point(mpmath.mpf(p), mpmath.mpf(ratio), mpmath.mpf(epsilon))
             return y is not None and bool(2 * _tail(mpmath.mpf(p), y) > delta)
 
-    return edge(exceeds, _first_ratio(p, epsilon, delta / 2.0), SMALLER)  # a smaller ratio is more noise
+    return edge(exceeds, _first_ratio(p, epsilon, delta / 2.0), SMALLER)  # a smaller ratio is safer

@@ -26,11 +26,11 @@ from dpframe.mechanisms.curves import curve_point
 from dpframe.privacy import PrivacyLoss
 
 PROBABILISTIC = "probabilistic (Liu 2018, Corollary 9), which implies (epsilon, delta)-differential privacy"
-WIDE = 1000.0  # above this scale the sum over integers is the integral plus 1/12, to 1 part in 1e13
+WIDE = 1000.0  # above this scale, the sum over integers is the integral plus 1/12, to 1 part in 1e13
 
 
 class Reach(Protocol):
-    """The facts about a Total that a calibration needs; a `Sensitivity` states them."""
+    """The facts about a Total that a calibration needs, as a `Sensitivity` has them."""
 
     @property
     def grid(self) -> float: ...
@@ -170,7 +170,7 @@ class GeneralizedGaussian(Stepped):
         """
         if self.p == 2.0:
             return 2 * (Fraction(self.step_sensitivity) / Fraction(self.step_scale)) ** 2  # b = sigma sqrt(2)
-        return super().mu_squared  # of p = 1 that of pure noise
+        return super().mu_squared  # the mu of pure noise if p = 1; an error for other p
 
     def renyi(self, order: Fraction) -> Fraction:
         """The cost in Rényi differential privacy of this order, rounded up.

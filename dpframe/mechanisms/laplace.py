@@ -1,4 +1,4 @@
-"""Discrete Laplace noise as a frozen value, and the same that ends: its variance, intervals and privacy curves."""
+"""Discrete Laplace noise, plain or truncated, as frozen values with variance, intervals and privacy curves."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from dpframe.mechanisms.contract import (
 from dpframe.mechanisms.curves import curve_point
 
 DIGITS = 60
-MOST_REACH = 2**24  # of truncated noise, whose steps are all listed, and whose draws beyond it are drawn again
+MOST_REACH = 2**24  # limits truncated noise, since all its steps are listed and draws beyond its reach are repeated
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class Laplace(Stepped):
 
     @classmethod
     def of_steps(cls, step_sensitivity: int, epsilon: Fraction, grid: float) -> Self:
-        """The noise with scale sensitivity / epsilon, rounded up, to be conservative."""
+        """Return the noise with scale sensitivity / epsilon, rounded up, to be conservative."""
         return cls(step_sensitivity, scale_of(Fraction(step_sensitivity), epsilon, LARGEST_LAPLACE), grid)
 
     @property
@@ -145,9 +145,9 @@ class Laplace(Stepped):
         shift, scale = self.step_sensitivity, Fraction(self.step_scale)
         if curve_point(epsilon) * scale >= shift:
             return 0.0
-        exact = exactly("epsilon", epsilon, typed=False)  # the typed decimal may be larger: it would understate delta
-        last = math.ceil((shift - exact * scale) / 2) - 1  # the outcomes up to here have a loss above epsilon
-        with to_digits(120):  # both terms may nearly cancel
+        exact = exactly("epsilon", epsilon, typed=False)  # the typed decimal may be larger and understate delta
+        last = math.ceil((shift - exact * scale) / 2) - 1  # outcomes up to this one have a loss above epsilon
+        with to_digits(120):  # the two terms may nearly cancel
             t, loss = in_mpmath(scale), in_mpmath(exact)
             rate = mpmath.exp(-1 / t)
             upper = -mpmath.expm1(-(last + 1) / t) - rate * mpmath.expm1(loss - (shift - last - 1) / t)
@@ -165,10 +165,10 @@ class Laplace(Stepped):
 
 @dataclass(frozen=True)
 class TruncatedLaplace(Stepped):
-    """Discrete Laplace noise on -k, ..., k, for counts of one group of each unit.
+    """Discrete Laplace noise on -k, ..., k, for counts of units that are in one group each.
 
-    P(x) is proportional to exp(-|x| / t). Made by `TruncatedLaplace.calibrate`. A count is shown if count + noise > k:
-    a count of 1 with the chance P(x = k), a count of 0 never.
+    P(x) is proportional to exp(-|x| / t). Made by `TruncatedLaplace.calibrate`. A count is shown if count + noise > k.
+    So a count of 1 is shown with the chance P(x = k), and a count of 0 never.
 
     Parameters
     ----------
@@ -181,12 +181,12 @@ class TruncatedLaplace(Stepped):
     reach : int
         k.
     counts : int
-        The number of counts that a unit changes by 1: 1, or under replace 2.
+        The number of counts that a unit changes by 1: 1, or 2 if neighbors replace a unit.
 
     Notes
     -----
-    Desfontaines, Voss, Gipson and Mandayam, "Differentially private partition selection" (2022), Section 3: of all
-    rules with this epsilon and delta, the one that shows the most keys, written as noise. Between two counts that
+    Desfontaines, Voss, Gipson and Mandayam, "Differentially private partition selection" (2022), Section 3. Among all
+    rules with this epsilon and delta, theirs shows the most keys; here it is written as noise. For two counts that
     differ by 1, the ratio of chances is at most exp(1 / t), except at the end that only one of them reaches. So delta
     is P(x = k), which is at most the requested delta, because k is whole.
 
@@ -205,7 +205,7 @@ class TruncatedLaplace(Stepped):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.step_sensitivity != 1 or self.counts not in (1, 2) or self.reach < 1:  # what `delta` is of
+        if self.step_sensitivity != 1 or self.counts not in (1, 2) or self.reach < 1:  # the cases that `delta` covers
             raise InvalidArgument(
                 "step_sensitivity must be 1, counts 1 or 2 and reach at least 1: this noise is for counts. "
                 "Use TruncatedLaplace.calibrate, or Laplace for sums."
@@ -215,7 +215,7 @@ class TruncatedLaplace(Stepped):
     def calibrate(cls, *, epsilon: float | Fraction, delta: float | Fraction, counts: int = 1) -> Self:
         """Calibrate the noise of the smallest k that is (epsilon, delta)-private.
 
-        With two counts, the noise of each is so at half of both.
+        With two counts, the noise of each is private at half of epsilon and half of delta.
 
         Parameters
         ----------
@@ -232,7 +232,7 @@ class TruncatedLaplace(Stepped):
                 f"epsilon must be large enough for truncated noise of at most {MOST_REACH:,} steps. Write a larger "
                 "epsilon."
             )
-        while law.end > outside:  # the formula in double precision may be short by one
+        while law.end > outside:  # in double precision, the formula may be too small by one
             law = replace(law, reach=law.reach + 1)
         return law
 
@@ -250,7 +250,7 @@ class TruncatedLaplace(Stepped):
     def infinite(self) -> float:
         """The chance of an infinite loss.
 
-        It is that of an end which only one of two neighboring counts reaches.
+        The loss is infinite at an end that only one of two neighboring counts reaches.
         """
         return min(1.0, self.counts * self.end)
 
@@ -266,28 +266,28 @@ class TruncatedLaplace(Stepped):
         return {**super().details, "reach": self.reach}
 
     def tail(self, steps: curves.Floats) -> curves.Floats:
-        """The chance of noise of at least this many grid steps, for 1 or more."""
+        """Return the chance of noise of at least this many grid steps, for 1 or more."""
         rate = 1.0 / self.step_scale
         whole = 1.0 + math.exp(-rate) - 2.0 * math.exp(-rate * (self.reach + 1))
         held = np.minimum(steps, self.reach + 1.0)
         return np.asarray(np.exp(-rate * held) * -np.expm1(-rate * (self.reach + 1.0 - held)) / whole)
 
     def _masses(self, steps: curves.Floats) -> curves.Floats:
-        """P(x) of whole numbers."""
+        """Return P(x) of whole numbers x."""
         rate = 1.0 / self.step_scale
         whole = (1.0 + math.exp(-rate) - 2.0 * math.exp(-rate * (self.reach + 1))) / -math.expm1(-rate)
         return np.asarray(np.where(np.abs(steps) <= self.reach, np.exp(-rate * np.abs(steps)) / whole, 0.0))
 
     def interval(self, confidence: float) -> float:
-        """The smallest half-width that holds the noise with this confidence."""
+        """Return the smallest half-width that holds the noise with this confidence."""
         outside = 1.0 - checked_confidence(confidence)
         steps = np.arange(1.0, self.reach + 2.0)
         return float(np.argmax(2.0 * self.tail(steps) <= outside)) * self.grid
 
     def delta(self, epsilon: float) -> float:
-        """The delta at this epsilon, between counts that differ by one, rounded up.
+        """Return the delta at this epsilon, between counts that differ by one, rounded up.
 
-        As for `Laplace`, a float epsilon that is the loss of the noise as it was typed counts as that loss.
+        As for `Laplace`, a float epsilon reaches the loss of the noise if its typed decimal does.
         """
         import mpmath
 
@@ -302,13 +302,13 @@ class TruncatedLaplace(Stepped):
             return min(1.0, rounded_up(self.infinite - mpmath.expm1(in_mpmath(exact - loss)) * held))
 
     def deltas(self, epsilons: curves.Floats) -> curves.Floats:
-        """The delta at many epsilons, in double precision."""
+        """Return the deltas at many epsilons, in double precision."""
         return curves.both_sides(epsilons, self._of_atoms)
 
     def _of_atoms(self, epsilons: curves.Floats) -> curves.Floats:
-        """Only to the one side of the middle are losses positive: 1 / t each, except for the end, which is lost.
+        """Return the deltas: on one side of the middle, each loss is 1 / t, except at the end, where it is infinite.
 
-        Of two counts that of any release which is as private: Kairouz, Oh and Viswanath (2015), proof of Theorem 3.3.
+        Two counts have the curve of any release of this privacy (Kairouz, Oh and Viswanath 2015, proof of Theorem 3.3).
         """
         rate = self.counts / self.step_scale
         below = np.minimum(epsilons - rate, 0.0)
@@ -324,16 +324,16 @@ class TruncatedLaplace(Stepped):
         return wrapped(totals, drawn)
 
     def sharpened(self, factor: float) -> Self:
-        """The same noise, since its end is calibrated to its scale."""
+        """Return the noise unchanged, since its end is calibrated to its scale."""
         return self
 
 
 def _guessed(rate: float, delta: float) -> int:
-    """ceil(ln((e^epsilon + 2 delta - 1) / ((e^epsilon + 1) delta)) / epsilon), one less than it where in doubt."""
+    """Return ceil(ln((e^epsilon + 2 delta - 1) / ((e^epsilon + 1) delta)) / epsilon), or one less if in doubt."""
     most = math.log(-math.expm1(-rate) + 2.0 * delta * math.exp(-rate)) - math.log1p(math.exp(-rate)) - math.log(delta)
     return math.ceil(most / rate * (1.0 - 1e-12))
 
 
 def shown_above(law: TruncatedLaplace) -> int:
-    """The smallest number of steps that is shown: above k."""
+    """Return the smallest number of steps that is shown, k + 1."""
     return law.reach + 1

@@ -1,4 +1,4 @@
-"""A quantile by a choice: one of declared candidates, by how many ranks it is away, safe where values are tied."""
+"""A quantile chosen privately among declared candidates by their distance in ranks, also for tied values."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from dpframe.mechanisms import curves
 from dpframe.mechanisms.contract import Mechanism, checked_integers
 from dpframe.mechanisms.selection import ExponentialMechanism, PermuteAndFlip
 
-FINEST = 10_000  # of q, as a fraction: scores are then exact up to 2**32 rows, weighted or not, and never wrap
-MOST = 2**62  # how far a candidate is from the quantile, in parts of steps; what is farther is as unlikely
-SHOWN = 0.95  # the confidence of what a record says
+FINEST = 10_000  # the largest denominator of q: scores of up to 2**32 rows, weighted or not, are exact
+MOST = 2**62  # the largest distance of a candidate, in parts of steps; a larger one counts as this one
+SHOWN = 0.95  # the confidence of the interval in a record
 
-Product = tuple[int, Any]  # of a part of q, and of counts
+Product = tuple[int, Any]  # the two factors: a part of q, and counts
 
 
 @dataclass(frozen=True)
@@ -34,11 +34,11 @@ class QuantileChoice(Mechanism):
     Parameters
     ----------
     choice : ExponentialMechanism or PermuteAndFlip
-        The choice by scores, which are ranks in parts of the denominator of `q`.
+        The choice by scores. Their unit is one rank divided by the denominator of `q`.
     q : Fraction
         The quantile, between 0 and 1.
     reach : float
-        The most by which one unit changes the counts in all (their l_1 norm), in ranks.
+        The most by which one unit changes all counts together (their l_1 norm), in ranks.
     steps : float
         The length of a step of the counts.
 
@@ -46,11 +46,11 @@ class QuantileChoice(Mechanism):
     -----
     With L rows below a candidate, E at it and N in all, the score is -max(0, L - q N, q N - (L + E)). It is 0 if the
     candidate is a q-quantile, however many rows are tied there. The usual score -abs((1 - q) L - q G), with G rows
-    above, would punish ties. ``docs/assurance/privacy.md`` proves that adding or removing a row changes no two scores
+    above, would penalize ties. ``docs/assurance/privacy.md`` proves that adding or removing a row changes no two scores
     by amounts that differ by more than max(1, 2 q, 2 (1 - q)).
 
     Some score is always 0, so `interval` bounds the distance of the chosen candidate from the quantile in ranks. It
-    does not bound the distance in values, and nothing that is computed from a choice alone could.
+    does not bound the distance in values: a choice alone does not show it.
 
     Examples
     --------
@@ -84,16 +84,16 @@ class QuantileChoice(Mechanism):
         options: int,
         grid: float = 1.0,
     ) -> QuantileChoice:
-        """The choice that is epsilon-DP for counts of this sensitivity.
+        """Return the choice that is epsilon-DP for counts of this sensitivity.
 
-        One unit changes the counts by at most `step_sensitivity` steps in all.
+        One unit changes all counts together by at most `step_sensitivity` steps.
 
         Parameters
         ----------
         kind : type
             `ExponentialMechanism` or `PermuteAndFlip`.
         step_sensitivity : float
-            The l_1 sensitivity of the counts in grid steps; under replace, that of both units together.
+            The l_1 sensitivity of the counts in grid steps; for neighbors by replacement, that of both units together.
         epsilon : float or Fraction
             Finite and above 0.
         q : Fraction
@@ -119,7 +119,7 @@ class QuantileChoice(Mechanism):
 
     @property
     def sensitivity(self) -> float:
-        """The most by which one unit changes the counts in all."""
+        """The most by which one unit changes all counts together."""
         return self.reach
 
     @property
@@ -139,15 +139,15 @@ class QuantileChoice(Mechanism):
 
     @property
     def variance(self) -> float:
-        """A bound on the mean squared distance in ranks of the chosen candidate.
+        """A bound on the mean squared distance of the chosen candidate, in squared ranks.
 
-        The distance is that from the quantile.
+        The distance is measured from the quantile.
         """
         return self.choice.variance
 
     @property
     def pure_epsilon(self) -> float:
-        """The epsilon that it keeps without a delta, rounded up."""
+        """The epsilon that holds without a delta, rounded up."""
         return self.choice.pure_epsilon
 
     @property
@@ -156,33 +156,33 @@ class QuantileChoice(Mechanism):
         return self.choice.mu_squared
 
     def renyi(self, order: Fraction) -> Fraction:
-        """The charge in Rényi differential privacy of this order, rounded up."""
+        """Return the charge in Rényi differential privacy of this order, rounded up."""
         return self.choice.renyi(order)
 
     def delta(self, epsilon: float) -> float:
-        """The delta at this epsilon; rounded up."""
+        """Return the delta at this epsilon, rounded up."""
         return self.choice.delta(epsilon)
 
     def epsilon(self, delta: float) -> float:
-        """The smallest epsilon at this delta; rounded up."""
+        """Return the smallest epsilon at this delta, rounded up."""
         return self.choice.epsilon(delta)
 
     def deltas(self, epsilons: curves.Floats) -> curves.Floats:
-        """The delta at many epsilons, in double precision."""
+        """Return the deltas at many epsilons, in double precision."""
         return self.choice.deltas(epsilons)
 
     def interval(self, confidence: float) -> float:
-        """The most ranks between the chosen candidate and the quantile.
+        """Return the most ranks between the chosen candidate and the quantile.
 
-        It holds with this confidence, for the worst data.
+        The bound holds with this confidence, for any data.
         """
         return self.choice.interval(confidence)
 
     def scores(self, counts: noise.Integers) -> noise.Integers:
-        """The score of each candidate, from the counts at all of them.
+        """Return the score of each candidate, from the counts at all candidates.
 
-        Scores are in steps divided by the denominator of q, and end at -2**62. Because of that limit, no unit changes
-        one more, or two farther apart.
+        Scores are in steps divided by the denominator of q, and are at least -2**62. This limit does not increase the
+        largest change of a score by one unit, nor the largest difference of two changes.
         """
         up_to = np.cumsum(counts)
         parts, target = self.q.denominator, self.q.numerator
@@ -191,15 +191,15 @@ class QuantileChoice(Mechanism):
         return np.asarray(-np.maximum(too_high, too_low))
 
     def add_noise(self, totals: noise.Integers) -> noise.Integers:
-        """1 at the place of the chosen candidate, and 0 elsewhere."""
+        """Return 1 at the place of the chosen candidate, and 0 elsewhere."""
         return self.choice.add_noise(self.scores(checked_integers(totals).ravel())).reshape(totals.shape)
 
 
 def _away(one: Product, other: Product) -> noise.Integers:
-    """The distance of one product above another, from 0 to 2**62, also where products of 64 bits wrap.
+    """Return how far one product is above another, from 0 to 2**62, even if products of 64 bits wrap.
 
-    A float is off by less than 2**30, as a product is below 2**77. So it tells where the difference fits 64 bits, to
-    which it is then the right one modulo 2**64.
+    A float estimate errs by less than 2**30, since a product is below 2**77. So it shows where the difference fits 64
+    bits. There, the difference modulo 2**64 is exact.
     """
     about = float(one[0]) * np.asarray(one[1], np.float64) - float(other[0]) * np.asarray(other[1], np.float64)
     exact = np.clip(np.asarray(one[0] * one[1] - other[0] * other[1]), 0, MOST)
@@ -207,9 +207,9 @@ def _away(one: Product, other: Product) -> noise.Integers:
 
 
 def quantile_parts(q: float | Fraction) -> Fraction:
-    """The quantile as an exact fraction: for a float, the decimal that was typed.
+    """Return the quantile as an exact fraction: for a float, the decimal that was typed.
 
-    It is refused if it is too fine.
+    A fraction with too large a denominator is refused.
     """
     fraction = exactly("q", q)
     if fraction.denominator > FINEST:

@@ -1,8 +1,8 @@
-"""Rényi divergences of shifted noise, rounded up: what a release costs in Rényi differential privacy.
+"""Rényi divergences of shifted noise, rounded up: the cost of a release in Rényi differential privacy.
 
 Mironov, "Rényi Differential Privacy" (2017). The divergence of order a > 1 between P and Q is
 log(E_Q[(P/Q)^a]) / (a - 1). All laws here are symmetric and log-concave, so it is the same in both directions and
-greatest at the greatest shift.
+largest at the largest shift.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from dpframe.exact import exactly, in_mpmath, to_digits
 from dpframe.mechanisms.gaussian_curve import SMALLER, edge
 
 POINTS = 2**18
-FAR = 50.0  # the integrand is cut where it has fallen by exp(-50); what lies beyond is bounded
-MOST = 1e300  # a cost beyond counts as this one, which no ledger can hold
-ROUNDING = 2.0**-46  # of a term of the exponent in double precision, with two powers and their difference
+FAR = 50.0  # the integrand is cut where it has fallen by exp(-50); the rest is bounded
+MOST = 1e300  # a larger cost counts as this one, which no ledger can hold
+ROUNDING = 2.0**-46  # the relative error of the exponent: two powers and their difference, in double precision
 
 
 def checked_order(order: object) -> Fraction:
-    """An order as the caller gives it."""
+    """Return an order as a fraction: for a float, the decimal that was typed."""
     return exactly("order", order)
 
 
 def of_gaussian(mu_squared: Fraction, order: Fraction) -> Fraction:
-    """The divergence of Gaussian noise: order * mu^2 / 2, exactly.
+    """Return the divergence of Gaussian noise, order * mu^2 / 2, exactly.
 
     See Mironov (2017), Proposition 7.
     """
@@ -37,35 +37,35 @@ def of_gaussian(mu_squared: Fraction, order: Fraction) -> Fraction:
 
 
 def of_pure(epsilon: float, order: Fraction) -> Fraction:
-    """The most that any epsilon-DP release can cost.
+    """Return the most that any epsilon-DP release can cost.
 
-    It is the cost of randomized response, of which every such release is a post-processing. Kairouz, Oh and Viswanath
-    (2015), proof of Theorem 3.3, for the post-processing; Mironov (2017), Proposition 5.
+    Every such release is a post-processing of randomized response (Kairouz, Oh and Viswanath 2015, proof of Theorem
+    3.3). So it costs at most as much as randomized response (Mironov 2017, Proposition 5).
     """
     return of_discrete_laplace(1, 1 / Fraction(epsilon), order)
 
 
 @lru_cache(maxsize=4096)
 def of_discrete_laplace(shift: int, scale: Fraction, order: Fraction) -> Fraction:
-    """The divergence of discrete Laplace noise that is moved by `shift`.
+    """Return the divergence of discrete Laplace noise that is shifted by `shift`.
 
-    P(k) is proportional to exp(-|k| / scale) on the integers. It is the sum of three geometric sums.
+    P(k) is proportional to exp(-|k| / scale) on the integers. The moment is the sum of three geometric sums.
     """
     import mpmath
 
     with to_digits(_digits(shift / scale, order)):
         a, rate = in_mpmath(order), 1 / in_mpmath(scale)
         inside, falls = -rate * (2 * a - 1), -mpmath.expm1(-rate)
-        above = mpmath.exp(rate * shift * (a - 1))  # every outcome of 0 and below
+        above = mpmath.exp(rate * shift * (a - 1))  # the outcomes up to 0
         between = above * mpmath.exp(inside) * mpmath.expm1(inside * (shift - 1)) / mpmath.expm1(inside)
-        below = mpmath.exp(-rate * shift * a)  # every outcome of `shift` and above
+        below = mpmath.exp(-rate * shift * a)  # the outcomes from `shift` on
         moment = ((above + below) + falls * between) / (1 + mpmath.exp(-rate))
         return _up(mpmath.log(moment) / (a - 1))
 
 
 @lru_cache(maxsize=4096)
 def of_laplace(ratio: float, order: Fraction) -> Fraction:
-    """The divergence of continuous Laplace noise of scale 1 that is moved by `ratio`.
+    """Return the divergence of continuous Laplace noise of scale 1 that is shifted by `ratio`.
 
     See Mironov (2017), Proposition 6.
     """
@@ -79,14 +79,14 @@ def of_laplace(ratio: float, order: Fraction) -> Fraction:
 
 @lru_cache(maxsize=4096)
 def of_generalized(p: float, ratio: float, order: Fraction) -> Fraction:
-    """The divergence of generalized Gaussian noise of scale 1, moved by `ratio`.
+    """Return an upper bound on the divergence of generalized Gaussian noise of scale 1, shifted by `ratio`.
 
-    The shape is p > 1, and the result is a sum that is never below. It is finite at every order: in the exponent h(y) =
-    -a |y|^p + (a - 1) |y - ratio|^p, the power -|y|^p outgrows the rest. On y > 0 it falls; on y < 0 it has one
-    maximum, at y = -z with z / (z + ratio) = (1 - 1/a)^(1/(p - 1)). So exp(h) rises once and falls once, and the
-    integral is at most step * (sum over a grid + one maximum). Beyond the grid, the slope of h is at least its slope p
-    (a z^(p-1) - (a - 1) (z + ratio)^(p-1)) on the left end, which grows with z, and p y^(p-1) on the right, so that
-    each tail is at most exp(h) / slope there.
+    The shape is p > 1. The divergence is finite at every order: in the exponent h(y) = -a |y|^p + (a - 1) |y -
+    ratio|^p, the power -|y|^p outgrows the rest. For y > 0, h falls. For y < 0, it has one maximum, at y = -z with z /
+    (z + ratio) = (1 - 1/a)^(1/(p - 1)). So exp(h) rises once and falls once, and its integral is at most step * (sum
+    over a grid + one maximum). Left of the grid, h has at least the slope p (a z^(p-1) - (a - 1) (z + ratio)^(p-1)) of
+    the left end, which grows with z. Right of it, h falls with a slope of at least p y^(p-1). So each tail is at most
+    exp(h) / slope at its end.
     """
     a = float(order)
 
@@ -105,23 +105,20 @@ def of_generalized(p: float, ratio: float, order: Fraction) -> Fraction:
     slopes = a * (-left) ** (p - 1.0), (a - 1.0) * (ratio - left) ** (p - 1.0)
     slope = p * (slopes[0] - slopes[1] - ROUNDING * sum(slopes))
     tails = math.exp(-FAR) / max(slope, 1e-300) + math.exp(-FAR) / (p * right ** (p - 1.0))
-    error = ROUNDING * (1.0 + p) * (1.0 + 2.0 * a * farthest**p)  # of this many units the exponents may err
+    error = ROUNDING * (1.0 + p) * (1.0 + 2.0 * a * farthest**p)  # bounds the error of the exponents
     moment = highest + math.log((body + tails) / (2.0 * math.gamma(1.0 + 1.0 / p))) + error
     return Fraction(max(moment, 0.0) * (1.0 + 2.0**-40)) / (Fraction(order) - 1)
 
 
 @lru_cache(maxsize=4096)
 def largest_pure(cost: Fraction, order: Fraction) -> float:
-    """The largest epsilon whose releases cost at most `cost`, rounded down.
-
-    The releases are epsilon-DP.
-    """
+    """Return the largest epsilon at which every epsilon-DP release costs at most `cost`, rounded down."""
     guess = min(math.sqrt(2.0 * cost / order), float(cost) + math.log(2.0) / (float(order) - 1.0))
-    return edge(lambda epsilon: of_pure(epsilon, order) > cost, guess, SMALLER)  # a smaller epsilon is more noise
+    return edge(lambda epsilon: of_pure(epsilon, order) > cost, guess, SMALLER)  # a smaller epsilon is safer
 
 
 def _end(exponent: Any, start: float, way: float, highest: float) -> float:
-    """The place on one side where the integrand has fallen by exp(-FAR)."""
+    """Return the place on one side where the integrand has fallen by exp(-FAR)."""
     step = 2.0**-20 * (1.0 + abs(start))
     while exponent(start + way * step) > highest - FAR:
         step *= 1.25
@@ -129,12 +126,12 @@ def _end(exponent: Any, start: float, way: float, highest: float) -> float:
 
 
 def _digits(ratio: Fraction, order: Fraction) -> int:
-    """Enough for 40 correct digits of the logarithm of a moment near 1, which is about order^2 ratio^2 / 2."""
+    """Return digits enough for 40 correct ones of a moment's logarithm, which is about order^2 ratio^2 / 2."""
     small = float(min(ratio, Fraction(1))) * float(min(order - 1, Fraction(1)))
     return 60 + math.ceil(-2.0 * math.log10(small) + math.log10(float(order)))
 
 
 def _up(value: Any) -> Fraction:
-    """An mpmath number as a rational that is not below it, by more than its 40 digits may err."""
+    """Return a rational that is above an mpmath number by more than the error of its 40 digits."""
     mantissa, exponent = value.man_exp
     return Fraction(int(mantissa)) * Fraction(2) ** int(exponent) * (1 + Fraction(1, 10**30))

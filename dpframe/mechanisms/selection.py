@@ -1,4 +1,4 @@
-"""Options chosen privately and drawn exactly: one (exponential mechanism, permute-and-flip) or several (peeling)."""
+"""Private choices, drawn exactly: one option (exponential mechanism, permute-and-flip) or several (peeling)."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from dpframe.mechanisms.curves import checked_outside, curve_point
 from dpframe.mechanisms.declared import BoundedRange, PureLoss
 
 HALVINGS = 100
-HUGE = Fraction(10) ** 300  # exp of minus that is 0 in any precision that is ever drawn
+HUGE = Fraction(10) ** 300  # exp(-HUGE) is 0 in any precision that a draw reaches
 
 
 @dataclass(frozen=True)
 class _Choice(Mechanism):
-    """The part that choices of one of several options by their scores share; they are made by `of_steps`."""
+    """The base of private choices of one option by its score. Made by `of_steps`."""
 
     spread: Fraction
     budget: Fraction
@@ -44,13 +44,13 @@ class _Choice(Mechanism):
     norm: ClassVar[float] = math.inf
     cells: ClassVar[float] = math.inf
     additive: ClassVar[bool] = False
-    bounded: ClassVar[bool] = False  # whether all its privacy losses lie in one interval of length epsilon
+    bounded: ClassVar[bool] = False  # True if all its privacy losses lie in one interval of length epsilon
 
     @classmethod
     def of_steps(
         cls, step_sensitivity: float, epsilon: float | Fraction, *, monotonic: bool, options: int, grid: float = 1.0
     ) -> Self:
-        """The choice that is epsilon-DP where one unit moves each score by at most `step_sensitivity` steps.
+        """Return the choice that is epsilon-DP if one unit changes each score by at most `step_sensitivity` steps.
 
         Parameters
         ----------
@@ -59,9 +59,9 @@ class _Choice(Mechanism):
         epsilon : float or Fraction
             Finite and above 0.
         monotonic : bool
-            Whether one unit moves all scores the same way, if it moves them.
+            Whether one unit changes all scores in the same direction, if it changes them.
         options : int
-            How many there are to choose from.
+            The number of options to choose from.
         grid : float
             The length of a grid step, in the user's units.
 
@@ -86,14 +86,14 @@ class _Choice(Mechanism):
 
     @property
     def details(self) -> dict[str, Any]:
-        """The facts that the provenance states of it besides its scale."""
+        """The facts for the provenance, apart from its scale."""
         return {"options": self.options}
 
     @property
     def variance(self) -> float:
         """A bound on the mean squared distance of the chosen score from the largest, from the bound on its tail.
 
-        That of the exponential mechanism; permute-and-flip is nowhere farther from the largest (McKenna and Sheldon
+        The bound is that of the exponential mechanism. Permute-and-flip is never farther off (McKenna and Sheldon
         2020, Theorem 2).
         """
         more = math.log(self.options)
@@ -101,54 +101,54 @@ class _Choice(Mechanism):
 
     @property
     def pure_epsilon(self) -> float:
-        """The epsilon that it keeps without a delta, rounded up."""
+        """The epsilon that holds without a delta, rounded up."""
         return up(self.budget)
 
     @property
     def curve(self) -> BoundedRange | PureLoss:
-        """The curve that is declared for it: of its bounded range, or of any pure release."""
+        """The declared curve: that of a bounded range, or that of any pure release."""
         raise self._incomplete("curve", "curve")
 
     def delta(self, epsilon: float) -> float:
-        """The delta of that curve at this epsilon; rounded up."""
+        """Return the delta of the declared curve at this epsilon, rounded up."""
         return self.curve.delta(epsilon)
 
     def epsilon(self, delta: float) -> float:
-        """The smallest epsilon of it at this delta: at 0 its own; rounded up."""
+        """Return the smallest epsilon of the declared curve at this delta, rounded up."""
         return self.curve.epsilon(delta)
 
     def deltas(self, epsilons: curves.Floats) -> curves.Floats:
-        """The delta at many epsilons, in double precision."""
+        """Return the deltas at many epsilons, in double precision."""
         return self.curve.deltas(epsilons)
 
     def interval(self, confidence: float) -> float:
-        """The distance of the chosen score below the largest, at most, at this confidence; the worst over all scores.
+        """Return the most by which the chosen score is below the largest, with this confidence, for any scores.
 
-        That is k - 1 options of k which are so far below: a gap of whole steps beyond the interval must leave them at
-        most 1 - confidence.
+        The worst case is k options of which k - 1 have the same gap to the best one. A gap of one step more than the
+        interval must give them together a chance of at most 1 - confidence.
         """
         return max(0, math.ceil(self._gap(checked_confidence(confidence))) - 1) * self.grid
 
     def choose(self, scores: noise.Integers) -> int:
-        """The place of the chosen score, of an int64 array in grid steps."""
+        """Return the place of the chosen score in an int64 array of scores in grid steps."""
         flat = checked_integers(scores).ravel()
         rate, highest = self.budget / self.spread, int(flat.max())
-        gaps = np.uint64(highest % 2**64) - flat.view(np.uint64)  # modulo 2**64: right for any two int64
+        gaps = np.uint64(highest % 2**64) - flat.view(np.uint64)  # modulo 2**64: exact for any two int64
         losses = np.minimum(gaps * float(rate), float(HUGE))
         return self._drawn(losses, lambda index: (highest - int(flat[index])) * rate)
 
     def add_noise(self, totals: noise.Integers) -> noise.Integers:
-        """1 at the place of the chosen score, and 0 elsewhere."""
+        """Return 1 at the place of the chosen score, and 0 elsewhere."""
         marked = np.zeros(checked_integers(totals).size, dtype=np.int64)
         marked[self.choose(totals)] = 1
         return marked.reshape(totals.shape)
 
     def _gap(self, confidence: float) -> float:
-        """The gap in steps at which all other options together are chosen with probability 1 - confidence."""
+        """Return the gap in steps at which all other options together have the chance 1 - confidence."""
         raise self._incomplete("_gap", "_gap(confidence)")
 
     def _drawn(self, losses: noise.Floats, exact: Callable[[int], Fraction]) -> int:
-        """An index, by the losses of all."""
+        """Draw the index of an option, given the losses of all options."""
         raise self._incomplete("_drawn", "_drawn(losses, exact)")
 
 
@@ -221,7 +221,7 @@ class ExponentialMechanism(_Choice):
         return self.curve.renyi(order)
 
     def _gap(self, confidence: float) -> float:
-        """All others together are chosen with x / (1 + x), x = (k - 1) exp(-gap / scale)."""
+        """Solve x / (1 + x) = 1 - confidence: the chance of all others together, with x = (k - 1) exp(-gap / scale)."""
         outside = 1.0 - confidence
         if self.options == 1 or (self.options - 1) * confidence <= outside:
             return 0.0
@@ -265,8 +265,8 @@ class PermuteAndFlip(_Choice):
         return PureLoss(self.budget)
 
     def _gap(self, confidence: float) -> float:
-        """The best is taken with (1 - (1 - p)^k) / (k p), p = exp(-gap / scale); it grows with the gap."""
-        low, high = 0.0, math.log(self.options) - math.log(1.0 - confidence)  # the others take at most (k - 1) p / 2
+        """Bisect for the gap: the best has the chance (1 - (1 - p)^k) / (k p), p = exp(-gap / scale), which grows."""
+        low, high = 0.0, math.log(self.options) - math.log(1.0 - confidence)  # the others' chance is <= (k - 1) p / 2
 
         def outside(gap: float) -> float:
             chance = math.exp(-gap)
@@ -278,7 +278,7 @@ class PermuteAndFlip(_Choice):
         for _ in range(HALVINGS):
             middle = (low + high) / 2.0
             low, high = (low, middle) if outside(middle) <= 1.0 - confidence else (middle, high)
-        return high * (1.0 + 1e-12) * self.scale / self.grid  # up, by more than double precision loses
+        return high * (1.0 + 1e-12) * self.scale / self.grid  # rounded up by more than the error of double precision
 
     def _drawn(self, losses: noise.Floats, exact: Callable[[int], Fraction]) -> int:
         return noise.permuted_choice(losses, exact)
@@ -341,7 +341,7 @@ def exponential_mechanism(
 
 def _exact_score(score: Any) -> Fraction:
     if not is_number(score):
-        raise InvalidType("scores must be real numbers, and one of them is none.")  # which one it is may be private
+        raise InvalidType("scores must be real numbers, and one of them is none.")  # its place may be private
     exact = finite(score)
     if exact is None:
         raise InvalidArgument("scores must be finite and of at most 1,000 digits, and one of them is not.")
@@ -361,10 +361,10 @@ class Peeling(Mechanism):
 
     Notes
     -----
-    Choices without replacement compose as any releases do. The places before are public. Given these, the remaining
-    scores change between neighbors as all of them do, so each place costs what `choice` costs. Epsilons add up, and so
-    do mu^2 and Rényi divergences (Durfee and Rogers 2019; ``docs/assurance/privacy.md``). With the exponential
-    mechanism, its curve is that of Gaussian noise of the same mu; with permute-and-flip, that of any pure release.
+    Choices without replacement compose like any releases. The earlier choices are public. Given these, the bounds on
+    the changes of scores hold for the remaining scores, so each place costs what `choice` costs. Epsilons add up, and
+    so do mu^2 and Rényi divergences (Durfee and Rogers 2019; ``docs/assurance/privacy.md``). With the exponential
+    mechanism, the curve is that of Gaussian noise of the same mu; with permute-and-flip, that of any pure release.
 
     Examples
     --------
@@ -417,19 +417,19 @@ class Peeling(Mechanism):
 
     @property
     def variance(self) -> float:
-        """A bound on the mean squared distance of a chosen score from the largest left."""
+        """A bound on the mean squared distance of a chosen score from the largest remaining one."""
         return self.choice.variance
 
     @property
     def _pure(self) -> PureLoss | None:
-        """The curve that is declared for all places together; None where it is stated by mu."""
+        """The declared curve of all places together, or None if the curve is given by mu."""
         return None if self.choice.bounded else PureLoss(self.choice.budget * self.chosen)
 
     @property
     def pure_epsilon(self) -> float | None:
         """The epsilon that holds without a delta, rounded up.
 
-        It is None if its curve is given by mu.
+        It is None if the curve is given by mu.
         """
         return None if self._pure is None else self._pure.pure_epsilon
 
@@ -443,43 +443,43 @@ class Peeling(Mechanism):
 
     @property
     def mu(self) -> float:
-        """The root of `mu_squared`, rounded up."""
+        """The square root of `mu_squared`, rounded up."""
         return math.nextafter(math.sqrt(up(self.mu_squared)), math.inf)
 
     def renyi(self, order: Fraction) -> Fraction:
-        """The charge in Rényi differential privacy of this order, rounded up."""
+        """Return the charge in Rényi differential privacy of this order, rounded up."""
         return self.choice.renyi(order) * self.chosen if self._pure is None else self._pure.renyi(order)
 
     def delta(self, epsilon: float) -> float:
-        """The delta at this epsilon; rounded up."""
+        """Return the delta at this epsilon, rounded up."""
         if self._pure is not None:
             return self._pure.delta(epsilon)
         return gaussian_curve.delta_of_mu(self.mu, down(Fraction(curve_point(epsilon))))
 
     def epsilon(self, delta: float) -> float:
-        """The smallest epsilon at this delta; rounded up."""
+        """Return the smallest epsilon at this delta, rounded up."""
         if self._pure is not None:
             return self._pure.epsilon(delta)
         outside = checked_outside(delta)
         return gaussian_curve.epsilon_of_mu(self.mu, outside) if outside else up(self.choice.budget * self.chosen)
 
     def deltas(self, epsilons: curves.Floats) -> curves.Floats:
-        """The delta at many epsilons, in double precision."""
+        """Return the deltas at many epsilons, in double precision."""
         if self._pure is not None:
             return self._pure.deltas(epsilons)
         return curves.both_sides(epsilons, lambda some: curves.of_gaussian(self.mu, some))
 
     def interval(self, confidence: float) -> float:
-        """The most by which any chosen score may be below the largest left.
+        """Return the most by which any chosen score may be below the largest remaining one.
 
-        It holds for all places with this confidence. Each place misses by more with at most its part of 1 - confidence,
-        since fewer options are left than at the first.
+        The bound holds for all places together with this confidence. Each place exceeds it with a chance of at most an
+        equal share of 1 - confidence, since later places have fewer options than the first.
         """
         outside = (1.0 - checked_confidence(confidence)) / self.chosen
         return self.choice.interval(math.nextafter(1.0 - outside, 1.0))
 
     def add_noise(self, totals: noise.Integers) -> noise.Integers:
-        """Ranks: k for the first choice, k - 1 for the second, down to 1; otherwise, 0."""
+        """Return ranks: k for the first choice, k - 1 for the second, down to 1, and 0 for the other options."""
         scores = checked_integers(totals).ravel()
         left, ranks = np.arange(scores.size), np.zeros(scores.size, dtype=np.int64)
         for rank in range(self.chosen, 0, -1):
@@ -490,11 +490,11 @@ class Peeling(Mechanism):
 
 
 def own_of_place(epsilon: Fraction, mu: float | None, places: int) -> Fraction:
-    """The epsilon of each of several places, chosen by the exponential mechanism.
+    """Return the epsilon of each of several places that the exponential mechanism chooses.
 
-    It is rounded down, so that all places together cost at most the given cost. Without a mu, epsilon itself is
-    divided. Otherwise, each place takes mu / sqrt(places), and epsilon = 2 logit(Phi(mu / (2 sqrt(places)))) is the
-    most that a bounded range of that mu may have.
+    It is rounded down, so that all places together cost at most the given cost. Without a mu, it is epsilon / places.
+    With a mu, each place may have mu / sqrt(places). The result is then the larger of epsilon / places and the epsilon
+    of a bounded range of that mu, 2 logit(Phi(mu / (2 sqrt(places)))).
     """
     if mu is None:
         return epsilon / places

@@ -1,9 +1,9 @@
-"""Noise with a line: counts of unknown groups, of which those are shown that reach the line.
+"""Noise with a threshold, the line, for counts of unknown groups: the groups whose noisy counts reach it are shown.
 
-The line is the smallest that a key of one unit alone reaches with a chance of delta. A unit that holds t keys, each
-with v(t) steps, shows one of those that nobody else has with the chance 1 - (1 - P(Z >= tau - v(t)))^t, since every key
-has noise of its own. Which t is the worst depends on the noise: the smallest, the largest and the one where the weights
-begin to fall are all seen, so every t is looked at.
+The line tau is the smallest at which a unit alone shows a key with a chance of at most delta. Let a unit hold t keys
+that no other unit has, with v(t) steps in each. It shows one of them with the chance 1 - (1 - P(Z >= tau - v(t)))^t,
+since each key has independent noise Z. The worst t depends on the noise: it may be the smallest, the largest or the one
+where the weights begin to fall. So every t is evaluated.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Tail = Callable[[Floats], Floats]
 
-ROUNDING = 1.0 + 2.0**-40  # more than tails and logarithms err in double precision, down to any delta above 1e-300
-MOST_STEPS = 2**52  # a line beyond is no whole number in double precision
+ROUNDING = 1.0 + 2.0**-40  # covers the errors of tails and logarithms in double precision, for any delta above 1e-300
+MOST_STEPS = 2**52  # double precision holds whole numbers up to twice this exactly
 
 
 def chance_shown(tail: Tail, weights: Integers, line: int) -> float:
-    """The chance that a unit alone shows a key, rounded up.
+    """Return the chance that a unit alone shows a key, rounded up.
 
     It is the largest over the unit's numbers of keys. `weights` are the steps that a unit adds to each key if it holds
     1, 2, 3, ... keys. `tail` is the chance of noise of at least this many steps, from 1 on, of a symmetric law.
@@ -42,17 +42,17 @@ def chance_shown(tail: Tail, weights: Integers, line: int) -> float:
 
 
 def chances_shown(tail: Tail, weights: Integers, line: int) -> Floats:
-    """The same for each number of keys, not rounded."""
+    """Return the chance that a unit alone shows a key, for each number of its keys, not rounded."""
     gap = (line - weights).astype(np.float64)
     above = gap >= 1.0
-    far = tail(np.where(above, gap, 1.0 - gap))  # P(Z >= m), and of m <= 0 what is missing to 1: P(Z >= 1 - m)
+    far = tail(np.where(above, gap, 1.0 - gap))  # P(Z >= gap), or P(Z >= 1 - gap) if gap <= 0
     with np.errstate(divide="ignore"):
         hidden = np.where(above, np.log1p(-far), np.log(far))
     return np.asarray(-np.expm1(np.arange(1.0, weights.size + 1.0) * hidden))
 
 
 def smallest_line(tail: Tail, weights: Integers, delta: float) -> int:
-    """The smallest whole number of steps at which that chance is at most `delta`.
+    """Return the smallest whole number of steps at which `chance_shown` is at most `delta`.
 
     It is at least 0.
 
@@ -77,7 +77,7 @@ def smallest_line(tail: Tail, weights: Integers, delta: float) -> int:
     return high
 
 
-HALF, MOST = 0.5, 0.95  # of the chances that a plan tells in words
+HALF, MOST = 0.5, 0.95  # the chances for which a plan describes the threshold
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class Thresholded(Mechanism):
         The chance that a unit shows a key that nobody else has, rounded up. It is the largest over the unit's numbers
         of keys, and at most `charged`.
     apart : bool
-        Whether that chance and the loss of the noise belong to different units. Then the larger one holds, and not
+        Whether that chance and the loss of the noise concern different units. If so, the larger one counts instead of
         their sum.
 
     Notes
@@ -137,7 +137,7 @@ class Thresholded(Mechanism):
 
     @property
     def cells(self) -> float:
-        """Infinity: a unit in many groups counts for less in each."""
+        """Infinity, since a unit in many groups counts for less in each."""
         return math.inf
 
     @property
@@ -181,22 +181,22 @@ class Thresholded(Mechanism):
         return self.charged
 
     def tail(self, steps: curves.Floats) -> curves.Floats:
-        """The chance of noise of at least this many grid steps."""
+        """Return the chance of noise of at least this many grid steps."""
         return self.noise.tail(steps)
 
     def interval(self, confidence: float) -> float:
-        """The smallest half-width that holds the noise with this confidence."""
+        """Return the smallest half-width that holds the noise with this confidence."""
         return self.noise.interval(confidence)
 
     def delta(self, epsilon: float) -> float:
-        """The delta at this epsilon, rounded up."""
+        """Return the delta at this epsilon, rounded up."""
         curve = self.noise.delta(epsilon)
         return max(curve, self.shown) if self.apart else min(1.0, math.nextafter(curve + self.shown, math.inf))
 
     def epsilon(self, delta: float) -> float:
-        """The smallest epsilon at this delta, rounded up.
+        """Return the smallest epsilon at this delta, rounded up.
 
-        There is none for a delta below the chance that a key is shown.
+        A delta below the chance that a key is shown is refused, since it has no epsilon.
         """
         if delta < self.shown:
             raise InvalidArgument(f"delta must be at least {self.shown:g}, with which a key of one unit is shown.")
@@ -204,7 +204,7 @@ class Thresholded(Mechanism):
         return self.noise.epsilon(left)
 
     def deltas(self, epsilons: curves.Floats) -> curves.Floats:
-        """The delta at many epsilons, in double precision."""
+        """Return the deltas at many epsilons, in double precision."""
         curve = self.noise.deltas(epsilons)
         return np.maximum(curve, self.shown) if self.apart else np.minimum(curve + self.shown, 1.0)
 
@@ -214,7 +214,7 @@ class Thresholded(Mechanism):
         return self.noise.mu_squared
 
     def renyi(self, order: Fraction) -> Fraction:
-        """The charge in Rényi differential privacy, in addition to `keys_delta`."""
+        """Return the charge in Rényi differential privacy, in addition to `keys_delta`."""
         return self.noise.renyi(order)
 
     def add_noise(self, totals: draws.Integers) -> draws.Integers:
@@ -222,14 +222,14 @@ class Thresholded(Mechanism):
         return self.noise.add_noise(totals)
 
     def is_shown(self, noisy: draws.Integers) -> NDArray[np.bool_]:
-        """Tell which noisy counts reach the threshold."""
+        """Return which noisy counts reach the threshold."""
         return noisy >= self.line
 
     def likely_shown(self, chance: float) -> float:
-        """The smallest number of people whose group is shown with at least this chance.
+        """Return the smallest number of people whose group is shown with at least this chance.
 
-        Each of them counts fully. A count c is shown with P(c + Z >= line). From the threshold on, that is 1/2 or more,
-        since the law is symmetric.
+        Each person has the full weight. A count c is shown with the chance P(c + Z >= line). From the threshold on, the
+        chance is 1/2 or more, since the law is symmetric.
         """
         if chance <= HALF:
             return math.ceil(self.threshold)
@@ -243,7 +243,7 @@ class Thresholded(Mechanism):
         return float(math.ceil((self.line + high - 1) * self.grid))  # P(Z < -g) = P(Z >= g + 1)
 
     def words(self, one: str = "person", many: str = "people") -> str:
-        """The threshold as text, in units of this noun."""
+        """Return the threshold as text, in units of this noun."""
         half, most = (
             f"1 {one}" if size == 1 else f"{size:,.0f} {many}" for size in map(self.likely_shown, (HALF, MOST))
         )
@@ -253,11 +253,11 @@ class Thresholded(Mechanism):
 def of_noise(
     law: Mechanism, weights: NDArray[np.int64], delta: Fraction, *, at_least: int = 1, apart: bool = False
 ) -> Thresholded:
-    """The noise with the smallest sufficient threshold.
+    """Return the noise with the smallest sufficient threshold.
 
     At this threshold, a unit alone shows a key with a chance of at most `delta`. With `at_least` m > 1, keys of fewer
     units are dropped before the noise is added. If one unit brings a key to m units, the m - 1 others add at most m - 1
-    in all, by which the threshold rises.
+    full weights. The threshold rises by this amount.
     """
     if isinstance(law, TruncatedLaplace):
         line, shown = shown_above(law), law.infinite

@@ -1,34 +1,33 @@
 """Generalized Gaussian noise on declared output bounds, purely epsilon-DP: truncated, or inflated at the bounds.
 
-What follows is the worst privacy loss on output bounds [c0, c1], and the scales that follow from it. The total q is
-clamped to [c0, c1] first, so that neighbors q < q' lie within D of each other. R = c1 - c0, and lengths are in units of
-b. On a grid the answer is rounded to steps: with h half a step, truncated noise is drawn on [c0 - h, c1 + h], and
-inflated noise beyond c0 + h or c1 - h falls on the bound; h = 0 for real numbers.
+These notes derive the worst privacy loss on output bounds [c0, c1], which determines the scales. The total q is first
+clamped to [c0, c1], so neighbors q < q' lie within D of each other. R = c1 - c0, and lengths are in units of b. On a
+grid, the answer is rounded to steps, with h half a step (h = 0 for real numbers). Truncated noise is drawn on
+[c0 - h, c1 + h]. Inflated noise beyond c0 + h or c1 - h falls on the bound.
 
-**Truncated.** With G(x) the integral of exp(-t^p) from 0 to x, a = q - c0 + h and L = R + 2h, the density at y is
-exp(-abs(y - q)^p) / Z(a), Z(a) = G(a) + G(L - a). Between q and q' its ratio falls with y, so the worst answer is
-y = c0 - h (for the opposite order, by symmetry, the other end), where its logarithm is H(a') - H(a) with
-H(a) = a^p + log Z(a). H does not fall, since the greatest ratio of two densities is at least 1: so a' = a + D is worst,
-or the upper end. log Z is concave (Z is log-concave, a convolution of two log-concave functions).
+**Truncated.** Let G(x) be the integral of exp(-t^p) from 0 to x, a = q - c0 + h and L = R + 2h. The density at y is
+exp(-abs(y - q)^p) / Z(a), Z(a) = G(a) + G(L - a). The ratio of the densities for q and q' falls with y, so the worst
+answer is y = c0 - h (in the opposite order, the other end, by symmetry). The logarithm of the ratio there is
+H(a') - H(a) with H(a) = a^p + log Z(a). H does not fall, since the largest ratio of two densities is at least 1. So
+the worst a' is a + D or the upper end. log Z is concave (Z is log-concave, a convolution of two log-concave functions).
 
 p = 1: H is linear plus concave, so the lowest totals are worst: H(h + D) - H(h).
-p >= 2: the highest are, H(L - h) - H(L - h - D). On [L/2, L] H is convex, for it is the logarithm of an integral of
-exp(a^p - abs(y - q)^p), whose exponents are convex in q there. For a < c = L - a moreover H'(a) <= H'(c), that is
-2 (exp(-a^p) - exp(-c^p)) <= p (c^(p-1) - a^(p-1)) Z(a): by Chebyshev's inequality the left side is at most
-2 (c^p - a^p) / (c - a) times the integral of exp(-t^p) over [a, c], which is at most (c - a) / (c + a) Z(a), since that
-function falls; and 2 (1 - x^p) <= p (1 - x^(p-1)) (1 + x) for x = a / c, since the difference is concave in x, p - 2
-at 0 and 0 at 1. So each part of an interval of length D below L/2 may be mirrored, and then shifted up, and the
-integral of H' over it does not fall.
+p >= 2: the highest totals are worst: H(L - h) - H(L - h - D). On [L/2, L], H is convex: it is the logarithm of an
+integral of exp(a^p - abs(y - q)^p), whose exponents are convex in q there. For a < c = L - a, also H'(a) <= H'(c), that
+is 2 (exp(-a^p) - exp(-c^p)) <= p (c^(p-1) - a^(p-1)) Z(a). By Chebyshev's inequality, the left side is at most
+2 (c^p - a^p) / (c - a) times the integral of exp(-t^p) over [a, c]. That integral is at most (c - a) / (c + a) Z(a),
+since exp(-t^p) falls. And 2 (1 - x^p) <= p (1 - x^(p-1)) (1 + x) for x = a / c, since the difference is concave in x,
+p - 2 at 0 and 0 at 1. So the part of an interval of length D below L/2 may be mirrored, and then the interval shifted
+up, without a smaller integral of H'.
 
-For vectors of which one unit moves several cells: each cell loses at most K D_k, K the largest slope of H, so all
-together lose at most K times the l1 sensitivity. K = H'(L - h) for p >= 2 and H'(h) for p = 1, by the same argument.
-
-On a grid of at most 50 steps no proof is needed beyond this: the worst answer is the lowest one, an average over half a
-step on each side of c0, and its loss is evaluated for every pair of totals.
+If one unit changes several cells of a vector, each cell loses at most K D_k, where K is the largest slope of H. So all
+cells together lose at most K times the l1 sensitivity. By the same argument, K = H'(L - h) for p >= 2 and H'(h) for
+p = 1. On a grid of at most 50 steps, no further proof is needed: the worst answer is the lowest one, an average over
+half a step on each side of c0, and its loss is evaluated for every pair of totals.
 
 **Inflated.** The noise is log-concave, so the ratio of densities falls with y, and its average over y <= c0 + h is at
-least every ratio in between: the worst answer is a bound. There the loss is log T(x - D) - log T(x), with T the upper
-tail and x = q' - c0 - h; log T is concave, so x = R - h is worst. K is the hazard rate there.
+least every ratio inside the bounds. So the worst answer is a bound. There the loss is log T(x - D) - log T(x), with T
+the upper tail and x = q' - c0 - h. log T is concave, so x = R - h is worst. K is the hazard rate there.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ from dpframe.mechanisms.generalized_curve import checked_shape
 from dpframe.privacy import PrivacyLoss
 
 DIGITS = 50
-FEW = 50  # steps between bounds, up to which the loss of every pair of totals is evaluated
+FEW = 50  # up to this many steps between bounds, the loss of every pair of totals is evaluated
 BOUNDARIES = ("truncated", "inflated")
 FORMULAS = ("exact", "liu", "exponential")
 
@@ -73,8 +72,8 @@ Formula = Literal["exact", "liu", "exponential"]
 
 Floats = NDArray[np.float64]
 
-LONGEST_SUM = 100_000  # terms of a variance; beyond, the integral plus 1/12 differs by less than 1 part in 1e9
-MOST_TOTALS = 2000  # among which the one with the largest variance is looked for
+LONGEST_SUM = 100_000  # terms of a variance; beyond, the integral plus 1/12 errs by less than 1 part in 1e9
+MOST_TOTALS = 2000  # the most totals among which the largest variance is searched
 LEAST, MOST = -(2**63), 2**63 - 1
 
 
@@ -88,8 +87,8 @@ class Range:
     p: float
     lowest: float
     highest: float
-    shift: float  # how far one unit moves one cell; all cells together, in the l1 norm, where `cells` is more than one
-    half: float = 0.0  # of a grid step
+    shift: float  # the change of one cell by one unit, or of all cells in the l1 norm if `cells` exceeds 1
+    half: float = 0.0  # half a grid step
     boundary: Boundary = "truncated"
     cells: float = 1.0
 
@@ -98,7 +97,7 @@ class Range:
         return Fraction(self.highest) - Fraction(self.lowest)
 
     def loss(self, scale: float) -> Any:
-        """The largest privacy loss of noise of this scale, to more than 40 digits.
+        """Return the largest privacy loss of noise of this scale, to more than 40 digits.
 
         It is an mpmath number.
         """
@@ -124,7 +123,7 @@ class Range:
 
 
 def _rise(p: Any, span: Any, shift: Any, half: Any) -> Any:
-    """The largest H(a + shift) - H(a)."""
+    """Return the largest H(a + shift) - H(a)."""
     import mpmath
 
     far = span + half
@@ -134,13 +133,13 @@ def _rise(p: Any, span: Any, shift: Any, half: Any) -> Any:
 
 
 def _rise_in_steps(p: Any, span: int, shift: int, half: Any) -> Any:
-    """The same of the rounded answers: the loss of the lowest one, between any two totals that are integers.
+    """Return the largest loss of rounded answers: that of the lowest answer, over any two integer totals.
 
-    The ratio of densities falls with y, so that of the lowest answer, an average over its step, is the greatest.
+    The ratio of densities falls with y. So the ratio of the lowest answer, an average over its step, is the largest.
     """
     import mpmath
 
-    beyond = [_tail(p, (2 * steps - 1) * half) for steps in range(span + 2)]  # a step is their difference, however far
+    beyond = [_tail(p, (2 * steps - 1) * half) for steps in range(span + 2)]  # differences are the masses of steps
     whole = beyond[0] + beyond[1]
     steps = [near - far for near, far in itertools.pairwise(beyond)]
     loss = [mpmath.log((whole - beyond[q + 1] - beyond[span - q + 1]) / steps[q]) for q in range(span + 1)]
@@ -148,7 +147,7 @@ def _rise_in_steps(p: Any, span: int, shift: int, half: Any) -> Any:
 
 
 def _slope(p: Any, span: Any, half: Any) -> Any:
-    """The largest H'(a)."""
+    """Return the largest H'(a)."""
     import mpmath
 
     far = span + half
@@ -157,7 +156,7 @@ def _slope(p: Any, span: Any, half: Any) -> Any:
 
 
 def _inside(p: Any, x: Any) -> Any:
-    """G(x), at the current precision."""
+    """Return G(x), at the current precision."""
     import mpmath
 
     if p == 1 or x <= 0:
@@ -165,13 +164,13 @@ def _inside(p: Any, x: Any) -> Any:
     if p == 2:
         return mpmath.sqrt(mpmath.pi) / 2 * mpmath.erf(x)
     power = x**p
-    if power < 1:  # the lower function; above, its complement is the faster one
+    if power < 1:  # the lower function; from 1 on, its complement is faster
         return mpmath.gammainc(1 / p, 0, power) / p
     return (mpmath.gamma(1 / p) - mpmath.gammainc(1 / p, power, mpmath.inf)) / p
 
 
 def _tail(p: Any, x: Any) -> Any:
-    """The integral of exp(-|t|^p) from x on, at the current precision."""
+    """Return the integral of exp(-|t|^p) from x on, at the current precision."""
     import mpmath
 
     if p == 1 and x >= 0:
@@ -185,7 +184,7 @@ def _tail(p: Any, x: Any) -> Any:
 
 @lru_cache(maxsize=4096)
 def least_scale(outputs: Range, epsilon: float) -> float:
-    """The smallest scale whose worst loss is at most epsilon, rounded up.
+    """Return the smallest scale whose worst loss is at most epsilon, rounded up.
 
     The loss is evaluated to 40 digits.
     """
@@ -198,7 +197,7 @@ def least_scale(outputs: Range, epsilon: float) -> float:
     width = float(outputs.span) + outputs.half
     log_scale = max((math.log(outputs.p * shift / epsilon) + (outputs.p - 1.0) * math.log(width)) / outputs.p, -700.0)
     last = excess(math.exp(log_scale))
-    for _ in range(40):  # secant steps on the logarithms, where the loss is nearly a power of the scale
+    for _ in range(40):  # secant steps on logarithms, since the loss is nearly a power of the scale
         step = max(-3.0, min(3.0, -last / slope))
         log_scale += step
         now = excess(math.exp(log_scale))
@@ -270,11 +269,11 @@ def truncated_generalized_gaussian_scale(
     lowest, highest = checked_output(output)
     reach = up(positive("sensitivity", sensitivity))
     outputs = Range(checked_bounded_shape(p), lowest, highest, reach, 0.0, boundary)
-    return scale_by(outputs, down(exact_epsilon(epsilon)), formula)  # down: more noise
+    return scale_by(outputs, down(exact_epsilon(epsilon)), formula)  # rounded down: more noise
 
 
 def scale_by(outputs: Range, epsilon: float, formula: Formula) -> float:
-    """The scale of a formula, for a checked range."""
+    """Return the scale by a formula, for a checked range."""
     if not is_one_of(outputs.boundary, BOUNDARIES):
         raise InvalidArgument(f"boundary must be 'truncated' or 'inflated', not {shown(outputs.boundary)}.")
     if not is_one_of(formula, FORMULAS):
@@ -291,16 +290,16 @@ def scale_by(outputs: Range, epsilon: float, formula: Formula) -> float:
 
 
 def _liu(outputs: Range) -> Fraction:
-    """2 ((R + D)^p - R^p): twice the sum of C(p, j) R^(p - j) D^j over j = 1..p, R the whole range that is drawn on."""
+    """Return 2 ((R + D)^p - R^p), twice the sum of C(p, j) R^(p - j) D^j over j = 1..p, for the drawn range R."""
     width, p = outputs.span + 2 * Fraction(outputs.half), int(outputs.p)
     return 2 * ((width + Fraction(outputs.shift)) ** p - width**p)
 
 
 def _utility_sensitivity(outputs: Range) -> Fraction:
-    """Lemma 10's bound on how far -abs(y - s)^p moves with s in [c0, c1], for any y in the range that is drawn on.
+    """Return Lemma 10's bound on the change of -abs(y - s)^p with s in [c0, c1], for any y in the drawn range.
 
-    Part (c) is stated for all p of at least 3. It expands (y - s)^p; for odd p that bounds the absolute values too,
-    since abs(abs(u)^p - abs(v)^p) is at most abs(u^p - v^p).
+    Part (c) of the lemma is stated for all p of at least 3. It expands (y - s)^p. For odd p, this also bounds the
+    absolute values, since abs(abs(u)^p - abs(v)^p) is at most abs(u^p - v^p).
     """
     low, high, half = Fraction(outputs.lowest), Fraction(outputs.highest), Fraction(outputs.half)
     shift, p = min(Fraction(outputs.shift), outputs.span), int(outputs.p)
@@ -316,7 +315,7 @@ def _utility_sensitivity(outputs: Range) -> Fraction:
 
 
 def _power_sensitivity(low: Fraction, high: Fraction, shift: Fraction, j: int) -> Fraction:
-    """The largest abs(s^j - t^j) with s and t in [low, high] and at most `shift` apart."""
+    """Return the largest abs(s^j - t^j) with s and t in [low, high] and at most `shift` apart."""
     if j % 2:
         return max(high**j - (high - shift) ** j, (low + shift) ** j - low**j)
     least = Fraction(0) if low <= 0 <= high else min(abs(low), abs(high))
@@ -333,7 +332,7 @@ def _root_up(power: Fraction, p: int) -> float:
 
 
 def checked_bounded_shape(p: float) -> float:
-    """The shape, if the worst loss on output bounds is proven for it."""
+    """Return the shape, if the worst loss on output bounds is proven for it."""
     shape = checked_shape(p)
     if 1.0 < shape < 2.0:
         raise InvalidArgument(
@@ -344,10 +343,7 @@ def checked_bounded_shape(p: float) -> float:
 
 
 def checked_output(output: object) -> tuple[float, float]:
-    """Two finite numbers with c0 < c1, rounded inward.
-
-    So no answer lies beyond the bounds.
-    """
+    """Return two finite numbers with c0 < c1, rounded inward, so that no answer lies beyond the bounds."""
     way_out = "Write for instance output=(0, 100)."
     if not isinstance(output, (tuple, list)) or len(output) != 2:
         raise InvalidArgument(f"output must be a pair (lowest, highest), not {shown(output)}. {way_out}")
@@ -362,7 +358,7 @@ def checked_output(output: object) -> tuple[float, float]:
 
 
 class Reach(Protocol):
-    """The facts about a Total that a calibration needs; a `Sensitivity` states them."""
+    """The facts about a Total that a calibration needs, as a `Sensitivity` has them."""
 
     @property
     def grid(self) -> float: ...
@@ -487,7 +483,7 @@ class TruncatedGeneralizedGaussian(Stepped):
         """
         step, steps = positive("grid", grid), up(steps_of(sensitivity, grid))
         lowest, highest = (Fraction(bound) / step for bound in checked_output(output))
-        ends = (math.ceil(lowest), math.floor(highest))  # inward: no answer lies beyond the bounds
+        ends = (math.ceil(lowest), math.floor(highest))  # rounded inward: no answer lies beyond the bounds
         if not -(2**52) <= ends[0] < ends[1] <= 2**52:
             raise InvalidArgument(
                 f"output must hold two or more whole steps of the grid {grid:g}, within 2**52 of them, "
@@ -504,7 +500,7 @@ class TruncatedGeneralizedGaussian(Stepped):
 
     @property
     def _range(self) -> Range:
-        """The numbers that its loss depends on, in grid steps."""
+        """The numbers on which the privacy loss depends, in grid steps."""
         lowest, highest = map(float, self.step_output)
         return Range(self.p, lowest, highest, self.step_sensitivity, 0.5, self.boundary, self.cells)
 
@@ -526,34 +522,34 @@ class TruncatedGeneralizedGaussian(Stepped):
 
     @property
     def details(self) -> dict[str, Any]:
-        """The facts that the provenance states of it besides its scale."""
+        """The facts for the provenance, apart from its scale."""
         return {"output": list(self.output), "boundary": self.boundary, "formula": self.formula}
 
     @property
     def variance(self) -> float:
         """The mean squared distance of the answer from the clamped total.
 
-        It is that at the total for which it is largest.
+        The total is the one with the largest such distance.
         """
         span = self.step_output[1] - self.step_output[0]
-        below = np.unique(np.linspace(0, span, min(span, MOST_TOTALS) + 1).astype(np.int64))  # totals above the lowest
+        below = np.unique(np.linspace(0, span, min(span, MOST_TOTALS) + 1).astype(np.int64))  # totals minus the lowest
         above = span - below
         squared = self._squared(below) + self._squared(above)
-        if self.boundary == "truncated":  # what lies beyond is neither on the bound nor anywhere
+        if self.boundary == "truncated":  # the mass beyond the bounds is redrawn
             lower, upper = self._outside(below + 0.5) / 2.0, self._outside(above + 0.5) / 2.0
             squared = (squared - below * (below * lower) - above * (above * upper)) / (1.0 - lower - upper)
         return float(squared.max()) * self.grid**2
 
     def _outside(self, distance: Any) -> Floats:
-        """P(abs(noise) > distance), in double precision."""
+        """Return P(abs(noise) > distance), in double precision."""
         from scipy.special import gammaincc
 
         with np.errstate(over="ignore"):
             return np.asarray(gammaincc(1.0 / self.p, (distance / self.step_scale) ** self.p))
 
     def _squared(self, most: noise.Integers) -> Floats:
-        """E min(noise, most)^2 over noise above 0: the sum of (2 k - 1) P(noise >= k) over k = 1 ... most."""
-        last = min(int(most.max()), math.ceil(self.step_scale * 60.0 ** (1.0 / self.p)) + 2)  # then below exp(-60)
+        """Return E min(noise, most)^2 over noise above 0: the sum of (2 k - 1) P(noise >= k) over k = 1 ... most."""
+        last = min(int(most.max()), math.ceil(self.step_scale * 60.0 ** (1.0 / self.p)) + 2)  # beyond: below exp(-60)
         if last <= LONGEST_SUM:
             steps = np.arange(1.0, last + 1.0)
             summed = np.append(0.0, np.cumsum((2.0 * steps - 1.0) * self._outside(steps - 0.5)))
@@ -571,14 +567,14 @@ class TruncatedGeneralizedGaussian(Stepped):
         It does so with this confidence, for any total.
         """
         span, inside = self.step_output[1] - self.step_output[0], checked_confidence(confidence)
-        if self.boundary == "truncated":  # of the shorter side a larger part lies within it than of the longest
+        if self.boundary == "truncated":  # shorter sides have a larger share within the width
             steps = self._half_width(inside * (1.0 - float(self._outside(span + 0.5))))
-        else:  # from half the span on, all of one side falls within it
+        else:  # from half the span on, all of one side lies within the width
             steps = min(self._half_width(inside), max(span // 2, self._half_width(2.0 * inside - 1.0)))
         return min(span, steps) * self.grid
 
     def _half_width(self, inside: float) -> int:
-        """The fewest steps that hold this share of the noise."""
+        """Return the fewest steps that hold this share of the noise."""
         from scipy.special import gammaincinv
 
         quantile = self.step_scale * float(gammaincinv(1.0 / self.p, max(0.0, inside))) ** (1.0 / self.p)
@@ -601,11 +597,11 @@ class TruncatedGeneralizedGaussian(Stepped):
 
 
 def clamped(totals: noise.Integers, lowest: int, highest: int) -> noise.Integers:
-    """Totals within [lowest, highest], which keep their distances modulo 2**64.
+    """Return totals within [lowest, highest] whose distances modulo 2**64 do not grow.
 
-    Totals that differ by d modulo 2**64 still differ by at most d. A total may have wrapped. So totals far above the
-    bounds fall to the middle of the bounds again, step by step, as they come near to the place where they meet totals
-    far below the bounds. Without that, a sum that wraps would jump from one bound to the other because of one unit.
+    Totals that differ by d modulo 2**64 then differ by at most d. A total may have wrapped around. So the result falls
+    from the upper bound to the middle for totals far above the bounds, and rises from the lower bound to the middle for
+    totals far below. Otherwise, one unit could change a total that wraps from one bound to the other.
     """
     middle = (lowest + highest) // 2
     offset = totals - np.int64(middle)  # modulo 2**64
