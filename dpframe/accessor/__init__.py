@@ -1,4 +1,4 @@
-"""``df.dp``: each verb makes a `Call` (planning/call.py) and hands it to the release or the preview of it."""
+"""``df.dp``: each verb makes a `Call` (planning/call.py) and passes it to a release or a preview."""
 
 from dpframe.accessor.entry import accessor, of, released
 from dpframe.accessor.joined import concat

@@ -1,4 +1,4 @@
-"""Results as people work on them: renamed, filtered, sorted, cut, made wide, each with the record of its release."""
+"""Changes to results that keep the record of the release: rename, filter, sort, cut, make wide."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ChangedFrame:
         self._frame, self._facts = frame, facts
 
     def _alone(self, verb: str) -> dict[str, Any]:
-        """The record of one release; joined releases are refused."""
+        """Return the record of one release, and refuse joined releases."""
         if "parts" in self._facts:
             raise InvalidArgument(
                 f"{verb} must be asked of one release, and this frame joins {len(self._facts['parts'])}. "
@@ -36,7 +36,7 @@ class ChangedFrame:
         return self._facts
 
     def _release(self, verb: str) -> changes.Release:
-        """The frame, checked, with the released row of each of its numbers."""
+        """Check the frame, and return it with the released row of each of its numbers."""
         record = self._alone(verb)
         if foreign.is_reports(record):
             raise InvalidArgument(
@@ -48,7 +48,7 @@ class ChangedFrame:
         return changes.release_of(self._frame, record, facts, check(self._frame, facts))
 
     def _labeled(self, labels: Labels | None, verb: str) -> Self:
-        """The result with the display names of `labels`, as charts, tables and pages show it."""
+        """Return the result with the display names of `labels`, as charts, tables and pages show it."""
         if labels is None:
             return self
         layout.check_labels(labels)
@@ -57,7 +57,7 @@ class ChangedFrame:
             return self
         frame = changes.relabeled(self._release(verb), values, columns, of="labels: ")
         record = build.record_of(frame)
-        assert record is not None  # it was attached
+        assert record is not None  # `relabeled` attached it
         return type(self)(frame, record)
 
     @trimmed

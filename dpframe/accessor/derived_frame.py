@@ -1,4 +1,4 @@
-"""``.dp`` of what was computed from releases: its record, a chart, a table, a paragraph, files."""
+"""``.dp`` of numbers that were computed from releases: their record, a chart, a table, a paragraph, files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dpframe.frames.prints import Places
 from dpframe.release import provenance
 
 RELEASE, READ = "Ask the released frame.", "Read the test off the frame."
-NOT_HERE = {  # verbs of releases alone, and what to do instead
+NOT_HERE = {  # verbs that only releases have, and their replacements
     "errors": "Its intervals are in the columns NAME_error, or NAME_low and NAME_high.",
     "round": "Write .dp.table(), which rounds.",
     "suggest": RELEASE,
@@ -38,7 +38,7 @@ NOT_HERE = {  # verbs of releases alone, and what to do instead
     "chi2": RELEASE,
 }
 OFFERED = ("provenance", "plot", "table", "statement", "write_parquet", "write_html")
-TESTED = ("provenance", "statement", "write_parquet")  # of a test, which is no number with an interval
+TESTED = ("provenance", "statement", "write_parquet")  # verbs of a test, which has no interval
 
 
 class DerivedFrame(ReleasedFrame):
@@ -66,13 +66,13 @@ class DerivedFrame(ReleasedFrame):
         return super().__getattribute__(name)
 
     def _shown(self) -> tuple[Any, dict[str, Any]]:
-        """The frame and its record as tables and statements read them; refused if something was changed."""
+        """Return the frame and its record for tables and statements, and refuse changed numbers."""
         return self._placed(drawn=False)[:2]
 
     def _placed(self, *, drawn: bool) -> tuple[Any, dict[str, Any], Places]:
-        """The same, and for each row of the record the row of the frame that has it.
+        """Return the frame, its record, and for each row of the record the matching row of the frame.
 
-        Charts and two-way tables find the cells of levels by their place, so these are in the order of the record.
+        Charts and two-way tables find cells of levels by position, so these rows are in the order of the record.
         """
         facts = provenance.counted(self._facts)
         frame, places = self._frame, provenance.checked_numbers(self._frame, facts)
@@ -116,7 +116,7 @@ class DerivedFrame(ReleasedFrame):
         return result_charts.of_result(frame, facts, {}, asked.renamed((labels or {}).get("columns") or {}))
 
     def _table(self, labels: Labels | None, look: result_tables.Look) -> result_tables.Table:
-        """The table; tests have their p-values."""
+        """Return the table, with a column of p-values for tests."""
         self._check_drawn("table")
         frame, facts = self._labeled(labels, "table")._shown()
         table = result_tables.of_result(frame, facts, {}, look)
@@ -127,7 +127,7 @@ class DerivedFrame(ReleasedFrame):
         return replace(table, columns=(*table.columns, column))
 
     def _check_drawn(self, verb: str) -> None:
-        """Refuse a chart or a table of a test that has no interval."""
+        """Refuse a chart or a table of a chi2 test, which has no interval."""
         if self._alone(verb)["verb"] == "chi2":
             raise InvalidArgument(
                 f"{verb} must be of numbers with intervals, and chi2 is a test. Read it off the frame, or write "
@@ -142,7 +142,7 @@ class DerivedFrame(ReleasedFrame):
         return derived.statement_of(facts, frame, unit)
 
     def _sections(self, *, charts: bool, labels: Any = None, named: Any = None) -> list[Section]:
-        """A section for each part, for pages."""
+        """Return the section of each part for a page."""
         sections = []
         for frame, facts in parts_of(self._frame):
             words = (named or {}).get(facts["label"] or "", labels)

@@ -1,4 +1,4 @@
-"""The accessor of each frame: the questions of a private one, the record of a released one, nothing of a public one."""
+"""The accessor of a frame: verbs for a private frame, the record of a released one, none for a public one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class PublicFrame:
     """``.dp`` of a public frame: it refuses every verb and has no record."""
 
-    if not TYPE_CHECKING:  # which must see a mistyped name
+    if not TYPE_CHECKING:  # so that a type checker reports a mistyped name
 
         def __getattr__(self, name: str) -> Any:
             if name in VERBS:
@@ -108,7 +108,7 @@ def of(frame: Any, like: Library | None = None) -> PrivateFrame[Any] | ReleasedF
     if not isinstance(dp, PrivateFrame):
         raise InvalidArgument("like must be left out for a public frame, which dpframe does not convert. Drop it.")
     if library == "pandas":
-        import_module("pandas")  # now, and not after a charge
+        import_module("pandas")  # an import error must come before the charge
     return PrivateFrame(frame, like=library)
 
 
@@ -146,7 +146,7 @@ def released(frame: Any) -> ReleasedFrame:
 
 
 def accessor(frame: Any) -> PrivateFrame[Any] | ReleasedFrame | PublicFrame:
-    """The value of ``.dp``."""
+    """Return the value of ``.dp`` for a frame."""
     if is_public(frame):
         return PublicFrame()
     facts = build.record_of(frame)

@@ -1,4 +1,4 @@
-"""Releases of one shape, joined into one frame that keeps a record for each of them."""
+"""Releases of one shape, joined into one frame that keeps the record of each release."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def concat(releases: Sequence[Frame], names: Sequence[str] | None = None, column
     records: list[dict[str, Any]] = []
     for frame in releases:
         for part, facts in parts_of(checked_frame(frame)):
-            if foreign.is_reports(facts):  # whose record does not say how many there are
+            if foreign.is_reports(facts):  # their record does not state their number
                 raise InvalidArgument(
                     "releases must hold released numbers, and reports are estimated as a whole. Estimate those of each "
                     "release: dpf.concat([dpf.local.estimate(first), dpf.local.estimate(second)])."
@@ -91,7 +91,7 @@ def concat(releases: Sequence[Frame], names: Sequence[str] | None = None, column
 
 
 def _checked_names(names: Any, column: Any, releases: Sequence[Any], frames: Sequence[Any]) -> list[str]:
-    """Check that each release has a different name, and that the column does not exist yet."""
+    """Return the names, if each release has a different one and the column does not exist yet."""
     if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
         raise InvalidType(f"names must be a list of text, one for each release, not {shown(names)}.")
     if len(names) != len(releases) or len(set(names)) != len(names) or len(frames) != len(releases):
@@ -105,7 +105,7 @@ def _checked_names(names: Any, column: Any, releases: Sequence[Any], frames: Seq
 
 
 def parts_of(frame: Any) -> list[tuple[Any, dict[str, Any]]]:
-    """The parts of a released frame, each with its record; the frame itself if it was not joined."""
+    """Return the parts of a released frame, each with its record, or the frame itself if it was not joined."""
     facts = build.record_of(frame)
     if facts is None:
         raise NoProvenance(
@@ -135,7 +135,7 @@ def parts_of(frame: Any) -> list[tuple[Any, dict[str, Any]]]:
 
 
 def labels_of(facts: Mapping[str, Any], taken: Collection[str]) -> tuple[str | None, list[Any]]:
-    """The column that distinguishes joined parts, and its value for each: a name or, without names, a number from 0.
+    """Return the column that distinguishes joined parts and its value for each: a name, or a number from 0.
 
     A release that was not joined has no such column. If the name of the column is `taken`, it is ``part`` instead.
     """
@@ -177,7 +177,7 @@ MEANING = ("verb", "column", "columns", "q", "value", "where", "denominator", "w
 
 
 def _statistics(record: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    """The meaning of each column of a record; shortened texts come with their hash, if `other` has one too."""
+    """Return the meaning of each column of a record, with the hashes of shortened texts that `other` also has."""
     facts, others = provenance.counted(record), provenance.counted(other)["measures"]
     if not facts["measures"]:
         return {"verb": facts["verb"]}

@@ -1,6 +1,6 @@
-"""The options of verbs: types for type checkers, one table of words, and the help and signatures that are made of it.
+"""The options of verbs: their types, one table of their explanations, and the help and signatures made from it.
 
-What an option rules out is refused before anything else.
+Options that a verb does not take are refused before anything else.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from dpframe.queries.limits import MOST_CELLS, refuse_misplaced
 from dpframe.queries.statistics import Statistic
 from dpframe.queries.statistics.statistic import columns_of
 
-Number = float | Fraction | Decimal  # taken exactly, since a cost depends on it
+Number = float | Fraction | Decimal  # taken exactly, since the cost depends on it
 Within = float | Mapping[str, float]
 DenoiserName = Literal[
     "auto",
@@ -310,7 +310,7 @@ OPTIONS = {
     ),
 }
 
-UNTAKEN = {"population": "no interval for a population is known of it"}  # where a verb says nothing of its own
+UNTAKEN = {"population": "no interval for a population is known of it"}  # unless a verb has its own reason
 COUNTS_OF_POPULATION = {"population": "its counts need nothing more: ask result.dp.errors(covers='population')"}
 OF_PAIRS = {
     "denoise": "the nearest matrix that can be is taken anyway",
@@ -320,7 +320,7 @@ OF_PAIRS = {
     "cube": "those of groups do not add up",
     "weights": "it releases one column alone",
 }
-REFUSED = {  # which options a verb does not take, and why
+REFUSED = {  # the options that a verb does not take, with the reasons
     "covariance": OF_PAIRS,
     "correlation": OF_PAIRS,
     "count": {"bounds": "rows are counted, and no value is clipped"},
@@ -388,20 +388,20 @@ REFUSED = {  # which options a verb does not take, and why
 
 
 def options_of(hints: Mapping[str, Any]) -> type[Any]:
-    """The typed dict of a verb's options, from its type hints: that of ``Unpack[...]``, or that of all."""
+    """Return the typed dict of a verb's options, from ``Unpack[...]`` in its type hints, or else that of all."""
     unpacked = get_args(hints.get("options"))
     return cast(type[Any], unpacked[0]) if unpacked else SampledOptions
 
 
 @cache
 def hints_of(kind: type[Any]) -> dict[str, Any]:
-    """The types of the options of a typed dict; several verbs share one, and all are made when dpframe is imported."""
+    """Return the types of the options of a typed dict, cached since several verbs share one at import."""
     return get_type_hints(kind)
 
 
 @cache
 def parameters_of(kind: type[Any]) -> list[inspect.Parameter]:
-    """The options of a typed dict as parameters of a signature, which shows their types as they are written."""
+    """Return the options of a typed dict as parameters of a signature, with their types as written."""
     annotations = kind.__annotations__
     written = {name: getattr(annotation, "__forward_arg__", annotation) for name, annotation in annotations.items()}
     return [
@@ -412,7 +412,7 @@ def parameters_of(kind: type[Any]) -> list[inspect.Parameter]:
 
 
 def explained(docstring: str, names: Sequence[str]) -> str:
-    """A docstring with these options at the end of its section "Parameters"."""
+    """Return a docstring with these options added at the end of its section "Parameters"."""
     lines = inspect.cleandoc(docstring).split("\n")
     heads = [index - 1 for index, line in enumerate(lines) if index and line and not line.strip("-")]
     section = next((index for index in heads if lines[index] == "Parameters"), None)
@@ -427,7 +427,7 @@ def explained(docstring: str, names: Sequence[str]) -> str:
 
 @cache
 def _lines_of(name: str) -> list[str]:
-    """One option as docstrings explain it."""
+    """Return the lines that explain one option in a docstring."""
     words = textwrap.fill(" ".join(OPTIONS[name].words.split()), 110, break_on_hyphens=False)
     return [f"{name} : {OPTIONS[name].type}", textwrap.indent(words, "    ")]
 
@@ -436,7 +436,7 @@ Verb = TypeVar("Verb", bound=Callable[..., Any])
 
 
 def asks(verb: Verb) -> Verb:
-    """Make a verb's signature and help from the table of options; refuse clearly what the signature does not take."""
+    """Make a verb's signature and help from the table of options, and refuse arguments that do not fit."""
     said = get_type_hints(verb)
     kind: Any = options_of(said)
     options = parameters_of(kind)
@@ -448,7 +448,7 @@ def asks(verb: Verb) -> Verb:
     @trimmed
     @functools.wraps(verb)
     def wrapped(*positional: Any, **named: Any) -> Any:
-        if verb.__name__ != "agg":  # whose statistics may have any name
+        if verb.__name__ != "agg":  # its statistics may have any name
             _check_call(verb.__name__, signature, positional, named)
         if isinstance(named.get("denoise"), str) and named["denoise"] == OPTIONS["denoise"].default:
             del named["denoise"]
@@ -457,7 +457,7 @@ def asks(verb: Verb) -> Verb:
     wrapped.__signature__ = signature  # type: ignore[attr-defined]
     hints = {name: hint for name, hint in said.items() if name != "options"}
     wrapped.__annotations__ = hints | hints_of(kind)
-    if verb.__doc__ is not None:  # it is under python -OO
+    if verb.__doc__ is not None:  # it is None under python -OO
         wrapped.__doc__ = explained(verb.__doc__, [option.name for option in options])
     return cast(Verb, wrapped)
 
@@ -491,7 +491,7 @@ def _check_call(verb: str, signature: inspect.Signature, positional: tuple[Any, 
         raise MissingArgument(f"{first} must be given: name the {words}, as in {verb}({example}, {arguments[1]}=...).")
 
 
-ELSEWHERE = {  # words of other libraries, and what they are here
+ELSEWHERE = {  # arguments of other libraries, and their names here
     **dict.fromkeys(("lower", "upper", "low", "high", "min", "max", "min_value", "max_value", "clip"), "bounds"),
     **dict.fromkeys(("range", "limits", "min_sum_per_partition", "max_sum_per_partition"), "bounds"),
     **dict.fromkeys(("edges", "bin_edges", "breaks"), "bins"),
@@ -507,7 +507,7 @@ ELSEWHERE = {  # words of other libraries, and what they are here
 }
 
 
-VERBS_ELSEWHERE = {  # verbs of other libraries, and what to write here
+VERBS_ELSEWHERE = {  # verbs of other libraries, and their replacements here
     "groupby": "group_by(..., keys=[...])",
     "value_counts": 'histogram("column", categories=[...])',
     "hist": "histogram",
@@ -537,19 +537,19 @@ VERBS_ELSEWHERE = {  # verbs of other libraries, and what to write here
 
 
 def no_verb(name: str, verbs: Iterable[str]) -> AttributeError:
-    """The refusal of a verb that does not exist, with the one that was meant if it is clear."""
+    """Return the error for a verb that does not exist, with the one that was probably meant."""
     meant = VERBS_ELSEWHERE.get(name) or (None if name.startswith("_") else closest(name, verbs))
     return no_attribute(f".dp has no {name!r}" + (f". Write {meant}." if meant else ""))
 
 
 def no_item(name: Any) -> str:
-    """The refusal of a column in brackets."""
+    """Return the message that refuses a column in brackets."""
     column = shown(name) if isinstance(name, str) else '"age"'
     return f"column must be named in the verb of .dp, not in brackets. Write .dp.mean({column}, bounds=(0, 100))."
 
 
 def nearest_of(name: str, arguments: Sequence[str]) -> str:
-    """Suggest what to write instead of an argument that does not exist."""
+    """Suggest a replacement for an argument that does not exist."""
     if name in ("by", "keys"):
         return "Ask in groups: df.dp.group_by(..., keys=[...])."
     meant = ELSEWHERE.get(name)
@@ -558,7 +558,7 @@ def nearest_of(name: str, arguments: Sequence[str]) -> str:
 
 
 def undenoised(options: Any) -> dict[str, Any]:
-    """The options of a query whose result no denoiser takes."""
+    """Return the options without denoising, for a query whose result no denoiser takes."""
     if options.get("denoise") is not None:
         raise InvalidArgument(
             f"denoise must be left out with normalize=True, not {shown(options['denoise'])}: shares are the nearest to "
@@ -568,7 +568,7 @@ def undenoised(options: Any) -> dict[str, Any]:
 
 
 def summed(options: Any, *, normalize: bool) -> Any:
-    """The options of counts that are made to be added up, which have a fit of their own and an order."""
+    """Return the options of counts with ranges=True, if they fit: such counts have their own denoising and order."""
     if normalize:
         raise InvalidArgument(
             "normalize must be left out with ranges=True, which gives counts. Ask for df.dp.ecdf(...): the share of a "
@@ -589,12 +589,12 @@ def summed(options: Any, *, normalize: bool) -> Any:
 
 
 def is_fixed(options: Any) -> bool:
-    """Tell whether the errors of counts for sums must be known before: without denoising, or with `within`."""
+    """Return whether errors of counts for sums must be known in advance: without denoising, or with `within`."""
     return ("denoise" in options and options["denoise"] is None) or options.get("within") is not None
 
 
 def sorted_out(statistics: tuple[Any, ...], named: dict[str, Any]) -> tuple[dict[str, Statistic], dict[str, Any]]:
-    """Sort out the arguments of `agg`: the statistics by name, and the options."""
+    """Divide the arguments of `agg` into the statistics by name and the options."""
     entries: list[tuple[str, Any]] = []
     for statistic in statistics:
         entries += statistic.items() if isinstance(statistic, dict) else _expanded(None, statistic)
@@ -629,7 +629,7 @@ def sorted_out(statistics: tuple[Any, ...], named: dict[str, Any]) -> tuple[dict
 
 
 def _expanded(name: str | None, statistic: Any) -> list[tuple[str, Any]]:
-    """The output columns of an argument of `agg`, most often one."""
+    """Return the output columns of an argument of `agg`, most often one."""
     if not isinstance(statistic, Statistic):
         return [("each argument of agg" if name is None else name, statistic)]
     return [*columns_of(statistic, name)]

@@ -1,4 +1,4 @@
-"""The questions that a private frame answers: each verb makes a Call, for a release as for a preview: see `_asked`."""
+"""The verbs of a private frame: each makes a Call for a release or a preview (see `_asked`)."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 
 def flat_columns(by: tuple[Any, ...], *, binned: bool = False) -> tuple[Any, ...]:
-    """The columns to group by, given one by one or as one list; with `binned`, bins may be among them."""
+    """Return the columns to group by, given separately or as one list; with `binned`, also bins."""
     flat: tuple[Any, ...] = tuple(by[0]) if len(by) == 1 and isinstance(by[0], (list, tuple)) else by
     for column in flat:
         if not (binned and isinstance(column, Bins)):
@@ -66,7 +66,7 @@ def flat_columns(by: tuple[Any, ...], *, binned: bool = False) -> tuple[Any, ...
 
 
 def declared_axes(by: tuple[Any, ...], keys: Any) -> tuple[Any, ...]:
-    """The axes of declared keys and bins (large ones are made later), or of unknown groups that are to be found."""
+    """Return the axes of declared keys and bins (large axes are made later), or of unknown groups to find."""
     within = keys.values() if isinstance(keys, dict) else [keys] if any(isinstance(item, Bins) for item in by) else []
     if any(isinstance(values, Discovery) for values in within):
         raise InvalidArgument(
@@ -87,7 +87,7 @@ def declared_axes(by: tuple[Any, ...], keys: Any) -> tuple[Any, ...]:
 F = TypeVar("F")  # the frame of the results
 
 
-OF_WHOLE = frozenset({"mode", "top_k", "marginals", "suggest_bounds", "contributions"})  # verbs that groups refuse
+OF_WHOLE = frozenset({"mode", "top_k", "marginals", "suggest_bounds", "contributions"})  # verbs refused in groups
 NO_LOCAL = (
     "local must follow df.dp itself: reports have no groups, and no preview, since each costs its method's epsilon "
     "(float(method.loss)). Write df.dp.local.randomize(...)."
@@ -95,7 +95,7 @@ NO_LOCAL = (
 
 
 class NoLocal(InvalidArgument, AttributeError):
-    """The refusal of ``local`` after `group_by` or `preview`, which do not have it."""
+    """An error for ``local`` after `group_by` or `preview`, which do not have it."""
 
 
 class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
@@ -121,7 +121,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         answer: Callable[[Call], F] = release,
         like: Library | None = None,
     ) -> None:
-        # the groups so far, from `group_by`; what is done with the Call; the library of the result, if it is named
+        # the axes of the groups so far; the function that answers the Call; the library of the result, if named
         self._frame, self._axes, self._answer, self._like = frame, axes, answer, like
 
     @asks
@@ -504,7 +504,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         asked = statistics.suggested_bounds(columns, statistic, planned, whole)
         return self._asked("suggest_bounds", {"bounds": asked}, {"denoise": None, **options})
 
-    if TYPE_CHECKING:  # SampledOptions, and a statistic under any other name: what Unpack[...] cannot say
+    if TYPE_CHECKING:  # SampledOptions, and statistics under any other name, which Unpack[...] cannot express
 
         def agg(
             self,
@@ -610,11 +610,11 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
     @property
     def preview(self) -> PrivateFrame[Plan]:
         """Preview the same verbs: cost and expected errors, without reading rows."""
-        answer: Callable[[Call], Any] = preview  # a PlanTable if several costs are given
+        answer: Callable[[Call], Any] = preview  # it returns a PlanTable for several costs
         return PrivateFrame(self._frame, self._axes, answer, self._like)
 
     def _inside(self, axes: tuple[Any, ...]) -> PrivateFrame[F]:
-        """The same frame; its results also have a row for each place of these axes."""
+        """Return the same frame, with a row in its results for each place of these axes too."""
         return PrivateFrame(self._frame, (*self._axes, *axes), self._answer, self._like)
 
     @property
@@ -626,7 +626,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
 
     @property
     def _is_whole(self) -> bool:
-        """Tell whether this is ``df.dp`` itself, neither in groups nor a preview."""
+        """True for ``df.dp`` itself, without groups and not a preview."""
         return not self._axes and self._answer is release
 
     def __dir__(self) -> list[str]:
@@ -634,12 +634,12 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
 
     @property
     def _refused(self) -> frozenset[str]:
-        """The verbs that are refused here: in groups, those of the whole frame."""
+        """The verbs that are refused here: in groups, the verbs of the whole frame."""
         return (OF_WHOLE if self._axes else frozenset()) | (set() if self._is_whole else {"local"})
 
     @property
     def _offered(self) -> register.Verbs:
-        """The verbs that can be asked here."""
+        """The verbs that are available here, by title."""
         of_title = {
             title: {name: line for name, line in verbs.items() if name not in self._refused}
             for title, verbs in register.OF_FRAMES.items()
@@ -659,7 +659,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         with_default = {"denoise": "auto" if self._axes else None, **options}
         return self._answer(Call.of(self._frame, query, with_default, like=self._like))
 
-    if not TYPE_CHECKING:  # which must see a mistyped verb
+    if not TYPE_CHECKING:  # so that a type checker reports a mistyped verb
 
         def __getitem__(self, name: Any) -> Any:
             raise InvalidType(no_item(name))
@@ -667,7 +667,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         def __getattr__(self, name: str) -> Any:
             if name in OF_RESULTS and name not in VERBS_ELSEWHERE:
                 raise without_provenance()
-            if name == "local":  # Python asks here where the property refuses
+            if name == "local":  # Python calls this if the property `local` raises
                 raise NoLocal(NO_LOCAL)
             raise no_verb(name, (verb for verb in dir(type(self)) if not verb.startswith("_")))
 
@@ -678,7 +678,7 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
         return register.in_notebook(self._title(), self._offered)
 
     def _title(self) -> str:
-        """The title: a private frame, its groups, and who is protected; never a fact of its rows."""
+        """Return the title: a private frame, its groups and the protected unit, without facts about its rows."""
         what = "preview of .dp of a private frame" if self._answer is not release else ".dp of a private frame"
         columns = ", ".join(name for axis in self._axes for name in axis.columns)
         groups = f" in groups of {columns}" if self._axes else ""
@@ -686,13 +686,11 @@ class PrivateFrame(Quantities[F], PairsOfColumns[F], TablesOfColumns[F]):
 
 
 for _chained in (PrivateFrame.group_by, vars(PrivateFrame)["preview"].fget):
-    _chained.__annotations__["return"] = (
-        PrivateFrame  # Jedi reads it when Tab is pressed, and no class with a parameter
-    )
+    _chained.__annotations__["return"] = PrivateFrame  # Jedi reads this on Tab, and reads no class with a parameter
 
 
 def without_provenance() -> NoProvenance:
-    """The refusal of a frame without provenance, where a result is needed."""
+    """Return the error for a frame without provenance where a result is required."""
     return NoProvenance(
         "this frame carries no provenance: it is not a result of dpframe, or an operation dropped it. Use methods that "
         "keep it: .dp.filter, .dp.sort, .dp.head, .dp.select, .dp.relabel, .dp.wide or dpf.concat."

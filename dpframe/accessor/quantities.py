@@ -1,4 +1,4 @@
-"""The verbs for people, spread and ranks: how many units, variances, quantiles and distribution functions."""
+"""The verbs for numbers of units, shares, variances, quantiles, distribution functions and most common values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ F = TypeVar("F")  # the frame of the results
 
 
 class Quantities(Generic[F]):
-    """Verbs of a private frame; their options are those of `PrivateFrame`."""
+    """The verbs of `PrivateFrame` for numbers of units, spread and ranks."""
 
     _axes: tuple[Any, ...]
 
@@ -420,7 +420,7 @@ class Quantities(Generic[F]):
         return self._inside(axes)._asked("top_k", {name: asked}, {"denoise": None, **options})
 
     def _inside(self, axes: Any) -> Self:
-        """The same verbs in each cell of further axes."""
+        """Return the same verbs in each cell of further axes."""
         raise NotImplementedError
 
     def _asked(self, verb: str, statistics: dict[str, Statistic], options: Any, grouping: Grouping | None = None) -> F:
@@ -428,5 +428,5 @@ class Quantities(Generic[F]):
 
 
 def axes_of(column: str, categories: Any) -> Any:
-    """The axis of the declared options of a choice; an axis of many options is made later."""
+    """Return the axis of the declared options of a choice; a large axis is made later."""
     return limits.axes_or_later(limits.of_bins(1, None, categories), lambda: (category_axis(column, categories),))

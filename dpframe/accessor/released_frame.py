@@ -1,4 +1,4 @@
-"""``.dp`` of a released result: public numbers, and the record of how they came about."""
+"""``.dp`` of a released result: its public numbers and the record of their release."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
     def _is_altered(self) -> bool:
         try:
             return any(provenance.current(*part)["altered"] for part in parts_of(self._frame))
-        except InvalidArgument:  # lost rows
+        except InvalidArgument:  # rows are missing
             return True
 
     @trimmed
@@ -182,7 +182,7 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
         facts = provenance.counted(self._facts)
         places = provenance.checked_numbers(self._frame, facts)
         frame = build.reordered(self._frame, places) if "levels" in facts or "top" in facts else self._frame
-        known = {} if "levels" in facts else provenance.cell_errors(facts, places)  # of levels none is known
+        known = {} if "levels" in facts else provenance.cell_errors(facts, places)  # unknown for levels
         return result_charts.of_result(frame, rounding.placed(facts, places), known, asked)
 
     @trimmed
@@ -366,7 +366,7 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
             If no column of numbers has this name, or joined releases have different shapes.
         """
         for frame, record in parts_of(self._frame):
-            if not record["measures"]:  # some cells, in order, are no array
+            if not record["measures"]:  # a choice without numbers is no array
                 provenance.checked_numbers(frame, record)
         parts = [(frame, provenance.counted(record)) for frame, record in parts_of(self._frame)]
         if len({foreign.shape(facts) for _, facts in parts}) > 1:
@@ -465,12 +465,12 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
     def _sections(
         self, *, charts: bool, labels: Labels | None = None, named: Mapping[str, Labels] | None = None
     ) -> list[report.Section]:
-        """A section for each release, for pages; its display names are `labels`, or those of its label in `named`."""
+        """Return the section of each release for a page; display names by label in `named` precede `labels`."""
         parts = [(type(self)(*part), part[1].get("label")) for part in parts_of(self._frame)]
         releases = [part._labeled((named or {}).get(label or "", labels), "write_html") for part, label in parts]
         return [section_of(release, release._frame, release._facts, charts=charts) for release in releases]
 
-    if not TYPE_CHECKING:  # which must see a mistyped name
+    if not TYPE_CHECKING:  # so that a type checker reports a mistyped name
 
         def __getattr__(self, name: str) -> Any:
             if name in VERBS:
@@ -487,7 +487,7 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
         return register.in_notebook(self._title(), register.OF_RESULTS)
 
     def _title(self) -> str:
-        """The title: a result, and who is protected, by its record."""
+        """Return the title: a result, and the protected units of its record."""
         if (stamp := self._stamp) is not None:
             return f".dp of a result: {stamp}"
         units = list(dict.fromkeys(str(PrivacyUnit.of_facts(part["unit"])) for part in self._records))
@@ -500,11 +500,11 @@ class ReleasedFrame(WrittenFrame, SummedFrame):
 
     @property
     def _stamp(self) -> str | None:
-        """The warning that some part is not private; None if all are."""
+        """The warning that some part is not private, or None if all are."""
         return next((part["warning"] for part in self._records if "warning" in part), None)
 
 
-ELSEWHERE = {  # what people look for, and what it is here
+ELSEWHERE = {  # names of other libraries, and their replacements here
     **dict.fromkeys(("rename", "replace", "map", "with_columns", "assign"), "relabel({...}, columns={...})"),
     **dict.fromkeys(("query", "where", "loc", "iloc", "drop", "slice", "tail", "sample"), "filter(mask)"),
     **dict.fromkeys(("sort_values", "sort_by", "order_by", "sort_index"), 'sort("column", descending=True)'),
@@ -524,7 +524,7 @@ ELSEWHERE = {  # what people look for, and what it is here
 
 
 def _instead_of(name: str) -> str:
-    """Suggest what to write instead of what a result does not have."""
+    """Suggest a replacement for a name that a result does not have."""
     if name in ELSEWHERE:
         return f" Write {ELSEWHERE[name]}."
     near = closest(name, OF_RESULTS)
@@ -539,7 +539,7 @@ def _errors_of_noise(frame: Any, facts: Mapping[str, Any], *, cells: bool) -> di
 
 
 def _array(frame: Any, facts: Mapping[str, Any], name: str) -> Any:
-    """A column of one release as an array in the shape of its cells."""
+    """Return a column of one release as an array in the shape of its cells."""
     if name not in facts["columns"]:
         raise InvalidArgument(f"name must be one of {facts['columns']}, not {shown(name)}.")
     places = provenance.checked_numbers(frame, facts)

@@ -1,4 +1,4 @@
-"""The verbs of several columns: covariances and correlations of pairs, and all tables of columns at once."""
+"""The verbs of several columns: covariances and correlations of pairs, and tables of columns (marginals)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ F = TypeVar("F")  # the frame of the results
 
 
 class PairsOfColumns(Generic[F]):
-    """Verbs of a private frame; their options are those of `PrivateFrame`."""
+    """The verbs of `PrivateFrame` for pairs of columns."""
 
     @asks
     def covariance(
@@ -100,7 +100,7 @@ class PairsOfColumns(Generic[F]):
 
 
 class TablesOfColumns(Generic[F]):
-    """Verbs of a private frame; their options are those of `PrivateFrame`."""
+    """The verb of `PrivateFrame` for tables of columns (marginals)."""
 
     _axes: tuple[Any, ...]
 

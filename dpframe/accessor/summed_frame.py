@@ -1,6 +1,6 @@
-"""``.dp`` of a released result: sums, shares and steps of its numbers, each with the exact law of its noise.
+"""``.dp`` of a released result: sums, shares and differences of its numbers, each with the exact law of its noise.
 
-The tables of a release of marginals are arrays with their variances, for anyone who fits a model to them.
+The tables of a release of marginals are also available as arrays with their variances, to fit a model to them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Measurement(NamedTuple):
 
 
 def measurements_of(values: NDArray[np.float64], facts: Mapping[str, Any]) -> list[Measurement]:
-    """The tables of a record, read from all values in the order in which they were released."""
+    """Return the tables of a record, given all values in the order of the release."""
     (measure,), (statistic,) = facts["measures"].values(), facts["statistics"]
     sizes = {axis["columns"][0]: axis["size"] for axis in facts["cells"]}
     return [
@@ -41,7 +41,7 @@ def measurements_of(values: NDArray[np.float64], facts: Mapping[str, Any]) -> li
 
 
 class SummedFrame:
-    """The part of `ReleasedFrame` that computes new results, at no cost; each has a record of its own."""
+    """The part of `ReleasedFrame` that computes new results at no cost, each with its own record."""
 
     _frame: Any
 

@@ -1,4 +1,4 @@
-"""Released results as people read them elsewhere: tables, paragraphs, rounded frames, files, pages."""
+"""Released results in forms for readers: tables, paragraphs, rounded frames, files, pages."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ class WrittenFrame(ChangedFrame):
         return table_formats.formatted(self._table(labels, look), kind)
 
     def _table(self, labels: Labels | None, look: result_tables.Look) -> result_tables.Table:
-        """The table of one release."""
+        """Return the table of one release."""
         provenance.checked_numbers(self._frame, provenance.counted(self._facts))
         shown = self._labeled(labels, "table")
         return table_of(shown._frame, provenance.counted(shown._facts), look)
@@ -238,17 +238,17 @@ class WrittenFrame(ChangedFrame):
 
 
 class Shown(Protocol):
-    """A release that gives the chart and the paragraph of a page."""
+    """A release with the chart and the paragraph of a page."""
 
     def plot(self) -> Any:
-        """The chart."""
+        """Return the chart."""
 
     def statement(self) -> str:
-        """The paragraph."""
+        """Return the paragraph."""
 
 
 def section_of(release: Shown, frame: Any, said: dict[str, Any], *, charts: bool) -> Section:
-    """The section of one release in a page; a choice without numbers has a table alone."""
+    """Return the section of one release in a page; a choice without numbers has only a table."""
     facts = provenance.counted(said)
     look = result_tables.Look()
     if not facts["measures"] and not foreign.is_reports(facts):
@@ -263,16 +263,16 @@ def section_of(release: Shown, frame: Any, said: dict[str, Any], *, charts: bool
 
 
 def table_of(frame: Any, facts: Mapping[str, Any], look: result_tables.Look) -> result_tables.Table:
-    """The table of a release with numbers, in the order of the frame; a two-way table is in the order of the keys."""
+    """Return the table of a release with numbers, in the order of the frame; two-way tables in that of the keys."""
     places = provenance.checked_numbers(frame, facts)
-    if result_tables.is_two_way(facts):  # whose rows are found by where they stand
+    if result_tables.is_two_way(facts):  # its rows are found by position
         frame, places = build.reordered(frame, places), np.arange(len(places))
     errors = provenance.cell_errors(facts, places)
     return result_tables.of_result(frame, rounding.placed(facts, places), errors, look)
 
 
 def unbiased_counts(facts: Mapping[str, Any], rule: str) -> str:
-    """The column of unbiased counts; refused, in the words of `rule`, where only adjusted ones are there."""
+    """Return the column of unbiased counts, or raise an error that begins with `rule` if only adjusted ones exist."""
     if "count_noisy" in facts["columns"]:
         return "count_noisy"
     if facts["measures"]["count"]["denoise"]:
@@ -283,9 +283,9 @@ def unbiased_counts(facts: Mapping[str, Any], rule: str) -> str:
 def suggested(
     frame: Any, facts: Mapping[str, Any], *, epsilon: Any, delta: Any, mechanism: str | None, most_rows: Any
 ) -> tuple[list[dict[str, Any]], str | None]:
-    """The contribution bounds that a grid of contributions suggests, the best first, and the problem with them if any.
+    """Return the contribution bounds that a grid of contributions suggests, the best first, and any problem.
 
-    The problem names an epsilon that is large enough.
+    The description of the problem names an epsilon that is large enough.
     """
     if epsilon is None:
         raise MissingArgument("epsilon must be given: the cost of the planned count. Write for instance epsilon=0.5.")
