@@ -1,7 +1,7 @@
-"""The commands on jobs, ledgers and reports, their screen, and the application: a new one is a function and a line.
+"""The commands on jobs, ledgers and reports, their screen, and the application. A new one is a function and a line.
 
-Answers go to stdout, words about the work to stderr, colors only where a terminal shows them (NO_COLOR). The screen
-obeys nothing in the words: they come from ledgers, paths and job files.
+Answers go to stdout and progress to stderr, with colors only in a terminal (unless NO_COLOR is set). Control characters
+and markup have no effect, since texts come from ledgers, paths and job files.
 """
 
 from __future__ import annotations
@@ -47,35 +47,35 @@ from dpframe.reports import write_report
 
 @dataclass(frozen=True)
 class Screen:
-    """The two streams of a command; a quiet one keeps the words about the work to itself, and tells errors."""
+    """The two output streams of a command; a quiet screen prints no progress, but still errors."""
 
     quiet: bool = False
 
     def say(self, words: str, style: str = "") -> None:
-        """Print an answer, as it is asked for."""
+        """Print an answer to stdout."""
         _print(words, style, console())
 
     def note(self, words: str, style: str = "") -> None:
-        """Say what is done meanwhile; where nobody can hear it, the work goes on."""
+        """Print progress to stderr; if that fails, the work goes on."""
         if not self.quiet:
-            with suppress(OSError, SystemExit):  # which is raised where the reader of a pipe has gone
+            with suppress(OSError, SystemExit):  # raised if the reader of a pipe is gone
                 _print(words, style, console(stderr=True))
 
     @property
     def is_live(self) -> bool:
-        """Tell whether somebody watches: a bar may be drawn."""
+        """True if stderr is a terminal and the screen is not quiet, so that a status may be drawn."""
         return not self.quiet and console(stderr=True).is_terminal
 
 
 def console(*, stderr: bool = False) -> Console:
-    """A console on a stream as it is now; nothing in its text is markup, and no line is broken where none was."""
+    """Return a console on the current stream that interprets no markup and adds no line breaks."""
     return Console(
         file=sys.stderr if stderr else sys.stdout, markup=False, highlight=False, emoji=False, soft_wrap=True
     )
 
 
 def complain(words: str) -> None:
-    """Say what is wrong."""
+    """Print an error to stderr."""
     line = Text("dpframe: ", style="bold red")
     line.append(_harmless(words), style="not bold default")
     console(stderr=True).print(line)
@@ -99,22 +99,22 @@ HeadPlace = Annotated[
 
 
 def ledger_at(file: str, head: str | None) -> Ledger:
-    """The ledger, compared with the head that is kept elsewhere if it is named; nothing is written to either."""
+    """Return the ledger, compared with its head elsewhere if that is named; nothing is written to either."""
     ledger = Ledger.open(file)
     if head is None:
         return ledger
-    if ledger._terms is None or not ledger._terms.has_head:  # which opening it with a head would change
+    if ledger._terms is None or not ledger._terms.has_head:  # opening it with a head would add one
         raise InvalidArgument("head must be left out: this ledger keeps its head nowhere else. Drop --head.")
     return Ledger.open(file, head=head)
 
 
 def _files(*places: str | None) -> list[str]:
-    """Those of a ledger and its head that are files."""
+    """Return the places of a ledger and its head that are files."""
     return [file for place in places if place and (file := Address.of(place).file)]
 
 
 def facts_of(ledger: Ledger) -> dict[str, Any]:
-    """The facts of a durable ledger, as plain JSON values."""
+    """Return the facts of a durable ledger, as plain JSON values."""
     receipt, unit, limit = ledger.verify(), ledger.unit, ledger.limit
     assert unit is not None  # only the default ledger, in memory, has neither
     assert limit is not None
@@ -132,13 +132,13 @@ def facts_of(ledger: Ledger) -> dict[str, Any]:
 
 
 def say_understated(ledger: Ledger, screen: Screen) -> None:
-    """Say that entries of dpframe 0.2 understate their cost, where some do."""
+    """Print a warning if entries of dpframe 0.2 understate their cost."""
     if (words := ledger._understated) is not None:
         screen.say(words, "yellow")
 
 
 def loss_facts(loss: PrivacyLoss) -> dict[str, float]:
-    """A loss as plain JSON values."""
+    """Return a loss as plain JSON values."""
     return {"epsilon": loss.epsilon, "delta": loss.delta}
 
 
@@ -157,7 +157,7 @@ def show(
 
 
 def _of_bar(line: str) -> str:
-    """The color of the bar, by how much of the limit is spent."""
+    """Return the color of the bar, by the spent part of the limit."""
     if not line.startswith("  ["):
         return ""
     spent = line.count("#") / max(1, line.count("#") + line.count("-"))
@@ -222,7 +222,7 @@ def export(
     if output is None:
         Screen().say(write().rstrip("\n"))
     else:
-        write(kept := BytesIO())  # what fails after it is the disk, in the words of Python
+        write(kept := BytesIO())  # in memory first, so that only the disk can fail after it
         write_whole("output", output, lambda part: part.write_bytes(kept.getvalue()))
 
 
@@ -238,7 +238,7 @@ def verify(
 
     Without --head, a database that was restored from an older copy looks intact.
     """
-    if VARIABLE in os.environ and file.endswith(".parquet"):  # the first release, since the ledger was left out
+    if VARIABLE in os.environ and file.endswith(".parquet"):  # a release, since the ledger was left out
         file, releases = os.environ[VARIABLE], [file, *(releases or [])]
     ledger = ledger_at(file, head)
     named = [(name, release) for name in releases or [] for release in _releases_in(name)]
@@ -259,7 +259,7 @@ def verify(
 
 
 def _releases_in(file: str) -> list[Any]:
-    """The releases in a file: several where they were joined."""
+    """Return the releases in a file, several if they were joined."""
     releases = released(read_parquet(file)).parts
     if any("ledger" not in released(release).provenance for release in releases):
         raise InvalidArgument(f"releases must be of a ledger in a file, and {file!r} is of one in memory.")
@@ -276,8 +276,8 @@ Values = Annotated[
 
 @contextmanager
 def opened(file: str, values: list[str] | None, screen: Screen) -> Iterator[Job]:
-    """The job; no refusal, and nothing that is noted, shows what the environment holds for its variables."""
-    job = job_file.read(file, values or [])  # which hides them by itself
+    """Open the job; refusals and notes hide the values that its variables take from the environment."""
+    job = job_file.read(file, values or [])  # it hides them itself
     try:
         with _noted_warnings(lambda words: screen.note(job.variables.hidden(words), "yellow")):
             yield job
@@ -287,7 +287,7 @@ def opened(file: str, values: list[str] | None, screen: Screen) -> Iterator[Job]
 
 @contextmanager
 def _noted_warnings(note: Callable[[str], None]) -> Iterator[None]:
-    """Note what dpframe warns of, without a line of its source; a filter of the process makes no error of it."""
+    """Note dpframe's privacy warnings without source lines, even if a filter turns warnings into errors."""
 
     def show(message: Any, category: type[Warning], *place: Any, **more: Any) -> None:
         if issubclass(category, WeakPrivacyWarning):
@@ -422,7 +422,7 @@ COMMANDS: Mapping[str, Callable[..., Any]] = {
 
 @cache
 def application() -> typer.Typer:
-    """The whole command line."""
+    """Return the whole command line."""
     app = _group("dpframe", WHAT_IT_IS, COMMANDS, epilog=EXIT_CODES)
     app.callback()(_options)
     app.add_typer(_group("ledger", "Make the ledger of a job, or look at one. Nothing is ever charged.", OF_LEDGERS))
@@ -437,7 +437,7 @@ def _group(
         help=help,
         epilog=epilog,
         rich_markup_mode="rich",
-        pretty_exceptions_enable=False,  # they show local variables, which may be rows
+        pretty_exceptions_enable=False,  # they show local variables, which may hold rows
         pretty_exceptions_show_locals=False,
     )
     for word, command in commands.items():

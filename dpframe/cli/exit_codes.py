@@ -1,4 +1,4 @@
-"""The exit codes of the command line: what a scheduler reads, and one table for people."""
+"""The exit codes of the command line, and their meanings."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from dpframe.errors import (
 )
 
 DONE, REFUSED, NOT_UNDERSTOOD, TOO_LITTLE, UNREADABLE, UNWRITTEN, NOT_INSTALLED, CHARGED = range(8)
-UNAVAILABLE, STOPPED = 75, 130  # 75 is EX_TEMPFAIL of sysexits.h: for now
+UNAVAILABLE, STOPPED = 75, 130  # 75 is EX_TEMPFAIL of sysexits.h, a temporary failure
 
-WORDS = {  # docs/reference/command-line.md says more
+WORDS = {  # docs/reference/command-line.md explains them
     DONE: "done",
     REFUSED: "the ledger or a file is refused",
     NOT_UNDERSTOOD: "the command or the job file is wrong",
@@ -30,7 +30,7 @@ WORDS = {  # docs/reference/command-line.md says more
     STOPPED: "stopped",
 }
 
-OF_ERRORS: tuple[tuple[type[BaseException], int], ...] = (  # the first that fits
+OF_ERRORS: tuple[tuple[type[BaseException], int], ...] = (  # the first match counts
     (BudgetExceeded, TOO_LITTLE),
     (SourceFailed, UNREADABLE),
     (ReleaseFailed, CHARGED),
@@ -43,9 +43,9 @@ OF_ERRORS: tuple[tuple[type[BaseException], int], ...] = (  # the first that fit
     (ImportError, NOT_INSTALLED),
     (OSError, REFUSED),
 )
-EXPECTED = tuple(kind for kind, _ in OF_ERRORS)  # what a command may raise; all else is a fault of dpframe
+EXPECTED = tuple(kind for kind, _ in OF_ERRORS)  # the errors that a command may raise; any other is a fault of dpframe
 
 
 def code_of(error: BaseException) -> int:
-    """The exit code of an error that a command raised."""
+    """Return the exit code of an error that a command raised."""
     return next(code for kind, code in OF_ERRORS if isinstance(error, kind))

@@ -1,6 +1,6 @@
 """The command line: ``dpframe run``, ``preview`` and ``ledger``. The commands are in `commands`.
 
-Typer and rich draw it. They are the extra ``dpframe[cli]``, and ``import dpframe`` does not import them.
+It needs typer and rich, the extra ``dpframe[cli]``. ``import dpframe`` does not import them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ MISSING = 'dpframe: the command line needs typer and rich. Install them: pip ins
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Do what the command line says.
+    """Run a command.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        The exit code (``docs/reference/command-line.md``). SystemExit with code 2 where the words are no command.
+        The exit code (``docs/reference/command-line.md``). Words that are no command raise SystemExit with code 2.
 
     Examples
     --------
@@ -52,18 +52,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from dpframe.ledger.statement import DUE
 
     command: Any = typer.main.get_command(application())
-    unclear: Any = typer.BadParameter.__bases__[0]  # UsageError, wherever this version of typer keeps it
+    unclear: Any = typer.BadParameter.__bases__[0]  # UsageError, in whichever module this version of typer has it
     try:
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", f"the ledger at .*: {DUE}")  # which the commands say by themselves
-            warnings.simplefilter("ignore", BoundsWarning)  # so does a run
+            warnings.filterwarnings("ignore", f"the ledger at .*: {DUE}")  # the commands report it
+            warnings.simplefilter("ignore", BoundsWarning)  # a run reports them
             code = command.main(sys.argv[1:] if arguments is None else [*arguments], "dpframe", standalone_mode=False)
     except unclear as error:
         _explain(error)
         complain(error.format_message())
         raise SystemExit(NOT_UNDERSTOOD) from None
     except (typer.Abort, KeyboardInterrupt):
-        code = STOPPED  # which newer versions of typer return
+        code = STOPPED  # newer versions of typer return it
     except EXPECTED as error:
         complain(_words(error))
         return code_of(error)
@@ -73,13 +73,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _words(error: BaseException) -> str:
-    """The text of an error; of a file without the number that systems give errors."""
+    """Return the text of an error; for a file, without the error number of the system."""
     is_of_file = isinstance(error, OSError) and error.strerror and error.filename is not None
     return f"{error.strerror}: {error.filename}" if is_of_file else str(error)  # type: ignore[attr-defined]
 
 
 def _explain(error: Any) -> None:
-    """Say how the command is used, before what is wrong with it."""
+    """Print the usage of the command, before the error itself."""
     context = getattr(error, "ctx", None)
     path = "dpframe" if context is None else context.command_path
     pieces = "" if context is None else " ".join(context.command.collect_usage_pieces(context))
