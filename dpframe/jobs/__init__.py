@@ -1,1 +1,1 @@
-"""Jobs: a file that says which releases are made of which table, at what cost, and where they are written."""
+"""Jobs: a file states the releases of a table, their costs, and the files to write."""

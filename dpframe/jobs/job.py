@@ -1,6 +1,6 @@
-"""A job: what its file says, as plain values; and tables of that file, whose errors say where in it.
+"""A job: the plain values of its file, and the tables of that file, whose errors name the place in it.
 
-In a value ``${NAME}`` stands for what the command line says, or the environment, whose values are never shown.
+In a value, ``${NAME}`` stands for a value of the command line or of the environment. The latter are never shown.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from dpframe.queries.keys import REST
 
 @dataclass(frozen=True)
 class Table:
-    """One table: where it stands, for people to read, and its values."""
+    """One table: its place in the file, as errors name it, and its values."""
 
     where: str
     values: Mapping[str, Any]
 
     def check_keys(self, known: Iterable[str]) -> None:
-        """Refuse a key that is none, with the one that was meant where it is clear."""
+        """Refuse a key that does not exist, and suggest the one that was probably meant."""
         names = sorted(known)
         for key in self.values:
             if key not in names:
@@ -36,14 +36,14 @@ class Table:
                 raise InvalidArgument(f"{self.where}: {key!r} is not a key of this table. {way_out}")
 
     def text(self, key: str, example: str) -> str:
-        """A string that must be there."""
+        """Return a string that must be given."""
         value = self.maybe_text(key)
         if value is None:
             raise MissingArgument(f"{self.where}: {key} must be given. Write for instance {example}.")
         return value
 
     def maybe_text(self, key: str) -> str | None:
-        """A string, or None where there is none."""
+        """Return a string, or None if it is not given."""
         value = self.values.get(key)
         if value is not None and not (isinstance(value, str) and value):
             raise InvalidType(f"{self.where}: {key} must be a string that is not empty, not {shown(value)}.")
@@ -52,7 +52,7 @@ class Table:
         return value
 
     def choice(self, key: str, options: Iterable[str], value: str | None) -> str | None:
-        """The value of a key that must be one of a few words."""
+        """Return the value of a key, if it is None or one of the options."""
         names = list(options)
         if value is None or value in names:
             return value
@@ -61,14 +61,14 @@ class Table:
         raise InvalidArgument(f"{self.where}: {key} must be one of {', '.join(names)}, not {shown(value)}. {way_out}")
 
     def table(self, key: str) -> Table:
-        """A table inside this one; an empty one where there is none."""
+        """Return a table inside this one, or an empty one if it is not given."""
         value = self.values.get(key, {})
         if not isinstance(value, dict):
             raise InvalidType(f"{self.where}: {key} must be a table, not {shown(value)}. Write [{key}] above its keys.")
         return Table(f"{self.where.partition(',')[0]}, [{key}]", value)
 
     def tables(self, key: str) -> list[Table]:
-        """The tables of a list, each of which says its number."""
+        """Return the tables of a list, each with its number."""
         value = self.values.get(key, [])
         if not (isinstance(value, list) and all(isinstance(one, dict) for one in value)):
             raise InvalidType(f"{self.where}: {key} must be a list of tables. Write [[{key}]] above the keys of each.")
@@ -76,7 +76,7 @@ class Table:
 
 
 def plain(value: Any) -> Any:
-    """A value of a file as Python has it: floats, None for ``{missing = true}`` and REST for ``{rest = true}``."""
+    """Return a value of a file in Python: floats, None for ``{missing = true}`` and REST for ``{rest = true}``."""
     if isinstance(value, Decimal):
         return float(value)
     if isinstance(value, list):
@@ -90,7 +90,7 @@ def plain(value: Any) -> Any:
 
 @contextmanager
 def placed(where: str) -> Iterator[None]:
-    """Say of a refusal to which part of the file it belongs."""
+    """Add the part of the file to the message of a refusal."""
     try:
         yield
     except DpframeError as error:
@@ -100,22 +100,22 @@ def placed(where: str) -> Iterator[None]:
 
 VARIABLE = re.compile(r"\$\{([^}]*)\}")
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-CUT = "..."  # behind what `shown` has cut
-SHORT = 4  # characters; a shorter secret is hidden only where it stands alone, or words could not be read
+CUT = "..."  # the end of a text that `shown` has cut
+SHORT = 4  # a secret of fewer characters is hidden only as a whole word, so that messages stay readable
 
 
 @dataclass
 class Variables:
-    """The values for ``${NAME}``: said ones before those of the environment."""
+    """The values for ``${NAME}``: those of the command line (`said`) precede those of the environment."""
 
     said: Mapping[str, str]
     environment: Mapping[str, str]
     file: str = ""
-    used: dict[str, str] = field(default_factory=dict)  # the names that the file has, with their values
-    forms: dict[str, str] = field(default_factory=dict)  # texts that hold values of the environment, as they are shown
+    used: dict[str, str] = field(default_factory=dict)  # the names in the file, with their values
+    forms: dict[str, str] = field(default_factory=dict)  # texts with values of the environment, and their shown form
 
     def filled(self, value: Any) -> Any:
-        """A value of a file with its variables filled in; only strings have any."""
+        """Return a value of a file with the variables in its strings filled in."""
         if isinstance(value, str):
             text = VARIABLE.sub(lambda found: self._value(found[1]), value)
             written = VARIABLE.sub(lambda found: self.said.get(found[1]) or found[0], value)
@@ -144,22 +144,22 @@ class Variables:
         return value
 
     def written(self, text: str) -> str:
-        """A whole value of the file, for people to read: with names for what the environment filled in."""
+        """Return a whole value of the file for people to read, with names instead of values of the environment."""
         return self.forms.get(text, text)
 
     def made_of(self, given: str, *texts: str) -> None:
-        """Show texts that were made of a value of the file (its place on this machine) as that value is shown."""
+        """Show texts derived from a value of the file, such as its path on this machine, as that value is shown."""
         if given in self.forms:
             self.forms |= dict.fromkeys(texts, self.forms[given])
 
     def check_used(self) -> None:
-        """Refuse a value that was said and that the file does not ask for."""
+        """Refuse a value of the command line for a variable that the file does not have."""
         for name in self.said:
             if name not in self.used:
                 raise InvalidArgument(f"{self.file}: --set {name}=... must name a variable of the file. Drop it.")
 
     def hidden(self, words: str) -> str:
-        """The same words, with the names of variables for what the environment holds."""
+        """Return the words with the names of variables instead of values of the environment."""
         secrets = {value: f"${{{name}}}" for name, value in self.used.items() if name not in self.said} | self.forms
         secrets |= {form(value): name for value, name in secrets.items() for form in (shown, _escaped)}
         patterns = [
@@ -173,12 +173,12 @@ class Variables:
 
 
 def _escaped(value: str) -> str:
-    """A text as it stands in the repr of a list."""
+    """Return a text as it appears in the repr of a list."""
     return repr(value)[1:-1]
 
 
 def _without_beginning(words: str, secrets: Mapping[str, str]) -> str:
-    """The same words, which were cut behind, with its name for the beginning of a secret at their end."""
+    """Return words that were cut at the end, with the name of a secret instead of its beginning there."""
     for value in sorted(secrets, key=len, reverse=True):
         for length in range(min(len(value), len(words)), SHORT - 1, -1):
             if words.endswith(value[:length]):
@@ -187,7 +187,7 @@ def _without_beginning(words: str, secrets: Mapping[str, str]) -> str:
 
 
 def said_of(pairs: Sequence[str]) -> dict[str, str]:
-    """The values of ``--set NAME=VALUE``."""
+    """Return the values of ``--set NAME=VALUE``."""
     said = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
@@ -201,19 +201,19 @@ def said_of(pairs: Sequence[str]) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class LedgerTerms:
-    """The ledger that is charged: where it is, whom it protects, and how much it holds."""
+    """The ledger to charge: its place, its privacy unit and its budget."""
 
     where: str
     place: str = field(repr=False)  # a URL may hold a password
     unit: PrivacyUnit
-    terms: Mapping[str, Any]  # epsilon, delta, accounting, keys_delta, dataset, as far as they are said
-    given: str = field(repr=False)  # its path or URL, before it was put below the folder of the job
-    head: str | None = field(default=None, repr=False)  # where else its head is kept
+    terms: Mapping[str, Any]  # those of epsilon, delta, accounting, keys_delta and dataset that are given
+    given: str = field(repr=False)  # its path or URL as the job file has it, without the folder
+    head: str | None = field(default=None, repr=False)  # the other place where its head is kept
 
 
 @dataclass(frozen=True)
 class Question:
-    """One release: a verb with its arguments, of groups or of all rows."""
+    """One release: a verb with its arguments, for groups or for all rows."""
 
     where: str
     label: str
@@ -221,7 +221,7 @@ class Question:
     group_by: tuple[Any, ...]
     keys: Any
     statistics: Mapping[str, Any]
-    arguments: Mapping[str, Any]  # the price, label and snapshot among them
+    arguments: Mapping[str, Any]  # including the cost, label and snapshot
 
     @property
     def snapshot(self) -> str:
@@ -231,29 +231,29 @@ class Question:
 
 @dataclass(frozen=True)
 class Output:
-    """One file that is written of a release."""
+    """One file to write from a release."""
 
     where: str
     label: str
     path: Path
     format: str
-    written: str  # its path as the job file has it, with the names of variables that the environment fills in
+    written: str  # its path as the job file has it, with names of variables for values of the environment
 
 
 @dataclass(frozen=True)
 class Report:
-    """The report that is written of the releases of a job together."""
+    """The report of several releases of a job."""
 
     where: str
     path: Path
     written: str  # its path as the job file has it
     title: str | None
-    labels: tuple[str, ...]  # of the releases that it shows, in the order of the job
+    labels: tuple[str, ...]  # the labels of its releases, in the order of the job
     words: Mapping[str, Any]  # text, labels and order, as `Ledger.report` takes them
 
     @property
     def label(self) -> str:
-        """The releases, as the audit trail names them."""
+        """The labels of its releases, as the audit trail names them."""
         return ", ".join(self.labels)
 
 
@@ -272,4 +272,4 @@ class Job:
     audit: Path | None
     variables: Variables = field(repr=False)
     report: Report | None = None
-    checks: Any = None  # what its releases check, where they do not say it
+    checks: Any = None  # the default of `checks` for its releases

@@ -1,6 +1,6 @@
-"""A job file, read and checked as a whole: no table is opened, no ledger, and no row is read.
+"""A job file, read and checked as a whole, without opening a table or a ledger.
 
-A verb takes in a job file what it takes in Python, by the same names.
+A verb takes the same arguments in a job file as in Python, by the same names.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ from dpframe.queries.keys import bins
 from dpframe.queries.limits import checked_checks
 
 VERBS = tuple(sorted({*OF_FRAMES} - {"group_by", "preview", "local"}))
-ELSEWHERE = ("self", "ledger", "unit", "graph", "memory", "progress")  # said by other tables, or no plain values
+ELSEWHERE = ("self", "ledger", "unit", "graph", "memory", "progress")  # given by other tables, or not plain values
 OWN = ("verb", "label", "snapshot", "group_by", "keys")
-EXACT = ("epsilon", "delta")  # decimals as they are written
-STATISTICS = {  # the functions for `agg`: those of the room that are public
+EXACT = ("epsilon", "delta")  # taken as the written decimals
+STATISTICS = {  # the functions for `agg`: the public ones of queries.statistics
     name: one
     for name, one in vars(_names).items()
     if inspect.isfunction(one) and one.__module__.startswith(f"{statistics.__name__}.")
@@ -57,7 +57,7 @@ STATISTICS = {  # the functions for `agg`: those of the room that are public
 
 
 def question_of(table: Table, snapshot: str | None) -> Question:
-    """A release of a job file; `snapshot` is that of the whole job."""
+    """Return a release of a job file; `snapshot` is that of the whole job."""
     label = table.text("label", 'label = "wards"')
     named = Table(f"{table.where} {label!r}", table.values)
     verb = named.choice("verb", VERBS, named.text("verb", 'verb = "count"'))
@@ -82,14 +82,14 @@ def question_of(table: Table, snapshot: str | None) -> Question:
 
 
 def parameters_of(function: Any) -> tuple[str, ...]:
-    """The names that a function takes from a job file."""
+    """Return the names of the arguments that a function takes from a job file."""
     kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     given = inspect.signature(function).parameters.values()
     return tuple(one.name for one in given if one.kind in kinds and one.name not in ELSEWHERE)
 
 
 def asked(question: Question, dp: Any, ledger: Any) -> Any:
-    """The answer of a private frame to a question, or its plan where `dp` previews."""
+    """Return the answer of a private frame to a question, or the plan if `dp` is a preview."""
     with placed(question.where):
         of_groups = dp.group_by(*question.group_by, keys=question.keys) if question.group_by else dp
         verb = getattr(of_groups, question.verb)
@@ -102,7 +102,7 @@ def asked(question: Question, dp: Any, ledger: Any) -> Any:
 
 
 def _open(verb: str) -> str | None:
-    """The things that a verb takes any number of: statistics or columns; None of most verbs."""
+    """Return the name of a verb's arguments of any number, statistics or columns; None for most verbs."""
     given = inspect.signature(getattr(PrivateFrame, verb)).parameters.values()
     return next((one.name for one in given if one.kind is inspect.Parameter.VAR_POSITIONAL), None)
 
@@ -128,14 +128,14 @@ def _argument(table: Table, name: str, value: Any) -> Any:
 
 
 def _condition(value: Any) -> Any:
-    """A value or a list of them; a range is a table: ``{low = 18, high = 65}``, and either end may be left out."""
+    """Return a value, a list of values, or a range from ``{low = 18, high = 65}``, whose ends are optional."""
     if isinstance(value, dict) and value and set(value) <= {"low", "high"}:
         return plain_value(value.get("low")), plain_value(value.get("high"))
     return plain_value(value)
 
 
 def _share(table: Table, value: Any) -> Any:
-    """A share of the ledger: a number, or a fraction that is written out; an exponent is not worked out here."""
+    """Return a share of the ledger: a number or a fraction; a Decimal leaves a large exponent unexpanded."""
     if not isinstance(value, str):
         return value
     try:
@@ -154,13 +154,13 @@ def _group_by(table: Table) -> tuple[Any, ...]:
 
 
 def _binned(table: Table, value: Mapping[str, Any]) -> Any:
-    """Bins among the columns of a group-by: ``{column = "age", bins = [0, 18, 65, 120]}``."""
+    """Return bins among the columns of a group-by: ``{column = "age", bins = [0, 18, 65, 120]}``."""
     inner = Table(f"{table.where}, group_by", value)
     return _called(inner, bins)
 
 
 def _keys(table: Table, value: Any) -> Any:
-    """Keys of columns: a list, a table of lists, a grid of dates, or keys that are to be found."""
+    """Return the keys of columns: a list, a table of lists, a grid of dates, or unknown groups to find."""
     if not isinstance(value, dict):
         return plain_value(value)
     if "every" in value:
@@ -171,7 +171,7 @@ def _keys(table: Table, value: Any) -> Any:
 
 
 def _statistics(table: Table, verb: str) -> dict[str, Any]:
-    """The statistics of an ``agg`` by the names of their columns."""
+    """Return the statistics of an ``agg`` by the names of their columns."""
     if _open(verb) != "statistics":
         return {}
     given = table.values.get("statistics")
@@ -191,7 +191,7 @@ def _statistic(table: Table) -> Any:
 
 
 def _called(table: Table, function: Any) -> Any:
-    """A function of dpframe called with the values of a table."""
+    """Call a function of dpframe with the values of a table."""
     takes = parameters_of(function)
     table.check_keys(takes)
     given = inspect.signature(function).parameters
@@ -215,7 +215,7 @@ ENGINES_OF_TABLES = {"table": ("duckdb", "spark"), "sql": ("duckdb", "spark"), "
 
 
 def read(file: str | Path, said: Sequence[str] = (), environment: Mapping[str, str] | None = None) -> Job:
-    """The job that a file describes; `said` are words ``NAME=VALUE`` for its variables.
+    """Return the job that a file describes; `said` are texts ``NAME=VALUE`` for its variables.
 
     Raises
     ------
@@ -233,8 +233,8 @@ def read(file: str | Path, said: Sequence[str] = (), environment: Mapping[str, s
         ) from None
     variables = Variables(said_of(said), os.environ if environment is None else environment, name)
     try:
-        parsed = tomllib.loads(text.decode("utf-8"), parse_float=Decimal)  # 0.1 is a tenth, to the last digit
-    except (ValueError, RecursionError) as error:  # also a number of thousands of digits, and lists within lists
+        parsed = tomllib.loads(text.decode("utf-8"), parse_float=Decimal)  # 0.1 stays exactly a tenth
+    except (ValueError, RecursionError) as error:  # also a number of thousands of digits, or nested lists
         raise InvalidArgument(f"{name}: a job must be a TOML file, and this one cannot be read: {error}.") from None
     try:
         return _job(Table(name, variables.filled(parsed)), path, text, variables)
@@ -276,7 +276,7 @@ def _checks(top: Table) -> Any:
 
 
 def _with_ids(job: Job) -> Job:
-    """The job whose unit is read such that no two people have one id; refused where its type is one of floats."""
+    """Return the job with a unit that is read without merging two ids; a unit with a float type is refused."""
     columns = dict(job.scan.columns)
     for name in job.ledger.unit.columns:
         if columns.get(name) == "number":
@@ -290,7 +290,7 @@ def _with_ids(job: Job) -> Job:
 
 
 def _check_written(job: Job, path: Path) -> None:
-    """Refuse to write over or among what the job reads, over any ledger or its audit trail, or twice over one file."""
+    """Refuse to write over or among the files that the job reads, over any ledger, or twice over one file."""
     source = (*job.scan.named, *job.scan.files, job.scan.database or str(path))
     read = {os.path.realpath(file) for file in (*source, str(path))}
     with placed(job.ledger.where):
@@ -304,7 +304,7 @@ def _check_written(job: Job, path: Path) -> None:
         real = os.path.realpath(place)
         if real in written:
             raise InvalidArgument(f"{where}: {key} must differ from that of every other output. Take another.")
-        pattern = Path(os.path.realpath(job.scan.path or path)).parts  # of files that a later run would read
+        pattern = Path(os.path.realpath(job.scan.path or path)).parts  # the files that a later run would read
         folders = (one for one in Path(real).parents if not os.path.isfile(one))
         is_folder = any(one.startswith(real + os.sep) for one in written)
         if is_folder or any(str(one) in written for one in Path(real).parents):
@@ -318,19 +318,19 @@ def _check_written(job: Job, path: Path) -> None:
                 f"{harmless(where)}: {key} must be in a folder, and what is above {shown(place.name)} is a file. Take "
                 "another."
             )
-        is_read = files.identity(real) in identities  # also by another name
+        is_read = files.identity(real) in identities  # also under another name
         if is_read or any(str(one) in read or _is_named(one.parts, pattern) for one in (Path(real), *folders)):
             raise InvalidArgument(
                 f"{harmless(where)}: {key} must be a file of its own, and {shown(place.name)} is read by the job, or "
                 "is its ledger. Take another name."
             )
-        check = files.check_no_ledger if key == "audit" else files.checked_output  # lines may go into a pipe
+        check = files.check_no_ledger if key == "audit" else files.checked_output  # an audit trail may be a pipe
         check(f"{harmless(where)}: {key}", place)
         written.add(real)
 
 
 def _is_named(place: Sequence[str], pattern: Sequence[str]) -> bool:
-    """Tell whether a pattern names a place, both by their parts; "**" is any folders, as the engines read it."""
+    """Return whether a pattern matches a path, both as parts; "**" matches any folders, as in the engines."""
     if not pattern:
         return not place
     if pattern[0] == "**" and _is_named(place, pattern[1:]):
@@ -356,7 +356,7 @@ def _scan(table: Table, engine: str, folder: Path, variables: Variables) -> Scan
     path, database = table.maybe_text("path"), table.maybe_text("database")
     if path is not None and database is not None:
         raise InvalidArgument(f"{table.where}: database must come with table or sql, not with path. Keep one.")
-    if path is not None and path.lower().startswith("file://"):  # else nothing compares these files with each other
+    if path is not None and path.lower().startswith("file://"):  # otherwise, nothing could compare these files
         raise InvalidArgument(
             f"{table.where}: path must be the name of files, not a URL of local ones such as {shown(path)}. Write the "
             "part after 'file://'."
@@ -406,12 +406,12 @@ def _texts(table: Table, key: str) -> dict[str, str]:
 
 
 def _placed_pattern(path: str, folder: Path, variables: Variables) -> str:
-    """A pattern of the file, below its folder, whose name is none; or the address of other files."""
+    """Return a pattern of the file below its folder, whose own name is escaped, or the URL of other files."""
     return path if "://" in path else str(_placed(path, Path(glob.escape(str(folder))), variables))
 
 
 def _placed_address(given: str, argument: str, folder: Path, variables: Variables) -> str:
-    """The place of a ledger or of its head; a file below the folder, also where a URL names it."""
+    """Return the address of a ledger or of its head; a file is below the folder, even if a URL names it."""
     address = Address.of(given, argument, str(folder))
     if address.file is not None:
         variables.made_of(given, address.file, os.path.basename(address.file))
@@ -419,7 +419,7 @@ def _placed_address(given: str, argument: str, folder: Path, variables: Variable
 
 
 def _placed(path: str, folder: Path, variables: Variables) -> Path:
-    """A path of the file, below its folder; refusals show it as it is written."""
+    """Return a path of the file below its folder; refusals show it as it is written."""
     place = folder / path
     variables.made_of(path, str(place), place.name)
     return place
@@ -474,7 +474,7 @@ def _questions(top: Table) -> tuple[Question, ...]:
 
 
 def _report(top: Table, questions: Sequence[Question], folder: Path, variables: Variables) -> Report | None:
-    """The report of several releases, with its words checked before anything is charged."""
+    """Return the report of several releases, with its texts checked before any charge."""
     if "report" not in top.values:
         return None
     table = top.table("report")

@@ -1,6 +1,6 @@
 """The formats of outputs: each is a function that writes a released frame to a path.
 
-Files are there as a whole or not at all, whenever the process is killed (`files.write_whole`).
+A file is written completely or not at all, even if the process is killed (`files.write_whole`).
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from dpframe.frames import build
 
 
 def write_output(path: Path, write: Callable[[Path], object]) -> str:
-    """Write the file of a job, and make its folders; the hash of what was written."""
+    """Write a file of a job, make its folders, and return the hash of the content."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         return files.write_whole("path", path, write)
-    except Exception as error:  # public numbers are written here, and whatever fails, they are in the ledger
-        said = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"  # without folders: see variables
+    except Exception as error:  # the numbers are public and in the ledger, whatever fails
+        said = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"  # no path, which may be secret
         raise OutputFailed(
             f"{path.name} cannot be written ({said}). What was released is in the ledger: "
             "run the job again, at no cost."
@@ -39,17 +39,17 @@ def write_output(path: Path, write: Callable[[Path], object]) -> str:
 
 
 def append_line(path: Path, line: bytes) -> None:
-    """Append a line in one step; lines of two processes do not mix."""
+    """Append a line in one step, so that lines of two processes do not mix."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        at_once = getattr(os, "O_NONBLOCK", 0)  # a pipe that nobody reads is refused, and not waited for
+        at_once = getattr(os, "O_NONBLOCK", 0)  # refuse a pipe without a reader instead of waiting
         number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | at_once, 0o644)
         try:
             if line:
                 whole = (b"\n" if _is_cut(path, number) else b"") + line + b"\n"
                 if os.write(number, whole) < len(whole):
                     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-                if stat.S_ISREG(os.fstat(number).st_mode):  # a pipe or a device has no disk
+                if stat.S_ISREG(os.fstat(number).st_mode):  # a pipe or a device cannot be synchronized
                     os.fsync(number)
         finally:
             os.close(number)
@@ -58,7 +58,7 @@ def append_line(path: Path, line: bytes) -> None:
 
 
 def _is_cut(path: Path, number: int) -> bool:
-    """Tell whether a file ends amid a line, as a full disk or a kill left it: the next line would be lost with it."""
+    """Return whether a file ends within a line, after a full disk or a kill: the next line would be lost too."""
     facts = os.fstat(number)
     if not stat.S_ISREG(facts.st_mode) or not facts.st_size:
         return False
@@ -72,7 +72,7 @@ def _parquet(frame: Any, path: Path) -> None:
 
 
 def _csv(frame: Any, path: Path) -> None:
-    """Text for spreadsheets: what would be a formula there stays text."""
+    """Write CSV for spreadsheets, in which text that looks like a formula stays text."""
     with path.open("w", encoding="utf-8", newline="") as file:
         lines = csv.writer(file, lineterminator="\n")
         lines.writerow(map(spreadsheet, frame.columns))
@@ -81,12 +81,12 @@ def _csv(frame: Any, path: Path) -> None:
 
 
 def _html(frame: Any, path: Path) -> None:
-    """A page that needs nothing else; with charts where they can be drawn."""
+    """Write a self-contained page, with charts if they can be drawn."""
     released(frame).write_html(path, charts=can_draw())
 
 
 def _markdown(frame: Any, path: Path) -> None:
-    """A table of pipes, and the statement below."""
+    """Write a Markdown table, with the statement below it."""
     dp = released(frame)
     rows = [[_cell(value) for value in row.values()] for row in build.rows(frame)]
     lines = [f"# {_cell(dp.provenance['label'])}", "", _row([_cell(name) for name in frame.columns])]
@@ -120,7 +120,7 @@ PLOT = ("altair", "vl_convert")
 
 
 def can_draw() -> bool:
-    """Tell whether pages can have charts."""
+    """Return whether pages can have charts."""
     return all(map(_is_installed, PLOT))
 
 
@@ -130,16 +130,16 @@ def _is_installed(module: str) -> bool:
 
 @dataclass(frozen=True)
 class Format:
-    """A format: the ending of its files, how it is written, and what it needs."""
+    """A format: the ending of its files, the function that writes them, and the packages that it needs."""
 
     ending: str
     write: Callable[[Any, Path], None]
     modules: tuple[str, ...] = ()
     extra: str = ""
-    needs_numbers: bool = False  # whether it shows numbers of cells, and not a choice alone
+    needs_numbers: bool = False  # True if it cannot show a choice without numbers
 
     def check_installed(self) -> None:
-        """Refuse before any charge what could not be written after it."""
+        """Refuse a format whose packages are not installed, before any charge."""
         for module in self.modules:
             if not _is_installed(module):
                 words = f"{self.ending} needs {module}: pip install 'dpframe[{self.extra}]'"

@@ -1,6 +1,6 @@
-"""A job, run: its table and ledger are opened, and each release is planned; then each is charged, made and written.
+"""Running a job: open its table and ledger, plan each release, then charge, make and write each one.
 
-All of it is planned before the first charge, and a line of the audit trail tells of each run.
+All releases are planned before the first charge. Each run adds a line to the audit trail.
 """
 
 from __future__ import annotations
@@ -48,23 +48,23 @@ FORMAT = "dpframe.run/1"
 
 @dataclass
 class Trail:
-    """The facts of one run, as they come about."""
+    """The facts of one run, collected during the run."""
 
     job: Job
     started: str = field(default_factory=now)
     releases: list[dict[str, Any]] = field(default_factory=list)
     outputs: list[dict[str, Any]] = field(default_factory=list)
     remaining: dict[str, float] | None = None
-    created: dict[str, Any] | None = None  # the ledger that was made, where that is all that was done
-    last: dict[str, Any] | None = None  # the newest entry of the ledger at the end; None where it cannot be read
+    created: dict[str, Any] | None = None  # the facts of a new ledger, if the run only made it
+    last: dict[str, Any] | None = None  # the newest entry of the ledger at the end; None if it cannot be read
 
     def begin(self) -> None:
-        """Refuse a trail that cannot be written, before anything is charged."""
+        """Refuse an audit trail that cannot be written, before any charge."""
         if self.job.audit is not None:
             append_line(self.job.audit, b"")
 
     def check_ledger(self, ledger: Ledger) -> None:
-        """Refuse a ledger that does not know the newest entry that this job's own lines tell of."""
+        """Refuse a ledger without the newest entry in this job's lines of the audit trail."""
         place = self._newest()
         if place is not None and not ledger.has_place(*place):
             raise LedgerError(
@@ -74,9 +74,9 @@ class Trail:
             )
 
     def _newest(self) -> tuple[int, str] | None:
-        """The newest entry in the lines of this job and ledger, with its hash; lines that are cut are passed over.
+        """Return the newest entry in the lines of this job and ledger, with its hash; cut lines are skipped.
 
-        Lines of dpframe 0.2 do not name the ledger. They count until a line does.
+        Lines of dpframe 0.2 do not name the ledger. They count until a line names it.
         """
         lines = [facts for facts in self._lines() if facts.get("job") == self.job.file.name]
         named = [facts for facts in lines if "ledger" in facts]
@@ -90,7 +90,7 @@ class Trail:
         return max(places, default=None)
 
     def _lines(self) -> list[dict[str, Any]]:
-        if self.job.audit is None or stands_in_the_way(self.job.audit):  # a pipe or a device keeps no lines
+        if self.job.audit is None or stands_in_the_way(self.job.audit):  # a pipe or a device stores no lines
             return []
         try:
             content = self.job.audit.read_bytes()
@@ -104,20 +104,20 @@ class Trail:
         return [facts for line in content.split(b"\n") if (facts := _facts_of(line)) is not None]
 
     def _ledger(self) -> str:
-        """The ledger as the line names it: a file as the job has it, a database without what is secret."""
+        """Return the ledger as the line names it: a file as in the job, a database without secrets."""
         address = Address.of(self.job.ledger.place)
         if address.file is not None:
             return self.job.variables.written(self.job.ledger.given)
         return self.job.variables.hidden(address.shown.strip("'"))
 
     def released(self, provenance: dict[str, Any], *, charged: bool) -> None:
-        """Note a release; one that was replayed cost nothing in this run."""
+        """Record a release; a replayed one cost nothing in this run."""
         facts = {"label": provenance["label"], "charged": charged, "cost": provenance["cost"], **provenance["ledger"]}
         written = self.job.variables.written
         self.releases.append({name: written(one) if isinstance(one, str) else one for name, one in facts.items()})
 
     def made(self, ledger: Ledger) -> None:
-        """Note a ledger that was made, by its first head."""
+        """Record a new ledger with its first head."""
         assert ledger.limit is not None
         assert ledger.unit is not None
         assert ledger._terms is not None
@@ -132,19 +132,19 @@ class Trail:
         self.created |= {"limit": limit, "head": ledger.verify()["head"]}
 
     def wrote(self, output: Any, digest: str) -> None:
-        """Note a file, with the hash of what was written to it."""
+        """Record a file with the hash of its content."""
         label = self.job.variables.written(output.label)
         self.outputs.append({"release": label, "path": output.written, "sha256": digest})
 
     def end(self, ledger: Ledger | None, error: BaseException | None = None) -> None:
-        """Append the line; it names the newest entry, so that a charge of a release that failed is known too."""
+        """Append the line with the newest entry, which also shows the charge of a release that failed."""
         with suppress(DpframeError):
             self.last = None if ledger is None else ledger.last_place()
         if self.job.audit is not None:
             append_line(self.job.audit, json.dumps(self.facts(error)).encode())
 
     def facts(self, error: BaseException | None) -> dict[str, Any]:
-        """The line, as plain values."""
+        """Return the line as plain values."""
         facts: dict[str, Any] = {"format": FORMAT, "started": self.started, "status": "failed" if error else "done"}
         facts |= {} if self.created is None else {"kind": "created", "created": self.created}
         facts |= {"job": self.job.file.name, "job_sha256": self.job.digest, "dpframe": VERSION}
@@ -160,7 +160,7 @@ class Trail:
         return facts
 
     def _words(self, error: BaseException) -> str:
-        """The words of an error of dpframe's own; others may hold anything."""
+        """Return the message of a dpframe error; other messages are left out, since they may hold anything."""
         if isinstance(error, KeyboardInterrupt):
             return "stopped"
         known = isinstance(error, (DpframeError, ImportError))
@@ -168,7 +168,7 @@ class Trail:
 
 
 def _facts_of(line: bytes) -> dict[str, Any] | None:
-    """The facts in a line; None where it is no whole line of a run."""
+    """Return the facts in a line, or None if it is not a whole line of a run."""
     try:
         facts = json.loads(line)
     except (ValueError, RecursionError):
@@ -178,7 +178,7 @@ def _facts_of(line: bytes) -> dict[str, Any] | None:
 
 @dataclass(frozen=True)
 class PlannedJob:
-    """A job with its private frame, its ledger, the plan of each release, and what the ledger says of them all."""
+    """A job with its private frame, its ledger, the plan of each release, and their effect on the ledger."""
 
     job: Job
     dp: Any
@@ -189,10 +189,10 @@ class PlannedJob:
 
 
 def planned(job: Job, *, charge: bool, seen: Callable[[Mapping[str, Plan]], None] | None = None) -> PlannedJob:
-    """Plan a job; no row is read and nothing is spent. To `charge` it, its ledger must be there.
+    """Plan a job without reading a row or spending anything. With `charge`, its ledger must exist.
 
-    Without one, releases are planned as if it were new; one that is there must hold what the audit trail tells of it.
-    `seen` is told the plans before it is known whether they fit.
+    Without a ledger, releases are planned as for a new one. A ledger that exists must hold the newest entry in the
+    audit trail. `seen` receives the plans before the check that they fit together.
     """
     for output in job.outputs:
         FORMATS[output.format].check_installed()
@@ -213,7 +213,7 @@ def planned(job: Job, *, charge: bool, seen: Callable[[Mapping[str, Plan]], None
 
 
 def _check_shown(output: Output, plan: Plan) -> None:
-    """Refuse a format that cannot show a choice without numbers, before it is charged."""
+    """Refuse a format that cannot show a choice without numbers, before any charge."""
     if FORMATS[output.format].needs_numbers and not has_numbers(plan.query):
         others = listed([name for name, one in FORMATS.items() if not one.needs_numbers], "or")
         raise InvalidArgument(
@@ -223,7 +223,7 @@ def _check_shown(output: Output, plan: Plan) -> None:
 
 
 def _check_report(report: Report, plans: Mapping[str, Plan]) -> None:
-    """Refuse words for columns that a release will not have, before it is charged."""
+    """Refuse labels for columns that a release will not have, before any charge."""
     for label, words in (report.words["labels"] or {}).items():
         query = plans[label].query
         keys = [name for axis in query.shown.axes for name in axis.columns if name in axis.names]  # others have bins
@@ -250,27 +250,27 @@ def _table_of_words(report: Report, place: str, given: Any) -> Mapping[str, Any]
 
 
 def made(job: Job) -> Ledger:
-    """The ledger of a job, made anew; LedgerError where one is there already, or was."""
+    """Make the ledger of a job; raise LedgerError if there is or was one already."""
     with placed(job.ledger.where):
         _address(job)
         return of_terms(job.ledger.place, job.ledger.unit, job.ledger.terms, job.ledger.head, new=True)
 
 
 def no_ledger(job: Job, meanwhile: str = "") -> str:
-    """The words for a job without a ledger; the command that makes it stands last, to be copied."""
+    """Return the message for a job without a ledger, which ends in the command that makes it."""
     said = [word for name, value in job.variables.said.items() for word in ("--set", f"{name}={value}")]
     command = shlex.join(["dpframe", "ledger", "create", str(job.file), *said])
     return f"no ledger is at {_address(job).shown}. {meanwhile}If there never was one, make it, once: {command}"
 
 
 def opened(job: Job) -> Any:
-    """The table of a job. An engine's own words are withheld: they may hold a value, or a password."""
+    """Open the table of a job. Messages of an engine are withheld, since they may hold a value or a password."""
     if job.scan.is_missing:
         raise SourceFailed(f"{job.source_where}: no file is at {job.scan.path!r}. Nothing was charged. Look at path.")
     try:
         with placed(job.source_where):
             return scans.opened(job.engine, job.scan)
-    except InvalidArgument:  # dpframe's own words, of names alone
+    except InvalidArgument:  # a message of dpframe, which holds only names
         raise
     except ImportError as error:
         words = f"engine = {job.engine!r} needs {error.name}: pip install 'dpframe[{job.engine}]'"
@@ -284,14 +284,14 @@ def opened(job: Job) -> Any:
 
 @contextmanager
 def _readable(job: Job) -> Iterator[None]:
-    """Withhold the words of an engine whose table was changed or removed since it was opened."""
+    """Withhold the messages of an engine whose table was changed or removed after it was opened."""
     try:
         yield
     except (DpframeError, ImportError):
         raise
     except Exception as error:
         if type(error).__module__.partition(".")[0] in ("builtins", "dpframe") and not isinstance(error, OSError):
-            raise  # a fault of dpframe, or a warning of it where a filter makes errors of these
+            raise  # a fault of dpframe, or its warning that a filter turns into an error
         raise SourceFailed(
             f"{job.source_where}: {job.engine} cannot read the table any more ({type(error).__name__}; its message is "
             "withheld, since it may hold values). Was it replaced or removed meanwhile? Run the job again."
@@ -299,7 +299,7 @@ def _readable(job: Job) -> Iterator[None]:
 
 
 def _ledger(job: Job, *, charge: bool) -> tuple[bool, Ledger]:
-    """The ledger, and whether it is there; a new one in memory stands in where nothing is charged."""
+    """Return whether the ledger exists, and the ledger; without a charge, one in memory replaces a missing one."""
     _address(job)
     if is_there(job.ledger.place):
         terms = job.ledger
@@ -316,7 +316,7 @@ def _ledger(job: Job, *, charge: bool) -> tuple[bool, Ledger]:
 
 
 def _address(job: Job) -> Address:
-    """The address of the ledger; refusals show it, and that of its head, as the job file has them."""
+    """Return the address of the ledger; refusals show it, and that of its head, as the job file has them."""
     address = Address.of(job.ledger.place)
     job.variables.made_of(job.ledger.given, address.shown)
     if job.ledger.head is not None:
@@ -334,12 +334,12 @@ def _plan(plan: Any, where: str) -> Plan:
 
 
 def run(job: Job, told: Callable[[str], None] = lambda words: None) -> Trail:
-    """Run a job; `told` hears what is done. Nothing is charged unless every release fits.
+    """Run a job, and pass each step to `told`. Nothing is charged unless all releases fit together.
 
     Raises
     ------
     LedgerError
-        If its ledger is not there (`create` makes it), or is refused. Nothing was read.
+        If its ledger does not exist (`create` makes it), or is refused. Nothing was read.
     BudgetExceeded
         If the releases do not fit into the ledger together. Nothing was charged.
     SourceFailed
@@ -361,7 +361,7 @@ def run(job: Job, told: Callable[[str], None] = lambda words: None) -> Trail:
             told(f"wrote {PurePath(job.report.written).name}")
         trail.remaining = _loss(whole)
     except BaseException as error:
-        with suppress(OutputFailed):  # the first error is the one to tell
+        with suppress(OutputFailed):  # the first error is the one to raise
             trail.end(ledger, error)
         raise
     trail.end(ledger)
@@ -369,7 +369,7 @@ def run(job: Job, told: Callable[[str], None] = lambda words: None) -> Trail:
 
 
 def create(job: Job) -> Ledger:
-    """Make the ledger of a job, and say so in its audit trail; LedgerError where one is there already."""
+    """Make the ledger of a job, and record it in the audit trail; raise LedgerError if there is one already."""
     trail = Trail(job)
     trail.begin()
     ledger = made(job)
@@ -382,7 +382,7 @@ def create(job: Job) -> Ledger:
 
 
 def _release(whole: PlannedJob, question: Question, trail: Trail, told: Callable[[str], None]) -> Any:
-    """Make one release, or take it from the ledger, and write its files; the frame."""
+    """Make one release or replay it from the ledger, write its files, and return the frame."""
     before, newest = whole.ledger._replayed, whole.ledger.last_place()
     try:
         with _readable(whole.job):
@@ -396,12 +396,12 @@ def _release(whole: PlannedJob, question: Question, trail: Trail, told: Callable
         ) from None
     provenance = released(frame).provenance
     entry = provenance["ledger"]["entry"]
-    charged = whole.ledger._replayed == before  # else the ledger had the answer, maybe of another run amid this one
+    charged = whole.ledger._replayed == before  # if not, the ledger had the answer, maybe of a parallel run
     trail.released(provenance, charged=charged)
     cost = f"charged {whole.plans[question.label].cost}" if charged else "replayed from the ledger, at no cost"
     written = whole.job.variables.written
     told(f"{written(question.label)} of {written(question.snapshot)}: {cost} (entry {entry})")
-    for line in check_lines(provenance):  # which a table of numbers alone, such as CSV, does not hold
+    for line in check_lines(provenance):  # a table of numbers alone, such as CSV, has no checks
         told(f"{written(question.label)}: {whole.job.variables.hidden(line)}")
     for output in whole.job.outputs:
         if output.label == question.label:
