@@ -1,15 +1,15 @@
-"""Checks for what people add to dpframe, and contexts for tests of their own pipelines.
+"""Checks for extensions of dpframe, and contexts for tests of your own pipelines.
 
-Each check tries one thing against its contract and says which rule it breaks.
+Each check compares one extension with its contract and names the rule that it breaks.
 
     from dpframe.testing import check_mechanism
 
     def test_my_noise():
         check_mechanism(MyNoise.calibrate(sensitivity=1, epsilon=1.0))
 
-What passes keeps to the rules that can be tried. A privacy claim still needs its proof: a check finds noise that is 2%
-too small, and not noise that leaks in its last bits. ``docs/reference/extending.md`` has an example of each kind.
-``docs/cookbook/test-a-pipeline.md`` is about `seeded` and `exact`.
+A check covers only rules that can be tested. A privacy claim still needs a proof: a check detects noise that is 2% too
+small, but no leak in the last bits of the noise. ``docs/reference/extending.md`` has an example of each kind.
+``docs/cookbook/test-a-pipeline.md`` explains `seeded` and `exact`.
 """
 
 from dpframe.engines.engine import Engine, Partial, added_up

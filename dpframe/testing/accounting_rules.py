@@ -1,4 +1,4 @@
-"""The rules of an accounting, tried on releases whose privacy loss together is known exactly."""
+"""The rules of an accounting, tested on releases whose total privacy loss is known exactly."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from dpframe.testing.broken import ContractBroken, may_not_fail, require
 
 LIMITS = ((Fraction(1), Fraction(1, 10**6)), (Fraction(3), Fraction(1, 10**5)), (Fraction(1, 5), Fraction(1, 10**4)))
 PIECES = (1, 3, 10, 100)
-MOST = 20_000  # releases
+MOST = 20_000  # the most releases
 WHOLE = (Fraction(1),)
 PARTS = (Fraction(1, 4), Fraction(3, 4))
-SLACK = 1e-9  # relative: double precision
+SLACK = 1e-9  # relative, for the errors of double precision
 
 
 @may_not_fail("an accounting")
@@ -87,7 +87,7 @@ def check_accounting(accounting: Accounting) -> None:
 
 @dataclass(frozen=True)
 class _Ledger:
-    """A ledger's accounting and its limit."""
+    """The accounting and the limit of a ledger."""
 
     accounting: Accounting
     epsilon: Fraction
@@ -107,7 +107,7 @@ class _Ledger:
         require(fine and len(amount) == len(getattr(self, "limit", amount)), "amount", words)
 
     def charge(self, price: Price, curves: tuple[Curve, ...]) -> Amount:
-        """The charge of a call, which must be an amount above 0."""
+        """Return the charge of a call, which must be an amount above 0."""
         amount = self.accounting.charge(price, self.limit, curves)
         self.check_amount("charge", amount)
         require(any(amount), "charge", "charge must be above 0 for a release.")
@@ -117,7 +117,7 @@ class _Ledger:
         return keeps(amount, self.limit, one_is_enough=self.accounting.one_is_enough)
 
     def many(self, amount: Amount) -> int:
-        """The number of charges of this amount that fit, up to MOST."""
+        """Return the number of charges of this amount that fit, at most MOST."""
         fits = [
             math.floor(most / coordinate) if coordinate else MOST
             for coordinate, most in zip(amount, self.limit, strict=True)
@@ -127,7 +127,7 @@ class _Ledger:
 
 @dataclass(frozen=True)
 class _Calls:
-    """Equal calls: their noise, and what each is charged."""
+    """Equal calls: their noise, and the charge of each."""
 
     price: Price
     noises: tuple[Curve, ...]
@@ -135,7 +135,7 @@ class _Calls:
     keys: float = 0.0  # the chance that a key of one unit is shown
 
     def delta(self, count: int, epsilon: float) -> float:
-        """The exact delta of this number of them together."""
+        """Return the exact delta of this number of calls together."""
         gaussians = [noise for noise in self.noises if isinstance(noise, Gaussian)]
         coins = Counter(_coin(noise) for noise in self.noises if not isinstance(noise, Gaussian))
         mu = math.sqrt(count * sum(float(noise.mu_squared) for noise in gaussians))
@@ -144,7 +144,7 @@ class _Calls:
         return shown + (1.0 - shown) * float((chances * _of_gaussian(mu, epsilon - losses)).sum())
 
     def pure(self, count: int) -> float:
-        """Their epsilon without a delta."""
+        """Return the epsilon of this number of calls together, without a delta."""
         if self.keys:
             return math.inf
         return count * math.fsum(noise.pure_epsilon or math.inf for noise in self.noises)
@@ -156,14 +156,14 @@ class _Calls:
 
 
 def _coin(curve: Curve) -> float:
-    """The epsilon of randomized response that a pure release may be; of a bounded range, with losses of half of it."""
+    """Return the epsilon of the randomized response that a pure release may be, half of it for a bounded range."""
     if isinstance(curve, Laplace):
         return 1.0 / curve.step_scale
     return (curve.pure_epsilon or math.inf) / (2.0 if isinstance(curve, BoundedRange) else 1.0)
 
 
 def _losses(coins: list[tuple[float, int]]) -> tuple[Any, Any]:
-    """The losses of coins together and their chances; each has a loss of +-epsilon, + with chance 1 / (1 + e^-eps)."""
+    """Return the total losses of coins and their chances; a coin has +epsilon with chance 1 / (1 + e^-epsilon)."""
     from scipy.stats import binom
 
     losses, chances = np.zeros(1), np.ones(1)
@@ -177,14 +177,14 @@ def _losses(coins: list[tuple[float, int]]) -> tuple[Any, Any]:
 
 
 def _of_gaussian(mu: float, epsilons: Any) -> Any:
-    """The delta of Gaussian noise at any epsilons; of no noise at all where mu is 0."""
+    """Return the delta of Gaussian noise at any epsilons; mu = 0 means that no Gaussian noise was released."""
     if mu == 0.0:
         return np.maximum(0.0, -np.expm1(np.minimum(epsilons, 0.0)))
     return curves.both_sides(epsilons, lambda some: curves.of_gaussian(mu, some))
 
 
 def _calls(ledger: _Ledger) -> Iterator[_Calls]:
-    """Calls of several costs: Gaussian and pure noise at a typed epsilon, and where noise is charged both in one."""
+    """Yield calls of several costs: with Gaussian noise, pure noise, declared curves, keys, or both noises in one."""
     accounting = ledger.accounting
     for pieces in PIECES:
         delta = None if accounting.has_own_delta else ledger.delta / pieces
@@ -196,12 +196,12 @@ def _calls(ledger: _Ledger) -> Iterator[_Calls]:
         if accounting.takes_keys:
             yield _with_keys(ledger, coin, ledger.delta / pieces / 2)
         if not accounting.charges_price:
-            both = (*gaussian.noises, *coin.noises) * 2  # equal ones count each
+            both = (*gaussian.noises, *coin.noises) * 2  # each of two equal noises counts
             yield _Calls(gaussian.price, both, ledger.charge(gaussian.price, both))
 
 
 def _priced(ledger: _Ledger, price: Price, *, pure: bool, shares: tuple[Fraction, ...] = WHOLE) -> _Calls:
-    """A call at this cost: the noise that a plan would take, and what it is charged."""
+    """Return a call at this cost, with the noise that a plan would use and its charge."""
     parts = ledger.accounting.parts(price, ledger.limit, shares, pure=pure)
     require(len(parts) == len(shares), "parts", f"parts must return one part for each of {len(shares)} shares.")
     noises: list[Mechanism] = []
@@ -216,7 +216,7 @@ def _priced(ledger: _Ledger, price: Price, *, pure: bool, shares: tuple[Fraction
 
 
 def _declared(ledger: _Ledger, curve: PureLoss | BoundedRange) -> _Calls:
-    """A call that declares its curve, for which no noise stands."""
+    """Return a call that declares its curve and has no noise."""
     price = Price(curve.budget)
     try:
         return _Calls(price, (curve,), ledger.charge(price, (curve,)))
@@ -228,7 +228,7 @@ def _declared(ledger: _Ledger, curve: PureLoss | BoundedRange) -> _Calls:
 
 
 def _with_keys(ledger: _Ledger, coin: _Calls, delta: Fraction) -> _Calls:
-    """A call that finds keys by pure noise, and shows one of a single unit with this chance."""
+    """Return a call that finds keys by pure noise, and shows a key of a single unit with this chance."""
     (noise,) = coin.noises
     found = Thresholded(noise, 1, delta, float(delta))  # type: ignore[arg-type]  # Laplace noise
     return _Calls(coin.price, coin.noises, ledger.charge(coin.price, (found,)), float(delta))
@@ -236,13 +236,13 @@ def _with_keys(ledger: _Ledger, coin: _Calls, delta: Fraction) -> _Calls:
 
 def _check_amounts(ledger: _Ledger) -> None:
     more = ledger.accounting.of_ledger(2 * ledger.epsilon, ledger.delta)
-    if more == ledger.accounting:  # of rdp the orders, and so the quantity, depend on the limit
+    if more == ledger.accounting:  # under rdp, the orders and so the amounts depend on the limit
         higher = more.limit(2 * ledger.epsilon, ledger.delta)
         require(keeps(ledger.limit, higher), "limit", "limit must grow with epsilon.")
 
 
 def _check_filled(ledger: _Ledger, calls: _Calls) -> None:
-    """As many calls as fit the limit must keep it, and what is said of them must be true."""
+    """Check that the calls that fit a limit cost no more than it, and that their stated figures are true."""
     count = ledger.many(calls.amount)
     if count == 0:
         return
@@ -275,7 +275,7 @@ def _check_filled(ledger: _Ledger, calls: _Calls) -> None:
 
 
 def _check_reading(member: str, said: PrivacyLoss, calls: _Calls, count: int) -> None:
-    """The words on calls must not be less than their loss."""
+    """Check that the stated loss of calls is not below their exact loss."""
     words = f"{member} must be rounded up: of {count:,} calls with {calls} it says {said}"
     if said.delta == 0.0:
         epsilon = calls.pure(count)
@@ -306,7 +306,7 @@ def _check_shares(ledger: _Ledger) -> None:
 
 
 def _check_remaining(ledger: _Ledger) -> None:
-    """The rest can be asked for: by a call of one count, with the noise that it takes by itself."""
+    """Check that a call of one count, with its default noise, can spend the remaining budget."""
     accounting = ledger.accounting
     for left in (ledger.limit, tuple(coordinate * Fraction(2, 7) for coordinate in ledger.limit)):
         said = accounting.remaining(left)

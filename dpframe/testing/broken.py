@@ -1,4 +1,4 @@
-"""The error of a check: which rule of a contract is broken, and by what."""
+"""The error of a check, which names the broken rule of a contract."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def require(kept: object, rule: str, words: str) -> None:
 
 @contextmanager
 def telling_nothing(what: str) -> Iterator[None]:
-    """Refuse what prints, logs or warns of anything: a reader would learn of rows, and nothing holds it back."""
+    """Refuse code that prints, logs or warns, since its output could reveal rows."""
     lines: list[str] = []
     printed, handler, root = io.StringIO(), logging.Handler(), logging.getLogger()
     handler.emit = lambda record: lines.append(record.getMessage())  # type: ignore[method-assign]

@@ -1,4 +1,4 @@
-"""The rules of an engine, whose exact totals are those of Polars in memory, bit for bit; and those of a denoiser."""
+"""The rules of an engine, whose totals must equal those of Polars in memory bit for bit, and of a denoiser."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def _laws() -> Iterator[NoiseLaw]:
 
 
 def _made_up(shape: tuple[int, ...], noise: NoiseLaw) -> Iterator[Floats]:
-    """Multiples of the noise's grid, as released totals are."""
+    """Yield multiples of the noise's grid, like released totals."""
     places = np.arange(float(np.prod(shape))).reshape(shape)
     spread = np.sqrt(noise.variance)
     for values in (
@@ -197,6 +197,6 @@ def _as_floats(denoised: Any) -> Floats:
 
 
 def _random_state() -> tuple[bytes, int]:
-    """The state of the generator that functions without one share; it is compared, and nothing is drawn from it."""
+    """Return the state of NumPy's global generator, only to compare it; nothing is drawn from it."""
     state: Any = get_state(legacy=False)
     return state["state"]["key"].tobytes(), int(state["state"]["pos"])

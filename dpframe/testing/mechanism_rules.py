@@ -1,4 +1,4 @@
-"""The rules of a mechanism: its members, its curve, its charges, and the noise that it draws, by tests of its law."""
+"""The rules of a mechanism: tests of its members, its curve, its charges and the law of its noise."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from dpframe.testing.broken import ContractBroken, may_not_fail, require, tellin
 
 Floats = NDArray[np.float64]
 
-POINTS = 24  # of a curve
-FINE = 4_000  # of an integral over it
-SLACK = 1e-9  # relative: double precision
-LEAST = 1e-12  # of a delta: below, double precision decides
-TINY = 1e-200  # a tail below it is not compared
-ROUNDED = 4.0 * curves.ACCURACY  # by which what follows from tails is rounded up
+POINTS = 24  # points of a curve that are compared
+FINE = 4_000  # points of an integral over a curve
+SLACK = 1e-9  # relative, for the errors of double precision
+LEAST = 1e-12  # the errors of a delta in double precision
+TINY = 1e-200  # a smaller tail is not compared
+ROUNDED = 4.0 * curves.ACCURACY  # bounds the upward rounding of a delta from tails
 ORDERS = (Fraction(3, 2), Fraction(2), Fraction(8), Fraction(32))
 CONFIDENCES = (0.5, 0.9, 0.95, 0.99, 0.999999)
 
 DRAWS = 2**20
 FEW = 2**10  # calls of one cell
-TABLE = (2**10, 2**5)  # of unequal totals
-FAR = (10**6 + 1, -(2**50), 2**62 + 1, np.iinfo(np.int64).max - 5)  # beyond 2**53 a float knows them no more
-MANY = 2**15  # draws that are not 0, of which any two of all are compared
+TABLE = (2**10, 2**5)  # the shape of a table of unequal totals
+FAR = (10**6 + 1, -(2**50), 2**62 + 1, np.iinfo(np.int64).max - 5)  # beyond 2**53, floats are not exact
+MANY = 2**15  # with this many draws that are not 0, all pairs of cells are compared
 CHOICES = 3_000
-WIDE = 6.5  # standard deviations: 1e-10 for each of some hundred comparisons
-FEWEST = 100  # draws that an approximation by a normal law needs
+WIDE = 6.5  # standard deviations: each of some hundred comparisons fails by chance with probability 1e-10
+FEWEST = 100  # the fewest draws for a normal approximation
 MOST = np.iinfo(np.int64).max
 
 
@@ -81,7 +81,7 @@ def check_mechanism(mechanism: Mechanism) -> None:
 def _check_members(mechanism: Mechanism) -> None:
     require(is_mechanism(mechanism), "kind", f"a mechanism must be calibrated noise, not {named(mechanism)}.")
     require(isinstance(mechanism, Hashable), "frozen", "a mechanism must be a frozen value, which can be hashed.")
-    for name, (rule, fits) in MEMBERS.items():  # the first ones decide what is derived of the last
+    for name, (rule, fits) in MEMBERS.items():  # in order: the last are derived from the first
         try:
             value = getattr(mechanism, name)
         except AttributeError as error:
@@ -112,7 +112,7 @@ MEMBERS: dict[str, tuple[str, Any]] = {
 
 
 def _points(mechanism: Mechanism) -> Floats:
-    """Epsilons from 0 to where nothing is left of the curve."""
+    """Return epsilons from 0 to where delta is negligible."""
     pure_epsilon = mechanism.pure_epsilon
     if pure_epsilon is not None:
         return np.linspace(0.0, pure_epsilon, POINTS)
@@ -123,7 +123,7 @@ def _points(mechanism: Mechanism) -> Floats:
 
 
 def _check_curve(mechanism: Mechanism, points: Floats) -> None:
-    """From 0 to 1, falling, convex in e^epsilon; its inverse and its values at many points are the same curve."""
+    """Check that delta is in [0, 1], falls, is convex in e^epsilon, and agrees with `epsilon` and `deltas`."""
     deltas = np.array([mechanism.delta(float(point)) for point in points])
     require(((deltas >= 0.0) & (deltas <= 1.0)).all(), "curve", "delta must be between 0 and 1.")
     require((np.diff(deltas) <= LEAST).all(), "curve", "delta must not rise with epsilon.")
@@ -150,7 +150,7 @@ def _check_curve(mechanism: Mechanism, points: Floats) -> None:
 
 
 def _check_law(mechanism: Mechanism, points: Floats) -> None:
-    """The stated figures against what follows from the tails."""
+    """Check the stated figures against those that follow from the tails."""
     tail, grid = mechanism.tail, mechanism.grid
     steps = np.unique(np.rint(np.geomspace(1.0, curves.reach_of_tail(tail, 1e-12) + 2.0, 64)))
     tails = tail(steps)
@@ -185,7 +185,7 @@ def _check_law(mechanism: Mechanism, points: Floats) -> None:
 
 
 def _check_charges(mechanism: Mechanism, points: Floats) -> None:
-    """A charge covers the curve; a mechanism without a proven one refuses it by a typed error."""
+    """Check that each charge covers the curve; a mechanism without a proven charge refuses with a typed error."""
     stated = mechanism.deltas(points)
     squared = _charge(lambda: mechanism.mu_squared, "mu_squared")
     if squared is not None:
@@ -193,7 +193,7 @@ def _check_charges(mechanism: Mechanism, points: Floats) -> None:
         allowed = curves.both_sides(points, lambda some: curves.of_gaussian(mu, some))
         low = stated > allowed * (1.0 + SLACK) + LEAST
         require(not low.any(), "charge", f"mu_squared must cover its curve, and {float(squared):.6g} does not.")
-    if not mechanism.additive:  # its curve may be the highest of several pairs, of which none has the divergence of it
+    if not mechanism.additive:  # its curve may be the maximum over pairs, none of which has its divergence
         return
     fine = np.linspace(0.0, points[-1], FINE)
     deltas = mechanism.deltas(fine)
@@ -210,7 +210,7 @@ def _check_charges(mechanism: Mechanism, points: Floats) -> None:
 
 
 def _charge(read: Any, member: str) -> Fraction | None:
-    """A charge, or None where it is refused with a message."""
+    """Return a charge, or None if it is refused with a message."""
     try:
         charge = read()
     except InvalidArgument:
@@ -220,13 +220,13 @@ def _charge(read: Any, member: str) -> Fraction | None:
 
 
 def _divergence(order: float, epsilons: Floats, deltas: Floats) -> float:
-    """A lower bound on the Rényi divergence of symmetric pairs with this curve.
+    """Return a lower bound on the Rényi divergence of symmetric pairs with this curve.
 
-    The moment is 1 + a (a - 1) times the integral of (e^((a - 1) s) + e^(-a s)) delta(s) over s >= 0: by parts from
-    its definition, at both signs of the loss. delta falls, so its value on the right of each piece is not too large.
+    The moment is 1 + a (a - 1) times the integral of (e^((a - 1) s) + e^(-a s)) delta(s) over s >= 0, by partial
+    integration for both signs of the loss. delta falls, so its value at the right end of each piece is a lower bound.
     """
     a = order
-    kept = (a - 1.0) * epsilons <= curves.LARGEST_POWER  # a part of an integral of what is not below 0
+    kept = (a - 1.0) * epsilons <= curves.LARGEST_POWER  # omits a part of the integral, which is not negative
     epsilons, deltas = epsilons[kept], deltas[kept]
     up_to = np.expm1((a - 1.0) * epsilons) / (a - 1.0) - np.expm1(-a * epsilons) / a
     moment = 1.0 + a * (a - 1.0) * float((np.diff(up_to) * deltas[1:]).sum())
@@ -252,19 +252,19 @@ def check_draws(mechanism: Mechanism) -> None:
 
 
 def sample_of(mechanism: Mechanism, total: int, size: int = DRAWS) -> noise.Integers:
-    """The noise of equal totals: noisy totals less the totals."""
+    """Return the noise of equal totals: noisy totals minus the totals."""
     return _drawn(mechanism, np.full(size, total, dtype=np.int64))
 
 
 def _drawn(mechanism: Mechanism, totals: noise.Integers) -> noise.Integers:
-    """The noise that is added to totals."""
+    """Return the noise that is added to totals."""
     with telling_nothing("add_noise"):
         noisy = mechanism.add_noise(totals.copy())
     return (noisy.view(np.uint64) - totals.view(np.uint64)).view(np.int64)
 
 
 def _check_kinds(mechanism: Mechanism) -> None:
-    """int64 of the same shape, the totals as they were, and no error at the ends of 64 bits."""
+    """Check for int64 of the same shape, unchanged totals, and no error at the ends of 64 bits."""
     for totals in (np.zeros((3, 5), np.int64), np.zeros(0, np.int64), np.full(64, MOST), np.full(64, -MOST - 1)):
         copied = totals.copy()
         try:
@@ -288,7 +288,7 @@ def _check_kinds(mechanism: Mechanism) -> None:
 
 
 def _check_spread(mechanism: Mechanism, steps: noise.Integers) -> None:
-    """Centred, and of the variance that is stated."""
+    """Check that the noise has the mean 0 and the stated variance."""
     values = steps.astype(np.float64)
     squares = values**2
     if np.count_nonzero(steps) < FEWEST:
@@ -307,13 +307,13 @@ def _check_spread(mechanism: Mechanism, steps: noise.Integers) -> None:
 
 
 def _check_independence(mechanism: Mechanism, steps: noise.Integers) -> None:
-    """No cell's noise tells of another's, in any distance or in the reverse order, and no call's of the call before."""
+    """Check that noise is independent between cells, at any distance or in reverse order, and between calls."""
     values = steps.astype(np.float64)
     if np.count_nonzero(steps) < FEWEST:
         return
     again = sample_of(mechanism, 0).astype(np.float64)
     many = bool(np.count_nonzero(steps) >= MANY)
-    for kind in (np.asarray, np.abs):  # sizes may be shared though signs are not
+    for kind in (np.asarray, np.abs):  # sizes may be dependent although signs are not
         for other, words in ((values, "cells"), (again, "calls")):
             shared = _shared(kind(values), kind(other), far=many, apart=other is values)
             require(
@@ -324,9 +324,9 @@ def _check_independence(mechanism: Mechanism, steps: noise.Integers) -> None:
 
 
 def _shared(first: Floats, second: Floats, *, far: bool, apart: bool) -> float:
-    """The largest correlation of cells of two samples: of those a distance apart, and of those of the same sum.
+    """Return the largest correlation between cells of two samples, over all distances and sums of their places.
 
-    Without `far` it is that of the next cells, or of the same ones of two calls.
+    Without `far`, only adjacent cells of one call, or the same cells of two calls, are compared.
     """
     first, second = first - first.mean(), second - second.mean()
     spread = float(first.std() * second.std()) * first.size
@@ -335,13 +335,13 @@ def _shared(first: Floats, second: Floats, *, far: bool, apart: bool) -> float:
     if not far:
         return abs(float((first * np.roll(second, int(apart))).sum())) / spread
     waves = np.fft.rfft(first), np.fft.rfft(second)
-    distances = np.fft.irfft(waves[0] * waves[1].conj(), first.size)[int(apart) :]  # none from itself
+    distances = np.fft.irfft(waves[0] * waves[1].conj(), first.size)[int(apart) :]  # no cell with itself
     sums = np.fft.irfft(waves[0] * waves[1], first.size)
     return float(max(np.abs(distances).max(initial=0.0), np.abs(sums).max())) / spread
 
 
 def _check_shapes(mechanism: Mechanism, steps: noise.Integers) -> None:
-    """The noise is of the same law in calls of one cell, and among unequal totals in rows and columns."""
+    """Check that the noise has the same law in calls of one cell, and for unequal totals in rows and columns."""
     squares = steps.astype(np.float64) ** 2
     seen = np.count_nonzero(steps) / steps.size
     unequal = np.arange(math.prod(TABLE), dtype=np.int64).reshape(TABLE) * 997 - 10**6
@@ -382,7 +382,7 @@ def _check_interval(mechanism: Mechanism, steps: noise.Integers) -> None:
 
 
 def _check_same_law(mechanism: Mechanism, steps: noise.Integers) -> None:
-    """The noise does not depend on the total."""
+    """Check that the noise does not depend on the total."""
     here = np.sort(steps)
     for total in FAR:
         there = np.sort(sample_of(mechanism, total))
@@ -399,11 +399,11 @@ def _check_same_law(mechanism: Mechanism, steps: noise.Integers) -> None:
 
 
 def _check_tail(mechanism: Mechanism, steps: noise.Integers) -> None:
-    """The share of the draws beyond some points, on both sides, against the tails."""
+    """Check the share of the draws beyond some points, on both sides, against the tails."""
     sizes = np.sort(np.abs(steps))
     drawn = np.maximum(1, sizes[np.linspace(0, sizes.size - 1, 40).astype(np.int64)])
     beyond = np.rint(np.geomspace(1.0, curves.reach_of_tail(mechanism.tail, WIDE**2 / steps.size) + 1.0, 40))
-    points = np.unique(np.concatenate([drawn, beyond])).astype(np.float64)  # where there are draws, and should be
+    points = np.unique(np.concatenate([drawn, beyond])).astype(np.float64)  # where draws are and should be
     tails = mechanism.tail(points)
     for side in (steps, -steps):
         ordered = np.sort(side).astype(np.float64)
@@ -419,7 +419,7 @@ def _check_tail(mechanism: Mechanism, steps: noise.Integers) -> None:
 
 
 def _check_neighbors(mechanism: Mechanism) -> None:
-    """Two totals as far apart as one unit can move one: what half of the draws tell, tried on the other half."""
+    """Check totals that differ by the sensitivity: half of the draws choose events, the other half test them."""
     shift = int(curves.whole_steps(mechanism.sensitivity, mechanism.grid))
     for total in (0, -(10**6), 10**6, shift):
         sample, neighbor = (sample_of(mechanism, start) + start for start in (total, total + shift))
@@ -428,7 +428,7 @@ def _check_neighbors(mechanism: Mechanism) -> None:
 
 
 def _check_pair(mechanism: Mechanism, first: Any, second: Any) -> None:
-    """Answers below and above a point, and the answer at it: no epsilon may show a delta above the curve."""
+    """Check the answers below, above and at each point: at no epsilon may their delta exceed the curve."""
     half = first.size // 2
     learned = first[:half]
     points = np.unique([*learned[:: max(1, half // 64)], learned.min(), learned.max()])
@@ -448,14 +448,14 @@ def _check_pair(mechanism: Mechanism, first: Any, second: Any) -> None:
 
 
 def _shares(sample: Any, points: Any) -> Any:
-    """The shares of a sample below, above and at each point."""
+    """Return the shares of a sample below, above and at each point."""
     ordered = np.sort(sample)
     left, right = (np.searchsorted(ordered, points, side=side) / ordered.size for side in ("left", "right"))
     return np.concatenate([right, 1.0 - left, right - left])
 
 
 def _check_choices(mechanism: Mechanism) -> None:
-    """Marks; scores far below the largest are chosen as rarely as the interval says; neighbors keep epsilon."""
+    """Check the marks of a choice, its interval for scores below the largest, and its epsilon for neighbors."""
     options = int(mechanism.details.get("options", 3))
     low = np.zeros(options, dtype=np.int64)
     marks = mechanism.add_noise(low)
@@ -487,6 +487,6 @@ def _check_choices(mechanism: Mechanism) -> None:
 
 
 def _chosen(mechanism: Mechanism, scores: noise.Integers) -> Any:
-    """The share of draws in which each option is marked as the first."""
+    """Return the share of draws in which each option is marked as the first."""
     first = int(mechanism.details.get("chosen", 1))
     return sum(mechanism.add_noise(scores) == first for _ in range(CHOICES)) / CHOICES

@@ -1,4 +1,4 @@
-"""The rules of a statistic, tried on tables made up for the columns that it reads."""
+"""The rules of a statistic, tested on made-up tables with the columns that it reads."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ from dpframe.testing.broken import may_not_fail, require, telling_nothing
 GROUPS = ("A", "B", "C")
 SIZES = (1, 30, 2_000)  # values in a group
 DRAWS = 4_000
-MOST_TIMES = 2.0  # the expected error that the error of a release may be: the first assumes what the values are
-ALARM = 1e-6  # how often a statistic whose intervals cover is refused, of all draws of one check
-SEED = 20_240_229  # of made-up tables alone: noise comes from the system
+MOST_TIMES = 2.0  # an error may be this many times the expected error, which depends on assumed values
+ALARM = 1e-6  # the probability that a check refuses a statistic whose intervals cover
+SEED = 20_240_229  # for made-up tables only; noise comes from the system
 UNITS = (
     PrivacyUnit(),
     PrivacyUnit(neighbors="replace"),
@@ -44,8 +44,8 @@ UNITS = (
     PrivacyUnit(column="unit", max_rows=1, max_groups=3, neighbors="replace"),
 )
 TABLES = 12
-PIECE = 997  # rows that a function is given at once, where it is asked outside of the engine
-SMALL = Reading(memory=2**24)  # of which a large table has many batches
+PIECE = 997  # rows of one call of a function outside the engine
+SMALL = Reading(memory=2**24)  # a large table then has many batches
 
 Exact = Mapping[Total, NDArray[np.int64]]
 Table = dict[str, NDArray[Any]]
@@ -53,13 +53,13 @@ Table = dict[str, NDArray[Any]]
 
 @dataclass(frozen=True)
 class Silence:
-    """The law of no noise: an answer from exact totals is the truth."""
+    """The law of no noise, for the true answer from exact totals."""
 
     variance: float = 0.0
     grid: float = 1.0
 
     def interval(self, confidence: float) -> float:
-        """No half-width."""
+        """Return 0, since there is no noise."""
         return 0.0
 
 
@@ -142,7 +142,7 @@ def _check_totals(statistic: Statistic) -> None:
 
 
 def _check_row_functions(statistic: Statistic) -> None:
-    """The engine adds up what each function gives of a row by itself, whatever way it goes."""
+    """Check that the engine, by each of its methods, adds up what each function gives for a row alone."""
     functions = {total: entries for total in statistic.totals() if (entries := row_functions(total))}
     if not functions:
         return
@@ -164,7 +164,7 @@ def _check_row_functions(statistic: Statistic) -> None:
 
 
 def _row_by_row(row: RowFunction, rows: Table) -> NDArray[np.int64]:
-    """The integers that rows add by a function, in Python: within its reach; where a value is missing, what it says."""
+    """Return the integers of rows by a function, clipped to its reach, or its `missing` where a value is missing."""
     missing = np.logical_or.reduce([np.isnan(rows[column].astype(np.float64)) for column, _ in row.columns])
     steps = [_steps(rows[column].astype(np.float64), bounds) for column, bounds in row.columns]
 
@@ -184,14 +184,14 @@ def _row_by_row(row: RowFunction, rows: Table) -> NDArray[np.int64]:
 
 
 def _steps(values: NDArray[np.float64], bounds: tuple[float, float]) -> NDArray[np.int64]:
-    """Values on the grid of their bounds; 0 where they are missing."""
+    """Return values in steps of the grid of their bounds, and 0 for missing values."""
     lower, upper = grid_steps(bounds)
     steps = np.floor(np.clip(values * (1.0 / step_length(bounds)), lower, upper) + 0.5)
     return np.where(np.isnan(values), 0, steps).astype(np.int64)
 
 
 def _check_sensitivity(statistic: Statistic) -> None:
-    """No unit moves exact totals of made-up tables farther than it is charged for."""
+    """Check that no unit changes exact totals of made-up tables by more than it is charged for."""
     random = np.random.default_rng(SEED)
     query = _query(statistic)
     for unit, _ in itertools.product(UNITS, range(TABLES)):
@@ -212,7 +212,7 @@ def _rows(unit: PrivacyUnit, random: np.random.Generator) -> int:
 
 
 def _owned(table: Table) -> Table:
-    """The table with all rows of one unit."""
+    """Return the table with all rows assigned to one unit."""
     return table | {"unit": np.full(table["unit"].size, -1)}
 
 
@@ -234,7 +234,7 @@ def _query(statistic: Statistic) -> Query:
 
 
 def _columns(statistic: Statistic) -> dict[str, tuple[float, float]]:
-    """The columns that it reads, with the widest of their bounds; (0, 1) where only their presence counts."""
+    """Return the columns that a statistic reads, with their widest bounds, or (0, 1) if only presence counts."""
     bounds: dict[str, tuple[float, float]] = {}
     for total in statistic.totals():
         for column, (low, high) in total.values:
@@ -245,9 +245,9 @@ def _columns(statistic: Statistic) -> dict[str, tuple[float, float]]:
 
 
 def _table(statistic: Statistic, random: np.random.Generator, rows: int, *, whole: bool = False) -> Table:
-    """Values inside, at and beyond the bounds, missing ones among them, of declared groups and of another.
+    """Return values inside, at and beyond the bounds, some missing, in declared groups and an undeclared one.
 
-    Whole numbers, if they are asked for, are integers, of which none is missing.
+    With `whole`, the values are integers, and none is missing.
     """
     table: Table = {
         "group": random.choice(np.array([*GROUPS, "undeclared"]), rows),
@@ -263,7 +263,7 @@ def _table(statistic: Statistic, random: np.random.Generator, rows: int, *, whol
 
 
 def _compared(statistic: Statistic, random: np.random.Generator, rows: int) -> Table:
-    """Columns of which it asks whether a value is a declared one: texts that are and are not."""
+    """Return the columns that a statistic compares with a declared text, with texts that do and do not match."""
     columns: Table = {}
     for total in statistic.totals():
         matches = vector_of(total, Matches)
@@ -273,7 +273,7 @@ def _compared(statistic: Statistic, random: np.random.Generator, rows: int) -> T
 
 
 def _check_answers(statistic: Statistic, size: int) -> None:
-    """Shapes, finite numbers, and how often the intervals cover the truth of one group of `size` values."""
+    """Check shapes, finite numbers, and how often intervals cover the truth of one group of `size` values."""
     random = np.random.default_rng(SEED + size)
     rows = _inside(statistic, random, size)
     query = Query("agg", Keys(()), (("x", statistic),))
@@ -283,12 +283,12 @@ def _check_answers(statistic: Statistic, size: int) -> None:
         laws = {total: _law(total, laplace) for total in exact}
         repeated = {
             total: np.tile(steps, DRAWS) for total, steps in exact.items()
-        }  # of one cell, maybe of several numbers
+        }  # totals of one cell, with one number or several
         noisy = {total: laws[total].add_noise(steps) for total, steps in repeated.items()}
         values, errors = _answer(statistic, noisy, laws, DRAWS)
         missed = int(np.count_nonzero(np.abs(values - truth) > errors * (1 + 1e-9)))
         likely = special.bdtrc(np.arange(DRAWS), DRAWS, 1 - CONFIDENCE) > ALARM / (2 * len(SIZES))
-        most = int(np.count_nonzero(likely))  # more have a chance below the alarm
+        most = int(np.count_nonzero(likely))  # more misses have a chance below the alarm
         share = 1 - missed / DRAWS
         require(
             missed <= most,
@@ -309,12 +309,12 @@ def _check_answers(statistic: Statistic, size: int) -> None:
 
 
 def _unbounded(statistic: Statistic) -> bool:
-    """Tell whether its error may be infinite."""
+    """Return whether the error of a statistic may be infinite."""
     return bool(getattr(statistic, "unbounded", False))
 
 
 def _law(total: Total, laplace: bool) -> Mechanism:
-    """Noise of a call at epsilon 1, for one row that changes one cell."""
+    """Return the noise of a call at epsilon 1, for one row that changes one cell."""
     reach = sensitivity_of(total, PrivacyUnit(), 1)
     if laplace:
         return Laplace.calibrate(sensitivity=reach.norm(1), epsilon=1.0, grid=reach.grid)
@@ -322,7 +322,7 @@ def _law(total: Total, laplace: bool) -> Mechanism:
 
 
 def _inside(statistic: Statistic, random: np.random.Generator, size: int) -> Table:
-    """Values of one group, all within their bounds."""
+    """Return values of one group, all within their bounds."""
     columns = {column: random.uniform(*bounds, size) for column, bounds in _columns(statistic).items()}
     compared = _compared(statistic, random, size)
     return {"group": np.full(size, GROUPS[0]), **columns, **compared}
@@ -354,7 +354,7 @@ def _answer(statistic: Statistic, steps: Exact, laws: Mapping[Total, Any], cells
 
 
 def _check_sums(statistic: Statistic) -> None:
-    """The value of all rows together is the sum of the values of their parts, on exact totals."""
+    """Check that the value of all rows is the sum of the values of their parts, on exact totals."""
     random = np.random.default_rng(SEED)
     parts = [_inside(statistic, random, size) for size in (5, 17)]
     query = Query("agg", Keys(()), (("x", statistic),))

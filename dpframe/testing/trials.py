@@ -1,8 +1,8 @@
-"""Tests of one's own pipeline: noise that repeats, or none at all. What is released inside protects nobody.
+"""Contexts for tests of your own pipeline: noise that repeats, or no noise. Releases inside are not private.
 
-Both are contexts and nothing else: no setting, no variable of the environment and no option turns them on. A `with`
-block ends them. Every record of a result that is made inside says NOT PRIVATE for good, and so do its
-statement, tables, charts, pages and files; and a ledger in a file or a database refuses every charge.
+Only a `with` block turns them on and off: no setting, environment variable or option does. Every record of a result
+from inside states NOT PRIVATE permanently, and so do its statement, tables, charts, pages and files. Inside, a ledger
+in a file or a database refuses every charge.
 """
 
 from __future__ import annotations
