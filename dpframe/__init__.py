@@ -33,14 +33,14 @@ if _typing.TYPE_CHECKING:
 else:
 
     def __getattr__(name: str) -> _typing.Any:
-        """A room or a public name, imported when a program first asks for it."""
+        """Return a subpackage or a public name, imported on its first use."""
         if not name.startswith("_") and _util.find_spec(f"dpframe.{name}") is not None:
             return _importlib.import_module(f"dpframe.{name}")
         if name == "__all__" and _sys._getframe(1).f_globals.get("__name__") == "pydoc":
-            raise AttributeError(name)  # it would print the help of every public name, thousands of lines
+            raise AttributeError(name)  # pydoc would print the help of every public name, thousands of lines
         if not name.startswith("_") or name in ("__all__", "__version__"):
             names = vars(_importlib.import_module("dpframe._names"))
-            if name == "__all__":  # not kept, so that pydoc asks each time
+            if name == "__all__":  # not stored, so that pydoc asks each time
                 return names[name]
             if name in names:
                 return globals().setdefault(name, names[name])
@@ -52,7 +52,7 @@ def __dir__() -> list[str]:
 
 
 class _Accessor:
-    """The getter of ``.dp``, which says to completers and to ``help`` what it gives, once they ask."""
+    """The getter of ``.dp``, which gives completers and ``help`` its return type on demand."""
 
     def __call__(self, frame: _typing.Any) -> _typing.Any:
         from dpframe.accessor import accessor

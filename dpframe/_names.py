@@ -1,4 +1,4 @@
-"""Every public name and the file it lives in. All of it is imported when a program first uses one of them."""
+"""Every public name and its file. All files are imported when a program first uses one of the names."""
 
 from __future__ import annotations
 
@@ -186,4 +186,4 @@ __all__ = [
 ]
 
 if _typing.TYPE_CHECKING:
-    from dpframe import audit, local  # which few programs use: imported when one names them
+    from dpframe import audit, local  # few programs use them: imported on their first use

@@ -1,4 +1,4 @@
-"""The version, in one place: the package, its provenance and its command line read it here."""
+"""The version, which the package, its provenance and its command line read from here."""
 
 from __future__ import annotations
 

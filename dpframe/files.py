@@ -1,4 +1,4 @@
-"""Files that are written: as a whole or not at all, with the rights of those before them, and never over a ledger."""
+"""Files written completely or not at all, with the rights of the files that they replace, and never over a ledger."""
 
 from __future__ import annotations
 
@@ -28,35 +28,35 @@ from dpframe.errors import (
 from dpframe.noise import nonce
 
 MAGIC = b"SQLite format 3\0"
-BESIDE = ("", ".head", ".head.new", ".lock", "-journal", "-wal", "-shm")  # ends of names of what a ledger consists of
-OF_KEPT = (*BESIDE, ".new")  # the same, and where a head that is kept elsewhere is begun
-LARGEST_HEAD = 2**20  # bytes; of a larger file only the first are looked at
-LONG = 100  # bytes of a name, beyond which its part is named by a hash: folders take 143 bytes or more
-OLD = 3600.0  # seconds after which a part that a killed process left behind is removed
-PATIENCE = 2.0  # seconds that a file waits for others to close the one before, where that is needed
+BESIDE = ("", ".head", ".head.new", ".lock", "-journal", "-wal", "-shm")  # the endings of the names of a ledger's files
+OF_KEPT = (*BESIDE, ".new")  # the same, and the new file of a head that is kept elsewhere
+LARGEST_HEAD = 2**20  # bytes; of a larger file, only the first are read
+LONG = 100  # bytes; the part of a longer name is named by a hash, since folders allow 143 bytes or more
+OLD = 3600.0  # seconds after which a part that a killed process left is removed
+PATIENCE = 2.0  # seconds to wait on Windows until others close the file to replace
 
 if sys.platform == "darwin":
     import fcntl
 
     def synchronized(opened: int) -> None:
-        """Wait until a file is on the disk: on macOS `fsync` ends when the disk has heard of it."""
+        """Wait until a file is on the disk; on macOS, `fsync` ends before that."""
         try:
             fcntl.fcntl(opened, fcntl.F_FULLFSYNC)
-        except OSError:  # a disk that does not know the word
+        except OSError:  # the disk does not support it
             os.fsync(opened)
 
 else:
-    synchronized = getattr(os, "fdatasync", os.fsync)  # in place, nothing but data changes
+    synchronized = getattr(os, "fdatasync", os.fsync)  # in place, only data changes
 
 
 def bring_to_disk(opened: int) -> None:
-    """Wait until a new file is on the disk, its size with it."""
+    """Wait until a new file and its size are on the disk."""
     os.fsync(opened)
     synchronized(opened)
 
 
 def put_in_place(new: str, path: str) -> None:
-    """Put a file in the place of another, in one step, and wait until the folder's entry is on the disk."""
+    """Replace a file by another in one step, and wait until the folder's entry is on the disk."""
     _put(new, path)
     if hasattr(os, "O_DIRECTORY"):
         folder = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY)
@@ -67,7 +67,7 @@ def put_in_place(new: str, path: str) -> None:
 
 
 def _put(new: str, path: str) -> None:
-    """Replace one file by another. Windows refuses while somebody, a backup for instance, has the other open."""
+    """Replace one file by another. Windows refuses while another program, such as a backup, has the other open."""
     until = time.monotonic() + PATIENCE
     while True:
         try:
@@ -80,25 +80,25 @@ def _put(new: str, path: str) -> None:
 
 
 def give_rights(file: str, opened: int) -> None:
-    """The rights of another file: anyone who may write the one must be able to write or hold the other."""
+    """Give an open file the rights of another, so that users who may write one can write or lock the other."""
     try:
         known = os.stat(file)
-        if hasattr(os, "fchown"):  # Windows knows fchmod since Python 3.13, and no owners
+        if hasattr(os, "fchown"):  # Windows has fchmod since Python 3.13, but no owners
             os.fchmod(opened, stat.S_IMODE(known.st_mode) & 0o666)
             os.fchown(opened, -1, known.st_gid)
-    except OSError:  # it is not there yet, or this user may not: then whoever cannot open it is told
+    except OSError:  # it does not exist yet, or this user may not: a user who cannot open it gets an error
         return
 
 
 def checked_output(argument: str, path: str | PathLike[str], *read: str | PathLike[str]) -> str:
-    """The real name of a file to write, behind all links; refused where something stands that must stay.
+    """Return the real name of a file to write, behind all links, and refuse to replace what must stay.
 
-    That is what is no plain file, whatever belongs to a ledger, and the files that are `read`, by whatever name.
+    That is anything but a plain file, any file of a ledger, and the files that are `read`, under any name.
     """
     if not isinstance(path, (str, PathLike)):
         raise InvalidType(f"{argument} must be the name of a file, not {shown(path)}. Write for instance 'wards.html'.")
     name, real = shown(os.path.basename(path)), os.path.realpath(path)
-    if stands_in_the_way(real) or os.path.islink(real):  # a link that leads to itself
+    if stands_in_the_way(real) or os.path.islink(real):  # a link to itself
         raise InvalidArgument(f"{argument} must be a plain file or a new one, and {name} {NOT_PLAIN}. Name another.")
     check_no_ledger(argument, path)
     if any(os.path.realpath(one) == real for one in read) or identity(real) in {*map(identity, read)} - {None}:
@@ -109,7 +109,7 @@ def checked_output(argument: str, path: str | PathLike[str], *read: str | PathLi
 
 
 def check_no_ledger(argument: str, path: str | PathLike[str]) -> None:
-    """Refuse to write over, or add to, what belongs to a ledger."""
+    """Refuse to write over, or append to, a file of a ledger."""
     name = shown(os.path.basename(path))
     try:
         is_kept = _is_of_ledger(os.path.realpath(path))
@@ -126,7 +126,7 @@ def check_no_ledger(argument: str, path: str | PathLike[str]) -> None:
 
 
 def _is_of_ledger(file: str) -> bool:
-    """Tell whether a file is a ledger, or a head of one, or would stand where SQLite or a head keeps what it needs."""
+    """Return whether a file is a ledger or its head, or has a name that SQLite or a head of one needs."""
     if os.path.exists(f"{file}.head"):
         return True
     of_ledgers = [file.removesuffix(end) for end in OF_KEPT if file.endswith(end)]
@@ -134,18 +134,18 @@ def _is_of_ledger(file: str) -> bool:
 
 
 def _is_head(file: str) -> bool:
-    """Tell whether a line of a file is a hash and what it is of, as the slots of a head are."""
+    """Return whether a line of a file is a hash with its content, like the slots of a head."""
     return any(facts_of_slot(line) is not None for line in _start(file, LARGEST_HEAD).split(b"\n"))
 
 
 def facts_of_slot(line: bytes) -> bytes | None:
-    """The facts in a slot of a head, after their hash; None where it was torn, or is no slot."""
+    """Return the facts after the hash in a slot of a head, or None if it is torn or not a slot."""
     stated, _, facts = line.rstrip().partition(b" ")
     return facts if stated == hashlib.sha256(facts).hexdigest().encode() else None
 
 
 def _start(file: str, size: int) -> bytes:
-    """The first bytes of a plain file; none where there is none."""
+    """Return the first bytes of a plain file, or no bytes if there is none."""
     try:
         with open(file, "rb", opener=plain) as opened:
             return opened.read(size)
@@ -154,7 +154,7 @@ def _start(file: str, size: int) -> bytes:
 
 
 def identity(file: str | PathLike[str]) -> tuple[int, int] | None:
-    """The numbers that tell a file from others, by whatever name; None where there is none."""
+    """Return the numbers that identify a file under any name, or None if there is none."""
     try:
         known = os.stat(file)
     except OSError:
@@ -163,16 +163,16 @@ def identity(file: str | PathLike[str]) -> tuple[int, int] | None:
 
 
 def write_whole(argument: str, path: str | PathLike[str], write: Callable[[Path], object]) -> str:
-    """Write next to a file, bring it to disk, and put it in place in one step; the hash of what was written.
+    """Write next to a file, bring it to disk, put it in place in one step, and return the hash of the content.
 
-    Behind a link the file is replaced that it leads to. Nobody else writes to the part, which has a random name: all
-    containers of one folder may have the process number 1.
+    A link stays, and its target is replaced. The part next to the file has a random name, so that no other process
+    writes to it: all containers of one folder may have the process number 1.
     """
     target = Path(checked_output(argument, path))
     part = target.with_name(f".{_begun(target.name)}.{nonce()[:12]}.part")
     try:
         _remove_old(target)
-        rights = 0o600 if target.exists() else 0o666  # nobody reads sooner what may be for few
+        rights = 0o600 if target.exists() else 0o666  # no other user may read it too early
         os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, rights))
         write(part)
         with part.open("rb+") as file:
@@ -193,12 +193,12 @@ def write_whole(argument: str, path: str | PathLike[str], write: Callable[[Path]
 
 
 def write_text(argument: str, path: str | PathLike[str], text: str) -> None:
-    """Write a text as a whole."""
+    """Write a text completely or not at all."""
     write_whole(argument, path, lambda part: part.write_text(text, encoding="utf-8"))
 
 
 def write_to(argument: str, place: Any, write: Callable[[Any], object]) -> None:
-    """Write to a path as a whole, and to an open file of the caller as it is."""
+    """Write to a path completely or not at all, or directly to an open file of the caller."""
     if hasattr(place, "write"):
         write(place)
     else:
@@ -206,7 +206,7 @@ def write_to(argument: str, place: Any, write: Callable[[Any], object]) -> None:
 
 
 def _begun(name: str) -> str:
-    """The beginning of the name of a part: that of its file, or the hash of a long one, so that it always fits."""
+    """Return the beginning of the name of a part: the name of its file, or its hash if it is too long."""
     return name if len(os.fsencode(name)) <= LONG else hashlib.sha256(os.fsencode(name)).hexdigest()
 
 

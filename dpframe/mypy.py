@@ -1,8 +1,8 @@
-"""A plugin for mypy, by which ``df.dp`` of pandas and Polars has a type: ``plugins = dpframe.mypy`` in its settings.
+"""A plugin for mypy that gives ``df.dp`` of pandas and Polars a type: write ``plugins = dpframe.mypy`` in its settings.
 
-Type checkers do not see accessors that a library registers when it is imported. The stubs of pandas take ``df.dp`` for
-a column; of Polars it is an error. With the plugin it offers the verbs of private frames and of results alike, since no
-type tells one from the other, and answers are frames of the library that was asked. Pyright has no plugins: there write
+Type checkers do not see accessors that a library registers when it is imported. The stubs of pandas treat ``df.dp`` as
+a column, and those of Polars as an error. With the plugin, it has the verbs of private frames and of results, since no
+type distinguishes them, and answers are frames of the same library. Pyright has no plugins: there, write
 ``dpf.of(df)`` and ``dpf.released(result)``, which are typed for every checker.
 """
 
@@ -17,43 +17,43 @@ from mypy.types import AnyType, Instance, Type, TypeOfAny
 PANDAS = "pandas.core.frame.DataFrame"
 POLARS = "polars.dataframe.frame.DataFrame"
 LAZY = "polars.lazyframe.frame.LazyFrame"
-ANSWERS = {PANDAS: PANDAS, POLARS: POLARS, LAZY: POLARS}  # the frame of the answers, by the frame that is asked
+ANSWERS = {PANDAS: PANDAS, POLARS: POLARS, LAZY: POLARS}  # the frame type of answers, by that of ``df``
 ENTRY = "dpframe.accessor.entry"
 LIBRARIES = ("pandas", "polars")
-PRIORITY = 10  # of a module that another needs for its types
+PRIORITY = 10  # the priority of a module that another needs for its types
 ACCESSOR = "dp"
 
 
 class FramePlugin(Plugin):
-    """Types for ``.dp``."""
+    """The plugin, which types ``.dp``."""
 
     def get_attribute_hook(self, fullname: str) -> Callable[[AttributeContext], Type] | None:
-        """The type of ``.dp``, where a frame is asked for it."""
+        """Return a hook for the type of ``.dp`` of a frame."""
         frame, _, name = fullname.rpartition(".")
         if name != ACCESSOR or frame not in ANSWERS:
             return None
         return lambda context: _accessor(context, ANSWERS[frame])
 
     def get_customize_class_mro_hook(self, fullname: str) -> Callable[[ClassDefContext], None] | None:
-        """A name for ``.dp``, where a class of frames has none for attributes that it does not know."""
+        """Return a hook that adds ``.dp`` to classes of frames whose stubs allow no unknown attributes."""
         return _named if fullname in (POLARS, LAZY) else None
 
     def get_additional_deps(self, file: MypyFile) -> list[tuple[int, str, int]]:
-        """The module with the types, which is needed wherever a user's file has frames."""
+        """Return the module with the types, which each user's file with frames needs."""
         if "site-packages" in file.path or file.is_stub or file.fullname.partition(".")[0] == "dpframe":
             return []
         return [(PRIORITY, ENTRY, -1)] if any(map(_of_frames, file.imports)) else []
 
 
 def _of_frames(line: object) -> bool:
-    """Tell whether a line imports a library of frames, or dpframe."""
+    """Return whether a line imports a library of frames or dpframe."""
     names = [name for name, _ in line.ids] if isinstance(line, Import) else []
     names += [line.id] if isinstance(line, ImportFrom) else []
     return any(name.partition(".")[0] in (*LIBRARIES, "dpframe") for name in names)
 
 
 def _accessor(context: AttributeContext, answers: str) -> Type:
-    """The type of ``.dp`` of a frame; what mypy knew before where dpframe is no part of the program."""
+    """Return the type of ``.dp`` of a frame, or mypy's default if dpframe is not part of the program."""
     accessor, frame = _class(context, f"{ENTRY}.Accessor"), _class(context, answers)
     if accessor is None or frame is None:
         return context.default_attr_type
@@ -61,7 +61,7 @@ def _accessor(context: AttributeContext, answers: str) -> Type:
 
 
 def _class(context: AttributeContext, fullname: str) -> TypeInfo | None:
-    """A class of the program, by its name; None where it is no part of it."""
+    """Return a class of the program by its name, or None if it is not part of the program."""
     module, _, name = fullname.rpartition(".")
     file = getattr(context.api, "modules", {}).get(module)
     found = file.names.get(name) if file is not None else None
@@ -69,7 +69,7 @@ def _class(context: AttributeContext, fullname: str) -> TypeInfo | None:
 
 
 def _named(context: ClassDefContext) -> None:
-    """Give a class the attribute, of any type: the other hook says which."""
+    """Add ``.dp`` of any type to a class; the other hook sets its type."""
     info = context.cls.info
     if ACCESSOR in info.names:
         return
@@ -80,5 +80,5 @@ def _named(context: ClassDefContext) -> None:
 
 
 def plugin(version: str) -> type[Plugin]:
-    """The plugin, whatever the version of mypy: what mypy asks for when it reads its settings."""
+    """Return the plugin for any version of mypy, which calls this when it reads its settings."""
     return FramePlugin

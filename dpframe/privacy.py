@@ -1,4 +1,4 @@
-"""The privacy unit, the privacy loss, and the cost of a call: who is protected, and how much."""
+"""The privacy unit, the privacy loss, and the cost of a call."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dpframe.errors.tracebacks import constructed
 from dpframe.exact import checked_whole, exact_delta, exact_epsilon, exact_share, exactly, up
 
 MOST_BOUND = 2**31
-WEAK_EPSILON, WEAK_DELTA = 10, 0.001  # beyond, a promise is worth little, and dpframe says so
+WEAK_EPSILON, WEAK_DELTA = 10, 0.001  # above these, protection is weak, and dpframe warns
 NO_BOUNDS = (
     "max_rows or max_groups must be given, because the ledger protects each {column}. "
     "Write max_rows=3, max_groups=2, or estimate them with df.dp.contributions(epsilon=0.05)."
@@ -36,7 +36,7 @@ NO_COLUMN = (
 
 @dataclass(frozen=True)
 class Contribution:
-    """Contribution bounds: one unit contributes at full weight so many rows in each of so many groups."""
+    """Contribution bounds: the rows per group, and the groups, that one unit contributes at full weight."""
 
     max_rows: int = 1
     max_groups: int = 1
@@ -110,7 +110,7 @@ class PrivacyUnit:
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
-        """The columns that name the unit together: none where each row is one."""
+        """The columns that name the unit together, or none if each row is a unit."""
         return () if self.column is None else (self.column,) if isinstance(self.column, str) else tuple(self.column)
 
     @property
@@ -127,29 +127,29 @@ class PrivacyUnit:
 
     @property
     def is_bounded(self) -> bool:
-        """Tell whether the unit says how much one of it contributes."""
+        """True if the unit has contribution bounds."""
         return self.max_rows is not None or self.max_groups is not None
 
     @property
     def contribution(self) -> Contribution:
-        """The contribution bounds: one that is left out is 1 if the other is given; MissingArgument without both."""
+        """The contribution bounds; if only one is given, the other is 1. Without both, it raises MissingArgument."""
         if self.column is not None and not self.is_bounded:
             raise MissingArgument(NO_BOUNDS.format(column=self.one))
         return Contribution(self.max_rows or 1, self.max_groups or 1)
 
     @property
     def whole(self) -> PrivacyUnit:
-        """The same with both bounds, as they are used; without a column there are none."""
+        """The same unit with both bounds as they are used; a unit without a column has none."""
         bounds = self.contribution
         return self if self.column is None else self._with(bounds.max_rows, bounds.max_groups)
 
     @property
     def who(self) -> PrivacyUnit:
-        """The same without bounds: what a ledger holds every call to."""
+        """The same unit without bounds, which a ledger requires of every call."""
         return self._with(None, None)
 
     def bounded(self, max_rows: int | None, max_groups: int | None) -> PrivacyUnit:
-        """The same with the bounds of a question over its own, one by one; refused where each row is a unit."""
+        """Return the unit with each given bound of a question in place of its own; refused if each row is a unit."""
         if self.column is None and (max_rows is not None or max_groups is not None):
             raise InvalidArgument(NO_COLUMN)
         if max_rows is None and max_groups is None:
@@ -161,7 +161,7 @@ class PrivacyUnit:
         return replace(self, max_rows=max_rows, max_groups=max_groups)
 
     def facts(self) -> dict[str, Any]:
-        """As entries and records have it: with the bounds that are used, or null where a question has none."""
+        """Return the facts for entries and records, with the bounds that are used, or null if there are none."""
         bounds = self.contribution if self.column is None or self.is_bounded else None
         return {
             "column": self.column if len(self.columns) < 2 else list(self.columns),
@@ -173,13 +173,13 @@ class PrivacyUnit:
 
     @classmethod
     def of_facts(cls, facts: Mapping[str, Any]) -> PrivacyUnit:
-        """Read what `facts` gave; dpframe 0.1 wrote the bounds 1 and 1 of rows, and always both."""
+        """Return the unit of these facts; dpframe 0.1 always wrote both bounds, 1 and 1 for rows."""
         if facts["column"] is None and all(facts[name] in (None, 1) for name in ("max_rows", "max_groups")):
             return cls(neighbors=facts["neighbors"], nulls=facts["nulls"])
         return cls(**facts)
 
     def __dir__(self) -> list[str]:
-        """The parameters: the rest is for plans and records."""
+        """Return the parameters; the other names are for plans and records."""
         internal = {"bounded", "columns", "contribution", "facts", "is_bounded", "of_facts", "one", "who", "whole"}
         internal |= {"without"}
         return [name for name in super().__dir__() if name not in internal]
@@ -234,13 +234,13 @@ class PrivacyLoss:
 
     @property
     def digits(self) -> str:
-        """As text with every digit, where six of them do not tell two losses apart."""
+        """The text with every digit, for losses that six digits do not distinguish."""
         return f"epsilon {self.epsilon!r}, delta {self.delta!r}" if self.delta else f"epsilon {self.epsilon!r}"
 
 
 @dataclass(frozen=True)
 class Price:
-    """An offer for one call: epsilon (and delta), or a share of the ledger's limit."""
+    """The cost that one call offers: epsilon (and delta), or a share of the ledger's limit."""
 
     epsilon: Fraction | None = None
     delta: Fraction | None = None
@@ -248,7 +248,7 @@ class Price:
 
     @classmethod
     def of(cls, epsilon: object, delta: object, share: object) -> Price:
-        """Check the caller's words; exactly one of `epsilon` and `share` must be given."""
+        """Check the caller's arguments; exactly one of `epsilon` and `share` must be given."""
         if epsilon is None and share is None:
             raise MissingArgument(
                 "epsilon must be given (or share=, or within= an error): it has no default. "
@@ -269,7 +269,7 @@ class Price:
 
 
 def _loss(argument: str, value: object) -> float:
-    """A loss as a Python float, rounded up: it is not understated."""
+    """Return a loss as a Python float, rounded up, so that it is not understated."""
     if isinstance(value, float) and value == math.inf:
         return math.inf
     loss = up(exactly(argument, value, "a number of at least 0", typed=False))
@@ -279,19 +279,19 @@ def _loss(argument: str, value: object) -> float:
 
 
 def checked_bound(name: str, value: object) -> int | None:
-    """A contribution bound, or None where it is not given."""
+    """Return a contribution bound, or None if it is not given."""
     return None if value is None else checked_whole(name, value, 1, MOST_BOUND, "a whole number from 1 to 2**31")
 
 
 def noun_of(column: str | Sequence[str] | None) -> str:
-    """The noun for a unit of these columns, as facts have them."""
+    """Return the noun for a unit of these columns, as facts have them."""
     if column is None:
         return "row"
     return column if isinstance(column, str) else f"combination of {listed(column, 'and')}"
 
 
 def _checked_columns(argument: str, column: Any) -> str | tuple[str, ...] | None:
-    """The name of the unit's column, or the names of several; a list of one is that one."""
+    """Return the name of the unit's column, or the names of several; a list of one name becomes the name."""
     if column is None or isinstance(column, str):
         return column
     if not isinstance(column, list | tuple) or not all(isinstance(name, str) for name in column):
@@ -306,7 +306,7 @@ def _checked_columns(argument: str, column: Any) -> str | tuple[str, ...] | None
 
 
 def checked_unit(unit: object) -> PrivacyUnit | None:
-    """A PrivacyUnit; a string names its column, and a list of strings its columns."""
+    """Return a PrivacyUnit; a string names its column, and a list of strings its columns."""
     if isinstance(unit, str | list | tuple):
         unit = PrivacyUnit(_checked_columns("unit", unit))
     if unit is not None and not isinstance(unit, PrivacyUnit):
@@ -314,7 +314,7 @@ def checked_unit(unit: object) -> PrivacyUnit | None:
             f"unit must be the name of a column, a list of names or a dpf.PrivacyUnit, not {shown(unit)}. "
             'Write unit="patient", or dpf.PrivacyUnit(column=...).'
         )
-    if unit is not None:  # here, since older ledgers are read whatever theirs is
+    if unit is not None:  # only here, since older ledgers may have any name
         for name in unit.columns:
             checked_column_name("column", name)
     return unit

@@ -1,4 +1,4 @@
-"""The report of results that were written to files: what ``dpframe report`` does."""
+"""The report of results that were written to files, as ``dpframe report`` makes it."""
 
 from __future__ import annotations
 
