@@ -1,4 +1,4 @@
-"""Bins: declared edges of numbers, dates, datetimes and durations, half-open exactly as NumPy's."""
+"""Bins with declared edges (numbers, dates, datetimes or durations), half-open exactly as in NumPy."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from dpframe.exact import checked_whole, is_number, is_whole
 from dpframe.queries.date_grid import EVERY, MINUTES, MONDAY, Dates, check_on_grid, time_of, zone_name
 from dpframe.queries.limits import LARGEST_EXACT, MOST_CELLS, checked_place, refuse_misplaced
 
-LARGEST_TICKS = 2**63 * 1000  # in nanoseconds: results show edges in microseconds
+LARGEST_TICKS = 2**63 * 1000  # nanoseconds: results show edges in microseconds, as 64-bit integers
 BINS_EXAMPLE = "Write for instance bins=range(0, 101, 10), or bins=20, range=(0, 100)."
 BINS_MISSING = f"bins must be given (for strings: categories=[...]): they are never taken from the data. {BINS_EXAMPLE}"
-PARTS = ("left", "right", "closed")  # of an interval of pandas, which is never imported here
+PARTS = ("left", "right", "closed")  # attributes of a pandas interval; pandas is never imported here
 INTERVAL_EDGES = (
     'Write their edges, as in bins=[0, 18, 65], or pd.IntervalIndex.from_breaks([0, 18, 65], closed="left").'
 )
@@ -28,14 +28,14 @@ EPOCH = datetime(1970, 1, 1)
 AWARE_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 EdgeKind = Literal["number", "date", "datetime", "duration"]
-# the ways from values to places of an axis, `rest` with a place for all other values; of the last three a dtype, or a
-# release, has yet to tell the places
+# how values are mapped to places on an axis; `rest` has a place for all other values; the places of the last three are
+# not known yet, and depend on a dtype (`dtype`, `grid`) or a release (`unknown`)
 Coding = Literal["keys", "rest", "found", "bins", "dtype", "grid", "unknown"]
 
 
 @dataclass(frozen=True, eq=False)
 class Instants(Sequence[Any]):
-    """Labels that are datetimes with a time zone: NumPy's, in UTC, and the zone whose clock shows them."""
+    """Labels that are datetimes with a time zone: NumPy datetimes in UTC, and the zone in which they are shown."""
 
     ticks: NDArray[Any]
     zone: str
@@ -47,22 +47,22 @@ class Instants(Sequence[Any]):
         if isinstance(index, slice):
             return Instants(self.ticks[index], self.zone)
         time = self.ticks[index].astype("datetime64[us]").item()
-        if not isinstance(time, datetime):  # beyond the years of Python, where the zone is UTC
+        if not isinstance(time, datetime):  # outside the years of Python; the zone is then UTC
             return time
         instant = time.replace(tzinfo=UTC)
         return instant if self.zone == "UTC" else instant.astimezone(ZoneInfo(self.zone))
 
     def texts(self) -> list[str]:
-        """Each as the clock of the zone shows it, with its distance from UTC."""
+        """Return each datetime as local time of the zone, with its offset from UTC."""
         utc = list(map(str, self.ticks))
         if self.zone == "UTC":
             return [f"{text}+00:00" for text in utc]
         clock = [time.isoformat(timespec="microseconds") for time in self]
-        return [f"{time[:26]}{text[26:]}{time[26:]}" for time, text in zip(clock, utc, strict=True)]  # nanoseconds too
+        return [f"{time[:26]}{text[26:]}{time[26:]}" for time, text in zip(clock, utc, strict=True)]  # with nanoseconds
 
 
 def tiled(values: Sequence[Any] | NDArray[Any], outer: int, inner: int) -> Sequence[Any] | NDArray[Any]:
-    """Labels of one axis, each `inner` times, and all of them `outer` times."""
+    """Repeat each label of an axis `inner` times, and all of them `outer` times."""
     if isinstance(values, np.ndarray):
         return np.tile(np.repeat(values, inner), outer)
     if isinstance(values, Instants):
@@ -82,16 +82,16 @@ class BinAxis:
 
     coding: ClassVar[Coding] = "bins"
     ordered: ClassVar[bool] = True
-    argument: ClassVar[str] = "bins"  # what the caller calls them
+    argument: ClassVar[str] = "bins"  # the caller's name for the edges
 
     column: str
     edges: tuple[float, ...] | tuple[int, ...]
     kind: EdgeKind = "number"
-    aware: bool = False  # datetimes with a time zone, compared in UTC
+    aware: bool = False  # whether edges are datetimes with a time zone, compared in UTC
     outside: Literal["drop", "clip"] = "drop"
-    closed: bool = True  # whether the last edge is in the last bin; a week does not hold the next Monday
-    zone: str | None = None  # whose clock shows the edges; None where they have no time zone
-    holds: str = ""  # the kind of the column, where the schema has another one: a day is a midnight in datetimes
+    closed: bool = True  # whether the last bin includes its right edge; a week excludes the next Monday
+    zone: str | None = None  # the time zone in which edges are shown; None if they have none
+    holds: str = ""  # the column's kind, if it differs: a day is a midnight in a column of datetimes
     columns: tuple[str] = field(init=False, repr=False, compare=False)
     names: tuple[str, ...] = field(init=False, repr=False, compare=False)
     size: int = field(init=False, repr=False, compare=False)
@@ -111,7 +111,7 @@ class BinAxis:
         return dict(zip(self.names, (edges[:-1], edges[1:]), strict=True))
 
     def shown_edges(self) -> NDArray[Any]:
-        """The edges as an array of Float64, dates, datetimes (those with a time zone in UTC) or durations."""
+        """Return the edges as an array of floats, dates, datetimes (in UTC if they have a time zone) or durations."""
         if self.kind == "number":
             return np.array(self.edges, dtype=np.float64)
         unit, size = ("ns", 1) if any(int(edge) % 1000 for edge in self.edges) else ("us", 1000)
@@ -127,7 +127,7 @@ class BinAxis:
         if self.zone is not None:
             first, last = Instants(edges, self.zone).texts()
             ends = {"zone": self.zone, "first": first, "last": last}
-        closed = {} if self.closed else {"closed": "left"}  # without a word, the last bin holds both of its edges
+        closed = {} if self.closed else {"closed": "left"}  # by default, the last bin includes both of its edges
         holds = {"holds": self.holds} if self.holds else {}
         said = {"columns": [self.column], "size": self.size, "bins": self.kind, "outside": self.outside}
         return {**said, **holds, **closed, **ends}
@@ -147,17 +147,17 @@ class BinAxis:
 
 @dataclass(frozen=True)
 class DateAxis(BinAxis):
-    """Keys of one column on a grid of time: where each step begins. A row is in the step that its time is in.
+    """Keys of one column on a time grid: the start of each step. A row is in the step that contains its time.
 
-    They are bins whose edges are the grid, so a date is never looked up, and none can be lost or merged by a cast. No
-    bin is closed: the last one ends before the step that follows it. Of a column with a time zone the edges are
-    instants, and `shown` are the dates or times that its wall clock shows then.
+    The keys are bins whose edges are the grid. So no date is looked up, and no cast can lose or merge dates. The last
+    bin excludes its right edge, the start of the step after it. If the column has a time zone, the edges are instants,
+    and `shown` holds their dates or times on the zone's wall clock.
     """
 
     argument: ClassVar[str] = "keys=dpf.dates"
 
     every: str = "1d"
-    starts: str = MONDAY  # of weeks; all steps are those of the wall clock of `zone`, which the column may still tell
+    starts: str = MONDAY  # the first day of weeks; steps follow the wall clock of `zone`, which the schema may add
     shown: tuple[date, ...] = ()
 
     def __post_init__(self) -> None:
@@ -170,7 +170,7 @@ class DateAxis(BinAxis):
         return {self.column: self.shown_edges()[:-1]}
 
     def shown_edges(self) -> NDArray[Any]:
-        """The edges as dates, or as datetimes: of the column, or of the wall clock of its zone."""
+        """Return the edges as dates or datetimes; if the column has a time zone, as its wall clock shows them."""
         if not self.shown:
             return super().shown_edges()
         if self.every in MINUTES:
@@ -204,10 +204,10 @@ class DateAxis(BinAxis):
 
 @dataclass(frozen=True)
 class RunningAxis(BinAxis):
-    """The bins of a distribution function, P(X <= right edge): each holds its right edge, and the first all below too.
+    """The bins of a distribution function, P(X <= right edge): each includes its right edge.
 
-    Above the last edge there is one cell more. It is measured as the others are, so that its values are part of the
-    whole, and it is no row of the result: `shown` is the same axis without it.
+    The first bin also holds all values below it. One more cell holds the values above the last edge. It is measured
+    like the others, so that the total includes them, but is no row of the result: `shown` is the axis without it.
     """
 
     outside: Literal["drop", "clip"] = "clip"
@@ -239,19 +239,19 @@ class RunningAxis(BinAxis):
 
 
 def running_axis(axis: BinAxis) -> RunningAxis:
-    """The axis of ``ecdf``, of bins by their edges."""
+    """Return the axis of ``ecdf`` with the edges of these bins."""
     return RunningAxis(axis.column, axis.edges, axis.kind, axis.aware, zone=axis.zone)
 
 
 def date_axis(column: str, dates: Dates) -> DateAxis:
-    """The axis of ``keys=dpf.dates(...)``."""
+    """Return the axis of ``keys=dpf.dates(...)``."""
     kind: EdgeKind = "datetime" if dates.every in MINUTES else "date"
     grid = {"every": dates.every, "starts": dates.starts, "zone": dates.zone}
     return DateAxis(column, dates.edges(), kind, closed=False, **grid)  # type: ignore[arg-type]
 
 
 def bin_axis(column: str, bins: object, value_range: object, outside: Any) -> BinAxis:
-    """The axis of ``histogram(column, bins=bins, range=value_range, outside=outside)``."""
+    """Return the axis of ``histogram(column, bins=bins, range=value_range, outside=outside)``."""
     if not is_one_of(outside, ("drop", "clip")):
         raise InvalidArgument(f"outside must be 'drop' or 'clip', not {shown(outside)}.")
     if bins is None:
@@ -286,7 +286,7 @@ def _refuse_range(value_range: object) -> None:
 
 
 def _grid_edges(every: str, value_range: object) -> tuple[int, ...]:
-    """The edges of ``bins="1w", range=(first, last)``: both ends are edges."""
+    """Return the edges of ``bins="1w", range=(first, last)``; both ends are edges."""
     example = f'Write for instance bins="{every}", range=("2024-01-01", "2029-01-01").'
     if value_range is None:
         raise MissingArgument(f"range must be given with bins={every!r}: it is never taken from the data. {example}")
@@ -319,7 +319,7 @@ def _equal_edges(number: object, ends: tuple[object, object]) -> tuple[tuple[Any
     bins = checked_whole("bins", number, 1, 2**30, "a number of bins from 1 to 2**30", f" {BINS_EXAMPLE}")
     (first, last), kind, zone = _checked_edges(ends, "range")
     if kind == "number":
-        edges: tuple[Any, ...] = tuple(np.linspace(first, last, bins + 1).tolist())  # the edges of numpy.histogram
+        edges: tuple[Any, ...] = tuple(np.linspace(first, last, bins + 1).tolist())  # the same edges as numpy.histogram
     else:
         edges = tuple(first + (last - first) * position // bins for position in range(bins + 1))
     if any(left >= right for left, right in pairwise(edges)):
@@ -330,8 +330,8 @@ def _equal_edges(number: object, ends: tuple[object, object]) -> tuple[tuple[Any
 
 
 def _checked_edges(bins: object, argument: str = "bins") -> tuple[tuple[Any, ...], EdgeKind, str | None]:
-    """The edges as floats or nanoseconds, their kind, and the time zone in which they are shown, if they have one."""
-    sequence: Any = bins  # or array
+    """Return the edges as floats or nanoseconds, their kind, and the time zone in which they are shown, if any."""
+    sequence: Any = bins  # or an array
     try:
         values = list(sequence if hasattr(sequence, "__len__") else islice(sequence, MOST_CELLS + 2))
     except TypeError:
@@ -344,7 +344,7 @@ def _checked_edges(bins: object, argument: str = "bins") -> tuple[tuple[Any, ...
         raise InvalidArgument(f"{argument} must hold at least 2 edges, not {len(values)}. {BINS_EXAMPLE}")
     parsed: list[tuple[Any, EdgeKind, bool]]
     if {*map(type, values)} <= {int, float} and all(-LARGEST_EXACT <= value <= LARGEST_EXACT for value in values):
-        parsed = [(float(value) + 0.0, "number", False) for value in values]  # as they are, and 0.0 for -0.0
+        parsed = [(float(value) + 0.0, "number", False) for value in values]  # unchanged, except that -0.0 becomes 0.0
     else:
         parsed = [_edge(value, argument) for value in values]
     if len({kind for _, kind, _ in parsed}) > 1:
@@ -352,7 +352,7 @@ def _checked_edges(bins: object, argument: str = "bins") -> tuple[tuple[Any, ...
             f"{argument} must be edges of one kind, not {shown(bins)}. Write only numbers, or only dates."
         )
     check_zones(argument, (aware for _, _, aware in parsed))
-    if parsed[0][1] == "number" and type(bins).__name__ == "Series":  # pl.date_range(..., eager=True) is one, too
+    if parsed[0][1] == "number" and type(bins).__name__ == "Series":  # pl.date_range(..., eager=True) is a Series too
         raise InvalidType(
             f"{argument} must be numbers that you wrote down, not a Series of them: edges that come from data, such as "
             f"its quantiles, tell of it. {BINS_EXAMPLE}"
@@ -370,7 +370,7 @@ def _checked_edges(bins: object, argument: str = "bins") -> tuple[tuple[Any, ...
 
 
 def _zone_of(edges: Sequence[datetime]) -> str:
-    """The time zone that all edges have, by its name in the tz database; of several, of an offset and beyond it UTC."""
+    """Return the tz database name of the edges' time zone; "UTC" for several zones, an offset or unsupported years."""
     names = {zone_name(edge.tzinfo) for edge in edges}
     if len(names) > 1:
         return "UTC"
@@ -378,20 +378,20 @@ def _zone_of(edges: Sequence[datetime]) -> str:
     try:
         ZoneInfo(name)
         for edge in (edges[0], edges[-1]):
-            edge.astimezone(UTC)  # which the years of Python may not hold
+            edge.astimezone(UTC)  # overflows outside the years of Python
     except (KeyError, ValueError, OverflowError, OSError):
         return "UTC"
     return name
 
 
 def check_zones(argument: str, aware: Iterable[bool]) -> None:
-    """Refuse datetimes of which some have a time zone and some have none."""
+    """Refuse a mix of datetimes with and without a time zone."""
     if len(set(aware)) > 1:
         raise InvalidType(f"{argument} must all have a time zone, or none of them. Give each datetime a tzinfo.")
 
 
 def _edge(value: Any, argument: str) -> tuple[Any, EdgeKind, bool]:
-    """One edge as (float or nanoseconds, kind, whether it has a time zone)."""
+    """Return one edge as (float or nanoseconds, kind, whether it has a time zone)."""
     if isinstance(value, (date, timedelta, np.datetime64, np.timedelta64)):
         if value != value:
             raise InvalidArgument(f"{argument} must hold dates or durations, not NaT.")
@@ -407,8 +407,8 @@ def _edge(value: Any, argument: str) -> tuple[Any, EdgeKind, bool]:
 
 
 def temporal_edge(value: date | timedelta) -> tuple[int, EdgeKind, bool]:
-    """A date, datetime or duration as (nanoseconds, kind, whether it has a time zone)."""
-    nanoseconds = int(getattr(value, "nanosecond", 0) or getattr(value, "nanoseconds", 0))  # of pandas' subclasses
+    """Return a date, datetime or duration as (nanoseconds, kind, whether it has a time zone)."""
+    nanoseconds = int(getattr(value, "nanosecond", 0) or getattr(value, "nanoseconds", 0))  # of pandas subclasses
     if isinstance(value, timedelta):
         return value // timedelta(microseconds=1) * 1000 + nanoseconds, "duration", False
     if not isinstance(value, datetime):
@@ -444,13 +444,13 @@ def _numpy_edge(value: Any, argument: str) -> tuple[int, EdgeKind, bool]:
 
 
 def are_intervals(values: Any) -> bool:
-    """Tell whether these are an interval, an index of them, or a list of some."""
+    """Return whether the argument is an interval, an index of intervals, or a list that begins with one."""
     some = values[:1] if isinstance(values, (list, tuple)) else [values]
     return bool(some) and not isinstance(some[0], type) and all(hasattr(some[0], name) for name in PARTS)
 
 
 def edges_of(intervals: Any) -> list[Any]:
-    """The edges of intervals that are closed on the left, and of which each begins where the one before it ends."""
+    """Return the edges of intervals that are closed on the left; each must begin where the one before it ends."""
     if not isinstance(intervals, Sized) or not len(intervals):
         raise InvalidArgument(f"bins must be several intervals, or edges, not one or none. {INTERVAL_EDGES}")
     each = list(intervals)  # type: ignore[call-overload]

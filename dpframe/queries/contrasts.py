@@ -1,19 +1,19 @@
-"""ResidualPlanner in integers (Xiao et al. 2023): contrasts of tables of counts, and the tables that they make again.
+"""ResidualPlanner in integers (Xiao et al. 2023): contrasts of tables of counts, and the tables rebuilt from them.
 
-Attributes have n_1, n_2, ... declared keys. Of each set A of at most `degree` attributes the table of counts is reduced
-to its contrasts, q_A = (H_i for every i in A) applied to the table, where H_i has the rows h_k = (1, k times; -k; 0,
-...) for k = 1, ..., n_i - 1: what the table says that no smaller one does. They are whole numbers, orthogonal to those
-of any other set, and ||h_k||^2 = k (k + 1).
+Attributes have n_1, n_2, ... declared keys. For each set A of at most `degree` attributes, the table of counts is
+reduced to its contrasts q_A: H_i is applied along the axis of each i in A. H_i has the rows h_k = (1, k times; -k; 0,
+...) for k = 1, ..., n_i - 1. The contrasts hold what the table says and no smaller one does. They are whole
+numbers, orthogonal to those of any other set, and ||h_k||^2 = k (k + 1).
 
-A contrast gets noise of the standard deviation sigma_A times its ||h||. Then one row costs
+The noise of a contrast has the standard deviation sigma_A times its ||h||. Then one row costs
 
     mu^2 = sum over A of p_A / sigma_A^2,  p_A = product over i in A of (n_i - 1) / n_i,
 
-whatever cell it is in: sum over k of h_k(x)^2 / ||h_k||^2 is (n - 1) / n for every x. A table M is the sum over A in M
-of H_A^T diag(1 / ||h||^2) (q_A + noise), spread evenly over the other attributes of M: unbiased, and every table adds
-up to every other. The variances sigma_A^2 = sqrt(p_A / c_A) (sum over B of sqrt(p_B c_B)) / mu^2 make the weighted sum
-of the variances of all tables, which is the sum of c_A sigma_A^2, the least at that cost (Cauchy and Schwarz). Proofs:
-``docs/assurance/privacy.md``.
+whatever its cell: the sum over k of h_k(x)^2 / ||h_k||^2 is (n - 1) / n for every x. A table M is the sum over the
+subsets A of M of H_A^T diag(1 / ||h||^2) (q_A + noise), spread evenly over the other attributes of M. It is unbiased,
+and all tables agree on their common sums. The variances sigma_A^2 = sqrt(p_A / c_A) (sum over B of sqrt(p_B c_B)) /
+mu^2 minimize the weighted sum of the variances of all tables, the sum of c_A sigma_A^2, at that cost (Cauchy and
+Schwarz). Proofs: ``docs/assurance/privacy.md``.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ Integers = NDArray[np.int64]
 Subset = tuple[int, ...]  # positions of attributes, in order
 Objective = Literal["equal", "cells"]
 
-ABOVE = 1.0 + 2.0**-46  # more than the roundings of a square root and of some products can take away
+ABOVE = 1.0 + 2.0**-46  # a factor that exceeds the rounding errors of a square root and of some products
 
 
 def contrasts_of(table: Integers) -> Integers:
-    """The contrasts of a table of whole numbers along every axis, modulo 2**64: an axis of n becomes one of n - 1.
+    """Return the contrasts of an integer table along every axis, modulo 2**64: an axis of n becomes one of n - 1.
 
     Examples
     --------
@@ -55,7 +55,7 @@ def contrasts_of(table: Integers) -> Integers:
 
 
 def effects_of(contrasts: Floats) -> Floats:
-    """H^T diag(1 / ||h||^2) of contrasts along every axis: an axis of n - 1 becomes one of n, whose sum is 0."""
+    """Return H^T diag(1 / ||h||^2) of contrasts along every axis: an axis of n - 1 becomes one of n, with the sum 0."""
     for axis, rows in enumerate(contrasts.shape):
         k = np.arange(1.0, rows + 1.0).reshape(-1, *(1,) * (contrasts.ndim - axis - 1))
         ends = [slice(None)] * axis
@@ -68,7 +68,7 @@ def effects_of(contrasts: Floats) -> Floats:
 
 
 def _times(later: Floats, axis: int) -> Floats:
-    """The value that row k takes off key k: k of its own share, the difference of two sums from the right."""
+    """Return what row k takes off key k: k times its own share, which is the difference of two suffix sums."""
     shape = [1] * later.ndim
     shape[axis] = -1
     k = np.arange(1.0, later.shape[axis] + 1.0).reshape(shape)
@@ -77,14 +77,14 @@ def _times(later: Floats, axis: int) -> Floats:
 
 @dataclass(frozen=True)
 class ContrastDesign:
-    """The contrasts that are measured of declared attributes, and their noise at mu = 1.
+    """The contrasts to measure for declared attributes, and their noise at mu = 1.
 
     Parameters
     ----------
     sizes : tuple of int
         The number of declared keys of each attribute.
     degree : int
-        Tables of up to so many attributes are made.
+        The largest number of attributes of a table.
     objective : {"equal", "cells"}
         Whether the variance of a cell counts once for each table of at least one attribute, or once for each cell.
 
@@ -110,20 +110,20 @@ class ContrastDesign:
 
     @cached_property
     def parts(self) -> tuple[Subset, ...]:
-        """Those that have contrasts: no attribute of theirs has a single key."""
+        """The sets that have contrasts: each of their attributes has at least two keys."""
         return tuple(table for table in self.tables if all(self.sizes[i] > 1 for i in table))
 
     def cells(self, table: Subset) -> int:
-        """The number of cells of a table."""
+        """Return the number of cells of a table."""
         return math.prod(self.sizes[i] for i in table)
 
     @cached_property
     def rows(self) -> int:
-        """The cells of all tables together."""
+        """The number of cells of all tables together."""
         return sum(map(self.cells, self.tables))
 
     def shape(self, part: Subset) -> tuple[int, ...]:
-        """The shape of the contrasts of a part."""
+        """Return the shape of the contrasts of a part."""
         return tuple(self.sizes[i] - 1 for i in part)
 
     @cached_property
@@ -132,14 +132,14 @@ class ContrastDesign:
         return sum(math.prod(self.shape(part)) for part in self.parts)
 
     def weight(self, part: Subset) -> Fraction:
-        """p_A: the square of the distance that a row moves the contrasts of a part, for noise of sigma_A = 1."""
+        """Return p_A: the squared distance by which a row moves the contrasts of a part, for noise of sigma_A = 1."""
         return math.prod((Fraction(self.sizes[i] - 1, self.sizes[i]) for i in part), start=Fraction(1))
 
     @cached_property
     def variances(self) -> dict[Subset, float]:
-        """sigma_A^2 of each part for a cost of mu = 1."""
+        """The variance sigma_A^2 of each part at a cost of mu = 1."""
         influence = dict.fromkeys(self.parts, 0.0)
-        for table in self.tables[1:]:  # the total alone has no weight: it gets what they need of it
+        for table in self.tables[1:]:  # the total has no weight of its own: it gets what other tables need
             weight = self.cells(table) if self.objective == "cells" else 1
             for part, share in self._inside(table):
                 influence[part] += weight * share
@@ -149,7 +149,7 @@ class ContrastDesign:
 
     @cached_property
     def cost(self) -> Fraction:
-        """The sum of p_A / sigma_A^2 for the variances as they are: 1, except for their last digits. Exact."""
+        """The exact sum of p_A / sigma_A^2 for the rounded variances: 1, except for the last digits."""
         return sum((self.weight(part) / Fraction(self.variances[part]) for part in self.parts), Fraction(0))
 
     @cached_property
@@ -161,11 +161,11 @@ class ContrastDesign:
         }
 
     def shares(self) -> dict[Subset, float]:
-        """The share of the cost, in mu^2, that the contrasts of each part take."""
+        """Return the share of the cost, in mu^2, that the contrasts of each part take."""
         return {part: float(self.weight(part)) / self.variances[part] for part in self.parts}
 
     def _inside(self, table: Subset) -> Iterator[tuple[Subset, float]]:
-        """The parts of a table, each with the variance of a cell for each unit of its own."""
+        """Yield the parts of a table, each with the factor from its variance sigma_A^2 to that of a cell."""
         wide = [i for i in table if self.sizes[i] > 1]
         for order in range(len(wide) + 1):
             for part in combinations(wide, order):
@@ -174,7 +174,7 @@ class ContrastDesign:
 
     @cached_property
     def scales(self) -> Floats:
-        """The standard deviation of the noise of each contrast at mu = 1, rounded up."""
+        """The standard deviation of each contrast's noise at mu = 1, rounded up."""
         each = []
         for part in self.parts:
             squares = np.array(self.variances[part])
@@ -186,11 +186,11 @@ class ContrastDesign:
 
     @property
     def largest(self) -> tuple[Subset, ...]:
-        """The tables of `degree` attributes, of which all others are sums."""
+        """The tables of `degree` attributes; all other tables are sums of these."""
         return tuple(combinations(range(len(self.sizes)), self.degree))
 
     def exact_sums(self, count: Callable[[Subset], Integers]) -> Integers:
-        """All contrasts, part after part; `count` gives the counts of a table of `degree` attributes by its cells."""
+        """Return all contrasts, part after part; `count` returns the cells of a table of `degree` attributes."""
         known: dict[Subset, Integers] = {}
         needed: dict[Subset, list[Subset]] = {}
         for part in self.parts:
@@ -203,12 +203,12 @@ class ContrastDesign:
         return np.concatenate([np.asarray(known[part], dtype=np.int64).ravel() for part in self.parts])
 
     def _around(self, part: Subset) -> Subset:
-        """A largest table that holds a part, of few cells."""
+        """Return the table of `degree` attributes that contains a part and has the fewest cells."""
         others = sorted((i for i in range(len(self.sizes)) if i not in part), key=lambda i: self.sizes[i])
         return tuple(sorted((*part, *others[: self.degree - len(part)])))
 
     def effects(self, contrasts: Floats) -> dict[Subset, Floats]:
-        """The effect of each part on its tables, read off the (noisy) contrasts."""
+        """Return the effect of each part on its tables, computed from the (noisy) contrasts."""
         effects: dict[Subset, Floats] = {}
         start = 0
         for part in self.parts:
@@ -219,13 +219,13 @@ class ContrastDesign:
         return effects
 
     def reconstructed(self, contrasts: Floats) -> list[Floats]:
-        """Every table, read off the (noisy) contrasts; in the order of `tables`."""
+        """Return every table, computed from the (noisy) contrasts, in the order of `tables`."""
         effects = self.effects(contrasts)
         return [assembled(self.sizes, table, effects) for table in self.tables]
 
 
 def assembled(sizes: Sequence[int], table: Subset, effects: dict[Subset, Floats]) -> Floats:
-    """A table as the sum of the effects of its parts, each spread evenly over the attributes that it has not."""
+    """Return a table as the sum of its parts' effects, each spread evenly over the attributes that the part lacks."""
     whole = np.zeros([sizes[i] for i in table])
     for order in range(len(table) + 1):
         for part in combinations(table, order):

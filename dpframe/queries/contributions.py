@@ -1,10 +1,10 @@
 """The contributions of units: each falls in one cell of the grid "rows per unit x groups per unit".
 
-**The weight of one unit** in each of its groups, whatever its number of rows there, in exact integers. A unit with rows
-in t groups counts v(t) = floor(2**20 min(1, (K / t)**(1/p))) steps of 2**-20 in each of them, K being the number of
-groups in which it may count in full. So what it adds in all has l_p norm t**(1/p) v(t) <= 2**20 K**(1/p).
+**The weight of one unit** in each of its groups is exact, and does not depend on its number of rows there. A unit with
+rows in t groups counts v(t) = floor(2**20 min(1, (K / t)**(1/p))) steps of 2**-20 in each of them, where K is the
+number of groups in which it may count in full. So its whole contribution has l_p norm t**(1/p) v(t) <= 2**20 K**(1/p).
 
-**Units as a sample**: which released numbers tell of the population behind independent units.
+**Units as a sample**: the released numbers that estimate the population from which independent units are drawn.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from dpframe.queries.sameness import agree
 from dpframe.queries.statistics import Statistic
 from dpframe.queries.statistics.statistic import Sampled, told
 
-LAST_POWER = 20  # the last cell of an axis holds 2**19 + 1 to 2**20, and all above
+LAST_POWER = 20  # the last cell of an axis holds 2**19 + 1 to 2**20, and everything above
 EDGES = (1, 2, *(2**power + 1 for power in range(1, LAST_POWER + 1)))  # 1, 2, 3-4, 5-8, ...: half-open
 ROWS, GROUPS = "rows", "groups"
 
 
 @dataclass(frozen=True)
 class Grouping:
-    """The groups that a question about contributions speaks of.
+    """The groups in which a call of `contributions` counts rows.
 
-    Without columns there is one group, of all rows. Without keys every distinct value of the columns is a group (of
-    several columns every combination), a missing value like any other.
+    Without columns, all rows are one group. Without keys, every distinct value of the column is a group (for several
+    columns, every combination), and a missing value counts like any other.
     """
 
     columns: tuple[str, ...] = ()
@@ -47,13 +47,13 @@ class Grouping:
 
     @property
     def most(self) -> int | None:
-        """The most groups that a unit can be in; None where nobody knows without looking at the rows."""
+        """The largest number of groups that a unit can be in; None if only the rows determine it."""
         if not self.columns:
             return 1
         return None if self.keys is None else self.keys.cells
 
     def notes(self) -> tuple[str, ...]:
-        """Notes for the reader on what is counted as a row, and as a group, of a unit."""
+        """Return notes for the reader on what counts as a row and as a group of a unit."""
         last = EDGES[-1] - 1
         above = f"the last cell of each axis holds more than {last:,} as well" if self.most is None else ""
         if not self.columns:
@@ -74,7 +74,7 @@ class Grouping:
 
 @dataclass(frozen=True)
 class UnitGrid(Keys):
-    """The cells of a question about contributions; which of them a unit is in, its rows of the grouping say."""
+    """The cells of a call of `contributions`; a unit's rows in the grouping determine its cell."""
 
     counted: ClassVar[Literal["rows", "units"]] = "units"
 
@@ -82,11 +82,11 @@ class UnitGrid(Keys):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "columns", self.grouping.columns)  # whose values say in which group a row is
-        self.check()  # of these too none is named twice
+        object.__setattr__(self, "columns", self.grouping.columns)  # whose values determine the group of a row
+        self.check()  # these too must be named once
 
     def notes(self) -> tuple[str, ...]:
-        """Notes for the reader of the result on what is counted."""
+        """Return notes for the reader of the result on what is counted."""
         return self.grouping.notes()
 
     def __str__(self) -> str:
@@ -94,13 +94,13 @@ class UnitGrid(Keys):
 
 
 def grouping_of(keys: Keys) -> Grouping:
-    """The groups that a question about contributions speaks of."""
+    """Return the groups in which a call of `contributions` counts rows."""
     assert isinstance(keys, UnitGrid)
     return keys.grouping
 
 
 def grid_of(grouping: Grouping) -> tuple[BinAxis, BinAxis]:
-    """The axes of the answer: rows per unit, and groups per unit as far as there can be so many."""
+    """Return the axes of the answer: rows per unit, and groups per unit up to the largest possible number."""
     return BinAxis(ROWS, _edges(None), outside="clip"), BinAxis(GROUPS, _edges(grouping.most), outside="clip")
 
 
@@ -115,17 +115,17 @@ WHOLE_BITS = 20  # a unit that counts in full has 2**20 steps
 
 
 def groups_of(unit: PrivacyUnit, cells: int) -> int:
-    """K: in how many of the cells a unit may count in full."""
+    """Return K: the number of cells in which a unit may count in full."""
     return min(unit.contribution.max_groups, cells)
 
 
 def counts_whole(unit: PrivacyUnit, cells: int) -> bool:
-    """Tell whether a unit may count in all cells: then it counts 1 in each, not 2**20 steps."""
+    """Return whether a unit may count in full in all cells; it then counts 1 in each, not 2**20 steps."""
     return groups_of(unit, cells) == cells
 
 
 def unit_steps(groups: Integers, most: int, p: float) -> Integers:
-    """v(t) of each number of groups t >= 1, for the norm p of 1, 2 or infinity; whole numbers alone, so it is exact.
+    """Return v(t) for each number of groups t >= 1, for the norm p of 1, 2 or infinity, in exact integer arithmetic.
 
     Examples
     --------
@@ -139,41 +139,41 @@ def unit_steps(groups: Integers, most: int, p: float) -> Integers:
 
 
 def steps_of(groups: int, most: int, p: float) -> int:
-    """v(t) of one number of groups."""
+    """Return v(t) for one number of groups."""
     if groups <= most or p == math.inf:
         return 1 << WHOLE_BITS
     if p == 1:
         return (most << WHOLE_BITS) // groups
-    return math.isqrt((most << 2 * WHOLE_BITS) // groups)  # the floor of the root of a floor is that of the root
+    return math.isqrt((most << 2 * WHOLE_BITS) // groups)  # floor(sqrt(floor(x))) is floor(sqrt(x))
 
 
 @lru_cache(maxsize=64)
 def key_weights(most_keys: int, most_groups: int, p: float) -> tuple[int, ...]:
-    """v(t) of t = 1, 2, ..., the most keys that a unit keeps; 1 each where all of them count in full."""
+    """Return v(t) for t = 1, 2, ..., the most keys that a unit keeps; 1 for each t if all of them count in full."""
     if most_keys <= most_groups:
         return (1,) * most_keys
     return tuple(unit_steps(np.arange(1, most_keys + 1), most_groups, p).tolist())
 
 
 def as_array(weights: tuple[int, ...]) -> Integers:
-    """Weights of `key_weights` as an array."""
+    """Return the weights of `key_weights` as an array."""
     return np.array(weights, dtype=np.int64)
 
 
-# whose intervals can hold the chance of a sample
+# statistics whose intervals can include sampling error
 VERBS = ("count", "sum", "mean", "proportion", "n_units", "marginals")
-OF_SIZES = ("count", "sum", "n_units", "marginals")  # the number of units of a group decides on them
+OF_SIZES = ("count", "sum", "n_units", "marginals")  # depend on the number of units in a group
 SELECTED = (
     "must be of declared groups for {asked}, and these were found by their number of units: groups of which a sample "
     "happens to hold few are not shown. Declare the groups, or ask for means and proportions alone."
 )
-SPREADS = ("variance", "std")  # which may stand beside them, and tell how far values differ
-TABLE, POPULATION = "table", "population"  # what intervals cover: the noise alone, or a sample of a population too
+SPREADS = ("variance", "std")  # allowed with `VERBS`, since they measure how far values differ
+TABLE, POPULATION = "table", "population"  # what intervals cover: noise alone, or sampling error too
 NAMED = "a count, sum, mean, proportion or n_units"
 
 
 def of_population(name: str, statistic: Statistic) -> Statistic:
-    """The statistic with what an interval of a population needs of it."""
+    """Return the statistic in the form that an interval for a population needs."""
     if statistic.verb not in (*VERBS, *SPREADS):
         raise InvalidArgument(
             f"population must be left out of a {statistic.verb} ({name}), whose interval for a population nobody knows "
@@ -183,7 +183,7 @@ def of_population(name: str, statistic: Statistic) -> Statistic:
 
 
 def check_samples(query: Query, unit: PrivacyUnit) -> None:
-    """Refuse a question of which no interval for a population will be known, before anything is charged."""
+    """Refuse, before anything is charged, a question whose intervals for a population would be unknown."""
     found = found_axis(query.keys) if query.keys.unknown else None
     for name, statistic in query.statistics:
         if found is not None and (statistic.verb in OF_SIZES or found.people in statistic.totals()):
@@ -194,7 +194,7 @@ def check_samples(query: Query, unit: PrivacyUnit) -> None:
 
 
 def _check_unit_sum(name: str, said: Mapping[str, Any], every: Sequence[Mapping[str, Any]]) -> None:
-    """Refuse a sum of units of both signs without their number, which tells how far what they add can differ."""
+    """Refuse a sum with unit bounds of both signs without the number of units, which its sampling error needs."""
     lower, upper = said.get("unit_bounds", (0.0, 0.0))
     if lower < 0.0 < upper and not any(one.get("verb") == "n_units" and counts_all(one, said) for one in every):
         raise InvalidArgument(
@@ -205,16 +205,16 @@ def _check_unit_sum(name: str, said: Mapping[str, Any], every: Sequence[Mapping[
 
 
 def counts_all(one: Mapping[str, Any], said: Mapping[str, Any]) -> bool:
-    """Tell whether a number of rows or units, by the facts of its record, counts all that a sum is of."""
+    """Return whether a count, by the facts of its record, counts all rows or units that a sum adds up."""
     of_all = one["column"] in (None, said["column"]) and ("where" not in one or agree(one, said, "where"))
     return of_all and "weight" not in one  # a sum of weights is no number of rows
 
 
 def check_sample(name: str, said: Mapping[str, Any], unit: PrivacyUnit, cells: int, asked: str) -> None:
-    """Refuse a statistic, by the facts of its record, that is none of an independent sample of units.
+    """Refuse a statistic, by the facts of its record, that is not one of an independent sample of units.
 
-    A unit must add no more than one row to a number. Rows that its bounds allow in other groups count in full in one
-    group too: so it is not enough that `max_rows` is 1, unless one group of the `cells` is all that is allowed.
+    A unit must add at most one row to a number. The rows that its bounds allow in several groups may all be in one
+    group. So `max_rows` = 1 is not enough, unless the bounds allow only one group of the `cells`.
     """
     if said["verb"] not in VERBS:
         raise InvalidArgument(
@@ -237,7 +237,7 @@ def check_sample(name: str, said: Mapping[str, Any], unit: PrivacyUnit, cells: i
         )
     if unit.column is None or said["verb"] == "n_units" or "unit_bounds" in said:
         return
-    groups = 1 if said["verb"] == "marginals" else groups_of(unit, cells)  # marginals weigh a unit by all its rows
+    groups = 1 if said["verb"] == "marginals" else groups_of(unit, cells)  # marginals weight a unit by all its rows
     if unit.max_rows == 1 == groups:
         return
     rows = f"up to {unit.max_rows * groups:,} rows" if unit.max_rows else "several rows"

@@ -1,7 +1,7 @@
-"""Grids of days and of hours, counted in whole numbers of the proleptic calendar.
+"""Grids of days and of hours, numbered by integers in the proleptic calendar.
 
-A grid is of the wall clock: a column with a time zone has its own hours and days, which `dpframe.engines.columns.zones`
-finds once the schema says which zone that is.
+A grid follows the wall clock. A column with a time zone has its own hours and days: `dpframe.engines.columns.zones`
+finds them once the schema gives the zone.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from dpframe.errors import InvalidArgument, MissingArgument, shown
 from dpframe.errors.tracebacks import trimmed
 from dpframe.queries.limits import Placed, refuse_misplaced
 
-EVERY = {"1d": 1, "1w": 7, "1mo": 1, "1q": 3, "1y": 12}  # days of the first two, months of the others
+EVERY = {"1d": 1, "1w": 7, "1mo": 1, "1q": 3, "1y": 12}  # days for the first two, months for the others
 DAYS = ("1d", "1w")
-MINUTES = {"15m": 15, "30m": 30, "1h": 60, "3h": 180, "6h": 360, "12h": 720}  # of the wall clock, from midnight on
+MINUTES = {"15m": 15, "30m": 30, "1h": 60, "3h": 180, "6h": 360, "12h": 720}  # of the wall clock, counted from midnight
 WEEK = "1w"
 MONDAY = "monday"
-BEFORE_MONDAY = {MONDAY: 0, "sunday": 1}  # days
+BEFORE_MONDAY = {MONDAY: 0, "sunday": 1}  # the days by which weeks begin before Monday
 WORDS = {
     "1d": "days",
     "1w": "weeks from Monday",
@@ -39,13 +39,13 @@ WORDS = {
 }
 TIMES_EXAMPLE = 'Write for instance keys=dpf.dates("2025-01-06T00:00", "2025-01-06T23:00", every="1h").'
 DATES_EXAMPLE = 'Write for instance keys=dpf.dates("2025-01-06", "2025-12-29", every="1w").'
-BEFORE_1970 = 719_163  # the ordinal of 1970-01-01; that of the first day, a Monday, is 1
+BEFORE_1970 = 719_163  # the ordinal of 1970-01-01; ordinal 1, the first day, is a Monday
 EPOCH = datetime(1970, 1, 1)
 MIDNIGHT = clock()
 DAY, MINUTE = 86_400 * 10**9, 60 * 10**9  # nanoseconds
 IN_UTC = ("UTC", "Etc/UTC", "Zulu", "Etc/Zulu", "Universal", "Etc/Universal", "UCT", "Etc/UCT")  # names of one zone
 
-Days = NDArray[np.int64]  # since 1970
+Days = NDArray[np.int64]  # days since 1970; minutes for steps of hours
 
 
 @dataclass(frozen=True)
@@ -57,25 +57,25 @@ class Dates(Placed):
         'every="1w")). For a histogram write bins="1w", range=("2025-01-06", "2026-01-05").'
     )
 
-    first: date  # of hours a datetime, as the wall clock has it
+    first: date  # for steps of hours a datetime of the wall clock
     last: date
     every: str
-    starts: str = MONDAY  # of weeks: the day on which each begins
-    zone: str | None = None  # the time zone of the ends, where they have one
+    starts: str = MONDAY  # the day on which weeks begin
+    zone: str | None = None  # the time zone of the ends, if any
 
     def __len__(self) -> int:
-        """The number of steps by the calendar; a time zone adds an hour or leaves one out."""
+        """Return the number of steps by the calendar; in a time zone, there may be an hour more or less."""
         return number_of(self.last, self.every, self.starts) - number_of(self.first, self.every, self.starts) + 1
 
     def days(self) -> Days:
-        """The first day of each step, and of the one that follows the last; of hours the first minute. Since 1970."""
+        """Return the first day of each step and of the step after the last, or the first minute for steps of hours."""
         number = number_of(self.first, self.every, self.starts)
         return starts_of(np.arange(number, number + len(self) + 1), self.every, self.starts)
 
     def edges(self) -> tuple[int, ...]:
-        """The same in nanoseconds of the wall clock."""
+        """Return the same starts in nanoseconds of the wall clock."""
         size = MINUTE if self.every in MINUTES else DAY
-        return tuple(start * size for start in self.days().tolist())  # Python's integers, which do not wrap
+        return tuple(start * size for start in self.days().tolist())  # Python's integers do not overflow
 
     def __repr__(self) -> str:
         starts = "" if self.starts == MONDAY else f', starts="{self.starts}"'
@@ -152,7 +152,7 @@ def dates(first: date | str, last: date | str, *, every: str | None = None, star
 
 
 def checked_every(every: object) -> str:
-    """One of the steps."""
+    """Return `every` if it names a step."""
     if not isinstance(every, str) or every not in WORDS:
         steps = ", ".join(f'"{step}" ({words})' for step, words in WORDS.items())
         raise InvalidArgument(f"every must be one of {steps}, not {shown(every)}. {DATES_EXAMPLE}")
@@ -160,7 +160,7 @@ def checked_every(every: object) -> str:
 
 
 def _checked_starts(starts: object, every: str) -> str:
-    """The day on which weeks begin."""
+    """Return the day on which weeks begin."""
     if starts is None:
         return MONDAY
     if every != WEEK:
@@ -171,7 +171,7 @@ def _checked_starts(starts: object, every: str) -> str:
 
 
 def day_of(argument: str, value: Any, example: str = DATES_EXAMPLE) -> date:
-    """A day of the calendar, from what people write: a date, its ISO text, or a midnight."""
+    """Return a day of the calendar, given as a date, its ISO text, or a midnight."""
     if value is None:
         raise MissingArgument(f"{argument} must be given: dates are never taken from the data. {example}")
     refuse_misplaced(value)
@@ -185,12 +185,12 @@ def day_of(argument: str, value: Any, example: str = DATES_EXAMPLE) -> date:
 
 
 def time_of(argument: str, value: Any, every: str, example: str = DATES_EXAMPLE) -> date:
-    """A day, or of steps of hours a time on the wall clock."""
+    """Return a day or, for steps of hours, a time on the wall clock."""
     return day_of(argument, value, example) if every in EVERY else _end_of(argument, value, every)[0]
 
 
 def _end_of(argument: str, value: Any, every: str) -> tuple[date, str | None]:
-    """A day or a time on the wall clock, and its time zone where it has one."""
+    """Return a day or a time on the wall clock, and its time zone if it has one."""
     value = _of_period(value)
     zone = zone_name(value.tzinfo) if isinstance(value, datetime) and value == value and value.tzinfo else None
     wall = value if zone is None else value.replace(tzinfo=None)
@@ -209,9 +209,9 @@ def _end_of(argument: str, value: Any, every: str) -> tuple[date, str | None]:
 
 
 def zone_name(zone: Any) -> str:
-    """The name of a time zone, whichever library it is of; one name for each of UTC's, and of an offset its hours.
+    """Return the name of a time zone of any library: "UTC" for all names of UTC, and the hours of a fixed offset.
 
-    A fixed offset may bear the name of a zone whose clock changes, such as "CET".
+    The own name of a fixed offset is ignored: it may be that of a zone whose clock changes, such as "CET".
     """
     if isinstance(zone, timezone):
         zone = timezone(zone.utcoffset(None))
@@ -220,25 +220,25 @@ def zone_name(zone: Any) -> str:
 
 
 def _of_period(value: Any) -> Any:
-    """The beginning of a Period of pandas; anything else as it is."""
+    """Return the beginning of a pandas Period, and any other value unchanged."""
     return value.start_time if is_period(value) else value
 
 
 def is_period(value: Any) -> bool:
-    """Tell whether this is a Period of pandas, which is never imported here."""
+    """Return whether this is a pandas Period; pandas is never imported here."""
     return type(value).__name__ == "Period" and type(value).__module__.partition(".")[0] == "pandas"
 
 
 def python_time(value: np.datetime64 | np.timedelta64) -> Any:
-    """A NumPy date or duration by Python's, in whole microseconds; None beyond what NumPy can write in them."""
+    """Return a NumPy date or duration as Python's, in whole microseconds; None if these overflow."""
     try:
         return value.astype(f"{'datetime64' if value.dtype.kind == 'M' else 'timedelta64'}[us]").item()
-    except OverflowError:  # since NumPy 2.5; before, the number wrapped around, and is another's
+    except OverflowError:  # since NumPy 2.5; before, the number wraps around to another value
         return None
 
 
 def _plain_time(value: Any) -> datetime | None:
-    """A datetime of Python without a zone; None of what is none, or none exactly."""
+    """Return a Python datetime without a zone; None if the value is not exactly one."""
     if isinstance(value, str):
         try:
             value = datetime.fromisoformat(value)
@@ -272,7 +272,7 @@ def _plain_day(value: Any) -> date | None:
 
 
 def check_on_grid(argument: str, day: date, every: str, starts: str = MONDAY) -> None:
-    """Refuse a time at which no step begins; those next to it at which one does are told."""
+    """Refuse a time at which no step begins, and name the two nearest starts of steps."""
     number = number_of(day, every, starts)
     both = starts_of(np.array([number, number + 1]), every, starts)
     here, following = both.astype("datetime64[m]" if every in MINUTES else "datetime64[D]")
@@ -291,14 +291,14 @@ def check_on_grid(argument: str, day: date, every: str, starts: str = MONDAY) ->
 
 
 def _shown_time(end: date) -> str:
-    """A day, or a time without the seconds that it does not have."""
+    """Return a day or a time as text, without seconds if they are 0."""
     if isinstance(end, datetime):
         return end.isoformat(timespec="auto" if end.second or end.microsecond else "minutes")
     return str(end)
 
 
 def number_of(day: date, every: str, starts: str = MONDAY) -> int:
-    """The number of the step that a day is in; of hours that of a time."""
+    """Return the number of the step that contains a day or, for steps of hours, a time."""
     if every in MINUTES:
         return (day - EPOCH) // timedelta(minutes=MINUTES[every])
     if every in DAYS:
@@ -307,7 +307,7 @@ def number_of(day: date, every: str, starts: str = MONDAY) -> int:
 
 
 def starts_of(numbers: Days, every: str, starts: str = MONDAY) -> Days:
-    """The days since 1970 on which steps of these numbers begin; of hours the minutes."""
+    """Return the days since 1970 on which steps of these numbers begin, or the minutes for steps of hours."""
     if every in MINUTES:
         return np.asarray(numbers * MINUTES[every])
     if every in DAYS:

@@ -1,4 +1,4 @@
-"""Unknown groups: which values of a column are groups is found privately, by how many units hold them."""
+"""Unknown groups: their keys are found privately, by the noisy number of units that hold each key."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dpframe.queries.statistics import Statistic
 from dpframe.queries.total import RowsTotal, Total, UnitsTotal
 
 LEAST_DELTA = Fraction(1, 10**300)
-MOST_KEYS = 2**20  # of one unit; each number of them up to here is looked at
+MOST_KEYS = 2**20  # of one unit; thresholds consider each number of keys up to this
 EXAMPLE = "Write for instance keys=dpf.discover(delta=1e-7)."
 
 
@@ -41,7 +41,7 @@ class Discovery(AsWritten):
     at_least: int = 1
     known: tuple[tuple[Any, ...], ...] = ()
     nulls: bool = False
-    # How many of those found are shown, of a top-k; without it all, in the order of the keys
+    # For a top-k, the number of found groups to show; None shows all, in the order of the keys
     largest: int | None = field(default=None, repr=False)
 
     def written(self) -> dict[str, Any]:
@@ -142,10 +142,10 @@ def _known(known: object) -> tuple[tuple[Any, ...], ...]:
 
 @dataclass(frozen=True)
 class FoundAxis(KeyAxis):
-    """Keys that are found: at first the columns and how, later the keys that were found, as they are told apart.
+    """Unknown keys: first the columns and how keys are found; after a release, the keys in `by_column`.
 
-    `room` is a number of cells above the groups in which a unit may count: weights and grids are those of so many
-    groups, however many are found.
+    `room` is a number of cells above the number of groups in which a unit may count. Weights and grids are those for
+    that many groups, whatever number is found.
     """
 
     by_column: tuple[tuple[Any, ...], ...] = ()
@@ -154,7 +154,7 @@ class FoundAxis(KeyAxis):
     by_rows: bool = field(default=False, kw_only=True)  # whether each row is a unit
 
     def __post_init__(self) -> None:
-        """Nothing is declared that could be checked."""
+        """Set the names, values and size; there are no declared keys to check."""
         object.__setattr__(self, "names", self.columns)
         object.__setattr__(self, "by_column", self.by_column or ((),) * len(self.columns))
         object.__setattr__(self, "size", max(len(self.by_column[0]), self.room, 0 if self.discovery is None else 2))
@@ -165,14 +165,14 @@ class FoundAxis(KeyAxis):
 
     @property
     def people(self) -> Total:
-        """The Total that tells which keys are shown, and the answer of n_units."""
+        """The Total that decides which keys are shown; it is also the answer of n_units."""
         return RowsTotal() if self.by_rows else UnitsTotal()
 
     def labels(self) -> dict[str, Sequence[Any] | NDArray[Any]]:
         return {column: [] for column in self.columns}
 
     def facts(self) -> dict[str, Any]:
-        """The way in which they are found; their number and their kinds only the frame tells."""
+        """Return how the keys are found; only the released frame has their number and kinds."""
         discovery = self.discovery
         assert discovery is not None
         said = {"max_keys": discovery.max_keys, "at_least": discovery.at_least, "known": len(discovery.known)}
@@ -185,7 +185,7 @@ class FoundAxis(KeyAxis):
 
 
 def found_axes(by: tuple[str, ...], discovery: Discovery) -> tuple[FoundAxis, ...]:
-    """The axis of ``group_by(*by, keys=dpf.discover(...))``."""
+    """Return the axis of ``group_by(*by, keys=dpf.discover(...))``."""
     for row in discovery.known:
         if len(row) != len(by):
             way_out = f"tuples of {len(by)}" if len(by) > 1 else "plain values"
@@ -212,13 +212,13 @@ def _check_twice(known: tuple[tuple[Any, ...], ...]) -> None:
 
 
 def found_axis(keys: Keys) -> FoundAxis | None:
-    """The axis of keys that are still to be found; None where all are declared."""
+    """Return the axis of keys that are still to be found; None if all keys are declared."""
     return next((axis for axis in keys.axes if axis.coding == "unknown"), None)  # type: ignore[return-value]
 
 
 @dataclass(frozen=True)
 class Needed(Statistic):
-    """A Total as a statistic of its own: what is measured of the groups that were found."""
+    """A Total as a statistic of its own, to measure it for the groups that were found."""
 
     verb: ClassVar[str] = "needed"
     total: Total

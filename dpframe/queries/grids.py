@@ -1,9 +1,9 @@
-"""Noisy sums of rectangles of a grid: a design for each axis, one applied after the other; and counts of at least 0.
+"""Noisy sums of rectangles of a grid, by a design for each axis; and adjusted counts of at least 0.
 
-To cut each negative count alone would raise every sum. Here the total is cut at 0, then shared out among its quarters,
-each quarter's among its own, down to the cells: the nearest counts of at least 0 that add up to what was shared out.
-Where most counts are far from 0 or their sums have little noise this would still do harm, so an estimate decides.
-All of it is arithmetic on noisy numbers.
+Raising each negative count to 0 by itself would increase every sum. Instead, the total is raised to 0 at least and
+shared out among its quarters, then each quarter among its own, down to the cells. Each time, the parts become the
+nearest counts of at least 0 that add up to the whole. If most counts are far from 0, or their sums have little noise,
+this would still increase errors, so an estimate of these decides. All of it is post-processing of noisy numbers.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Grid:
     Parameters
     ----------
     first, second : PrefixSums or Tree
-        Those of its two axes; cells are numbered with the second axis running fastest.
+        The designs of the two axes; cells are numbered with the second axis running fastest.
 
     Examples
     --------
@@ -72,20 +72,20 @@ class Grid:
         return self.first.column_square * self.second.column_square
 
     def exact_sums(self, counts: Integers) -> Integers:
-        """A X B^T of each group (groups, cells), modulo 2**64."""
+        """Return A X B^T for the counts X of each group (groups, cells), modulo 2**64."""
         rows = self.second.exact_sums(counts.reshape(-1, self.second.size))
         columns = _turned(rows, self.first.size, self.second.width)
         return _turned(self.first.exact_sums(columns), self.second.width, self.first.width).reshape(-1, self.width)
 
     def running(self, noisy: Floats) -> Floats:
-        """For each cell of each group the number of rows in it and in all cells with no larger place on either axis."""
+        """Return for each cell of each group the number of rows in all cells with no larger place on either axis."""
         rows = self.second.running(noisy.reshape(-1, self.second.width))
         columns = _turned(rows, self.first.width, self.second.size)
         return _turned(self.first.running(columns), self.second.size, self.first.size).reshape(-1, self.size)
 
     @property
     def variances(self) -> Floats:
-        """The variance of each entry of `running`, of measured numbers whose noise has variance 1."""
+        """The variance of each entry of `running`, for measured numbers whose noise has variance 1."""
         return np.outer(self.first.variances, self.second.variances).ravel()
 
     @property
@@ -100,23 +100,24 @@ class Grid:
 
 
 def _turned(values: Array, outer: int, inner: int) -> Array:
-    """Matrices of `outer` rows and `inner` columns, one below the other in (.., inner), with both exchanged."""
+    """Transpose matrices of `outer` rows and `inner` columns that are stacked in an array (.., inner)."""
     return values.reshape(-1, outer, inner).swapaxes(1, 2).reshape(-1, outer)
 
 
-NOTHING = 1e-9  # of a row: a smaller sum is shared out as 0
-NO_CELL = -1e18  # stands for a cell beyond the edge, which gets nothing
-MOVED = 2**16  # cells that are moved at least, in several directions where there are fewer
-STEP = 0.1  # of a standard deviation: how far the noise is moved to see what the fit does of it
+NOTHING = 1e-9  # of a row: a smaller sum counts as 0
+NO_CELL = -1e18  # stands for a cell beyond the edge, which gets no share
+MOVED = 2**16  # the fewest cells to move in all; a smaller grid is moved in several directions
+STEP = 0.1  # of a standard deviation: how far the noise is moved to see how the fit changes
 
 
 def fitted_grid(cells: Floats, noise: Noise, read: Callable[[Floats], Floats], width: int) -> Floats | None:
-    """The counts shared out, if their sums over rectangles then err less by Stein's estimate; else None.
+    """Return the adjusted counts if their sums over rectangles have smaller errors by Stein's estimate; else None.
 
-    Let u be the unbiased counts, read off numbers with noise e of variance v, and u + m the fit. The squared error of a
-    sum changes by that of m and twice the product of m and the noise of u, whose expectation is v times the trace of
-    the derivative of m by e (Stein 1981, for Gaussian noise; nearly so for other). The trace is estimated by moving e
-    in some directions of signs (Ramani, Blu and Unser 2008), the same in every call: nothing is drawn here.
+    Let u be the unbiased counts, computed from numbers with noise e of variance v, and u + m the fit. The squared error
+    of a sum changes by the square of m plus twice the product of m and the noise of u. The expectation of the product
+    is v times the trace of the derivative of m by e (Stein 1981; exact for Gaussian noise, close for other noise). The
+    trace is estimated by moving e in directions of signs (Ramani, Blu and Unser 2008). They are the same in every
+    call: nothing is drawn here.
     """
     moved = from_the_whole_down(cells) - cells
     times = max(1, MOVED // cells.size)
@@ -131,10 +132,10 @@ def fitted_grid(cells: Floats, noise: Noise, read: Callable[[Floats], Floats], w
 
 
 def _of_rectangles(cells: Floats) -> Floats:
-    """Numbers whose sum of squares is in proportion to that of the sums of all rectangles, in each group.
+    """Return numbers whose sum of squares is proportional to that of the sums of all rectangles, in each group.
 
-    The sum of a rectangle is a double difference of running sums, so the mean of its square over all rectangles is four
-    times the part of their variance that neither rows nor columns explain.
+    The sum of a rectangle is a double difference of running sums. So the mean of its square over all rectangles is four
+    times the part of the running sums' variance that neither rows nor columns explain.
     """
     sums = np.pad(np.cumsum(np.cumsum(cells, axis=1), axis=2), ((0, 0), (1, 0), (1, 0)))
     sums = sums - sums.mean(axis=1, keepdims=True)
@@ -142,12 +143,12 @@ def _of_rectangles(cells: Floats) -> Floats:
 
 
 def _signs(count: int) -> Floats:
-    """Signs without a pattern, always the same: the last bits of the mixed numbers 1, 2, ... (Steele et al. 2014)."""
+    """Return fixed signs without a pattern: the last bits of the mixed numbers 1, 2, ... (Steele et al. 2014)."""
     return np.asarray(1.0 - 2.0 * (mixed(np.arange(1, count + 1, dtype=np.uint64) * GOLDEN) & np.uint64(1)))
 
 
 def from_the_whole_down(cells: Floats) -> Floats:
-    """The counts of each group (groups, rows, columns), shared out from the whole down.
+    """Return the counts of each group (groups, rows, columns), shared out from the total down to the cells.
 
     Examples
     --------
@@ -171,7 +172,7 @@ def from_the_whole_down(cells: Floats) -> Floats:
 
 
 def _quarters(cells: Floats, beyond: float) -> Floats:
-    """The four cells (at most) of each square of side two."""
+    """Return the four cells of each square of side two; cells beyond the edge have the value `beyond`."""
     padded = np.pad(cells, ((0, 0), (0, cells.shape[1] % 2), (0, cells.shape[2] % 2)), constant_values=beyond)
     groups, rows, columns = padded.shape
     return (

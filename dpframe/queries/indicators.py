@@ -1,10 +1,10 @@
-"""Indicators of what the bounds of a call leave out, each of units, and how one unit moves their numbers.
+"""Indicators of what the bounds of a call leave out of each unit, and how one unit changes their counts.
 
-Each indicator is 1 or 0 for a unit (for a row, where each row is one), by that unit's own rows alone, and the number of
-units that have it is counted over the whole table. So one unit moves each number by at most 1, and k numbers by at most
-k in the l_1 norm and by sqrt(k) in the l_2 norm. Fewer move where each row is a unit that is added or removed: a value
-is not below the bounds and above them, so of each such pair one number moves. Where a row is replaced both may, as from
-(1, 0) to (0, 1), and the number of units itself does not (``docs/assurance/privacy.md``, "Checks").
+Each indicator is 1 or 0 for a unit (or for a row, if each row is a unit), and depends on that unit's own rows alone.
+The units that have it are counted over the whole table. So one unit changes each count by at most 1, and k counts by
+at most k in the l_1 norm and sqrt(k) in the l_2 norm. Fewer change if each row is a unit that is added or removed: no
+value is both below and above the bounds, so at most one of each such pair of counts changes. If a row is replaced,
+both may, as from (1, 0) to (0, 1), but the number of units does not (``docs/assurance/privacy.md``, "Checks").
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from dpframe.queries.bins import EdgeKind
 from dpframe.queries.keys import Keys
 from dpframe.queries.where import reads_of
 
-MOST_BETWEEN = 4  # columns whose flags a row has in 16 bits
+MOST_BETWEEN = 4  # columns whose flags fit the 16 bits of a row
 What = Literal["below", "above", "present", "outside", "cut", "units"]
 Counting = Literal["rows", "squares", "most rows", "groups"]
 
 
 @dataclass(frozen=True)
 class Between:
-    """A column whose values are clipped to bounds, or what a unit adds of it to a group in all."""
+    """A column whose values are clipped to bounds or, with `of_units`, whose sums by unit and group are clipped."""
 
     column: str
     bounds: tuple[float, float]
     of_units: bool = False
-    kind: EdgeKind = "number"  # of edges of bins, which may be integers: nanoseconds
+    kind: EdgeKind = "number"  # the kind of the bounds; those of dates and times are integers, in nanoseconds
 
 
 @dataclass(frozen=True)
 class Clips:
-    """The facts that a record has of a check of values: who is clipped so, by name, and the bounds as they are shown.
+    """The facts of a record on a check of values: the names of the clipped statistics, and the bounds as shown.
 
-    The bounds are None where each group has its own.
+    The bounds are None if each group has its own.
     """
 
     measures: tuple[str, ...]
@@ -45,7 +45,7 @@ class Clips:
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule by which the rows of a unit count for less: what is counted of the unit is more than `most`."""
+    """A contribution bound: the rows of a unit count for less if `counting` of the unit is more than `most`."""
 
     words: str
     counting: Counting
@@ -54,7 +54,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Indicator:
-    """One number of a check: of which column or rule, and what of it."""
+    """One count of a check: the column or rule, and what is counted of it."""
 
     of: str | None
     what: What
@@ -62,26 +62,26 @@ class Indicator:
 
 @dataclass(frozen=True)
 class Checks:
-    """The indicators of a call, from public facts alone.
+    """The indicators of a call, derived from public facts alone.
 
     Parameters
     ----------
     keys : Keys
         The cells in which a row must be.
     inner : int
-        How many neighboring cells are one group of rows.
+        The number of neighboring cells in one group of rows.
     among : str or None
-        A column of which a row must have a value to be weighed: that of a distribution function.
+        The column of a distribution function; only rows with a value of it are weighted.
     between : tuple of Between
-        What is clipped.
+        The columns that are clipped.
     outside : bool
         Whether rows may be in no cell.
     rules : tuple of Rule
-        By what units count for less.
+        The rules by which units count for less.
     unit : PrivacyUnit
-        Who is protected.
+        The unit that is protected.
     clips : tuple of Clips
-        Of each of `between`, what a record says of it.
+        The facts of a record on each of `between`.
     """
 
     keys: Keys
@@ -95,16 +95,16 @@ class Checks:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that it reads, each once."""
+        """The columns that the checks read, each once."""
         among = () if self.among is None else (self.among,)
         clipped = (name for each in self.between for name in reads_of(each.column))
         return tuple(dict.fromkeys([*self.keys.columns, *among, *clipped, *self.unit.columns]))
 
     @property
     def is_plain(self) -> bool:
-        """Tell whether all of it can be told by flags of rows: of some columns of plain numbers, each row by itself.
+        """True if flags of single rows suffice for the checks: of few columns of plain numbers.
 
-        Where rows are units of their own, it does not matter which of them are weighed.
+        If each row is a unit, it does not matter which of them are weighted.
         """
         if any(each.kind != "number" for each in self.between):
             return False
@@ -113,7 +113,7 @@ class Checks:
 
     @property
     def indicators(self) -> tuple[Indicator, ...]:
-        """The numbers that are measured, in their order."""
+        """The counts that are measured, in their order."""
         found = [Indicator(each.column, what) for each in self.between for what in ("below", "above")]
         found += [Indicator(column, "present") for column in dict.fromkeys(each.column for each in self.between)]
         found += [Indicator(None, "outside")] if self.outside else []
@@ -122,12 +122,12 @@ class Checks:
 
     @property
     def counts_units(self) -> bool:
-        """Tell whether something is a share of all units, whose number is measured then too."""
+        """True if some count is a share of all units, so that their number is measured too."""
         return self.outside or bool(self.rules)
 
     @property
     def moved(self) -> int:
-        """The number of the numbers that one unit moves, each by 1: the squared l_2 norm, and the l_1 norm."""
+        """The number of counts that one unit changes, each by 1: the l_1 norm, and the squared l_2 norm."""
         numbers = len(self.indicators)
         if self.unit.neighbors == "replace":
             return numbers - self.counts_units  # the number of units stays
@@ -135,5 +135,5 @@ class Checks:
 
     @property
     def finds(self) -> bool:
-        """Tell whether values may be clipped, or units count for less: what is checked where nobody says otherwise."""
+        """True if values may be clipped, or units count for less; only then are there checks by default."""
         return bool(self.between or self.rules)

@@ -44,8 +44,8 @@ from dpframe.queries.limits import (
 )
 from dpframe.queries.sameness import are_naive, same_key
 
-MOST_BITS = 10_000  # of an integer key: Python does not print much longer ones
-OTHER = "Other"  # what `REST` is shown as
+MOST_BITS = 10_000  # of an integer key; Python does not print much longer integers
+OTHER = "Other"  # the label of `REST`
 KEYS_EXAMPLE = 'Write keys=["A", "B"], or keys={"ward": ["A", "B"], "sex": ["f", "m"]}.'
 WHERE_EXAMPLE = 'Write for instance where={"ward": ["A", "B"], "age": (18, None)}.'
 PERIODS_EXAMPLE = 'Write periods=dpf.dates("2026-01-05", "2026-12-28", every="1w"), or a list of labels in their order.'
@@ -62,22 +62,22 @@ KIND_WORDS = {
 }
 
 Kind = Literal["number", "text", "date", "datetime", "duration", "time", "period", "missing"]
-Numbered = tuple[Sequence[Any], NDArray[np.int64] | None]  # different values, and the place of each row's among them
+Numbered = tuple[Sequence[Any], NDArray[np.int64] | None]  # distinct values, and each row's place among them
 
 
 class Axis(Protocol):
-    """One direction of cells. It answers for itself: nobody asks which class it is.
+    """One dimension of the cells; callers use its members and do not ask for its class.
 
-    The way from a row's values to its place on the axis is for the engines, which alone touch rows: `coding` names it.
+    Only the engines read rows, so they map a row's values to its place on the axis; `coding` names the way.
     """
 
     @property
     def coding(self) -> Coding:
-        """The way from values to places."""
+        """The way in which values are mapped to places."""
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns of the frame whose values say at which place a row is."""
+        """The columns of the frame whose values determine the place of a row."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -89,19 +89,19 @@ class Axis(Protocol):
 
     @property
     def ordered(self) -> bool:
-        """Tell whether neighboring places are near each other, as bins are."""
+        """True if neighboring places are near each other, as bins are."""
 
     def values(self, position: int) -> Sequence[Any]:
-        """The value of each place in the column at `position`; of bins the left edge."""
+        """Return the value of each place in the column at `position`; for bins, the left edge."""
 
     def labels(self) -> dict[str, Sequence[Any] | NDArray[Any]]:
-        """The columns of the result by name, with a value a place."""
+        """Return the columns of the result by name, with one value for each place."""
 
     def facts(self) -> dict[str, Any]:
-        """The facts of a record on the axis."""
+        """Return the facts of a record on the axis."""
 
     def notes(self) -> tuple[str, ...]:
-        """Notes for the reader of the result on rows that are at no place."""
+        """Return notes for the reader of the result on rows that have no place."""
 
 
 @dataclass(frozen=True)
@@ -112,13 +112,13 @@ class KeyAxis:
     ordered: ClassVar[bool] = False
 
     columns: tuple[str, ...]
-    by_column: tuple[tuple[Any, ...], ...]  # the values of each column, one a combination
-    argument: str = "keys"  # what the caller calls them
-    kinds: tuple[str, ...] = ()  # of the columns, where the schema has other ones: a day is a midnight in datetimes
+    by_column: tuple[tuple[Any, ...], ...]  # the values of each column, one for each combination
+    argument: str = "keys"  # the caller's name for them
+    kinds: tuple[str, ...] = ()  # the columns' kinds, if they differ: a day is a midnight in datetimes
     names: tuple[str, ...] = field(init=False, repr=False, compare=False)
     size: int = field(init=False, repr=False, compare=False)
-    tokens: tuple[Any, ...] = field(init=False, repr=False, default=())  # Python takes both repeated hours for one
-    numbered: tuple[Numbered, ...] = field(init=False, repr=False, compare=False)  # each column
+    tokens: tuple[Any, ...] = field(init=False, repr=False, default=())  # compared, since Python equates repeated hours
+    numbered: tuple[Numbered, ...] = field(init=False, repr=False, compare=False)  # for each column
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "names", self.columns)
@@ -130,7 +130,7 @@ class KeyAxis:
                 f"{self.argument} must name at least one value of {self.columns[0]!r}. {EXAMPLES[self.argument]}"
             )
         if all(are_plain(values) for values, _ in self.numbered) and _are_different(self.numbered, self.size):
-            return  # each column of one kind, whose values are the same where Python calls them equal
+            return  # each column has one kind, whose values are the same if Python calls them equal
         for column, values in zip(self.columns, columns, strict=True):
             _check_one_kind(f"{self.argument} of column {column!r}", values)
         seen: dict[tuple[Any, ...], None] = {}
@@ -146,15 +146,15 @@ class KeyAxis:
 
     @property
     def rows(self) -> tuple[tuple[Any, ...], ...]:
-        """The combinations, each with a value a column."""
+        """The combinations, each with one value for each column."""
         return tuple(zip(*self.by_column, strict=True))
 
     def values(self, position: int) -> Sequence[Any]:
-        """The value of each combination in the column at `position`."""
+        """Return the value of each combination in the column at `position`."""
         return self.by_column[position]
 
     def kind(self, position: int) -> Kind:
-        """The kind of values that the column at `position` is asked for."""
+        """Return the kind of the declared values of the column at `position`."""
         return next((kind for kind in map(kind_of, self.numbered[position][0]) if kind != "missing"), "missing")
 
     def labels(self) -> dict[str, Sequence[Any] | NDArray[Any]]:
@@ -195,7 +195,7 @@ class Rest(Placed):
         return "dpf.REST"
 
     def __str__(self) -> str:
-        """As results show it, so that it names its rows there."""
+        """Return the label that results show for these rows."""
         return OTHER
 
 
@@ -204,7 +204,7 @@ REST = Rest()
 
 @dataclass(frozen=True)
 class RestAxis:
-    """Declared keys of one column, and a place for every row that is at none of them. All are shown as text."""
+    """Declared keys of one column, and a last place for every other row. All labels are text."""
 
     coding: ClassVar[Coding] = "rest"
     ordered: ClassVar[bool] = False
@@ -233,7 +233,7 @@ class RestAxis:
         return self.declared.size + 1
 
     def values(self, position: int) -> list[Any]:
-        """The declared keys as text, a missing one as it is, and the rest."""
+        """Return the declared keys as text (a missing one stays None), and the label of the rest."""
         return [*(None if value is None else str(value) for value in self.declared.values(position)), OTHER]
 
     def labels(self) -> dict[str, Sequence[Any] | NDArray[Any]]:
@@ -261,7 +261,7 @@ class DtypeAxis:
     size: ClassVar[int] = 1
 
     columns: tuple[str]
-    missing: str  # what to tell the caller when the dtype declares nothing
+    missing: str  # the message to the caller if the dtype declares nothing
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -284,14 +284,14 @@ class DtypeAxis:
 class Keys:
     """The public cells for which the release has a row: the product of its axes, in row-major order."""
 
-    counted: ClassVar[Literal["rows", "units"]] = "rows"  # what falls in the cells
+    counted: ClassVar[Literal["rows", "units"]] = "rows"  # what the cells hold
     groupings: ClassVar[tuple[tuple[str, ...] | None, ...]] = (None,)  # the columns of each level of subtotals
-    levels: ClassVar[tuple[Any, ...]] = ()  # of subtotals, in that order
+    levels: ClassVar[tuple[Any, ...]] = ()  # the levels of subtotals, in that order
 
-    level_facts: ClassVar[list[dict[str, Any]] | None] = None  # columns and rows of each table, where there are several
+    level_facts: ClassVar[list[dict[str, Any]] | None] = None  # columns and rows of each table, if there are several
 
     axes: tuple[Axis, ...] = ()
-    columns: tuple[str, ...] = field(init=False, repr=False, compare=False)  # of the frame
+    columns: tuple[str, ...] = field(init=False, repr=False, compare=False)  # the columns of the frame
     names: tuple[str, ...] = field(init=False, repr=False, compare=False)  # the output columns that name the cells
     shape: tuple[int, ...] = field(init=False, repr=False, compare=False)  # the number of places of each axis
     unknown: bool = field(init=False, repr=False, compare=False)  # whether the cells are still to be found
@@ -304,7 +304,7 @@ class Keys:
         self.check()
 
     def check(self) -> None:
-        """Refuse a column that is named twice, and more cells than can be told apart."""
+        """Refuse a column that is named twice, and more cells than 64-bit codes of units and cells can number."""
         for column in self.columns:
             if self.columns.count(column) > 1:
                 raise InvalidArgument(f"column {column!r} must be named once in keys and bins. Drop the second.")
@@ -313,11 +313,11 @@ class Keys:
 
     @cached_property
     def cells(self) -> int:
-        """The number of cells, or of rows of all levels."""
+        """The number of cells; with subtotals, of the rows of all levels."""
         return math.prod(self.shape)
 
     def labels(self) -> dict[str, Sequence[Any] | NDArray[Any]]:
-        """The output columns that name the cells, with a value a cell, row-major."""
+        """Return the output columns that name the cells, with one value for each cell, in row-major order."""
         columns: dict[str, Sequence[Any] | NDArray[Any]] = {}
         for position, axis in enumerate(self.axes):
             outer, inner = math.prod(self.shape[:position]), math.prod(self.shape[position + 1 :])
@@ -327,12 +327,12 @@ class Keys:
 
     @property
     def shown(self) -> Keys:
-        """The cells that are rows of the result: all, but those beyond the edges of a distribution function."""
+        """The cells that are rows of the result: all except the cell beyond the edges of a distribution function."""
         axes = tuple(axis.shown if isinstance(axis, RunningAxis) else axis for axis in self.axes)
         return self if axes == self.axes else Keys(axes)
 
     def notes(self) -> tuple[str, ...]:
-        """Notes for the reader of the result on values outside the bins."""
+        """Return notes for the reader of the result on values outside the bins."""
         return tuple(note for axis in self.axes for note in axis.notes())
 
     def __str__(self) -> str:
@@ -340,7 +340,7 @@ class Keys:
 
 
 def key_axes(by: tuple[str, ...], keys: object, combinations: Sequence[Iterable[Any]] | None) -> tuple[Any, ...]:
-    """The axes of ``group_by(*by, keys=keys)``; `combinations` are the columns of `keys` where it was a frame."""
+    """Return the axes of ``group_by(*by, keys=keys)``; `combinations` are the columns of `keys` if it was a frame."""
     _check_by(by)
     if combinations is not None:
         return (KeyAxis(by, tuple(map(plain_keys, combinations))),)
@@ -364,7 +364,7 @@ def key_axes(by: tuple[str, ...], keys: object, combinations: Sequence[Iterable[
 
 
 def _keys_of(by: tuple[str, ...]) -> str:
-    """The way out for keys of these columns."""
+    """Return the hint on how to write keys of these columns."""
     return f"Write keys={{{', '.join(f'{column!r}: [...]' for column in by)}}}."
 
 
@@ -375,7 +375,7 @@ def _axis_of_keys(column: str, keys: object) -> KeyAxis | RestAxis | DateAxis:
 
 
 def bin_axes(column: Any, bins: Any, value_range: Any, categories: Any, outside: Any) -> tuple[Any, ...]:
-    """The axes of ``histogram(column, ...)``: one, or one for each of several columns."""
+    """Return the axes of ``histogram(column, ...)``: one for each column."""
     if isinstance(column, str):
         if categories is None:
             return (_cut_axis(column, bins, value_range, outside),)
@@ -397,7 +397,7 @@ def bin_axes(column: Any, bins: Any, value_range: Any, categories: Any, outside:
 
 
 def _cut_axis(column: Any, bins: Any, value_range: Any, outside: Any) -> Any:
-    """The bins of one column, or without any what its dtype declares."""
+    """Return the bins of one column; without bins, the axis that its dtype declares."""
     check_column(column)
     if bins is None and value_range is None:
         return DtypeAxis((column,), BINS_MISSING)
@@ -405,13 +405,13 @@ def _cut_axis(column: Any, bins: Any, value_range: Any, outside: Any) -> Any:
 
 
 def running_axes(column: Any, bins: Any, value_range: Any) -> tuple[Any, ...]:
-    """The axes of ``ecdf(column, ...)``: one."""
+    """Return the axes of ``ecdf(column, ...)``: one."""
     axes = bin_axes(column, bins, value_range, None, "clip")
     return tuple(running_axis(axis) if isinstance(axis, BinAxis) else axis for axis in axes)
 
 
 def _each(argument: str, value: Any, columns: int) -> Sequence[Any]:
-    """One value per column: a list of them, or one number of bins for all."""
+    """Return one value for each column, from a list of values or one number of bins for all."""
     if value is None or is_whole(value):
         return [value] * columns
     listed = isinstance(value, (list, tuple)) and len(value) == columns
@@ -424,7 +424,7 @@ def _each(argument: str, value: Any, columns: int) -> Sequence[Any]:
 
 
 def category_axis(column: object, categories: object) -> KeyAxis | DtypeAxis:
-    """The options of ``mode(column, categories=...)``; a Polars Enum declares them itself."""
+    """Return the options of ``mode(column, categories=...)``; a Polars Enum declares them itself."""
     check_column(column)
     if categories is None:
         missing = f"categories must be given: they are never taken from the data. {EXAMPLES['categories']}"
@@ -433,7 +433,7 @@ def category_axis(column: object, categories: object) -> KeyAxis | DtypeAxis:
 
 
 def value_axis(column: str, values: object, argument: str) -> KeyAxis:
-    """The axis of a list, tuple or range of keys or categories; anything else is probably data and is refused."""
+    """Return the axis of a list, tuple or range of values; refuse anything else, which is probably data."""
     check_column(column)
     refuse_misplaced(values)
     if are_intervals(values):
@@ -454,18 +454,18 @@ def value_axis(column: str, values: object, argument: str) -> KeyAxis:
 
 
 def _are_dates(values: object) -> bool:
-    """Tell whether a column or an index is of dates, by its dtype: a range of dates, perhaps."""
+    """Return whether a column or an index has a dtype of dates; it may be a range of dates."""
     return str(getattr(values, "dtype", "")).lower().startswith(("date", "period"))
 
 
 def plain_keys(values: Iterable[Any], argument: str = "keys") -> tuple[Any, ...]:
-    """Keys of one column as plain Python values, as `plain_key` has them."""
+    """Return the keys of one column as plain Python values, as `plain_key` does."""
     listed = tuple(values)
     return listed if are_plain(listed) else tuple(plain_key(value, argument) for value in listed)
 
 
 def numbered(values: Sequence[Any]) -> Numbered:
-    """A column of combinations by its different values; as it is where values that Python calls equal may differ."""
+    """Return a column's distinct values and places; the column itself if values that Python equates may differ."""
     if len(set(map(type, values))) == 1:
         places = {value: place for place, value in enumerate(dict.fromkeys(values))}
         different = tuple(places)
@@ -475,7 +475,7 @@ def numbered(values: Sequence[Any]) -> Numbered:
 
 
 def _are_different(columns: Sequence[Numbered], size: int) -> bool:
-    """Tell whether no two combinations of plain values are alike."""
+    """Return whether all combinations of plain values are distinct."""
     sizes, places = [len(values) for values, _ in columns], [places for _, places in columns if places is not None]
     if len(places) < len(columns) or math.prod(sizes) >= 2**63:
         each = [values if places is None else places.tolist() for values, places in columns]
@@ -488,7 +488,7 @@ def _are_different(columns: Sequence[Numbered], size: int) -> bool:
 
 
 def are_plain(values: Sequence[Any]) -> bool:
-    """Tell whether all are integers, text, dates or datetimes, which are keys as they are: without a turn for each."""
+    """Return whether all are integers, text, dates or datetimes, which are valid keys without a check of each."""
     kinds = set(map(type, values))
     if kinds == {int}:
         least, largest = min(values), max(values)
@@ -499,7 +499,7 @@ def are_plain(values: Sequence[Any]) -> bool:
 
 
 def is_utf8(text: str) -> bool:
-    """Tell whether UTF-8 can write a text: it has no half of a surrogate pair, and neither has any part of it."""
+    """Return whether UTF-8 can write a text: it then has no surrogate, and neither has any part of it."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -508,7 +508,7 @@ def is_utf8(text: str) -> bool:
 
 
 def plain_key(value: object, argument: str = "keys") -> Any:
-    """A key as a plain Python value; NaN, which equals nothing, is refused."""
+    """Return a key as a plain Python value; refuse NaN and NaT, which equal nothing, and infinities."""
     refuse_misplaced(value)
     if isinstance(value, float | Decimal | np.datetime64 | np.timedelta64 | datetime) and not _is_finite(value):
         way_out = "" if argument == "value" else " Ask for the row of missing values with None."
@@ -532,7 +532,7 @@ def plain_key(value: object, argument: str = "keys") -> Any:
 
 
 def _plain_time(value: Any, argument: str) -> Any:
-    """A NumPy date or duration as Python's, if it is exactly one."""
+    """Return a NumPy date or duration as Python's; refuse one that is not exactly representable."""
     plain = python_time(value)
     if not isinstance(plain, (datetime, timedelta)) or same_key(plain) != same_key(value):
         raise InvalidArgument(
@@ -548,7 +548,7 @@ def _is_finite(value: Any) -> bool:
 
 
 def kind_of(value: object) -> Kind:
-    """The kind of a plain key."""
+    """Return the kind of a plain key."""
     if value is None:
         return "missing"
     if isinstance(value, str):
@@ -571,7 +571,7 @@ def _check_one_kind(keys: str, values: Sequence[Any]) -> None:
 
 
 def key_columns(by: tuple[str, ...]) -> tuple[str, ...]:
-    """The columns of ``group_by``, checked."""
+    """Check and return the columns of ``group_by``."""
     _check_by(by)
     return by
 
@@ -603,11 +603,11 @@ class Bins(AsWritten, Placed):
     verb: ClassVar[str] = "bins"
 
     column: str
-    size: int  # how many they are, as far as it is known before they are made
+    size: int  # the number of bins, as far as it is known before they are made
     axes: tuple[Any, ...] = field(repr=False)
 
     def written(self) -> dict[str, Any]:
-        """The arguments of the call that makes them; of very many bins, which are not made yet, their number."""
+        """Return the arguments of the call that makes the bins; for bins that are not made yet, their number."""
         (axis,) = self.axes
         if not isinstance(axis, BinAxis):
             return {"column": self.column, "bins": self.size}
@@ -617,7 +617,7 @@ class Bins(AsWritten, Placed):
         return {"column": self.column, "bins": written, **outside}
 
     def made(self) -> BinAxis:
-        """The axis; of very many bins it is made only where a call says that it means them."""
+        """Return the axis; very many bins are made only if the ``max_cells`` of a call allows them."""
         (axis,) = axes_made(self.axes, LARGEST_CELLS)
         return axis  # type: ignore[no-any-return]
 
@@ -670,19 +670,19 @@ def bins(column: str, bins: Any = None, *, range: Any = None, outside: Literal["
 
 
 def key_names(by: Sequence[str | Bins]) -> tuple[str, ...]:
-    """The columns whose groups are keys."""
+    """Return the columns whose groups are keys."""
     return tuple(column for column in by if not isinstance(column, Bins))
 
 
 def size_of(by: Sequence[str | Bins], keys: int) -> int:
-    """The number of groups, where the keys have so many."""
+    """Return the number of groups, given the number of combinations of keys."""
     for column in by:
         keys *= column.size if isinstance(column, Bins) else 1
     return keys
 
 
 def group_axes(by: tuple[str | Bins, ...], keys: object, combinations: Sequence[Iterable[Any]] | None) -> Any:
-    """The axes of ``group_by(*by, keys=keys)``, each where its first column was named."""
+    """Return the axes of ``group_by(*by, keys=keys)``, each at the place of its first column."""
     columns = key_names(by)
     if len(columns) == len(by):
         return key_axes(columns, keys, combinations)
@@ -693,7 +693,7 @@ def group_axes(by: tuple[str | Bins, ...], keys: object, combinations: Sequence[
     for column in by:
         if isinstance(column, Bins):
             axes.append(column.made())
-        elif declared:  # of combinations there is one axis for all columns
+        elif declared:  # combinations have one axis for all columns
             axis = declared.pop(column, None)
             axes += [axis] if axis is not None else []
     return (*axes, *declared.values())

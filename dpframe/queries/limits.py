@@ -1,4 +1,4 @@
-"""Limits of what a call may name: columns, bounds of values, checks, and the number of cells before any is made."""
+"""Limits of what a call may name: columns, bounds of values, checks, and the number of cells before they are made."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from dpframe.errors import (
 from dpframe.errors.tracebacks import depth_outside
 from dpframe.exact import checked_whole, exact_share, exactly, is_number, is_whole, nearest
 
-AUTO = "auto"  # of checks: what bounds leave out is measured, for the usual share of the cost
-LARGEST_EXACT = 2.0**53  # every integer up to here is a float of its own
-SMALLEST_BOUND = 2.0**-400  # below, squares of errors would be 0
+AUTO = "auto"  # of checks: measure what bounds leave out, with the usual share of the cost
+LARGEST_EXACT = 2.0**53  # every integer up to this is exact as a float
+SMALLEST_BOUND = 2.0**-400  # below this, squares of errors would underflow to 0
 STEP_BITS = 30  # a bound is between 2**29 and 2**30 grid steps long
-NARROWEST = 2.0**-14  # of the larger bound: values are rounded by half a step, which is 2**-16 of this range or less
-DISTINCT = 2.0**-30  # of the larger bound: the same for candidates, to which no value is rounded
+NARROWEST = 2.0**-14  # of the larger bound: rounding moves a value by half a step, at most 2**-16 of this range
+DISTINCT = 2.0**-30  # of the larger bound: the limit for candidates, whose values are not rounded to a grid
 BOUNDS_EXAMPLE = "Write for instance bounds=(0, 100)."
 OF_DATA = (
     "{0} look taken from the data: they are NumPy scalars, such as df.age.min(), which reveal values. "
@@ -39,31 +39,31 @@ OF_DATA = (
 
 
 class Placed:
-    """A public value that stands in one place; `where` says which, and how to write it there."""
+    """A public value that is allowed in one place of a call; `where` names the place and shows how to write it."""
 
     where: ClassVar[str]
 
 
 def refuse_misplaced(value: object) -> None:
-    """Refuse a value that stands somewhere else."""
+    """Refuse a value that is allowed only in another place."""
     if isinstance(value, Placed):
         raise InvalidType(value.where)
 
 
 def step_length(bounds: tuple[float, float]) -> float:
-    """The length of a step: the power of two that makes the larger bound 2**29 to 2**30 steps long."""
-    fraction, exponent = math.frexp(max(map(math.fabs, bounds)))  # the least integer of NumPy has no abs()
+    """Return the length of a step: the power of two that makes the larger bound 2**29 to 2**30 steps long."""
+    fraction, exponent = math.frexp(max(map(math.fabs, bounds)))  # abs() overflows for NumPy's least integer
     return math.ldexp(1.0, exponent - STEP_BITS - (fraction == 0.5))
 
 
 def grid_steps(bounds: tuple[float, float]) -> tuple[int, int]:
-    """The bounds, rounded to whole steps: everything else is taken from these."""
+    """Return the bounds, rounded to whole steps; everything else is computed from these."""
     grid = step_length(bounds)
     return round(bounds[0] / grid), round(bounds[1] / grid)
 
 
 def check_column(column: object) -> None:
-    """Refuse what is not the name of a column."""
+    """Refuse anything that is not the name of a column."""
     refuse_misplaced(column)
     if not isinstance(column, str):
         raise InvalidType(f"column must be the name of a column (a string), not {shown(column)}. {_name_words(column)}")
@@ -71,7 +71,7 @@ def check_column(column: object) -> None:
 
 
 def _name_words(column: object) -> str:
-    """The way out for anyone who gives something else than a name."""
+    """Return the hint for a caller who passes something other than a name."""
     if isinstance(column, float):
         return f"Everything but the column is given by its name, as in epsilon={shown(column)}."
     if isinstance(column, (int, tuple)):
@@ -80,7 +80,7 @@ def _name_words(column: object) -> str:
 
 
 def checked_columns(columns: Any, least: int, most: int, example: str) -> tuple[str, ...]:
-    """The names of several columns, all different."""
+    """Check and return the names of several columns, all different."""
     if not isinstance(columns, (list, tuple)):
         raise InvalidType(f"columns must be a list of names, not {shown(columns)}. {example}")
     for column in columns:
@@ -95,7 +95,7 @@ def checked_columns(columns: Any, least: int, most: int, example: str) -> tuple[
 def checked_bounds(
     bounds: object, argument: str = "bounds", example: str = BOUNDS_EXAMPLE, narrowest: float = NARROWEST
 ) -> tuple[float, float]:
-    """Two finite numbers with lower < upper, within +-2**53, far enough apart for the grid on which values lie."""
+    """Return two finite numbers with lower < upper, within +-2**53, far enough apart for the grid of values."""
     if bounds is None:
         raise MissingArgument(f"{argument} must be given: they are never taken from the data. {example}")
     if not isinstance(bounds, (tuple, list)) or len(bounds) != 2:
@@ -112,7 +112,7 @@ def checked_bounds(
         )
     steps = grid_steps((lower, upper))
     if steps[0] == steps[1] or upper - lower < narrowest * largest:
-        least = Context(prec=4, rounding=ROUND_CEILING).create_decimal(narrowest * largest)  # no less than the rule
+        least = Context(prec=4, rounding=ROUND_CEILING).create_decimal(narrowest * largest)  # rounded up, to comply
         raise InvalidArgument(
             f"{argument} must be at least {float(least):g} apart, 2**{round(math.log2(narrowest))} of the "
             f"larger one, unlike {shown(bounds)}. Subtract a constant from the column first."
@@ -121,12 +121,12 @@ def checked_bounds(
 
 
 def checked_place(argument: str, value: object, way_out: str) -> float:
-    """A finite number within +-2**53, where integers and floats compare alike, as the float nearest to it."""
+    """Return a finite number within +-2**53, where integers and floats compare alike, as the nearest float."""
     if type(value) in (int, float) and -LARGEST_EXACT <= value <= LARGEST_EXACT:  # type: ignore[operator]
-        return float(value) + 0.0  # type: ignore[arg-type]  # which it is exactly, and 0.0 for -0.0: no Fraction is needed
+        return float(value) + 0.0  # type: ignore[arg-type]  # exact without a Fraction, and 0.0 for -0.0
     rule = "finite and within +-2**53"
     number = exactly(argument, value, rule, f" {way_out}", typed=False)
-    if abs(number) > LARGEST_EXACT:  # exactly: 2**53 + 1 rounds to 2**53
+    if abs(number) > LARGEST_EXACT:  # compared exactly: 2**53 + 1 rounds to 2**53
         raise InvalidArgument(f"{argument} must be {rule}, not {shown(value)}. {way_out}")
     return nearest(number)
 
@@ -137,7 +137,7 @@ def _bound(bound: Any, argument: str, example: str) -> float:
     return checked_place(argument, bound, example)
 
 
-MOST_CELLS = 10**7  # more are rarely meant, take minutes and fill the memory
+MOST_CELLS = 10**7  # more are rarely intended, take minutes and fill the memory
 LARGEST_CELLS = 2**30  # unit * cells + cell must fit 64 bits
 LEAST_MEMORY = 2**24
 MEMORY = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) ?(MB|MiB|GB|GiB|TB|TiB)", re.IGNORECASE)
@@ -145,15 +145,15 @@ UNITS_OF_MEMORY = {"mb": 10**6, "mib": 2**20, "gb": 10**9, "gib": 2**30, "tb": 1
 
 
 class AsWritten:
-    """One whose `repr` is the call of `dpframe` that makes it, as a person writes it: a dataclass with ``repr=False``.
+    """A dataclass with ``repr=False`` whose `repr` is the call of `dpframe` that makes it, as a person writes it.
 
-    Nothing else depends on it: records, names of columns and what is the same are of other making.
+    Nothing else depends on this text: records, names of columns and comparisons do not use it.
     """
 
     verb: ClassVar[str]
 
     def written(self) -> dict[str, Any]:
-        """The arguments of that call by name: the fields that a `repr` shows, where they are not as by default."""
+        """Return the arguments of that call by name: the fields that a `repr` shows, except those at their default."""
         shown_fields = [one for one in fields(self) if one.init and one.repr]  # type: ignore[arg-type]
         given = {one.name: getattr(self, one.name) for one in shown_fields}
         return {one.name: given[one.name] for one in shown_fields if given[one.name] != one.default}
@@ -168,12 +168,12 @@ class AsWritten:
         return f"dpf.{getattr(self, 'named', '') or self.verb}({', '.join(said)})"
 
 
-FIRST = ("column", "columns", "denominator", "bins")  # the arguments that need no name
-MOST_WRITTEN = 20  # parts of a list
+FIRST = ("column", "columns", "denominator", "bins")  # the arguments that are written without a name
+MOST_WRITTEN = 20  # the most parts of a list that is written in full
 
 
 def in_code(value: Any) -> str:
-    """A public value as a person writes it: whole numbers without a point, and of a long list its ends."""
+    """Return a public value as a person writes it: whole numbers without a point, long lists by their ends."""
     if isinstance(value, str):
         return repr(str(getattr(value, "of", value)))
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
@@ -190,26 +190,26 @@ def in_code(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Later:
-    """Axes that are so large that they are made only once the call says that it means them."""
+    """Axes that are so large that they are made only after the call has allowed their number of cells."""
 
     size: int
     make: Callable[[], tuple[Any, ...]]
 
 
 def axes_or_later(size: int, make: Callable[[], tuple[Any, ...]]) -> tuple[Any, ...]:
-    """The axes, or the promise of them where there are many."""
+    """Return the axes or, if they have many cells, a `Later` that makes them."""
     return make() if size <= MOST_CELLS else (Later(size, make),)
 
 
 def axes_made(axes: Sequence[Any], most: object) -> tuple[Any, ...]:
-    """All axes, made; refused before that where their product has more cells than `most`, or than are usual."""
+    """Make all axes; refuse them first if their product has more cells than `most` (by default `MOST_CELLS`)."""
     allowed = MOST_CELLS if most is None else checked_most(most)
     refuse_many("keys and bins must make", "cells", math.prod(axis.size for axis in axes), allowed)
     return tuple(finished for axis in axes for finished in (axis.make() if isinstance(axis, Later) else (axis,)))
 
 
 def checked_most(most: Any) -> int:
-    """The number of cells that a call allows."""
+    """Check and return the number of cells that a call allows."""
     if not is_whole(most):
         raise InvalidType(f"max_cells must be a whole number of cells, not {shown(most)}. Write max_cells=20_000_000.")
     if not 1 <= int(most) <= LARGEST_CELLS:
@@ -218,21 +218,21 @@ def checked_most(most: Any) -> int:
 
 
 def refuse_many(what: str, parts: str, count: int, most: int) -> None:
-    """Refuse more than the call allows by name."""
+    """Refuse more cells than the ``max_cells`` of the call."""
     if count > most:
         meant = f", or say that you mean it: max_cells={count:_}" if count <= LARGEST_CELLS else ""
         raise InvalidArgument(f"{what} at most max_cells={most:_} {parts}, not {shown(count)}. Declare fewer{meant}.")
 
 
 def of_keys(keys: object) -> int:
-    """The number of cells of declared keys: the length of a list, the product of a dict's; 1 for anything else."""
+    """Return the number of cells of declared keys: a list's length, a dict's product of lengths, or 1 for others."""
     if isinstance(keys, dict):
         return math.prod(map(length, keys.values()))
     return length(keys)
 
 
 def of_bins(columns: int, bins: Any, categories: Any) -> int:
-    """The number of cells of the bins or categories of so many columns; 1 for what is refused later."""
+    """Return the number of cells of the bins or categories of some columns; 1 for what is refused later."""
     if categories is not None:
         return length(categories)
     listed = columns > 1 and isinstance(bins, (list, tuple)) and len(bins) == columns
@@ -241,17 +241,17 @@ def of_bins(columns: int, bins: Any, categories: Any) -> int:
 
 
 def length(values: object) -> int:
-    """The number of values, told without making any; 1 where nobody knows."""
-    if isinstance(values, range):  # of which len fails beyond 2**63
+    """Return the number of values without making any; 1 if it is unknown."""
+    if isinstance(values, range):  # whose len() fails beyond 2**63
         return max(0, -((values.start - values.stop) // values.step))
     try:
         return len(values) if isinstance(values, Sized) and not isinstance(values, (str, bytes)) else 1
-    except TypeError:  # an array of no dimension
+    except TypeError:  # an array without dimensions
         return 1
 
 
 def checked_memory(memory: object) -> int | None:
-    """Bytes, given as a number or as a text such as "2GiB"."""
+    """Return a number of bytes, given as a number or as text such as "2GiB"."""
     size = memory
     if isinstance(memory, str) and (match := MEMORY.fullmatch(memory.strip())):
         size = int(Fraction(match[1]) * UNITS_OF_MEMORY[match[2].lower()])
@@ -283,12 +283,12 @@ def checked_checks(checks: object) -> Any:
 
 
 def checked_size(size: object) -> int | None:
-    """The assumed number of values of a mean."""
+    """Check and return the assumed number of values of a mean."""
     if size is None:
         return None
     return checked_whole("size", size, 1, 2**53, "a whole number above 0", " Write for instance size=1_000.")
 
 
 def are_by_group(bounds: object) -> TypeGuard[Mapping[Any, Any]]:
-    """Tell whether bounds are those of groups: a dict, if not of numbers alone, which is refused as a pair is."""
+    """Return whether bounds are a dict by group; a dict of numbers alone is refused later, as a wrong pair."""
     return isinstance(bounds, Mapping) and not (bounds and all(map(is_number, bounds.values())))

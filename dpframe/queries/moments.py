@@ -1,7 +1,7 @@
-"""Means, variances, covariances and correlations read off noisy sums, with their errors: an array entry per group.
+"""Means, variances, covariances and correlations from noisy sums, with their errors: an array entry per group.
 
-Covariances are in the scale of y in [-1, 1]. The moments of a pair are n, sum y_i, sum y_j, sum y_i^2, sum y_j^2 and
-sum y_i y_j: an array of a row for each group, and one matrix, the covariance of their noise.
+Covariances are those of y, which is scaled to [-1, 1]. The moments of a pair are n, sum y_i, sum y_j, sum y_i^2,
+sum y_j^2 and sum y_i y_j: an array with a row for each group, and one matrix, the covariance of their noise.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from dpframe.queries.quotients import quotient_half_widths
 
 Floats = NDArray[np.float64]
 
-FEWEST = 2.0  # values of a group, by their noisy number, from which a variance is told
+FEWEST = 2.0  # the least noisy number of values for which a variance is computed
 TINY = float(np.finfo(np.float64).tiny)
-OF_CENTRED = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.5, 0.0, 1.0]])  # n, sum y, sum y^2 of n, S and T
-OF_BERNSTEIN = np.array([[1.0, 1.0, 1.0], [-1.0, 0.0, 1.0], [1.0, -1.0, 1.0]])  # the same, y = 2 t - 1
+OF_CENTRED = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.5, 0.0, 1.0]])  # n, sum y, sum y^2 from n, S and T
+OF_BERNSTEIN = np.array([[1.0, 1.0, 1.0], [-1.0, 0.0, 1.0], [1.0, -1.0, 1.0]])  # from Bernstein sums, y = 2 t - 1
 
 
 @dataclass(frozen=True)
@@ -38,16 +38,16 @@ def two_sided_mean(
     variances: tuple[float, float, float] = (1.0, 1.0, 2.0),
     fewest: float = 1.0,
 ) -> Reading:
-    """The mean from A, the sum of (value - lower), and B, the sum of (upper - value), each with noise of `half_width`.
+    """Return the mean from noisy sums: A, of (value - lower), and B, of (upper - value).
 
-    p = A / (A + B) is where the mean lies between the bounds, and n = (A + B) / (upper - lower). The half-width is
-    that of Fieller's set of shares A / (A + B), and at most the distance to the farther bound (half the range is too
-    little: an estimate at one bound may be off by the whole). To first order it is `half_width` times the root of
-    (1 - p)^2 + p^2, over n, which would cover a little too seldom in small groups at a bound. Where the noisy count is
-    below `fewest` the mean is the middle of the bounds.
+    The noise of each has the half-width `half_width`. p = A / (A + B) is the place of the mean between the bounds, and
+    n = (A + B) / (upper - lower). The mean's half-width is that of Fieller's set of shares A / (A + B), and at most the
+    distance to the farther bound. (Half the range is too little: an estimate at one bound may be off by the whole.) To
+    first order, it is `half_width` times the root of (1 - p)^2 + p^2, over n. That would cover a little too seldom in
+    small groups at a bound. If the noisy count is below `fewest`, the mean is the middle of the bounds.
 
-    `variances` are those of A, of A with A + B, and of A + B, in terms of the noise of `half_width`: A and B may be
-    made of several numbers that have it.
+    `variances` are the variance of A, the covariance of A and A + B, and the variance of A + B, in units of the noise
+    with `half_width`: A and B may be sums of several numbers with that noise.
     """
     lower, upper = bounds
     length = upper - lower
@@ -56,7 +56,7 @@ def two_sided_mean(
     divisor = np.where(enough, count, 1.0)
     share = np.where(enough, np.clip(above / (divisor * length), 0.0, 1.0), 0.5)
     values = np.clip(lower + length * share, lower, upper)
-    squared = (half_width / length) ** 2  # in the units of rows, as A and A + B below
+    squared = (half_width / length) ** 2  # in units of rows, like A and A + B below
     squares = variances[0] * squared, variances[1] * squared, variances[2] * squared
     half = length * quotient_half_widths(share, above / length, divisor, squares, 1.0, (0.0, 1.0))
     farther = np.maximum(values - lower, upper - values)
@@ -72,11 +72,11 @@ def centred_variance(
     half_range: float,
     ddof: int,
 ) -> Reading:
-    """The variance from n, the sum of y = value - middle, and the sum of y^2 - h^2/2, h = `half_range`.
+    """Return the variance from n, the sum of y = value - middle, and the sum of y^2 - h^2/2, h = `half_range`.
 
     `spreads` are the standard deviations of their noises. The noise of the mean makes its square too large by
-    spread^2 / n^2 on average, which is added back. Below two values, by their noisy number, the answer is the largest
-    variance that the bounds allow, and so is its error.
+    spread^2 / n^2 on average, which is added back. If the noisy number of values is below two, the answer is the
+    largest variance that the bounds allow, and so is its error.
     """
     most = half_range**2
     enough = count >= FEWEST
@@ -84,7 +84,7 @@ def centred_variance(
     mean = np.clip(centred / n, -half_range, half_range)
     square = np.clip(squares / n + most / 2.0, 0.0, most)
     variance = np.clip(square - mean**2 + spreads[1] ** 2 / n**2, 0.0, most)
-    units = np.array([1.0, max(half_range, TINY), max(most, TINY)])  # n, S and T with y in [-1, 1]
+    units = np.array([1.0, max(half_range, TINY), max(most, TINY)])  # of n, S and T, for y in [-1, 1]
     read = np.stack([count, centred, squares], axis=1) / units @ OF_CENTRED.T
     pair = _with_itself(read, OF_CENTRED * (np.array(spreads) / units) ** 2 @ OF_CENTRED.T, z)
     return _corrected(variance, pair, n, enough, most, ddof)
@@ -93,10 +93,10 @@ def centred_variance(
 def bernstein_variance(
     cells: tuple[Floats, Floats, Floats], spread: float, z: float, half_range: float, ddof: int
 ) -> Reading:
-    """The variance from the sums of (1 - t)^2, 2 t (1 - t) and t^2, t = (value - lower) / (upper - lower).
+    """Return the variance from the sums of (1 - t)^2, 2 t (1 - t) and t^2, t = (value - lower) / (upper - lower).
 
-    They are Bernstein's polynomials of degree two: not negative, and 1 in all for each value. `spread` is the standard
-    deviation of the noise of each.
+    These are Bernstein's polynomials of degree two: none is negative, and they add up to 1 for each value. `spread` is
+    the standard deviation of the noise of each sum.
     """
     count = cells[0] + cells[1] + cells[2]
     enough = count >= FEWEST
@@ -108,7 +108,7 @@ def bernstein_variance(
 
 
 def standard_deviation(variance: Reading) -> Reading:
-    """The root of a variance: the farther end of the roots of its interval."""
+    """Return the root of a variance; its half-width reaches the farther root of the ends of the interval."""
     values, half = variance.values, variance.half_widths
     root = np.sqrt(values)
     upper, lower = np.sqrt(values + half) - root, root - np.sqrt(np.maximum(values - half, 0.0))
@@ -116,7 +116,7 @@ def standard_deviation(variance: Reading) -> Reading:
 
 
 def _corrected(variance: Floats, pair: Pair, n: Floats, enough: NDArray[np.bool_], most: float, ddof: int) -> Reading:
-    """With n - ddof for the divisor; and its error, that of the covariance of the column with itself."""
+    """Return a variance with the divisor n - ddof, and its error: that of the column's covariance with itself."""
     values = np.where(enough, variance, most) * n / (n - ddof)
     return Reading(values, most * covariance_errors(pair, values / max(most, TINY), ddof, least=0.0))
 
@@ -134,26 +134,26 @@ class Pair:
 
     @property
     def enough(self) -> NDArray[np.bool_]:
-        """Tell which groups have two values, by their noisy number."""
+        """True for each group whose noisy number of values is at least two."""
         return np.asarray(self.moments[:, 0] >= FEWEST)
 
     @property
     def n(self) -> Floats:
-        """The number of rows, at least two."""
+        """The noisy number of rows, raised to at least two."""
         return np.maximum(self.moments[:, 0], FEWEST)
 
     @property
     def means(self) -> Floats:
-        """Two columns, within [-1, 1]."""
+        """The two means of each group, clipped to [-1, 1]."""
         return np.asarray(np.clip(self.moments[:, 1:3] / self.n[:, None], -1.0, 1.0))
 
     def centred(self, i: int, j: int) -> Floats:
-        """The sum of (y_i - mean)(y_j - mean), i and j of 0 and 1, without the bias that noise gives the means."""
+        """Return the sum of (y_i - mean)(y_j - mean), i and j in {0, 1}, without the bias from noise in the means."""
         m, product_column = self.means, {(0, 0): 3, (1, 1): 4, (0, 1): 5}[i, j]
         return np.asarray(self.moments[:, product_column] + self.n * (self._of_means(i, j) - m[:, i] * m[:, j]))
 
     def slopes(self, i: int, j: int) -> Floats:
-        """The derivatives of `centred` by the six moments, a row for each group."""
+        """Return the derivatives of `centred` by the six moments, with a row for each group."""
         m, derivatives = self.means, np.zeros((len(self.moments), MOMENTS))
         derivatives[:, 0] = m[:, i] * m[:, j]
         derivatives[:, 1 + i] -= m[:, j]
@@ -162,11 +162,11 @@ class Pair:
         return derivatives
 
     def spread(self, first: Floats, second: Floats) -> Floats:
-        """z^2 times the covariance of the noise in two linear functions of the moments."""
+        """Return z^2 times the covariance of the noise in two linear functions of the moments."""
         return np.asarray(self.z**2 * ((first @ self.noise) * second).sum(axis=1))
 
     def _of_means(self, i: int, j: int) -> Floats:
-        """The covariance of the noise of both means, to first order."""
+        """Return the covariance of the noise of both means, to first order."""
         slopes = []
         for column in (i, j):
             slope = np.zeros((len(self.moments), MOMENTS))
@@ -175,26 +175,27 @@ class Pair:
         return np.asarray(((slopes[0] @ self.noise) * slopes[1]).sum(axis=1) / self.n**2)
 
     def second_order(self, i: int, j: int) -> Floats:
-        """z^2 times the product of the standard deviations of both means: what slopes leave out of an error."""
+        """Return z^2 times the product of both means' standard deviations, which `slopes` leave out of an error."""
         return np.asarray(self.z**2 * np.sqrt(self._of_means(i, i) * self._of_means(j, j)))
 
 
 def _with_itself(moments: Floats, noise: Floats, z: float) -> Pair:
-    """The pair of a column and itself, from n, sum y and sum y^2 and the covariance of their noise."""
+    """Return the pair of a column and itself, from n, sum y and sum y^2 and the covariance of their noise."""
     twice = [0, 1, 1, 2, 2, 2]
     return Pair(moments[:, twice], noise[np.ix_(twice, twice)], z)
 
 
 def covariances(pair: Pair, ddof: int) -> Floats:
-    """The noisy covariance of each group, unbiased to first order; 0 where there are fewer than two rows."""
+    """Return the noisy covariance of each group, unbiased to first order; 0 if there are fewer than two rows."""
     return np.where(pair.enough, pair.centred(0, 1) / (pair.n - ddof), 0.0)
 
 
 def covariance_errors(pair: Pair, values: Floats, ddof: int, least: float = -1.0) -> Floats:
-    """The distance of the rows' covariance from `values` at most: the reach of Fieller's set, centred sum / (n - ddof).
+    """Return the largest distance of the rows' covariance from `values`, by Fieller's set.
 
-    No covariance is beyond n / (n - ddof), which is at most 2 for two rows or more, nor below `least` times that: 0 for
-    variances. Where the noisy number of rows does not exclude 0 nothing else is known.
+    The set is that of the quotient centered sum / (n - ddof). No covariance is above n / (n - ddof), which is at most 2
+    for two or more rows, or below `least` times that, which is 0 for variances. If the noisy number of rows does not
+    exclude 0, only these limits are known.
     """
     most = FEWEST / (FEWEST - ddof)
     top, bottom = pair.slopes(0, 1), np.zeros((len(values), MOMENTS))
@@ -202,25 +203,25 @@ def covariance_errors(pair: Pair, values: Floats, ddof: int, least: float = -1.0
     squares = pair.spread(top, top), pair.spread(top, bottom), pair.spread(bottom, bottom)
     limits = least * most, most
     farther = np.maximum(values - limits[0], limits[1] - values)
-    ends = least * FEWEST, FEWEST  # with both divisors: a half-width cut at 1 would cover too seldom below the value
+    ends = least * FEWEST, FEWEST  # for both divisors: a half-width cut at 1 would cover too seldom below the value
     half = quotient_half_widths(values, pair.centred(0, 1), pair.n - ddof, squares, farther, ends)
     half = np.sqrt(half**2 + (pair.second_order(0, 1) * pair.n / (pair.n - ddof)) ** 2)
     return np.where(pair.enough, np.minimum(half, farther), farther)
 
 
 def correlations(pair: Pair) -> Floats:
-    """The noisy correlation of each group, as it is; 0 where a variance is not positive, or there is no second row."""
+    """Return the unadjusted noisy correlation of each group; 0 if a variance is not positive, or below two rows."""
     both = pair.centred(0, 0) * pair.centred(1, 1)
     known = _known(pair)
     return np.where(known, pair.centred(0, 1) / np.sqrt(np.where(known, both, 1.0)), 0.0)
 
 
 def correlation_errors(pair: Pair, values: Floats) -> Floats:
-    """The distance that the correlation of the rows may have from `values`: the reach of Fieller's set, within [-1, 1].
+    """Return the largest distance of the rows' correlation from `values`: the reach of Fieller's set, in [-1, 1].
 
-    The divisor, the root of the product of both centred squares a and b, is at most (a / a' + b / b') root(a' b') / 2
-    for any a', b' (arithmetic and geometric mean), and that where these are the noisy ones: a linear function of the
-    moments, as the dividend is.
+    The divisor is the root of the product of both centered squares a and b. For any a', b', it is at most
+    (a / a' + b / b') root(a' b') / 2 (arithmetic and geometric mean), with equality at a = a', b = b'. With the noisy
+    squares as a' and b', the divisor is a linear function of the moments, as the dividend is.
     """
     known = _known(pair)
     a, b = (np.where(known, pair.centred(column, column), 1.0) for column in (0, 1))
@@ -238,9 +239,9 @@ def _known(pair: Pair) -> NDArray[np.bool_]:
 
 
 def nearest_covariances(matrices: Floats, most: Floats) -> Floats:
-    """The nearest matrix that is a covariance, in the sum of squares, in each group; its diagonal at most `most`.
+    """Return the nearest covariance matrix of each group, in the sum of squares, with a diagonal of at most `most`.
 
-    Negative eigenvalues become 0 (Higham 1988); a variance above what the bounds allow is scaled down with its column.
+    Negative eigenvalues become 0 (Higham 1988). A variance above the limit is scaled down with its row and column.
 
     Examples
     --------
@@ -256,7 +257,7 @@ def nearest_covariances(matrices: Floats, most: Floats) -> Floats:
 
 
 def nearest_correlations(matrices: Floats) -> Floats:
-    """A matrix of correlations near to that of each group: within [-1, 1], no negative eigenvalue, 1 on the diagonal.
+    """Return a correlation matrix near that of each group: in [-1, 1], no negative eigenvalue, 1 on the diagonal.
 
     Examples
     --------
@@ -270,9 +271,9 @@ def nearest_correlations(matrices: Floats) -> Floats:
 
 
 def of_cells(degree: int) -> Floats:
-    """The six moments of a pair as sums over its Bernstein cells: t = k / degree, and t^2 = k (k - 1) / 2 of degree 2.
+    """Return the matrix that computes the six moments of a pair, with y = 2 t - 1, from its Bernstein cells.
 
-    With y = 2 t - 1. Of degree 1 squares are not known, and their rows are 0.
+    Cell k counts t as k / degree and, with degree 2, t^2 as k (k - 1) / 2. Degree 1 gives no squares: their rows are 0.
     """
     cells = np.array(list(product(range(degree + 1), repeat=2)), dtype=np.float64).T
     t = cells / degree

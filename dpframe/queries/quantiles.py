@@ -1,7 +1,7 @@
-"""Quantiles and the distribution function, read off noisy running counts, with intervals that cover.
+"""Quantiles and the distribution function from noisy running counts, with intervals that cover.
 
-Arrays have one row per group and one column per candidate. All of it is arithmetic on noisy numbers, except the cuts
-between candidates, by which rows are counted.
+Arrays have one row per group and one column per candidate. All of it is post-processing of noisy numbers, except the
+cuts between candidates, by which rows are counted.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from dpframe.queries.total import Noise
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-SLACK = 2.0**-20  # of a row: solving for running counts in floating point errs by far less
+SLACK = 2.0**-20  # of a row: far above the floating-point errors of running counts
 
 
 class Spread(Protocol):
-    """The joint spread of the errors of running counts, for measurements of noise with variance 1."""
+    """The variances and covariances of the errors of running counts, for measurements with noise of variance 1."""
 
     @property
     def variances(self) -> Floats: ...
@@ -32,16 +32,16 @@ class Spread(Protocol):
 
 
 def cuts_between(candidates: Sequence[float]) -> Floats:
-    """The values halfway between neighboring candidates: a value belongs to as many candidates more as it reaches."""
+    """Return the cuts halfway between neighboring candidates; the number of cuts up to a value is its candidate."""
     numbers = np.array(candidates)
     return np.asarray(numbers[:-1] + (numbers[1:] - numbers[:-1]) / 2.0)
 
 
 def among_own(values: Floats, groups: Integers, candidates: Sequence[Sequence[float]]) -> Integers:
-    """The number of the nearest candidate of each value, among those of its group; of NaN it is the last.
+    """Return the number of the nearest candidate of each value, among those of its group; for NaN, it is the last.
 
-    Values and cuts are told by their ranks among the cuts of all groups, and ranks are whole numbers: so one search in
-    the ranks of all groups, one group after the other, finds what a search in each would.
+    Values and cuts are replaced by their ranks among the cuts of all groups. Ranks are integers, so one search in the
+    ranks of all groups, one group after the other, finds what a search in each group would.
 
     Examples
     --------
@@ -52,7 +52,7 @@ def among_own(values: Floats, groups: Integers, candidates: Sequence[Sequence[fl
     each = [cuts_between(one) for one in candidates]
     cuts, sizes = np.concatenate(each), np.array([one.size for one in each])
     every, firsts = np.unique(cuts), np.cumsum(sizes) - sizes
-    behind = every.size + 1  # of one group all the ranks that the next may have
+    behind = every.size + 1  # the offset from the ranks of one group to those of the next
     own = np.repeat(np.arange(sizes.size), sizes) * behind + np.searchsorted(every, cuts, side="right")
     ranks = groups * behind + np.searchsorted(every, values, side="right")
     return np.asarray(np.searchsorted(own, ranks, side="right") - firsts[groups])
@@ -69,16 +69,16 @@ def places(
     beside: int,
     last_of: Integers | None = None,
 ) -> tuple[Integers, Integers, Integers]:
-    """For each group the place of the q-quantile among the candidates, and the least and the greatest it may have.
+    """Return for each group the place of the q-quantile among the candidates, and the ends of its interval.
 
     The value is the first candidate at which the isotonic fit of the running counts F reaches q of its end. The
     interval holds, with at least this confidence, the candidates of all values that are called the q-quantile: the
-    least v with F(v) >= q N, and both order statistics between which others interpolate. Of each of these candidates
-    s_v = F_v - q N >= -`rows` and s_(v-1) <= `rows`, and each of the noisy numbers is beyond its limit, z standard
-    deviations farther, with at most half of what is left. Then it takes so many neighbors more as `beside` says: a
-    value is nearer to its own candidate than to the next. Below one value, by their noisy number, nothing is known.
+    least v with F(v) >= q N, and both order statistics between which others interpolate. For each of these candidates,
+    s_v = F_v - q N >= -`rows` and s_(v-1) <= `rows`. Each noisy number exceeds its limit by z standard deviations with
+    at most half of the remaining probability. Then `beside` candidates are added on either side, since a value may lie
+    off its candidate. If the noisy number of values is below one, the interval holds all candidates.
 
-    Where groups have fewer candidates than columns, `last_of` is the place of the last one of each: no value is behind.
+    If groups have fewer candidates than columns, `last_of` is the last place of each; no value lies after it.
     """
     last = running[:, -1]
     size = running.shape[1]
@@ -97,17 +97,17 @@ def places(
 
 
 def half_widths(q: float | Floats, spread: Spread, noise: Noise, confidence: float) -> Floats:
-    """Of each running count minus q (a number, or one for each) of the last: the half-width of its error, in rows."""
+    """Return the error half-width, in rows, of each running count minus q (a number, or one for each) of the last."""
     variance = spread.variances + q * q * spread.variances[-1] - 2.0 * q * spread.with_last
     return np.asarray(_width(noise, confidence) * np.sqrt(np.maximum(variance, 0.0)))
 
 
 def distribution(running: Floats, spread: Spread, noise: Noise, confidence: float) -> tuple[Floats, Floats, Floats]:
-    """For each group the share of values up to each candidate, the same isotonic within [0, 1], and its half-width.
+    """Return for each group the share of values up to each candidate, its isotonic fit in [0, 1], and its half-width.
 
-    The half-width reaches to the farther end of Fieller's set of shares r with (F - r N)^2 <= z^2 var(F - r N), which
-    holds the true share with this confidence whatever N is (Fieller 1954), and at most to the farther of 0 and 1. Where
-    the noisy number of values is below 1 the shares rise evenly, and nothing is known of them.
+    The half-width reaches the farther end of Fieller's set of shares r with (F - r N)^2 <= z^2 var(F - r N), and at
+    most the farther of 0 and 1. The set holds the true share with this confidence, whatever N is (Fieller 1954). If
+    the noisy number of values is below 1, the shares rise evenly, and nothing is known of the true ones.
     """
     last = running[:, -1:]
     some = last >= 1.0
@@ -122,10 +122,10 @@ def distribution(running: Floats, spread: Spread, noise: Noise, confidence: floa
 
 
 def _rising(values: Floats, noise: Noise) -> Floats:
-    """The nearest values that never fall, in each row."""
-    return isotonic(values, cast(NoiseLaw, noise))  # whose law it does not use
+    """Return the nearest values that never fall, in each row."""
+    return isotonic(values, cast(NoiseLaw, noise))  # the fit does not use its law
 
 
 def _width(noise: Noise, confidence: float) -> float:
-    """The half-width of an interval for sums of draws whose squared weights add up to 1."""
+    """Return the half-width of an interval for sums of draws whose squared weights add up to 1."""
     return sum_interval(noise, confidence)

@@ -1,6 +1,6 @@
-"""A whole question: statistics over public cells, planned and released as one; and what follows from its parts.
+"""A whole question: statistics over public cells, planned and released as one; and properties of its parts.
 
-Subtotals are levels: the declared cells, their sums by fewer columns, and the total of all.
+Subtotals have levels: the declared cells, their sums by fewer columns, and the total.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from dpframe.queries.statistics.statistic import (
 from dpframe.queries.total import DistinctTotal, OfRows, UnitsTotal, by_whole_units, over
 
 Integers = NDArray[np.int64]
-By = tuple[str, ...]  # the columns that a level keeps apart
-Option = Literal["rollup", "cube"]  # ever fewer columns, those named first stay longest; or every choice of columns
+By = tuple[str, ...]  # the columns by which a level groups
+Option = Literal["rollup", "cube"]  # drop the last column, level by level; or take every subset of columns
 
-OF_A_MEAN = "Release dpf.count and dpf.sum of the column, and divide."  # of what may have no subtotals
+OF_A_MEAN = "Release dpf.count and dpf.sum of the column, and divide."  # the hint for a statistic without subtotals
 OF_OTHERS = "Ask for it in a call of its own."
 MOST_CUBED = 8  # columns of a cube: 256 levels
 WORDS: dict[Option | None, str] = {None: "", "rollup": ", with subtotals", "cube": ", with all subtotals"}
@@ -49,7 +49,7 @@ class Level:
     """The groups of cells that agree in some columns, in the order in which they first occur."""
 
     columns: By
-    group: Integers  # of each cell
+    group: Integers  # the group of each cell
     first: Integers  # the first cell of each group
 
     @property
@@ -65,7 +65,7 @@ class Subtotals(Keys):
     option: Option = "rollup"
 
     def check(self) -> None:
-        """Refuse what has no subtotals, or none that can be told apart from the cells."""
+        """Refuse keys without subtotals, and keys whose subtotals could look like cells."""
         if not self.axes:
             raise InvalidArgument(
                 f"{self.option} must be left out of a single number, which has no subtotals. "
@@ -83,7 +83,7 @@ class Subtotals(Keys):
             )
 
     def check_cube(self) -> None:
-        """Refuse a cube of combinations, which lack some, and one of many columns."""
+        """Refuse a cube of combinations, since some may be missing, and a cube of too many columns."""
         if self.option != "cube":
             return
         if any(len(axis.columns) > 1 for axis in self.axes):
@@ -121,37 +121,37 @@ class Subtotals(Keys):
         return [{"columns": list(level.columns), "rows": level.size} for level in self.levels]
 
     def labels(self) -> dict[str, Sequence[Any] | NDArray[Any]]:
-        """The key columns of all levels; None stands for all keys, as in SQL's ROLLUP and CUBE."""
+        """Return the key columns of all levels; None stands for all keys, as in SQL's ROLLUP and CUBE."""
         return {name: _labels(name, values, self.levels) for name, values in super().labels().items()}
 
 
 def option_of(rollup: bool, cube: bool) -> Option | None:
-    """The one option by which subtotals are asked for; None without."""
+    """Return the option by which subtotals are asked for; None if there is none."""
     if rollup and cube:
         raise InvalidArgument("rollup must be left out with cube=True, which holds its subtotals. Keep one.")
     return "rollup" if rollup else "cube" if cube else None
 
 
 def rollup_of(columns: By) -> tuple[By, ...]:
-    """The levels of a rollup: ever fewer columns, those named first stay longest."""
+    """Return the levels of a rollup: all columns, then one fewer at a time, from the last to the first."""
     return tuple(columns[:count] for count in reversed(range(len(columns) + 1)))
 
 
 def cube_of(columns: By) -> tuple[By, ...]:
-    """The levels of a cube: every choice of columns, those of most columns first."""
+    """Return the levels of a cube: every subset of the columns, the largest first."""
     counts = reversed(range(len(columns) + 1))
     return tuple(kept for count in counts for kept in itertools.combinations(columns, count))
 
 
 def levels_of(keys: Keys, levels: Sequence[By]) -> tuple[Level, ...]:
-    """The levels of subtotals of declared keys, each by the columns that it keeps apart."""
+    """Return the levels of subtotals of declared keys, each grouped by its own columns."""
     codes, cells = _codes_of(keys), math.prod(keys.shape)
     known: dict[By, Level] = {(): Level((), np.zeros(cells, dtype=np.int64), np.zeros(1, dtype=np.int64))}
 
     def level(columns: By) -> Level:
         if columns not in known:
             code = codes[columns[-1]]
-            finer = level(columns[:-1]).group * (int(code.max()) + 1) + code  # below 2**60: cells are below 2**30
+            finer = level(columns[:-1]).group * (int(code.max()) + 1) + code  # at most 2**60: cells are at most 2**30
             known[columns] = Level(columns, *_in_order(finer))
         return known[columns]
 
@@ -159,14 +159,14 @@ def levels_of(keys: Keys, levels: Sequence[By]) -> tuple[Level, ...]:
 
 
 def parents_of(levels: Sequence[Level]) -> Integers:
-    """For each row of all levels of a rollup, one after the other, the row of its parent; -1 for the total."""
+    """Return for each row of a rollup, level after level, the row of its parent; -1 for the total."""
     starts = np.cumsum([level.size for level in levels])
     above = [levels[depth + 1].group[level.first] + starts[depth] for depth, level in enumerate(levels[:-1])]
     return np.concatenate([*above, [-1]])
 
 
 def _labels(name: str, values: Any, levels: Sequence[Level]) -> Any:
-    if isinstance(values, np.ndarray):  # dates, of which the missing one is NaT
+    if isinstance(values, np.ndarray):  # dates; a missing one is NaT
         missing = np.datetime64("NaT", "us")
         columns = [values[level.first] if name in level.columns else np.full(level.size, missing) for level in levels]
         return np.concatenate([column.astype(values.dtype) for column in columns])
@@ -177,7 +177,7 @@ def _labels(name: str, values: Any, levels: Sequence[Level]) -> Any:
 
 
 def _codes_of(keys: Keys) -> dict[str, Integers]:
-    """For each column a number for each of its different keys, by cell."""
+    """Return for each column the number of its key in each cell."""
     codes = {}
     for index, axis in enumerate(keys.axes):
         outer, inner = math.prod(keys.shape[:index]), math.prod(keys.shape[index + 1 :])
@@ -187,13 +187,13 @@ def _codes_of(keys: Keys) -> dict[str, Integers]:
 
 
 def _codes(values: Sequence[Any]) -> Integers:
-    """A number for each different value."""
+    """Return a number for each value; equal values have the same number."""
     numbers: dict[Any, int] = {}
     return np.array([numbers.setdefault(same_key(value), len(numbers)) for value in values], dtype=np.int64)
 
 
 def _in_order(values: Integers) -> tuple[Integers, Integers]:
-    """The number of each different value in the order of first occurrence, and where that is."""
+    """Return numbers for the values, in the order of first occurrence, and the places of first occurrence."""
     _, first, group = np.unique(values, return_index=True, return_inverse=True)
     order = np.argsort(first)
     rank = np.empty_like(order)
@@ -208,13 +208,13 @@ NOISY, ERROR = "_noisy", "_error"
 
 @dataclass(frozen=True)
 class Query:
-    """Named statistics over the cells of `keys`, and maybe over sums of these: what one call asks."""
+    """The question of one call: named statistics over the cells of `keys` and, if asked for, their subtotals."""
 
-    verb: str  # what was called, for records
+    verb: str  # the verb that was called, for records
     keys: Keys
     statistics: tuple[tuple[str, Statistic], ...]
     subtotals: Option | None = None  # the option by which subtotals were asked for
-    choices: tuple[Deciding, ...] = field(init=False, repr=False, compare=False)  # what a choice answers, or may answer
+    choices: tuple[Deciding, ...] = field(init=False, repr=False, compare=False)  # statistics that a choice may answer
 
     def __post_init__(self) -> None:
         choices = tuple(
@@ -233,7 +233,7 @@ class Query:
             endings = statistic.endings if isinstance(statistic, MoreColumns) else ()
             names += dict.fromkeys([name, name + NOISY, name + ERROR, *(name + end for end in endings)])
         called = [name for name, _ in self.statistics]
-        names += [name + end for name in called for end in ("_low", "_high") if name + end in called]  # of intervals
+        names += [name + end for name in called for end in ("_low", "_high") if name + end in called]  # interval ends
         for name in names:
             if names.count(name) > 1:
                 raise InvalidArgument(
@@ -244,7 +244,7 @@ class Query:
 
     @cached_property
     def shown(self) -> Keys:
-        """The rows of the result: the cells, with their subtotals, or in each the rows of a statistic."""
+        """The rows of the result: the cells with their subtotals, or several rows of a statistic in each cell."""
         shown = self.keys.shown if self.subtotals is None else Subtotals(self.keys.axes, self.subtotals)
         for _, statistic in self.statistics:
             if isinstance(statistic, Tables):
@@ -255,36 +255,36 @@ class Query:
 
     @cached_property
     def totals(self) -> tuple[Total, ...]:
-        """The Totals to measure; equal ones once."""
+        """The Totals to measure, each once."""
         return tuple(over(total, by) for by in self.shown.groupings for total in self.of_cells)
 
     @cached_property
     def of_cells(self) -> tuple[Total, ...]:
-        """The Totals over the declared cells: those of subtotals are sums of these."""
+        """The Totals over the declared cells; those of subtotals are sums of these."""
         totals = [total for _, statistic in self.statistics for total in statistic.totals()]
         found = found_axis(self.keys) if self.keys.unknown else None
         return tuple(dict.fromkeys(totals if found is None else [found.people, *totals]))
 
     def each(self, change: Callable[[Statistic], Statistic]) -> Query:
-        """The same question with each statistic changed."""
+        """Return the same question with each statistic changed."""
         changed = [change(statistic) for _, statistic in self.statistics]
         pairs = tuple((name, new) for (name, _), new in zip(self.statistics, changed, strict=True))
-        # one that says why it was chosen is equal to the one that does not, and not the same
+        # identity, not equality: a statistic with the reason for its choice equals one without a reason
         same = all(new is old for new, (_, old) in zip(changed, self.statistics, strict=True))
         return self if same else replace(self, statistics=pairs)
 
     def under(self, pure: bool) -> Query:
-        """The same question in the form that suits pure noise, or Gaussian noise: what is measured may differ."""
+        """Return the question in the form for pure noise or for Gaussian noise; these may measure different Totals."""
         formed = self.each(lambda one: one.under(pure) if isinstance(one, Adapting) else one)
         measured = tuple(total for _, statistic in formed.statistics for total in statistic.totals())
         found = found_axis(self.keys) if self.keys.unknown else None
-        decides = None if found is None else found.people  # whether a key is shown: it is measured in any case
+        decides = None if found is None else found.people  # decides on keys; measured in any case
         return formed.each(
             lambda one: one.beside(measured) if isinstance(one, Sharing) and decides not in one.totals() else one
         )
 
     def answer(self, statistic: Statistic, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats]:
-        """The noisy values and the half-widths of their 95% intervals, a row each."""
+        """Return the noisy values and the half-widths of their 95% intervals, one for each row."""
         parts = [
             statistic.answer({total: measured[over(total, by)] for total in statistic.totals()})
             for by in self.shown.groupings
@@ -292,7 +292,7 @@ class Query:
         return np.concatenate([values for values, _ in parts]), np.concatenate([errors for _, errors in parts])
 
     def __str__(self) -> str:
-        """The words of the question, which are printed and logged, and kept in ledgers."""
+        """Return the question as text, which is printed, logged and kept in ledgers."""
         if self.keys.counted == "units":
             return harmless(f"contributions(){self.keys}")
         for choice in self.choices:
@@ -303,49 +303,49 @@ class Query:
 
 
 def gathers(query: Query) -> bool:
-    """Tell whether distinct values are counted, so that those of all rows must be looked at together."""
+    """Return whether distinct values are counted, so that the values of all rows must be examined together."""
     return any(isinstance(total, DistinctTotal) for total in query.of_cells)
 
 
 def compound(query: Query) -> bool:
-    """Tell whether some Total is no plain sum over rows."""
+    """Return whether some Total is not a plain sum over rows."""
     return not all(isinstance(total, OfRows | UnitsTotal) and not by_whole_units(total) for total in query.of_cells)
 
 
 def chooses(query: Query) -> bool:
-    """Tell whether the answer is some of the cells, and not a number for each."""
+    """Return whether the answer is some of the cells, instead of a number for each."""
     return any(isinstance(choice, Choosing) for choice in query.choices)
 
 
 def has_numbers(query: Query) -> bool:
-    """Tell whether numbers of cells are released, and not chosen cells or suggested bounds alone."""
+    """Return whether numbers of cells are released, and not only chosen cells or suggested bounds."""
     choices = (choosing(statistic) for _, statistic in query.statistics)
     return suggestion_of(query) is None and any(choice is None or choice.numbered for choice in choices)
 
 
 def by_choice(query: Query) -> bool:
-    """Tell whether cells are chosen by a mechanism for choices."""
+    """Return whether a mechanism for choices chooses cells."""
     return any(choice.by_choice for choice in query.choices)
 
 
 def read_by(query: Query) -> Iterator[str]:
-    """The columns that the Totals of a question read, some of them more than once."""
+    """Yield the columns that the Totals of a question read, some of them more than once."""
     return (name for total in query.of_cells for name in total.columns)
 
 
 def suggestion_of(query: Query) -> SuggestedBounds | None:
-    """The question for bounds of columns, whose answer is candidates; None where anything else is asked."""
+    """Return the question for suggested bounds, whose answer is candidates; None if anything else is asked."""
     statistic = query.statistics[0][1]
     return statistic if isinstance(statistic, SuggestedBounds) else None
 
 
 def distributed(query: Query) -> str | None:
-    """The column whose distribution function is asked for, by bins that are the last axis of the cells; or None."""
+    """Return the column of the distribution function that is asked for, or None; its bins are the last axis."""
     return next((one.column for _, one in query.statistics if isinstance(one, Ecdf)), None)
 
 
 def _check_found(query: Query) -> None:
-    """Keys that are found have no subtotals, and stand alone."""
+    """Refuse unknown keys with subtotals, several rows for each group, other axes or a choice."""
     if query.subtotals is not None:
         raise InvalidArgument(
             f"{query.subtotals} must be left out with keys=dpf.discover(...): subtotals would hold groups that are "
@@ -365,8 +365,8 @@ def _check_found(query: Query) -> None:
 
 
 def _check_subtotals(query: Query, option: Option) -> None:
-    """Only sums of declared keys have subtotals that can be told apart from the cells."""
-    rows = Subtotals(query.keys.axes, option)  # which refuses keys that have none
+    """Refuse subtotals of anything except sums over rows in declared cells, with the same noise."""
+    rows = Subtotals(query.keys.axes, option)  # refuses keys without subtotals
     for name, statistic in query.statistics:
         if isinstance(statistic, ByKeys):
             raise InvalidArgument(
@@ -380,7 +380,7 @@ def _check_subtotals(query: Query, option: Option) -> None:
                 f"{way_out}"
             )
     if not all(isinstance(total, OfRows) for total in query.of_cells):
-        raise InvalidArgument(  # of a statistic from outside: the weights of subtotals are those of sums of rows
+        raise InvalidArgument(  # an external statistic; the weights of subtotals are those of sums over rows
             f"{option} must be left out of statistics that measure units or vectors: only sums over rows have "
             "subtotals. Let such a statistic say adds_up = False."
         )
@@ -388,7 +388,7 @@ def _check_subtotals(query: Query, option: Option) -> None:
 
 
 def _check_labelled(query: Query) -> None:
-    """Refuse other statistics together with one that has several rows for each group."""
+    """Refuse other statistics together with one that has several rows in each group."""
     for name, statistic in query.statistics:
         if not isinstance(statistic, Labelled):
             continue

@@ -1,10 +1,10 @@
-"""The integers that rows add: each function is defined here, once.
+"""The integers that rows add to Totals: each function is defined here, once.
 
-A column is a value on the grid of its bounds, whether a value is present, or an integer function of several values. All
-plain ways of the engines call its `steps`. Compiled kernels and the SQL of Spark have expressions of their own, which
-tests hold to it. A Total is read off the sums of one column: see `Reading`.
+An addend is a value on the grid of its bounds, the presence of a value, or an integer function of several values. All
+uncompiled paths of the engines call its `steps`. Compiled kernels and the SQL of Spark have their own expressions,
+which tests compare with it. A Total is computed from the sums of one addend: see `Reading`.
 
-Steps are floats, so that NaN says that a value is missing. They are whole and within +-2**31, so that each is exact.
+Steps are floats, so that NaN marks a missing value. They are whole and within +-2**31, so that each is exact.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ Bounds = tuple[float, float]
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-LARGEST_REACH = 2**31  # of a row, in steps: the sum of 2**22 rows of a unit is then exact as a float
+LARGEST_REACH = 2**31  # of a row, in steps; the sum of 2**22 rows of a unit is then exact as a float
 STEPS = "two whole numbers of steps within +-2**31"
-BITS = 30  # a value lies at a whole number of 2**-30 of the way between its bounds: no sum wraps below 2**33 rows
+BITS = 30  # a value's place between its bounds is a multiple of 2**-30: no sum overflows below 2**33 rows
 WHOLE = 2**BITS
-CENTRED_BITS = 16  # and at one of 2**-16 of half the way from the middle; squares have 2**32 steps
+CENTRED_BITS = 16  # a value's distance from the middle is a multiple of 2**-16 half ranges; squares have 2**32 steps
 
 
 class Addend(Protocol):
-    """A column of integers that rows add."""
+    """A column of integers that rows add to a Total."""
 
     def steps(self, *values: NDArray[Any]) -> Floats:
-        """The integers that each row adds, of the values of its columns; NaN where one is missing."""
+        """Return the integers that each row adds, from the values of its columns; NaN if one is missing."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class OnGrid:
     bounds: Bounds
 
     def steps(self, *values: NDArray[Any]) -> Floats:
-        """The steps of each value, which is a number, NaN where it is missing."""
+        """Return the steps of each value; NaN if it is missing."""
         (only,) = values
         return on_grid(only, self.bounds)
 
@@ -59,14 +59,14 @@ class Present:
     column: str
 
     def steps(self, *values: NDArray[Any]) -> Floats:
-        """The same as numbers, of what says whether each value is there."""
+        """Return the flags of present values as numbers."""
         (only,) = values
         return only.astype(np.float64)
 
 
 @dataclass(frozen=True)
 class RowFunction:
-    """An integer function of a row's clipped values: the row adds it to a Total that is no plain count or sum.
+    """An integer function of a row's clipped values, which the row adds to a Total that is no plain count or sum.
 
     Parameters
     ----------
@@ -74,19 +74,19 @@ class RowFunction:
         The values that the function reads, each clipped to its bounds and counted in the steps of its grid
         (`step_length` of the bounds). A row in which one of them is missing adds nothing.
     function : callable
-        Of an int64 array for each of them, one entry a row: the int64 array of what each row adds. It must depend on
-        the entries of a row alone, never fail, and be defined at the top of a module, so that it can be pickled. How
-        many rows it is given at once, each engine decides; it cannot write to the arrays. It must not print, log or
-        warn of anything: dpframe does not hold that back.
+        Takes an int64 array for each column, with one entry for each row, and returns the int64 array of what each row
+        adds. It must depend on the entries of a row alone, never fail, and be defined at the top of a module, so that
+        it can be pickled. Each engine decides how many rows it passes at once; the arrays are read-only. The function
+        must not print, log or warn: dpframe does not suppress that.
     reach : tuple of int
-        The least and the greatest that a row may add, in steps, at most 2**31 of them: what the function gives is
-        clipped to them, so that the sensitivity holds whatever it does.
+        The least and the greatest that a row may add, in steps, within +-2**31. Results of the function are clipped to
+        them, so that the sensitivity holds whatever it does.
     grid : float
         The length of a step of the result, in its own units.
     words : str
-        What is measured, for plans and records.
+        The measured quantity as text, for plans and records.
     missing : int, optional
-        What a row adds in which a value is missing, within the reach; nothing by default.
+        What a row with a missing value adds, within the reach; nothing by default.
     """
 
     columns: tuple[tuple[str, Bounds], ...]
@@ -111,26 +111,26 @@ class RowFunction:
         object.__setattr__(self, "reach", reach)
 
     def given(self, *steps: Integers) -> Integers:
-        """The integers of rows in which no value is missing: the one way in which the function is called."""
+        """Return the integers of rows without missing values; the function is called only here."""
         for column in steps:
             column.flags.writeable = False
-        with np.errstate(all="ignore"):  # whatever it does with a value, nothing is said of it
+        with np.errstate(all="ignore"):  # no warning may depend on a value
             return np.asarray(self.function(*steps))
 
     def steps(self, *values: NDArray[Any]) -> Floats:
-        """The integers that each row adds, within the reach; where a value is missing NaN, or what is added for it."""
+        """Return the integers that each row adds, within the reach; for a missing value, `missing` or NaN."""
         read = zip(values, self.columns, strict=True)
         return self.of_steps(*(on_grid(column, bounds) for column, (_, bounds) in read))
 
     def of_steps(self, *steps: Floats) -> Floats:
-        """The same, of values that are on the grids of their bounds."""
+        """Return the same for values that are already on the grids of their bounds."""
         some = any(np.isnan(column.min(initial=0.0)) for column in steps)
         missing = np.logical_or.reduce([np.isnan(column) for column in steps]) if some else None
         filled = steps if missing is None else [np.where(np.isnan(column), 0.0, column) for column in steps]
         results = self.given(*(column.astype(np.int64) for column in filled))
-        with np.errstate(all="ignore"):  # of what is no integer
+        with np.errstate(all="ignore"):  # a result may be no integer
             added = results.astype(np.int64, copy=False).astype(np.float64)
-        np.clip(added, *self.reach, out=added)  # what is rounded as a float is far beyond the reach
+        np.clip(added, *self.reach, out=added)  # only integers far beyond the reach are rounded as floats
         if missing is not None:
             added[missing] = np.nan if self.missing is None else self.missing
         return added
@@ -138,7 +138,7 @@ class RowFunction:
 
 @dataclass(frozen=True)
 class Reading:
-    """A Total of some rows: so many times their number, that of the rows where a column is there, and its sum."""
+    """The weights in a Total of the number of rows, of the rows with a present addend, and of the addend's sum."""
 
     addend: OnGrid | Present | RowFunction | None
     rows: int = 0
@@ -148,14 +148,14 @@ class Reading:
 
 @dataclass(frozen=True)
 class Share:
-    """The place of a value between its bounds, in whole steps of 2**-bits of the way."""
+    """The place of a value between its bounds, in whole steps of 2**-bits of the range."""
 
     lower: int
     upper: int
     bits: int
 
     def __call__(self, steps: Integers) -> Integers:
-        length = self.upper - self.lower  # at most 2**31 steps, so that products fit
+        length = self.upper - self.lower  # at most 2**31 steps, so that products fit 64 bits
         places = np.asarray(steps - self.lower)
         places *= 2 ** (self.bits + 1)
         places += length
@@ -165,7 +165,7 @@ class Share:
 
 @dataclass(frozen=True)
 class TwoSided:
-    """The way from the lower bound, or that to the upper one; both together are the whole way."""
+    """The distance from the lower bound, or the distance to the upper one; both add up to the whole range."""
 
     share: Share
     above: bool
@@ -177,7 +177,7 @@ class TwoSided:
 
 @dataclass(frozen=True)
 class Bernstein:
-    """(1 - t)^2, 2 t (1 - t) or t^2, t being the share: none is negative, and together they are 1, rounded too."""
+    """(1 - t)^2, 2 t (1 - t) or t^2 of the share t: none is negative, and they add up to 1 even when rounded."""
 
     share: Share
     power: int  # of t
@@ -187,10 +187,10 @@ class Bernstein:
 
 
 def polynomials(t: Integers, degree: int) -> tuple[Integers, ...]:
-    """1 - t and t, or (1 - t)^2, 2 t (1 - t) and t^2, in steps of 2**-30.
+    """Return 1 - t and t, or (1 - t)^2, 2 t (1 - t) and t^2, in steps of 2**-30.
 
-    Squares are rounded down, and the middle takes the rest: so it is no less than its formula, and t, which is the last
-    and half the middle, is kept to half a step.
+    Squares are rounded down, and the middle takes the rest. So the middle is at least its formula, and t, which is the
+    last plus half the middle, stays exact to half a step.
     """
     rest = WHOLE - t
     if degree == 1:
@@ -201,9 +201,9 @@ def polynomials(t: Integers, degree: int) -> tuple[Integers, ...]:
 
 @dataclass(frozen=True)
 class CentredSquare:
-    """y^2 - 1/2, y in [-1, 1] being how far the value is from the middle of its bounds, in half ranges."""
+    """y^2 - 1/2, where y in [-1, 1] is the distance of a value from the middle of its bounds, in half ranges."""
 
-    share: Share  # of bits one more than those of y
+    share: Share  # with one bit more than y
 
     def __call__(self, steps: Integers) -> Integers:
         y = self.share(steps) - 2 ** (self.share.bits - 1)
@@ -212,7 +212,7 @@ class CentredSquare:
 
 @dataclass(frozen=True)
 class Squared:
-    """x^2 of a value, in steps of 2**30 squared steps of its own, rounded down: at most 2**30 of them."""
+    """x^2 of a value, rounded down to steps of 2**30 squared steps of the value: at most 2**30 steps."""
 
     def __call__(self, steps: Integers) -> Integers:
         return np.asarray((steps * steps) >> BITS)
@@ -224,7 +224,7 @@ def on_grid(values: NDArray[Any], bounds: Bounds, out: Floats | None = None) -> 
     The bounds are whole steps, so no value lies past them after rounding.
     """
     per_unit, lower, upper = _scale(bounds)
-    with np.errstate(all="ignore"):  # whatever a value is, nothing is said of it
+    with np.errstate(all="ignore"):  # no warning may depend on a value
         steps: Floats = np.multiply(values, per_unit, out=out)
         np.clip(steps, lower, upper, out=steps)
         steps += 0.5
@@ -233,21 +233,21 @@ def on_grid(values: NDArray[Any], bounds: Bounds, out: Floats | None = None) -> 
 
 @cache
 def _scale(bounds: Bounds) -> tuple[float, float, float]:
-    """The steps of one unit, and those of the bounds."""
+    """Return the steps of one unit, and those of the bounds."""
     lower, upper = grid_steps(bounds)
     return 1.0 / step_length(bounds), float(lower), float(upper)
 
 
 def plain_share(row: RowFunction) -> Share | None:
-    """The share of one value that a function is, for which kernels and SQL have expressions; None of any other."""
+    """Return the share of one value that a function is, for which kernels and SQL have expressions; else None."""
     function = _two_sided(row)
     return function.share if function is not None and function.above else None
 
 
 def reading_of(row: RowFunction) -> Reading:
-    """A function's own column; of the way to the upper bound the other way's, of which it is the rest to a whole.
+    """Return the reading of a function; the distance to the upper bound is the range less the other distance.
 
-    Both ways need one column, and one pass over the rows.
+    So both distances need one addend, and one pass over the rows.
     """
     function = _two_sided(row)
     if function is None or function.above:
@@ -259,9 +259,9 @@ def reading_of(row: RowFunction) -> Reading:
 
 
 def _two_sided(row: RowFunction) -> TwoSided | None:
-    """The function as dpframe's own, of which a share follows; any other is called, whatever attributes it has.
+    """Return the function if it is dpframe's own `TwoSided`, known by its share; None for any other function.
 
-    A class that is made from it may add something else. Of other bounds or another reach, clipping would change it.
+    A subclass may compute something else. With other bounds or another reach, clipping would change the result.
     """
     function = row.function
     if type(function) is not TwoSided or type(function.share) is not Share or len(row.columns) != 1:
@@ -272,7 +272,7 @@ def _two_sided(row: RowFunction) -> TwoSided | None:
 
 
 def centred_squares(column: str, bounds: tuple[float, float]) -> RowFunction:
-    """y^2 - 1/2 of each value, in squared half ranges: what a variance needs of Gaussian noise."""
+    """Return the function y^2 - 1/2 of a value, in squared half ranges, for a variance under Gaussian noise."""
     share, bits = Share(*grid_steps(bounds), CENTRED_BITS + 1), 2 * CENTRED_BITS
     reach = 2 ** (bits - 1)
     words = f"centred squares of {column}"
@@ -280,7 +280,7 @@ def centred_squares(column: str, bounds: tuple[float, float]) -> RowFunction:
 
 
 def squares(column: str, bounds: tuple[float, float]) -> RowFunction:
-    """x^2 of each value: what the sum of a random number of rows varies by."""
+    """Return the function x^2 of a value, whose sum is the variance of a sum over a random number of rows."""
     most = max(abs(step) for step in grid_steps(bounds))
     grid = step_length(bounds) ** 2 * WHOLE
     return RowFunction(((column, bounds),), Squared(), (0, (most * most) >> BITS), grid, f"squares of {column}")

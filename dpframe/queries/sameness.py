@@ -1,11 +1,11 @@
-"""The sameness of Python values: a plain token for each, equal for two values exactly where they are the same.
+"""The sameness of Python values: each has a plain token, and two values are the same if their tokens are equal.
 
-Python's own equality is the rule (1 is 1.0 and True, "1" is not), made one that no value can bend: a token depends on
-its value alone, tokens are compared exactly, and comparing them raises and warns of nothing. Datetimes with a time zone
-are the same where they are one instant: Python leaves the repeated hour of a time zone open.
+The rule is Python's own equality (1 equals 1.0 and True, but not "1"), made independent of how values implement it. A
+token depends on its value alone, tokens are compared exactly, and a comparison never raises or warns. Datetimes with
+a time zone are the same if they are one instant; Python does not settle this for the repeated hour of a time zone.
 
-Records hold words of public values, which may be cut, and a hash of the tokens of all of them: by it two that read
-alike are told apart.
+Records hold public values as text, which may be cut, and a hash of all their tokens. The hash distinguishes values
+with the same text.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from dpframe.queries.bins import temporal_edge
 from dpframe.queries.date_grid import is_period
 
 DAY = 86_400 * 10**9  # nanoseconds
-SIZES = {  # nanoseconds in the units of NumPy that have a fixed length
+SIZES = {  # nanoseconds in each unit of NumPy that has a fixed length
     "W": Fraction(7 * DAY),
     "D": Fraction(DAY),
     "h": Fraction(3_600 * 10**9),
     "m": Fraction(60 * 10**9),
     **{unit: Fraction(10**9, 1000**power) for power, unit in enumerate(("s", "ms", "us", "ns", "ps", "fs", "as"))},
 }
-LARGE = 10_000  # digits: a Decimal beyond is told apart by its digits and exponent, and never written out
-IN_WORDS = ("value", "where")  # facts of records that are words, of which long ones are cut
-CUT = re.compile(r"\.\.\.|one of [\d,]+ more")  # what stands there for the rest
-HASH = "_sha256"  # after the name of such a fact: of the hash of all of it
-NAN = ("nan",)  # inside a tuple; a NaN by itself is missing
+LARGE = 10_000  # digits: a Decimal of more is compared by its digits and exponent, and never written out
+IN_WORDS = ("value", "where")  # facts of records that are text, which is cut if it is long
+CUT = re.compile(r"\.\.\.|one of [\d,]+ more")  # marks in text that was cut
+HASH = "_sha256"  # ends the name of the fact with a hash of the whole
+NAN = ("nan",)  # a NaN inside a tuple; by itself, it is missing
 NAIVE, AWARE, ON_DAY, SPAN, CLOCK, PERIOD = (
     "at",
     "at utc",
@@ -44,14 +44,14 @@ NAIVE, AWARE, ON_DAY, SPAN, CLOCK, PERIOD = (
     "span",
     "clock",
     "period",
-)  # what the tokens of times begin with
+)  # the first entries of the tokens of times
 
 
 def same(value: Any) -> Any:
-    """The token of a value that is not missing. Raises for a value that cannot be hashed, whatever else there is.
+    """Return the token of a value that is not missing; raise for an unhashable value, whatever the others are.
 
-    Tokens of numbers are exact numbers and of text the text; those of all else are tuples, which no number or text
-    equals, and whose first entry is different for each kind.
+    The token of a number is an exact number, and that of text is the text. All other tokens are tuples, which equal no
+    number or text, and whose first entry is different for each kind.
     """
     kind = type(value)
     if kind is str or kind is int or value is None:
@@ -63,18 +63,18 @@ def same(value: Any) -> Any:
             return token(value)
     if is_period(value):
         return (PERIOD, value.freqstr, value.ordinal)
-    hash(value)  # here, where it depends on this value alone
-    return ("object", id(kind), value)  # of one class: by that class's own equality
+    hash(value)  # raises here, where it depends on this value alone
+    return ("object", id(kind), value)  # values of one class: by that class's own equality
 
 
 def same_key(value: Any) -> Any:
-    """The token of a key: that of the value, but a day is the same key as its midnight, as in columns of datetimes."""
+    """Return the token of a key: that of the value, but a day equals its midnight, as in columns of datetimes."""
     token = same(value)
     return (NAIVE, token[1] * DAY) if type(token) is tuple and token[0] == ON_DAY else token
 
 
 def written(token: Any) -> str:
-    """A token as plain text, the same for two that are equal, in every version of Python and with any of its limits."""
+    """Return a token as plain text, the same for equal tokens, in every version of Python and with any limits."""
     if isinstance(token, int | Fraction) or (isinstance(token, float) and isfinite(token)):
         top, bottom = token.as_integer_ratio()
         return f"{top:x}/{bottom:x}"
@@ -82,14 +82,14 @@ def written(token: Any) -> str:
 
 
 def hash_of(token: Any) -> str:
-    """A hash of a token: the fact of a record that says all of what its words may cut."""
+    """Return a hash of a token: the fact of a record that covers all that its text may cut."""
     return hashlib.sha256(written(token).encode()).hexdigest()
 
 
 def agree(one: Mapping[str, Any], other: Mapping[str, Any], fact: str) -> bool:
-    """Tell whether two statistics agree in a fact of their records, or in all of what its words stand for.
+    """Return whether two statistics agree in a fact of their records, including what its text cuts.
 
-    Without a hash in both, as in older records, words that are cut may be of two different ones, and do not agree.
+    Without a hash in both, as in older records, text that was cut may stand for different values and does not agree.
     """
     hashes = one.get(f"{fact}{HASH}"), other.get(f"{fact}{HASH}")
     if None not in hashes:
@@ -100,7 +100,7 @@ def agree(one: Mapping[str, Any], other: Mapping[str, Any], fact: str) -> bool:
 
 
 def are_naive(kinds: set[type], values: Sequence[Any]) -> bool:
-    """Tell whether values of these types are datetimes of Python without a time zone, told apart as Python does."""
+    """Return whether values of these types are Python datetimes without a time zone, compared as Python does."""
     return kinds == {datetime} and all(value.tzinfo is None for value in values)
 
 
@@ -121,7 +121,7 @@ def _shortest(value: Fraction) -> int | Fraction:
 
 
 def _floating(value: Any) -> Any:
-    """A NumPy float of any width, exactly; a long double may be none of Python's floats."""
+    """Return the exact token of a NumPy float of any width; a long double may be none of Python's floats."""
     return _shortest(Fraction(*value.as_integer_ratio())) if np.isfinite(value) else same(float(value))
 
 
@@ -130,7 +130,7 @@ def _complex(value: Any) -> Any:
 
 
 def _datetime(value: datetime) -> Any:
-    to_numpy = getattr(value, "to_datetime64", None)  # of pandas, whose timestamps reach further than Python's
+    to_numpy = getattr(value, "to_datetime64", None)  # of pandas, whose timestamps have a wider range than Python's
     if to_numpy is not None:
         token = _datetime64(to_numpy())
         return (NAIVE if value.tzinfo is None else AWARE, *token[1:])
@@ -168,14 +168,14 @@ def _time(value: time) -> Any:
 
 
 _TOKENS: tuple[tuple[type, Callable[[Any], Any]], ...] = (
-    (int, int.__index__),  # bool too; of a subclass the number that it is
+    (int, int.__index__),  # bool too; a subclass counts as its number
     (str, str.__str__),
     (float, float.__float__),
-    (bytes, lambda value: ("bytes", bytes.decode(value, "latin-1"))),  # Python may warn of bytes beside text
+    (bytes, lambda value: ("bytes", bytes.decode(value, "latin-1"))),  # Python may warn of comparing bytes with text
     (Decimal, _decimal),
     (Fraction, _shortest),
     (np.bool_, int),
-    (np.timedelta64, _timedelta64),  # before the integers of NumPy, of which it is one
+    (np.timedelta64, _timedelta64),  # before np.integer, which it derives from
     (np.integer, int),
     (np.floating, _floating),
     (np.datetime64, _datetime64),

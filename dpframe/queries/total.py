@@ -1,7 +1,7 @@
-"""The Totals that are measured: integer sums over cells, and the noisy numbers that become of them.
+"""The Totals that are measured: integer sums over cells, and their noisy numbers.
 
-A Total is one of six kinds: rows are counted, or their values summed, or a function of them; several numbers of each
-group are summed with one noise; units are counted, or what each has in all is summed; distinct values are counted.
+There are six kinds of Total: counts of rows, sums of values, sums of a function of values, vectors of several
+numbers of each group, counts or sums over whole units, and numbers of distinct values.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from dpframe.queries.row_functions import (
 )
 from dpframe.queries.where import Conditional
 
-Columns = Mapping[str, NDArray[Any]]  # numbers, NaN where they are missing; or whether each value is there
+Columns = Mapping[str, NDArray[Any]]  # numbers, NaN if missing; or flags of present values
 Values = tuple[tuple[str, Bounds], ...]
 
 WEIGHT_BITS = 20  # counts of weighted units live on a grid of 2**-20
-WIDER = 2**10  # a value of a unit's sum is clipped to so many times the larger bound of the sum
+WIDER = 2**10  # a value of a unit's sum is clipped to this multiple of the sum's larger bound
 
 
 class Noise(Protocol):
@@ -48,10 +48,10 @@ class Noise(Protocol):
 
 
 class Decided(Protocol):
-    """A way to measure a Total that noisy numbers of others have decided."""
+    """A way to measure a Total that noisy numbers of other Totals have decided."""
 
     def exact_sums(self, counts: Integers) -> Integers:
-        """The integers that noise is added to, of the exact ones."""
+        """Return the integers to which noise is added, from the exact counts."""
 
 
 @dataclass(frozen=True)
@@ -60,29 +60,29 @@ class Measured:
 
     values: Floats
     noise: Noise
-    weighted: bool = False  # whether rows are weighed: exact counts are then no whole numbers
-    decided: Decided | None = None  # what was measured, where noisy numbers decided it
+    weighted: bool = False  # whether rows are weighted: exact counts are then no whole numbers
+    decided: Decided | None = None  # what was measured, if noisy numbers decided it
 
 
 @dataclass(frozen=True)
 class Norm:
-    """The size of what one row adds to its group, in steps: the facts from which the sensitivity follows."""
+    """The size of what one row adds to its group, in steps, from which the sensitivity follows."""
 
     grid: float  # the length of a step in the user's units
-    reach: tuple[int, int] = (0, 1)  # the least and the greatest; 0 is among them, for a value may be missing
+    reach: tuple[int, int] = (0, 1)  # the least and the greatest; includes 0, since a value may be missing
     width: int = 1  # the number of integers for each group
-    vector: tuple[int | Fraction, int | Fraction] | None = None  # of several: the l_1 norm, and the squared l_2 norm
-    signed: bool = False  # whether some of several may be negative
-    contrasts: ContrastDesign | None = None  # whose noise has a scale for each of them; None of noise of one scale
+    vector: tuple[int | Fraction, int | Fraction] | None = None  # of several: l_1 norm and squared l_2 norm
+    signed: bool = False  # whether any of several may be negative
+    contrasts: ContrastDesign | None = None  # contrasts, each with its own noise scale; None for one scale
 
     @property
     def nonnegative(self) -> bool:
-        """Tell whether no single total can be below zero; public, since it follows from the bounds."""
+        """True if no single total can be below zero; public, since it follows from the bounds."""
         return self.vector is None and self.reach[0] == 0
 
 
 class Kinds(type):
-    """The class of Total: statistics from outside write ``Total(...)``, and get the kind that their arguments say."""
+    """The metaclass of Total: external statistics write ``Total(...)``, and get the kind that its arguments need."""
 
     def __call__(cls, *given: Any, **named: Any) -> Any:
         if cls is Total:
@@ -94,38 +94,38 @@ class Kinds(type):
 
 
 class Total(metaclass=Kinds):
-    """One integer sum over cells, on a declared grid: ``Total(...)`` gives the kind that its arguments say.
+    """One integer sum over cells, on a declared grid; ``Total(...)`` returns the kind that its arguments determine.
 
     Parameters
     ----------
     column : str, optional
-        The column of which present values are counted, or values summed; rows are counted without.
+        The column whose present values are counted, or whose values are summed. Without it, rows are counted.
     bounds : tuple of two floats, optional
-        Of the values, which are clipped to them and summed.
+        The bounds to which values are clipped before they are summed.
     centred : bool
-        Whether the middle of the bounds is taken off each value.
+        Whether the middle of the bounds is subtracted from each value.
     units : bool
-        Whether units are counted, each in one of all cells: the question of `contributions`, and of no statistic.
+        Whether units are counted, each in only one cell. Only `contributions` uses this.
     by : tuple of str, optional
-        Of subtotals: the columns that they are kept apart by; None for the cells.
+        For subtotals, the columns by which they are grouped; None for the cells.
     row : RowFunction, optional
-        What a row adds, where it is neither 1 nor the column's value.
+        What a row adds, if it is neither 1 nor the column's value.
     per_unit : bool
-        Whether what a whole unit adds to a cell is 1, or clipped, and not what a row adds.
+        Whether a whole unit adds 1, or its clipped sum, to a cell, instead of each row.
     vector : Vector, optional
-        Several numbers of each group of rows, of one noise.
+        Several numbers of each group of rows, whose noise is calibrated to the norm of the vector.
     distinct : int, optional
-        Of a number of distinct values: of how many of them one unit may be the reason.
+        For a number of distinct values, the largest number of them that one unit may support.
 
     Raises
     ------
     InvalidArgument
-        If the arguments are of several kinds.
+        If the arguments belong to several kinds.
 
     Notes
     -----
     The grid of a sum is the power of two that makes the larger bound 2**29 to 2**30 steps long. The bounds are rounded
-    to it, and everything else (clipping, sensitivity) is taken from the rounded ones.
+    to it, and everything else (clipping, sensitivity) uses the rounded ones.
 
     Examples
     --------
@@ -137,7 +137,7 @@ class Total(metaclass=Kinds):
     array([ 64., 128.])
     """
 
-    by: tuple[str, ...] | None = None  # of subtotals: the columns that they are kept apart by; None for the cells
+    by: tuple[str, ...] | None = None  # for subtotals, the columns by which they are grouped; None for the cells
 
     def __new__(
         cls,
@@ -151,7 +151,7 @@ class Total(metaclass=Kinds):
         vector: Vector | None = None,
         distinct: int | None = None,
     ) -> Total:
-        if cls is not Total:  # as pickle makes one, which then fills it
+        if cls is not Total:  # pickle makes an empty object, then fills it
             return object.__new__(cls)
         given: dict[str, Any] = {
             "column": column,
@@ -175,47 +175,47 @@ class Total(metaclass=Kinds):
         return ()
 
     def norm(self, weighted: bool) -> Norm:
-        """The size of what one row adds, and the grid.
+        """Return the size of what one row adds, and the grid.
 
-        Rows are `weighted` where a unit has a column: those of a unit with too many of them count for less, which takes
-        a finer grid. Weights of a survey (``weight=``) are values like others.
+        Rows are `weighted` if units have a column: the rows of a unit with too many of them count for less, which
+        needs a finer grid. Weights of a survey (``weight=``) are values like others.
         """
         raise NotImplementedError
 
     def integers(self, rows: int, columns: Columns) -> Integers:
-        """The integers that each of so many rows adds, where it is a unit by itself: (rows, width), in steps.
+        """Return the integers that each of `rows` rows adds if it is a unit by itself: (rows, width), in steps.
 
-        The one definition: every way of the engines adds up these, however rows are cut into pieces.
+        This is the one definition: every path of the engines adds up these, however rows are divided into pieces.
         """
         raise NotImplementedError
 
     def describe(self) -> str:
-        """The Total as text: what a plan and the provenance call it."""
+        """Return the Total as text, for plans and provenance."""
         raise NotImplementedError
 
 
 def over(total: Total, by: tuple[str, ...] | None) -> Total:
-    """The same sum, over the groups of cells that agree in these columns."""
+    """Return the same sum over the groups of cells that agree in these columns."""
     return total if by == total.by else replace(total, by=by)  # type: ignore[type-var]  # each kind is a dataclass
 
 
 def by_whole_units(total: Total) -> bool:
-    """Tell whether what a whole unit adds to a cell is bounded, however many rows it has there."""
+    """Return whether what a whole unit adds to a cell is bounded, whatever its number of rows there."""
     if isinstance(total, UnitsTotal):
         return not total.once
     return isinstance(total, DistinctTotal) and total.per_unit
 
 
 class OfRows(Total):
-    """A plain sum over rows, which is read off one column of integers."""
+    """A plain sum over rows, computed from one column of integers."""
 
     @property
     def reading(self) -> Reading:
-        """The column, and how sums of rows are read off it."""
+        """The column, and how sums over rows are computed from it."""
         raise NotImplementedError
 
     def integers(self, rows: int, columns: Columns) -> Integers:
-        """The integers that each row adds: as the sums of any rows are read, so that every way is held to it."""
+        """Return the integers that each row adds, computed like sums over rows, so that every path must agree."""
         line = self.reading
         added = np.full(rows, line.rows, dtype=np.int64)
         if line.addend is not None:
@@ -242,15 +242,15 @@ class RowsTotal(OfRows):
 
     @property
     def reading(self) -> Reading:
-        """Rows as they are; or whether the column's values are present."""
+        """The number of rows, or of present values of the column."""
         return Reading(None, rows=1) if self.column is None else Reading(Present(self.column), sum=1)
 
     def norm(self, weighted: bool) -> Norm:
-        """1 or nothing; of a weighed row so many steps of a finer grid."""
+        """Return the norm of a row, which adds 0 or 1; a weighted row has a finer grid."""
         return Norm(2.0**-WEIGHT_BITS, (0, 2**WEIGHT_BITS)) if weighted else Norm(1.0)
 
     def describe(self) -> str:
-        """The Total as text: what a plan and the provenance call it."""
+        """Return the Total as text, for plans and provenance."""
         return _counted("rows", "present values of", self.column) + self._over()
 
 
@@ -259,7 +259,7 @@ COUNTED = RowsTotal()  # all rows
 
 @dataclass(frozen=True)
 class SumTotal(OfRows):
-    """The sum of a column's values, clipped to bounds; `centred` with their middle taken off each."""
+    """The sum of a column's values, clipped to bounds; `centred` subtracts their middle from each."""
 
     column: str
     bounds: Bounds
@@ -273,21 +273,21 @@ class SumTotal(OfRows):
 
     @property
     def midpoint(self) -> int:
-        """The number of steps that are taken off each present value."""
+        """The number of steps that are subtracted from each present value."""
         return sum(grid_steps(self.bounds)) // 2 if self.centred else 0
 
     @property
     def reading(self) -> Reading:
-        """The values on the grid, and the middle of the bounds off each that is present."""
+        """The values on the grid, less the middle of the bounds for each present value."""
         return Reading(OnGrid(self.column, self.bounds), present=-self.midpoint, sum=1)
 
     def norm(self, weighted: bool) -> Norm:
-        """From the one bound to the other, and nothing where the value is missing."""
+        """Return the norm of a row, which adds from the lower to the upper bound, or 0 for a missing value."""
         lower, upper = (step - self.midpoint for step in grid_steps(self.bounds))
         return Norm(step_length(self.bounds), (min(lower, 0), max(upper, 0)))
 
     def describe(self) -> str:
-        """The Total as text: what a plan and the provenance call it."""
+        """Return the Total as text, for plans and provenance."""
         return f"{'centred ' if self.centred else ''}sum of {self.column}{self._over()}"
 
 
@@ -305,21 +305,21 @@ class FunctionTotal(OfRows):
 
     @property
     def reading(self) -> Reading:
-        """The function's own column, or that of the other of two ways."""
+        """The column of the function, or that of the distance to the other bound: see `reading_of`."""
         return reading_of(self.row)
 
     def norm(self, weighted: bool) -> Norm:
-        """Whatever the function gives, no more than its reach."""
+        """Return the norm of a row, which adds at most the reach, whatever the function returns."""
         lower, upper = self.row.reach
         return Norm(self.row.grid, (min(lower, 0), max(upper, 0)))
 
     def describe(self) -> str:
-        """The Total as text: what a plan and the provenance call it."""
+        """Return the Total as text, for plans and provenance."""
         return self.row.words + self._over()
 
 
 class Vector(Protocol):
-    """Several integers of each group of rows, measured with one noise: see `dpframe.queries.vectors`."""
+    """Several integers of each group, with noise calibrated to their joint norm: see `dpframe.queries.vectors`."""
 
     @property
     def width(self) -> int:
@@ -327,7 +327,7 @@ class Vector(Protocol):
 
     @property
     def folded(self) -> int:
-        """The number of exact integers for each group that rows are folded into; `width`, if not decided later."""
+        """The number of exact integers of each group to which rows add; `width`, unless noisy numbers decide later."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -339,7 +339,7 @@ class Vector(Protocol):
 
     @property
     def cells(self) -> int:
-        """The number of neighboring cells in one group of rows: 1, but where the last axis of the keys is inside."""
+        """The number of neighboring cells in one group of rows; 1, unless the last axes of keys are inside groups."""
 
     @property
     def words(self) -> str:
@@ -347,31 +347,31 @@ class Vector(Protocol):
 
     @property
     def signed(self) -> bool:
-        """Tell whether some entry may be negative."""
+        """True if an entry may be negative."""
 
     @property
     def contrasts(self) -> ContrastDesign | None:
-        """The design of contrasts, whose noise has a scale for each of them; None of noise of one scale."""
+        """The design of contrasts, each with its own noise scale; None if the noise has one scale."""
 
     def grid(self, weighted: bool) -> float:
-        """The length of one integer step."""
+        """Return the length of one integer step."""
 
     def norms(self, weighted: bool) -> tuple[int | Fraction, int | Fraction]:
-        """Of what one row adds, in steps: the largest l_1 norm, and the largest squared l_2 norm."""
+        """Return the largest l_1 norm and the largest squared l_2 norm of what one row adds, in steps."""
 
     def integers(self, rows: int, columns: Columns) -> Integers:
-        """The integers that each of so many rows adds: (rows, width); of counts (rows, 1), 1 for a row in a place."""
+        """Return the integers that each of `rows` rows adds: (rows, width); for counts, (rows, 1) of 1 or 0."""
 
     def adds_up_to(self, column: str | None) -> bool:
-        """Tell whether the integers of a group add up to its rows or, of a column, to its present values: exactly."""
+        """Return whether a group's integers add up exactly to its rows or, for a column, to its present values."""
 
     def decided(self, measured: Mapping[Total, Measured], noise: Noise) -> Decided | None:
-        """The way to measure it that noisy numbers of other Totals decide; None where it is fixed."""
+        """Return the way to measure it that noisy numbers of other Totals decide; None if it is fixed."""
 
 
 @dataclass(frozen=True)
 class VectorTotal(Total):
-    """Several numbers of each group of rows, of one noise."""
+    """Several numbers of each group of rows, with noise calibrated to their joint norm."""
 
     vector: Vector
 
@@ -386,33 +386,33 @@ class VectorTotal(Total):
         return self.vector.values
 
     def norm(self, weighted: bool) -> Norm:
-        """The norms of what a row adds to all numbers of its group."""
+        """Return the norms of what a row adds to all numbers of its group."""
         facts, norms = self.vector, self.vector.norms(weighted)
         return Norm(
             facts.grid(weighted), width=facts.width, vector=norms, signed=facts.signed, contrasts=facts.contrasts
         )
 
     def integers(self, rows: int, columns: Columns) -> Integers:
-        """The integers that each row adds to the numbers of its group."""
+        """Return the integers that each row adds to the numbers of its group."""
         return self.vector.integers(rows, columns)
 
     def decided(self, measured: Mapping[Total, Measured], noise: Noise) -> Decided | None:
-        """The way to measure the exact integers that noisy numbers of other Totals decide; None where it is fixed.
+        """Return the way to measure the exact integers that noisy numbers of other Totals decide; None if it is fixed.
 
-        Its sensitivity is fixed all the same: it holds whatever they decide.
+        The sensitivity is fixed in either case: it holds whatever they decide.
         """
         return self.vector.decided(measured, noise)
 
     def describe(self) -> str:
-        """The Total as text: what a plan and the provenance call it."""
+        """Return the Total as text, for plans and provenance."""
         return self.vector.words
 
 
 @dataclass(frozen=True)
 class UnitsTotal(Total):
-    """A Total of what whole units add to cells: each 1 or, with bounds, its sum of the column, clipped to them.
+    """A Total over whole units: each adds 1 to a cell or, with bounds, its sum of the column, clipped to them.
 
-    With `once` each unit is in one cell of all, as a row is: then it is not weighed.
+    With `once`, each unit is in only one cell, like a row, and is not weighted.
     """
 
     column: str | None = None
@@ -431,27 +431,27 @@ class UnitsTotal(Total):
 
     @property
     def of_rows(self) -> OfRows:
-        """The Total of rows that it is where each row is a unit."""
+        """The equal Total over rows, if each row is a unit."""
         if self.column is None or self.bounds is None:
             return RowsTotal(self.column)
         return SumTotal(self.column, self.bounds)
 
     def norm(self, weighted: bool) -> Norm:
-        """As of a row: 1, or from the one bound to the other; and nothing of a unit that has no value."""
+        """Return the norm of a unit: that of a row in `of_rows`; a unit without a value adds 0."""
         return self.of_rows.norm(weighted)
 
     def integers(self, rows: int, columns: Columns) -> Integers:
-        """The integers that each row adds to its unit's sum, clipped far beyond the bounds; of a count 1."""
+        """Return the integers that each row adds to its unit's sum, clipped far beyond the bounds; for a count, 1."""
         if self.column is None or self.bounds is None:
             return self.of_rows.integers(rows, columns)
         most = float(WIDER * max(map(abs, grid_steps(self.bounds))))
-        with np.errstate(all="ignore"):  # whatever a value is, nothing is said of it
+        with np.errstate(all="ignore"):  # no warning may depend on a value
             scaled = columns[self.column] * (1.0 / step_length(self.bounds))
             steps = np.floor(np.clip(scaled, -most, most) + 0.5)
         return np.where(np.isnan(steps), 0.0, steps).astype(np.int64)[:, None]
 
     def describe(self) -> str:
-        """The Total as text: what a plan and the provenance call it."""
+        """Return the Total as text, for plans and provenance."""
         if self.values:
             return f"sum of {self.column} of each unit"
         return _counted("units", "units with a value of", self.column)
@@ -459,11 +459,11 @@ class UnitsTotal(Total):
 
 @dataclass(frozen=True)
 class DistinctTotal(Total):
-    """The number of distinct values of a column; of `most` of them one unit may be the reason."""
+    """The number of distinct values of a column; one unit may support at most `most` of them."""
 
     column: str
     most: int
-    per_unit: bool = False  # whether units hold values, and not rows
+    per_unit: bool = False  # whether units support values, instead of rows
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -471,27 +471,27 @@ class DistinctTotal(Total):
         return (self.column,)
 
     def norm(self, weighted: bool) -> Norm:
-        """Of a unit so many values, and of a row by itself 1."""
+        """Return the norm of a unit, which adds at most `most` values; a row that is a unit adds at most 1."""
         return Norm(1.0, (0, self.most if self.per_unit else 1))
 
     def integers(self, rows: int, columns: Columns) -> Integers:
-        """1 where there is a value: so much a row adds that is alone with it."""
+        """Return 1 for each present value: what a row adds if no other row has the value."""
         return Present(self.column).steps(columns[self.column]).astype(np.int64)[:, None]
 
     def describe(self) -> str:
-        """The Total as text: what a plan and the provenance call it."""
+        """Return the Total as text, for plans and provenance."""
         return f"distinct values of {self.column}" + (f", {self.most} of each unit" if self.per_unit else "")
 
 
 def _counted(all_of_them: str, with_a_value: str, column: str | None) -> str:
-    """Words for what is counted: all, those that conditions leave, or those with a value of a column."""
+    """Return the words for what is counted: all, those that meet conditions, or those with a value of a column."""
     if column is None:
         return all_of_them
     of_all = isinstance(column, Conditional) and column.of is None
     return f"{all_of_them if of_all else with_a_value} {column}"
 
 
-TAKES = {  # the argument that tells a kind -> those that may stand beside it
+TAKES = {  # the argument that determines a kind -> those allowed with it
     "row": ("by",),
     "vector": (),
     "distinct": ("column", "per_unit"),
@@ -503,7 +503,7 @@ TAKES = {  # the argument that tells a kind -> those that may stand beside it
 
 
 def _kind(given: Mapping[str, Any]) -> Total:
-    """The kind of Total that some arguments say, none of which is at its default."""
+    """Return the kind of Total for these arguments, none of which has its default value."""
     tells = next((name for name in TAKES if name in given), "column")
     for name in given:
         if name != tells and name not in TAKES[tells]:
@@ -512,7 +512,7 @@ def _kind(given: Mapping[str, Any]) -> Total:
     by: Any = given.get("by")
     if column is None and {"bounds", "distinct"} & given.keys():
         raise InvalidArgument(f"column must be given with {'bounds' if 'bounds' in given else 'distinct'}. Name one.")
-    # The sensitivity follows from them, in their order; as Python's numbers, which do not wrap.
+    # The sensitivity follows from the bounds in their order, as Python's numbers, which do not overflow.
     bounds: Any = checked_bounds(given["bounds"], narrowest=DISTINCT) if "bounds" in given else None
     match tells:
         case "row":

@@ -1,14 +1,14 @@
-"""Totals of several numbers: what a row adds to its group is a vector of integers, and all its entries get one noise.
+"""Totals of several numbers: a row adds a vector of integers to its group; noise is calibrated to its norm.
 
-Products of values are such vectors, on the grid of 2**-30, and so are their Bernstein cells. Only rows in which all
-columns are present add anything. Values are scaled to y in [-1, 1], or to t = (1 + y) / 2. Products are rounded down to
-the grid: so no entry is beyond what its formula allows, and the entries of a vector, of which one takes the rest, add
-up to 1 in each row.
+The Bernstein cells of a pair are such a vector; products for Gaussian noise are separate functions. Both are on the
+grid of 2**-30, and only rows in which all columns are present add anything. Values are scaled to y in [-1, 1], or to
+t = (1 + y) / 2. Products are rounded down to the grid, so none leaves the range of its formula. One Bernstein cell
+takes the rest, so that the cells of a pair add up to 1 in each row.
 
 A row of a group adds f(x), whose l_p norm is at most F. The weight w = min(1, R / ||n||_p) of a unit counts rows by
-group, not by entry: in group g it adds w times the sum of its f(x), of norm at most w n_g F, so F R in all. Where no
-entry of the vectors is negative, under replace the l_2 distance is at most sqrt(2) F R: a - b has the squared norm
-||a||^2 + ||b||^2 - 2 <a, b>. Else it is at most 2 F R (``docs/assurance/privacy.md``).
+group, not by entry. In group g, the unit adds w times the sum of its f(x), of norm at most w n_g F, so at most F R in
+all. If no entry of the vectors is negative, the l_2 distance under replace is at most sqrt(2) F R: a - b has the
+squared norm ||a||^2 + ||b||^2 - 2 <a, b>. Otherwise, it is at most 2 F R (``docs/assurance/privacy.md``).
 """
 
 from __future__ import annotations
@@ -54,36 +54,36 @@ V = TypeVar("V")
 
 
 class AsItIs:
-    """The parts of most vectors: no entry is negative, their noise has one scale, and nothing is decided later."""
+    """The shared parts of most vectors: no entry is negative, the noise has one scale, and nothing is decided later."""
 
-    width: Any  # each has it as a field, a constant or a property
+    width: Any  # a field, a constant or a property of each class
     signed: bool = False
     contrasts: ContrastDesign | None = None
 
     @property
     def folded(self) -> int:
-        """The number of exact integers for each group that rows are folded into."""
+        """The number of exact integers of each group to which rows add."""
         return int(self.width)
 
     def decided(self, measured: Mapping[Total, Measured], noise: Noise) -> Decided | None:
-        """Nothing: what is measured is fixed."""
+        """Return None: what is measured is fixed."""
         return None
 
 
 @dataclass(frozen=True)
 class RowVector(AsItIs):
-    """Sums of several integer functions of a row, none of which is negative.
+    """Sums of several integer functions of a row, none of which is ever negative.
 
     Parameters
     ----------
     entries : tuple of RowFunction
-        The functions, of the same columns, on one grid.
+        The functions of the same columns, on one grid.
     most : tuple of int
-        Of what one row adds, in steps: the largest l_1 norm, and the largest squared l_2 norm.
+        The largest l_1 norm and the largest squared l_2 norm of what one row adds, in steps.
     words : str
-        What is measured, for plans and records.
+        The measured numbers as text, for plans and records.
     whole : bool
-        Whether what a row adds is 1 in all, so that the entries of a group add up to a count.
+        Whether a row adds 1 in all, so that the entries of a group add up to a count.
     """
 
     entries: tuple[RowFunction, ...]
@@ -109,32 +109,32 @@ class RowVector(AsItIs):
         return self.entries[0].columns
 
     def grid(self, weighted: bool) -> float:
-        """The length of one integer step."""
+        """Return the length of one integer step."""
         return self.entries[0].grid
 
     def norms(self, weighted: bool) -> tuple[int, int]:
-        """Of what one row adds, in steps: the largest l_1 norm, and the largest squared l_2 norm."""
+        """Return the largest l_1 norm and the largest squared l_2 norm of what one row adds, in steps."""
         return self.most
 
     def integers(self, rows: int, columns: Columns) -> Integers:
-        """The integers that each row adds by each of the functions."""
+        """Return the integers that each row adds by each of the functions."""
         return np.hstack([FunctionTotal(entry).integers(rows, columns) for entry in self.entries])
 
     def adds_up_to(self, column: str | None) -> bool:
-        """Tell whether the integers of a group add up to its rows or, of a column, to its present values: exactly."""
+        """Return whether a group's integers add up exactly to its rows or, for a column, to its present values."""
         everyone = all(entry.missing is not None for entry in self.entries)
         return self.whole and (column is None if everyone else self.columns == (column,))
 
 
 def row_functions(total: Total) -> tuple[RowFunction, ...]:
-    """The functions by which rows add to a Total; none of counts and clipped sums."""
+    """Return the functions by which rows add to a Total; none for counts and clipped sums."""
     return tuple(entry.row for entry in summed(total, by_units=True) if isinstance(entry, FunctionTotal))
 
 
 def summed(total: Total, by_units: bool) -> tuple[OfRows, ...]:
-    """The plain sums over rows that a Total is made of; none where it is more than that.
+    """Return the plain sums over rows that make up a Total; none if it is more than that.
 
-    Where each row is a unit (`by_units` is false), what a unit adds is what its row adds.
+    If each row is a unit (`by_units` is false), a unit adds what its row adds.
     """
     match total:
         case OfRows():
@@ -148,28 +148,28 @@ def summed(total: Total, by_units: bool) -> tuple[OfRows, ...]:
 
 
 def vector_of(total: Total, kind: type[V]) -> V | None:
-    """The vector of one kind that a Total measures; None of any other Total."""
+    """Return the vector of this kind that a Total measures; None for any other Total."""
     return total.vector if isinstance(total, VectorTotal) and isinstance(total.vector, kind) else None
 
 
 @dataclass(frozen=True)
 class InnerCounts(AsItIs):
-    """The numbers that a design measures of the counts of neighboring bins: running counts can be read off them.
+    """The numbers that a design measures from counts of neighboring bins, such as those behind running counts.
 
     Parameters
     ----------
     column : str or None
-        The column that is cut into bins; None where the last axes of the keys are.
+        The column that is cut into bins; None if the last axes of the keys are the bins.
     cuts : tuple of float
-        The places between the bins: a value belongs to as many bins as there are cuts up to it.
+        The cuts between the bins; the number of cuts up to a value is its bin.
     bounds : tuple of two floats
-        Of the values, which are clipped to them.
+        The bounds to which values are clipped.
     design : PrefixSums, Tree, Grid, Whole, Scales or Later
-        What is measured of the counts.
+        The numbers to measure from the counts.
     called : str
         The measured numbers as text.
     before : tuple of Total
-        The looks before this one, where their noisy numbers decide what the design measures.
+        The earlier stages, if their noisy numbers decide what the design measures.
     """
 
     column: str | None
@@ -186,7 +186,7 @@ class InnerCounts(AsItIs):
 
     @property
     def folded(self) -> int:
-        """The number of exact integers for each group: of a later look the bins, until it is decided."""
+        """The number of exact integers of each group to which rows add: for a later stage, the number of bins."""
         return self.bins if self.before else self.width
 
     @property
@@ -200,7 +200,7 @@ class InnerCounts(AsItIs):
         return () if self.column is None else (self.column,)
 
     def exact_sums(self, counts: Integers) -> Integers:
-        """The measured sums of the counts of the bins, a row a group; the counts, until looks before decide them."""
+        """Return the measured sums of the bins' counts, one row for each group; for a later stage, the counts."""
         if isinstance(self.design, Scales | Later):
             return counts
         return self.design.exact_sums(counts)
@@ -222,31 +222,31 @@ class InnerCounts(AsItIs):
         return f"{self.called}{of} over {self.design.size:,} bins"
 
     def grid(self, weighted: bool) -> float:
-        """The length of one integer step."""
+        """Return the length of one integer step."""
         return self.design.grid * (2.0**-INNER_BITS if weighted else 1.0)
 
     def norms(self, weighted: bool) -> tuple[int, int]:
-        """Of what one row adds, in steps: the largest l_1 norm, and the largest squared l_2 norm."""
+        """Return the largest l_1 norm and the largest squared l_2 norm of what one row adds, in steps."""
         scale = 2**INNER_BITS if weighted else 1
         return self.design.column_sum * scale, self.design.column_square * scale**2
 
     def places(self, values: NDArray[Any]) -> Integers:
-        """The bin of each value of the column; -1 for NaN, which is in none."""
+        """Return the bin of each value of the column; -1 for NaN, which is in none."""
         code = np.searchsorted(np.array(self.cuts, dtype=np.float64), values, side="right")
         return np.where(np.isnan(values), -1, code).astype(np.int64)
 
     def integers(self, rows: int, columns: Columns) -> Integers:
-        """1 in the bin of the row's value or, of bins that are cells, in its cell; nothing without a value."""
+        """Return 1 for each row with a value or, if bins are cells of the keys, for each row; otherwise, 0."""
         if self.column is None:
             return np.ones((rows, 1), dtype=np.int64)
         return (self.places(columns[self.column]) >= 0).astype(np.int64)[:, None]
 
     def adds_up_to(self, column: str | None) -> bool:
-        """Tell whether the integers of a group add up to a count: running counts do not."""
+        """Return False: running counts do not add up to a count."""
         return False
 
     def decided(self, measured: Mapping[Total, Measured], noise: Noise) -> Decided | None:
-        """Nothing, but of a later look: the blocks or buckets that those before it decide."""
+        """Return the blocks or buckets that earlier stages decide; None for a design without earlier stages."""
         if not self.before:
             return None
         assert isinstance(self.design, Scales | Later)
@@ -254,9 +254,9 @@ class InnerCounts(AsItIs):
 
 
 class OneOfEach(AsItIs):
-    """The parts of vectors of one column, which is no key: a value that is there adds 1 to one entry of its group."""
+    """The shared parts of vectors of one column that is no key: a present value adds 1 to one entry of its group."""
 
-    axis: Any  # each has it as a field
+    axis: Any  # a field of each class
     cells: int = 1
     values: Values = ()
 
@@ -277,26 +277,26 @@ class OneOfEach(AsItIs):
         return self.columns[0]
 
     def exact_sums(self, counts: Integers) -> Integers:
-        """The measured sums of the counts of each group: they themselves."""
+        """Return the measured sums of the counts of each group: the counts themselves."""
         return counts
 
     def grid(self, weighted: bool) -> float:
-        """The length of one integer step."""
+        """Return the length of one integer step."""
         return 2.0**-INNER_BITS if weighted else 1.0
 
     def norms(self, weighted: bool) -> tuple[int, int]:
-        """Of what one row adds, in steps: the largest l_1 norm, and the largest squared l_2 norm."""
+        """Return the largest l_1 norm and the largest squared l_2 norm of what one row adds, in steps."""
         scale = 2**INNER_BITS if weighted else 1
         return scale, scale**2
 
     def integers(self, rows: int, columns: Columns) -> Integers:
-        """1 for a value that is there, whichever it is."""
+        """Return 1 for each present value."""
         return columns[self.column].astype(np.int64)[:, None]
 
 
 @dataclass(frozen=True)
 class Matches(OneOfEach):
-    """The number of values of a column that are one declared value, and of all others; missing ones are neither.
+    """The number of a column's values that equal one declared value, and of all others, without missing ones.
 
     Parameters
     ----------
@@ -310,18 +310,18 @@ class Matches(OneOfEach):
 
     @property
     def words(self) -> str:
-        """The measured thing, for plans and records."""
+        """The measured numbers as text, for plans and records."""
         name, value = plain_name(self.column), self.axis.values(0)[0]
         return harmless(f"values of {name} that are {value!r}, and others{self.column.removeprefix(name)}")
 
     def adds_up_to(self, column: str | None) -> bool:
-        """Tell whether the integers of a group add up to the present values of a column: both parts do."""
+        """Return whether the column is its own: both entries add up to the number of its present values."""
         return column == self.column
 
 
 @dataclass(frozen=True)
 class BinCounts(OneOfEach):
-    """The numbers of values of a column in declared bins, which are no cells of the keys; missing ones are in none.
+    """The numbers of a column's values in declared bins that are no cells of the keys; missing values are in none.
 
     Parameters
     ----------
@@ -338,25 +338,25 @@ class BinCounts(OneOfEach):
 
     @property
     def words(self) -> str:
-        """The measured thing, for plans and records."""
+        """The measured numbers as text, for plans and records."""
         return harmless(f"values of {self.column} in {self.axis.size:,} bins")
 
     def adds_up_to(self, column: str | None) -> bool:
-        """Tell whether the integers of a group add up to a count: values in no bin are left out."""
+        """Return False: values in no bin are left out, so the entries do not add up to a count."""
         return False
 
 
 @dataclass(frozen=True)
 class TableContrasts(AsItIs):
-    """The contrasts of all tables of up to some number of attributes; a row of an undeclared value adds nothing.
+    """The contrasts of all tables of up to some number of attributes; a row with an undeclared value adds nothing.
 
     Parameters
     ----------
     axes : tuple of KeyAxis or DateAxis
-        The attributes and their declared values, a column each.
+        The attributes and their declared values, one column each.
     design : ContrastDesign
-        What is measured of the counts, and the relative scales of the noise. Norms are those of the contrasts divided
-        by these scales.
+        The contrasts to measure, and the relative scales of their noise. Norms are those of the contrasts divided by
+        these scales.
     """
 
     axes: tuple[Any, ...]
@@ -367,8 +367,8 @@ class TableContrasts(AsItIs):
     values: ClassVar[Values] = ()
 
     @property
-    def contrasts(self) -> ContrastDesign:  # type: ignore[override]  # of others it is a constant
-        """The design: the noise must be made for it."""
+    def contrasts(self) -> ContrastDesign:  # type: ignore[override]  # a constant in other classes
+        """The design, for which the noise must be made."""
         return self.design
 
     @property
@@ -387,21 +387,21 @@ class TableContrasts(AsItIs):
         return f"{self.width:,} contrasts of {len(self.design.tables):,} tables"
 
     def grid(self, weighted: bool) -> float:
-        """The length of one integer step."""
+        """Return the length of one integer step."""
         return 2.0**-INNER_BITS if weighted else 1.0
 
     def norms(self, weighted: bool) -> tuple[int | Fraction, int | Fraction]:
-        """Of what one row adds, in steps over scales: the squared l_2 norm (the noise is Gaussian alone)."""
+        """Return the squared l_2 norm of what one row adds, in steps over scales, twice: noise is always Gaussian."""
         squared = self.design.cost * (4**INNER_BITS if weighted else 1)
         return squared, squared
 
     def integers(self, rows: int, columns: Columns) -> Integers:
-        """1 for a row whose value is declared in each of the columns."""
+        """Return 1 for each row with a declared value in all columns."""
         there: NDArray[np.bool_] = np.logical_and.reduce([columns[column] for column in self.columns])
         return there.astype(np.int64)[:, None]
 
     def adds_up_to(self, column: str | None) -> bool:
-        """Tell whether the integers of a group add up to a count: contrasts do not."""
+        """Return False: contrasts do not add up to a count."""
         return False
 
 
@@ -410,7 +410,7 @@ HALF = 2 ** (BITS - 1)
 
 @dataclass(frozen=True)
 class AllThere:
-    """1 where all values are present; on a grid as fine as that of weighted rows."""
+    """1 if all values are present, on a grid as fine as that of weighted rows."""
 
     def __call__(self, *steps: Integers) -> Integers:
         return np.full(steps[0].shape, 2**WEIGHT_BITS, dtype=np.int64)
@@ -418,7 +418,7 @@ class AllThere:
 
 @dataclass(frozen=True)
 class CentredProduct:
-    """y of one column, y^2 - 1/2 of one named twice, or the product of the y of two."""
+    """y of one column, y^2 - 1/2 of a column named twice, or the product of y of two columns."""
 
     shares: tuple[Share, ...]  # of all columns
     places: tuple[int, ...]
@@ -433,10 +433,10 @@ class CentredProduct:
 
 @dataclass(frozen=True)
 class PairCell:
-    """The product of one Bernstein polynomial of a value and one of another's; those of a pair add up to 1.
+    """The product of a Bernstein polynomial of one value and one of another; the cells of a pair add up to 1.
 
-    All but the first are rounded down, and the first takes the rest: it is not negative, for none of the others is
-    above its formula, and these add up to 1.
+    All cells except the first are rounded down, and the first takes the rest. It is not negative: no other cell exceeds
+    its formula, and the formulas of all cells add up to 1.
     """
 
     shares: tuple[Share, Share]
@@ -455,7 +455,7 @@ class PairCell:
 
 
 def centred_products(values: Values) -> tuple[RowFunction, ...]:
-    """The number of rows, then y of each column, y^2 - 1/2 of each, and the products of pairs: for Gaussian noise."""
+    """Return functions for Gaussian noise: the count of rows, y and y^2 - 1/2 of each column, and products of pairs."""
     shares = tuple(Share(*grid_steps(bounds), BITS) for _, bounds in values)
     columns = [column for column, _ in values]
     counted = RowFunction(values, AllThere(), (0, 2**WEIGHT_BITS), 2.0**-WEIGHT_BITS, f"rows with {_listed(columns)}")
@@ -471,7 +471,7 @@ def centred_products(values: Values) -> tuple[RowFunction, ...]:
 
 
 def pair_cells(values: Values, i: int, j: int, degree: int) -> RowVector:
-    """The Bernstein cells of two of the columns, of degree 1 (means and covariance) or 2 (also variances)."""
+    """Return the Bernstein cells of two of the columns, of degree 1 (means and covariance) or 2 (also variances)."""
     shares = tuple(Share(*grid_steps(values[position][1]), BITS) for position in (i, j))
     words = f"Bernstein cells of {values[i][0]} and {values[j][0]}"
     if len(values) > 2:
@@ -484,7 +484,7 @@ def pair_cells(values: Values, i: int, j: int, degree: int) -> RowVector:
 
 
 def pairs(size: int) -> list[tuple[int, int]]:
-    """The pairs of different columns, each once."""
+    """Return the pairs of different columns, each once."""
     return [(i, j) for i in range(size) for j in range(i + 1, size)]
 
 
@@ -494,9 +494,9 @@ def _listed(columns: list[str]) -> str:
 
 @lru_cache(maxsize=256)
 def two_sided(column: str, bounds: tuple[float, float], *, everyone: bool = False) -> RowVector:
-    """The way of each value from the lower bound and to the upper one, in ranges: what a mean needs of pure noise.
+    """Return the sums of values' distances to both bounds, in ranges: what a mean needs under pure noise.
 
-    With `everyone` a missing value counts as the middle: both ways are then half of the whole.
+    With `everyone`, a missing value counts as the middle: both distances are then half the range.
     """
     share, bits = Share(*grid_steps(bounds), BITS), BITS
     words = f"distances of {column} to its bounds"
@@ -509,7 +509,7 @@ def two_sided(column: str, bounds: tuple[float, float], *, everyone: bool = Fals
 
 
 def bernstein(column: str, bounds: tuple[float, float]) -> RowVector:
-    """Bernstein's polynomials of degree two of each value: what a variance needs of pure noise."""
+    """Return the sums of Bernstein's polynomials of degree two: what a variance needs under pure noise."""
     share, bits = Share(*grid_steps(bounds), BITS), BITS
     words = f"Bernstein sums of {column}"
     entries = tuple(
@@ -520,7 +520,7 @@ def bernstein(column: str, bounds: tuple[float, float]) -> RowVector:
 
 @dataclass(frozen=True)
 class WeighedValue:
-    """The product of a value and its weight, in steps of 2**30 products of their own; rounded to the nearest."""
+    """The product of a value and its weight, rounded to the nearest step, which is 2**30 products of their steps."""
 
     def __call__(self, value: Integers, weight: Integers) -> Integers:
         return np.asarray((value * weight + HALF) >> BITS)
@@ -528,7 +528,7 @@ class WeighedValue:
 
 @dataclass(frozen=True)
 class WeighedWay:
-    """The weight times the way of a value from its lower bound, or to its upper one; both together are the weight."""
+    """The weight times a value's distance from its lower bound, or to its upper one; both add up to the weight."""
 
     share: Share
     above: bool
@@ -539,7 +539,7 @@ class WeighedWay:
 
 
 def weighed_values(column: str, bounds: Bounds, weight: str, weight_bounds: Bounds) -> RowFunction:
-    """The product of each value and its weight: a row adds the largest at corners of both bounds, or nothing."""
+    """Return the function value times weight, whose extremes lie at corners of both bounds."""
     corners = [np.int64(value) * step for value in grid_steps(bounds) for step in grid_steps(weight_bounds)]
     reached = [int((corner + HALF) >> BITS) for corner in corners]
     grid = step_length(bounds) * step_length(weight_bounds) * WHOLE
@@ -549,9 +549,9 @@ def weighed_values(column: str, bounds: Bounds, weight: str, weight_bounds: Boun
 
 
 def weighed_ways(column: str, bounds: Bounds, weight: str, weight_bounds: Bounds) -> RowVector:
-    """The weighted ways of each value from the lower bound and to the upper one, in ranges: for a weighted mean.
+    """Return the sums of values' weighted distances to both bounds, in ranges, for a weighted mean.
 
-    None is negative, and a row adds its weight in all: so both norms are at most the largest weight.
+    None is negative, and a row adds its weight in all. So the l_1 and l_2 norms are at most the largest weight.
     """
     share, (_, most) = Share(*grid_steps(bounds), BITS), grid_steps(weight_bounds)
     words = f"distances of {column} to its bounds, times {weight}"

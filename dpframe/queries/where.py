@@ -1,12 +1,12 @@
-"""Conditions on rows: ``where=`` of a statistic, which then asks of the rows alone that hold declared values.
+"""Conditions on rows: with ``where=``, a statistic uses only the rows that hold declared values.
 
-A condition is a change of single rows: where it does not hold, what the statistic reads of the row is missing, and the
-row stays. Whether it holds follows from the row itself, and never fails. So a table and its neighbor, changed row by
-row, are neighbors again, with the rows of each unit where they were, and every statistic keeps its own sensitivity: it
-holds for all tables, those with more missing values among them (``docs/assurance/privacy.md``).
+A condition changes single rows: if it does not hold, the values that the statistic reads are missing, and the row
+stays. It depends on the row alone, and never fails. So a table and its neighbor, changed row by row, are neighbors
+again, with the rows of each unit in their places. Every statistic keeps its sensitivity, which holds for all tables,
+including those with more missing values (``docs/assurance/privacy.md``).
 
-A statistic with a condition reads a `Conditional` column in place of a column, and knows of nothing else. The engines
-give such a column its values in one place, `dpframe.engines.sums.cells`.
+A statistic with a condition reads a `Conditional` column in place of a column, and nothing else changes for it. The
+engines compute the values of such a column in one place, `dpframe.engines.sums.cells`.
 """
 
 from __future__ import annotations
@@ -23,38 +23,38 @@ from dpframe.queries.keys import WHERE_EXAMPLE, KeyAxis, value_axis
 from dpframe.queries.limits import check_column, checked_place, refuse_misplaced
 from dpframe.queries.sameness import hash_of, same_key, written
 
-MOST_SHOWN = 6  # values of a condition, in words
+MOST_SHOWN = 6  # values of a condition that are shown
 BEYOND = 10**30  # nanoseconds: farther than any column reaches
 PAIRS = 'Write (18, 65), half-open as bins are, or (18, None); a list names values: ["A", "B"].'
 
 
 @dataclass(frozen=True)
 class RangeAxis(BinAxis):
-    """The values between two ends, the lower one among them: one of the bins that the ends cut the whole line into.
+    """The values between two ends, including the lower one: one of the bins into which the ends cut the line.
 
-    Bins that are open outward need no rule for an open end: +inf is at least 18 as any other number is.
+    The outer bins are unbounded, so an open end needs no rule of its own: +inf is at least 18, like other numbers.
     """
 
     argument: ClassVar[str] = "where"
 
-    inside: int = 1  # the bin that is meant
+    inside: int = 1  # the selected bin
     words: str = ""
 
 
 @dataclass(frozen=True)
 class Condition:
-    """Declared values of a column, or a range: a row holds one of them or not."""
+    """Declared values of a column, or a range; it holds for the rows with one of these values."""
 
     axis: KeyAxis | RangeAxis
 
     @property
     def written(self) -> Any:
-        """The value, the list of values, or the pair that it is made of."""
+        """The value, the list of values, or the pair from which it was made."""
         if isinstance(self.axis, KeyAxis):
             values = list(self.axis.values(0))
             return values[0] if len(values) == 1 else values
-        _, *inner, _ = self.axis.edges  # the outer ones are beyond all values
-        edges = inner if self.axis.kind == "number" else [edge // 1_000 * 1_000 for edge in inner]  # microseconds
+        _, *inner, _ = self.axis.edges  # the outer edges lie beyond all values
+        edges = inner if self.axis.kind == "number" else [edge // 1_000 * 1_000 for edge in inner]  # whole microseconds
         ends: list[Any] = BinAxis(self.axis.column, tuple(edges), self.axis.kind).shown_edges().tolist()
         if self.axis.aware:
             ends = [end.replace(tzinfo=UTC) for end in ends]
@@ -62,7 +62,7 @@ class Condition:
 
     @property
     def token(self) -> tuple[Any, ...]:
-        """The token of its values, in any order, or of the ends of its range: equal for two that are the same."""
+        """The token of its values, in any order, or of the ends of its range; equal for equal conditions."""
         (column,) = self.axis.columns
         if isinstance(self.axis, KeyAxis):
             return ("values", column, *sorted(written(same_key(value)) for value in self.axis.values(0)))
@@ -82,35 +82,35 @@ class Condition:
 
 @dataclass(frozen=True)
 class GroupBounds:
-    """The bounds of a column's values in each of declared groups, by which values become numbers of one scale.
+    """The bounds of a column's values in each of declared groups, which bring all values to one scale.
 
-    With `places` a value becomes its place between both bounds; else it is clipped, and divided by the larger one. With
-    `candidates` it becomes the number of the nearest one of its group, from 0 on.
+    With `places`, a value becomes its place between both bounds; otherwise, it is clipped and divided by the larger
+    one. With `candidates`, it becomes the number of its group's nearest candidate, from 0 on.
     """
 
     axis: KeyAxis
-    bounds: tuple[tuple[float, float], ...]  # of each key, in order
+    bounds: tuple[tuple[float, float], ...]  # for each key, in order
     places: bool
-    candidates: tuple[tuple[float, ...], ...] = ()  # of each key; the bounds are the first and the last
+    candidates: tuple[tuple[float, ...], ...] = ()  # for each key; the bounds are the first and the last
 
 
 class Conditional(str):
-    """A column that is missing wherever conditions do not hold; of no column, 1 where they hold.
+    """A column that is missing in rows where conditions do not hold; without a column, it is 1 where they hold.
 
-    With a declared value it is 1 where the column holds that value, and 0 where it holds another one.
+    With a declared value, it is 1 if the column holds that value, and 0 if it holds another one.
 
-    It is named by words, and is no column of any table: it equals none of their names.
+    As a string, it is a description. It is no column of any table, and equals no name of one.
 
     Parameters
     ----------
     of : str or None
-        The column; None where rows are asked for.
+        The column; None if the statistic is of rows.
     conditions : tuple of Condition
-        What must hold, all of them: of different columns, in the order of their names.
+        The conditions, which must all hold: of different columns, in the order of their names.
     value : KeyAxis, optional
         The column and a value, which is compared as a declared key is.
     groups : GroupBounds, optional
-        By what the values of each group become numbers of one scale.
+        The bounds that bring the values of each group to one scale.
 
     Examples
     --------
@@ -122,7 +122,7 @@ class Conditional(str):
     conditions: tuple[Condition, ...]
     value: KeyAxis | None
     groups: GroupBounds | None
-    words: str  # of the conditions
+    words: str  # the conditions as text
 
     def __new__(
         cls,
@@ -148,19 +148,19 @@ class Conditional(str):
         return {condition.axis.columns[0]: condition.written for condition in self.conditions}
 
     def facts(self) -> dict[str, str]:
-        """The facts of a record on its conditions: their words, which may be cut, and a hash of all of them."""
+        """Return the facts of a record on its conditions: their text, which may be cut, and a hash of them all."""
         return {"where": self.words, "where_sha256": hash_of(tuple(one.token for one in self.conditions))}
 
     @property
     def compared(self) -> tuple[KeyAxis, ...]:
-        """The declared values that decide what it is: its value, or the keys whose groups have bounds."""
+        """The declared values with which rows are compared: its value, or the keys whose groups have bounds."""
         return tuple(
             axis for axis in (self.value, None if self.groups is None else self.groups.axis) if axis is not None
         )
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """The columns of the table that it follows from."""
+        """The columns of the table from which it is computed."""
         own = () if self.of is None else (self.of,)
         keys = () if self.groups is None else self.groups.axis.columns
         return (*own, *keys, *(column for condition in self.conditions for column in condition.axis.columns))
@@ -176,12 +176,12 @@ class Conditional(str):
     def __hash__(self) -> int:
         return str.__hash__(self)
 
-    def __getnewargs__(self) -> tuple[Any, ...]:  # of copies and pickles
+    def __getnewargs__(self) -> tuple[Any, ...]:  # for copies and pickles
         return self.of, self.conditions, self.value, self.groups
 
 
 def under_conditions(column: Any, where: Any) -> Any:
-    """The column that a statistic reads: with conditions a `Conditional`, which is a string as column names are."""
+    """Return the column that a statistic reads: with conditions a `Conditional`, a string like column names."""
     if where is None:
         return column
     if column is not None:
@@ -198,41 +198,41 @@ def under_conditions(column: Any, where: Any) -> Any:
 
 
 def matched(column: str, value: KeyAxis) -> Conditional:
-    """1 where a column, maybe under conditions, holds a declared value, and 0 where it holds another."""
+    """Return a column that is 1 if `column`, under its conditions, holds a declared value, and 0 for another value."""
     of, conditions = (column.of, column.conditions) if isinstance(column, Conditional) else (column, ())
     return Conditional(of, conditions, value)
 
 
 def by_group(column: str, groups: GroupBounds) -> Conditional:
-    """A column, maybe under conditions, on the scale of each group."""
+    """Return a column, under its conditions, on the scale of each group."""
     of, conditions = (column.of, column.conditions) if isinstance(column, Conditional) else (column, ())
     return Conditional(of, conditions, groups=groups)
 
 
 def as_checked(column: str, bounds: tuple[float, float]) -> tuple[str, tuple[float, float]]:
-    """The column and the bounds that tell of clipped values: of groups with their own bounds places between these."""
+    """Return the column and the bounds for checks of clipped values; bounds by group become (0, 1), with places."""
     if not isinstance(column, Conditional) or column.groups is None:
         return column, bounds
     return by_group(column, replace(column.groups, places=True, candidates=())), (0.0, 1.0)
 
 
 def is_compared(column: str) -> bool:
-    """Tell whether a column is 1 or 0, as one that is compared with a value."""
+    """Return whether a column is 1 or 0, since it is compared with a value."""
     return isinstance(column, Conditional) and column.value is not None
 
 
 def reads_of(column: str) -> tuple[str, ...]:
-    """The columns of a table that a column follows from: itself, or those of its conditions too."""
+    """Return the columns of a table from which a column is computed: itself, or also those of its conditions."""
     return column.reads if isinstance(column, Conditional) else (column,)
 
 
 def plain_name(column: str) -> str:
-    """The name of a column as results have it: without its conditions, where it is one of a table."""
+    """Return the name of a column as results show it: without its conditions, if it is a column of a table."""
     return column if not isinstance(column, Conditional) or column.of is None else column.of
 
 
 def _axis(column: str, value: Any) -> KeyAxis | RangeAxis:
-    """The values of a column that are meant."""
+    """Return the axis of the values or of the range that a condition names."""
     check_column(column)
     if isinstance(value, tuple):
         return _range(column, value)
@@ -262,12 +262,12 @@ def _range(column: str, pair: tuple[Any, ...]) -> RangeAxis:
 
 
 def _shown(value: Any) -> str:
-    """A value as people read it; dates and the like as they are printed."""
+    """Return a value as text; dates and times as they are printed."""
     return "missing" if value is None else str(value) if isinstance(value, (date, timedelta, time)) else shown(value)
 
 
 def _end(column: str, end: Any) -> tuple[Any, EdgeKind, bool]:
-    """An end of a range as (float or nanoseconds, kind, whether it has a time zone)."""
+    """Return an end of a range as (float or nanoseconds, kind, whether it has a time zone)."""
     if is_number(end):
         return checked_place("where", end, "Write None for an open end."), "number", False
     if isinstance(end, (date, timedelta)) and end == end:  # NaT equals nothing
