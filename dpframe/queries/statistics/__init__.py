@@ -1,4 +1,4 @@
-"""The statistics that an analyst may ask of a group, a file for each kind; and what they are made from."""
+"""The statistics that an analyst may ask of a group, one file for each kind; and their parts."""
 
 from dpframe.queries.quotients import fieller
 from dpframe.queries.row_functions import RowFunction

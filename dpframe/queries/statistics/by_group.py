@@ -1,9 +1,9 @@
-"""Statistics whose values are clipped to bounds of their own group: what ``bounds={"A": (0, 10), ...}`` asks.
+"""Statistics whose values are clipped to bounds of their own group: ``bounds={"A": (0, 10), ...}``.
 
-Each group has its own scale. A value becomes its place between the bounds of its group, or its part of the larger one,
-and what is measured are such numbers, which all have the same bounds. Their sensitivity is that of any sum or mean with
-these bounds, whatever a unit has in which groups. The noisy numbers of each group are brought back to its own units
-afterwards, by public factors: so its noise is in proportion to its own bounds (``docs/assurance/privacy.md``).
+Each group has its own scale. A value becomes its place between its group's bounds, or a fraction of the larger one.
+The Totals are measured on these numbers, which all have the same bounds. Their sensitivity is that of any sum or mean
+with these bounds, whatever rows a unit has in each group. Public factors convert the noisy numbers of each group back
+to its own units afterwards, so its noise is in proportion to its own bounds (``docs/assurance/privacy.md``).
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ class ByGroup(Statistic):
     The bounds are in the order of the declared keys.
     """
 
-    denoisable: ClassVar[bool] = False  # denoisers know the noise of one law in all groups
+    denoisable: ClassVar[bool] = False  # denoisers assume the same noise in all groups
     adds_up: ClassVar[bool] = False
 
     column: str
     bounds_of: tuple[tuple[Any, Bounds], ...]
-    axis: KeyAxis | None = field(default=None, repr=False)  # the keys of a call, once it is made
+    axis: KeyAxis | None = field(default=None, repr=False)  # the keys of the call, once they are known
 
     def __post_init__(self) -> None:
         check_column(self.column)
@@ -202,7 +202,7 @@ class MeanByGroup(ByGroup):
 def checked_groups(
     column: Any, bounds: Mapping[Any, Any], where: Mapping[str, Any] | None, **others: Any
 ) -> tuple[str, tuple[tuple[Any, Any], ...]]:
-    """The column, and the bounds by key of a dict; other arguments are refused."""
+    """Return the column, and the bounds by key of a dict; refuse other arguments."""
     for name, value in others.items():
         if value is not None:
             raise InvalidArgument(f"{name} must be left out with bounds by group. Write bounds=(lower, upper) with it.")

@@ -40,7 +40,7 @@ class Count(Counted):
 
         The numbers of a mean under pure noise do.
         """
-        # the widest is of a variance, which is measured whatever else moves to it
+        # the widest is that of a variance, which is measured in any case
         vectors = [total for total in totals if isinstance(total, VectorTotal)]
         adding_up = [total for total in vectors if total.vector.adds_up_to(self.column)]
         return SharedCount(self.column, max(adding_up, key=lambda total: total.vector.width)) if adding_up else self
@@ -69,7 +69,7 @@ class SharedCount(Counted):
 
     verb: ClassVar[str] = "count"
     tells_totals: ClassVar[bool] = True
-    denoisable: ClassVar[bool] = False  # denoisers know the noise of one draw, and this is a sum of them
+    denoisable: ClassVar[bool] = False  # denoisers know the noise of one draw; this is a sum of draws
     adds_up: ClassVar[bool] = False
 
     total: Total = COUNTED
@@ -87,7 +87,7 @@ class SharedCount(Counted):
         sums = measured[self.total]
         values = sums.values.reshape(-1, self.total.norm(False).width).sum(axis=1)
         half = interval_of_sum(sums.noise, self.total.norm(False).width, CONFIDENCE)
-        if not sums.weighted:  # within h of a whole number, rounded: within the whole part of h + 1/2
+        if not sums.weighted:  # an error of at most h is, after rounding to whole numbers, at most floor(h + 1/2)
             values, half = np.rint(values), float(np.floor(half + 0.5))
         return values, np.full(values.shape, half)
 

@@ -48,12 +48,12 @@ class Covariance(Statistic):
     adds_up: ClassVar[bool] = False
     endings: ClassVar[tuple[str, ...]] = (NOISY,)
     fewest: ClassVar[int] = 2
-    degree: ClassVar[int] = 1  # of the polynomials for pure noise
+    degree: ClassVar[int] = 1  # the degree of the polynomials for pure noise
 
     columns: tuple[str, ...]
     bounds_of: tuple[tuple[float, float], ...]
     ddof: int = 1
-    pure: bool = field(default=False, repr=False)  # the form that it has for pure noise; its answer means the same
+    pure: bool = field(default=False, repr=False)  # whether it has the form for pure noise; its answer means the same
 
     def __post_init__(self) -> None:
         if not is_one_of(self.ddof, (0, 1)) or isinstance(self.ddof, bool):
@@ -132,7 +132,7 @@ class Covariance(Statistic):
         return self._pairs([sums.values for sums in noisy], [sums.noise for sums in noisy], confidence)
 
     def _pairs(self, values: Sequence[Floats], noises: Sequence[Noise], confidence: float) -> list[Pair]:
-        """The moments of each pair; and of each one z, that of the noise with the heaviest tails."""
+        """Return the moments of each pair, with the z of the noise with the heaviest tails."""
         z, size = largest_z(noises, confidence), len(self.columns)
         known_pairs = []
         for number, (i, j) in enumerate(pairs(size)):
@@ -143,14 +143,14 @@ class Covariance(Statistic):
                 continue
             indices = [0, 1 + i, 1 + j, 1 + size + i, 1 + size + j, 1 + 2 * size + number]
             mixing = np.eye(moments.MOMENTS)
-            mixing[3, 0] = mixing[4, 0] = 0.5  # of y^2 - 1/2
+            mixing[3, 0] = mixing[4, 0] = 0.5  # from y^2 - 1/2 to y^2
             read = np.stack([values[index].ravel() for index in indices], axis=1) @ mixing.T
             variances = np.array([noises[index].variance for index in indices])
             known_pairs.append(Pair(read, mixing * variances @ mixing.T, z))
         return known_pairs
 
     def _units(self) -> Floats:
-        """The unit of each pair: the product of half the lengths of both bounds, as values are really clipped."""
+        """Return the unit of each pair: the product of both half ranges, of the bounds to which values are clipped."""
         ends = [[step * step_length(bounds) for step in grid_steps(bounds)] for bounds in self.bounds_of]
         half = [(upper - lower) / 2.0 for lower, upper in ends]
         return np.array([half[i] * half[j] for i, j in pairs(len(half))])
@@ -164,9 +164,9 @@ class Covariance(Statistic):
         return (values * self._units()).ravel(), (np.stack(errors, axis=1) * self._units()).ravel()
 
     def _nearest(self, measured_pairs: Sequence[Pair]) -> Floats:
-        """The nearest matrix that is one of covariances; where variances are not measured they may be the largest.
+        """Return the nearest covariance matrix; variances that are not measured may be the largest possible.
 
-        A mean of m leaves a variance of at most 1 - m^2, and the covariance at most the root of two of them.
+        A mean of m leaves a variance of at most 1 - m^2. A covariance is at most the root of the product of two such.
         """
         noisy = np.stack([self._noisy(pair) for pair in measured_pairs], axis=1)
         factor = np.stack([pair.n / (pair.n - self.ddof) for pair in measured_pairs], axis=1)
@@ -180,7 +180,7 @@ class Covariance(Statistic):
         return self._of_matrices(moments.nearest_covariances(matrices, factor[:, 0]))
 
     def _matrices(self, values: Floats) -> Floats:
-        """A symmetric matrix for each group, with 1 on its diagonal."""
+        """Return a symmetric matrix for each group, with 1 on its diagonal."""
         size = len(self.columns)
         matrices = np.tile(np.eye(size), (len(values), 1, 1))
         for entry, (i, j) in enumerate(pairs(size)):
@@ -313,7 +313,7 @@ def correlation(
 
 
 def _checked(columns: Any, bounds: Any, where: Any) -> tuple[tuple[str, ...], tuple[tuple[float, float], ...]]:
-    """The columns, under their condition, and the bounds of each."""
+    """Return the columns, under their conditions, and the bounds of each."""
     names = checked_columns(columns, 2, MOST_COLUMNS, EXAMPLE)
     if bounds is None:
         raise MissingArgument(f"bounds must be given for each column: they are never taken from the data. {EXAMPLE}")

@@ -1,6 +1,6 @@
 """All tables of up to some number of columns at once, measured by their contrasts.
 
-Its rows are those of one table after the other: public, and counted before they are made.
+The rows of the result are those of one table after the other. They are public, and counted before they are made.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class MarginalTables(Keys):
 
 
 def _labels(values: Sequence[Any] | NDArray[Any], places: NDArray[np.int64]) -> Sequence[Any] | NDArray[Any]:
-    """The values at their places; None, or NaT, where there is no place."""
+    """Return the values at their places; None or NaT if there is no place."""
     if isinstance(values, np.ndarray):
         missing = np.array([np.datetime64("NaT", "D")]).astype(values.dtype)
         return np.concatenate([values, missing])[places]
@@ -95,7 +95,7 @@ def _labels(values: Sequence[Any] | NDArray[Any], places: NDArray[np.int64]) -> 
 
 
 def check_degree(degree: object, attributes: int) -> int:
-    """The number of columns of the largest tables."""
+    """Check and return the number of columns of the largest tables."""
     rule = f"a whole number from 1 to the number of columns, {attributes}"
     way_out = f"Write degree={min(attributes, 2)}."
     if not is_whole(degree):
@@ -127,7 +127,7 @@ def check_tables(sizes: Sequence[int], degree: int, most: int) -> None:
 
 
 def places_of_levels(levels: Sequence[Mapping[str, Any]]) -> list[slice]:
-    """The rows of each table."""
+    """Return the rows of each table, as slices."""
     ends = np.cumsum([0, *(level["rows"] for level in levels)]).tolist()
     return [slice(start, end) for start, end in pairwise(ends)]
 
@@ -170,7 +170,7 @@ class Marginals(Statistic):
     attributes: tuple[Any, ...]
     degree: int = 2
     objective: Objective = "equal"
-    fit: str | None = None  # what is done to cells below 0
+    fit: str | None = None  # how cells below 0 are adjusted
 
     def __post_init__(self) -> None:
         for axis in self.attributes:

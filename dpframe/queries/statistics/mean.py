@@ -21,8 +21,8 @@ from dpframe.queries.total import FunctionTotal, Measured, Noise, RowsTotal, Sum
 from dpframe.queries.vectors import bernstein, two_sided
 from dpframe.queries.where import Conditional, under_conditions
 
-OF_WAYS = 1.0, 1.0, 2.0  # variances of the way above, of it with both ways, and of both ways, for noise of variance 1
-OF_SQUARES = 1.25, 1.5, 3.0  # the same where both are made of three numbers
+OF_WAYS = 1.0, 1.0, 2.0  # the `variances` of `two_sided_mean`, for noise of variance 1
+OF_SQUARES = 1.25, 1.5, 3.0  # the same if A and B are made of three numbers
 
 
 @dataclass(frozen=True, repr=False)
@@ -46,9 +46,9 @@ class Mean(Squaring):
     adds_up: ClassVar[bool] = False
 
     missing: Literal["drop", "midpoint"] = "drop"
-    pure: bool = field(default=False, repr=False)  # the form that it has for pure noise; its answer means the same
-    shared: bool = field(default=False, repr=False)  # it is read off what a variance measures
-    squares: bool = field(default=False, repr=False)  # measured as well, for a population
+    pure: bool = field(default=False, repr=False)  # whether it has the form for pure noise; its answer means the same
+    shared: bool = field(default=False, repr=False)  # whether it is computed from what a variance measures
+    squares: bool = field(default=False, repr=False)  # whether squares are measured too, for a population
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -64,7 +64,7 @@ class Mean(Squaring):
 
     def under(self, pure: bool) -> Self:
         """The form for pure noise, or that for Gaussian noise."""
-        # what it is read off is to be found again; a variance measures squares
+        # sharing is decided anew; a variance measures squares in any case
         return replace(self, pure=pure, shared=pure and self.squares)
 
     def of_population(self) -> Self:
@@ -124,7 +124,7 @@ class Mean(Squaring):
         centred, count = self.answering()
         total, present = measured[centred], measured[count]
         lower, upper = self.bounds
-        middle = sum(grid_steps(self.bounds)) // 2 * step_length(self.bounds)  # as of a centred sum
+        middle = sum(grid_steps(self.bounds)) // 2 * step_length(self.bounds)  # as for a centered sum
         enough = present.values >= 1.0
         divisor = np.where(enough, present.values, 1.0)
         offset = np.where(enough, total.values / divisor, 0.0)
@@ -158,9 +158,9 @@ class Mean(Squaring):
             )
 
     def _two_sided(self, values: Floats, noise: Noise, confidence: float) -> Reading:
-        """The mean from both ways, in ranges; the bounds are those that values were really clipped to.
+        """Return the mean from both distances, in ranges, with the rounded bounds to which values were clipped.
 
-        Of t, how far a value lies between its bounds, 2 t (1 - t) is half way, and t^2 is all above: they add up to t.
+        With t the place of a value between its bounds, half of 2 t (1 - t) and all of t^2 add up to t.
         """
         if self.shared:
             low, middle, high = values.reshape(-1, 3).T
@@ -235,4 +235,4 @@ def mean(
             )
         weights = checked_weight(weight, weight_bounds, where)
         return WeightedMean(under_conditions(column, where), bounds, *weights)  # type: ignore[arg-type]  # as below
-    return Mean(under_conditions(column, where), bounds, missing)  # type: ignore[arg-type]  # None is refused there, in words
+    return Mean(under_conditions(column, where), bounds, missing)  # type: ignore[arg-type]  # None is refused there

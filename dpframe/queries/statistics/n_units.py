@@ -30,7 +30,7 @@ class NUnits(Counted):
     verb: ClassVar[str] = "n_units"
     adds_up: ClassVar[bool] = False  # a unit may be in several groups
     of_rows: bool = field(default=False, repr=False)  # whether each row is a unit
-    or_rows: bool = field(default=False, repr=False)  # whether rows count where no column is protected
+    or_rows: bool = field(default=False, repr=False)  # whether rows count if no column is protected
 
     def protecting(self, unit: PrivacyUnit) -> NUnits:
         """The number of units; refused if no column identifies them."""

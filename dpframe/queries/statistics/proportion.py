@@ -1,4 +1,4 @@
-"""The part of a column's values that are true, or are one declared value."""
+"""The share of a column's values that are true, or are one declared value."""
 
 from __future__ import annotations
 
@@ -84,10 +84,10 @@ class Proportion(Statistic):
 
 
 def _plain_value(value: Any) -> Any:
-    """A value that can be compared; one that equals nothing is refused."""
+    """Return a value that can be compared; refuse one that equals nothing."""
     try:
         unlike = bool(value != value)
-    except Exception:  # of a Series or another class, which is refused below
+    except Exception:  # a Series or another class, which is refused below
         unlike = False
     if unlike:
         raise InvalidArgument(

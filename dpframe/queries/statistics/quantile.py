@@ -26,8 +26,8 @@ from dpframe.queries.vectors import InnerCounts
 from dpframe.queries.where import plain_name, under_conditions
 
 MOST_CANDIDATES = 2**14
-WHOLE_STEPS = 4_096  # whole bounds up to so far apart have every whole number between them as a candidate
-STEPS = 1_000  # else so many steps
+WHOLE_STEPS = 4_096  # whole bounds up to this far apart have every whole number between them as a candidate
+STEPS = 1_000  # the number of steps between other bounds
 LARGEST_COUNT = 2.0**62
 CHOICE = "choice"
 EXAMPLE = "Write for instance bounds=(0, 120), or candidates=[0, 10, 20]."
@@ -43,7 +43,7 @@ class QuantileAnswers(ABC):
     column: str
     q: float
     named: str  # the end of its default name
-    most_rows: int  # of a unit that count in full, where units are protected
+    most_rows: int  # of a unit that count in full, if units are protected
 
     @property
     def default_name(self) -> str:
@@ -94,11 +94,11 @@ class Quantile(QuantileAnswers, Statistic, Deciding):
     q: float
     candidates: tuple[float, ...]
     named: str = field(default="", repr=False)  # the end of its default name
-    pure: bool = field(default=False, repr=False)  # the form that it has for pure noise; its answer means the same
-    by: str = field(default="", repr=False)  # CHOICE where it is chosen by ranks, and no number is measured
+    pure: bool = field(default=False, repr=False)  # whether it has the form for pure noise; its answer means the same
+    by: str = field(default="", repr=False)  # CHOICE if it is chosen by ranks, and no number is measured
     why: str = field(default="", repr=False, compare=False)
-    said: bool = field(default=False, repr=False)  # whether the caller named the candidates: then values lie on them
-    most_rows: int = field(default=0, repr=False)  # of a unit that count in full, where units are protected
+    said: bool = field(default=False, repr=False)  # whether the caller named the candidates, so that values lie on them
+    most_rows: int = field(default=0, repr=False)  # of a unit that count in full, if units are protected
 
     def written(self) -> dict[str, Any]:
         """The arguments of the call that makes it.
@@ -128,7 +128,7 @@ class Quantile(QuantileAnswers, Statistic, Deciding):
             return False
         try:
             return self.candidates == _spaced(ends, None)
-        except InvalidArgument:  # bounds that close have no such candidates
+        except InvalidArgument:  # bounds this close have no such candidates
             return False
 
     @property
@@ -195,7 +195,7 @@ class Quantile(QuantileAnswers, Statistic, Deciding):
         return places(running, self.q, design, sums.noise, CONFIDENCE, rows=rows, beside=beside, last_of=last_of)
 
     def _read(self, measured: Mapping[Total, Measured]) -> tuple[Floats, Floats, Floats]:
-        if self.by_choice:  # a choice tells nothing of distances in values: only all candidates are sure to hold it
+        if self.by_choice:  # a choice says nothing about distances in values, so its interval holds all candidates
             sums = measured[self.totals()[0]]
             chosen = np.array(self.candidates)[np.argmax(sums.values.reshape(-1, len(self.candidates)), axis=1)]
             return chosen, np.full(chosen.shape, self.candidates[0]), np.full(chosen.shape, self.candidates[-1])
@@ -226,8 +226,8 @@ class QuantileByGroup(QuantileAnswers, ByGroup):
     q: float = 0.5
     step: float | None = None
     named: str = field(default="", repr=False)  # the end of its default name
-    pure: bool = field(default=False, repr=False)  # the form that it has for pure noise; its answer means the same
-    most_rows: int = field(default=0, repr=False)  # of a unit that count in full, where units are protected
+    pure: bool = field(default=False, repr=False)  # whether it has the form for pure noise; its answer means the same
+    most_rows: int = field(default=0, repr=False)  # of a unit that count in full, if units are protected
     candidates: tuple[tuple[float, ...], ...] = field(init=False, default=(), repr=False, compare=False)
 
     def written(self) -> dict[str, Any]:
@@ -429,7 +429,7 @@ def _checked_q(q: object) -> float:
 
 
 def _made(column: str, bounds: Any, step: Any, candidates: Any) -> Quantile | QuantileByGroup:
-    """A median of a column, whose candidates all groups share, or each group has its own."""
+    """Return a median of a column; all groups share its candidates, or each group has its own."""
     if candidates is None and are_by_group(bounds):
         return QuantileByGroup(column, tuple(bounds.items()), step=step)
     said = step is not None or candidates is not None
@@ -459,7 +459,7 @@ def _spaced(bounds: tuple[float, float], step: Any) -> tuple[float, ...]:
         length = between("step", step, 0.0, upper - lower, "at most the distance of the bounds", closed=True)
         if length <= 0.0:
             raise InvalidArgument(f"step must be above 0, not {shown(step)}. Write for instance step=1.")
-    steps = (upper - lower) / length * (1.0 + 1e-9)  # infinite, of a step that is hardly above 0
+    steps = (upper - lower) / length * (1.0 + 1e-9)  # infinite if the step is barely above 0
     count = math.floor(min(steps, LARGEST_COUNT))
     _refuse_many(count + 1)
     numbers = [lower + length * step_number for step_number in range(count + 1)]
@@ -499,8 +499,8 @@ class Ecdf(Statistic):
     endings: ClassVar[tuple[str, ...]] = (NOISY,)
 
     column: str
-    size: int  # how many bins there are
-    pure: bool = field(default=False, repr=False)  # the form that it has for pure noise; its answer means the same
+    size: int  # the number of bins
+    pure: bool = field(default=False, repr=False)  # whether it has the form for pure noise; its answer means the same
 
     @property
     def default_name(self) -> str:

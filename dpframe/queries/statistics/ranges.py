@@ -1,4 +1,4 @@
-"""Counts of bins that are made to be added up, by one look with noise for sums of neighboring bins, or by three."""
+"""Counts of bins whose sums of neighbors have little noise, measured in one stage or in three."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from dpframe.queries.statistics.statistic import CONFIDENCE, Statistic
 from dpframe.queries.total import Measured, Noise, Total, VectorTotal
 from dpframe.queries.vectors import InnerCounts
 
-MOST_BINS = 2**14  # of one axis: what is read off takes their square in time
-GRID_BITS = 8  # of each axis of a grid: both together, and the weights of units, leave room for 2**31 rows
+MOST_BINS = 2**14  # of one axis; the time to compute counts grows with their square
+GRID_BITS = 8  # of each axis of a grid; both axes and the weights of units leave room for 2**31 rows
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,8 @@ class Ranges(Statistic):
     adds_up: ClassVar[bool] = False
     whole: ClassVar[bool] = True
 
-    shape: tuple[int, ...]  # how many bins there are on each axis
-    pure: bool = field(default=False, repr=False)  # the form that it has for pure noise; its answer means the same
+    shape: tuple[int, ...]  # the number of bins on each axis
+    pure: bool = field(default=False, repr=False)  # whether it has the form for pure noise; its answer means the same
 
     @property
     def default_name(self) -> str:
@@ -117,11 +117,11 @@ class Ranges(Statistic):
         }
 
     def bin_weights(self) -> Floats:
-        """The weight of each measured number in the count of each bin: (bins, numbers)."""
+        """Return the weight of each measured number in the count of each bin: (bins, numbers)."""
         return np.asarray(self._apart(self.design.running(np.eye(self.design.width))).T)
 
     def _apart(self, running: Floats) -> Floats:
-        """The cells of running sums, along each axis."""
+        """Return the cells of running sums, along each axis."""
         cells = running.reshape(-1, *self.shape)
         for axis in range(1, cells.ndim):
             cells = np.diff(cells, axis=axis, prepend=0.0)
@@ -132,7 +132,7 @@ class Ranges(Statistic):
 
 
 def shape_of(axes: Sequence[Any]) -> tuple[int, ...]:
-    """The numbers of declared bins of one column or two."""
+    """Return the numbers of declared bins of one column or two."""
     shape = tuple(axis.size for axis in axes)
     if len(shape) > 2:
         raise InvalidArgument(
@@ -160,11 +160,11 @@ def _design(shape: tuple[int, ...], pure: bool) -> PrefixSums | Tree | Grid:
     return Grid(first, second)
 
 
-# the fewest bins, by whether the noise is pure and whether they are a grid: of fewer the fixed design errs as little,
-# and tells its errors before
+# the fewest bins for stages, by whether the noise is pure and whether the bins are a grid; for fewer bins, the errors
+# of the fixed design are as small, and are known before
 FEWEST = {(True, False): 1_024, (True, True): 256, (False, False): math.inf, (False, True): 2**16}
 
-PARTS = {1: (3, 29, 68), 2: (3, 47, 50)}  # hundredths of the price, by the number of axes: measured, on DPBench
+PARTS = {1: (3, 29, 68), 2: (3, 47, 50)}  # hundredths of the cost, by the number of axes: measured on DPBench
 
 
 @dataclass(frozen=True)

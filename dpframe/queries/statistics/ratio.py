@@ -1,4 +1,4 @@
-"""The sum of one column over that of another; and the part of a group's rows in each bin, read off noisy counts."""
+"""The ratio of two columns' noisy sums; and the share of a group's rows in each bin, from noisy counts."""
 
 from __future__ import annotations
 
@@ -191,8 +191,8 @@ class Share(Statistic):
     adds_up: ClassVar[bool] = False
     endings: ClassVar[tuple[str, ...]] = (NOISY,)
 
-    column: str  # those that are binned, in words
-    size: int  # how many cells, one after the other, are the bins of one group
+    column: str  # the binned columns, as text
+    size: int  # the number of consecutive cells that are the bins of one group
 
     @property
     def default_name(self) -> str:
@@ -233,10 +233,10 @@ class Share(Statistic):
         return noisy, nearest_shares(noisy)
 
     def _half_widths(self, shares: Floats, counts: Floats, noise: Noise, confidence: float) -> Floats:
-        """To the farther end of Fieller's set of quotients of a bin and the sum of all, whose noises are added up.
+        """Return the distance to the farther end of Fieller's set of quotients of a bin and the sum of all bins.
 
-        Quotients are of sums of draws, whose interval is taken: one whole draw may nearly always be 0, and its interval
-        too. Where the noisy sum is below 1 nothing is known.
+        It uses the interval of sums of draws: a single integer draw may nearly always be 0, and its interval too. If
+        the noisy sum is below 1, nothing is known.
         """
         squared = sum_interval(noise, confidence) ** 2
         whole = counts.sum(axis=1, keepdims=True)
@@ -247,7 +247,7 @@ class Share(Statistic):
 
 
 def share_of_axes(column: Any, axes: Sequence[Any]) -> Share:
-    """The shares of the cells of declared bins or categories, of one or more columns."""
+    """Return the shares of the cells of declared bins or categories, of one or more columns."""
     if any(axis.coding == "dtype" for axis in axes):
         raise MissingArgument(
             "bins or categories must be given with normalize=True, also of a column whose dtype declares its own. "

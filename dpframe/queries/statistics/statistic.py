@@ -1,7 +1,7 @@
-"""A statistic, what an analyst may ask of a group: what each one must say of itself, and what only a few do.
+"""A statistic, what an analyst may ask of a group: the members that each has, and those that only a few have.
 
-A statistic has a capability as soon as it has its members; nobody else is asked. Choices alone are classes, for
-anyone who chooses answers several questions at once, most of them alike.
+A statistic has a capability as soon as its class has the members, whatever it inherits. Only choices are classes,
+since a choice needs several members at once, most of them with the same answer.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dpframe.queries.total import Measured, Noise, Total
 from dpframe.queries.where import Conditional, plain_name
 
 CONFIDENCE = 0.95  # of every error shown
-OF_SQUARED = Fraction(1, 4)  # of the budget that other Totals take: squares tell how wide intervals are, and no answer
+OF_SQUARED = Fraction(1, 4)  # of the budget of other Totals: squares give only the widths of intervals, no answer
 
 
 @dataclass(frozen=True, repr=False)

@@ -1,9 +1,9 @@
-"""Bounds of columns that are chosen with open eyes: how many values lie in each bin of a public grid.
+"""Suggested bounds of columns, from the noisy numbers of values in the bins of a public grid.
 
-Two grids that nobody has to know before, one for all numbers and one for all dates. Numbers have bins (a, b] above 0,
-[-b, -a) below it, and 0 by itself, between the powers of two from 2**-10 to 2**40, each step of a power split into
-four; beyond both ends there is one more. So no value that lies on an edge is taken for one beyond it: 1, 2, 4, 8 are
-what people type. Dates have a bin for each month from 1900 to 2100, and one on either side.
+There are two grids, one for all numbers and one for all dates. Numbers have bins (a, b] above 0, [-b, -a) below it, and
+0 by itself. Edges are the powers of two from 2**-10 to 2**40, with the distance to the next power split into four. One
+more bin lies beyond either end. So a value on an edge, such as 1, 2, 4 or 8, which people often type, never counts as
+one beyond it. Dates have a bin for each month from 1900 to 2100, and one more on either side.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class GridAxis:
 
 
 def sizes(whole: bool) -> Floats:
-    """The edges above 0: all of them, or the whole numbers alone."""
+    """Return the edges above 0: all of them, or only whole numbers."""
     powers = np.repeat(np.arange(FIRST_POWER, LAST_POWER), PARTS)
     parts = np.tile(1.0 + np.arange(PARTS) / PARTS, LAST_POWER - FIRST_POWER)
     edges = np.append(np.ldexp(parts, powers), 2.0**LAST_POWER)
@@ -66,9 +66,9 @@ def sizes(whole: bool) -> Floats:
 
 @lru_cache(maxsize=2)
 def _number_edges(whole: bool) -> tuple[float, ...]:
-    """Edges of half-open bins: what is open on the left begins at the next float above its edge."""
+    """Return the edges of half-open bins; a bin that is open on the left begins at the next float above its edge."""
     above = sizes(whole)
-    with np.errstate(under="ignore"):  # whatever the caller has set: the first is the least float there is
+    with np.errstate(under="ignore"):  # whatever the caller has set: the first is the least positive float
         begins = np.nextafter(np.concatenate([[0.0], above]), math.inf)
     far = 2.0 * above[-1]
     return (-far, *(-above[::-1]).tolist(), 0.0, *begins.tolist(), far)
@@ -76,13 +76,13 @@ def _number_edges(whole: bool) -> tuple[float, ...]:
 
 @lru_cache(maxsize=1)
 def _month_edges() -> tuple[int, ...]:
-    """The first days of all months in nanoseconds since 1970, and a day on either side."""
+    """Return the first days of all months in nanoseconds since 1970, and a day on either side."""
     days = month_starts().astype(np.int64).tolist()
     return tuple(day * DAY for day in (days[0] - 1, *days, days[-1] + 1))
 
 
 def month_starts() -> NDArray[np.datetime64]:
-    """The first days of all months, and of the month after them."""
+    """Return the first days of all months, and of the month after them."""
     first, end = np.datetime64(f"{FIRST_YEAR}-01", "M"), np.datetime64(f"{LAST_YEAR + 1}-02", "M")
     return np.arange(first, end).astype("datetime64[D]")
 
@@ -111,13 +111,13 @@ class Cuts:
     by_days: bool
 
     def shown(self, values: Floats) -> NDArray[Any]:
-        """Bounds as a result shows them: numbers, or dates."""
+        """Return bounds as a result shows them: numbers, or dates."""
         return np.round(values).astype("datetime64[D]") if self.by_days else values
 
 
 @lru_cache(maxsize=4)
 def cuts_of(by_days: bool, whole: bool) -> Cuts:
-    """The places between the bins of a grid."""
+    """Return the places between the bins of a grid."""
     if by_days:
         starts = month_starts().astype(np.int64).astype(np.float64)  # days since 1970
         middles = np.concatenate([[starts[0] - 1.0], (starts[:-1] + starts[1:] - 1.0) / 2.0, [starts[-1]]])
@@ -125,7 +125,7 @@ def cuts_of(by_days: bool, whole: bool) -> Cuts:
         return Cuts(starts, starts - 1.0, every, every, middles, True)
     above = sizes(whole)
     step = 1.0 if whole else 0.0  # from a bound to the next value beyond it
-    places = np.concatenate([-above[::-1], [0.0, 0.0], above])  # before the bin of 0 and after it
+    places = np.concatenate([-above[::-1], [0.0, 0.0], above])  # the two 0.0: before the bin of 0 and after it
     negative = np.arange(places.size) <= above.size
     lower, upper = np.where(negative, places, places + step), np.where(negative, places - step, places)
     left, right = np.concatenate([[2.0 * places[0]], places]), np.concatenate([places, [2.0 * places[-1]]])
@@ -134,7 +134,7 @@ def cuts_of(by_days: bool, whole: bool) -> Cuts:
     return Cuts(lower, upper, negative | whole, ~negative | whole, middles, False)
 
 
-LISTED = 20  # candidates of each column
+LISTED = 20  # candidates that are listed for each column
 MOST_COLUMNS = 64
 PLANNED = ("epsilon", "delta", "mechanism")
 EXAMPLE = 'Write for instance suggest_bounds("income", epsilon=0.05).'
@@ -267,7 +267,7 @@ def suggested_bounds(columns: Sequence[Any], statistic: Any, planned: Any, whole
 
 
 def _planned(planned: Any) -> tuple[tuple[str, Any], ...]:
-    """The budget of the statistic that is planned, by name, in one order."""
+    """Return the budget of the planned statistic by name, in a fixed order."""
     example = 'Write for instance planned={"epsilon": 0.5}.'
     if not isinstance(planned, Mapping):
         raise InvalidType(f"planned must be a dict of what the statistic will cost, not {shown(planned)}. {example}")

@@ -1,4 +1,4 @@
-"""The sum of clipped values, and that of what each unit adds in all."""
+"""The sum of clipped values, and the sum of what units add in all, clipped."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Sum(Squaring):
 
     verb: ClassVar[str] = "sum"
 
-    squares: bool = field(default=False, repr=False)  # measured as well, for a population
+    squares: bool = field(default=False, repr=False)  # whether squares are measured too, for a population
 
     def answering(self) -> tuple[Total, ...]:
         """The Total that the answer is read off."""
@@ -59,7 +59,7 @@ class UnitSum(Clipped):
     """
 
     verb: ClassVar[str] = "sum"
-    adds_up: ClassVar[bool] = False  # a unit is clipped in each group, and weighed by its number of groups
+    adds_up: ClassVar[bool] = False  # a unit is clipped in each group, and weighted by its number of groups
 
     def totals(self) -> tuple[Total, ...]:
         """The Totals that it measures."""
@@ -134,7 +134,7 @@ def sum(
             raise InvalidArgument("unit_bounds must be left out with weight, which is of each row. Write bounds=.")
         return WeightedSum(column, bounds, *checked_weight(weight, weight_bounds, where))  # type: ignore[arg-type]  # as below
     if unit_bounds is None:
-        return Sum(column, bounds)  # type: ignore[arg-type]  # None is refused there, in words
+        return Sum(column, bounds)  # type: ignore[arg-type]  # None is refused there
     if bounds is not None:
         raise InvalidArgument(
             "bounds and unit_bounds must not both be given: one is of a value, the other of what a unit adds in all. "

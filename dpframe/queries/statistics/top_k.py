@@ -64,8 +64,8 @@ class TopK(Statistic, Choosing):
 
     k: int
     counts: bool = False
-    by: str = field(default="", repr=False)  # how; a plan decides it
-    options: int = 0  # how many there are to choose from
+    by: str = field(default="", repr=False)  # the way to choose; a plan decides it
+    options: int = 0  # the number of options to choose from
     why: str = field(default="", repr=False, compare=False)
 
     @property
@@ -160,5 +160,5 @@ class TopK(Statistic, Choosing):
         return {"k": self.k, "counts": self.counts, "by": self.by, "why": self.why}
 
     def _all_counts(self, noise: Noise, confidence: float) -> float:
-        """A half-width that holds all noises at once: which counts are seen depends on them."""
+        """Return a half-width that holds for all noises at once, since the shown counts depend on them."""
         return noise.interval(1.0 - (1.0 - confidence) / max(1, self.options))

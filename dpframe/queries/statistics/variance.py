@@ -44,7 +44,7 @@ class Variance(Clipped):
     fewest: ClassVar[int] = 2
 
     ddof: int = 1
-    pure: bool = field(default=False, repr=False)  # the form that it has for pure noise; its answer means the same
+    pure: bool = field(default=False, repr=False)  # whether it has the form for pure noise; its answer means the same
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -144,14 +144,14 @@ class VarianceByGroup(ByGroup):
     sized: ClassVar[bool] = True
     fewest: ClassVar[int] = 2
     kind: ClassVar[type[Variance]] = Variance
-    power: ClassVar[int] = 2  # of the distance of the bounds, in which the answer is
+    power: ClassVar[int] = 2  # of the bounds' distance, in the unit of the answer
 
     ddof: int = 1
-    pure: bool = field(default=False, repr=False)  # the form that it has for pure noise; its answer means the same
+    pure: bool = field(default=False, repr=False)  # whether it has the form for pure noise; its answer means the same
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.kind(self.column, PLACES, self.ddof)  # which refuses another ddof
+        self.kind(self.column, PLACES, self.ddof)  # refuses any other ddof
 
     @property
     def default_name(self) -> str:
@@ -259,7 +259,7 @@ def variance(
     """
     if are_by_group(bounds):
         return VarianceByGroup(*checked_groups(column, bounds, where), ddof=ddof)
-    return Variance(under_conditions(column, where), bounds, ddof)  # type: ignore[arg-type]  # None is refused there, in words
+    return Variance(under_conditions(column, where), bounds, ddof)  # type: ignore[arg-type]  # None is refused there
 
 
 @trimmed
@@ -295,4 +295,4 @@ def std(
     """
     if are_by_group(bounds):
         return StdByGroup(*checked_groups(column, bounds, where), ddof=ddof)
-    return Std(under_conditions(column, where), bounds, ddof)  # type: ignore[arg-type]  # None is refused there, in words
+    return Std(under_conditions(column, where), bounds, ddof)  # type: ignore[arg-type]  # None is refused there

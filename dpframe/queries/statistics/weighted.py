@@ -1,8 +1,8 @@
-"""Statistics of rows that have weights, as surveys have them: what ``weight=`` of count, sum, mean and proportion asks.
+"""Statistics of rows with weights, as in surveys: ``weight=`` of count, sum, mean and proportion.
 
-A weight is a number of its row, clipped to public bounds of at least 0. Where it is missing the row is left out, as
-where the value is. So what a row adds is a function of its own clipped values, and its largest size follows from both
-bounds (``docs/assurance/privacy.md``, "Weights").
+A weight is a number of its row, clipped to public bounds of at least 0. A row with a missing weight is left out, like a
+row with a missing value. So what a row adds is a function of its own clipped values, and its largest size follows from
+both bounds (``docs/assurance/privacy.md``, "Weights").
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ EXAMPLE = 'Write for instance weight="w", weight_bounds=(0, 5).'
 
 
 def checked_weight(weight: Any, weight_bounds: Any, where: Mapping[str, Any] | None) -> tuple[str, Bounds]:
-    """The column of weights, under the conditions of a statistic, and their bounds."""
+    """Return the column of weights, under the conditions of a statistic, and their bounds."""
     if weight is None:
         raise MissingArgument(f"weight must be given with weight_bounds: the column of the weights. {EXAMPLE}")
     check_column(weight)
@@ -181,7 +181,7 @@ class WeightedMean(Weighted):
             )
 
     def _read(self, above: Floats, below: Floats, noise: Noise, confidence: float) -> Reading:
-        """The mean of sums of weighted ways, in ranges; the bounds are those that values were really clipped to."""
+        """Return the mean from weighted distances, in ranges, with the rounded bounds to which values were clipped."""
         lower, upper = (step * step_length(self.bounds) for step in grid_steps(self.bounds))
         length = upper - lower
         fewest = max(math.sqrt(2.0 * noise.variance), step_length(self.weight_bounds))
