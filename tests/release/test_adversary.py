@@ -1,4 +1,4 @@
-"""Frames made to break a release: nothing fails, warns or changes form because of a value, a dtype or a name."""
+"""Adversarial frames: no value, dtype or name may make a release fail, warn or change its form."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OF_NOISE = ("sha256", "rows", "measures", "release", "checks")
 
 
 def paid(unit: dpf.PrivacyUnit | None = None) -> dict[str, Any]:
-    """A price at which the noise is negligible."""
+    """Return call options with negligible noise: a huge epsilon, and a ledger that can be charged for it."""
     return {"epsilon": EXACT, "denoise": None, "ledger": dpf.Ledger(epsilon=1e15, unit=unit)}
 
 
@@ -59,7 +59,7 @@ class TestOddValues:
 
     @staticmethod
     def frames(odd: Any) -> list[Any]:
-        """The neighbors: three numbers, with and without the odd value."""
+        """Return two neighboring frames: three numbers, without and with the odd value."""
         pd = pytest.importorskip("pandas")
         values = np.empty(4, dtype=object)
         for place, value in enumerate([1, 2, 3, odd]):
@@ -75,7 +75,7 @@ class TestOddValues:
         for question in self.QUESTIONS:
             with warnings.catch_warnings():
                 warnings.simplefilter("error")
-                warnings.simplefilter("ignore", dpf.WeakPrivacyWarning)  # public: of the epsilon of this test
+                warnings.simplefilter("ignore", dpf.WeakPrivacyWarning)  # public: it depends only on the epsilon
                 forms = [
                     [(str(name), str(dtype)) for name, dtype in question(frame.dp, paid()).dtypes.items()]
                     for frame in (without, with_odd, *extra)
@@ -87,8 +87,8 @@ class TestOddValues:
     @pytest.mark.parametrize("place", range(len(ODD)))
     def test_nothing_is_warned_of(self, place, recwarn):
         warnings.simplefilter("always")
-        warnings.simplefilter("ignore", dpf.WeakPrivacyWarning)  # public: of the epsilon of this test
-        warnings.simplefilter("ignore", dpf.BoundsWarning)  # of noisy numbers alone
+        warnings.simplefilter("ignore", dpf.WeakPrivacyWarning)  # public: it depends only on the epsilon
+        warnings.simplefilter("ignore", dpf.BoundsWarning)  # public: it depends only on noisy numbers
         for frame in self.frames(self.ODD[place]):
             for question in self.QUESTIONS:
                 question(frame.dp, paid())
@@ -106,7 +106,7 @@ class TestOddValues:
 
 
 class TestMissing:
-    """NaN and null are the same thing wherever pandas keeps both."""
+    """NaN and null both count as missing, also in the dtypes of pandas that distinguish them."""
 
     def test_nan_of_arrow_columns_is_not_present(self):
         pd = pytest.importorskip("pandas")
@@ -124,19 +124,19 @@ class TestMissing:
         assert count(frame, "x") == pytest.approx(2, abs=NEAR)
 
     def test_what_is_missing_in_runs_or_unions_is_not_present(self):
-        """They have no bits of their own that say so, which are all that pandas looks at."""
+        """Run-end-encoded and union arrays have no validity bitmap, and pandas looks at nothing else."""
         pd, pa = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
         values = pa.array([1, None, 3])
         runs = pa.RunEndEncodedArray.from_arrays([1, 2, 3], values)
         union = pa.UnionArray.from_sparse(pa.array([0, 0, 0], pa.int8()), [values])
         for array in (runs, union, values):
             if array is union and not array.is_null()[1].as_py():
-                continue  # a pyarrow that does not look into unions either
+                continue  # this version of pyarrow does not look into unions either
             frame = pd.DataFrame({"x": pd.arrays.ArrowExtensionArray(array)})
             assert count(frame, "x") == pytest.approx(2, abs=NEAR), array.type
 
     def test_a_missing_value_decides_nothing_of_a_sparse_column(self):
-        """One makes floats of its integers."""
+        """A missing value turns a sparse column of integers into one of floats."""
         pd = pytest.importorskip("pandas")
         for values, present in (([1, 0, 0], 3), ([1.0, 0.0, None], 2)):
             frame = pd.DataFrame({"x": pd.arrays.SparseArray(values)})
@@ -160,7 +160,7 @@ class TestMissing:
 
 
 class TestArrowTypes:
-    """Columns that Polars cannot read stand beside others, and are counted."""
+    """Columns of Arrow types that Polars cannot read: they can be counted, and other columns stay usable."""
 
     def test_exotic_arrow_columns_are_counted_and_else_refused(self, capfd):
         pd = pytest.importorskip("pandas")
@@ -178,7 +178,7 @@ class TestArrowTypes:
             assert count(frame, "x") == pytest.approx(1, abs=NEAR)
             with pytest.raises(dpf.WrongDtype):
                 total(frame, "x")
-        assert capfd.readouterr().err == ""  # a panic of the engine would be printed
+        assert capfd.readouterr().err == ""  # a panic of the engine would be printed here
 
     @pytest.mark.parametrize("largest", [3, 2**100])
     def test_units_of_128_bits(self, largest):
@@ -228,7 +228,7 @@ def test_columns_of_any_name(engine, name):
 
 
 class TestKeysThatDoNotFit:
-    """Refused by schema, before anything is charged; or, in pandas, a row of zeros."""
+    """Keys that the dtype cannot hold: Polars refuses them by schema before the charge, pandas counts 0 rows."""
 
     REFUSED = (
         (pl.Float32, 10**400),
@@ -259,7 +259,7 @@ class TestKeysThatDoNotFit:
 
 
 def variants() -> dict[str, Any]:
-    """A pandas column of numbers as one row may leave it: bool, int, float and object are one class."""
+    """Return pandas frames whose dtypes may differ by a single row: bool, int, float and object count as one class."""
     pd = pytest.importorskip("pandas")
     frozen = np.arange(3)
     frozen.flags.writeable = False
@@ -316,7 +316,7 @@ VARIANTS = {
 @pytest.mark.parametrize("unit", [None, "x"])
 @pytest.mark.parametrize("question", VARIANTS)
 def test_one_row_changes_nothing_but_the_noise(question, unit, caplog, capfd):
-    """Columns, dtypes, index, keys, provenance, cost, log, output: all the same on every neighbor."""
+    """Columns, dtypes, index, keys, provenance, cost, log and output must be the same on all neighbors."""
     caplog.set_level("DEBUG")
     forms = {}
     for name, frame in variants().items():
@@ -336,7 +336,7 @@ def test_one_row_changes_nothing_but_the_noise(question, unit, caplog, capfd):
 
 
 class TestReleasedFrames:
-    """What pandas' attrs outlive: the answer is right, or a typed refusal."""
+    """The record in pandas `attrs` survives changes of the frame: the answer is then right, or a typed refusal."""
 
     @pytest.fixture
     def released(self) -> Any:
@@ -387,7 +387,7 @@ def test_keys_that_no_frame_can_show_are_refused(engine):
 
 
 class TestAmbientLedgers:
-    """Which ledger pays, however the `with` blocks are entered and left."""
+    """The ledger that is charged, however the `with` blocks are entered and left."""
 
     @pytest.fixture
     def pair(self) -> tuple[dpf.Ledger, dpf.Ledger]:
@@ -446,7 +446,7 @@ class TestAmbientLedgers:
 
 
 def test_an_unnamed_column_keeps_its_name(tmp_path):
-    """Polars calls a column of Arrow that is named "" otherwise, and a Series of that name too."""
+    """Polars renames a column of Arrow, and a Series, whose name is empty."""
     pytest.importorskip("pyarrow")
     table = pl.DataFrame({"": [1, 2, 2], "g": ["A", "B", "B"]}).to_arrow()
     assert dpf.of(table).count(**paid())["count"].to_list() == pytest.approx([3], abs=NEAR)
@@ -486,7 +486,7 @@ def test_seconds_beyond_the_milliseconds_clip(family, ends):
 
 @pytest.mark.parametrize("kept", [False, True])
 def test_ids_of_a_frame_that_a_function_changes_after_its_check_are_not_merged(kept):
-    """A denoiser is called before the charge, after the schema was checked. Long doubles would be read as doubles."""
+    """A denoiser, called after the check of the schema, swaps in long doubles, which would merge if read as doubles."""
     pd = pytest.importorskip("pandas")
     if np.finfo(np.longdouble).nmant < 60:
         pytest.skip("long doubles are no longer than doubles here")
@@ -509,15 +509,15 @@ def test_ids_of_a_frame_that_a_function_changes_after_its_check_are_not_merged(k
 
 @pytest.mark.parametrize("settings", ["raise", "warn", "call"])
 def test_what_numpy_is_told_to_say_of_small_numbers_tells_nothing(settings):
-    """`numpy.seterr` is common in scientific code: a value that underflows would fail, warn or call a function."""
+    """Scientific code often calls `numpy.seterr`: an underflow would then fail, warn or call, and reveal a value."""
     heard = []
     unit = dpf.PrivacyUnit("u", max_rows=1)
     with np.errstate(all=settings, call=lambda *said: heard.append(said)), warnings.catch_warnings():
         warnings.simplefilter("error")
-        warnings.simplefilter("ignore", dpf.WeakPrivacyWarning)  # public: it is about the epsilon of this test
+        warnings.simplefilter("ignore", dpf.WeakPrivacyWarning)  # public: it depends only on the epsilon
         for value in (0.5, 5e-324, 1e308, -1e308, float("inf"), float("nan")):
             frame = pl.DataFrame({"x": [value, 1.0, 2.0, 3.0], "u": [1, 2, 3, 3]})
-            frame.dp.histogram("x", bins=[0, 1, 2.1, 3], **paid(unit))  # not even, and nearly so
+            frame.dp.histogram("x", bins=[0, 1, 2.1, 3], **paid(unit))  # widths that are almost equal
             frame.dp.histogram("x", bins=[0, 1, 2.1, 3], **paid(unit) | {"denoise": "auto"})
             frame.dp.mean("x", bounds=(0, 3), **paid(unit))
     assert heard == []

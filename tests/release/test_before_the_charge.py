@@ -1,4 +1,4 @@
-"""Nothing is charged that is certain to fail, nothing is made before it is counted, and nothing carries rows away."""
+"""Calls that must fail cost nothing, sizes are checked before allocation, and no error or pickle carries rows."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ BERLIN = ZoneInfo("Europe/Berlin")
 
 
 def refused(ask, error=dpf.DpframeError):
-    """The refusal of a call, which must have been charged nothing."""
+    """Return the error of a call, after checking that nothing was charged."""
     ledger = dpf.Ledger(epsilon=10, delta=1e-6)
     with pytest.raises(error) as caught:
         ask(ledger)
@@ -43,7 +43,7 @@ def refused(ask, error=dpf.DpframeError):
     return caught.value
 
 
-# 97: charged, then certain to fail
+# Attack 97: a call is charged, although it is certain to fail
 
 
 @pytest.mark.parametrize("lazy", [False, True])
@@ -88,14 +88,14 @@ def test_97_a_choice_among_huge_integers_never_fails_after_the_charge(engine):
 
 
 def test_97_a_choice_among_integers_of_any_dtype_is_hashed():
-    """Which of the options is chosen must not decide whether the call fails."""
+    """Whether the call fails must not depend on the option that is chosen."""
     frame = pl.DataFrame({"k": pl.Series([1, 2**100], dtype=pl.Int128)})
     options = [1, 2**70, 2**100]
     for _ in range(8):
         try:
             ledger = dpf.Ledger(epsilon=1)
             found = frame.dp.mode("k", categories=options, epsilon=0.01, ledger=ledger)
-        except dpf.InvalidArgument:  # an older Polars has no arrays of these
+        except dpf.InvalidArgument:  # older versions of Polars have no arrays of Int128
             assert ledger.spent.epsilon == 0
         else:
             assert found["k"][0] in options
@@ -157,13 +157,13 @@ def test_161_an_unforeseen_failure_without_rows_is_called_a_fault_of_dpframe(eng
     def failing(*_, **__):
         raise raised("it went wrong")
 
-    # as if a function of dpframe had this fault
+    # make the fault appear to come from a function of dpframe
     failing = types.FunctionType(failing.__code__, {"__name__": "dpframe.made_up"}, closure=failing.__closure__)
     place = {"totals": "exact_totals", "labels": "build.column_of", "record": "provenance.record"}[step]
     monkeypatch.setattr(f"dpframe.release.path.{place}", failing)
     frame = engine({"k": [1, 2]})
     error = refused(lambda ledger: frame.dp.group_by("k", keys=[1, 2]).count(epsilon=1, ledger=ledger))
-    if raised is TypeError and step != "record":  # as keys of another type than their column
+    if raised is TypeError and step != "record":  # looks like keys whose type differs from their column
         assert isinstance(error, (dpf.WrongDtype, dpf.InvalidArgument))
         return
     assert type(error) is dpf.DpframeError
@@ -212,7 +212,7 @@ def test_162_threads_that_ask_first_at_once_are_all_answered():
 
 
 def test_162_a_wait_for_a_module_that_ends_skips_no_finder(monkeypatch):
-    """Another thread may go through the list of finders, in the middle of an import, when pandas was found."""
+    """Another thread may be iterating over `sys.meta_path`, so the finder replaces the list and never changes it."""
     monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
     before = sys.meta_path
     finder = register._Finder("a_module_to_come", None)
@@ -256,7 +256,7 @@ def test_97_a_denoiser_that_fails_later_fails_in_words_and_shows_only_its_own_co
 
     def later(values, _):
         called.append(values)
-        if len(called) == 1:  # it is tried
+        if len(called) == 1:  # the trial before the charge
             return values
         raise ZeroDivisionError("later")
 
@@ -273,7 +273,7 @@ def test_97_a_denoiser_that_returns_another_shape_later_says_that_the_charge_sta
 
     def later(values, _):
         called.append(values)
-        return values[len(called) - 1 :]  # all of them where it is tried
+        return values[len(called) - 1 :]  # all values in the trial before the charge
 
     ledger = dpf.Ledger(epsilon=1)
     with pytest.raises(ReleaseFailed, match=r"of the shape \(2,\) .*, and later returned \(1,\) .*The charge stands\."):
@@ -285,7 +285,7 @@ def test_97_a_denoiser_that_returns_another_shape_later_says_that_the_charge_sta
     "steps", [lambda f: f, lambda f: [f, "auto"], lambda f: [f, "haar"]], ids=["alone", "auto", "haar"]
 )
 def test_97_a_denoiser_that_returns_nan_later_says_that_the_charge_stands(engine, steps):
-    """As a logarithm of noisy counts does, of which some are negative: no NaN is released, and no word is silent."""
+    """A logarithm of noisy counts does so when one is negative: the call must fail and release no NaN."""
     called = []
 
     def later(values, _):
@@ -299,7 +299,7 @@ def test_97_a_denoiser_that_returns_nan_later_says_that_the_charge_stands(engine
 
 
 def test_what_a_partial_has_fixed_is_not_told_again(engine):
-    """The edges of a graph that the caller gave stay, and so does what he said of the values."""
+    """dpframe does not overwrite the graph and the assumptions on values that the caller fixed with `partial`."""
     told = {}
 
     def denoiser(values, noise, *, nonnegative=None, order=None, graph="none"):
@@ -349,7 +349,7 @@ def test_97_the_rehearsal_sees_neither_rows_nor_levels(engine):
 
 
 def test_97_the_rehearsal_has_no_index_of_the_rows(engine):
-    """Of a MultiIndex pandas would align a Categorical, which has another index there: it cannot."""
+    """pandas cannot align a MultiIndex with the new index of an empty Categorical, so no index is kept."""
     if not engine.is_pandas:
         pytest.skip("only pandas has an index")
     frame = engine({"s": ["A", "B"], "ward": ["A", "B"], "site": ["x", "y"], "who": [1, 2]})
@@ -405,7 +405,7 @@ def test_97_dtypes_that_polars_does_not_know_are_refused_in_words():
     assert dpf.of(strange).count(epsilon=1e6, ledger=dpf.Ledger(epsilon=1e6))["count"].to_list() == [1]
 
 
-# 114: cells without limit
+# Attack 114: no limit on the number of cells
 
 
 LARGE = {
@@ -429,8 +429,8 @@ LARGE = {
 @pytest.mark.parametrize("ask", LARGE.values(), ids=LARGE)
 def test_114_too_many_cells_are_refused_before_they_are_made(engine, ask):
     frame = engine({"k": [1, 2], "x": [0.5, 1.5]})
-    frame.dp.preview.count(epsilon=1)  # what a first call imports is no part of it
-    began = time.process_time()  # which other processes do not lengthen
+    frame.dp.preview.count(epsilon=1)  # import all modules before the timing
+    began = time.process_time()  # CPU time, so other processes do not count
     error = refused(lambda ledger: ask(frame.dp, {"epsilon": 1, "ledger": ledger}), dpf.InvalidArgument)
     assert time.process_time() - began < 2
     assert "at most max_cells=10_000_000" in str(error)
@@ -487,7 +487,7 @@ def test_114_max_cells_does_not_name_another_question(tmp_path):
     assert again.equals(first)
 
 
-# 107: plans that are pickled with their frame
+# Attack 107: a pickled plan contains its frame
 
 
 def plans_of(frame):
@@ -528,7 +528,7 @@ def test_107_a_plan_without_its_frame_is_refused_with_the_way_out(engine):
         assert "Preview it again" in str(error)
 
 
-# 73: locals in tracebacks
+# Attack 73: tracebacks show local variables
 
 
 def calls():
@@ -554,12 +554,12 @@ def calls():
 
 
 def told(error):
-    """All that reports of errors print: every traceback of the chain with its locals."""
+    """Return all that error reporters print: each traceback of the chain, with its local variables."""
     return "".join(traceback.TracebackException.from_exception(error, capture_locals=True).format())
 
 
 def innermost(error, call):
-    """The error as its caller got it: without the frames of this test, which hold what they hold."""
+    """Return the error as the caller sees it: without the frames of this test, whose locals hold the rows."""
     steps = error.__traceback__
     while steps.tb_frame.f_code.co_name != call:
         steps = steps.tb_next
@@ -602,7 +602,7 @@ def test_73_an_error_that_nobody_foresaw_shows_places_but_no_locals(engine, monk
     def call(frame, ledger):
         frame.dp.count("x", epsilon=1, ledger=ledger)
 
-    monkeypatch.setattr(results, "noisy_of", failing)  # after the charge, beside exact totals
+    monkeypatch.setattr(results, "noisy_of", failing)  # after the charge, where locals hold exact totals
     with pytest.raises(kind) as caught:
         call(engine({"x": [SECRET, 1]}), dpf.Ledger(epsilon=1))
     report = told(innermost(caught.value, "call"))

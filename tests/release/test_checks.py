@@ -1,7 +1,7 @@
-"""Checks: what the bounds of a call leave out, measured in the same call.
+"""Checks: noisy measurements of what the bounds of a call leave out, made in the same call.
 
-Chance: every draw here is seeded, or of noise so small (epsilon 10,000) that an indicator is off by less than a half
-but for a chance below e^-100.
+Chance of a false alarm: each draw is seeded, or its noise is so small (epsilon 10,000) that an indicator is off by a
+half or more with a probability below e^-100.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from dpframe.privacy import PrivacyUnit
 from dpframe.release.facts import facts_of
 
 INCOMES = [5_000.0] * 700 + [90_000.0] * 300
-SURE = {"epsilon": 10_000.0}  # and nothing is said of checks
+SURE = {"epsilon": 10_000.0}  # checks= is left at its default
 UNCOVERED = "and its margin of error does not cover that. Widen bounds=, or ask for suggest_bounds"
 BOTH_UNCOVERED = "and their margins of error do not cover that. Widen bounds=, or ask for suggest_bounds"
 
@@ -40,7 +40,7 @@ def incomes(copies=1):
 @pytest.mark.parametrize("delta", [{}, {"delta": 1e-6}])
 @pytest.mark.parametrize("accounting", ["basic", "gdp", "rdp"])
 def test_the_whole_call_costs_what_was_offered(accounting, delta, checks):
-    """And the noise of the answers grows as the share says: by 5.3% and 2.6% where nobody says anything."""
+    """The noise of the answers grows by the share of checks: by default 5.3% (pure noise) or 2.6% (Gaussian)."""
     if accounting != "basic" and not delta:
         pytest.skip("needs a delta")
     limits = {"epsilon": 2, **delta} if accounting != "basic" else {"epsilon": 2}
@@ -76,7 +76,7 @@ def test_187_an_accounting_of_a_plan_counts_its_checks():
         plan = incomes().dp.preview.sum("income", bounds=(0, 2), checks=0.2, epsilon=1, ledger=ledger)
         found = {row.accounting: row.epsilon for row in dpf.compare_accounting(plan, delta=1e-6).rows}
         named = ("gdp", "pld") if ledger.limit.delta else ("basic",)
-        whole = {name: 1.0 for name in named if found[name] is not None}  # pld only with dp-accounting
+        whole = {name: 1.0 for name in named if found[name] is not None}  # pld needs dp-accounting
         assert whole
         assert whole == pytest.approx({name: found[name] for name in whole}, rel=3e-3)
         assert all(found[name] >= 1.0 - 1e-9 for name in whole)
@@ -96,7 +96,7 @@ def test_any_noise_of_the_answers_goes_with_checks(mechanism):
         from dpframe.mechanisms import gaussian_curve
 
         assert math.sqrt(sum(noise.mu_squared for noise in drawn)) <= gaussian_curve.largest_mu(1.0, 0.1) * (1 + 1e-9)
-    elif mechanism == "callable":  # basic composition of both, before one factor sharpens them
+    elif mechanism == "callable":  # planned by basic composition, then one factor reduces the noise of both
         from dpframe.accounting.comparison import composed_epsilon
 
         pytest.importorskip("dp_accounting")
@@ -104,7 +104,7 @@ def test_any_noise_of_the_answers_goes_with_checks(mechanism):
 
 
 def test_shares_are_covered():
-    """Of 20,000 draws of seeded noise at least 94.5% of intervals hold the share: 95% is promised."""
+    """At least 94.5% of intervals from 20,000 seeded draws must hold the true share; the promise is 95%."""
     plan = incomes().dp.preview.mean("income", bounds=(0, 20_000), epsilon=1)
     with insecure_bits(7):
         for made in (
@@ -120,7 +120,7 @@ def test_shares_are_covered():
     assert [(row["what"], row["share"]) for row in rows] == [("below", 0.1), ("above", 0.2), ("present", None)]
 
 
-FAILURES = {  # the call, who is protected, what the line says of what is wrong and how; and the same in a job
+FAILURES = {  # the call, its unit and bounds, two texts of its check line, and the same call in a job
     "a clipped mean": (
         lambda dp, **o: dp.mean("income", bounds=(0, 20_000), **o),
         {},
@@ -213,7 +213,7 @@ def test_an_answer_that_bounds_made_wrong_says_so_everywhere(failure, library, t
 
 
 def in_pictures(spec):
-    """All text of a chart, its lines joined."""
+    """Yield each text of a chart, with its lines joined."""
     if isinstance(spec, list) and all(isinstance(line, str) for line in spec):
         yield " ".join(spec)
     elif isinstance(spec, (dict, list)):
@@ -225,7 +225,7 @@ def in_pictures(spec):
 
 @pytest.mark.parametrize("failure", FAILURES)
 def test_a_job_says_what_its_bounds_made_wrong(failure, tmp_path, capsys):
-    """What it prints and every file that can hold words; a file of numbers alone has none, and its run prints them."""
+    """The run prints the warning, and so does each file that can hold text; a CSV file has only numbers."""
     pytest.importorskip("typer")
     from dpframe.cli.main import main
 
@@ -236,7 +236,7 @@ def test_a_job_says_what_its_bounds_made_wrong(failure, tmp_path, capsys):
     job = tmp_path / "job.toml"
     job.write_text("\n\n".join([JOB % (unit, words), *files]) + "\n", encoding="utf-8")
     assert main(["ledger", "create", str(job)]) == 0
-    for _ in range(2):  # made, and taken from the ledger
+    for _ in range(2):  # first computed, then replayed from the ledger
         assert main(["run", str(job)]) == 0
         (said,) = [
             line for line in capsys.readouterr().err.splitlines() if line.startswith("wrong: ") and wrong in line
@@ -265,7 +265,7 @@ def test_little_that_is_clipped_is_said_and_does_not_warn():
 
 
 def said_above(share, epsilon, delta, rows=5_000, **more):
-    """The line on values above the bounds, of which there is a share."""
+    """Return the check line on values above the bounds, for data in which a given share of values is above them."""
     frame = pl.DataFrame({"x": np.where(np.arange(rows) < share * rows, 200.0, 50.0)})
     ledger = dpf.Ledger(epsilon=10_000, **({"delta": 1e-3} if delta else {}))
     result = frame.dp.mean("x", bounds=(0, 100), epsilon=epsilon, checks=True, ledger=ledger, **delta, **more)
@@ -275,7 +275,7 @@ def said_above(share, epsilon, delta, rows=5_000, **more):
 @pytest.mark.parametrize("share", [0.0, 0.02])
 @pytest.mark.parametrize("delta", [{}, {"delta": 1e-6}])
 def test_the_epsilon_that_is_named_where_noise_is_too_large_is_enough(delta, share):
-    """For none and for 2%, in 95 of 100 releases at least: 13 of 40 fail with a chance below 2e-7."""
+    """It suffices for shares of 0% and 2% in at least 95% of releases: 13 of 40 fail with a probability below 2e-7."""
     with warnings.catch_warnings(), insecure_bits(1):
         warnings.simplefilter("ignore", dpf.BoundsWarning)
         first = said_above(share, 0.2, delta)
@@ -286,7 +286,7 @@ def test_the_epsilon_that_is_named_where_noise_is_too_large_is_enough(delta, sha
 
 
 def test_the_epsilon_that_is_named_has_so_much_less_noise_also_where_it_is_gaussian():
-    """A step more at most, since both noises are of whole units."""
+    """The noise takes whole values, so the limit allows one step more."""
     frame, ledger = pl.DataFrame({"x": [50.0] * 5_000}), dpf.Ledger(epsilon=100, delta=1e-3)
     ask = partial(frame.dp.mean, "x", bounds=(0, 100), delta=1e-6, checks=True, ledger=ledger)
     with insecure_bits(1):
@@ -304,7 +304,7 @@ def test_no_epsilon_is_named_for_a_share_of_about_the_limit_or_of_hardly_any_row
 
 
 def test_the_direction_of_the_error_is_told_as_far_as_it_is_known():
-    """Of each side what its own values do, whatever the other side does."""
+    """Each line states the effect of values beyond one bound, whatever the values beyond the other bound do."""
     frame = pl.DataFrame({"x": [-50.0] * 400 + [50.0] * 400 + [5.0] * 400, "one": [1.0] * 1_200})
     ratio = dpf.ratio("x", "one", bounds={"x": (0, 100), "one": (0, 2)})
     both, low = {"m": dpf.mean("x", bounds=(0, 10))}, {"s": dpf.sum("x", bounds=(0, 100))}
@@ -328,7 +328,7 @@ def test_the_direction_of_the_error_is_told_as_far_as_it_is_known():
 
 
 def test_a_direction_that_few_values_may_turn_is_not_claimed():
-    """2% above the bounds lower the mean, and 0.9% below them raise it by far more."""
+    """Clipping the 2% above the bounds lowers the mean; clipping the 0.9% below them raises it by far more."""
     frame = pl.DataFrame({"x": [101.0] * 200 + [-1e6] * 90 + [50.0] * 9_710})
     with pytest.warns(dpf.BoundsWarning, match="x are above 100, clipped: this lowers x_mean, and its") as caught:
         found = frame.dp.mean("x", bounds=(0, 100), **SURE, ledger=dpf.Ledger(10_000))
@@ -407,7 +407,7 @@ def test_checks_that_would_tell_nothing_are_measured_only_for_who_asks():
     assert "of 10,000 rows" in repr(groups)
     assert "not measured" in repr(ask("income", bounds=(0, 9), size=100))
     plans = ask("income", bounds=(0, 9))
-    for plan in (few, many, plans):  # a screen may lack the sign; pages have it
+    for plan in (few, many, plans):  # a terminal may lack the sign ±, so only HTML has it
         assert repr(plan).isascii()
         assert "within ±" in plan._repr_html_()
     assert "within +-" in repr(plans)
@@ -415,7 +415,7 @@ def test_checks_that_would_tell_nothing_are_measured_only_for_who_asks():
 
 @pytest.mark.parametrize("within", [0.001, 1.0])
 def test_whether_checks_tell_nothing_is_decided_at_the_price_that_is_taken(within):
-    """At the smallest epsilon with them, which is above that without: what tells nothing there tells nothing here."""
+    """Checks raise the epsilon that `within=` needs: if they are too noisy at that epsilon, they are left out."""
     ask = incomes().dp.preview.mean
     plan = ask("income", bounds=(0, 9), within=within, size=1_000)
     other = ask("income", bounds=(0, 9), within=within, size=1_000, checks=within == 0.001)
@@ -426,7 +426,7 @@ def test_whether_checks_tell_nothing_is_decided_at_the_price_that_is_taken(withi
 
 def test_plans_that_are_released_together_decide_at_the_price_of_the_whole():
     plans = {
-        "few": incomes().dp.preview.mean("income", bounds=(0, 9), size=200),  # which tells nothing at epsilon 0.01
+        "few": incomes().dp.preview.mean("income", bounds=(0, 9), size=200),  # its checks are too noisy at epsilon 0.01
         "none": incomes().dp.preview.mean("income", bounds=(0, 9), size=2),
         "all": incomes().dp.preview.mean("income", bounds=(0, 9), size=2, checks=True),
     }
@@ -455,7 +455,7 @@ def test_an_answer_that_was_stored_without_checks_is_the_answer_of_a_call_that_s
     ask = partial(incomes().dp.sum, "income", bounds=(0, 100_000))
     facts = facts_of(incomes().dp.preview.sum("income", bounds=(0, 100_000), **named, checks=False), PrivacyUnit())
     stored = facts_of(incomes().dp.preview.sum("income", bounds=(0, 100_000), **named), PrivacyUnit())
-    assert {name: fact for name, fact in facts.items() if name != "checks"} == stored  # as 0.2 would have called it
+    assert {name: fact for name, fact in facts.items() if name != "checks"} == stored  # the facts that 0.2 stored
     first = ask(**named)
     assert first.equals(ask(**named))
     assert first.equals(ask(**named, checks="auto"))
@@ -471,7 +471,7 @@ def test_a_ledger_may_say_it_for_all_its_calls(tmp_path):
     assert ask("income", bounds=(0, 2), epsilon=1, ledger=ledger).checks.share == 0.5
     assert ask("income", bounds=(0, 2), epsilon=1, checks=False, ledger=ledger).checks is None
     assert ask("income", bounds=(0, 2), epsilon=1, checks="auto", ledger=ledger).checks.share == Fraction(1, 20)
-    assert dpf.Ledger.open(tmp_path / "a.ledger").checks is None  # it is this object's, and never the ledger's
+    assert dpf.Ledger.open(tmp_path / "a.ledger").checks is None  # a setting of the object, not stored in the file
     none = dpf.Ledger(epsilon=10, checks=False)
     assert ask("income", bounds=(0, 2), epsilon=1, ledger=none).checks is None
 
@@ -486,7 +486,7 @@ def test_a_stored_answer_is_no_answer_where_the_ledger_asks_for_other_checks(bef
         ask(ledger=other)
     given = {"checks": "auto" if before is None else before}
     assert answer.equals(ask(ledger=first))
-    assert answer.equals(ask(ledger=other, **given))  # the call says it, as the ledger did
+    assert answer.equals(ask(ledger=other, **given))  # the call names the checks of the first ledger
     assert other.spent.epsilon == 1
 
 
@@ -619,14 +619,14 @@ def test_units_that_count_for_less_move_each_number_in_its_own_way(asked, said):
 
 @pytest.mark.parametrize(
     ("groups", "most", "said"),
-    [  # of units with five rows in one of two groups, or with one row in both
+    [  # each unit has five rows in one of two groups, or one row in each of them
         (1, 1, "more than 2 rows in all, and are down-weighted: n is too low|Raise max_rows= or max_groups="),
         (1, 2, "more than 4 rows in all, and are down-weighted: n is too low|Raise max_rows="),
         (2, 1, "more than 1 group, and are down-weighted: u and s are too low|Raise max_groups="),
     ],
 )
 def test_a_rule_is_told_of_the_numbers_that_count_by_it(groups, most, said):
-    """Numbers of rows count rows, those of units count groups, and distinct values neither."""
+    """A rule on rows affects counts of rows, one on groups affects statistics of units; neither affects n_distinct."""
     rows = [(who, (who + row) % groups) for who in range(1_000) for row in range(5 if groups == 1 else 2)]
     frame = pl.DataFrame(rows, schema=["who", "g"], orient="row").with_columns(x=1.0)
     asked = {"n": dpf.count(), "u": dpf.n_units(), "s": dpf.sum("x", unit_bounds=(0, 9))}
@@ -687,7 +687,7 @@ def test_bounds_of_one_column_that_differ_are_told_apart():
 
 @pytest.fixture(scope="module")
 def clipped():
-    """Means in bounds of all groups and of each, all of which clip."""
+    """Means with bounds for all groups or for each group; all of them clip values, except `loose`."""
     rows = pl.DataFrame({"g": ["A", "B"] * 200, "x": [50.0, 500.0] * 200, "y": [5.0] * 400})
     own = {"A": (0, 10), "B": (0, 100)}
     return rows.dp.group_by("g", keys=["A", "B"]).agg(
@@ -711,7 +711,7 @@ def clipped():
     ],
 )
 def test_what_bounds_made_wrong_is_said_of_changed_frames(clipped, change, said):
-    """Under whatever names, in whatever order, of the statistics that are shown, each with the check of its bounds."""
+    """Each statistic that is shown keeps the check of its own bounds, under any name and in any order."""
     made = change(clipped.dp)
     for text in (made.dp.statement(), made.dp.table("csv")):
         assert {name: text.count(f"clipped: this lowers {name}, {UNCOVERED}") for name in said} == said, text
@@ -741,7 +741,7 @@ def test_what_lies_beyond_the_edges_is_said_of_a_renamed_distribution():
 
 
 def two_of_one_column(which):
-    """A release whose checks have the same words, the second of which finds all: and the name that it is of."""
+    """Release two statistics whose checks have the same wording; only the check of `late`, the second, finds values."""
     asked = {"epsilon": 1e5, "checks": 0.5, "ledger": dpf.Ledger(epsilon=1e9, unit="p" if which == "units" else None)}
     rows = {"p": [0, 0, 1, 1] * 100, "g": ["A", "B"] * 200, "x": [8.0, 80.0] * 200, "y": [60.0] * 400}
     frame, days = pl.DataFrame(rows), dpf.mean("y", bounds=(0, 30))
@@ -757,7 +757,7 @@ def two_of_one_column(which):
         )
         return frame.dp.group_by("g", keys=["A", "B"]).agg(wide=wide, late=late, days=days, **asked)
     codes = [f"c{place}" for place in range(20)]
-    first, other = codes[:10], [*codes[:6], *codes[16:]]  # of which six are shown, and the number of the rest
+    first, other = codes[:10], [*codes[:6], *codes[16:]]  # the text names six of them
     frame = pl.DataFrame({"k": codes * 20, "x": ([5.0] * 16 + [50.0] * 4) * 20, "y": [60.0] * 400})
     means = (dpf.mean("x", bounds=(0, 10), where={"k": each}) for each in (first, other))
     return frame.dp.agg(wide=next(means), late=next(means), days=days, **asked)
@@ -776,7 +776,7 @@ def two_of_one_column(which):
 )
 @pytest.mark.filterwarnings("ignore::dpframe.BoundsWarning")
 def test_checks_of_the_same_words_are_told_each_of_its_own_statistics(which, said, tmp_path):
-    """And those after them are told, also from a file; of old records, which do not say it, what was found."""
+    """Later checks are named too, also from a file; old records, without `measures`, still report what was found."""
     found = two_of_one_column(which)
     found.dp.write_parquet(tmp_path / "found.parquet")
     for facts in (found.dp.provenance, dpf.read_parquet(tmp_path / "found.parquet").dp.provenance):
@@ -792,7 +792,7 @@ def test_checks_of_the_same_words_are_told_each_of_its_own_statistics(which, sai
         row.pop("bounds", None)
     first, last = [line for line in warned_lines(old) if "down-weighted" not in line]
     assert "days" in last
-    if which == "conditions":  # whose words are cut alike: nobody knows of which it is
+    if which == "conditions":  # both texts are shortened alike, so the statistic is unknown
         assert first == said.removesuffix("10,") + "its bounds, clipped"
     else:
         assert "late" in first
@@ -834,14 +834,14 @@ def test_a_record_says_which_statistics_a_check_is_of():
 
 
 def quiet(call):
-    """What a call gives that warns of no bounds."""
+    """Return the result of a call, which must give no BoundsWarning."""
     with warnings.catch_warnings():
         warnings.simplefilter("error", dpf.BoundsWarning)
         return call()
 
 
 def test_a_share_of_units_makes_no_claim_on_a_quantile():
-    """Each unit has one value above the bounds, and nine within: so has the median. One row of each need not count."""
+    """Each unit has one of ten values above the bounds: that is 100% of units, but the median of values is within."""
     frame = pl.DataFrame({"p": [place // 10 for place in range(3_000)], "x": ([1_000.0] + [5.0] * 9) * 300})
     for most in ({"max_rows": 10, "max_groups": 1}, {"max_rows": 1, "max_groups": 1}):
         asked = {"epsilon": 1e5, "checks": 0.5, "ledger": dpf.Ledger(epsilon=1e9, unit="p")}
@@ -877,7 +877,7 @@ def test_less_than_one_percent_beyond_the_bounds_may_be_enough_for_a_quantile():
 
 
 def test_a_share_is_said_to_be_of_those_that_have_a_value():
-    """Of 1,000 rows 100 have a value, and half of these one above 10: it was called half of rows."""
+    """Of 1,000 rows, 100 have a value, and half of those are above 10: the text once called that half of all rows."""
     rows = {"p": range(1000), "s": ["f", "m"] * 500, "x": [None] * 900 + [5.0, 5.0, 50.0, 50.0] * 25}
     for unit, share in ((None, "of values of {} are"), ("p", "of units (p) with a value of {} have one")):
         asked = {"m": dpf.mean("x", bounds=(0, 10)), "n": dpf.mean("x", bounds=(0, 10), where={"s": "m"})}

@@ -1,6 +1,6 @@
-"""The table of checks: what each verb asks, and the numbers of every engine against a few lines of plain Python.
+"""The table of checks: what each verb measures, and the numbers of every engine compared with plain Python.
 
-Chance: no noise is added here, and random rows are seeded.
+No false alarm is possible: no noise is added, and random rows are seeded.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ VALUES = (None, math.nan, math.inf, -math.inf, -4.0, 0.0, 0.3, 1.0, 3.0, 9.0)
 KEYS = ["A", "B"]
 LOW, HIGH = 0.0, 3.0
 BOUNDS = (LOW, HIGH)
-ABOVE_0 = (0.25, HIGH)  # of verbs by their names alone: some need values above 0
+ABOVE_0 = (0.25, HIGH)  # for cases made from the name of a verb: some verbs need values above 0
 NORMS = (1, 2, math.inf)
 UNITS = {
     "rows": {},
@@ -42,8 +42,8 @@ UNITS = {
     "people of few rows": {"column": "u", "max_rows": 1, "max_groups": 2, "nulls": "one-unit"},
 }
 BOUNDED = {name for name in VERBS if "bounds" in getattr(getattr(dpf.PrivateFrame, name), "__annotations__", {})}
-CLIPPED = {*BOUNDED, "proportion", "ecdf"}  # and ratios, within agg
-ASKED = {  # the specification: which verbs ask for which number; the rules by which units are cut by their counting
+CLIPPED = {*BOUNDED, "proportion", "ecdf"}  # ratios are tested within agg
+ASKED = {  # the specification: the verbs that measure each number; rules that cut units go by what they count
     "below": CLIPPED,
     "outside": {"group_by", "histogram", "top_k"},
     "rows": {*CLIPPED, "count", "histogram", "top_k"},
@@ -56,25 +56,25 @@ SAME = {
     "groups": "groups",
 }
 NO_CHECKS = {"mode", "top_k", "marginals", "contributions", "suggest_bounds", "n_distinct", "local"}
-FRAMES = {"group_by", "preview", "local", "agg"}  # which ask nothing by themselves
+FRAMES = {"group_by", "preview", "local", "agg"}  # these measure nothing by themselves
 
 
 @dataclass(frozen=True)
 class Case:
-    """A question, and by hand what of it is clipped, where its rows must be, and how units count in it."""
+    """A query, with facts stated by hand: the columns that it clips, the cell of a row, and how it counts units."""
 
     verb: str
     ask: Callable[..., Any]
     clipped: tuple[tuple[str, float, float], ...] = ()
-    cell: Callable[[dict[str, Any]], Any] | None = None  # None: there is one cell, with all rows
+    cell: Callable[[dict[str, Any]], Any] | None = None  # None: one cell holds all rows
     groups: int = 1
     counting: tuple[str, ...] = ("rows",)
-    in_all: bool = False  # bounds are of what a unit adds to a group in all
+    in_all: bool = False  # bounds clip the sum of a unit in each group
     among: str | None = None
     subtotals: bool = False
 
     def rules(self, unit: PrivacyUnit, p: float) -> list[str]:
-        """The rules by which units are cut, as the specification says."""
+        """Return the rules that cut units, as the specification states them."""
         if unit.column is None:
             return []
         found = []
@@ -154,8 +154,8 @@ CASES = {
         "agg", lambda dp, **o: grouped(dp).agg(dpf.n_units(), dpf.count(), **o), counting=("rows", "groups"), **BY_GROUP
     ),
 }
-OF_UNITS = {name for name, case in CASES.items() if "groups" in case.counting}  # asked where units are protected
-NONE = {  # which add no noise to a number that bounds could make wrong, or have no checks in this version
+OF_UNITS = {name for name, case in CASES.items() if "groups" in case.counting}  # these need a unit column
+NONE = {  # bounds cannot make their noisy numbers wrong, or this version has no checks for them
     "mode": lambda dp, **o: dp.mode("g", categories=KEYS, **o),
     "top_k": lambda dp, **o: dp.top_k("g", categories=KEYS, k=1, **o),
     "marginals": lambda dp, **o: dp.marginals(["g", "h"], keys={"g": KEYS, "h": KEYS}, delta=1e-6, **o),
@@ -185,7 +185,7 @@ def checks_for(name, unit, p):
 
 
 def numbers_of(case, unit, rows, p):
-    """The numbers in plain Python: each person's rows, one person after the other."""
+    """Compute the numbers in plain Python, one unit after the other."""
     there = lambda value: value is not None and not math.isnan(value)  # noqa: E731
     people, found, most = defaultdict(list), Counter(), unit.max_rows or 1
     most_groups = min(unit.max_groups or 1, case.groups)
@@ -198,8 +198,8 @@ def numbers_of(case, unit, rows, p):
         for column, low, high in case.clipped:
             values = [(cell, row[column]) for cell, row in inside if there(row[column])]
             if case.in_all and unit.column is not None:
-                cells = dict.fromkeys(cell for cell, _ in values)  # infinite ones are as far as a sum can tell
-                near = [(cell, min(max(value, -1e3), 1e3)) for cell, value in values]
+                cells = dict.fromkeys(cell for cell, _ in values)
+                near = [(cell, min(max(value, -1e3), 1e3)) for cell, value in values]  # sums need finite values
                 values = [(cell, sum(value for at, value in near if at == cell)) for cell in cells]
             found["below", column] += any(value < low for _, value in values)
             found["above", column] += any(value > high for _, value in values)
@@ -215,7 +215,7 @@ def numbers_of(case, unit, rows, p):
 
 
 def asked_of(case, unit, p):
-    """The numbers that the specification asks, in their order."""
+    """Return the numbers that the specification asks for, in order."""
     rules = [("cut", rule) for rule in case.rules(unit, p)]
     asked = [(what, column) for column, *_ in case.clipped for what in ("below", "above")]
     asked += [("present", column) for column, *_ in case.clipped]
@@ -228,7 +228,7 @@ def pairs_of(unit):
 
 
 def test_every_pair_of_a_verb_and_a_number_is_listed():
-    """A verb or a pair that is not in the specification's table fails, and so does a pair that nobody tries."""
+    """Fail for a verb or a pair that the specification lacks, and for a pair that no case covers."""
     assert {*VERBS} - FRAMES == {case.verb for case in CASES.values()} - {"agg"} | NO_CHECKS - {"local"}
     tried = defaultdict(set)
     for unit in map(unit_of, UNITS):
@@ -304,7 +304,7 @@ def test_spark_finds_the_numbers_of_plain_python(spark, unit, neighbors):
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("column", [None, "u"])
 def test_neighbors_move_the_numbers_by_no_more_than_is_stated(name, column, neighbors):
-    """At most one of each number, and the numbers together by what the noise covers."""
+    """Each number moves by at most one, and their sum by at most `moved`, which calibrates the noise."""
     if column is None and name in OF_UNITS:
         pytest.skip("asked where units are protected")
     bounds = {} if column is None else {"max_rows": 1, "max_groups": 1}
@@ -322,7 +322,7 @@ def test_neighbors_move_the_numbers_by_no_more_than_is_stated(name, column, neig
         if neighbors == "add-remove":
             new = []
         elif column is not None and not (own and new):
-            continue  # a unit without rows is no unit
+            continue  # a unit without rows does not exist
         place = int(generator.integers(0, len(rows) + 1))
         one, other = (check_counts(frame_of([*rows[:place], *more, *rows[place:]]), checks) for more in (own, new))
         moved = np.abs(one - other)
@@ -330,22 +330,22 @@ def test_neighbors_move_the_numbers_by_no_more_than_is_stated(name, column, neig
         assert moved.sum() <= checks.moved
     one, other, none = (check_counts(frame_of(rows), checks) for rows in (far[:1], far[1:], []))
     pairs = len(CASES[name].clipped)
-    assert np.abs(one - other).sum() == 2 * pairs  # from below to above
+    assert np.abs(one - other).sum() == 2 * pairs  # values move from below to above
     assert np.abs(one - none).sum() >= 1
     assert checks.moved >= 2 * pairs if neighbors == "replace" else checks.moved >= 1
 
 
 def test_a_pair_of_one_column_counts_once_where_rows_come_and_go():
-    assert checks_for("mean", PrivacyUnit(), 1).moved == 2  # below or above, and present
-    assert checks_for("mean", PrivacyUnit(neighbors="replace"), 1).moved == 3  # below, above, present
-    assert checks_for("mean by group", PrivacyUnit(neighbors="replace"), 1).moved == 4  # and outside; units stay
+    assert checks_for("mean", PrivacyUnit(), 1).moved == 2  # one of below and above, and present
+    assert checks_for("mean", PrivacyUnit(neighbors="replace"), 1).moved == 3  # below, above and present
+    assert checks_for("mean by group", PrivacyUnit(neighbors="replace"), 1).moved == 4  # and outside, but not units
     people = PrivacyUnit("u", max_rows=1)
-    assert checks_for("mean", people, 1).moved == 5  # one person may have both, and be cut
+    assert checks_for("mean", people, 1).moved == 5  # below, above, present, cut and units
     assert checks_for("mean", PrivacyUnit("u", max_rows=1, neighbors="replace"), 1).moved == 4
 
 
 def many_rows(seed, rows):
-    """Rows of skewed units, with values on, beyond and between bounds, missing ones, and keys that nobody declared."""
+    """Return rows of units of skewed sizes, with values on, between and beyond bounds, missing values, other keys."""
     generator = np.random.default_rng(seed)
     values = np.array([np.nan if value is None else value for value in VALUES])
     missing = pl.Series(generator.random(rows) < 0.1)
@@ -361,13 +361,13 @@ def many_rows(seed, rows):
     )
 
 
-WAYS = {"kernels": 0, "arrays": 2**40}  # the number of rows from which on kernels are used
+WAYS = {"kernels": 0, "arrays": 2**40}  # kernels are used from this number of rows on
 
 
 @pytest.mark.parametrize("unit", ["rows", "people", "people of few rows", "named people"])
 @pytest.mark.parametrize("way", WAYS)
 def test_one_read_gives_totals_and_the_numbers_of_a_read_of_their_own(way, unit, monkeypatch):
-    """By kernels, by arrays in blocks and in parts of few units: against totals alone, and numbers from flags a row."""
+    """Kernels and arrays, in small blocks, must equal a read of totals alone and numbers from flags of each row."""
     if way == "kernels":
         pytest.importorskip("numba")
     for module in (places, unit_blocks):
@@ -400,7 +400,7 @@ def test_one_read_gives_totals_and_the_numbers_of_a_read_of_their_own(way, unit,
 
 @pytest.mark.parametrize("way", WAYS)
 def test_whole_numbers_that_floats_cannot_tell_apart_are_compared_as_floats(way, monkeypatch):
-    """Values and bounds beyond 2**53, where each way must round alike; and bounds between whole numbers."""
+    """Kernels and arrays must round values and bounds beyond 2**53 alike; some bounds lie between whole numbers."""
     if way == "kernels":
         pytest.importorskip("numba")
     monkeypatch.setattr(kernels, "FEW_ROWS", WAYS[way])

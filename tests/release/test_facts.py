@@ -1,4 +1,4 @@
-"""The facts that name a call in its ledger are frozen: no class, no field and no sentence can be renamed into them."""
+"""The facts that identify a stored call are frozen: renaming a class, field or sentence must not change them."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ from tests.data import answers
 DATA = Path(__file__).parents[1] / "data" / "0.2"
 CALLS = json.loads((DATA / "answers.json").read_text(encoding="utf-8"))
 EMPTY = answers.people().clear()
-# What a plan makes of what was asked, and what others are made of: no call is of these.
+# Classes that plans derive from a statistic, and base classes: no call asks for these.
 OF_A_PLAN = {"Clipped", "Squaring", "Counted", "Needed", "SharedCount", "Weighted", "ByGroup"}
 
 
 def subclasses(kind):
-    """All of dpframe's own that are made of a class."""
+    """Return all subclasses of a class that dpframe defines."""
     found = [one for child in kind.__subclasses__() for one in (child, *subclasses(child))]
     return {one for one in found if one.__module__.startswith("dpframe.")}
 
 
 @contextlib.contextmanager
 def renamed():
-    """Every dataclass of dpframe's has another name, and none says which fields it has."""
+    """Rename every dataclass of dpframe and hide its fields, within a `with` block."""
     modules = [module for name, module in list(sys.modules.items()) if name.startswith("dpframe")]
     kinds = {one for module in modules for one in vars(module).values() if isinstance(one, type)}
     own = [one for one in kinds if one.__module__.startswith("dpframe.") and "__dataclass_fields__" in vars(one)]
@@ -66,8 +66,8 @@ def ledgers(tmp_path_factory):
     return {name: dpf.Ledger.open(folder / f"{name}.ledger") for name in answers.LEDGERS}
 
 
-ASKED_AGAIN = [said for said in CALLS if "ecdf(" not in said["call"]]  # which ask something else today
-ASKED_AGAIN = [said for said in ASKED_AGAIN if said["label"] != "rows 34"]  # units of rows, which are refused today
+ASKED_AGAIN = [said for said in CALLS if "ecdf(" not in said["call"]]  # ecdf asks another question today
+ASKED_AGAIN = [said for said in ASKED_AGAIN if said["label"] != "rows 34"]  # n_units of rows is refused today
 
 
 @pytest.mark.parametrize("said", ASKED_AGAIN, ids=[said["label"] for said in ASKED_AGAIN])
@@ -89,7 +89,7 @@ def test_a_stored_answer_is_known_where_every_class_and_field_is_renamed(said, l
 
 @cache
 def hashes_of(name):
-    """The hashes of each label, as 0.2.0 wrote them."""
+    """Return the hash of each label, as version 0.2.0 wrote it."""
     with contextlib.closing(sqlite3.connect(f"file:{DATA / name}.ledger?immutable=1", uri=True)) as connection:
         bodies = [json.loads(body) for (body,) in connection.execute("select body from dpframe_entries")]
     return {body["label"]: body["asked"] for body in bodies if body.get("asked")}
@@ -106,30 +106,30 @@ def test_every_class_that_a_call_may_be_made_of_has_its_line():
     assert {kind for kind in noises if kind.__name__ not in made_by_a_plan} <= set(facts.FORMS)
 
 
-NO_FACTS = {  # what other facts tell, and how the interval of the same numbers is read: the record says that
+NO_FACTS = {  # fields that other facts imply, or that only affect the interval, which the record states
     statistics.Quantile: {"most_rows"},
     statistics.NUnits: {"or_rows"},
-    statistics.SumByGroup: {"axis"},  # the keys of the call
+    statistics.SumByGroup: {"axis"},  # implied by the keys of the call
     statistics.MeanByGroup: {"axis"},
     statistics.QuantileByGroup: {"axis", "most_rows"},
     statistics.VarianceByGroup: {"axis"},
     statistics.StdByGroup: {"axis"},
-    keys.KeyAxis: {"kinds"},  # of the columns, which are those of the frame
+    keys.KeyAxis: {"kinds"},  # of the columns of the frame
     discovery.FoundAxis: {"kinds"},
-    bins.BinAxis: {"zone", "holds"},  # in which the same instants are shown, and the kind of the frame's column
+    bins.BinAxis: {"zone", "holds"},  # the zone of the labels, and the kind of the frame's column
     bins.RunningAxis: {"zone", "holds"},
-    bins.DateAxis: {"shown", "holds"},  # which the edges and the zone tell
-    RangeAxis: {"words", "outside", "closed", "zone", "holds"},  # words for a refusal, and what all have
+    bins.DateAxis: {"shown", "holds"},  # implied by the edges and the zone
+    RangeAxis: {"words", "outside", "closed", "zone", "holds"},  # a text for refusals, and constants
 }
 
 
 def test_every_fact_of_a_class_is_told():
-    """No field is forgotten in the line of its class, and each is at its default where the class says so."""
+    """The facts of a class cover each of its fields, and know the default of each field that has one."""
     for kind, form in facts.FORMS.items():
-        if kind in (UnitsTotal, Conditional):  # of which one field tells two facts, or facts of what is in it
+        if kind in (UnitsTotal, Conditional):  # one field gives two facts, or the facts of its content
             continue
         told = form.facts(Anything())
-        given = [field for field in dataclasses.fields(kind) if field.init]  # others follow from these
+        given = [field for field in dataclasses.fields(kind) if field.init]  # the other fields are derived
         names = {field.name for field in given} if kind is not statistics.Mode else set()
         known = [field for field in given if field.name not in NO_FACTS.get(kind, ())]
         names &= {field.name for field in known}
@@ -140,14 +140,14 @@ def test_every_fact_of_a_class_is_told():
 
 
 class Anything:
-    """It has every attribute."""
+    """An object with every attribute, whose value is its name."""
 
     def __getattr__(self, name):
         return name
 
 
 NUMBER = {"number": "1"}
-WRITTEN = {  # as 0.2.0 wrote them
+WRITTEN = {  # statistics, and their facts as version 0.2.0 wrote them
     "contributors": (statistics.Contributors(), ("Contributors", {})),
     "units": (statistics.NUnits("age", True), ("NUnits", {"column": "age", "of_rows": True})),
     "mode": (statistics.Mode(), ("Count", {})),
@@ -240,14 +240,14 @@ def test_what_no_stored_answer_has_is_written_as_by_0_2(what):
 
 
 def test_the_words_that_ask_for_keys_are_in_no_fact():
-    """Tables of columns whose dtypes declare the keys hold a sentence for people, which may become a better one."""
+    """If a dtype declares the keys, the table holds a sentence for people; a better one must not change the hash."""
     told = marginals(["ward", "sex"]).attributes[0]
     better = dataclasses.replace(told, missing="Declare keys.")
     assert facts.hash_of("keys", better) == facts.hash_of("keys", told)
     assert told.missing != better.missing
 
 
-OTHERWISE = {  # a stored call, and the same but for one fact
+OTHERWISE = {  # a text of a stored call, and its replacement, which changes one fact
     "weights": ("weights={'n': 4}, epsilon", "weights={'n': 5}, epsilon"),
     "bounds": ("dp.sum('cost', bounds=(0, 100), epsilon", "dp.sum('cost', bounds=(0, 99), epsilon"),
     "ddof": ("ddof=0", "ddof=1"),

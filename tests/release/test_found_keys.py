@@ -1,4 +1,4 @@
-"""Keys that are found: what is asked, what is shown, what is charged, and what is refused."""
+"""Unknown groups, whose keys are found in the data: what is asked, shown, charged and refused."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LIBRARIES = ["polars", "lazy", "pandas"]
 def given(frame, library):
     if library == "pandas":
         pytest.importorskip("pandas")
-        with warnings.catch_warnings():  # of older pandas and pyarrow, between themselves
+        with warnings.catch_warnings():  # older versions of pandas and pyarrow warn about each other
             warnings.simplefilter("ignore", DeprecationWarning)
             return frame.to_pandas()
     return frame.lazy() if library == "lazy" else frame
@@ -48,7 +48,7 @@ def rows_ledger(**more):
 
 
 def visits(groups, size=400):
-    """So many people in each group, two rows each, and a group of one person for each group."""
+    """Return `size` people per group, with two rows each, and as many groups of a single person."""
     people = pl.DataFrame({"u": range(groups * size)}).with_columns(k=pl.col("u") % groups, x=pl.lit(1.0))
     rare = pl.DataFrame({"u": range(groups), "k": range(1_000, 1_000 + groups), "x": [1.0] * groups})
     return pl.concat([people, people, rare])
@@ -89,7 +89,7 @@ def test_the_numbers_that_decide_are_the_answer():
     (part,) = frame.dp.preview.group_by("k", keys=FOUND).n_units(**price).parts
     assert 0 < result.height < 400
     assert result["n_units"].min() >= part.mechanism.threshold
-    assert result["n_units"].mean() > 24 + part.mechanism.scale / 2  # near the threshold they are too high
+    assert result["n_units"].mean() > 24 + part.mechanism.scale / 2  # near the threshold only high ones are shown
 
 
 def test_a_group_exactly_at_the_line_is_shown_half_the_time():
@@ -192,7 +192,7 @@ def test_labels_are_those_of_the_column_in_their_order(name, library):
     frame = pl.DataFrame([keys]).with_columns(u=pl.int_range(pl.len()))
     result = given(frame, library).dp.group_by("k", keys=FOUND).n_units(max_groups=1, epsilon=40, ledger=ledger())
     expected = sorted(value for value in values if value is not None)
-    days = name == "day" and library == "pandas"  # which knows none
+    days = name == "day" and library == "pandas"  # pandas has no dtype for days
     assert [key.date() if days else key for key in result["k"]] == expected
     if library != "pandas":
         assert result["k"].dtype == dtype
@@ -328,7 +328,7 @@ def test_the_dtype_of_booleans_in_pandas_is_that_of_the_schema(shown):
 
 
 def test_times_of_nanoseconds_reach_pandas():
-    """Arrow refused them after the charge, with a message that named one."""
+    """Arrow once refused them after the charge, with a message that quoted one of the private values."""
     pytest.importorskip("pandas")
     times = pl.Series([1, 3_600_000_000_000] * 300, dtype=pl.Int64).cast(pl.Time)
     frame = pl.DataFrame({"k": times}).with_columns(u=pl.int_range(pl.len()))
@@ -347,7 +347,7 @@ def test_a_time_outside_a_day_fails_no_release():
 
 
 def test_a_decimal_beyond_its_precision_fails_no_release():
-    """A column may hold one: Arrow does not look."""
+    """A column may hold such a value, since Arrow does not check the precision."""
     pyarrow = pytest.importorskip("pyarrow")
     wide = pyarrow.array([Decimal(10) ** 35, Decimal(1)] * 300, pyarrow.decimal128(38, 0))
     narrow = pyarrow.Array.from_buffers(pyarrow.decimal128(5, 0), len(wide), wide.buffers())
@@ -497,7 +497,7 @@ def test_hidden_numbers_of_units_take_their_share_and_a_weight():
 
 @pytest.mark.parametrize("weights", [{}, {"b": 3}, {"keys": 1000}], ids=["none", "of another", "of it"])
 def test_210_a_column_that_is_named_as_the_numbers_of_units_takes_no_share_twice(weights):
-    """One weight stood for both, and each took the whole share: up to twice the epsilon that was charged."""
+    """One weight once applied to both, and each took the whole share: up to twice the charged epsilon was spent."""
     columns = {"keys": dpf.sum("x", bounds=(0, 1)), "b": dpf.sum("x", bounds=(0, 2))}
     for preview in (False, True):
         payer = rows_ledger()
@@ -507,13 +507,13 @@ def test_210_a_column_that_is_named_as_the_numbers_of_units_takes_no_share_twice
         assert payer.spent.epsilon == 0
     groups = visits(2).dp.preview.group_by("k", keys=FOUND)
     assert [part.share for part in groups.agg(columns, epsilon=1, ledger=rows_ledger()).parts] == [1 / 3] * 3
-    named = {"keys": dpf.count(), "b": dpf.sum("x", bounds=(0, 1))}  # the numbers of rows are this column
+    named = {"keys": dpf.count(), "b": dpf.sum("x", bounds=(0, 1))}  # the numbers of rows that decide are this column
     plan = groups.agg(named, epsilon=1, weights={"keys": 3}, ledger=rows_ledger())
     assert [part.share for part in plan.parts] == [0.75, 0.25]
 
 
 def test_210_no_division_of_a_cost_is_more_than_the_whole(monkeypatch):
-    """Whatever divides it: a price is charged as it is, and noise for more of it would be charged as the whole."""
+    """The charge is the cost as stated, so a division into more than the whole would add too little noise."""
     monkeypatch.setattr(price, "weights_of", lambda weights, names, what: dict.fromkeys(names, Fraction(2, 3)))
     payer = rows_ledger()
     columns = {"a": dpf.count(), "b": dpf.sum("x", bounds=(0, 1))}
@@ -524,14 +524,14 @@ def test_210_no_division_of_a_cost_is_more_than_the_whole(monkeypatch):
 
 
 def test_the_number_of_rows_that_decides_is_the_answer_of_count():
-    """It is measured in any case, and with less noise than what a mean next to it could tell of it."""
+    """It is measured in any case, and with less noise than the count that a mean next to it measures."""
     asked = {"n": dpf.count(), "m": dpf.mean("x", bounds=(0, 2), missing="midpoint"), "epsilon": 1, "checks": False}
     plan = visits(2).dp.preview.group_by("k", keys=FOUND).agg(**asked, ledger=rows_ledger())
     (first, second) = plan.parts
     assert plan.query.statistics[0][1].totals() == (first.total,)
     assert (first.share, second.share) == (0.5, 0.5)
     known = visits(2).dp.preview.group_by("k", keys=[0, 1]).agg(**asked, ledger=rows_ledger())
-    assert len(known.parts) == 1  # of declared keys nothing else measures it
+    assert len(known.parts) == 1  # with declared keys, one measurement serves both
 
 
 @pytest.mark.parametrize(
@@ -544,7 +544,7 @@ def test_the_number_of_rows_that_decides_is_the_answer_of_count():
     ids=["units", "a sum", "both"],
 )
 def test_deltas_are_those_of_different_units_only_where_nothing_else_is_measured(asked, apart):
-    """A sum alone is measured next to the numbers of units: a person with a key of their own moves both."""
+    """A sum is measured in addition to the numbers of units: a person with a key of their own changes both."""
     groups = visits(2).dp.preview.group_by("k", keys=dpf.discover(delta=5e-7, max_keys=1))
     plan = groups.agg(**asked, epsilon=1, delta=1e-6, max_rows=1, max_groups=1, unit="u", checks=False)
     assert plan.parts[0].mechanism.apart == apart
@@ -552,7 +552,7 @@ def test_deltas_are_those_of_different_units_only_where_nothing_else_is_measured
 
 
 def test_no_word_tells_how_many_groups_there_are_where_none_is_shown(caplog):
-    """The number of groups that nobody sees is private, at every level of the log."""
+    """The number of groups that are not shown is private, at every level of the log."""
     caplog.set_level("DEBUG")
     said = []
     for groups in (2, 5):
@@ -567,7 +567,7 @@ def test_no_word_tells_how_many_groups_there_are_where_none_is_shown(caplog):
 
 
 def test_210_checks_take_a_part_of_the_whole_too(monkeypatch):
-    """Answers that divide the whole, where checks have taken a part of it, have noise for more than is charged."""
+    """If answers divided the whole cost after checks took a part of it, the noise would be for more than is charged."""
     whole = price.shares_of
     monkeypatch.setattr(price, "shares_of", lambda query, weights, _=None: whole(query, weights))
     payer = dpf.Ledger(epsilon=1, checks=True)
@@ -784,7 +784,7 @@ def test_an_empty_answer_is_replayed(tmp_path):
 
 
 class Halves:
-    """An engine from outside, which shows its rows in two frames, or people by the parity of their number."""
+    """A third-party engine that shows its rows in two frames: by row number, or by unit, even and odd."""
 
     def __init__(self, frame):
         self.frame = frame
@@ -862,7 +862,7 @@ def test_a_top_k_of_found_keys_says_how_many_are_shown():
 
 
 def test_keys_that_are_no_text_have_no_name():
-    """Arrow lets strings hold any bytes, and Polars takes them over unseen: written down, they would panic."""
+    """Arrow strings may hold any bytes, and Polars accepts them unchecked; writing them would panic."""
     pyarrow = pytest.importorskip("pyarrow")
     words = [b"A"] * 100 + [b"\xff\xfe"] * 100 + [b"a long key of its own"] * 100 + [b"\xf0\x9f" * 9] * 100
     ends = np.cumsum([0, *map(len, words)]).astype(np.int32)

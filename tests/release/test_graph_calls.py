@@ -1,4 +1,4 @@
-"""`graph=` in a call: names of cells become positions, the provenance says what was used, and no row is looked at."""
+"""`graph=` in a call: names of cells become positions, the provenance records its use, and no row is read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RING = [(f"j{number}", f"j{(number + 1) % CELLS}") for number in range(CELLS)]
 
 
 def trips(turn=0):
-    """Forty trips at each of half the junctions, four at the others."""
+    """Return 40 trips at each junction of the first half, and 4 at each of the others."""
     starts = [name for place, name in enumerate(KEYS) for _ in range(40 if place < CELLS // 2 else 4)]
     return pl.DataFrame({"junction": starts[turn:] + starts[:turn]})
 
@@ -49,7 +49,7 @@ def test_the_same_as_the_function_on_positions():
 
 def test_frames_and_lists_of_edges_are_one():
     ends = {"from": [first for first, _ in RING], "to": [second for _, second in RING]}
-    twice = RING + [(second, first) for first, second in RING] + [("j5", "j5")]  # both ways, and a loop
+    twice = RING + [(second, first) for first, second in RING] + [("j5", "j5")]  # each edge in both directions; a loop
     for graph in (pl.DataFrame(ends), pl.LazyFrame(ends), tuple(RING), twice):
         assert ask(trips(), graph=graph).equals(ask(trips()))
 
@@ -62,7 +62,7 @@ def test_pandas_frames_have_graphs_too():
 
 
 def test_the_order_of_keys_is_not_that_of_the_graph():
-    """A graph by names: declaring the keys in another order is the same question."""
+    """The graph names its cells, so another order of the declared keys is the same question."""
     turn = np.random.default_rng(0).permutation(CELLS)
     keys = [KEYS[place] for place in turn]
     result = ask(trips(), keys=keys, epsilon=50, denoise="trend-filter")
@@ -91,7 +91,7 @@ def test_keys_of_several_columns(as_frame):
                 graph=graph, denoise="spanning-tree-wavelets", epsilon=0.1, ledger=dpf.Ledger(epsilon=1)
             )
         assert result.dp.provenance["measures"]["count"]["denoise"] == [{"name": "spanning-tree-wavelets", "edges": 38}]
-        for name in "ab":  # two lines that no edge joins: each keeps its sum
+        for name in "ab":  # the graph has two components: each keeps its sum
             mine = result.filter(pl.col("column") == name)
             assert mine["count"].sum() == pytest.approx(mine["count_noisy"].sum())
 
@@ -105,7 +105,7 @@ def test_declared_by_a_dtype():
 
 
 def test_only_noisy_values_are_seen():
-    """The released values follow from the noisy ones, the law of the noise and the graph: nothing else is looked at."""
+    """The released values depend only on the noisy values, the noise distribution and the graph."""
     released = ask(trips())
     law = dpf.Laplace.calibrate(sensitivity=1, epsilon=0.2)
     ring = [(place, (place + 1) % CELLS) for place in range(CELLS)]

@@ -35,7 +35,7 @@ def ledger(**more):
 
 
 def expected(frame):
-    """The counts of all tables, in the specified order, by plain filters."""
+    """Return the counts of all tables, in the specified order, computed by plain filters."""
     inside = frame.filter(pl.all_horizontal(pl.col(name).is_in(keys) for name, keys in KEYS.items()))
     rows = []
     for order in range(3):
@@ -126,7 +126,7 @@ def test_units_with_few_rows_count_in_full():
 
 
 def test_the_error_of_each_table_is_exact():
-    """1.96 standard deviations of the specified variances, and half a step of rounding."""
+    """It is 1.96 standard deviations, by the variances of the specification, plus half a step of rounding."""
     plan = people().dp.preview.marginals(["sex", "ward"], keys={"sex": KEYS["sex"], "ward": KEYS["ward"]}, **PRICE)
     sigma = plan.parts[0].mechanism.scale
     assert sigma == pytest.approx(dpf.Gaussian.calibrate(sensitivity=1, **PRICE).scale)
@@ -140,7 +140,7 @@ def test_the_error_of_each_table_is_exact():
 
 
 def covered(epsilon, releases, factor=1.0):
-    """How many intervals of the last cell of each table miss 0, over many releases of a table without declared rows."""
+    """Count how often the interval of the last cell of each table misses its true 0, over many releases."""
     keys = {"a": ["p", "q"], "b": ["p", "q", "r"]}
     frame = pl.DataFrame({"a": ["none"], "b": ["none"]})
     plan = frame.dp.preview.marginals(["a", "b"], keys=keys, epsilon=epsilon, delta=1e-6)
@@ -167,7 +167,7 @@ def test_intervals_that_are_too_narrow_are_seen():
 
 
 def test_noise_that_is_2_percent_off_is_seen():
-    """Scaled contrasts are draws of one Gaussian law: their mean square tells its scale."""
+    """Scaled contrasts are draws from one Gaussian distribution, so their mean square estimates its scale."""
     keys = {**KEYS, "age": range(90)}
     plan = people().dp.preview.marginals(COLUMNS, keys=keys, degree=3, epsilon=0.1, delta=1e-6)
     noise, times = plan.parts[0].mechanism, 700
@@ -187,11 +187,11 @@ def test_every_accounting_takes_its_noise(accounting):
     people(100).dp.marginals(COLUMNS, keys=KEYS, epsilon=0.5, delta=1e-6, ledger=book)
     plain = dpf.Ledger(epsilon=2, delta=1e-5, accounting=accounting)
     people(100).dp.count(epsilon=0.5, delta=1e-6, ledger=plain)
-    assert book.spent == plain.spent  # what a count with Gaussian noise of that price costs
+    assert book.spent == plain.spent  # the cost of a count with Gaussian noise
 
 
 def test_comparisons_know_its_curve():
-    """In every accounting a release costs what a count with Gaussian noise of that price does."""
+    """In every accounting, a release costs as much as a count with Gaussian noise of the same epsilon and delta."""
     plans = (people(50).dp.preview.marginals(COLUMNS, keys=KEYS, **PRICE), people(50).dp.preview.count(**PRICE))
     found = [dpf.compare_accounting([plan] * 3, delta=1e-5) for plan in plans]
     pairs = list(zip(*(compared.rows for compared in found), strict=True))
@@ -251,7 +251,7 @@ def test_results_say_what_they_are():
     with pytest.raises(dpf.InvalidArgument, match="marginals"):
         people().dp.count(ledger=ledger(), **PRICE).dp.measurements()
     changed = found.with_columns(count=pl.col("count") + 1)
-    changed._dpframe_record = found.dp.provenance  # as if the frame had kept it
+    changed._dpframe_record = found.dp.provenance  # as if the changed frame had kept its record
     with pytest.raises(dpf.InvalidArgument, match="changed"):
         changed.dp.measurements()
 
@@ -289,7 +289,7 @@ REFUSED = {
 
 
 def test_a_missing_key_beside_the_rest_is_refused_too():
-    """Its rows would have the label of all rows of a table without that column."""
+    """Rows with a missing key would get the label that means all rows in a table without that column."""
     for keys in (["f", None, dpf.REST], ["f", None]):
         with pytest.raises(dpf.InvalidArgument, match="keys of 'sex' must not hold None"):
             people(10).dp.marginals(COLUMNS, keys={**KEYS, "sex": keys}, ledger=ledger(), **PRICE)

@@ -1,4 +1,4 @@
-"""A share of ``assurance/marginals_audit.py``: neighbors are told apart as well as claimed, and no better."""
+"""A small run of ``assurance/marginals_audit.py``: its lower bound on the privacy loss is near the claim, not above."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def test_neighbors_are_told_apart_no_better_than_claimed(name):
 
 @pytest.mark.slow
 def test_an_audit_sees_noise_that_is_too_small(monkeypatch):
-    """It nearly attains the claim, so that it would object to little less."""
+    """The lower bound is close to the claim, so the audit would detect noise that is only slightly too small."""
     real = ContrastGaussian.add_noise
 
     def smaller(noise, totals):

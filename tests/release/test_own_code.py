@@ -1,4 +1,4 @@
-"""Code of others that meets private numbers: mechanisms of the caller's, and the classes of objects in a column."""
+"""Foreign code that meets private numbers: mechanisms of the caller, and the classes of objects in a column."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FRAME = pl.DataFrame({"x": [1.0] * 271, "ward": ["A"] * 271})
 
 
 class Odd(dpf.Mechanism):
-    """Geometric noise, whose numbers `answer` makes of exact totals where there are any."""
+    """Geometric noise, except that `answer` is called if a total is not zero, or always with `on_zeros`."""
 
     name, norm, sensitivity, grid, pure_epsilon = "odd", 1.0, 1.0, 1.0, 0.5
 
@@ -66,7 +66,7 @@ def test_188_of_a_mechanism_that_fails_on_totals_nothing_is_told(answer, grouped
     with pytest.raises(dpf.ReleaseFailed, match="the charge stands") as caught:
         dp.count(epsilon=0.5, ledger=ledger, mechanism=lambda sensitivity, loss: Odd(answer), checks=False)
     told = "".join(traceback.TracebackException.from_exception(caught.value, capture_locals=True).format())
-    assert "271" not in re.sub(r"0x[0-9a-f]+|line \d+", "", told).replace("[1.0] * 271", "")  # an address may have it
+    assert "271" not in re.sub(r"0x[0-9a-f]+|line \d+", "", told).replace("[1.0] * 271", "")  # addresses may contain it
     assert caught.value.__cause__ is None
     assert caught.value.__context__ is None
     assert ledger.spent.epsilon == 0.5
@@ -81,7 +81,7 @@ def test_188_a_mechanism_that_fails_on_zeros_costs_nothing(answer):
 
 
 def speaking(*_):
-    print("a cell was asked")  # first: the warning is an error, which is caught
+    print("a cell was asked")  # before the warning, which raises an error that is caught
     warnings.warn("a cell was asked", stacklevel=1)
     raise SystemExit("a cell was asked")
 
@@ -131,7 +131,7 @@ def test_189_a_signaling_nan_is_missing_as_any_other():
 
 
 class Speaks(numbers.Real):
-    """A class that names itself a number, and speaks whatever it is asked."""
+    """A class that passes as a number; each of its methods prints, warns and exits."""
 
     for _name in numbers.Real.__abstractmethods__:
         vars()[_name] = speaking
@@ -162,7 +162,7 @@ OWN = {name: type("Speaking", (kind,), LOUD)(*value) for name, (kind, *value) in
     [*itertools.product(["bins", "where"], OWN), *(("sum", name) for name in OWN if name not in TIMES)],
 )
 def test_229_no_method_of_a_number_or_time_is_called_where_it_is_read(verb, name, capfd):
-    """Printing, it told whether a person is there; ending the process, it did so after the charge."""
+    """By printing, such a method revealed that a person is present; it could also end the process after the charge."""
     pd = pytest.importorskip("pandas")
     edges: list[Any] = [0, 1, 10]
     if name in TIMES:
@@ -170,7 +170,7 @@ def test_229_no_method_of_a_number_or_time_is_called_where_it_is_read(verb, name
         edges = [first, first + timedelta(days=1), first + timedelta(days=999)]
     values = np.empty(2, dtype=object)
     values[:] = [None, OWN[name]]
-    frame = pd.DataFrame({"x": pd.Series(values, dtype=object)})  # which pandas itself asks nothing of
+    frame = pd.DataFrame({"x": pd.Series(values, dtype=object)})  # pandas itself calls no method of it
     dp, price = frame.dp, {"epsilon": 1e9, "ledger": dpf.Ledger(epsilon=1e9), "checks": False}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -203,7 +203,7 @@ def test_229_times_of_pandas_are_read_as_far_as_they_reach():
 
 @pytest.mark.parametrize("span", [1, 2**63 - 1])
 def test_190_rows_of_an_arrow_table_in_duckdb_are_counted_whatever_a_span_holds(span):
-    """Where no column is named, DuckDB reads the first one, and fails on a span that its own type does not hold."""
+    """If no column is named, DuckDB reads the first one, and fails on a span that its own type cannot hold."""
     pytest.importorskip("pyarrow")
     duckdb = pytest.importorskip("duckdb")
     spans = pl.Series([span, 2], dtype=pl.Int64).cast(pl.Duration("ms"))
@@ -217,7 +217,7 @@ def test_190_rows_of_an_arrow_table_in_duckdb_are_counted_whatever_a_span_holds(
 
 @pytest.mark.parametrize("unit", ["s", "ms"])
 def test_190_an_instant_that_duckdb_cannot_hold_fails_no_question_about_other_columns(unit):
-    """DuckDB reads the first column where none is named, and brings instants with a zone to microseconds."""
+    """If no column is named, DuckDB reads the first one, and converts instants with a zone to microseconds."""
     pyarrow = pytest.importorskip("pyarrow")
     duckdb = pytest.importorskip("duckdb")
     far = pyarrow.array([10**13 if unit == "s" else 10**16, 2], pyarrow.int64())
@@ -231,7 +231,7 @@ def test_190_an_instant_that_duckdb_cannot_hold_fails_no_question_about_other_co
 
 @dataclass(frozen=True)
 class Lowest(Statistic):
-    """A sum of one's own whose bounds are the ends of a type of NumPy."""
+    """A custom sum whose lower bound is the least value of a NumPy type."""
 
     column: str
     verb: ClassVar[str] = "lowest"
@@ -242,7 +242,7 @@ class Lowest(Statistic):
 
 @dataclass(frozen=True)
 class Below(Clipped):
-    """A sum of a function of one's own whose reach is that of a type of NumPy."""
+    """A custom sum of a row function whose range starts at the least value of a NumPy type."""
 
     verb: ClassVar[str] = "below"
 
@@ -258,7 +258,7 @@ def lowest(steps):
 @pytest.mark.parametrize("rows", [2**17 - 1, 2**17])
 @pytest.mark.parametrize("by_unit", [False, True])
 def test_221_222_bounds_and_reach_of_numpy_are_numbers_that_do_not_wrap(rows, by_unit):
-    """The least integer of a type has no absolute value there: `abs` gives it back."""
+    """The least integer of a NumPy type has no absolute value in that type: `abs` returns it unchanged."""
     frame = pl.DataFrame({"x": np.full(rows, -128.0), "who": np.arange(rows)})
     unit = dpf.PrivacyUnit("who", max_rows=1, max_groups=1) if by_unit else None
     for statistic, each in ((Lowest("x"), -128.0), (Below("x", (0, 64)), -(2.0**31))):
@@ -298,7 +298,7 @@ def test_what_a_row_function_is_given_is_checked(given, error, words):
 
 
 class Thousands(Sum):
-    """A sum in thousands: one noisy Total, and not as it stands."""
+    """A sum in thousands: it measures one noisy Total, but answers on another scale."""
 
     verb: ClassVar[str] = "thousands"
 
@@ -308,13 +308,13 @@ class Thousands(Sum):
 
 
 class AsASum(Thousands):
-    """The same under the verb of a sum."""
+    """The same, under the verb of a sum."""
 
     verb: ClassVar[str] = "sum"
 
 
 class Apart(Thousands):
-    """The same, which says so."""
+    """The same, which declares that denoisers cannot use it."""
 
     denoisable: ClassVar[bool] = False
 
@@ -337,7 +337,7 @@ class Percent(Mean):
     ],
 )
 def test_an_answer_that_would_be_taken_for_another_costs_nothing(kind, words, keys):
-    """What is computed of a result, and denoisers, took its noise for that of the Total, a thousand times as large."""
+    """Derived statistics and denoisers would assume the noise of the Total, which is a thousand times larger."""
     ledger = dpf.Ledger(epsilon=1, delta=1e-5, accounting="basic")
     asked = FRAME.dp if keys is None else FRAME.dp.group_by("ward", keys=keys)
     with pytest.raises(dpf.InvalidArgument, match=words):
@@ -366,7 +366,7 @@ def halved(steps):
 
 @dataclass(frozen=True)
 class Halved(Clipped):
-    """A sum of a function that gives no integers."""
+    """A sum of a row function that returns no integers."""
 
     verb: ClassVar[str] = "halved"
 

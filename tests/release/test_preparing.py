@@ -1,4 +1,4 @@
-"""Questions that were asked before are not planned again; whoever asks, the answer is that of a new process."""
+"""A repeated question reuses its plan, and its answer is always the one that a new process would give."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ REPLACE = dpf.PrivacyUnit(neighbors="replace")
 
 @pytest.fixture(autouse=True)
 def plans_are_kept(monkeypatch):
-    """A process in which nothing was asked, and which keeps plans, as other tests do not."""
+    """Start with no plans, as a new process does, and keep plans, which other tests turn off."""
     monkeypatch.setattr(path, "_kept", {})
 
 
 def made(library, columns):
-    """A frame of a library."""
+    """Return a frame of the library."""
     return pl.DataFrame(columns) if library == "polars" else pytest.importorskip("pandas").DataFrame(columns)
 
 
 @pytest.fixture
 def planned(monkeypatch):
-    """The questions that are planned, one after the other."""
+    """Return a list to which each question is added when it is planned."""
     asked, plan = [], path.make_plan
 
     def counted(frame, question, ledger):
@@ -48,7 +48,7 @@ def by(frame, keys=KEYS, column="g"):
     return frame.dp.group_by(column, keys=keys)
 
 
-CALLS = {  # no two of them ask the same
+CALLS = {  # no two of these ask the same question
     "count": lambda f, led: by(f).count(epsilon=1, ledger=led),
     "another price": lambda f, led: by(f).count(epsilon=0.1, ledger=led),
     "a price that is no decimal": lambda f, led: by(f).count(epsilon=Fraction(0.1), ledger=led),
@@ -87,7 +87,7 @@ OF_NOISE = ("sha256", "rows", "measures", "release", "checks")
 
 
 def facts(found):
-    """What is not noise: the record, the names, the dtypes and the labels."""
+    """Return all of a result that is not noise: its record, names, dtypes and labels."""
     record = {name: fact for name, fact in found.dp.provenance.items() if name not in OF_NOISE}
     record["checks"] = [(row["of"], row["what"]) for row in found.dp.provenance.get("checks", ())]
     said = {name: set(measure) for name, measure in found.dp.provenance["measures"].items()}
@@ -100,7 +100,7 @@ def test_a_process_that_was_asked_much_answers_as_a_new_one(library, planned):
     frame, ledger = made(library, PEOPLE), dpf.Ledger(epsilon=1000, delta=1e-3)
     calls = {name: call for name, call in CALLS.items() if library == "polars" or "keys" in name or "zero" in name}
     asked = [{name: facts(call(frame, ledger)) for name, call in calls.items()} for _ in range(2)]
-    assert len(planned) == len(calls) == len(path._kept)  # each is planned once, and none for another
+    assert len(planned) == len(calls) == len(path._kept)  # each is planned once, and no two share a plan
     for name, call in calls.items():
         path._kept.clear()
         assert facts(call(frame, ledger)) == asked[0][name] == asked[1][name]
@@ -118,7 +118,7 @@ def test_another_frame_is_another_question_by_its_dtypes_alone(library, planned)
     for columns in frames * 2:
         by(made(library, columns)).sum("x", bounds=(0, 1), epsilon=1, ledger=ledger)
     assert len(planned) == 4
-    other = {"g": ["Z"] * 50, "x": list(range(50))}  # other rows, as many as there may be
+    other = {"g": ["Z"] * 50, "x": list(range(50))}  # other rows, and another number of them
     by(made(library, other)).sum("x", bounds=(0, 1), epsilon=1, ledger=ledger)
     assert len(planned) == 4
 
@@ -137,8 +137,8 @@ def test_the_numbers_are_those_of_the_rows_and_the_noise_is_new():
     for rows in (10, 1_000, 50_000):
         frame = pl.DataFrame({"g": ["A"] * rows})
         found = [by(frame).count(epsilon=1, denoise=None, ledger=ledger)["count"] for _ in range(8)]
-        assert all(abs(counts[0] - rows) < 60 for counts in found)  # fails by chance once in e^57 times
-        assert len({tuple(counts) for counts in found}) > 1  # once in (1/4)^21 or less
+        assert all(abs(counts[0] - rows) < 60 for counts in found)  # a false alarm has the probability e^-57
+        assert len({tuple(counts) for counts in found}) > 1  # at most (1/4)^21
 
 
 def test_every_call_is_charged_and_the_last_is_refused():
@@ -197,14 +197,14 @@ def test_whoever_changes_a_result_changes_no_later_one(library):
                 found[column][0] = keys[1]
             else:
                 found.loc[0, column] = keys[1]
-                with contextlib.suppress(ValueError):  # newer versions let nobody write there
+                with contextlib.suppress(ValueError):  # newer versions return a read-only array
                     found[column].to_numpy(copy=False)[:] = keys[1]
         assert by(frame, keys, column).count(epsilon=1, ledger=ledger)[column].to_list() == keys
 
 
 @pytest.mark.parametrize("library", ["polars", "pandas"])
 def test_a_second_release_leaves_the_record_of_the_first_as_it_is(library):
-    """What is prepared once is shared by both, and what only a release tells is not."""
+    """Both share what is prepared once, but not the facts of a single release."""
     frame = pl.DataFrame(PEOPLE) if library == "polars" else pytest.importorskip("pandas").DataFrame(PEOPLE)
     ledger = dpf.Ledger(epsilon=9)
 
@@ -302,7 +302,7 @@ def test_what_was_refused_is_refused_again():
 
 
 class Crowded(dict):
-    """Plans that another thread clears after each time that one is looked for."""
+    """Plans that another thread seems to clear after each lookup."""
 
     def __contains__(self, key):
         return super().__contains__(key) and (self.clear() or True)

@@ -1,4 +1,4 @@
-"""Releases at negligible noise on real person-level data, or their stand-ins, against pandas and NumPy directly."""
+"""Releases with negligible noise on real person-level data, or on stand-ins, compared with pandas and NumPy."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ EXACT = {"epsilon": 1e9, "denoise": None}
 
 @functools.cache
 def read(name: str) -> Any:
-    """A data set as pandas reads it, which no test changes."""
+    """Return a data set as a pandas frame, which no test may change, since it is cached."""
     return stand_ins.table(name)
 
 
 def held(frame: Any, library: str) -> Any:
-    """The same rows in each library."""
+    """Return the same rows as a frame of the library."""
     if library == "pandas":
         return frame
     if library == "arrow-backed":
@@ -36,7 +36,7 @@ def held(frame: Any, library: str) -> Any:
 
 
 def paid(**unit: Any) -> dict[str, Any]:
-    """A price with negligible noise, for rows or for the units named."""
+    """Return call options with negligible noise, and a ledger with the given privacy unit."""
     return EXACT | {"ledger": dpf.Ledger(epsilon=1e15, delta=0.5, accounting="basic", unit=dpf.PrivacyUnit(**unit))}
 
 
@@ -167,7 +167,7 @@ def _micros(moment: datetime) -> int:
 
 
 def weighted(rows: Any, unit: str, cell: Any, max_rows: int, max_groups: int, cells: int, p: int) -> Any:
-    """The weight of every row, by the definition: n_g rows of a unit in the cells, w = min(1, R / ||n||_p)."""
+    """Return the weight of each row by definition: a unit has n_g rows in cell g, and w = min(1, R / ||n||_p)."""
     inside = rows[rows[unit].notna() & cell.notna()]
     sizes = inside.groupby([unit, cell[inside.index]]).size().astype(float)
     norm = (sizes**p).groupby(level=0).sum() ** (1 / p)
@@ -200,7 +200,7 @@ class TestUnits:
         price |= {"delta": 1e-4} if p == 2 else {}
         noise = (
             0.1 if p == 1 else max_rows * max_groups * high * 1e-3
-        )  # the Gaussian's shrinks with the root of epsilon
+        )  # Gaussian noise shrinks only with the root of epsilon
         asked = {"n": dpf.count(), "there": dpf.count(column), "s": dpf.sum(column, bounds=(low, high))}
         expected = {"n": weight, "there": weight * rows[column].notna(), "s": weight * values}
         for library in LIBRARIES[:3]:

@@ -1,4 +1,4 @@
-"""The identity of a release, and the noisy totals behind its quotients: what a record says of its own noise."""
+"""The identity of a release, and the noisy totals behind its quotients: what a record states about its noise."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def release_of(frame):
 
 def test_each_charge_draws_an_identity(engine):
     frame, ledger = engine(STAYS), dpf.Ledger(epsilon=9)
-    with noise.insecure_bits(1):  # the noise repeats, and the identity does not
+    with noise.insecure_bits(1):  # this repeats the noise, but not the identity
         first, second = (frame.dp.count(epsilon=1, ledger=ledger) for _ in range(2))
     assert release_of(first) != release_of(second)
     assert all(len(bytes.fromhex(release_of(one))) == 16 for one in (first, second))

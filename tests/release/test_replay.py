@@ -1,4 +1,4 @@
-"""A release with a label and a version is stored: the same call answers the same at no cost, another one is refused."""
+"""A release with label= and snapshot= is stored: the same call replays it at no cost, another call is refused."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def numbers(engine, result):
     return {name: values for name, values in engine.columns(result).items() if name != "ward"}
 
 
-# The same again
+# Replays of the same call
 
 CALLS = {
     "count": lambda dp, **words: dp.count(**words),
@@ -128,7 +128,7 @@ def test_the_way_in_which_a_number_was_typed_does_not_matter(ledger):
 def test_no_row_is_read_and_none_matters(ledger, monkeypatch):
     first = wards(ledger=ledger)
     monkeypatch.setattr(results, "totals", of_rows(lambda *_: pytest.fail("a row was read")))
-    assert wards(PEOPLE.head(1), ledger=ledger).equals(first)  # as the documents say: the version is all that counts
+    assert wards(PEOPLE.head(1), ledger=ledger).equals(first)  # as documented: only the snapshot counts
 
 
 def test_a_replay_needs_no_budget(tmp_path):
@@ -144,7 +144,7 @@ def test_a_share_is_known_again_after_the_limit_was_raised(ledger):
     assert wards(ledger=ledger, epsilon=None, share=Fraction(1, 4)).equals(first)
 
 
-# Always new
+# Calls that are never replayed
 
 
 @pytest.mark.filterwarnings("ignore:snapshot= without label=")
@@ -158,7 +158,7 @@ def test_without_both_names_a_call_is_new_and_charged(ledger, words):
 
 
 def test_edges_are_in_the_time_zone_of_the_answer(ledger, monkeypatch):
-    """The same instants in another zone are the same question; before 0.3 a record had no zone, nor had the edges."""
+    """The same instants in another zone are the same question. Before 0.3, records and edges had no zone."""
     edges = [datetime(2026, 1, day, tzinfo=ZoneInfo("Europe/Berlin")) for day in (1, 2)]
     aware = PEOPLE.select(day=pl.col("day").cast(pl.Datetime("us", "Europe/Berlin")))
     utc = [edge.astimezone(UTC) for edge in edges]
@@ -178,7 +178,7 @@ def test_edges_are_in_the_time_zone_of_the_answer(ledger, monkeypatch):
     assert old["day_left"].to_list() == [utc[0].replace(tzinfo=None)]
     again = binned(edges, "old")
     assert again.equals(old)
-    assert len(again.dp.filter({"day_left": old["day_left"].to_list()})) == 1  # it knows itself
+    assert len(again.dp.filter({"day_left": old["day_left"].to_list()})) == 1  # the replay finds its own labels
     assert charges(ledger) == 2
 
 
@@ -190,7 +190,7 @@ def test_another_label_or_version_is_new(ledger):
     assert ledger.to_frame()["snapshot"].to_list() == ["2026-W47", "2026-W48", "2026-W47"]
 
 
-# Refused
+# Refusals
 
 OTHERS = {
     "statistic": {"age": dpf.mean("age", bounds=(0, 121))},
@@ -211,7 +211,7 @@ def test_other_public_facts_are_refused(what, ledger):
 
 @pytest.mark.parametrize("named", [{"step": 1}, {"bounds": None, "candidates": range(121)}])
 def test_235_a_word_of_the_caller_that_an_interval_rests_on_is_a_fact(named, ledger):
-    """Candidates that bounds give alone: without the word that values lie on them its interval is wider."""
+    """Bounds alone give the same candidates, but a wider interval: nothing then states that values lie on them."""
     asked = {"bounds": (0, 120), "epsilon": 1, "ledger": ledger, **NAMED}
     PEOPLE.dp.median("age", **{name: each for name, each in {**asked, **named}.items() if each is not None})
     with pytest.raises(dpf.LedgerError, match=r"statistic differs\. Nothing was charged"):
@@ -231,7 +231,7 @@ def test_bounds_of_a_call_are_a_fact_where_the_ledger_has_bounds_too(tmp_path):
 
 @pytest.mark.parametrize("categories", [["B", "A"], ["A", "B", "C"], ["A"]], ids="".join)
 def test_234_a_stored_answer_is_not_replayed_for_keys_that_a_dtype_declares_otherwise(categories, tmp_path):
-    """The numbers of one category stood beside another, where the same rows had the categories in another order."""
+    """With the categories in another order, a replay once showed the numbers of one category next to another."""
     ledger = dpf.Ledger(epsilon=9, delta=1e-3, path=tmp_path / "clinic.ledger")
 
     def asked(categories):
@@ -319,7 +319,7 @@ def test_a_snapshot_without_a_label_warns_that_nothing_is_stored(ledger):
     assert [one.filename for one in told] == [__file__]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        with pytest.raises(UserWarning, match="charged again"):  # before the charge
+        with pytest.raises(UserWarning, match="charged again"):  # raised before the charge
             PEOPLE.dp.count(epsilon=1, snapshot="1", ledger=ledger)
         wards(ledger=ledger)
     assert charges(ledger) == 2
@@ -382,7 +382,7 @@ def ask(barrier, path, results, price):
 
 
 def asked_at_once(path, prices):
-    """What several processes get that ask under one name at one moment."""
+    """Return the results of several processes that make the same named call at the same moment."""
     context = multiprocessing.get_context("spawn")
     barrier, results = context.Barrier(len(prices)), context.Queue()
     children = [context.Process(target=ask, args=(barrier, path, results, price)) for price in prices]
@@ -425,7 +425,7 @@ def test_threads_that_ask_at_once_get_one_answer(ledger):
 
 
 def test_whoever_is_second_gets_what_was_stored_meanwhile(ledger, monkeypatch):
-    """Between a charge and its answer another process stores one: it is the answer of both, and both were charged."""
+    """If another process stores an answer between a charge and its answer, both return it, and both are charged."""
     stored = []
     original = results.totals
 
@@ -440,7 +440,7 @@ def test_whoever_is_second_gets_what_was_stored_meanwhile(ledger, monkeypatch):
     assert charges(ledger) == 2
 
 
-# Evidence
+# Changed files
 
 
 def answers(path):
@@ -488,7 +488,7 @@ def test_an_older_copy_does_not_replay(ledger, tmp_path):
 
 
 def test_what_is_stored_is_what_was_released(ledger):
-    """Nothing of the data but the released numbers goes into the file."""
+    """The file holds no data except the released numbers."""
     first = wards(ledger=ledger)
     with closing(sqlite3.connect(ledger._store.identity[0])) as connection:
         (content,) = connection.execute("select content from dpframe_answers").fetchone()
@@ -498,7 +498,7 @@ def test_what_is_stored_is_what_was_released(ledger):
     assert len(content.split(b"\n", 1)[1]) == 8 * first.height * len(header["columns"])
 
 
-# Facts
+# Facts of a call
 
 
 def test_equal_facts_are_written_alike_and_others_are_not():

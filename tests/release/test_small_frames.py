@@ -32,14 +32,14 @@ GRID = {"bins": [2, 3], "range": [(0, 100), (0, 50)]}
 
 
 def released(name: str, denoised: bool = False) -> list[str]:
-    """The columns that one statistic adds."""
+    """Return the columns that one statistic adds."""
     return [name, f"{name}_noisy", f"{name}_error"] if denoised else [name, f"{name}_error"]
 
 
 COUNT, BINNED = released("count"), released("count", denoised=True)
 
 Ask = Callable[[Any, dict[str, Any]], Any]
-CALLS: dict[str, tuple[Ask, list[str], list[str], int]] = {  # the call, its key columns, its numbers, its rows
+CALLS: dict[str, tuple[Ask, list[str], list[str], int]] = {  # call, key columns, number columns, number of rows
     "count": (lambda dp, price: dp.count(**price), [], COUNT, 1),
     "count-column": (lambda dp, price: dp.count("age", **price), [], COUNT, 1),
     "sum": (lambda dp, price: dp.sum("cost", bounds=(0, 100), **price), [], released("cost_sum"), 1),
@@ -79,7 +79,7 @@ PRICES = {"laplace": {"epsilon": 1.0}, "gaussian": {"epsilon": 1.0, "delta": 1e-
 
 
 def small(engine: Any, name: str) -> Any:
-    """A small frame whose dtypes are declared, for its values do not show them."""
+    """Return a small frame with declared dtypes, since its values do not determine them."""
     if engine.is_pandas:
         return engine(FRAMES[name]).astype(PANDAS_DTYPES)
     return engine(FRAMES[name], **DTYPES)
@@ -105,7 +105,7 @@ def test_small_frames_work(engine: Any, name: str, call: str, unit: str, noise: 
 @pytest.mark.parametrize("unit", ["rows", "patients"])
 @pytest.mark.parametrize("name", FRAMES)
 def test_small_frames_are_counted(engine: Any, name: str, unit: str) -> None:
-    """At negligible noise: a missing value is no present value, and nothing is summed over no rows."""
+    """With negligible noise: missing values are not counted, and a sum over no rows is 0."""
     frame = small(engine, name)
     rows, present = {"empty": (0, 0), "one-row": (1, 1), "all-null": (3, 0)}[name]
     if unit == "patients":
@@ -118,6 +118,6 @@ def test_small_frames_are_counted(engine: Any, name: str, unit: str) -> None:
     )
     for column, value, upper in (("age", 31.0, 120), ("cost", 10.5, 100)):
         mean = frame.dp.mean(column, bounds=(0, upper), **price)[f"{column}_mean"].to_list()[0]
-        # The midpoint where there is nothing to average; a noisy count of 1 may also come out a hair below 1.
+        # The midpoint if there is nothing to average, which also happens if a noisy count of 1 is slightly below 1.
         expected = {value, upper / 2} if present else {upper / 2}
         assert any(mean == pytest.approx(one, abs=NEGLIGIBLE) for one in expected)

@@ -1,7 +1,7 @@
-"""Answers that 0.1 and 0.2 stored are replayed, bit for bit and at no cost: of every verb, statistic and option.
+"""Answers that 0.1 and 0.2 stored are replayed, bit for bit and at no cost, for every verb, statistic and option.
 
-The files were written by these versions themselves (`tests/data/answers.py`, `tests/data/answers_0_1.py`). A replay
-looks at no row, so an empty frame with the same columns has the same answers.
+These versions wrote the files themselves (`tests/data/answers.py`, `tests/data/answers_0_1.py`). A replay reads no row,
+so an empty frame with the same columns has the same answers.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ EMPTY, EMPTY_FIRST = answers.people().clear(), pl.DataFrame(answers_0_1.COLUMNS)
 
 
 def opened(version, names, folder):
-    """The ledgers by name, where they may be written."""
+    """Return the ledgers by name, opened from copies that may be written."""
     for name in names:
         for ending in ("", ".head"):
             shutil.copy(DATA / version / f"{name}.ledger{ending}", folder)
@@ -41,7 +41,7 @@ def first_ledgers(tmp_path_factory):
 
 
 def check_another_question(said, frame, ledger, answered):
-    """An ecdf of 0.1 and 0.2 put values beyond the edges into the end bins: it is another question, and is kept."""
+    """In 0.1 and 0.2, ecdf put values beyond the edges into the end bins: another question now; its answer is kept."""
     spent, entries = ledger.spent, len(ledger.to_frame())
     with pytest.raises(dpf.LedgerError, match="name another release of this ledger: keys differs"):
         answered(said["call"], frame, ledger)
@@ -49,7 +49,7 @@ def check_another_question(said, frame, ledger, answered):
 
 
 def check_units_of_rows(said, frame, ledger, answered):
-    """Numbers of units where each row is one are refused since 0.3; what 0.2 stored of them is kept."""
+    """Since 0.3, n_units is refused if each row is a unit; the answers that 0.2 stored are kept."""
     spent, entries = ledger.spent, len(ledger.to_frame())
     with pytest.raises(dpf.InvalidArgument, match="unit must have a column for n_units"):
         answered(said["call"], frame, ledger)
@@ -84,7 +84,7 @@ def test_an_answer_of_0_1_is_replayed(said, first_ledgers):
 
 
 def test_every_verb_and_statistic_has_a_stored_answer():
-    """Those of 0.2; `suggest`, `randomize` and what is released together are never stored."""
+    """This holds for 0.2; `suggest`, `randomize` and joint releases are never stored."""
     trees = [ast.parse(said["call"]) for said in CALLS]
     named = {node.attr for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     options = {node.arg for tree in trees for node in ast.walk(tree) if isinstance(node, ast.keyword)}

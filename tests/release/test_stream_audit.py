@@ -1,4 +1,4 @@
-"""A small share of ``assurance/stream_audit.py``: all periods together tell no more than epsilon, nearly that much."""
+"""A small run of ``assurance/stream_audit.py``: the privacy loss of all periods is at most epsilon, and near it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def test_streams_tell_no_more_than_epsilon(person, price):
     found = stream_audit.audited(person, price, "count", 20_000)
     assert found.holds, found
     if person != "rows that come late":
-        assert found.lower_bound > 0.5 * found.claimed, found  # the event does tell the two apart
+        assert found.lower_bound > 0.5 * found.claimed, found  # the event does distinguish neighbors
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Streams as users ask them: the same on every engine, unbiased, with errors that hold, refused in words."""
+"""Streams as users call them: the same on every engine, unbiased, with errors that hold and clear refusals."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_no_order_of_rows_matters():
 
 @pytest.mark.usefixtures("without_noise")
 def test_rows_that_come_late_count_in_part():
-    """Half of it at once, and more with each period: as the page of limits says."""
+    """Half of a late row counts at once, and more with each period, as the page of limits states."""
     asked = {"time": "week", "periods": range(1, 9)}
     stream = stream_of(**asked)
     empty = pl.DataFrame({"week": []}, schema={"week": pl.Int64})
@@ -121,7 +121,7 @@ def test_rows_that_come_late_count_in_part():
 @pytest.mark.slow
 @pytest.mark.parametrize("price", [{}, {"delta": 1e-6}], ids=["Laplace", "Gaussian"])
 def test_intervals_cover_as_often_as_they_say(price, monkeypatch):
-    """20,000 groups without rows, eight weeks of which one is lost; and the noise is not 2% off."""
+    """20,000 groups without rows over eight weeks, one of which is lost; noise that is 2% off is detected."""
     frame = pl.DataFrame({"day": [START], "group": [-1]})
     ledger = dpf.Ledger(epsilon=1, delta=price.get("delta", 0))
     stream = stream_of(ledger, by="group", keys=range(GROUPS), **price)
@@ -370,9 +370,9 @@ def test_within_is_refused_in_words(asked, words):
 
 
 def test_who_is_protected_stays_the_same_where_the_ledger_does_not_say_it():
-    """On the default ledger each call names its unit: one of patients goes on with no other."""
+    """On the default ledger each call names its unit: a stream of patients must not continue with another unit."""
     frame = pl.DataFrame({"patient": [1, 1, 2], "doctor": [1, 2, 3], "day": [START] * 3})
-    ledger = dpf.Ledger._unlimited()  # as the default one is
+    ledger = dpf.Ledger._unlimited()  # like the default ledger
     asked = {"statistic": dpf.count(), "time": "day", "periods": WEEKS, "epsilon": 1.0, "max_rows": 1, "ledger": ledger}
     dpf.Stream("of whom", **asked, unit="patient").release(frame, START)
     for other in ("doctor", dpf.PrivacyUnit("patient", nulls="one-unit"), dpf.PrivacyUnit(neighbors="add-remove")):
@@ -393,7 +393,7 @@ def test_periods_of_seeded_bits_are_of_no_stream_that_promises_anything():
 
 @pytest.mark.parametrize("place", ["keys", "periods"])
 def test_223_a_stream_does_not_go_on_with_keys_that_are_written_alike(place):
-    """Else rows that were counted would disappear, and a unit's next rows take their places."""
+    """Otherwise counted rows would disappear, and later rows of the same unit would take their places."""
     pd = pytest.importorskip("pandas")
 
     def opened(first):

@@ -1,4 +1,4 @@
-"""Calls that are calibrated together: one price, one charge, and never more noise than the price divided up."""
+"""Calls that are calibrated together: one cost, one charge, and never more noise than if the cost were divided."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def mixed_plans():
     }
 
 
-# How much noise
+# Amount of noise
 
 
 @pytest.mark.parametrize("delta", [None, DELTA])
@@ -72,7 +72,7 @@ def test_the_checks_of_every_call_are_charged(accounting):
 
 @pytest.mark.parametrize("size", [100_000, 10])
 def test_weights_stand_where_checks_that_would_tell_nothing_are_left_out(size):
-    """Of ten values checks tell nothing: the calls are planned anew without them, and with the same weights."""
+    """Checks of ten values would be too noisy: the calls are planned again without them, with the same weights."""
     plans = {"m": PREVIEW.mean("age", bounds=(0, 10), size=size), "n": PREVIEW.count()}
     joint = dpf.plan_together(plans, epsilon=1.0, weights={"m": 9})
     shares = {name: sum(part.share for part in plan.parts) for name, plan in joint.plans.items()}
@@ -84,7 +84,7 @@ def test_weights_stand_where_checks_that_would_tell_nothing_are_left_out(size):
 @pytest.mark.parametrize("accounting", ["gdp", "rdp"])
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-3), (1, 1e-6), (10, 1e-9)])
 def test_pure_and_gaussian_noise_together_cost_what_was_typed(accounting, epsilon, delta):
-    """Under rdp accounting they cost up to 28% more, so that a ledger of this limit could not pay for them."""
+    """Under rdp accounting they once cost up to 28% more, so a ledger with exactly this limit refused them."""
     plans = {
         "laplace": PREVIEW.histogram("age", bins=[0, 50, 100], mechanism="laplace"),
         "gaussian": PREVIEW.group_by("ward", keys=["A", "B"]).count(mechanism="gaussian", delta=delta),
@@ -100,7 +100,7 @@ def test_pure_and_gaussian_noise_together_cost_what_was_typed(accounting, epsilo
 
 @pytest.mark.parametrize("chosen", ["top_k", "median"])
 def test_a_choice_and_gaussian_noise_together_cost_what_was_typed(chosen):
-    """A choice is pure whatever the call asks for: under rdp accounting they cost 1.13 times what was typed."""
+    """A choice is always pure: under rdp accounting the two once cost 1.13 times the epsilon of the call."""
     choices = {
         "top_k": PREVIEW.top_k("ward", k=1, categories=["A", "B", "C"]),
         "median": PREVIEW.median("age", bounds=(0, 100), step=1, mechanism="exponential"),
@@ -114,7 +114,7 @@ def test_a_choice_and_gaussian_noise_together_cost_what_was_typed(chosen):
 
 
 def test_four_equal_gaussian_results_have_half_the_noise_of_the_price_divided_by_four():
-    """1.96 times less, and exactly the one Gaussian vector of all four: the closed form."""
+    """The noise is 1.96 times smaller, and exactly the closed form for one Gaussian vector of all four."""
     joint = dpf.plan_together({name: PREVIEW.count() for name in "abcd"}, epsilon=1, delta=DELTA)
     naive = dpf.analytic_gaussian_sigma(1 / 4, DELTA / 4)
     for scale in scales(joint).values():
@@ -127,7 +127,7 @@ def test_four_equal_gaussian_results_have_half_the_noise_of_the_price_divided_by
 
 @pytest.mark.parametrize("epsilon", [1_440, 2_200, 90])
 def test_together_of_any_epsilon_they_are_planned_and_cost_no_more(epsilon):
-    """Of a large one, losses do not fit double precision: the noise of the price divided up stays."""
+    """At a large epsilon, losses do not fit double precision: each call keeps the noise of its part of the cost."""
     pytest.importorskip("dp_accounting", reason="the extra accounting")
     joint = dpf.plan_together(mixed_plans(), epsilon=epsilon, delta=DELTA, weights={"p = 3": 0.01})
     assert joint.cost.epsilon <= epsilon
@@ -183,7 +183,7 @@ def test_mixed_noise_costs_exactly_its_price():
     assert min(gains) > 1.2
     assert epsilon * (1 - 1e-4) <= composed_epsilon(noises(joint), DELTA) <= epsilon
     less = tuple(type(noise)(**{**vars(noise), "step_scale": noise.step_scale * 0.99}) for noise in noises(joint))
-    assert composed_epsilon(less, DELTA) > epsilon  # a bug of 1% would be seen
+    assert composed_epsilon(less, DELTA) > epsilon  # noise that is 1% too small would be detected
     assert joint.cost == dpf.PrivacyLoss(epsilon, DELTA)
 
 
@@ -205,7 +205,7 @@ def test_agg_calibrates_any_noise_together():
 
 
 def test_a_call_again_takes_up_what_was_calibrated_together(monkeypatch):
-    """An audit asks one call hundreds of times, and each took seconds."""
+    """An audit repeats one call hundreds of times, and each calibration once took seconds."""
     pytest.importorskip("dp_accounting", reason="the extra accounting")
     noise = dpf.generalized_gaussian(p=3)
 
@@ -227,7 +227,7 @@ def test_noise_that_is_private_already_is_never_enlarged():
 
 
 def test_pure_noise_that_delta_alone_covers_is_calibrated_together():
-    """Two shifts of 1/200 are closer than the delta of 0.01, so that together they have no epsilon at all."""
+    """Two shifts of 1/200 are covered by the delta of 0.01, so together they need no epsilon at all."""
     pytest.importorskip("dp_accounting", reason="the extra accounting")
     both = (dpf.Laplace(1, 200.0), dpf.Laplace(1, 200.0))
     assert composed_epsilon(both, 0.01) == 0.0
@@ -375,17 +375,17 @@ def test_mixed_noise_says_what_it_needs(monkeypatch):
         raise ImportError(comparison.NEEDS_ACCOUNTING)
 
     monkeypatch.setattr(comparison, "_dp_accounting", gone)
-    monkeypatch.setattr(auto, "_largest_factor", auto._largest_factor.__wrapped__)  # nothing kept of other tests
+    monkeypatch.setattr(auto, "_largest_factor", auto._largest_factor.__wrapped__)  # no cache
     with pytest.raises(ImportError, match=r"dpframe\[accounting\]"):
         dpf.plan_together(mixed_plans(), epsilon=1, delta=DELTA)
-    noise = dpf.generalized_gaussian(p=3)  # in one call each statistic then keeps its part of the price
+    noise = dpf.generalized_gaussian(p=3)  # in one call, each statistic then keeps its part of the cost
     plan = PREVIEW.agg(a=dpf.count("age"), b=dpf.count("ward"), epsilon=1, delta=DELTA, mechanism=noise)
     assert plan.parts[0].mechanism.scale == pytest.approx(dpf.generalized_gaussian_scale(3, 0.5, DELTA / 2))
     assert math.isfinite(plan.error["a"])
 
 
 def test_a_selection_among_the_results():
-    """The exponential mechanism is pure: beside Laplace noise epsilons add up."""
+    """The exponential mechanism is pure: its epsilon and that of Laplace noise add up."""
     wards = PREVIEW.mode("ward", categories=["A", "B", "C"])
     ledger = dpf.Ledger(epsilon=1e6)
     found = dpf.release_together({"ward": wards, "n": PREVIEW.count()}, epsilon=1e6, ledger=ledger)
@@ -393,7 +393,7 @@ def test_a_selection_among_the_results():
 
 
 def test_choices_beside_chosen_noise_are_those_of_a_call_of_their_own_where_no_delta_is_spent():
-    """Pure epsilons add up then, whatever noise another plan chooses: permute-and-flip errs least."""
+    """Without delta, pure epsilons add up whatever noise another plan chooses; permute-and-flip has the least error."""
     ledger = dpf.Ledger(epsilon=1)
     plans = {
         "ward": PREVIEW.mode("ward", categories=["A", "B", "C"], ledger=ledger),
@@ -422,7 +422,7 @@ def test_plans_that_protect_different_units_are_refused():
 
 
 def changed(name, values):
-    """A plan of people, whose frame of pandas then gets another column in the place of one."""
+    """Return a ledger and a plan of a pandas frame, a column of which is replaced or deleted after planning."""
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"who": [1, 2, 3, 4], "ward": ["A", "B", "A", "B"], "cost": [1.0, 2.0, 3.0, 4.0]})
     ledger = dpf.Ledger(epsilon=10, unit="who", accounting="basic")
@@ -440,7 +440,7 @@ def changed(name, values):
 @pytest.mark.parametrize(
     ("name", "values", "error"),
     [
-        ("who", np.array([2**63 + 1, 2**63 + 3, 5, 6], dtype=np.longdouble), dpf.WrongDtype),  # two of them one float
+        ("who", np.array([2**63 + 1, 2**63 + 3, 5, 6], dtype=np.longdouble), dpf.WrongDtype),  # two are one float
         ("ward", [1, 2, 1, 2], dpf.WrongDtype),
         ("cost", np.array(["2026-01-05"] * 4, dtype="datetime64[ns]"), dpf.WrongDtype),
         ("cost", None, dpf.UnknownColumn),
