@@ -1,4 +1,4 @@
-"""Reports as people see them: light and dark, narrow and wide, offline, by keyboard."""
+"""Reports in a browser: light and dark, narrow and wide, offline, printed, used by keyboard."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ CONTRAST = """(() => {
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
-    """A report of a ledger and of results of several kinds, with names that do not wish well."""
+    """Return a report of a ledger and of several kinds of results, whose names contain hostile HTML."""
     pytest.importorskip("altair")
     pytest.importorskip("vl_convert")
     folder = tmp_path_factory.mktemp("report")
@@ -65,7 +65,7 @@ def test_a_report_as_people_see_it(page):
                 assert browser.value(OVERFLOW) == 0
                 background = [int(part) for part in browser.value(BACKGROUND)[4:-1].split(",")]
                 assert (sum(background) < 150) is is_dark
-                assert browser.value(SHOWN) == 2  # that of the budget is in the appendix
+                assert browser.value(SHOWN) == 2  # the chart of the budget is in the folded appendix
                 assert browser.value(FOLDED) == 0
                 assert browser.value("document.querySelector('#more').click()") is None
                 assert browser.value(SHOWN) == 3
@@ -85,14 +85,14 @@ def test_a_report_as_people_see_it(page):
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_printed_report_keeps_its_columns(page, scheme):
-    """Paper does not scroll: on A4 the columns epsilon and delta of the charges were cut off, and the bar was empty."""
+    """Paper does not scroll: on A4, the epsilon and delta of charges were once cut off, and the bar was empty."""
     with browsers.chromium() as browser:
-        browser.width(718)  # A4 without margins of a centimeter
+        browser.width(718)  # the width of A4 minus margins of 1 cm
         preferred = {"name": "prefers-color-scheme", "value": scheme}
         browser.ask("Emulation.setEmulatedMedia", media="print", features=[preferred])
         browser.open(page)
         assert browser.value(OVERFLOW) == 0
-        assert browser.value(FOLDED) > 100  # what is folded on a screen is printed
+        assert browser.value(FOLDED) > 100  # parts that are folded on screen are printed
         assert browser.value("[...document.querySelectorAll('.wide')].every(one => one.scrollWidth <= one.clientWidth)")
         assert browser.value("getComputedStyle(document.querySelector('.bar')).printColorAdjust") == "exact"
         assert browser.value("getComputedStyle(document.querySelector('.bar div')).width !== '0px'")

@@ -1,4 +1,4 @@
-"""A report that one can send on: what was found first, own words, several releases, the machinery last."""
+"""A report for sharing: findings first, text of the author, several releases, technical details last."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def results():
 
 
 def report(results, path, **options):
-    """The page of a report without charts."""
+    """Return the HTML of a report without charts."""
     ledger, *releases = results
     ledger.report(path, *releases, charts=False, **options)
     return path.read_text(encoding="utf-8")
@@ -58,7 +58,7 @@ def test_what_was_found_stands_first_and_how_it_was_made_last(results, tmp_path)
 
 
 def test_the_least_and_the_largest_number_are_told_without_margins(results, tmp_path):
-    """They were chosen for their noise, so their margins of error would hold too seldom."""
+    """They are the extremes of noisy numbers, so their margins of error would hold too seldom."""
     page = report(results, tmp_path / "x.html")
     counts = {ward: round(count) for ward, count in results[1].select("ward", "count").rows()}
     assert f"from {counts['B']} (B) to {counts['A']} (A)." in page
@@ -72,7 +72,7 @@ def test_own_words_stand_with_their_release_in_their_order(results, tmp_path):
     )
     assert usual < ages < page.index("Half are <strong>over 50</strong>.") < wards < page.index("A has <em>more</em>.")
     assert "<ul><li>one</li><li>two</li></ul>" in page
-    assert "Number of rows by ward: from" not in page  # it is in place of that
+    assert "Number of rows by ward: from" not in page  # the given text replaces this sentence
 
 
 def test_a_release_that_is_not_private_says_so_above_own_words(tmp_path):
@@ -156,7 +156,7 @@ def test_notes_that_several_releases_have_are_said_once(tmp_path):
 
 @pytest.mark.slow
 def test_five_charts_are_below_400_kb(tmp_path):
-    """A page had each chart twice, for light and for dark, with words on each bar that nobody hears: 1.25 MB."""
+    """A page once held each chart twice, light and dark, with ARIA labels that are never read on each bar: 1.25 MB."""
     pytest.importorskip("altair")
     pytest.importorskip("vl_convert")
     ledger, keys = dpf.Ledger(epsilon=9), {"ward": ["A", "B"], "age": [31.0, 45.0, 62.0]}
@@ -176,7 +176,7 @@ def test_five_charts_are_below_400_kb(tmp_path):
     assert len(page.encode()) < 400_000
     names = set(re.findall(r"var\(--([\w-]+)\)", page.split("</style>", 1)[1]))
     for name in names:
-        assert len(re.findall(rf"--{name}:#?\w", page)) == 2 or name in ("page", "ink", "faint")  # in light and in dark
+        assert len(re.findall(rf"--{name}:#?\w", page)) == 2 or name in ("page", "ink", "faint")  # light and dark
 
 
 def test_a_job_writes_a_report_of_its_releases(tmp_path):
@@ -253,7 +253,7 @@ def test_margins_that_count_the_sample_are_not_said_to_leave_it_out(tmp_path):
     assert "include the noise and the chance of who is in the data" in both
     assert "do not include that" not in alone
     assert "confidence interval of the noise" in both
-    assert "<h3>Noise</h3>" not in alone  # nothing would stand below it
+    assert "<h3>Noise</h3>" not in alone  # the section would be empty
     assert "±: 95% margin of error (noise)" in both
     assert "95% confidence interval (noise and sample)" in alone
 
@@ -281,7 +281,7 @@ def test_a_page_says_no_note_twice_and_no_verb_that_a_reader_lacks(tmp_path):
 
 
 def test_maps_have_one_name_for_their_gradients_however_many_were_drawn(tmp_path):
-    """Gradients are numbered through all pictures of a process, those of a light page and of a dark one apart."""
+    """vl-convert numbers gradients across all pictures of a process, so light, dark and later pictures would differ."""
     pytest.importorskip("altair")
     pytest.importorskip("vl_convert")
     frame = pl.DataFrame({"x": [0.5, 1.5], "y": [1.0, 2.0]})
