@@ -1,4 +1,4 @@
-"""Ledgers of dpframe 0.2 whose local reports were charged too little: one correction, and the limit holds again."""
+"""Ledgers of dpframe 0.2 that charged too little for local reports: one correction makes the limit hold again."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ NAMES = ("local_gdp", "local_rdp")
 PEOPLE = pl.DataFrame(
     {"person": [1, 1, 2, 3] * 5, "ward": ["A", "B", "A", "C"] * 5, "age": [31.0, 31.0, 45.0, 62.0] * 5}
 )
-# The entries of local reports and the epsilon of all of them that a person makes; that of rdp has twice as much twice.
+# The entry of each charge of local reports, and the epsilon of all reports of one person; under rdp, two are doubled.
 REPORTS = {
     "local_gdp": {1: "0.05", 4: "0.2", 5: "0.2", 10: "0.05"},
     "local_rdp": {1: "0.05", 4: "0.4", 5: "0.4", 10: "0.05"},
@@ -60,14 +60,14 @@ def copied(name, folder):
 
 
 def opened(path):
-    """The ledger, without a word on what it understates."""
+    """Open the ledger without the warning about what it understates."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         return dpf.Ledger.open(path)
 
 
 def roomy(path):
-    """The ledger with room for what it understates."""
+    """Open the ledger and raise its limit, so that a correction fits."""
     ledger = opened(path)
     ledger.raise_limit(epsilon=6, reason="room for the correction")
     return ledger
@@ -84,7 +84,7 @@ def corrections_in(path):
 
 
 def missing_in(path, ledger):
-    """What entries understate, from the prices at which the reports were made."""
+    """Return the amount that the entries understate, from the epsilon of each report."""
     written, limit = bodies(path), ledger.limit_amount
     whole = [Fraction(0)] * len(limit)
     for number, epsilon in REPORTS[path.stem].items():
@@ -96,7 +96,7 @@ def missing_in(path, ledger):
 
 
 def exact_mu_squared(path):
-    """What is missing under gdp, to 50 digits: the mu of pure noise is 2 sqrt(2) erfinv(tanh(epsilon / 2))."""
+    """Return the missing mu^2 under gdp, to 50 digits: pure noise has mu = 2 sqrt(2) erfinv(tanh(epsilon / 2))."""
     with mpmath.workdps(50):
         mus = [mpmath.sqrt(8) * mpmath.erfinv(mpmath.tanh(mpmath.mpf(one) / 2)) for one in REPORTS[path.stem].values()]
         mantissa, exponent = sum(mu**2 for mu in mus).man_exp
@@ -203,7 +203,7 @@ def test_167_entries_of_this_version_are_never_corrected(path):
 
 
 def test_167_what_mimics_local_reports_is_known_by_its_amount(path):
-    """A plan whose name reads as reports do, and a label that does: both were charged as they must be."""
+    """Entry 9 is named like local reports, and entry 3 is labeled like them, but both were charged correctly."""
     written = bodies(path)
     assert written[9]["query"].startswith("reports of age by ward: ")
     assert written[3]["label"] == "reports of ward by nobody"
@@ -268,7 +268,7 @@ max_rows = 1
 
 
 def test_167_a_correction_is_held_to_the_hashes_that_it_names(tmp_path):
-    """An entry that names a number and another hash corrects nothing."""
+    """A correction with the number of an entry but another hash corrects nothing."""
     ledger = roomy(copied("local_gdp", tmp_path))
     due = ledger._store.last().due
     last = ledger._store.last()
@@ -341,7 +341,7 @@ print(json.dumps({**receipt, "spent": ledger.spent.epsilon, "kinds": ledger.to_f
 
 @pytest.fixture(scope="module")
 def version_0_2(tmp_path_factory):
-    """The folder of dpframe 0.2.0, from the history of the repository; skipped where that does not reach so far."""
+    """Extract dpframe 0.2.0 from the history of the repository; skip if the history does not reach that far back."""
     if shutil.which("git") is None:
         pytest.skip("git is not installed, which has dpframe 0.2.0 in its history")
     made = subprocess.run(["git", "archive", OF_0_2, "dpframe"], check=False, cwd=ROOT, capture_output=True)

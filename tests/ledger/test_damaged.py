@@ -1,4 +1,4 @@
-"""Ledgers that something damaged: whatever stands in them, the answer is a typed error or a whole ledger."""
+"""Damaged ledgers: whatever they contain, dpframe raises a typed error or returns an intact ledger."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ HOSTILE = (
     ),
     *('"dpframe.ledger/1"', '"dpframe.ledger/2"', '"dpframe.ledger/3"', "1.5", '"0123456789abcdef0123456789abcdef"'),
 )
-PLACE = "\x00place\x00"  # stands for the hostile text until the JSON is written
+PLACE = "\x00place\x00"  # a placeholder for the hostile text until the JSON is written
 
 
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory):
-    """A ledger of five entries, with a stored answer, kept aside."""
+    """An intact ledger of five entries, with a stored answer, and the record of its first release."""
     path = tmp_path_factory.mktemp("sound") / "clinic.ledger"
     ledger = dpf.Ledger(epsilon=1, path=path, dataset="clinic")
     first = PEOPLE.dp.count(epsilon=0.125, ledger=ledger, label="first")
@@ -56,7 +56,7 @@ def sound(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def rdp(tmp_path_factory):
-    """The same of the accounting with the most numbers."""
+    """An intact ledger under rdp, the accounting that stores the most numbers, and the record of a release."""
     path = tmp_path_factory.mktemp("rdp") / "clinic.ledger"
     ledger = dpf.Ledger(epsilon=1, delta=1e-6, accounting="rdp", path=path)
     first = PEOPLE.dp.count(epsilon=0.125, ledger=ledger)
@@ -69,7 +69,7 @@ def wards(ledger):
 
 
 def copied(path, folder):
-    """The ledger and its head, in a folder where they may be damaged."""
+    """Copy the ledger and its head into a folder where a test may damage them."""
     folder.mkdir(exist_ok=True)
     for file in folder.iterdir():
         file.unlink()
@@ -79,7 +79,7 @@ def copied(path, folder):
 
 
 def all_uses(path, provenance):
-    """Every way to look at a ledger; what raises anything but a typed error fails the test."""
+    """Use the ledger in every way; the test fails if anything except a typed error is raised."""
     for use in (
         lambda: dpf.Ledger.open(path),
         lambda: dpf.Ledger(epsilon=1, path=path, dataset="clinic"),
@@ -110,7 +110,7 @@ def link(previous, body):
 
 
 def leaves(value, at=()):
-    """Every place in a JSON value."""
+    """Yield the path of every value inside a JSON value."""
     yield at
     if isinstance(value, (dict, list)):
         for key in value if isinstance(value, dict) else range(len(value)):
@@ -118,7 +118,7 @@ def leaves(value, at=()):
 
 
 def with_hostile(text, chance):
-    """A JSON text with one value replaced, removed or added."""
+    """Return the JSON text with one value replaced, removed or added."""
     value = json.loads(text)
     place = chance.choice(list(leaves(value)))
     what = chance.choice(HOSTILE)
@@ -139,13 +139,13 @@ def with_hostile(text, chance):
 
 
 def flipped(text, chance):
-    """One character of it is another."""
+    """Return the text with one character replaced."""
     place = chance.randrange(len(text))
     return text[:place] + chr(chance.randrange(1, 128)) + text[place + 1 :]
 
 
 def rewrite(path, change, *, rehash):
-    """Change the terms and entries by `change`; with `rehash` the chain and its head are made to fit again."""
+    """Change the terms and entries with `change`; with `rehash`, compute the hashes of chain and head again."""
     with closing(sqlite3.connect(path)) as connection, connection:
         (terms,) = connection.execute("select terms from dpframe_ledger").fetchone()
         rows = connection.execute("select entry, body, head from dpframe_entries order by entry").fetchall()
@@ -169,7 +169,7 @@ def head_of(path):
 
 
 def one_of(terms, bodies, changed):
-    """The terms or one of the bodies changed."""
+    """Return the terms and bodies, with one of them changed."""
     place = changed.chance.randrange(len(bodies) + 1)
     if place == len(bodies):
         return changed(terms), bodies
@@ -177,7 +177,7 @@ def one_of(terms, bodies, changed):
 
 
 class Changed:
-    """A way to change a text, with its source of chance."""
+    """A function that changes a text, with its random generator."""
 
     def __init__(self, way, chance):
         self.way, self.chance = way, chance
@@ -190,7 +190,7 @@ class Changed:
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("kind", ["sound", "rdp"])
 def test_19_hostile_values_are_refused_by_typed_errors(kind, seed, request, tmp_path):
-    """One value of the terms or of an entry is replaced, and every hash is made to fit again."""
+    """A hostile value replaces one of the terms or of an entry, and every hash is computed again to fit."""
     path, provenance = request.getfixturevalue(kind)
     chance = random.Random(seed)
     for _ in range(8):
@@ -276,7 +276,7 @@ def test_19_other_types_in_the_tables(sound, statement, tmp_path):
 @pytest.mark.parametrize("what", [*HOSTILE, '"' + "0" * 64 + '"'], ids=lambda what: what[:24])
 @pytest.mark.parametrize("fact", ["ledger", "entry", "head", "total", "limit"])
 def test_19_hostile_heads(sound, fact, what, tmp_path):
-    """A slot whose own hash fits holds something else."""
+    """A slot of the head holds a hostile value, with a hash that fits."""
     path, _ = sound
     damaged = copied(path, tmp_path / "damaged")
     slot = head_of(damaged).read_bytes().split(b"\n")[0].rstrip().partition(b" ")[2]
@@ -294,7 +294,7 @@ def test_19_a_bottomless_text_is_no_facts():
 
 
 def test_19_a_head_that_may_not_be_read_is_not_to_be_removed(sound, tmp_path, monkeypatch):
-    """It may be whole: what is known is never thrown away on dpframe's advice."""
+    """The head may be intact, so the message must not advise to remove it."""
     damaged = copied(sound[0], tmp_path / "damaged")
 
     def refused(*_, **__):
@@ -322,7 +322,7 @@ def test_19_where_both_went_on_nothing_that_is_known_is_lost(sound, tmp_path):
     with pytest.raises(dpf.LedgerError, match=r"continued from an older copy: its entry 5 .*recover"):
         dpf.Ledger.open(damaged)
     ledger = dpf.Ledger.recover(damaged, reason="the head turned up")
-    assert ledger.spent.epsilon == 0.625 + 0.5  # of the copy, and all that the head tells
+    assert ledger.spent.epsilon == 0.625 + 0.5  # spent in the copy, plus the whole total in the head
     assert ledger.limit.epsilon == 2
     ledger = dpf.Ledger.open(damaged)
     assert ledger.remaining.epsilon == 0.875

@@ -1,4 +1,4 @@
-"""A ledger in a file: one budget for every process, committed before a row is read, and no older copy taken for it."""
+"""A ledger in a file: processes share one budget, charges commit before rows are read, older copies are refused."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ def spent(path):
 
 
 def keep(path, to):
-    """A copy of the ledger's file alone."""
+    """Copy the ledger's file, without its head."""
     shutil.copy(path, to)
     return to
 
 
-# Make and open
+# Creating and opening
 
 
 def test_a_charge_outlives_its_ledger(path):
@@ -159,7 +159,7 @@ def test_numbers_of_any_length(path):
     assert spent(path)[0] == 2 * part
 
 
-# Exactness, and the order of things
+# Exact sums, and charges before rows
 
 
 def test_the_charge_is_committed_before_a_row_is_read(path, monkeypatch):
@@ -187,7 +187,7 @@ def test_a_refused_charge_leaves_nothing(path):
 
 
 def run(code, *arguments):
-    """Another process, that was not forked."""
+    """Run the code in another process that is not a fork."""
     environ = os.environ | {"PYTHONPATH": str(ROOT)}
     words = [sys.executable, "-W", "error", "-c", code, *map(str, arguments)]
     return subprocess.run(words, capture_output=True, text=True, check=False, env=environ)
@@ -212,7 +212,7 @@ def test_three_tenths_are_three_times_a_tenth_in_three_processes(path):
 
 
 def race(barrier, made, path, tries, results):
-    """One of several processes that make, open and charge one ledger at once."""
+    """Run in one of several processes that create or open, and charge, the same ledger at once."""
     barrier.wait()
     ledger = dpf.Ledger(epsilon=1, path=path) if made else dpf.Ledger.open(path)
     charged = 0
@@ -282,7 +282,7 @@ def test_eight_threads_never_pass_the_limit(path):
 
 @FORKS
 def test_forks_amid_the_charges_of_a_thread(path):
-    """A child of a process whose other thread is charging inherits no half of a transaction."""
+    """The process forks while another thread charges: the child must not inherit half of a transaction."""
     ledger, stop, charged = dpf.Ledger(epsilon=1000, path=path), threading.Event(), []
 
     def work():
@@ -325,7 +325,7 @@ def test_a_pickle_carries_the_address_and_no_budget(path, protocol):
     kept = pickle.dumps(ledger, protocol)
     take(ledger, "3/4")
     again = pickle.loads(kept)
-    assert again.checks is False  # else its calls would spend another share of their budget on checks
+    assert again.checks is False  # otherwise its calls would spend a part of their budget on checks
     assert again.remaining.epsilon == 0.25
     with pytest.raises(dpf.BudgetExceeded):
         take(again, "1/2")
@@ -348,7 +348,7 @@ def test_a_ledger_that_is_replaced_under_an_object_is_refused(path, tmp_path):
 
 
 def test_a_file_that_is_replaced_amid_a_charge_is_no_free_release(path, tmp_path, monkeypatch):
-    """Also where the copy is the newest that the head knows of: the charge went into the file that is gone."""
+    """The copy agrees with the head, but the charge went into the file that was replaced."""
     ledger = dpf.Ledger(epsilon=1, path=path)
     take(ledger, "1/4")
     copied, keep_head = keep(path, tmp_path / "copy"), sql.SqlStore._keep_head
@@ -365,7 +365,7 @@ def test_a_file_that_is_replaced_amid_a_charge_is_no_free_release(path, tmp_path
 
 @pytest.mark.parametrize("replaced", [shutil.copy, os.replace], ids=["in place", "by another"])
 def test_one_object_sees_what_is_put_under_it(path, tmp_path, replaced):
-    """Its connection stays open between charges; it must not go on with a file that is no longer there."""
+    """The connection stays open between charges, but must not go on with a file that was replaced."""
     ledger, other = dpf.Ledger(epsilon=1, path=path), dpf.Ledger.open(path)
     take(ledger, "1/4")
     older = keep(path, tmp_path / "older")
@@ -386,7 +386,7 @@ def test_one_object_sees_what_is_put_under_it(path, tmp_path, replaced):
 
 @pytest.fixture
 def restored(path, tmp_path):
-    """A ledger of three charges, put back to its first."""
+    """A ledger with three charges, whose file is then restored to the state after the first."""
     ledger = dpf.Ledger(epsilon=1, path=path)
     take(ledger, "1/4")
     copied = keep(path, tmp_path / "copy")
@@ -407,7 +407,7 @@ def test_an_older_copy_is_refused(path, restored):
         ledger.to_frame,
         ledger.verify,
     ):
-        witness._newest.clear()  # as in a process that saw none of it: the head alone tells
+        witness._newest.clear()  # as in a process that saw no entry: only the head detects the copy
         with pytest.raises(dpf.LedgerError, match=r"older copy: it holds 1 entries, and entry 3 .*Ledger\.recover"):
             use()
     assert "older copy" in repr(ledger)
@@ -418,7 +418,7 @@ def test_an_older_copy_is_refused(path, restored):
 
 
 def test_the_newer_copy_of_a_recovered_ledger_is_refused_in_fitting_words(path, restored):
-    """With its own head: only the process that saw the recovery knows better."""
+    """The newer copy comes with its own head, so only the process that saw the recovery can detect it."""
     _, newest = restored
     head = path.with_name(f"{path.name}.head").read_bytes()
     recovered = dpf.Ledger.recover(path, reason="the disk broke")
@@ -473,7 +473,7 @@ def test_a_crash_before_the_head_is_written_is_no_restore(path, monkeypatch):
 
 
 def test_a_head_never_falls_back(path, restored, monkeypatch):
-    """A file that is put back between a commit and its head does not take the head along."""
+    """An older file replaces the ledger between a commit and the update of its head: the head stays at entry 4."""
     ledger, newest = restored
     shutil.copy(newest, path)
     kept = ledger._store
@@ -631,7 +631,7 @@ def test_a_full_disk_charges_nothing_that_it_does_not_report(path):
 def test_a_file_that_may_not_be_written_is_read_and_not_charged(path, tmp_path):
     ledger = dpf.Ledger(epsilon=1, path=path)
     take(ledger, "1/4")
-    for folder in (tmp_path, *list(tmp_path.parents)[:3]):  # pytest's own, of which there are more in a parallel run
+    for folder in (tmp_path, *list(tmp_path.parents)[:3]):  # pytest's folders: a parallel run has one more level
         if folder.stat().st_uid == os.geteuid() and folder != Path(tempfile.gettempdir()):
             folder.chmod(0o755)
     path.chmod(0o444)
@@ -642,7 +642,7 @@ def test_a_file_that_may_not_be_written_is_read_and_not_charged(path, tmp_path):
         code = 1
         try:
             if os.geteuid() == 0:
-                os.setuid(65534)  # nobody: root may write anything
+                os.setuid(65534)  # the user nobody: root may write any file
             else:
                 tmp_path.chmod(0o555)
             assert dpf.Ledger.open(path).spent.epsilon == 0.25
@@ -703,7 +703,7 @@ def test_the_record_of_a_durable_release_fits_the_schema(path):
 
 
 def test_a_release_tells_of_an_older_copy_and_its_head(path, tmp_path):
-    """Whoever puts the head back along with the file is told by the releases."""
+    """The head is restored along with the file, so only the record of a release reveals the older copy."""
     ledger = dpf.Ledger(epsilon=1, path=path)
     kept = [keep(file, tmp_path / f"kept{number}") for number, file in enumerate((path, head_of(path)))]
     result = PEOPLE.dp.count(epsilon=0.25, ledger=ledger)
@@ -762,7 +762,7 @@ def test_97_a_head_that_cannot_be_written_is_known_before_the_charge(path, monke
 
 
 def test_196_a_torn_head_leaves_the_one_before_also_after_a_skipped_entry(path, tmp_path):
-    """Processes that die between a commit and its head skip entries; power is lost while the next head is written."""
+    """A process that dies between a commit and its head skips an entry; then a loss of power tears the next head."""
     ledger = dpf.Ledger(epsilon=1, path=path)
     terms, mark, beside = ledger._store.terms, ledger._store.last(), head_of(path)
     for entry in (1, 2, 3, 5, 7, 8, 10, 13, 15):

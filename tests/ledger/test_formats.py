@@ -1,4 +1,4 @@
-"""Files of dpframe 0.1 are read: ledgers are taken over whole or not at all, and their releases stay known."""
+"""Files of dpframe 0.1: ledgers are taken over whole or not at all, and their releases still verify."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ NAMED = {"label": "wards", "snapshot": "2026-W47"}
 
 @pytest.fixture
 def path(tmp_path):
-    """The ledger of 0.1 with its head, where it may be written."""
+    """A writable copy of the ledger of 0.1 and its head."""
     return copied("clinic", tmp_path)
 
 
@@ -66,7 +66,7 @@ def edit(path, statement):
 
 
 def read_by_0_1(text):
-    """How dpframe 0.1 reads the terms: its words, and the one thing that it looks at first."""
+    """Read the terms as dpframe 0.1 does, which first checks the format; the message is the one of 0.1."""
     found = json.loads(text)
     if found["format"] != "dpframe.ledger/1":
         raise dpf.LedgerError(
@@ -76,14 +76,14 @@ def read_by_0_1(text):
     return found
 
 
-# Taken over
+# Ledgers that are taken over
 
 
 def test_20_a_ledger_of_0_1_is_taken_over(path):
     before, old = tables_of(path), terms_of(path)
     read_by_0_1(old)
     ledger = dpf.Ledger.open(path)
-    assert tables_of(path) == before  # every entry with its hash, every answer
+    assert tables_of(path) == before  # all entries, their hashes and the answers stay the same
     assert (ledger.limit, ledger.spent) == (dpf.PrivacyLoss(2.0), dpf.PrivacyLoss(0.875))
     assert (ledger.unit, ledger.dataset, ledger.accounting.name) == (UNIT, "clinic", "basic")
     assert ledger.to_frame().to_dicts() == FRAME
@@ -110,7 +110,7 @@ def test_20_a_ledger_of_rdp_is_taken_over(tmp_path):
 
 
 def test_20_new_entries_have_random_bytes_and_old_ones_stay_named(path):
-    ledger = dpf.Ledger(epsilon=2, unit=UNIT, dataset="clinic", path=path)  # a script that makes it finds it
+    ledger = dpf.Ledger(epsilon=2, unit=UNIT, dataset="clinic", path=path)  # a script that creates it finds the old one
     PEOPLE.dp.count(epsilon=0.125, ledger=ledger)
     assert dpf.Ledger.open(path).spent == dpf.PrivacyLoss(1.0)
     with pytest.raises(dpf.BudgetExceeded):
@@ -182,12 +182,12 @@ def test_20_the_command_line_names_old_entries(path, capsys):
     assert "record in part, numbers as in its record" in said
 
 
-# Whole, or not at all
+# Taken over whole, or not at all
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_20_a_crash_amid_it_leaves_the_ledger_of_0_1(path):
-    """The process dies when the new terms are written and not committed."""
+    """The process dies after it writes the new terms and before it commits them."""
     old, before = terms_of(path), tables_of(path)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
@@ -257,7 +257,7 @@ def test_20_without_its_head_it_is_refused_and_may_be_recovered(path):
 
 
 def test_20_the_copy_of_before_is_taken_over_again_or_refused(path, tmp_path):
-    """Put back, the file of 0.1 is whole as long as nothing was charged since; then it is an older copy."""
+    """The restored file of 0.1 is still current if nothing was charged since; otherwise it is an older copy."""
     shutil.copy(path, tmp_path / "old")
     ledger = dpf.Ledger.open(path)
     shutil.copy(tmp_path / "old", path)
@@ -292,7 +292,7 @@ def test_20_terms_that_were_changed_after_it_are_refused(path, what):
 
 
 def test_20_a_forged_charge_without_random_bytes_is_refused(path):
-    """A chain that fits, hash by hash, but whose last entry is written as 0.1 wrote it."""
+    """Every hash of the chain fits, but its last entry is written as 0.1 wrote entries."""
     ledger = dpf.Ledger.open(path)
     PEOPLE.dp.count(epsilon=0.125, ledger=ledger)
     with closing(sqlite3.connect(path)) as connection, connection:
@@ -310,7 +310,7 @@ def test_20_a_forged_charge_without_random_bytes_is_refused(path):
 
 @pytest.mark.slow
 def test_20_a_ledger_of_0_1_on_a_server_is_taken_over(server):
-    """The tables as 0.1 left them in a file, put into a database."""
+    """The tables come from a file of 0.1 and are copied into a database."""
     url = server.url("first")
     dpf.Ledger(epsilon=1, path=url)
     known, (entries, answers) = tables(), tables_of(DATA / "clinic.ledger")

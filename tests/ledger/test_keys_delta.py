@@ -1,4 +1,4 @@
-"""The delta of keys that are found as a coordinate of its own: in limits, charges, stores, words and readings."""
+"""The delta for unknown groups (`keys_delta`) is a separate coordinate of limits, charges, stores and messages."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_the_limit_of_noise_is_read_at_the_rest_of_delta(epsilon, delta, reserve
 
 @pytest.mark.parametrize("accounting", ["gdp", "rdp"])
 def test_a_ledger_with_a_reserve_says_how_losses_add_up(accounting):
-    """As without: epsilons do not add up, and so shares of the limit are told."""
+    """As without a reserve, epsilons do not add up, so the text states percentages of the limit."""
     ledger = book(accounting=accounting)
     FRAME.dp.count(max_rows=1, epsilon=0.3, ledger=ledger)
     told = str(ledger)
@@ -155,7 +155,7 @@ def test_durable_ledgers_keep_the_reserve(tmp_path, accounting):
 
 @pytest.mark.parametrize("accounting", ["gdp", "rdp"])
 def test_a_reserve_says_of_itself_what_the_accounting_inside_says(accounting):
-    """Each constant of an accounting; alone the deltas of keys have a place only in the reserve."""
+    """A reserve has the constants of the accounting inside, except `takes_keys`: only the reserve takes keys."""
     reserve = book(accounting=accounting).accounting
     constants = {name for name, kind in Accounting.__annotations__.items() if str(kind).startswith("ClassVar")}
     assert {"adds", "tight", "takes_keys"} <= constants
@@ -167,7 +167,7 @@ def test_a_reserve_says_of_itself_what_the_accounting_inside_says(accounting):
 
 @pytest.mark.parametrize("accounting", ["gdp", "rdp"])
 def test_what_remains_of_a_new_ledger_may_be_asked_for(accounting):
-    """The reserve is for keys alone: a call of noise cannot take the whole delta."""
+    """The reserve is only for keys, so `remaining` must leave it out: a call of noise cannot take the whole delta."""
     ledger = book(accounting=accounting)
     rest = ledger.remaining
     assert rest.delta == 5e-7
@@ -292,7 +292,7 @@ def test_everything_else_is_released_from_a_ledger_with_a_reserve(accounting):
 
 @pytest.mark.parametrize("accounting", ["gdp", "rdp"])
 def test_the_budget_is_that_of_noise_and_keys_have_a_line_of_their_own(accounting):
-    """All of the reserve is taken, and most of the budget remains: a bar at 100% would stop its owner."""
+    """The reserve is used up, but most of the budget remains: a bar at 100% would make its owner stop."""
     ledger = book(epsilon=1, keys_delta=1e-7, accounting=accounting)
     found(ledger)
     text = str(ledger)
@@ -308,7 +308,7 @@ def test_the_budget_is_that_of_noise_and_keys_have_a_line_of_their_own(accountin
 
 
 def test_a_reserve_that_is_used_up_is_told_with_what_helps():
-    """A smaller epsilon is refused with the same words, and a raised limit leaves the reserve as it is."""
+    """Neither a smaller epsilon nor a raised limit enlarges the reserve, so the message must not advise them."""
     ledger = book(epsilon=1, keys_delta=1.5e-7)
     found(ledger)
     for epsilon in (0.1, 1e-6):

@@ -1,4 +1,4 @@
-"""The one mutable thing: charged before any row is read, exact, never refunded, never doubled."""
+"""The ledger, the only mutable object: charged before rows are read, exact, never refunded, never duplicated."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def charges(ledger):
     return ledger.to_frame().height
 
 
-# Check, charge, look
+# Check, charge, read rows
 
 
 def test_the_charge_stands_before_any_row_is_read(monkeypatch):
@@ -54,7 +54,7 @@ def test_nothing_is_read_when_the_budget_is_exceeded(monkeypatch):
 
 
 class Panic(BaseException):
-    """What the Polars engine raises when it panics: no Exception."""
+    """The error that the Polars engine raises when it panics: it is not an `Exception`."""
 
 
 @pytest.mark.parametrize("kind", [ValueError, Panic, MemoryError])
@@ -137,7 +137,7 @@ def test_shares_are_of_the_ledger():
         PEOPLE.dp.count(share=0.25, ledger=dpf.default_ledger())
 
 
-# Ambient
+# Ambient ledgers
 
 
 def test_ambient_ledgers_nest():
@@ -182,7 +182,7 @@ def test_async_tasks_inherit_the_ambient_ledger():
 
 
 def in_threads(count, work):
-    """Run `work` in threads that start together; what they raised."""
+    """Run `work` in threads that start together; return the errors that they raised."""
     raised, barrier = [], threading.Barrier(count)
 
     def run():
@@ -285,7 +285,7 @@ def test_pickling_is_refused(protocol):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 @pytest.mark.parametrize("number", ["another", "the same"])
 def test_204_a_forked_child_is_refused(monkeypatch, number):
-    """Also where it has its parent's number, as the first process of a container and of its child have."""
+    """Also if parent and child have the same process ID, as the first processes of two containers have."""
     if number == "the same":
         monkeypatch.setattr(os, "getpid", lambda: 1)
     ledger = dpf.Ledger(epsilon=1)
@@ -338,7 +338,7 @@ def test_a_ledger_protects_one_unit():
 
 @pytest.mark.parametrize("words", [{"epsilon": 1}, {"epsilon": 1, "delta": 1e-6}], ids=["basic", "gdp"])
 def test_threads_at_a_barrier_never_exceed_the_limit(words):
-    """Eight threads ask for 25 shares of a hundredth each: exactly 100 fit, and the sum is exact."""
+    """Eight threads each try 25 charges of a hundredth of the limit: exactly 100 fit, and the sum is exact."""
     ledger = dpf.Ledger(**words)
     hundredth = tuple(part / 100 for part in ledger.limit_amount)
     refused = []
@@ -357,7 +357,7 @@ def test_threads_at_a_barrier_never_exceed_the_limit(words):
 
 
 def test_a_charge_that_comes_amid_another_waits_for_it(monkeypatch):
-    """Between the sum and the entry nobody else may spend what the sum leaves."""
+    """Between adding up and writing the entry, no other charge may spend the budget that remains."""
     ledger, add, others = dpf.Ledger(epsilon=1), entries.plus, []
 
     def work():
@@ -368,7 +368,7 @@ def test_a_charge_that_comes_amid_another_waits_for_it(monkeypatch):
         if not others:
             others.append(threading.Thread(target=lambda: refused.append(in_threads(1, work))))
             others[0].start()
-            others[0].join(0.5)  # as long as it could need if it did not have to wait
+            others[0].join(0.5)  # long enough for the charge, if it did not have to wait
         return found
 
     refused = []
@@ -386,7 +386,7 @@ def test_releases_in_threads_never_exceed_the_limit():
     assert ledger.spent.epsilon == 1.0
 
 
-# To read
+# Reading a ledger
 
 
 def filled():
@@ -471,7 +471,7 @@ def test_the_default_accounting_follows_delta():
 
 
 def test_a_ledger_that_is_passed_is_charged_whatever_a_generator_holds_open():
-    """The `with` of a generator that has not ended is in sight of whoever goes through it: a documented limit."""
+    """A documented limit: a generator that is suspended inside `with` leaves its ledger ambient for its caller."""
     mine, its = dpf.Ledger(epsilon=1), dpf.Ledger(epsilon=100)
     people = pl.DataFrame({"age": [31, 45, 62]})
 

@@ -1,4 +1,4 @@
-"""A limit is raised by an entry of the ledger: never lowered, never by a typo, and seen by every process."""
+"""An entry of the ledger raises the limit: never lowers it, never raises it by a typo, and every process sees it."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_a_limit_that_was_raised_otherwise_is_refused(tmp_path):
 
 @pytest.mark.parametrize("accounting", ["basic", "gdp"])
 def test_a_fresh_ledger_pays_for_what_it_says_remains(accounting):
-    """Also where no float is typed as its epsilon: under gdp some of these refused their own `remaining`, 1/3 first."""
+    """No float equals epsilons such as 1/3: under gdp, ledgers with such limits once refused their own `remaining`."""
     for epsilon in (Fraction(over, under) for over in range(1, 10) for under in range(1, 14)):
         ledger = dpf.Ledger(epsilon=epsilon, delta=1e-6, accounting=accounting)
         left = ledger.remaining.epsilon

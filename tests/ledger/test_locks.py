@@ -1,4 +1,4 @@
-"""What keeps charges apart: the lock of a ledger in a file, signals, forks, readers, and what a process remembers."""
+"""Charges at the same time stay separate: locks of ledgers in files, forks, signals, readers, a process's memory."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ for line in sys.stdin:
 
 @pytest.fixture(scope="module")
 def another():
-    """What another process, that was not forked, says to a charge."""
+    """A function that charges in another process, not a fork, and returns what that process prints."""
     words = [sys.executable, "-W", "error", "-c", ANOTHER]
     environ = os.environ | {"PYTHONPATH": str(ROOT)}
     process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environ)
@@ -92,7 +92,7 @@ def take(ledger, part="1/10"):
 @pytest.mark.slow
 @pytest.mark.parametrize("read", [lambda path: path.read_bytes(), lambda path: shutil.copy(path, f"{path}.copy")])
 def test_92_a_file_that_is_read_amid_a_charge_stays_locked(path, read, another):
-    """Closing a descriptor of the file drops what SQLite locked: yet nobody else charges or undoes what is written."""
+    """Closing a descriptor of the file drops SQLite's locks, but dpframe's own lock still keeps others out."""
     ledger, said = dpf.Ledger(epsilon=1, path=path), []
 
     def allowed(*_):
@@ -190,7 +190,7 @@ def test_a_disk_without_locks_is_refused(path, monkeypatch):
 def test_who_may_only_read_reads_without_a_lock(path, tmp_path):
     take(dpf.Ledger(epsilon=1, path=path))
     beside(path, "lock").unlink()
-    for folder in (tmp_path, *list(tmp_path.parents)[:3]):  # pytest's own, of which there are more in a parallel run
+    for folder in (tmp_path, *list(tmp_path.parents)[:3]):  # pytest's folders: a parallel run has one more level
         if folder != Path(tempfile.gettempdir()):
             folder.chmod(0o755)
     assert in_a_child(lambda: os.setuid(65534) or dpf.Ledger.open(path).verify()["entry"] == 1) == 0
@@ -201,7 +201,7 @@ def test_who_may_only_read_reads_without_a_lock(path, tmp_path):
 
 
 def in_a_child(work):
-    """The exit code of a forked child: 0 where the work is true."""
+    """Run `work` in a forked child and return its exit code: 0 if the work returns true."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of forks where threads run
         child = os.fork()
@@ -235,7 +235,7 @@ def test_92_a_forked_child_holds_no_lock_of_its_parent(path, another):
 
 @pytest.mark.skipif(not hasattr(os, "register_at_fork"), reason="this system does not fork")
 def test_a_fork_waits_for_a_transaction_that_needs_one_more_lock(path, monkeypatch):
-    """For the head that is kept elsewhere: the fork must not hold what that transaction waits for."""
+    """To lock a head kept elsewhere, the transaction needs `locks.opening`, so the fork must take that one last."""
     monkeypatch.setattr(database, "WAIT", 1)
     tables, under_way = dpf.Ledger(epsilon=1, path=path)._store.database, threading.Event()
 
@@ -288,7 +288,7 @@ def test_93_ctrl_c_amid_a_transaction_leaves_it_whole_and_the_file_free(path, an
         try:
             ledger._store.charge(entry(ledger), allowed)
         except KeyboardInterrupt as error:
-            kept = error  # a notebook keeps what was raised, and with it all that its frames hold
+            kept = error  # a notebook keeps the error, and so all objects in its frames
     assert kept is not None
     assert another(path) == "charged"
     assert ledger.verify()["entry"] == 2
@@ -323,7 +323,7 @@ def test_what_a_database_breaks_off_is_begun_anew(path, monkeypatch):
 
 @pytest.fixture
 def rolled_back(path, tmp_path):
-    """A ledger of three charges; its file and its head are put back to the first."""
+    """A ledger with three charges, whose file and head are then restored to the state after the first."""
     ledger = dpf.Ledger(epsilon=1, path=path)
     take(ledger, "1/4")
     files = (path, beside(path, "head"))
@@ -366,7 +366,7 @@ def test_96_a_recovery_charges_what_the_process_saw(path, rolled_back):
     ledger = dpf.Ledger.recover(path, reason="the disk broke")
     assert ledger.spent.epsilon == 0.75
     take(rolled_back, "1/8")
-    witness._newest[identity] = mark  # as in another process, which saw the file before, and not the recovery
+    witness._newest[identity] = mark  # as in another process, which saw the newest entry but not the recovery
     take(rolled_back, "1/8")
     with pytest.raises(dpf.BudgetExceeded):
         take(ledger)
@@ -377,8 +377,8 @@ def test_96_a_recovery_charges_what_the_process_saw(path, rolled_back):
 @pytest.mark.parametrize(
     ("second", "spent"),
     [
-        ("the same", 0.75),  # as the last charge: the copy did not go on, and its 1/4 is a part of the 3/4
-        ("later", 1.0),  # whether the copy went on before it was recovered is unknown: all 3/4 are charged besides
+        ("the same", 0.75),  # the time of the last charge: the copy did not go on, so its 1/4 is part of the 3/4
+        ("later", 1.0),  # the copy may have gone on before its recovery, so the whole 3/4 is charged on top
     ],
 )
 def test_96_a_recovery_of_another_process_that_knew_less_is_refused(path, rolled_back, monkeypatch, second, spent):
@@ -420,7 +420,7 @@ def test_96_what_was_seen_only_grows(path):
     early = ledger._store.last()
     take(ledger)
     late = ledger._store.last()
-    witness.note(ledger._store.identity, early)  # by a thread that read before, and is slow
+    witness.note(ledger._store.identity, early)  # by a slow thread, which read this mark earlier
     assert witness.newest(ledger._store.identity) == late
 
 
@@ -462,7 +462,7 @@ def test_115_answers_are_read_in_parts(path, monkeypatch):
     assert ledger.verify()["entry"] == 14
 
 
-# Damage
+# Damaged files
 
 
 def uses_of(path):
@@ -545,7 +545,7 @@ def test_159_a_pipe_or_a_folder_in_place_of_a_file_is_a_typed_error_at_once(path
 
 
 class Faulty:
-    """The calls of `os` and `open` that a ledger makes; one of them fails."""
+    """The ledger's calls of `os` and `open`, of which one fails."""
 
     def __init__(self, monkeypatch):
         self.left, self.name, self.made = -1, None, 0
@@ -571,7 +571,7 @@ class Faulty:
                 if name != "close":
                     self.strike(name)
                 found = getattr(os, name)(*arguments, **named)
-                if name == "close":  # Linux says so when it is closed
+                if name == "close":  # Linux closes the descriptor even if close reports an error
                     self.strike(name)
                 return found
 
@@ -616,7 +616,7 @@ def streamed(ledger):
 @pytest.mark.slow
 @pytest.mark.parametrize("work", ["plain", "named", "stream"])
 def test_160_a_fault_of_any_call_is_a_typed_error_with_the_right_words(tmp_path, monkeypatch, work):
-    """Every call to the system on the lock and the head fails once: the words agree with what the ledger then holds."""
+    """Each system call on lock and head fails once: the message must agree with what the ledger then contains."""
     uses = {"plain": asked, "named": lambda ledger: asked(ledger, label="x", snapshot="1"), "stream": streamed}
     dpf.Ledger(epsilon=1, path=tmp_path / "first.ledger")
     uses[work](dpf.Ledger(epsilon=1, path=tmp_path / "warm.ledger"))

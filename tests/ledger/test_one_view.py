@@ -1,4 +1,4 @@
-"""One view of a budget: terminal, notebook, chart and page say the same numbers, which add up; and what still fits."""
+"""One view of a budget: terminal, notebook, chart and page show the same numbers, which add up, and what still fits."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LEDGERS = {
 
 
 def spend(ledger, *epsilons):
-    """Counts at these prices."""
+    """Release one count for each epsilon."""
     for epsilon in epsilons:
         PEOPLE.dp.count(epsilon=epsilon, ledger=ledger)
     return ledger
@@ -52,7 +52,7 @@ def test_the_same_budget_in_four_places_says_the_same(name, tmp_path):
 @pytest.mark.parametrize("name", LEDGERS)
 @pytest.mark.parametrize("epsilons", [(0.5, 0.3), (0.001,), (0.123456789, 0.2), (Fraction(1, 3), Fraction(1, 7))])
 def test_what_is_spent_and_what_remains_add_up(name, epsilons):
-    """In epsilon where epsilons add up, else in percent; what is spent is never understated."""
+    """In epsilon if epsilons add up, otherwise in percent; the spent part is never understated."""
     ledger = spend(dpf.Ledger(**LEDGERS[name]), *epsilons)
     said = dict(ledger._statement().facts())
     pattern = r"epsilon ([0-9.e-]+)" if name == "basic" else r"([0-9.]+)%"
@@ -119,7 +119,7 @@ def test_a_fresh_ledger_is_a_card(name, tmp_path):
     for empty in ("[---", "last charges", "spent"):
         assert empty not in text
     assert "<thead>" not in html
-    assert "aria-label" not in html  # no bar
+    assert "aria-label" not in html  # no progress bar
     ledger.report(tmp_path / "spent.html")
     page = (tmp_path / "spent.html").read_text(encoding="utf-8")
     assert 'class="bar"' not in page
@@ -148,7 +148,7 @@ def test_percent_are_drawn_where_epsilons_do_not_add_up():
 
 
 def test_a_cost_above_the_typed_epsilon_is_explained(tmp_path):
-    """Pure noise in a ledger that adds mu^2: the plan and the page say why, and what to ask instead."""
+    """Pure noise costs more epsilon in a ledger that adds mu^2: the plan and the page give the reason."""
     ledger = dpf.Ledger(epsilon=9, delta=1e-6)
     asked = {"epsilon": 1, "mechanism": "laplace", "ledger": ledger}
     said = "more than the epsilon 1 of this noise alone: gdp accounting does not add epsilons"

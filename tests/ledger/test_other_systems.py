@@ -1,4 +1,4 @@
-"""What ledgers in files do on Windows and macOS, with their calls in the place of this system's."""
+"""Ledgers in files on Windows and macOS: their system calls are simulated on this system."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PEOPLE = pl.DataFrame({"age": [31, 45, 62]})
 
 
 class Locking:
-    """`msvcrt.locking`: a byte of a file is locked through one handle, whoever in which process opened it."""
+    """`msvcrt.locking`: one handle locks a byte of a file, against all other handles of this and other processes."""
 
     LK_NBLCK, LK_UNLCK = 2, 0
 
@@ -48,9 +48,9 @@ class Locking:
 
 
 def loaded(module, name):
-    """A second copy of a module of the ledger, as another system runs it."""
+    """Load a second copy of a module, as another system would run it."""
     spec = importlib.util.spec_from_file_location(name, module.__file__)
-    copy = sys.modules[name] = importlib.util.module_from_spec(spec)  # dataclasses look there for their module
+    copy = sys.modules[name] = importlib.util.module_from_spec(spec)  # dataclasses look up their module there
     try:
         spec.loader.exec_module(copy)
     finally:
@@ -60,7 +60,7 @@ def loaded(module, name):
 
 @pytest.fixture
 def windows(monkeypatch):
-    """The lock of a ledger as Windows takes it."""
+    """Lock ledgers as Windows does, and hide the calls that Windows lacks."""
     msvcrt = Locking()
     with monkeypatch.context() as patch:
         patch.setattr(sys, "platform", "win32")
@@ -114,11 +114,11 @@ def test_a_system_with_fchmod_and_without_owners_makes_a_lock(monkeypatch, tmp_p
 
 
 class TestHeads:
-    """A head replaces the one before, and waits for the disk."""
+    """A new head replaces the one before and is forced to the disk."""
 
     @pytest.fixture
     def held_open(self, monkeypatch):
-        """Somebody has the old head open for a few tries."""
+        """Another process has the old head open during the first three tries."""
         tries, replace = [], os.replace
 
         def refused(new, old):
@@ -175,7 +175,7 @@ class TestHeads:
 
 
 class TestAddresses:
-    """Drives, shares of a network and file URLs."""
+    """Drives, network shares and file URLs."""
 
     @pytest.fixture
     def of_windows(self, monkeypatch):
@@ -229,7 +229,7 @@ class TestAddresses:
             database._sqlite(file, create=False)
         path, _, options = given[0].removeprefix("file:").partition("?")
         assert options == "mode=rw"
-        assert not path.startswith("//")  # nothing is taken for the name of a host
+        assert not path.startswith("//")  # SQLite must read no part as the name of a host
         assert unquote(path) == file
 
     @pytest.mark.skipif(os.name == "nt", reason="a name that Windows does not allow")
@@ -243,7 +243,7 @@ class TestAddresses:
 
 
 def test_two_names_of_one_file_share_their_lock(tmp_path):
-    """As on disks that know no capitals: the lock is of the file beside the ledger, not of its name."""
+    """As on a case-insensitive disk: both names lead to the same lock file, so charges exclude each other."""
     path = tmp_path / "clinic.ledger"
     dpf.Ledger(epsilon=1, path=path)
     for end in ("", ".lock", ".head"):

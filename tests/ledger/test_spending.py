@@ -1,4 +1,4 @@
-"""A ledger as a page, and the answers that it stores."""
+"""A ledger as an HTML page, and the answers that it stores."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_a_page_has_charts_for_light_and_dark(ledger, tmp_path):
     pytest.importorskip("vl_convert")
     ledger.report(tmp_path / "x.html")
     page = (tmp_path / "x.html").read_text(encoding="utf-8")
-    assert page.count("<svg") == 1  # in colors of the page that it is on
+    assert page.count("<svg") == 1  # one chart for both: it takes its colors from the page
     assert "http:" not in page
 
 

@@ -1,4 +1,4 @@
-"""Streams of a file of dpframe 0.2.0 go on, whatever later versions say of them in words."""
+"""Streams in a ledger file of dpframe 0.2.0 continue, whatever texts later versions use to describe them."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def ledger(tmp_path):
 
 @pytest.fixture(params=["the same words", "other words"])
 def words(request, monkeypatch):
-    """A later version, which says other things of the same streams."""
+    """The texts of this version, or those of a later version that describes the same streams differently."""
     if request.param == "other words":
         monkeypatch.setattr(StreamPlan, "notes", ("rows that come late count in part",))
         monkeypatch.setattr(StreamPlan, "words", "a series of totals")
@@ -120,7 +120,7 @@ def test_a_stored_stream_goes_on(name, ledger):
 
 @pytest.mark.parametrize("name", STREAMS)
 def test_the_facts_that_name_a_stream_are_frozen(name, ledger):
-    """Each by the hash that dpframe 0.2.0 wrote, so that a refusal still says which one differs."""
+    """Each fact has the hash that dpframe 0.2.0 wrote, so that a refusal can still name the one that differs."""
     entries = [entry for _, entry in ledger._store.entries() if entry.stream == name and entry.kind == "charge"]
     assert [entry.asked for entry in entries] == [identity_of(plan_of(stream_of(name, ledger), ledger))]
     assert identity_of(plan_of(dpf.Stream("units", ledger=UNITS, **REPLACED), UNITS)) == UNITS_HASHED

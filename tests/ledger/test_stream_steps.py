@@ -1,4 +1,4 @@
-"""A stream in its ledger: charged once, each period drawn at most once whatever happens, and kept."""
+"""A stream in its ledger: charged once; each period is stored, and drawn at most once, whatever happens."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_stream_is_charged_once(ledger):
 def test_a_period_asked_again_is_the_stored_one(ledger):
     stream = stream_of(ledger)
     first = [told(stream.release(STAYS, week)) for week in (1, 2)]
-    others = STAYS.head(0)  # whatever the frame holds by now
+    others = STAYS.head(0)  # the rows no longer matter
     assert [told(stream.release(others, week)) for week in (1, 2)] == first
     assert [told(stream_of(ledger).release(STAYS.lazy(), week)) for week in (1, 2)] == first
     assert stream.to_frame()["total"].to_list() == [value for one in first for value in one["total"]]
@@ -124,7 +124,7 @@ def test_a_failing_engine_loses_no_period(ledger, monkeypatch):
 
 @pytest.fixture(scope="module")
 def elsewhere():
-    """Another process, whose children ask and may be killed."""
+    """Another process, whose children release periods and may be killed."""
     with killed_streams.server() as ask:
         yield ask
 
@@ -133,7 +133,7 @@ def elsewhere():
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("week", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_a_killed_period_is_drawn_later_or_returned_or_lost(path, step, week, monkeypatch, elsewhere):
-    """At every step; and never is its noise drawn twice."""
+    """Whatever the step at which its process is killed, the noise of a period is never drawn twice."""
     ledger = made(path)
     if week == 2:
         stream_of(ledger).release(STAYS, 1)
@@ -176,11 +176,11 @@ def test_rows_of_a_lost_period_count_in_the_next(path, monkeypatch):
     assert stream.to_frame()["week"].to_list() == [1, 1, 3, 3, 4, 4]
 
 
-# Several at once
+# Several processes or threads at once
 
 
 def test_whoever_was_passed_by_shows_nothing(path, monkeypatch):
-    """A process that drew a period, and slept while another went on, may not store it any more."""
+    """A process that draws a period, then sleeps while another goes on, must no longer store it."""
     stream = stream_of(made(path))
     keep = stream_path.keep
 
@@ -250,7 +250,7 @@ def test_a_forked_child_draws_nothing_from_a_ledger_in_memory():
 
 
 class _Interrupted(list):
-    """A list of entries; Ctrl-C comes at once after one was appended."""
+    """A list of entries; Ctrl-C arrives right after an entry is appended."""
 
     def append(self, entry):
         super().append(entry)
@@ -269,7 +269,7 @@ def test_202_ctrl_c_leaves_no_stream_in_memory_that_was_not_charged(monkeypatch)
 
 
 class _Taken:
-    """A lock; Ctrl-C comes at once after it was taken."""
+    """A lock; Ctrl-C arrives right after it is acquired."""
 
     def __init__(self, lock):
         self.lock, self.release = lock, lock.release
@@ -285,7 +285,7 @@ def test_203_ctrl_c_just_as_the_work_ends_waits_for_nothing():
     with pytest.raises(KeyboardInterrupt):
         work.result()
     assert work.value == 1
-    assert not work.done.lock.acquire(timeout=0)  # by whoever was interrupted, and by nobody again
+    assert not work.done.lock.acquire(timeout=0)  # the interrupted caller holds it, and nothing acquires it again
 
 
 @TIMERS
@@ -303,7 +303,7 @@ def test_ctrl_c_while_the_lock_is_waited_for_loses_no_period(path, monkeypatch):
             with locks.held(str(path), wait=5.0, create=False):
                 held.set()
                 heard.wait(10)
-                time.sleep(0.2)  # whoever gives up on Ctrl-C does so while it is held
+                time.sleep(0.2)  # a call that gives up on Ctrl-C does so while the lock is held
 
         threading.Thread(target=hold).start()
         assert held.wait(10)
@@ -341,7 +341,7 @@ def test_ctrl_c_while_a_period_is_drawn_waits_until_it_is_stored(ledger, monkeyp
 
 @TIMERS
 def test_213_ctrl_c_between_the_intent_and_a_head_that_is_kept_elsewhere_loses_no_period(path, tmp_path, monkeypatch):
-    """The head's own lock is free: asking for it is no place to end."""
+    """The lock of the head is free, so Ctrl-C must not end the call where it acquires that lock."""
     head = tmp_path / "elsewhere"
     stream, append = stream_of(dpf.Ledger(epsilon=1, path=path, head=head)), rows.append
 
@@ -397,7 +397,7 @@ sys.exit(worker.exitcode)
 @pytest.mark.skipif(os.name != "posix", reason="this system has other signals")
 @pytest.mark.parametrize("process", ["itself", "worker"])
 def test_a_process_that_ctrl_c_ends_twice_over_stores_its_period(path, monkeypatch, process):
-    """The second one ends the waiting and the process, which first lets the period be stored."""
+    """The second Ctrl-C ends the wait and the process, but only after the period is stored."""
     ledger = made(path)
     command = [sys.executable, "-c", INTERRUPTED_TWICE, str(path), process]
     ended = subprocess.run(command, capture_output=True, text=True, check=False, cwd=killed_streams.ROOT, timeout=60)
@@ -451,11 +451,11 @@ def test_what_a_database_breaks_off_loses_no_period(path, step, monkeypatch):
     assert told(stream.release(STAYS, 1)) == first
 
 
-# Copies that were put back, and changes
+# Restored copies, and changed files
 
 
 def test_a_recovered_ledger_draws_no_other_period(path, tmp_path):
-    """The older copy does not know that week 2 was drawn: it would draw it again."""
+    """The older copy does not know that week 2 was drawn, so a stream that goes on would draw it again."""
     stream = stream_of(made(path))
     first = told(stream.release(STAYS, 1))
     shutil.copy(path, tmp_path / "older")
@@ -477,7 +477,7 @@ def test_a_recovered_ledger_draws_no_other_period(path, tmp_path):
 @pytest.mark.parametrize("begins", [None, 0.125, 0.5])
 @pytest.mark.parametrize("step", ["_looked", "intended", "contents", "keep", "kept", "_wait", "to_frame"])
 def test_a_copy_that_is_put_back_and_recovered_amid_a_call_ends_it(path, tmp_path, monkeypatch, step, begins):
-    """Nothing of the stream that is gone is shown, or stored for another of the same name, begun meanwhile."""
+    """The call shows nothing of the lost stream, and stores nothing in a new stream of the same name."""
     stream = stream_of(dpf.Ledger(epsilon=4, path=path))
     shutil.copy(path, tmp_path / "older")
     if step != "keep":
@@ -529,7 +529,7 @@ def test_changed_values_are_refused(path):
 
 @pytest.mark.parametrize("steps", [["intent", "intent"], ["values"], ["intent", "values", "values"]])
 def test_verify_refuses_steps_that_no_stream_takes(path, steps):
-    """Whoever can write entries can forge a chain; what it says must still be a stream."""
+    """Write access is enough to forge a chain whose hashes fit, but its entries must still be steps of a stream."""
     ledger = made(path)
     stream_of(ledger).release(STAYS, 1)
     store = ledger._store

@@ -1,4 +1,4 @@
-"""Errors of a ledger that an operator can act on: the cause, whether it passes, and whether a charge may stand."""
+"""Errors that an operator can act on: their cause, whether they are temporary, and whether a charge may stand."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def take(ledger):
 
 
 class Refused(Exception):
-    """An error of a driver."""
+    """An error of a database driver."""
 
     def __init__(self, words, sqlstate=None):
         super().__init__(words)
@@ -84,7 +84,7 @@ def test_156_only_a_commit_that_was_lost_may_stand(state):
     error = meant("server closed the connection unexpectedly", state, committing=True)
     assert (type(error), error.charged) == (dpf.LedgerUnavailable, "unknown")
     assert "the charge may stand" in str(error)
-    for refused in ("40001", "53100", "23505"):  # the server answered, and undid it
+    for refused in ("40001", "53100", "23505"):  # the server answered, and rolled the charge back
         assert getattr(meant("no", refused, committing=True), "charged", "no") == "no"
 
 
@@ -149,7 +149,7 @@ def test_157_what_fails_after_a_charge_never_says_no(tmp_path, monkeypatch):
 
 @pytest.fixture
 def place(server):
-    """A database for a ledger, and its administrator."""
+    """A database for a ledger, and a function that runs SQL as its administrator."""
     import psycopg
 
     name = f"errors{next(NUMBERS)}"
@@ -226,7 +226,7 @@ def test_158_what_does_not_pass_on_a_server(place):
 
 
 def terminate(place):
-    """End every connection that is amid a transaction."""
+    """End every connection that has an open transaction."""
     idle = f"datname = '{place.name}' AND state = 'idle in transaction'"
     place.do(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {idle}")
 
@@ -277,7 +277,7 @@ def test_158_a_server_that_stops_after_the_commit_says_that_the_charge_stands(pl
         place.server.start()
     assert caught.value.charged == "unknown"
     monkeypatch.undo()
-    assert take(ledger)["entry"] == 2  # the head was one behind
+    assert take(ledger)["entry"] == 2  # the first charge stands, though its head is missing
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""What `verify` vouches for: this ledger charged for this release, as its record says, with these numbers."""
+"""`verify` confirms that this ledger charged for this release, as its record says, and with these numbers."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def ledger(tmp_path):
 
 @pytest.fixture
 def same_second(monkeypatch):
-    """Every entry and ledger is of one second."""
+    """Give all entries and ledgers the same time."""
     for module in (ledgers, results, together, __import__("dpframe.ledger.terms", fromlist=["now"])):
         monkeypatch.setattr(module, "now", lambda: "2026-11-22T10:00:00+00:00")
 
@@ -47,7 +47,7 @@ def same_second(monkeypatch):
 
 
 def test_94_two_ledgers_of_one_second_begin_and_go_on_with_other_hashes(tmp_path, same_second):
-    """Same words, same second, same price: the release of one is not known to the other."""
+    """Terms, time and cost are the same, but each ledger knows only its own release."""
     books = [dpf.Ledger(epsilon=1, path=tmp_path / name) for name in ("one", "two")]
     people = pl.DataFrame(COLUMNS)
     first, second = (people.dp.count(epsilon=0.5, ledger=book) for book in books)
@@ -65,7 +65,7 @@ def test_94_a_release_of_a_copy_does_not_verify_on_the_original(tmp_path, same_s
     people = engine(COLUMNS)
     with noise.insecure_bits(7):
         first = people.dp.count(epsilon=0.5, ledger=original)
-    with noise.insecure_bits(7):  # of seeded noise no byte of a ledger is made
+    with noise.insecure_bits(7):  # the same noise again, but the ledger's random bytes are never seeded
         second = people.dp.count(epsilon=0.5, ledger=twin)
     assert first.dp.provenance["sha256"] == second.dp.provenance["sha256"]
     for book, other in ((original, second), (twin, first)):
@@ -196,7 +196,7 @@ def test_95_changed_numbers_are_refused(words, ledger, engine):
     changed._dpframe_record = dict(result.dp.provenance)
     with pytest.raises(dpf.LedgerError, match="its numbers were changed after the release"):
         ledger.verify(changed)
-    if words:  # also where the record is made to fit
+    if words:  # also if the record is forged to fit the numbers
         from dpframe.frames import build
 
         record = dict(result.dp.provenance)
@@ -219,7 +219,7 @@ def test_95_a_record_for_an_entry_that_is_no_release_is_refused(ledger):
 
 
 def test_95_a_record_that_goes_for_a_receipt_is_refused(ledger):
-    """A receipt that was noted down has a place alone: with any field of a record all of the record is compared."""
+    """A receipt names only an entry of the ledger; a record with any other field is compared as a whole."""
     start = ledger.verify()
     released = pl.DataFrame(COLUMNS).dp.count(epsilon=1, ledger=ledger).dp.provenance
     cheap = {**released, "cost": {**released["cost"], "epsilon": 0.01}}
@@ -256,7 +256,7 @@ def test_95_a_charge_whose_answer_was_never_stored_released_nothing(ledger, monk
         ledger.verify(told[0])
 
 
-@pytest.mark.parametrize("name", ["n", "mean(age)"])  # the second begins as the words of a single release do
+@pytest.mark.parametrize("name", ["n", "mean(age)"])  # the second begins as the query of a single release does
 def test_95_what_is_released_together_verifies_one_by_one(ledger, engine, name):
     frame = engine(COLUMNS)
     plans = {
@@ -290,7 +290,7 @@ def test_95_a_record_without_a_place_is_refused(record, ledger):
 
 
 def test_a_result_that_names_no_entry_is_not_said_to_be_of_an_older_copy(ledger, engine):
-    """Put back a newer copy, said the error, and an auditor of computed results would have replaced a good ledger."""
+    """The error once advised to restore a newer copy, so an auditor might have replaced a ledger that is correct."""
     people = engine(COLUMNS)
     computed = people.dp.count(epsilon=0.25, ledger=ledger).dp.total()
     in_memory = people.dp.count(epsilon=0.25, ledger=dpf.Ledger(epsilon=1))

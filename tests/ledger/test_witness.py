@@ -1,4 +1,4 @@
-"""A head that is kept elsewhere: a ledger that is put back with all that is beside it is refused by every process."""
+"""A head kept elsewhere: every process refuses a ledger that was restored along with the files next to it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NUMBERS = iter(range(10**6))
 
 
 class Kept:
-    """An object that keeps a text."""
+    """An object that stores a text, as a place for a head."""
 
     def __init__(self):
         self.text, self.written = None, []
@@ -48,12 +48,12 @@ def locked(*_):
 
 
 def forget():
-    """From here on as in another process."""
+    """Forget what this process saw, so that the test goes on as in another process."""
     witness._newest.clear()
 
 
 class Files:
-    """A ledger in a file, which is put back with its own head."""
+    """A ledger in a file, which is restored along with the head next to it."""
 
     def __init__(self, folder):
         self.folder, self.url = folder, str(folder / "clinic.ledger")
@@ -78,7 +78,7 @@ class Files:
 
 
 class Databases:
-    """A ledger in a database, which is dumped and restored as administrators do."""
+    """A ledger in a database, which is dumped and restored with the tools of administrators."""
 
     def __init__(self, server, folder):
         self.server, self.folder = server, folder
@@ -152,7 +152,7 @@ def test_153_a_ledger_that_is_gone_does_not_begin_anew(store, head):
     forget()
     with pytest.raises(dpf.LedgerError, match=r"is gone, but its head at .* says that 1 entries"):
         dpf.Ledger(epsilon=1, path=store.url, head=head)
-    take(dpf.Ledger(epsilon=1, path=store.url))  # made anew by whoever does not know of the head
+    take(dpf.Ledger(epsilon=1, path=store.url))  # created anew by a process that does not know the head
     forget()
     with pytest.raises(dpf.LedgerError, match="is not the one whose head, with 1 entries, is kept at"):
         dpf.Ledger.open(store.url, head=head)
@@ -179,7 +179,7 @@ def test_153_nothing_is_charged_without_the_head_and_all_can_be_read(store, head
 def test_153_a_lost_head_is_refused_until_a_recovery_says_why(store):
     head = Kept()
     ledger = dpf.Ledger(epsilon=1, path=store.url, head=head)
-    head.text = None  # nothing was spent: it is written anew
+    head.text = None  # nothing was spent, so the head is written anew
     take(ledger)
     head.text = None
     for use in (*uses(store, head), lambda: take(ledger), lambda: ledger.spent):
@@ -197,7 +197,7 @@ def test_153_a_lost_head_is_refused_until_a_recovery_says_why(store):
 
 @pytest.fixture
 def clock(monkeypatch):
-    """Each entry is a second later than the one before."""
+    """Make each entry one second later than the one before."""
     seconds = iter(range(1_000))
     for module in ("dpframe.ledger.ledger", "dpframe.ledger.sql"):
         monkeypatch.setattr(f"{module}.now", lambda: f"2026-01-01T00:{next(seconds):06d}+00:00")
@@ -207,7 +207,7 @@ def clock(monkeypatch):
 @pytest.mark.parametrize("knows", ["process", "head"])
 @pytest.mark.usefixtures("clock")
 def test_178_a_recovery_charges_all_where_a_copy_went_on(store, knows, more):
-    """Two charges, then four that the copy lacks, and `more` of it while nobody who saw those four was there."""
+    """Two charges, four that the copy lacks, then `more` charges on the copy by a process that saw none of the four."""
     kept = Kept() if knows == "head" else None
     ledger = dpf.Ledger(epsilon=4, path=store.url, head=kept)
     for _ in range(2):
@@ -220,7 +220,7 @@ def test_178_a_recovery_charges_all_where_a_copy_went_on(store, knows, more):
     store.put_back()
     forget()
     if kept is not None:
-        kept.text = begun  # it was put back too, and its newest text is found later
+        kept.text = begun  # the head is restored too; its newest text turns up later
     other = dpf.Ledger.open(store.url, head=kept)
     for _ in range(more):
         take(other)
@@ -229,10 +229,10 @@ def test_178_a_recovery_charges_all_where_a_copy_went_on(store, knows, more):
     forget()
     if knows == "process":
         witness._newest.update(known)
-    whole = 6 / 8 if not more else 2 / 8 + more / 8 + 6 / 8  # where they parted is not known
+    whole = 6 / 8 if not more else 2 / 8 + more / 8 + 6 / 8  # the fork point is unknown: all 6/8 are charged on top
     assert dpf.Ledger.recover(store.url, head=kept, reason="both went on").spent.epsilon == whole
     forget()
-    witness._newest.update(known)  # a process that saw the four goes on, and nothing is charged again
+    witness._newest.update(known)  # a process that saw the four goes on: they are not charged again
     take(dpf.Ledger.open(store.url, head=kept))
     witness._newest.update(known)
     assert dpf.Ledger.recover(store.url, head=kept, reason="again").spent.epsilon == whole + 1 / 8
@@ -240,7 +240,7 @@ def test_178_a_recovery_charges_all_where_a_copy_went_on(store, knows, more):
 
 @pytest.mark.usefixtures("clock")
 def test_178_a_recovery_of_a_copy_that_had_gone_on_covers_no_process_that_knew_more(store):
-    """Its total is as large as what the process saw, and it charged less."""
+    """The total of the copy equals the total that the process saw, but lacks two charges that the process saw."""
     ledger = dpf.Ledger(epsilon=4, path=store.url)
     take(ledger)
     store.keep()
@@ -262,7 +262,7 @@ def test_178_a_recovery_of_a_copy_that_had_gone_on_covers_no_process_that_knew_m
 
 @pytest.mark.skipif(not hasattr(os, "fchown"), reason="this system has no groups")
 def test_a_head_that_is_begun_anew_keeps_its_rights(tmp_path):
-    """The others of a group could not charge any more."""
+    """With other rights, the other users of a group could no longer charge."""
     path, older = tmp_path / "clinic.ledger", tmp_path / "older"
     stream = stream_of(dpf.Ledger(epsilon=1, path=path))
     shutil.copy(path, older)
@@ -278,14 +278,14 @@ def test_a_head_that_is_begun_anew_keeps_its_rights(tmp_path):
 @pytest.mark.parametrize("kind", ["beside", "elsewhere"])
 @pytest.mark.parametrize("shows", ["release", "to_frame"])
 def test_195_a_period_is_shown_by_nobody_before_the_heads_know_it(tmp_path, monkeypatch, kind, shows):
-    """Its process dies between the commit and the heads. An older copy takes it for lost, and counts its rows again."""
+    """The process dies between commit and head. An older copy would treat the period as lost and reuse its rows."""
     path, older = tmp_path / "clinic.ledger", tmp_path / "older"
     head = Kept() if kind == "elsewhere" else None
     stream = stream_of(dpf.Ledger(epsilon=1, path=path, head=head))
     keep_head = sql.SqlStore._keep_head
 
     def dying(self, mark):
-        if mark.entry == 3:  # the charge, the intent, the values
+        if mark.entry == 3:  # entries 1 to 3: the charge, the intent, the values
             raise KeyboardInterrupt
         keep_head(self, mark)
         shutil.copy(path, older)
@@ -308,7 +308,7 @@ def test_195_a_period_is_shown_by_nobody_before_the_heads_know_it(tmp_path, monk
 
 
 def test_200_a_period_is_shown_by_nobody_who_does_not_know_the_head(store):
-    """As above, where whoever shows it did not say where the head is kept: it would stay behind."""
+    """As above, but the caller does not say where the head is kept, so that head would stay behind."""
     ledger = dpf.Ledger(epsilon=1, path=store.url, head=(head := Kept()))
     stream_of(ledger).release(STAYS, 1)
     reader = dpf.Ledger.open(store.url)
@@ -321,7 +321,7 @@ def test_200_a_period_is_shown_by_nobody_who_does_not_know_the_head(store):
 
 
 def test_153_a_head_may_begin_later(store, head):
-    """Without a word where nothing was charged; else by a recovery, which says why."""
+    """A new head needs no reason if nothing was charged; otherwise it takes a recovery with a reason."""
     dpf.Ledger(epsilon=1, path=store.url)
     ledger, before = dpf.Ledger.open(store.url, head=head), dpf.Ledger.open(store.url)
     take(ledger)
@@ -358,7 +358,7 @@ def test_153_the_head_is_written_after_the_commit_and_is_never_ahead(store, monk
     advance, ahead = witness.Witness.advance, []
 
     def looked(self, terms, mark, **named):
-        with closing(store.connected()) as other:  # which sees what is committed, and nothing else
+        with closing(store.connected()) as other:  # this connection sees only what is committed
             found = other.execute(f"SELECT head FROM dpframe_entries WHERE entry = {mark.entry}").fetchone()
         ahead.append(found == (mark.head,))
         advance(self, terms, mark, **named)
@@ -370,7 +370,7 @@ def test_153_the_head_is_written_after_the_commit_and_is_never_ahead(store, monk
         "a head was written, though the commit alone was let go on"
     )
     monkeypatch.setattr(witness.Witness, "advance", looked)
-    assert take(ledger)["entry"] == 2  # which is behind, and goes on
+    assert take(ledger)["entry"] == 2  # the head is behind, and the charge goes on
     assert heads.of_slots(head.text.encode()).mark.entry == 2
     assert ahead == [True]
 
@@ -387,7 +387,7 @@ def test_153_a_slow_writer_does_not_take_the_head_back(store, head):
 
 @pytest.fixture
 def copies(tmp_path, head):
-    """A ledger and its copy on another disk, which know one head."""
+    """A ledger and its copy on another disk, which share one head."""
     places = [tmp_path / part / "clinic.ledger" for part in ("one", "two")]
     for place in places:
         place.parent.mkdir()
@@ -398,7 +398,7 @@ def copies(tmp_path, head):
 
 
 def test_201_of_two_copies_that_charge_at_once_one_releases_nothing(copies, head, monkeypatch):
-    """Each has committed before the other's head is there: they lock different files."""
+    """The copies lock different files, so each commits before it can see the head that the other writes."""
     first, second = (dpf.Ledger.open(copy, head=head) for copy in copies)
     write_newest = sql.SqlStore._write_newest
 
@@ -415,7 +415,7 @@ def test_201_of_two_copies_that_charge_at_once_one_releases_nothing(copies, head
 
 
 class _Hurried(Kept):
-    """An object that another copy writes at once after it was written."""
+    """An object whose text another copy replaces right after a write."""
 
     def __init__(self):
         super().__init__()
@@ -433,7 +433,7 @@ def test_201_an_object_is_read_once_more_after_it_was_written(copies, head):
     first, second = (dpf.Ledger.open(copy, head=head) for copy in copies)
     before = head.text
     take(first)
-    head.then, head.text = head.text, before  # the second looks before the first writes, and writes before it
+    head.then, head.text = head.text, before  # the second reads and writes before the first one's text arrives
     with pytest.raises(dpf.LedgerError, match="its entry 1 is not the one that was written"):
         take(second)
 
@@ -527,7 +527,7 @@ def test_153_an_object_that_fails(store, error, passes):
 
 @pytest.mark.parametrize("gives", [7, b"head"], ids=["number", "bytes"])
 def test_an_object_that_gives_no_text_after_the_commit_leaves_the_charge_known(tmp_path, gives):
-    """It was an error of its argument, which said nothing of the charge that stands."""
+    """The error once blamed only the argument and did not mention that the charge stands."""
 
     class Odd(Kept):
         committed = False
@@ -601,13 +601,13 @@ def test_153_a_head_must_be_elsewhere(tmp_path):
 
 @pytest.mark.slow
 def test_171_a_head_in_the_ledgers_own_database_is_refused_whatever_its_url_says(server, tmp_path):
-    """A server has many names, and a database is put back with all that is in it."""
+    """A server has many names, and restoring the database would restore a head in it too."""
     store = Databases(server, tmp_path)
     same = store.url.replace(str(server.folder), f"{server.folder}/.")
     for head in (same, f"{same}&options=-csearch_path%3Dpg_temp"):
         with pytest.raises(dpf.InvalidArgument, match="head must be kept elsewhere"):
             dpf.Ledger(epsilon=1, path=store.url, head=head)
-    ledger = dpf.Ledger(epsilon=1, path=store.url)  # nothing was made
+    ledger = dpf.Ledger(epsilon=1, path=store.url)  # the refused calls made no ledger
     with pytest.raises(dpf.InvalidArgument, match="head must be kept elsewhere"):
         dpf.Ledger.open(store.url, head=same)
     take(ledger)
@@ -617,7 +617,7 @@ def test_171_a_head_in_the_ledgers_own_database_is_refused_whatever_its_url_says
 
 
 def test_172_a_charge_whose_head_could_not_follow_releases_nothing(store, head, monkeypatch):
-    """The ledger was locked for long between the commit and the head: only a head beside it may stay behind."""
+    """The ledger stays locked after the commit. A head next to the ledger may stay behind, but not one elsewhere."""
     ledger = dpf.Ledger(epsilon=1, path=store.url, head=head)
     with monkeypatch.context() as patch:
         patch.setattr(sql.SqlStore, "_write_newest", locked)
@@ -629,7 +629,7 @@ def test_172_a_charge_whose_head_could_not_follow_releases_nothing(store, head, 
 
 
 def test_153_the_format_says_that_a_head_is_kept_elsewhere(tmp_path):
-    """dpframe 0.2 would leave the head behind, and refuses the ledger by its format; its chain begins as any other."""
+    """dpframe 0.2 would not update the head, so the format makes it refuse the ledger; the chain begins as usual."""
     ledger = dpf.Ledger(epsilon=1, path=tmp_path / "clinic.ledger", head=tmp_path / "other.head")
     terms = ledger._store.terms
     assert '"format":"dpframe.ledger/3"' in terms.text()
@@ -683,7 +683,7 @@ def test_154_a_stream_with_a_lost_head_draws_nothing(store):
 
 @pytest.mark.slow
 def test_155_a_database_that_is_made_anew_is_refused(server, tmp_path):
-    """The process remembers the address, however it is spelled; it spends no second budget there."""
+    """The process remembers the address, however it is written, and grants no second budget there."""
     store = Databases(server, tmp_path)
     take(dpf.Ledger(epsilon=1, path=store.url), "9/10")
     store.drop()
@@ -694,7 +694,7 @@ def test_155_a_database_that_is_made_anew_is_refused(server, tmp_path):
             dpf.Ledger.open(url)
     known = dict(witness._newest)
     forget()
-    dpf.Ledger(epsilon=1, path=store.url)  # of another process
+    dpf.Ledger(epsilon=1, path=store.url)  # as by another process
     witness._newest.update(known)
     with pytest.raises(dpf.LedgerError, match=r"another ledger was at .* before"):
         dpf.Ledger.open(store.url)
