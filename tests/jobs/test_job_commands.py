@@ -113,7 +113,7 @@ def test_an_output_that_cannot_be_written_has_a_code_of_its_own(folder, capsys, 
 
 
 def test_a_release_that_failed_after_its_charge_has_a_code_of_its_own(folder, capsys, monkeypatch):
-    """A scheduler that tries again would have it charged again."""
+    """A scheduler must not retry such a run, because the retry would be charged again."""
     change(folder, "epsilon = 1.0", "epsilon = 2.0")
     say(capsys, "ledger create", folder, "--set", "WEEK=w1", "--quiet")
     with monkeypatch.context() as engine:
@@ -160,7 +160,7 @@ def test_an_audit_trail_that_is_a_device(folder, capsys):
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no such devices")
 @pytest.mark.parametrize("where", ["a full device", "a pipe without a reader"])
 def test_words_that_nobody_can_hear_stop_no_run(folder, capsys, where):
-    """The run ended after its charge with the exit code of a refused ledger, and without its outputs."""
+    """Such a run once ended after its charge with the exit code of a refused ledger, and wrote no outputs."""
     say(capsys, "ledger create", folder, "--set", "WEEK=w1", "--quiet")
     reader, writer = os.pipe()
     os.close(reader)
@@ -170,11 +170,11 @@ def test_words_that_nobody_can_hear_stop_no_run(folder, capsys, where):
     line = json.loads((folder / "audit.jsonl").read_text(encoding="utf-8").splitlines()[-1])
     assert (len(line["outputs"]), line.get("error")) == (2, None)
     assert (folder / "out" / "wards.parquet").exists()
-    assert done.returncode in (0, 120)  # of Python itself, whose last words cannot be written
+    assert done.returncode in (0, 120)  # 120 comes from Python, which cannot flush stderr at its end
 
 
 def test_a_ledger_that_is_gone_is_told_by_its_head(folder, capsys):
-    """Nobody is told to make another one, with a second budget for the same people."""
+    """The message must not advise to create a new ledger, which would grant the same people's data a second budget."""
     say(capsys, "ledger create", folder, "--set", "WEEK=w1", "--quiet")
     assert say(capsys, "run", folder, "--set", "WEEK=w1", "--quiet")[0] == 0
     (folder / "clinic.ledger").unlink()
@@ -262,7 +262,7 @@ def test_a_filter_of_the_process_makes_no_error_of_what_is_noted(folder):
 
 
 def test_a_warning_that_a_filter_makes_an_error_of_is_no_table_that_cannot_be_read(folder):
-    """A scheduler would try such a run again."""
+    """A scheduler retries a run whose table cannot be read, and this one would fail again."""
     weak(folder)
     running.create(job(folder))
     with warnings.catch_warnings():
@@ -291,7 +291,7 @@ def test_a_preview_refuses_a_ledger_whose_head_the_job_does_not_name(folder, cap
     say(capsys, "ledger create", folder, "--set", "WEEK=w1", "--quiet")
     assert say(capsys, "run", folder, "--set", "WEEK=w1", "--quiet")[0] == 0
     change(folder, "", "", 0)
-    for week in ("w1", "w2"):  # also where all is stored
+    for week in ("w1", "w2"):  # the answers of w1 are stored, so w1 needs no charge
         for command in ("preview", "run"):
             code, _, err = say(capsys, command, folder, "--set", f"WEEK={week}")
             assert (code, "head must be given" in err) == (1, True), err
@@ -312,7 +312,7 @@ def test_a_preview_holds_the_ledger_against_the_audit_trail(folder, capsys):
     assert say(capsys, "run", folder, "--set", "WEEK=w2")[0] == 1
 
 
-CHOICES = {  # which release no number for each cell, and one that does
+CHOICES = {  # three that release no number for each cell, and one that does
     "top_k": 'verb = "top_k"\ncolumn = "ward"\nk = 1\ncategories = ["A", "B"]',
     "mode": 'verb = "mode"\ncolumn = "ward"\ncategories = ["A", "B"]',
     "suggest_bounds": 'verb = "suggest_bounds"\ncolumns = ["nights"]',

@@ -1,4 +1,4 @@
-"""Job files: what is refused, in which words; what a file says is what its job asks."""
+"""Job files: a job asks for exactly what its file says, and a wrong file is refused with the reason and the place."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_a_file_is_read_as_it_is_written(tmp_path):
 
 
 def test_hours_are_times_of_toml(tmp_path):
-    """Without an offset: they are those of the column's own zone."""
+    """They have no offset, so they are in the time zone of the column."""
     text = TEXT.replace(
         "first = 2026-01-05, last = 2026-03-01", "first = 2026-03-29T00:00:00, last = 2026-03-29T23:00:00"
     )
@@ -234,7 +234,7 @@ def test_a_condition_is_said_by_values_and_ends(tmp_path):
 
 
 def test_weights_and_bounds_by_group_are_lists_and_tables():
-    """Read as they are in Python; and refused in the same words."""
+    """They are read, and refused, as the arguments of the Python function are."""
     of_pair = Table("release", {"statistic": "mean", "column": "x", "bounds": [0, 5]})
     weighted = Table("release", {**of_pair.values, "weight": "w", "weight_bounds": [0, 4]})
     grouped = Table("release", {**of_pair.values, "bounds": {"A": [0, 5], "B": [0, 9]}})
@@ -321,7 +321,7 @@ def test_settings_of_spark_name_no_code(tmp_path, name):
 
 
 def test_ids_are_not_read_as_floats(tmp_path):
-    """Of 17 digits and more two would become one, and two people one unit."""
+    """As floats, two ids of 17 or more digits could become equal, and two people one privacy unit."""
     text = TEXT.replace('path = "stays.parquet"', 'path = "stays.csv"\ncolumns = {patient = "number", ward = "string"}')
     with pytest.raises(
         dpf.InvalidArgument, match="the type of column 'patient' must keep each value of the unit apart"

@@ -1,4 +1,4 @@
-"""Jobs, run: once, again, over budget, killed; what is charged, what is written, and what the trail says."""
+"""Runs of jobs, also repeated, over budget or killed: what is charged and written, and what the audit trail says."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def folder(tmp_path):
 
 
 def lines(folder):
-    """The lines of the runs; the ledger has one of its own."""
+    """Return the audit lines of the runs, without the line on the creation of the ledger."""
     found = map(json.loads, (folder / "audit.jsonl").read_text(encoding="utf-8").splitlines())
     return [line for line in found if "kind" not in line]
 
@@ -68,9 +68,9 @@ def test_a_job_that_is_run_again_costs_nothing_and_says_the_same(folder):
     assert {path: path.read_bytes() for path in (folder / "out").iterdir()} == files
     assert charges(folder) == 2
     assert [one["charged"] for one in lines(folder)[1]["releases"]] == [False, False]
-    run(job(folder, "w2"))  # which takes what is left
+    run(job(folder, "w2"))  # uses up what is left
     assert dpf.Ledger.open(folder / "clinic.ledger").remaining.epsilon == 0
-    run(job(folder))  # an answer that is there needs no budget
+    run(job(folder))  # a stored answer needs no budget
     assert charges(folder) == 4
 
 
@@ -91,7 +91,7 @@ def test_a_run_says_that_it_charged_nothing_where_another_run_had_charged_meanwh
 
 
 def test_a_job_that_does_not_fit_as_a_whole_is_not_begun(folder):
-    text = TEXT.replace("epsilon = 1.0", "epsilon = 0.4")  # for either, but not for both
+    text = TEXT.replace("epsilon = 1.0", "epsilon = 0.4")  # enough for either release, but not for both
     with pytest.raises(
         dpf.BudgetExceeded, match=r"nights: the budget is exceeded: the call needs epsilon 0\.2, and epsilon 0\.1"
     ):
@@ -196,7 +196,7 @@ def test_the_trail_holds_no_words_of_others(folder, monkeypatch):
 
 @pytest.mark.slow
 def test_a_job_with_a_ledger_in_postgresql(folder, server, monkeypatch):
-    """Killed before its first answer is stored, run again, once more at no cost, and then beyond the limit."""
+    """Four runs: killed before its first answer is stored, charged again, replayed at no cost, and over the limit."""
     url = server.url(f"jobs_{folder.name[-12:]}".lower())
     text = TEXT.replace('path = "clinic.ledger"', 'url = "${LEDGER}"').replace("epsilon = 1.0", "epsilon = 0.8")
 
@@ -225,7 +225,7 @@ def test_a_job_with_a_ledger_in_postgresql(folder, server, monkeypatch):
 
 
 def put_back(folder, kept=None):
-    """A copy of the ledger and its head; or such a copy put in their place, as in a process that saw none of it."""
+    """Return copies of the ledger and its head; or restore such copies, as in a process that saw neither before."""
     files = [folder / "clinic.ledger", folder / "clinic.ledger.head"]
     if kept is None:
         return [file.read_bytes() for file in files]
@@ -239,9 +239,9 @@ def test_153_a_ledger_that_was_put_back_is_held_against_the_audit_trail(folder):
     run(job(folder))
     kept = put_back(folder)
     running.run(job(folder, "w2"))
-    running.run(job(folder))  # whose entries are old
+    running.run(job(folder))  # a replay: its audit line names old entries
     with (folder / "audit.jsonl").open("ab") as trail:
-        trail.write(b"torn {\n\xff\nnull\n")  # one line is no UTF-8
+        trail.write(b"torn {\n\xff\nnull\n")  # one of these lines is not UTF-8
     newest = put_back(folder)
     put_back(folder, kept)
     with pytest.raises(dpf.LedgerError, match=r"does not hold entry 8 of the audit trail audit\.jsonl"):
@@ -267,7 +267,7 @@ def test_153_a_charge_of_a_release_that_failed_is_held_too(folder, monkeypatch):
 
 
 def test_173_a_line_that_is_cut_takes_no_other_with_it(folder):
-    """A full disk or a kill cut the line; the next one says which entries there are, and is found."""
+    """A full disk or a kill may cut a line; the next line must still be found, with the entries that it names."""
     run(job(folder))
     kept = put_back(folder)
     with (folder / "audit.jsonl").open("a", encoding="utf-8") as trail:
@@ -355,7 +355,7 @@ def test_what_is_not_installed_is_told_before_the_first_charge(folder, monkeypat
     assert charges(folder) == 0
 
 
-# The ledger, which is made once
+# The ledger is created only once
 
 
 def test_a_job_without_its_ledger_is_refused_before_anything_is_read(folder, monkeypatch):
@@ -369,13 +369,13 @@ def test_a_job_without_its_ledger_is_refused_before_anything_is_read(folder, mon
 
 
 def test_a_ledger_that_is_gone_is_not_made_again(folder):
-    """A lost volume, a wrong path: a new ledger would have a full budget for the same people."""
+    """After a lost volume or a wrong path, a new ledger would grant the same people's data a second full budget."""
     run(job(folder))
     for path in folder.glob("clinic.ledger*"):
         path.unlink()
     with pytest.raises(dpf.LedgerError, match="If there was one, put it back"):
         running.run(job(folder, "w2"))
-    (folder / "clinic.ledger").touch()  # a place that was prepared
+    (folder / "clinic.ledger").touch()  # an empty file, prepared in its place
     with pytest.raises(dpf.LedgerError, match="is not a ledger"):
         running.run(job(folder, "w2"))
     with pytest.raises(dpf.LedgerError, match="no ledger is at"):
@@ -396,7 +396,7 @@ def test_a_ledger_is_made_once_and_the_trail_says_so(folder):
             running.create(job(folder, text=text))
     assert charges(folder) == 2
     assert len(lines(folder)) == 1
-    (folder / "clinic.ledger").unlink()  # its head knows what was spent
+    (folder / "clinic.ledger").unlink()  # the head stays, and records what was spent
     with pytest.raises(dpf.LedgerError, match="is gone, but its head next to it says"):
         running.create(job(folder, text=TEXT))
 
@@ -455,7 +455,7 @@ def test_of_processes_that_make_one_ledger_one_does(place, folder, request):
     assert [json.loads(line)["kind"] for line in made] == ["created"]
 
 
-# What the environment fills in
+# Values from the environment
 
 
 def test_the_trail_and_the_words_of_a_run_show_names_for_what_the_environment_fills_in(folder):
@@ -497,7 +497,7 @@ def test_the_url_of_a_head_is_shown_as_the_file_has_it(folder):
     assert "the head at ${HEAD} cannot be reached" in one.variables.hidden(str(refused.value))
 
 
-# Engines: one changed line
+# The same job on other engines, by one changed line
 
 
 @pytest.mark.parametrize("engine", ["polars", "duckdb"])
@@ -528,7 +528,7 @@ def test_a_table_of_a_database(folder):
     assert "s3cret" not in (folder / "audit.jsonl").read_text(encoding="utf-8")
 
 
-# SQL of a job, which a preview runs none of
+# SQL of a job; a preview runs none of it
 
 STATEMENTS = {
     "a statement before": "COPY stays TO 'leak.csv'; select * from stays",
@@ -575,9 +575,9 @@ OUTSIDE = {
 
 
 def in_database(folder, source, *, shadowed=False):
-    """A job on a database that has a table, a view and a macro of a file, beside a file with something private.
+    """Return a job on a database that has a table, and a view and a macro that read a private file outside it.
 
-    If `shadowed`, it also has macros and a view in the place of functions of DuckDB, which read that file.
+    If `shadowed`, macros and a view with names of DuckDB functions read that file too.
     """
     duckdb = pytest.importorskip("duckdb")
     (folder / "other.csv").write_text("patient,ward,nights\n1,s3cret,2\n", encoding="utf-8")
@@ -587,7 +587,7 @@ def in_database(folder, source, *, shadowed=False):
         connection.execute(
             f"create or replace macro outside_too() as (select max(ward) from read_csv('{folder}/other.csv'))"
         )
-        for name in ("range", "unnest") if shadowed else ():  # what is allowed by its name may be the database's own
+        for name in ("range", "unnest") if shadowed else ():  # an allowed name may be a macro of the database
             connection.execute(
                 f"create or replace macro {name}(x) as table (select * from read_csv('{folder}/other.csv'))"
             )
@@ -600,7 +600,7 @@ def in_database(folder, source, *, shadowed=False):
 
 
 def previewed(folder, sql, monkeypatch, *, shadowed=False):
-    """A preview of a job with this SQL, in its own folder."""
+    """Preview a job with this SQL, in the folder of the job."""
     monkeypatch.chdir(folder)
     source = f'database = "clinic.duckdb"\nsql = """{sql}"""'
     return planned(in_database(folder, source, shadowed=shadowed), charge=False)
@@ -619,18 +619,18 @@ def test_sql_calls_no_table_function_that_reads(name, folder, monkeypatch):
         previewed(folder, FUNCTIONS[name], monkeypatch)
 
 
-ALL = [sql for name, sql in {**OUTSIDE, **FUNCTIONS, **STATEMENTS}.items() if name != "sniff_csv"]  # open in DuckDB 1.0
+ALL = [sql for name, sql in {**OUTSIDE, **FUNCTIONS, **STATEMENTS}.items() if name != "sniff_csv"]  # DuckDB 1.0 runs it
 
 
 @pytest.mark.parametrize("sql", ALL)
 def test_duckdb_itself_reads_and_writes_no_other_file(sql, folder, monkeypatch):
-    """Whatever a check of the query would miss."""
+    """The check of the query is off here: DuckDB's settings alone must block what that check could miss."""
     duckdb = pytest.importorskip("duckdb")
     monkeypatch.chdir(folder)
     monkeypatch.setattr(scans, "_check_select", lambda *_: None)
     in_database(folder, 'path = "stays.parquet"', shadowed=True)
     before, found = sorted(folder.iterdir()), ""
-    with suppress(dpf.DpframeError, duckdb.Error, AttributeError):  # the last where nothing comes of a statement
+    with suppress(dpf.DpframeError, duckdb.Error, AttributeError):  # AttributeError: a statement without a result
         found = str(scans.opened("duckdb", scans.Scan(database="clinic.duckdb", sql=sql)).fetchall())
     assert not [private for private in ("s3cret", "release.toml", "epsilon") if private in found]
     assert sorted(folder.iterdir()) == before
@@ -687,7 +687,7 @@ def test_sql_that_only_reads_is_run(folder, monkeypatch):
     assert set(whole.plans) == {"wards", "nights"}
 
 
-# Killed
+# Killed runs
 
 KILLING = """
 import os, signal, sys
@@ -739,7 +739,7 @@ HARD = {
 @pytest.mark.parametrize("line", HARD.values(), ids=HARD)
 @pytest.mark.parametrize("engine", ["polars", "duckdb"])
 def test_no_such_line_of_a_text_file_makes_a_run_fail(tmp_path, engine, line):
-    """Nor a preview, which decodes nothing but the names; the other rows count as they are."""
+    """A bad line must not make a preview fail either, which decodes only the names; the other rows still count."""
     if engine == "duckdb":
         pytest.importorskip("duckdb")
     file = tmp_path / "stays.csv"
@@ -752,7 +752,7 @@ def test_no_such_line_of_a_text_file_makes_a_run_fail(tmp_path, engine, line):
 
 @pytest.mark.parametrize("engine", ["polars", "duckdb"])
 def test_names_that_are_no_utf8_are_not_taken_for_one_person(tmp_path, engine):
-    """Latin-1 has one byte for an umlaut, and readers put one sign in the place of all such bytes."""
+    """Latin-1 has one byte for an umlaut, and readers replace all such bytes by one sign, so two names look equal."""
     if engine == "duckdb":
         pytest.importorskip("duckdb")
     file = tmp_path / "stays.csv"
@@ -761,7 +761,7 @@ def test_names_that_are_no_utf8_are_not_taken_for_one_person(tmp_path, engine):
     frame = scans.opened(engine, scans.Scan(str(file), "csv", {"p": "string", "w": "string"}))
     ledger = dpf.Ledger(epsilon=1e9, unit="p", accounting="basic")
     found = dpf.of(frame).group_by("w", keys=["A", "B"]).count(epsilon=1e6, max_rows=1, denoise=None, ledger=ledger)
-    assert np.round(found["count"].to_numpy()).tolist() == [1, 0]  # of Meyer; the others have no name
+    assert np.round(found["count"].to_numpy()).tolist() == [1, 0]  # only Meyer: the other names are missing values
 
 
 def opened(engine, folder, **said):
@@ -783,18 +783,18 @@ FIRST_LINES = {
 @pytest.mark.parametrize("engine", ["polars", "duckdb"])
 @pytest.mark.parametrize("first", ["w,p", "w,x,p", "w", "B,2"])
 def test_text_files_with_other_columns_are_refused(tmp_path, engine, first):
-    """DuckDB and Spark read later files by the places of the first one's columns: others would name the units."""
+    """DuckDB and Spark read later files by the column positions of the first: another column would name the units."""
     (tmp_path / "stays-1.csv").write_text("p,w\n1,A\n", encoding="utf-8")
     (tmp_path / "stays-2.csv").write_text(f"{first}\nB,2,3\n", encoding="utf-8")
     with pytest.raises(dpf.InvalidArgument, match="path must be of files with the same first line") as refused:
         opened(engine, tmp_path, format="csv", columns={"p": "string"})
-    assert "B" not in str(refused.value)  # a file without a first line begins with a row
+    assert "B" not in str(refused.value)  # without a header, the first line is a row of data
 
 
 @pytest.mark.parametrize("first", FIRST_LINES.values(), ids=FIRST_LINES)
 @pytest.mark.parametrize("engine", ["polars", "duckdb", "spark"])
 def test_225_names_of_columns_that_go_on_after_the_first_line_are_refused(engine, first, tmp_path):
-    """Spark looks for them there, and read the second file by the places of the first one's columns."""
+    """Spark does read names there, and once read the second file by the column positions of the first."""
     for number, names in enumerate(("p,w", "w,p")):
         text = f"{first.format(names=names)}\nA,{number}\n"
         (tmp_path / f"stays-{number}.csv").write_bytes(text.encode())
@@ -835,7 +835,7 @@ def test_216_engines_read_the_files_that_were_checked(engine, format, pattern, t
 @pytest.mark.parametrize("hidden", [".a.csv", ".ipynb_checkpoints/a.csv"])
 @pytest.mark.parametrize("engine", ["polars", "duckdb"])
 def test_216_a_hidden_file_gives_the_unit_no_other_column(engine, hidden, pattern, tmp_path):
-    """Read by the places of the first file's columns, the rows of person 5 would be those of 500 people."""
+    """Read by the column positions of the first file, the rows of person 5 would count as 500 people."""
     if engine == "duckdb":
         pytest.importorskip("duckdb")
     (tmp_path / "stays.csv").write_text("p,w\n" + "".join(f"{person},1\n" for person in range(100)), encoding="utf-8")
@@ -848,14 +848,14 @@ def test_216_a_hidden_file_gives_the_unit_no_other_column(engine, hidden, patter
 
 @pytest.mark.parametrize("engine", ["polars", "duckdb"])
 def test_files_that_go_before_they_are_opened_are_not_looked_for_again(engine, tmp_path):
-    """Files that come meanwhile would be read unchecked."""
+    """A second search could find files that arrived meanwhile, and read them unchecked."""
     with pytest.raises(FileNotFoundError):
         opened(engine, tmp_path)
 
 
 @pytest.mark.parametrize("engine", ["polars", "duckdb"])
 def test_a_file_that_is_found_by_two_names_is_read_once(engine, tmp_path):
-    """Else each row would be there twice, where each row is a unit."""
+    """Otherwise each row would appear twice, and if each row is a privacy unit, a person would count twice."""
     (tmp_path / "a").mkdir()
     pl.DataFrame({"p": [1]}).write_parquet(tmp_path / "a" / "stays.parquet")
     try:
@@ -906,7 +906,7 @@ def test_217_the_name_of_the_jobs_folder_is_no_pattern(source, engine, name, tmp
 
 @pytest.mark.parametrize("named", ['path = "', 'url = "', 'url = "sqlite:///', 'url = "sqlite+pysqlite:///'])
 def test_218_a_job_has_one_ledger_wherever_it_is_run_from(named, folder, tmp_path, monkeypatch):
-    """Below the folder where the process happens to be, each folder would have a budget of its own."""
+    """Relative to the working directory, each directory would get its own ledger, and so its own budget."""
     text = TEXT.replace('path = "clinic.ledger"', f'{named}clinic.ledger"\nhead = "kept/clinic.head"')
     assert text != TEXT
     (folder / "kept").mkdir()
@@ -935,7 +935,7 @@ def test_218_addresses_of_servers_and_whole_names_stay_as_they_are(folder):
 
 @pytest.mark.parametrize("engine", ["polars", "duckdb"])
 def test_columns_are_found_whatever_others_are_called(tmp_path, engine):
-    """Names that are there twice, or differ in case alone, move no other column to another place."""
+    """Duplicate names, and names that differ only in case, must not shift other columns to another position."""
     (tmp_path / "stays.csv").write_text(
         "a,a,,,P,p\n" + "".join(f"1,x,,,y,p{row}\n" for row in range(3)), encoding="utf-8"
     )
@@ -967,7 +967,7 @@ def test_parquet_files_of_other_types_are_not_cast(tmp_path):
     ],
 )
 def test_parquet_files_of_other_columns_are_refused_before_the_charge(tmp_path, engine, other):
-    """Each run was charged, and failed: so was each that a scheduler tried again."""
+    """Such a run was once charged before it failed, and so was each retry of a scheduler."""
     pl.DataFrame({"p": [1, 2], "w": ["A", "B"]}).write_parquet(tmp_path / "stays-0.parquet")
     pl.DataFrame(other).write_parquet(tmp_path / "stays-1.parquet")
     with pytest.raises(dpf.InvalidArgument, match=r"path must be of files with the same types, and column '[pwx]' "):
@@ -1009,7 +1009,7 @@ def test_159_a_pipe_in_place_of_the_audit_trail_is_refused_at_once(folder):
 
 
 def test_191_two_runs_never_write_to_one_file(tmp_path, monkeypatch):
-    """All containers of one folder may have the process number 1."""
+    """Runs in containers that share a folder may all have process ID 1, so the ID cannot keep their files apart."""
     monkeypatch.setattr(os, "getpid", lambda: 1)
     out = tmp_path / "out.csv"
 
@@ -1034,7 +1034,7 @@ def test_219_no_file_of_a_job_is_written_over_the_ledger_of_others(key, name, fo
         (folder / "hard").hardlink_to(folder / "other.ledger")
     except OSError:
         pytest.skip("no links here")
-    if key == "report":  # whose names end in .html
+    if key == "report":  # the name of a report ends in .html
         (folder / f"{name}.html").symlink_to(folder / name)
     more = {
         "path": f'\n[[output]]\nrelease = "wards"\npath = "{name}"\nformat = "csv"\n',
@@ -1054,7 +1054,7 @@ def test_an_output_keeps_what_stands_in_its_place(folder):
     os.mkfifo(folder / "out" / "wards.parquet")
     with pytest.raises(dpf.InvalidArgument, match=r"path must be a plain file or a new one, and 'wards\.parquet' is"):
         job(folder)
-    with pytest.raises(dpf.errors.OutputFailed, match="path must be a plain file"):  # it came after the job was read
+    with pytest.raises(dpf.errors.OutputFailed, match="path must be a plain file"):  # the job is older than the pipe
         running.run(one)
     (folder / "out" / "wards.parquet").unlink()
     (folder / "out" / "wards.parquet").symlink_to(folder / "real.parquet")
@@ -1071,7 +1071,7 @@ def test_191_an_output_that_is_taken_away_at_once_has_the_hash_of_what_was_writt
 
     def taken(new, path):
         put(new, path)
-        if "out" in Path(path).parts and not path.endswith(".part"):  # and not the head of the ledger
+        if "out" in Path(path).parts and not path.endswith(".part"):  # outputs only, not the head of the ledger
             os.unlink(path)
 
     monkeypatch.setattr(files, "put_in_place", taken)
@@ -1085,7 +1085,7 @@ def test_191_an_output_that_is_taken_away_at_once_has_the_hash_of_what_was_writt
 
 @pytest.mark.parametrize("source", ["*.parquet", "../{name}/*.parquet", "."], ids=str)
 def test_193_no_output_is_written_among_what_the_job_reads(source, folder):
-    """The next release, or the next run, would read released numbers as rows."""
+    """Otherwise the next release, or the next run, would read released numbers as rows."""
     text = TEXT.replace("stays.parquet", source.format(name=folder.name)).replace("out/wards", "wards")
     with pytest.raises(dpf.InvalidArgument, match=r"\[\[output\]\] 1: path must be a file of its own"):
         job(folder, text=text)
