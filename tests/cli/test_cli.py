@@ -35,7 +35,7 @@ def path(tmp_path):
 
 
 def say(capsys, *words):
-    """The exit code, and what was printed to stdout and to stderr."""
+    """Run a command of `dpframe ledger`; return its exit code, stdout and stderr."""
     code = main(["ledger", *map(str, words)])
     said = capsys.readouterr()
     return code, said.out, said.err
@@ -95,10 +95,10 @@ def test_a_head_that_is_kept_elsewhere_shows_an_older_copy(tmp_path, capsys):
         code, out, _ = say(capsys, command, path, "--head", head, *more)
         assert (code, "Add --head" in out) == (0, False)
     assert "not compared with the head kept elsewhere" in say(capsys, "verify", path)[1]
-    for kept, content in copies:  # both are put back
+    for kept, content in copies:  # restore the older ledger and the head next to it
         kept.write_bytes(content)
-    assert run("ledger", "verify", path).returncode == 0  # in a new process, which remembers nothing
-    witness._newest.clear()  # as a new process
+    assert run("ledger", "verify", path).returncode == 0  # a new process remembers nothing, so it accepts the copy
+    witness._newest.clear()  # from here on, this process acts as a new one
     for command, more in LOOKS.items():
         code, out, err = say(capsys, command, path, "--head", head, *more)
         assert (code, out) == (1, "")
@@ -197,7 +197,7 @@ def test_a_file_that_cannot_be_written_is_exit_code_5_and_the_one_before_stays_w
     words = [*map(str, report if kind == "html" else ["ledger", "export", path]), "-o", str(output)]
     assert main(words) == 0
     before, limit = output.read_bytes(), resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (64, limit[1]))  # bytes; Python is told by an error
+    resource.setrlimit(resource.RLIMIT_FSIZE, (64, limit[1]))  # bytes; a longer write raises an OSError
     try:
         code = main(words)
     finally:
@@ -217,7 +217,7 @@ def test_what_is_not_understood_is_exit_code_2(words, capsys):
 
 
 def run(*words, **variables):
-    """A process of its own."""
+    """Run dpframe in a process of its own, and return the finished process."""
     environ = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR")}
     environ |= {"PYTHONPATH": str(ROOT), "TERM": "xterm-256color", **variables}
     command = [sys.executable, "-W", "error", "-m", "dpframe", *map(str, words)]
@@ -322,7 +322,7 @@ def test_a_shell_completes_words():
     assert (said.returncode, said.stdout.split()) == (0, ["ledger"])
 
 
-# The picture
+# The chart
 
 
 def test_the_budget_over_time(path):

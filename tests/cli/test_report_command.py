@@ -22,7 +22,7 @@ def folder(tmp_path):
 
 
 def say(capsys, *words):
-    """The exit code, and what was printed to stdout and to stderr."""
+    """Run `dpframe report`; return its exit code, stdout and stderr."""
     code = main(["report", "--no-charts", *map(str, words)])
     said = capsys.readouterr()
     return code, said.out, said.err
