@@ -1,4 +1,4 @@
-"""Calls that do not suit a signature are refused in words, wherever the library is entered."""
+"""Every public function and method refuses arguments that do not fit its signature, with a helpful message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names that people give: what is refused at the door, and how what is there already is shown (register, 110)."""
+"""Names from users: new names that are refused, and how existing names are shown (register: Attack 110)."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_110_charts_and_tables_hold_no_markup(name):
     previews = [frame.dp.preview.agg({name: dpf.count(), "n": dpf.count()}, epsilon=epsilon) for epsilon in (1, [1, 2])]
     charts = [result.dp.plot() for result in results] + [plan.plot() for plan in previews] + [ledger.plot()]
     for chart in charts:
-        written = json.dumps(chart.to_dict(), ensure_ascii=False)  # as it stands in a page's script
+        written = json.dumps(chart.to_dict(), ensure_ascii=False)  # as a script of a page contains it
         assert not any(tag in written for tag in ("<script", "</", "<!--", "<b>"))
         assert is_harmless(written)
     for result in results:
@@ -138,7 +138,7 @@ def is_harmless(page):
 
 
 def older(ledger, label, kind="charge"):
-    """Write an entry as a version did that refused no label."""
+    """Write an entry as an older version did, which refused no label."""
     nothing = tuple(part * 0 for part in ledger.limit_amount)
     unit = PrivacyUnit()
     return ledger.take(Entry("2026-01-01T00:00:00+00:00", label, label, unit, nothing, PrivacyLoss(0.0), kind))
@@ -209,7 +209,7 @@ def test_110_harmless_text_stays_as_it_is():
     assert report.text_table(("a\x1b",), [("b\nc",)]) == "  a\\u001b\n  --------\n  b\\u000ac"
 
 
-TYPED = "a\\u202eb\\x07"  # as people type an escape: Vega would make the character of it
+TYPED = "a\\u202eb\\x07"  # an escape as people type it: Vega would turn it into the character
 
 
 @pytest.mark.slow
@@ -248,7 +248,7 @@ def test_165_words_of_charts_hold_no_backslash():
 
 @pytest.mark.parametrize("sign", ["\ufffe", "\uffff"], ids=["fffe", "ffff"])
 def test_192_signs_that_no_picture_holds_are_shown_as_escapes(sign):
-    """What draws a chart ends the process by them: after the charge, and again at each try."""
+    """The renderer of charts ends the process at such a character: after the charge, and again at each retry."""
     assert errors.no_markup(f"a{sign}b") == f"a\u29f5u{ord(sign):x}b"
     assert errors.harmless(f"a{sign}b") == f"a\\u{ord(sign):x}b"
 
