@@ -681,7 +681,7 @@ class Finding:
 
     @property
     def holds(self) -> bool:
-        """Tell whether the samples are consistent with the claim. They never prove it."""
+        """True if the samples are consistent with the claim. They never prove it."""
         return self.lower_bound <= self.claimed
 
     def __str__(self) -> str:

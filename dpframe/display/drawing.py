@@ -84,7 +84,7 @@ class Panel:
 
     @property
     def noisy(self) -> bool:
-        """Whether some cells are too noisy to say anything; these are hollow, or crossed out in a heat map."""
+        """True if some cells are too noisy to say anything; these are hollow, or crossed out in a heat map."""
         return any("noisy" in cell for cell in self.cells)
 
     @property
@@ -96,17 +96,17 @@ class Panel:
 
     @property
     def grouped(self) -> bool:
-        """Whether several colors share each place along the axis."""
+        """True if several colors share each place along the axis."""
         return self.color is not None and self.color is not self.x
 
     @property
     def banded(self) -> bool:
-        """Whether bands of expected errors are drawn; those of several lines would overlap."""
+        """True if bands of expected errors are drawn; those of several lines would overlap."""
         return not (self.kind == "line" and self.grouped) and any("band_low" in cell for cell in self.cells)
 
     @property
     def crowded(self) -> bool:
-        """Whether there are too many bars for distinct error bars; a gray band then shows the intervals."""
+        """True if there are too many bars for distinct error bars; a gray band then shows the intervals."""
         return self.kind == "bar" and not self.facet and len(self.cells) > MOST_CAPPED
 
 

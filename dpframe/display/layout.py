@@ -40,17 +40,17 @@ class Dimension:
 
     @property
     def is_dates(self) -> bool:
-        """Whether its values are the starts of steps of ``dpf.dates``."""
+        """True if its values are the starts of steps of ``dpf.dates``."""
         return self.axis.get("every") in WORDS
 
     @property
     def is_even(self) -> bool:
-        """Whether the cells are about equally wide, so that their counts are comparable."""
+        """True if the cells are about equally wide, so that their counts are comparable."""
         return _are_alike(self.widths)
 
     @property
     def is_steady(self) -> bool:
-        """Whether the distances between edges are about equal, so that a line may join the cells."""
+        """True if the distances between edges are about equal, so that a line may join the cells."""
         return _are_alike([right - left for left, right in pairwise(self.edges)])
 
     def in_a_map(self) -> Dimension:
@@ -288,7 +288,7 @@ class Asked:
 
     @property
     def lays_out(self) -> bool:
-        """Whether an argument places a column or names the kind of chart."""
+        """True if an argument places a column or names the kind of chart."""
         return any(one is not None for one in (self.x, self.color, self.facet, self.kind))
 
 

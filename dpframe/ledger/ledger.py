@@ -285,7 +285,7 @@ class Ledger(ShownLedger):
 
     @property
     def is_durable(self) -> bool:
-        """Tell whether a file or a database keeps the ledger, so that it outlives the process."""
+        """True if a file or a database keeps the ledger, so that it outlives the process."""
         return self._store.shown is not None
 
     @property

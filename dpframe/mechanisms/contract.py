@@ -132,7 +132,7 @@ class Mechanism:
 
     @derived
     def additive(self) -> bool:
-        """Tell whether it adds noise of one law to every total, whatever the total is.
+        """Return whether it adds noise of one law to every total, whatever the total is.
 
         By default, it does.
         """
@@ -153,7 +153,7 @@ class Mechanism:
 
     @derived
     def exact_mu(self) -> bool:
-        """Tell whether `mu_squared` describes all of its curve, as for Gaussian noise.
+        """Return whether `mu_squared` describes all of its curve, as for Gaussian noise.
 
         By default, it does not.
         """
@@ -174,7 +174,7 @@ class Mechanism:
 
     @derived
     def apart(self) -> bool:
-        """Tell whether `keys_delta` and the curve concern different units.
+        """Return whether `keys_delta` and the curve concern different units.
 
         If so, the larger one holds for each unit.
         """

@@ -126,7 +126,7 @@ class Curve(Protocol):
 
     @property
     def exact_mu(self) -> bool:
-        """Tell whether `mu_squared` describes all of the curve, as for Gaussian noise."""
+        """True if `mu_squared` describes all of the curve, as for Gaussian noise."""
 
     @property
     def infinite(self) -> float:
@@ -138,7 +138,7 @@ class Curve(Protocol):
 
     @property
     def apart(self) -> bool:
-        """Tell whether `keys_delta` and the curve concern different units."""
+        """True if `keys_delta` and the curve concern different units."""
 
     @property
     def mu_squared(self) -> Fraction:

@@ -39,7 +39,7 @@ COLUMNS = ("lower", "upper", "clipped", "clipped_low", "clipped_high", "noise", 
 
 
 def planned_noise(asked: SuggestedBounds, unit: PrivacyUnit, accounting: Accounting) -> Priced:
-    """Price the planned statistic, with bounds of length 2 (mean) or 1 (sum), at its own cost and with its checks.
+    """Plan the noise of the statistic, with bounds of length 2 (mean) or 1 (sum), at its own cost and with its checks.
 
     It raises the errors of such a call, so it runs before anything is charged.
     """

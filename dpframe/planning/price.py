@@ -239,7 +239,7 @@ def priced(
 
 
 def _chosen_by_ranks(query: Query, **at: Any) -> Priced:
-    """Price a quantile that is chosen by ranks, and compare its error with noisy running counts at the same cost."""
+    """Plan a quantile that is chosen by ranks, and compare its error with noisy running counts at the same cost."""
     asked = _as_choice(query)
     if asked is None:
         raise InvalidArgument(

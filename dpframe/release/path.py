@@ -217,7 +217,7 @@ def _check_bounds(query: Query, unit: PrivacyUnit) -> None:
 
 
 def _priced_within(query: Query, pricing: Pricing, priced_at: Callable[[Price], Priced]) -> tuple[Priced, Accuracy]:
-    """Price the question at the smallest epsilon whose expected errors meet the targets."""
+    """Set the cost of the question to the smallest epsilon whose expected errors meet the targets."""
     for name, value in (("epsilon", pricing.epsilon), ("share", pricing.share)):
         if value is not None:
             raise InvalidArgument(f"within and {name} must not both be given: each says what the call costs. Keep one.")

@@ -119,7 +119,7 @@ class Quantile(QuantileAnswers, Statistic, Deciding):
 
     @property
     def said_usual(self) -> bool:
-        """Tell whether the caller named candidates that the bounds alone give too.
+        """True if the caller named candidates that the bounds alone give too.
 
         No other fact distinguishes the two.
         """
@@ -133,7 +133,7 @@ class Quantile(QuantileAnswers, Statistic, Deciding):
 
     @property
     def by_choice(self) -> bool:
-        """Tell whether it is chosen by ranks instead of from noisy running counts."""
+        """True if it is chosen by ranks instead of from noisy running counts."""
         return self.by == CHOICE
 
     @property

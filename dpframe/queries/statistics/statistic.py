@@ -256,7 +256,7 @@ class Deciding:
 
     @property
     def by_choice(self) -> bool:
-        """Tell whether such a mechanism chooses the answer, and no noisy numbers do."""
+        """True if such a mechanism chooses the answer, and no noisy numbers do."""
         return True
 
     @property
@@ -298,7 +298,7 @@ class Choosing(Deciding):
 
     @property
     def numbered(self) -> bool:
-        """Tell whether numbers of the chosen cells are released too."""
+        """True if numbers of the chosen cells are released too."""
         return False
 
     @property

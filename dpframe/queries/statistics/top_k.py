@@ -80,12 +80,12 @@ class TopK(Statistic, Choosing):
 
     @property
     def by_choice(self) -> bool:
-        """Tell whether the places are chosen, and no number is measured."""
+        """True if the places are chosen, and no number is measured."""
         return self.by == PEELING
 
     @property
     def numbered(self) -> bool:
-        """Tell whether the counts are released too."""
+        """True if the counts are released too."""
         return self.counts
 
     @property
