@@ -1,1 +1,1 @@
-"""Results as frames: built, marked with their record, written and registered; and which library a frame is of."""
+"""Result frames (built, recorded, written and registered), and detection of the library of a frame."""

@@ -1,6 +1,6 @@
-"""Result frames: built new from public keys and noisy numbers, in the caller's library, and kept in Parquet files.
+"""Result frames, built from public keys and noisy numbers in the caller's library, and kept in Parquet files.
 
-Public frames are marked as such, so that ``.dp`` refuses to charge for them.
+Public frames carry a mark, so that ``.dp`` refuses to charge for them.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 Frame = TypeVar("Frame")
 
 RECORD = "dpframe"  # the key in pandas' attrs and in Parquet metadata
-ATTRIBUTE = "_dpframe_record"  # on a Polars frame, whose operations all make new objects without it
-MARK = "dpframe_public"  # of a public frame, in pandas' attrs
-MARKED = "_dpframe_public"  # on a Polars frame
-TOTALS = ("totals", "square_totals")  # what a record holds many numbers of: one for each cell
+ATTRIBUTE = "_dpframe_record"  # attribute of a Polars frame; each operation makes a new object without it
+MARK = "dpframe_public"  # key in pandas' attrs that marks a public frame
+MARKED = "_dpframe_public"  # attribute that marks a public Polars frame
+TOTALS = ("totals", "square_totals")  # fields of a record that hold one number or more for each cell
 
 
 class Uncopied(list[Any]):
-    """A long list in a record, which is not copied in depth: pandas copies all attrs for each column that one reads."""
+    """Long list in a record that is not deep-copied; pandas copies all attrs for each column that is read."""
 
     def __deepcopy__(self, _: object) -> Uncopied:
         return self
@@ -44,7 +44,7 @@ class Uncopied(list[Any]):
 
 
 def frame_of(columns: Mapping[str, Any], library: str) -> Any:
-    """A frame of the named library. Keys take the dtype that the declared values have, never the data's."""
+    """Build a frame of the named library. The declared values decide the dtype of keys, never the data."""
     if library == "pandas":
         import pandas
 
@@ -53,7 +53,7 @@ def frame_of(columns: Mapping[str, Any], library: str) -> Any:
 
 
 def column_of(name: str, values: Any, library: str) -> Any:
-    """One column of such a frame, made once."""
+    """Build one column of such a frame, so that it can be reused."""
     if library == "pandas":
         import pandas
 
@@ -62,11 +62,11 @@ def column_of(name: str, values: Any, library: str) -> Any:
 
 
 def _pandas_column(values: Any) -> Any:
-    """A column for pandas, in which integers stay what they are: with a missing one it would make floats of them.
+    """Return a pandas column that keeps integers; with a missing value, pandas would make them floats.
 
-    Together with floats they become floats, unless two of them could become one.
+    Integers mixed with floats become floats, unless two of them could become the same float.
     """
-    if zone := getattr(values, "zone", None):  # of edges with a time zone (`queries.bins.Instants`)
+    if zone := getattr(values, "zone", None):  # edges with a time zone (`queries.bins.Instants`)
         return _pandas_zoned(values.ticks, zone)
     kinds = {*map(type, values)} if isinstance(values, list) else set()
     if int not in kinds or len(kinds) == 1 or not kinds <= {int, float, type(None)}:
@@ -84,14 +84,14 @@ def _pandas_column(values: Any) -> Any:
 
 
 def label_column(name: str, values: Any, library: str, *, nulls: bool) -> Any:
-    """A column of labels whose dtype is fixed: a Polars column, or an array of Python values (of pandas)."""
+    """Build a column of labels with a fixed dtype, from a Polars column or an array of Python values (of pandas)."""
     if library == "pandas":
         return _pandas_labels(values, nulls)
     return values.alias(name) if isinstance(values, pl.Series) else _series(name, values.tolist())
 
 
 def _pandas_labels(values: Any, nulls: bool) -> Any:
-    """Labels in pandas. No value decides on the dtype, and none can fail: wide integers and times are objects."""
+    """Build labels in pandas whose dtype depends on no value and always fits: wide integers and times are objects."""
     import pandas
 
     if not isinstance(values, pl.Series):
@@ -102,25 +102,25 @@ def _pandas_labels(values: Any, nulls: bool) -> Any:
         return pandas.Series(values.to_list(), dtype="UInt64" if values.dtype.is_unsigned_integer() else "Int64")
     if values.dtype == pl.Boolean and nulls:
         return pandas.Series(values.to_list(), dtype="boolean")
-    if zone := getattr(values.dtype, "time_zone", None):  # not through Arrow, with which older pandas warns
+    if zone := getattr(values.dtype, "time_zone", None):  # not through Arrow: older pandas would warn
         return _pandas_zoned(values.dt.convert_time_zone("UTC").dt.replace_time_zone(None).to_numpy(), zone)
     return values.to_pandas()
 
 
 def _pandas_zoned(instants: Any, zone: str) -> Any:
-    """Instants of UTC as datetimes of a zone."""
+    """Convert instants in UTC to datetimes of a zone."""
     import pandas
 
     return pandas.Series(instants).dt.tz_localize("UTC").dt.tz_convert(zone)
 
 
 def rows_at(frame: Any, places: list[int]) -> Any:
-    """Some rows of a built frame, in this order, as a frame of its own with the same dtypes."""
+    """Return some rows of a built frame, in this order, as a new frame with the same dtypes."""
     return frame.iloc[places].reset_index(drop=True) if is_pandas(frame) else _gathered(frame, places)
 
 
 def rows_between(frame: Any, start: int, end: int) -> Any:
-    """Some rows of a released frame as a frame of its own, without a record."""
+    """Return some rows of a released frame as a new frame without a record."""
     if not is_pandas(frame):
         return frame[start:end]
     piece = frame.iloc[start:end].reset_index(drop=True)
@@ -129,10 +129,10 @@ def rows_between(frame: Any, start: int, end: int) -> Any:
 
 
 def stacked(frames: Sequence[Any]) -> Any:
-    """Frames of the same columns and dtypes, row below row, without a record."""
+    """Stack the rows of frames with the same columns and dtypes, without a record."""
     if not is_pandas(frames[0]):
         check_threads()
-        return pl.concat(frames).clone()  # of one frame it is that frame, whose record stays its own
+        return pl.concat(frames).clone()  # concat returns a single frame itself, which must keep its record
     import pandas
 
     whole = pandas.concat(frames, ignore_index=True)
@@ -141,7 +141,7 @@ def stacked(frames: Sequence[Any]) -> Any:
 
 
 def with_first(frame: Any, name: str, texts: Sequence[str]) -> Any:
-    """The frame with a column of text before its others."""
+    """Insert a column of text before the other columns of a frame."""
     if not is_pandas(frame):
         return frame.insert_column(0, pl.Series(name, texts, dtype=pl.String))
     import pandas
@@ -151,12 +151,12 @@ def with_first(frame: Any, name: str, texts: Sequence[str]) -> Any:
 
 
 def dtypes_of(frame: Any) -> dict[str, str]:
-    """The dtype of each column, by name."""
+    """Return the dtype of each column, by name."""
     return dict(zip(map(str, frame.columns), map(str, frame.dtypes), strict=True))
 
 
 def as_columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """Rows, of which there is one, as columns."""
+    """Convert rows to columns; there is at least one row."""
     return {name: [row[name] for row in rows] for name in rows[0]}
 
 
@@ -166,9 +166,9 @@ def of_rows(
     types: Mapping[str, type] | None = None,
     whole: Sequence[str] = (),
 ) -> Any:
-    """A frame of plain rows, for plans and ledgers; of the columns in `types`, with these types whatever is in them.
+    """Build a frame of plain rows, for plans and ledgers; `types` fixes its columns and their types.
 
-    Without types, columns in `whole` are of integers or missing.
+    Without types, columns in `whole` hold integers or missing values.
     """
     library = checked_library(like)
     if types is None:
@@ -186,14 +186,14 @@ def of_rows(
 
 
 def checked_library(like: object) -> Library:
-    """Refuse a library that dpframe does not build frames of."""
+    """Return the name of a library that dpframe builds frames of; refuse any other."""
     if not is_one_of(like, ("pandas", "polars")):
         raise InvalidArgument(f"like must be 'pandas' or 'polars', not {shown(like)}.")
     return "pandas" if like == "pandas" else "polars"
 
 
 def attach(frame: Any, record: Mapping[str, Any]) -> Any:
-    """The frame with its provenance: a plain dict in pandas' attrs, an attribute of a Polars frame."""
+    """Attach the provenance to a frame: a plain dict in pandas' attrs, an attribute of a Polars frame."""
     if is_pandas(frame):
         kept = dict(record)
         if "parts" in kept:
@@ -209,18 +209,18 @@ def attach(frame: Any, record: Mapping[str, Any]) -> Any:
 
 
 def attached(frame: Any) -> Any:
-    """The object that stands on a frame where its provenance does: of a result that was just built, its record."""
+    """Return what is attached to a frame as its provenance, unchecked; for a new result, its record."""
     return frame.attrs.get(RECORD) if is_pandas(frame) else getattr(frame, ATTRIBUTE, None)
 
 
 def record_of(frame: Any) -> dict[str, Any] | None:
-    """The provenance that a frame carries, if any; what anybody may have put there is checked."""
+    """Return the provenance of a frame, if any, after a check: anybody may have attached it."""
     record = attached(frame)
     return record if isinstance(record, dict) and not foreign.problem_of(record) else None
 
 
 def reordered(frame: Any, places: NDArray[np.int64]) -> Any:
-    """The frame with its rows in another order."""
+    """Return the frame with its rows in another order."""
     return frame.iloc[places] if is_pandas(frame) else _gathered(frame, places)
 
 
@@ -230,12 +230,12 @@ def _gathered(frame: Any, places: Any) -> Any:
 
 
 def numbers(frame: Any, name: str) -> NDArray[np.float64]:
-    """A released column as floats."""
+    """Return a released column as floats."""
     return np.asarray(frame[name].to_numpy(), dtype=np.float64)
 
 
 def rows(frame: Any) -> list[dict[str, Any]]:
-    """The rows of a released frame as plain dicts, for charts; what is missing from integers of pandas is None."""
+    """Return the rows of a released frame as plain dicts, for charts; missing integers of pandas are None."""
     if not is_pandas(frame):
         return list(frame.to_dicts())
     nullable = [name for name in frame.columns if not isinstance(frame[name].dtype, np.dtype)]
@@ -247,7 +247,7 @@ def rows(frame: Any) -> list[dict[str, Any]]:
 
 
 def with_numbers(frame: Any, columns: Mapping[str, NDArray[np.float64]]) -> Any:
-    """A frame of its own with other numbers in these columns, of the dtypes that they had, and without a record."""
+    """Return a new frame with other numbers in these columns, of the same dtypes, without a record."""
     if not is_pandas(frame):
         check_threads()
         made = [pl.Series(name, values).cast(frame.schema[name]) for name, values in columns.items()]
@@ -262,7 +262,7 @@ def with_numbers(frame: Any, columns: Mapping[str, NDArray[np.float64]]) -> Any:
 
 
 def beside(frame: Any, labels: Sequence[str], places: NDArray[np.int64], columns: Mapping[str, Any]) -> Any:
-    """Some columns of a frame at these rows with new columns behind them, as a frame of its own without a record."""
+    """Return some columns at these rows, followed by new columns, as a new frame without a record."""
     if not is_pandas(frame):
         check_threads()
         made = [pl.Series(name, values) for name, values in columns.items()]
@@ -274,9 +274,9 @@ def beside(frame: Any, labels: Sequence[str], places: NDArray[np.int64], columns
 
 
 def fingerprint(frame: Any, names: Sequence[str]) -> str:
-    """A hash of the released values, which tells whether they were altered; "" where a column is gone.
+    """Return a hash of the released values, which shows if they were altered; "" if a column is gone.
 
-    They are in a frame, or in a dict of arrays of which a frame is made.
+    `frame` is a frame, or a dict of the arrays that a frame is made of.
     """
     if not {*names} <= {*(frame if isinstance(frame, dict) else frame.columns)}:
         return ""
@@ -287,9 +287,9 @@ def fingerprint(frame: Any, names: Sequence[str]) -> str:
 
 
 def _bytes_of(column: Any) -> bytes | memoryview:
-    """The values of a column: as floats where these are exactly the values, else each as its text.
+    """Return the bytes of a column: its values as floats if these are exact, else their texts.
 
-    The text of "1" is not that of "1.0", and a missing one is not the text "None".
+    The text of "1" differs from that of "1.0", and a missing value differs from the text "None".
     """
     values = column if isinstance(column, np.ndarray) else column.to_numpy()
     if values.dtype.kind == "f":
@@ -302,7 +302,7 @@ def _bytes_of(column: Any) -> bytes | memoryview:
 
 
 def write_parquet(frame: Any, path: str | PathLike[str], record: Mapping[str, Any]) -> None:
-    """A Parquet file with the provenance in its metadata, next to what the libraries keep there."""
+    """Write a Parquet file with the provenance in its metadata, next to the entries of the libraries."""
     import pyarrow.parquet
 
     table = _arrow(frame)
@@ -355,7 +355,7 @@ def read_parquet(path: str | PathLike[str], like: Library | None = None) -> Any:
     >>> dpf.read_parquet(path).dp.provenance == result.dp.provenance
     True
     """
-    if not isinstance(path, (str, bytes, PathLike)):  # open takes numbers of open files as well
+    if not isinstance(path, (str, bytes, PathLike)):  # `open` also accepts file descriptors
         raise InvalidType(f'path must be the name of a file, not {shown(path)}. Write read_parquet("ages.parquet").')
     named = None if like is None else checked_library(like)
     if named != "pandas":
@@ -363,18 +363,18 @@ def read_parquet(path: str | PathLike[str], like: Library | None = None) -> Any:
     table, record, writer = foreign.table_of(path, RECORD)
     library = named or ("pandas" if writer == "pandas" and find_spec("pandas") is not None else "polars")
     frame = _pandas_of(table) if library == "pandas" else pl.DataFrame(pl.from_arrow(table))
-    frame.columns = table.column_names if library == "polars" else frame.columns  # Polars renames one that is ""
+    frame.columns = table.column_names if library == "polars" else frame.columns  # Polars renames ""
     return attach(frame, record)
 
 
 def _pandas_of(table: Any) -> Any:
-    """An Arrow table as a frame of pandas; integers of which some are missing stay integers."""
+    """Convert an Arrow table to pandas; integer columns with missing values stay integers."""
     import pandas
     from pyarrow import timestamp, types
 
     plain, zones = table, {place: getattr(field.type, "tz", None) for place, field in enumerate(table.schema)}
     for position, field in enumerate(table.schema):
-        if zones[position] is not None:  # older pandas warns of time zones in Arrow
+        if zones[position] is not None:  # older pandas warns about time zones in Arrow
             plain = plain.set_column(position, field.name, table.column(position).cast(timestamp(field.type.unit)))
     frame = plain.to_pandas()
     for position, field in enumerate(table.schema):
@@ -388,15 +388,15 @@ def _pandas_of(table: Any) -> Any:
 
 
 def _arrow(frame: Any) -> Any:
-    """The columns alone, as a file holds them: neither pandas' other attributes nor its index.
+    """Return the columns as a file holds them, without pandas' other attrs and index.
 
-    Refused is what a file cannot hold, or what would be refused when it is read.
+    Refuse what a file cannot hold, or what a reader would refuse.
     """
     try:
         table = _as_arrow(frame)
-    except DpframeError:  # which say what is wrong by themselves
+    except DpframeError:  # these errors already say what is wrong
         raise
-    except (ValueError, TypeError, OverflowError, NotImplementedError):  # those of Arrow are among them
+    except (ValueError, TypeError, OverflowError, NotImplementedError):  # the errors of Arrow are subclasses of these
         table = None
     if table is None or not all(foreign.is_released(field.type) for field in table.schema):
         raise InvalidArgument(
@@ -412,7 +412,7 @@ def _arrow(frame: Any) -> Any:
 
 
 def _as_arrow(frame: Any) -> Any:
-    """The values alone: a category, or an Enum of Polars, has levels that no release covers, and is written without."""
+    """Convert a frame to Arrow; write categories and Enums as plain values, as no release covers their levels."""
     import pyarrow
 
     if is_pandas(frame):
@@ -425,7 +425,7 @@ def _as_arrow(frame: Any) -> Any:
 
 
 def _plain(frame: Any) -> Any:
-    """The same values in pandas, without attributes, and with objects in place of categories."""
+    """Return the same values in pandas, without attrs and with objects in place of categories."""
     import pandas
 
     plain = frame.copy(deep=False)
@@ -438,7 +438,7 @@ def _plain(frame: Any) -> Any:
 
 
 def _decoded(column: Any) -> Any:
-    """A column of Arrow, each value of which is written out."""
+    """Return a column of Arrow with each value written out, not as a dictionary."""
     from pyarrow import types
 
     return column.cast(column.type.value_type) if types.is_dictionary(column.type) else column
@@ -447,7 +447,7 @@ def _decoded(column: Any) -> Any:
 def _series(name: str, values: Any) -> pl.Series:
     if isinstance(values, np.ndarray) and values.dtype.kind == "M" and np.datetime_data(values.dtype)[0] == "D":
         return pl.Series(name, values.astype("datetime64[ms]")).cast(pl.Date)
-    if zone := getattr(values, "zone", None):  # of edges with a time zone (`queries.bins.Instants`)
+    if zone := getattr(values, "zone", None):  # edges with a time zone (`queries.bins.Instants`)
         instants = pl.Series(name, values.ticks)
         return instants.cast(pl.Datetime(instants.dtype.time_unit, zone))  # type: ignore[attr-defined]
     return pl.Series(name, values, strict=False)
@@ -504,5 +504,5 @@ def public(frame: Frame) -> Frame:
 
 
 def is_public(frame: Any) -> bool:
-    """True of a frame that `public` marked."""
+    """Return whether `public` marked a frame."""
     return bool(frame.attrs.get(MARK, False)) if is_pandas(frame) else getattr(frame, MARKED, False) is True

@@ -1,4 +1,4 @@
-"""Results as people work on them: renamed, filtered, sorted, made wide. `shown` in the record says what was done."""
+"""Changes that people make to results: rename, filter, sort, widen. `shown` in the record lists them."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ from dpframe.frames.prints import Places
 
 Facts = Mapping[str, Any]
 
-COMPANIONS = ("", "_noisy", "_error", "_low", "_high")  # the columns of a statistic: its name, and its name with these
-MOST_NAMED = 8  # values that an error lists
+COMPANIONS = ("", "_noisy", "_error", "_low", "_high")  # suffixes of the columns of a statistic
+MOST_NAMED = 8  # maximum number of values that an error lists
 CHOSEN = "the interval of a row that was chosen for its noisy number holds less often than it says"
 
 
 @dataclass(frozen=True)
 class View:
-    """The part of a release that a changed frame shows, in the order of the release."""
+    """Part of a release that a changed frame shows, in the order of the release."""
 
     rows: int
     shape: tuple[int, ...]
     cells: NDArray[np.int64]  # (across, rows): the released row of each number
     released: int  # rows of the release
-    measures: Mapping[str, tuple[str, int]]  # by its name here the released statistic, and which of `cells` it shows
+    measures: Mapping[str, tuple[str, int]]  # shown name -> (released statistic, its index in `cells`)
     is_sorted: bool
-    chosen: str  # in which way some rows were chosen by their noisy numbers, or may have been; "" where keys chose all
+    chosen: str  # how noisy numbers chose some rows, or may have; "" if keys chose all rows
     across: tuple[str, ...] = ()  # the columns whose keys became columns
 
     @property
     def is_whole(self) -> bool:
-        """Tell whether every released row is there, as a row of its own."""
+        """Whether every released row is present, as a row of its own."""
         return len(self.cells) == 1 and self.rows == self.released
 
 
 def counted(record: Facts) -> Facts:
-    """The record as of a table, with its counts as what they are, where it is of a top-k that released them."""
+    """Return the record with the counts of a top-k as a measure, if the top-k released them."""
     if not record.get("top", {}).get("counts"):
         return record
     counts = {"verb": "count", "column": None, "statistics": [0], "denoise": None}
@@ -52,21 +52,21 @@ def counted(record: Facts) -> Facts:
 
 
 def view_of(facts: Facts) -> View | None:
-    """The view of a changed frame; None where a frame is as it was released."""
+    """Return the view of a changed frame; None if the frame is as it was released."""
     view = facts.get("view")
     return view if isinstance(view, View) else None  # a file may hold a field of this name
 
 
 def is_whole(facts: Facts) -> bool:
-    """Tell whether the rows are those of the release, each as a row of its own."""
+    """Return whether the rows are those of the release, each as a row of its own."""
     view = view_of(facts)
     return view is None or view.is_whole
 
 
 def viewed(record: Facts) -> Facts:
-    """The record of the columns and rows that a changed frame shows; of a frame as it was released the record itself.
+    """Return the record of the columns and rows that a changed frame shows; of a released frame, the record itself.
 
-    InvalidArgument where a file has a change that does not fit its release.
+    Raise InvalidArgument if a change in a file does not fit its release.
     """
     if "shown" not in record:
         return record
@@ -85,7 +85,7 @@ def viewed(record: Facts) -> Facts:
         places = None if levels is None else [int(each[at]) for each in kinds]
         facts["measures"][name] = _measure(base["measures"][of], name, of, places, count)
     facts["columns"] = [
-        *(labels[name] for name in base["columns"] if name in labels and name not in base["measures"]),  # of a choice
+        *(labels[name] for name in base["columns"] if name in labels and name not in base["measures"]),  # chosen keys
         *(name + end for name, (of, _) in measures.items() for end in COMPANIONS if of + end in base["columns"]),
         *(beside for of in dict.fromkeys(of for of, _ in measures.values()) for beside in _beside(base, of)),
     ]
@@ -106,13 +106,13 @@ def viewed(record: Facts) -> Facts:
 
 
 def _beside(facts: Facts, name: str) -> list[str]:
-    """The columns of a statistic that are not called after it: the ends and the p-values of comparisons."""
+    """Return the columns that a statistic does not name: interval ends and p-values of comparisons."""
     ends = facts["measures"][name].get("ends", ())
     return [column for column in facts["columns"] if ends and column != name]
 
 
 def _cells_of(texts: Sequence[str] | None, total: int) -> NDArray[np.int64]:
-    """The released rows of the numbers; None is all of them, as they were released."""
+    """Return the released row of each number; None stands for all rows, as they were released."""
     if texts is None:
         return np.arange(total, dtype=np.int64)[None]
     try:
@@ -136,7 +136,7 @@ def _broken() -> InvalidArgument:
 
 
 def _shape(base: Facts, labels: Mapping[str, str], cells: NDArray[np.int64]) -> tuple[int, ...]:
-    """The shape of the shown cells where they are all pairs of their keys; else they are one axis."""
+    """Return the shape of the shown cells if they are all combinations of their keys; else one axis."""
     rows = cells.shape[1]
     if "levels" in base or "top" in base or not base["measures"]:
         return (rows,)
@@ -148,7 +148,7 @@ def _shape(base: Facts, labels: Mapping[str, str], cells: NDArray[np.int64]) -> 
 
 
 def _sizes(base: Facts, cells: NDArray[np.int64]) -> list[int]:
-    """The number of cells of each axis that the rows have."""
+    """Return the number of cells of each axis that the rows have."""
     released = [axis["size"] for axis in base["cells"]]
     if "levels" in base or "top" in base or not base["measures"] or not cells.size:
         return released
@@ -175,7 +175,7 @@ def _axes(base: Facts, said: Facts, cells: NDArray[np.int64]) -> list[dict[str, 
 def _levels(
     base: Facts, labels: Mapping[str, str], cells: NDArray[np.int64]
 ) -> tuple[list[dict[str, Any]] | None, list[NDArray[np.int64]]]:
-    """The levels that are shown, and of each the released level of the numbers, by their place across."""
+    """Return the shown levels, and for each of them its released level in each column across."""
     if "levels" not in base:
         return None, []
     released = base["levels"]
@@ -189,7 +189,7 @@ def _levels(
 
 
 def _measure(released: Facts, name: str, of: str, levels: Sequence[int] | None, count: int) -> dict[str, Any]:
-    """The facts of a statistic, of the levels that are shown, of `count`."""
+    """Return the facts of a statistic for the shown levels, out of `count` levels."""
     made = dict(released) if name == of else {**released, "words": name}
     if levels is None:
         return made
@@ -202,7 +202,7 @@ def _measure(released: Facts, name: str, of: str, levels: Sequence[int] | None, 
 
 
 def _step(step: Facts, levels: Sequence[int]) -> dict[str, Any]:
-    """The words of a denoiser on the levels; those of the first one alone goes with it."""
+    """Return the facts of a denoiser for these levels; a single estimate is of the first level alone."""
     by_level = "estimated_rmse_of_levels"
     if by_level in step:
         return {**step, by_level: [step[by_level][level] for level in levels]}
@@ -210,7 +210,7 @@ def _step(step: Facts, levels: Sequence[int]) -> dict[str, Any]:
 
 
 def _notes(said: Facts, view: View) -> list[str]:
-    """Words on what is left out."""
+    """Return notes on rows that are left out."""
     shown_rows = view.cells.size
     if shown_rows == view.released:
         return []
@@ -220,7 +220,7 @@ def _notes(said: Facts, view: View) -> list[str]:
 
 
 def _chosen(steps: Sequence[Facts]) -> str:
-    """The way in which steps chose rows by their noisy numbers, or may have; "" where none did."""
+    """Describe how steps chose rows by their noisy numbers, or may have; "" if none did."""
     number = next((number for number, step in enumerate(steps) if step.get("by_numbers")), None)
     if number is None:
         return ""
@@ -232,23 +232,23 @@ def _chosen(steps: Sequence[Facts]) -> str:
 
 
 def _order_of(cells: NDArray[np.int64]) -> str | None:
-    """A hash of the order in which rows stand; None where it is that of the release."""
+    """Return a hash of the order of the rows; None if it is the order of the release."""
     in_order = bool((np.diff(cells[0]) > 0).all())
     return None if in_order else hashlib.sha256(cells[0].astype("<i8").tobytes()).hexdigest()
 
 
 @dataclass(frozen=True)
 class Release:
-    """A released frame that is about to be changed: checked, with the released row of each of its numbers."""
+    """Released frame that is about to be changed: checked, with the released row of each of its numbers."""
 
     frame: Any
     record: Facts
-    facts: Facts  # its view
+    facts: Facts  # the record as the frame shows it
     cells: NDArray[np.int64]  # (across, rows), by the rows of the frame
 
     @property
     def said(self) -> dict[str, Any]:
-        """The changes before; rows in an order that none of them made were moved by other means, perhaps by numbers."""
+        """Changes so far; an order of rows that none of them made counts as one, perhaps by noisy numbers."""
         names = {name: name for axis in self.facts["cells"] for name in axis["columns"]}
         measures = {name: [name, 0] for name in self.facts["measures"]}
         said: dict[str, Any] = {"steps": [], "labels": names, "measures": measures, "texts": []}
@@ -259,7 +259,7 @@ class Release:
 
     @property
     def statistics(self) -> dict[str, list[str]]:
-        """The columns of each statistic."""
+        """Columns of each statistic."""
         columns = self.facts["columns"]
         return {
             name: [*(name + end for end in COMPANIONS if name + end in columns), *_beside(self.facts, name)]
@@ -268,7 +268,7 @@ class Release:
 
     @property
     def labels(self) -> dict[str, list[str]]:
-        """The columns of each column of keys or bins. Bins may have the name of a statistic, which then goes by it."""
+        """Columns of each column of keys or bins; a name that bins share with a statistic means the statistic."""
         return {
             name: [name + end for end in (foreign.ENDS if "bins" in axis else ("",))]
             for axis in self.facts["cells"]
@@ -276,7 +276,7 @@ class Release:
         }
 
     def made(self, frame: Any, cells: NDArray[np.int64], step: Facts, **changes: Any) -> Any:
-        """The changed frame with its record; `cells` by the rows of the frame."""
+        """Return the changed frame with its record; `cells` follows the rows of the frame."""
         said: dict[str, Any] = {**self.said, **changes}
         said["steps"] = [*said["steps"], dict(step)]
         order = np.argsort(cells[0], kind="stable")
@@ -297,18 +297,18 @@ class Release:
         ranks[order] = np.arange(order.size)
         places = ranks[printed.places]
         in_order = bool(np.array_equal(places, np.arange(places.size)))
-        text = None if in_order else " ".join(map(str, places.tolist()))  # which pandas does not copy in depth
+        text = None if in_order else " ".join(map(str, places.tolist()))  # a string: pandas does not deep-copy it
         said["rows"] = {"labels": labels, "sha256": printed.sha256, "order": text}
         return build.attach(frame, {**base, "shown": said})
 
     def of_rows(self, places: NDArray[np.int64], step: Facts) -> Any:
-        """Some rows of the frame, in this order."""
+        """Return some rows of the frame, in this order."""
         frame = self.frame if is_pandas(self.frame) else self.frame.clone()
         return self.made(build.reordered(frame, places), self.cells[:, places], step)
 
 
 def release_of(frame: Any, record: Facts, facts: Facts, places: Places) -> Release:
-    """A frame that was found to be as its record says, `places` by the order of the release."""
+    """Return the Release of a frame that matches its record; `places` follows the order of the release."""
     view = view_of(facts)
     declared = np.arange(len(places), dtype=np.int64)[None] if view is None else view.cells
     cells = np.empty_like(declared)
@@ -317,7 +317,7 @@ def release_of(frame: Any, record: Facts, facts: Facts, places: Places) -> Relea
 
 
 def relabeled(release: Release, values: Any, columns: Any, of: str = "") -> Any:
-    """Other names of columns, and other words for keys; `of` is the argument that they are a part of."""
+    """Rename columns and translate keys; `of` prefixes the arguments in errors."""
     names, words = checked_columns(columns, release, of), checked_values(values, release, of)
     if not names and not words:
         raise MissingArgument(
@@ -326,7 +326,7 @@ def relabeled(release: Release, values: Any, columns: Any, of: str = "") -> Any:
     frame = release.frame.copy(deep=False) if is_pandas(release.frame) else release.frame.clone()
     for name, column_words in words.items():
         frame = _with_texts(frame, name, _texts(release, name, column_words, of))
-    bins = [name for name in release.labels if name not in release.statistics]  # and keys
+    bins = [name for name in release.labels if name not in release.statistics]  # bins and keys not named as a statistic
     renamed = {
         old: names[name] + old.removeprefix(name)
         for name, mine in {**release.labels, **release.statistics}.items()
@@ -357,12 +357,12 @@ def relabeled(release: Release, values: Any, columns: Any, of: str = "") -> Any:
 
 
 def end_taken(statistics: Sequence[str]) -> str | None:
-    """The name of a statistic that another one's further column could have; None where there is none."""
+    """Return a name that a statistic shares with a companion column of another; None if there is none."""
     return next((name + end for name in statistics for end in COMPANIONS[1:] if name + end in statistics), None)
 
 
 def checked_columns(columns: Any, release: Release, of: str) -> dict[str, str]:
-    """The new names of columns; refuse what is no column of keys and no statistic."""
+    """Return the new names of columns; refuse a name that is no column of keys and no statistic."""
     if columns is None:
         return {}
     known = [*release.labels, *release.statistics]
@@ -381,7 +381,7 @@ def checked_columns(columns: Any, release: Release, of: str) -> dict[str, str]:
 
 
 def checked_values(values: Any, release: Release, of: str) -> dict[str, dict[str | None, str]]:
-    """By column the words for its keys, which are told by their text; a missing one is None."""
+    """Return by column the words for its keys, by the text of the key; a missing key is None."""
     if values is None:
         return {}
     if not isinstance(values, Mapping) or not all(isinstance(words, Mapping) for words in values.values()):
@@ -414,7 +414,7 @@ def checked_values(values: Any, release: Release, of: str) -> dict[str, dict[str
 
 
 def _texts(release: Release, name: str, words: Mapping[str | None, str], of: str) -> list[str | None]:
-    """The words of each row; those that are not named keep their own."""
+    """Return the words of each row; keys that are not named keep their own."""
     different, ranks = distinct(release.frame, name)
     old = list(map(texts_of(different), different))
     if old and not any(text in words for text in old):
@@ -441,14 +441,14 @@ def _with_texts(frame: Any, name: str, texts: Sequence[str | None]) -> Any:
 
 
 def filtered(release: Release, given: Any) -> Any:
-    """Some rows: those of a mask, or of some keys."""
+    """Keep some rows: those of a mask, or those with some keys."""
     if isinstance(given, Mapping):
         mask, where = _mask_of_keys(release, given)
         step: dict[str, Any] = {"verb": "filter", "where": where}
     else:
         labels = foreign.labels_of(release.facts)
         mask = mask_of(release.frame, given)
-        # An expression says of what it is made. A mask does not: where numbers were mapped on keys, it has their name
+        # An expression can be tested on keys; a mask cannot: numbers mapped onto keys carry the name of the keys
         by_keys = isinstance(given, pl.Expr) and all(
             is_of_keys(release.frame.select(labels)[order], given, mask[order]) for order in _orders_of(release)
         )
@@ -460,7 +460,7 @@ def filtered(release: Release, given: Any) -> Any:
 
 
 def _orders_of(release: Release) -> list[NDArray[np.int64]]:
-    """The order of the rows, and where noisy numbers made it, three others, on none of which keys depend."""
+    """Return orders of the rows to test: the present one and, if noisy numbers made it, three that they did not."""
     orders = [np.arange(len(release.frame))]
     if any(step.get("numbers") for step in release.said["steps"]):
         released = np.argsort(release.cells[0], kind="stable")
@@ -469,7 +469,7 @@ def _orders_of(release: Release) -> list[NDArray[np.int64]]:
 
 
 def _mask_of_keys(release: Release, given: Mapping[Any, Any]) -> tuple[NDArray[np.bool_], dict[str, list[str | None]]]:
-    """The rows that have some keys, and these as text, a missing one as None."""
+    """Return the mask of the rows with some keys, and these keys as text, a missing one as None."""
     known = [column for mine in release.labels.values() for column in mine]
     mask, where = np.ones(len(release.frame), dtype=bool), dict[str, list[str | None]]()
     for name, keys in given.items():
@@ -493,7 +493,7 @@ def _mask_of_keys(release: Release, given: Mapping[Any, Any]) -> tuple[NDArray[n
 
 
 def sorted_by(release: Release, columns: Sequence[Any], descending: Any) -> Any:
-    """The rows in another order; what is missing stands last."""
+    """Sort the rows; missing values come last."""
     if not columns:
         raise MissingArgument('columns must name at least one column. Write sort("n", descending=True).')
     each = list(descending) if isinstance(descending, (list, tuple)) else [descending] * len(columns)
@@ -523,7 +523,7 @@ def sorted_by(release: Release, columns: Sequence[Any], descending: Any) -> Any:
 
 
 def first(release: Release, n: Any) -> Any:
-    """The first rows."""
+    """Keep the first rows."""
     if isinstance(n, bool) or not isinstance(n, (int, np.integer)):
         raise InvalidType(f"n must be a whole number of rows, not {shown(n, kind=True)}. Write head(10).")
     if n < 1:
@@ -535,7 +535,7 @@ def first(release: Release, n: Any) -> Any:
 
 
 def selected(release: Release, names: Sequence[Any]) -> Any:
-    """Some statistics, each with all of its columns; keys stay unless some of them are named."""
+    """Keep some statistics, each with all of its columns; keys stay unless some of them are named."""
     labels, statistics = release.labels, release.statistics
     if not names:
         raise MissingArgument('columns must name at least one column. Write select("ward", "n").')
@@ -560,7 +560,7 @@ def selected(release: Release, names: Sequence[Any]) -> Any:
     columns = [column for name in keys for column in labels[name]]
     columns += [column for name in kept for column in statistics[name]]
     columns += release.facts.get("texts", ())
-    frame = release.frame[columns]  # of Polars without a query, which would wait for ever in a forked child
+    frame = release.frame[columns]  # no Polars query, which would wait forever in a forked child
     said = release.said
     measures = {name: said["measures"][name] for name in kept}
     mine = {released: name for released, name in said["labels"].items() if name in keys}
@@ -571,7 +571,7 @@ def selected(release: Release, names: Sequence[Any]) -> Any:
 
 
 def _check_told_apart(release: Release, columns: Sequence[str]) -> None:
-    """Refuse keys of which two rows would be the same."""
+    """Refuse keys that are the same in two rows."""
     if len(release.frame) > 1 and len(np.unique(_row_codes(release.frame, columns))) < len(release.frame):
         raise InvalidArgument(
             f"columns must tell the rows apart, and {_listed(list(columns)) or 'none'} does not. "
@@ -580,7 +580,7 @@ def _check_told_apart(release: Release, columns: Sequence[str]) -> None:
 
 
 def _row_codes(frame: Any, columns: Sequence[str]) -> NDArray[np.int64]:
-    """A number for each row, the same for rows of the same labels."""
+    """Return a number for each row, the same for rows with the same labels."""
     codes = np.zeros(len(frame), dtype=np.int64)
     for column in columns:
         _, ranks = distinct(frame, column)
@@ -589,7 +589,7 @@ def _row_codes(frame: Any, columns: Sequence[str]) -> NDArray[np.int64]:
 
 
 def widened(release: Release, column: Any) -> Any:
-    """The keys of one column become columns: of each statistic one for each key."""
+    """Turn the keys of one column into columns: each statistic gets one for each key."""
     labels, statistics = release.labels, release.statistics
     _check_is_name("column", column, 'wide("ward")')
     if column not in labels:
@@ -604,7 +604,7 @@ def widened(release: Release, column: Any) -> Any:
     codes, keys = _row_codes(frame, others), _row_codes(frame, labels[column])
     _, first_rows, rows = np.unique(codes, return_index=True, return_inverse=True)
     _, first_keys, across = np.unique(keys, return_index=True, return_inverse=True)
-    by_row, by_key = np.argsort(first_rows), np.argsort(first_keys)  # as they come
+    by_row, by_key = np.argsort(first_rows), np.argsort(first_keys)  # in order of appearance
     grid = np.full((len(first_rows), len(first_keys)), -1, dtype=np.int64)
     grid[np.argsort(by_row)[rows], np.argsort(by_key)[across]] = np.arange(len(frame))
     if (grid < 0).any():
@@ -665,7 +665,7 @@ def _frame_of(columns: Mapping[str, Any], base: Any) -> Any:
 
 
 def _key_texts(release: Release, column: str, rows: NDArray[np.int64]) -> list[str]:
-    """The keys of a column in some rows as text; of bins both edges."""
+    """Return the keys of a column in some rows as text; a bin shows both edges."""
     missing, texts = "all" if "levels" in release.facts else "missing", []
     for name in release.labels[column]:
         different, ranks = distinct(release.frame, name)

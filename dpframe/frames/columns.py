@@ -1,4 +1,4 @@
-"""Single columns: a caller's series as a frame of one column, and back; keys and masks of the rows of a result."""
+"""Conversion of single columns to and from frames; keys and masks of the rows of a result."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from dpframe.frames.kinds import (
 )
 from dpframe.queries.sameness import same_key
 
-UNNAMED = "category"  # a column of reports without a name
+UNNAMED = "category"  # the name of an unnamed column of reports
 
 
 def column_frame(series: Any, argument: str = "series") -> tuple[Any, str]:
-    """A frame of that one column, and its name; a frame of one column is taken as it is."""
+    """Return a frame of one column, and its name; a frame of one column is accepted as it is."""
     series = unwrapped(series)
     if isinstance(series, pl.Series):
         name = series.name or UNNAMED
@@ -52,7 +52,7 @@ def column_frame(series: Any, argument: str = "series") -> tuple[Any, str]:
 
 
 def _names(frame: Any) -> list[Any]:
-    """The names of a frame's columns."""
+    """Return the column names of a frame."""
     if isinstance(frame, pl.LazyFrame):
         return frame.collect_schema().names()
     if is_engine(frame):
@@ -61,7 +61,7 @@ def _names(frame: Any) -> list[Any]:
 
 
 def values_of(frame: Any, column: str) -> list[Any]:
-    """The values of a public column."""
+    """Return the values of a public column."""
     if not is_pandas(frame):
         check_threads(frame)
     if isinstance(frame, pl.LazyFrame):
@@ -74,7 +74,7 @@ def values_of(frame: Any, column: str) -> list[Any]:
 
 
 def typed_frame(column: str, values: Any, examples: Sequence[Any], library: str) -> Any:
-    """A frame of one column, whose dtype is that of the examples, whatever values there are."""
+    """Return a frame of one column with the dtype of the examples, for any values."""
     if not examples:
         return build.frame_of({column: values}, library)
     whole = build.frame_of({column: [*examples, *values]}, library)
@@ -83,12 +83,12 @@ def typed_frame(column: str, values: Any, examples: Sequence[Any], library: str)
 
 
 def taken(frame: Any, column: str) -> Any:
-    """That column of a built frame."""
+    """Return one column of a built frame."""
     return frame[column]
 
 
 def values_of_keys(keys: Any, by: Sequence[str]) -> list[list[Any]]:
-    """The columns of a frame of declared key combinations, as plain values in the order of `by`."""
+    """Return the columns of a frame of declared key combinations, as plain values in the order of `by`."""
     names = names_of(keys, "keys")
     if set(names) != set(by):
         raise InvalidArgument(f"keys must be a frame of the columns {list(by)}, not of {shown(names)}.")
@@ -99,12 +99,12 @@ def values_of_keys(keys: Any, by: Sequence[str]) -> list[list[Any]]:
 
 
 def names_of(frame: Any, argument: str) -> list[Any]:
-    """The names of the columns of a public frame; refused where two columns have one name."""
+    """Return the column names of a public frame; refuse two columns of one name."""
     import narwhals.stable.v2 as nw
 
     try:
         names = list(frame.columns if is_pandas(frame) else nw.from_native(frame).collect_schema().names())
-    except nw.exceptions.DuplicateError:  # its message is the library's
+    except nw.exceptions.DuplicateError:  # replaced below by dpframe's own message
         names = None
     if names is None or len(set(names)) != len(names):
         raise InvalidArgument(
@@ -114,14 +114,14 @@ def names_of(frame: Any, argument: str) -> list[Any]:
 
 
 def rows_of(frame: Any) -> list[tuple[Any, ...]]:
-    """The rows of a public frame, as plain values in the order of its columns."""
+    """Return the rows of a public frame, as plain values in the order of its columns."""
     if is_pandas(frame):
         return [tuple(None if is_missing(value) else value for value in row) for row in frame.itertuples(index=False)]
     return list(_collected(frame).rows())
 
 
 def _collected(frame: Any) -> pl.DataFrame:
-    """A public frame as one of Polars."""
+    """Return a public frame as a Polars DataFrame."""
     import narwhals.stable.v2 as nw
 
     check_threads(frame)
@@ -130,7 +130,7 @@ def _collected(frame: Any) -> pl.DataFrame:
 
 
 def height_of(frame: Any) -> int:
-    """The number of rows of a public frame; none of them is made into values."""
+    """Return the number of rows of a public frame, without converting a row to Python values."""
     if is_pandas(frame) or isinstance(frame, pl.DataFrame):
         return len(frame)
     import narwhals.stable.v2 as nw
@@ -141,7 +141,7 @@ def height_of(frame: Any) -> int:
 
 
 def distinct(frame: Any, name: str) -> tuple[list[Any], NDArray[np.int64]]:
-    """The different labels of a column as they come, and of each row which it has."""
+    """Return the distinct labels of a column in order of appearance, and for each row the index of its label."""
     found = prints.labels_of(frame, name)
     if found is None:
         raise InvalidArgument(
@@ -153,12 +153,12 @@ def distinct(frame: Any, name: str) -> tuple[list[Any], NDArray[np.int64]]:
 
 
 def value_at(frame: Any, name: str, row: int) -> Any:
-    """One label."""
+    """Return the label in one row."""
     return frame[name].iloc[row] if is_pandas(frame) else frame.get_column(name)[row]
 
 
 def keys_in(given: Any, name: str) -> list[Any]:
-    """The keys in a list, a set or a range; anything else is one key, and a column of values is none."""
+    """Return the keys in a list, set or range; take any other value as one key, but refuse a column of values."""
     if isinstance(given, pl.Series) or getattr(given, "ndim", 0) > 0:
         raise InvalidType(
             f"mask_or_mapping must name keys of {shown(name)} in a list that you wrote down, not in "
@@ -168,11 +168,11 @@ def keys_in(given: Any, name: str) -> list[Any]:
 
 
 def texts_of(keys: Sequence[Any]) -> Callable[[Any], str | None]:
-    """The way to name keys of a column by their text, a missing one by None, which no text is.
+    """Return a function that names keys of a column by their text, and a missing key by None.
 
-    A value that is the same as a key has the text of that, in any library, scale or time zone. Any other has its own,
-    so that "1" names 1. Floats have 15 digits, or all if two agree: an edge of bins such as 0.1 + 0.2 is called 0.3, as
-    people write it.
+    A value that equals a key has the text of that key, in any library, scale or time zone. Any other value has its own
+    text, so that "1" names 1. Floats have 15 digits, or all digits if two keys agree in 15. A bin edge such as 0.1 +
+    0.2 is then called 0.3, as people write it.
     """
     exact = len({*map(text_of, keys)}) < len(keys)
     present = [key for key in keys if not is_missing(key)]
@@ -183,14 +183,14 @@ def texts_of(keys: Sequence[Any]) -> Callable[[Any], str | None]:
             return None
         try:
             return texts[same_key(value)]
-        except Exception:  # it is no key, or cannot be one
+        except Exception:  # the value is no key, or cannot be one
             return text_of(value, exact)
 
     return name_of
 
 
 def text_of(value: Any, exact: bool = False) -> str:
-    """A key as text: 1 of whole numbers of any type, a day without its hours; floats in 15 digits, or exactly."""
+    """Return a key as text: integers of any type as 1, dates without hours, floats in 15 digits or exactly."""
     if isinstance(value, (bool, np.bool_)):
         return str(bool(value))
     if isinstance(value, (int, np.integer)):
@@ -206,9 +206,9 @@ def text_of(value: Any, exact: bool = False) -> str:
 
 
 def is_of_keys(keys: pl.DataFrame, given: pl.Expr, mask: NDArray[np.bool_]) -> bool:
-    """Tell whether an expression says the same of keys alone, and of each of them twice.
+    """Return whether an expression depends on keys alone: on the keys, taken twice, it gives the mask twice.
 
-    Not so one of other columns, however they are named, of a series that stands in it, or of the places of rows.
+    An expression fails this test if it uses other columns (by any name), a Series, or the positions of rows.
     """
     try:
         twice = pl.concat([keys, keys]).select(given.alias("mask")).get_column("mask")
@@ -218,7 +218,7 @@ def is_of_keys(keys: pl.DataFrame, given: pl.Expr, mask: NDArray[np.bool_]) -> b
 
 
 def mask_of(frame: Any, given: Any) -> NDArray[np.bool_]:
-    """A mask with a truth for each row; what is missing is false, as in both libraries."""
+    """Return a mask with one Boolean per row; missing values are False, as in both libraries."""
     rule = "mask_or_mapping must be a Boolean for each row, or a dict of columns and keys"
     if isinstance(given, pl.Expr):
         if is_pandas(frame):
@@ -230,7 +230,7 @@ def mask_of(frame: Any, given: Any) -> NDArray[np.bool_]:
             raise InvalidType(f"{rule}, and this expression gives several columns. Join them by & or |.") from None
     if isinstance(given, pl.Series):
         values = given.fill_null(False).to_numpy() if given.dtype == pl.Boolean else None
-    elif hasattr(given, "index") and hasattr(given, "fillna"):  # of pandas
+    elif hasattr(given, "index") and hasattr(given, "fillna"):  # a pandas Series
         if not is_pandas(frame) or not given.index.equals(frame.index):
             raise InvalidArgument(f"{rule}, with the index of the frame, and it has another. Make it of this result.")
         kind = str(given.dtype)
@@ -245,18 +245,18 @@ def mask_of(frame: Any, given: Any) -> NDArray[np.bool_]:
 
 
 def _truths(given: Any) -> NDArray[np.bool_] | None:
-    """The truths of a list or an array, of which what is missing is false; None where it holds anything else."""
+    """Return the Booleans of a list or array, missing values as False; None if it holds anything else."""
     try:
         made = np.asarray(given)
         if made.ndim == 1 and (made.dtype == object or (isinstance(given, (list, tuple)) and made.dtype != bool)):
             made = np.asarray([False if is_missing(value) else value for value in given])
-    except ValueError:  # lists of several lengths
+    except ValueError:  # nested lists of different lengths
         return None
     return made if made.dtype == bool else None
 
 
 def square(frame: Any, left: str, right: str, value: str, diagonal: float) -> Any:
-    """A number for each pair of names both ways, named as they come; on the diagonal what the frame has."""
+    """Build the symmetric table of a value by two names, in order; `diagonal` fills what the frame lacks there."""
     (first_names, rows), (other_names, across) = distinct(frame, left), distinct(frame, right)
     names = list(dict.fromkeys([*map(text_of, first_names), *map(text_of, other_names)]))
     down = np.array([names.index(text_of(name)) for name in first_names], dtype=np.int64)[rows]

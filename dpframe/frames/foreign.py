@@ -1,8 +1,8 @@
-"""Records from files that anybody may have written: read with one typed error, and of a form that dpframe can use.
+"""Checks of records from files that anybody may have written, with one typed error.
 
-What is checked is the form, not the truth: who writes a file writes its record. The form is that of
-``docs/provenance.schema.json``, of which a release of any earlier version has a part; fields that are not known are
-left alone. Everything here is done before a number of the record is used.
+They check the form, not the truth: the author of a file also writes its record. ``docs/provenance.schema.json`` defines
+the form, of which a release of an earlier version has a part. Unknown fields are left alone. All checks run before any
+number of the record is used.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ from typing import Any, BinaryIO
 from dpframe.errors import DpframeError, NoPlainFile, NoProvenance, plain, shown
 from dpframe.privacy import PrivacyUnit
 
-DERIVED = "dpframe.derived/1"  # the schema of what was computed from releases
-PARTS = "dpframe.parts/1"  # the schema of a frame that was joined of several releases
+DERIVED = "dpframe.derived/1"  # schema of results computed from releases
+PARTS = "dpframe.parts/1"  # schema of a frame that joins several releases
 UNREADABLE = "is no Parquet file that can be read. Name one that .dp.write_parquet wrote."
 LARGEST = 2**26  # bytes of a record, or of the description of a file's columns: 64 MiB
-LARGEST_TABLE = 2**28  # bytes of a table in memory, or so many times its file
+LARGEST_TABLE = 2**28  # bytes of a table in memory, or MOST_UNPACKED times the size of its file
 MOST_UNPACKED = 1_000
-MOST_COLUMNS = 10_000  # of a file; each takes a millisecond
-BOUNDED = ("UNCOMPRESSED", "SNAPPY", "GZIP", "LZ4")  # ways of packing in which no byte stands for many thousands
-LARGEST_WHOLE = 2**63  # of a number of cells, rows or entries
+MOST_COLUMNS = 10_000  # columns of a file; each takes a millisecond
+BOUNDED = ("UNCOMPRESSED", "SNAPPY", "GZIP", "LZ4")  # compressions that expand no byte to many thousands of bytes
+LARGEST_WHOLE = 2**63  # maximum number of cells, rows or entries
 SCHEMAS = re.compile(r"dpframe\.provenance/[0-9]{1,4}")
 KNOWN = ("dpframe.provenance/1", "dpframe.provenance/2")
-SURROGATE = re.compile("[\ud800-\udfff]")  # which no file of text can hold
+SURROGATE = re.compile("[\ud800-\udfff]")  # code points that no text file can hold
 SHA256 = re.compile("[0-9a-f]{64}")
 RELEASE = re.compile("[0-9a-f]{32}")  # 16 random bytes, drawn at the charge
-ENDS = ("_left", "_right")  # of a bin
-CLIPPED_OF_0_1 = ("sum", "mean")  # its statistics of clipped values, whose records tell no more than the verb
+ENDS = ("_left", "_right")  # the ends of a bin
+CLIPPED_OF_0_1 = ("sum", "mean")  # statistics of clipped values in dpframe 0.1, whose records name only the verb
 BIN_KINDS = ("number", "date", "datetime", "duration")
 
 Form = Callable[[Any], bool]
 
 
 def table_of(path: str | PathLike[str], name: str) -> tuple[Any, dict[str, Any], str]:
-    """The columns of a Parquet file as an Arrow table, the record in its metadata under `name`, and who wrote it."""
+    """Return the Arrow table of a Parquet file, the record under `name` in its metadata, and its library."""
     import pyarrow
     import pyarrow.parquet
 
@@ -54,18 +54,18 @@ def table_of(path: str | PathLike[str], name: str) -> tuple[Any, dict[str, Any],
             table = _unpacked(stream, file, max(LARGEST_TABLE, MOST_UNPACKED * size), where)
             writer = (
                 "pandas" if b"pandas" in (file.schema_arrow.metadata or {}) else "polars"
-            )  # which pandas leaves there
+            )  # pandas leaves this entry
             return table, record, writer
     except (NoPlainFile, pyarrow.ArrowException, UnicodeError, MemoryError, OverflowError):
         raise NoProvenance(f"{where} {UNREADABLE}") from None
     except OSError as error:
-        if error.errno is not None:  # there is no such file, or it may not be read
+        if error.errno is not None:  # the file does not exist, or may not be read
             raise
         raise NoProvenance(f"{where} {UNREADABLE}") from None
 
 
 def _checked_footer(stream: BinaryIO, where: str) -> int:
-    """The size of a file, whose description of the columns is not too large to be one; it is not read yet."""
+    """Return the size of a file, unread; refuse one whose description of the columns is too large."""
     size = stream.seek(0, os.SEEK_END)
     stream.seek(max(size - 8, 0))
     end = stream.read(8)
@@ -77,7 +77,7 @@ def _checked_footer(stream: BinaryIO, where: str) -> int:
 
 
 def _checked_record(file: Any, name: str, where: str) -> dict[str, Any]:
-    """The record of a file whose description agrees with it; no value was read."""
+    """Return the record of a file that agrees with the file's own description; read no value."""
     if len(file.schema) > MOST_COLUMNS:
         raise NoProvenance(f"{where} has {len(file.schema)} columns, and no release has more than {MOST_COLUMNS}.")
     schema, metadata = file.schema_arrow, file.schema_arrow.metadata or {}
@@ -97,10 +97,10 @@ def _checked_record(file: Any, name: str, where: str) -> dict[str, Any]:
 
 
 def _check_packing(file: Any, where: str) -> None:
-    """Refuse pages that a few bytes may unpack to 2 GiB each, whatever the description of the file says of them.
+    """Refuse pages of which a few bytes may unpack to 2 GiB, whatever the description of the file says.
 
-    Of a text the reader makes a list of the different ones, which is safe for every encoding that it takes for that;
-    other values must have a fixed length, or each could repeat a long one before it.
+    The reader turns texts into a list of distinct texts, which is safe for every encoding that it accepts for texts.
+    Other values must have a fixed length, or each could repeat a long one before it.
     """
     for place, field in enumerate(file.schema_arrow):
         if file.schema.column(place).physical_type == "BYTE_ARRAY" and not _is_text(_inner(field.type)):
@@ -116,14 +116,14 @@ def _check_packing(file: Any, where: str) -> None:
 
 
 def _inner(kind: Any) -> Any:
-    """The type of the values of a dictionary, or the type itself."""
+    """Return the type of the values of a dictionary, or the type itself."""
     return getattr(kind, "value_type", kind)
 
 
 def _unpacked(stream: BinaryIO, file: Any, most: int, where: str) -> Any:
-    """The table of a file, of at most so many bytes: in a file a few bytes may stand for any number of equal values.
+    """Return the table of a file; refuse more than `most` bytes, as few bytes can stand for many equal values.
 
-    Texts are read as places in a list of the different ones, so that their length is known before they are written out.
+    Texts are read as indices into a list of distinct texts, so their length is known before they are written out.
     """
     import pyarrow
     import pyarrow.parquet
@@ -158,12 +158,12 @@ def _is_text(kind: Any) -> bool:
 
 
 def _width(kind: Any) -> int:
-    """The bits of one value, without the letters of texts."""
+    """Return the bits of one value, without the characters of texts."""
     return 64 if _is_text(kind) else int(getattr(kind, "index_type", kind).bit_width) if str(kind) != "null" else 0
 
 
 def is_released(kind: Any) -> bool:
-    """Tell whether a released column may be of this Arrow type: a number, text, or a time of some kind."""
+    """Return whether a released column may have this Arrow type: a number, text, or a kind of time."""
     from pyarrow import types
 
     if types.is_dictionary(kind):
@@ -185,7 +185,7 @@ def is_released(kind: Any) -> bool:
 
 
 def parsed(text: bytes, where: str) -> dict[str, Any]:
-    """The record in a file's metadata; `where` names the file."""
+    """Return the record in a file's metadata; `where` names the file in errors."""
     if len(text) > LARGEST:
         raise NoProvenance(f"{where} carries a provenance of {len(text)} bytes, and none has more than {LARGEST}.")
     try:
@@ -199,7 +199,7 @@ def parsed(text: bytes, where: str) -> dict[str, Any]:
 
 
 def problem_of(record: Any) -> str:
-    """The fault in the form of a record; "" where there is none."""
+    """Return the fault in the form of a record; "" if there is none."""
     if not isinstance(record, dict):
         return "it must be an object"
     schema = record.get("schema")
@@ -220,7 +220,7 @@ def problem_of(record: Any) -> str:
 
 
 def _problem_of_parts(parts: Any) -> str:
-    """The first problem among the records of joined releases."""
+    """Return the first fault among the records of joined releases."""
     if not isinstance(parts, list) or not parts:
         return "its parts must be a list of records"
     if any(isinstance(part, dict) and part.get("schema") == PARTS for part in parts):
@@ -229,7 +229,7 @@ def _problem_of_parts(parts: Any) -> str:
 
 
 def _problem_of_names(record: Mapping[str, Any]) -> str:
-    """The fault in the names of joined releases, and with the column that has them."""
+    """Return the fault in the names of joined releases, or in the column that holds them."""
     if "names" not in record and "column" not in record:
         return ""
     names = record.get("names")
@@ -238,7 +238,7 @@ def _problem_of_names(record: Mapping[str, Any]) -> str:
 
 
 def _problem_of_derived(record: Mapping[str, Any]) -> str:
-    """The fault in the form of a record of what was computed from releases."""
+    """Return the fault in the form of a record of a result computed from releases."""
     if released := sorted((record.keys() & FIELDS.keys()) - DERIVED_FIELDS.keys() - {"schema"}):
         return f"its field {released[0]} must be of a release, and the record is of a computed result"
     for name, (form, needed) in DERIVED_FIELDS.items():
@@ -253,7 +253,7 @@ def _problem_of_derived(record: Mapping[str, Any]) -> str:
 
 
 def _contradiction(record: Mapping[str, Any]) -> str:
-    """The contradiction between fields that are each of the right form; "" where there is none."""
+    """Return the contradiction between fields that are each of the right form; "" if there is none."""
     levels = record.get("levels") or [None]
     count, cells = len(record["statistics"]), math.prod(axis["size"] for axis in record["cells"])
     if (problem := _of_the_model(record) or _problem_of_counts(record)) or ("model" not in record and not count):
@@ -264,7 +264,7 @@ def _contradiction(record: Mapping[str, Any]) -> str:
         uneven = each * len(levels) != len(indexes) or (each != 1 and is_one_total(statistic))
         if uneven or not each or any(index >= count for index in indexes):
             return f"its measure {shown(name)} must name its statistics"
-        by_choice = statistic.get("by") == "choice"  # of which no number was measured
+        by_choice = statistic.get("by") == "choice"  # a choice measures no number
         if not by_choice and any("variance" not in record["statistics"][index] for index in indexes):
             return f"its measure {shown(name)} must be of a statistic that has a variance"
         if any(len(step.get("estimated_rmse_of_levels", levels)) != len(levels) for step in statistic["denoise"] or ()):
@@ -287,7 +287,7 @@ def _contradiction(record: Mapping[str, Any]) -> str:
 
 
 def _problem_of_cells(record: Mapping[str, Any]) -> str:
-    """The fault in its labels, its levels or its unit, which records of both kinds have."""
+    """Return the fault in the labels, levels or unit, which records of both kinds have."""
     labels = labels_of(record)
     if record.get("rows") is not None and record["rows"]["labels"] != labels:
         return "its labels must be those of its cells"
@@ -301,14 +301,14 @@ def _problem_of_cells(record: Mapping[str, Any]) -> str:
 
 
 def _problem_of_counts(record: Mapping[str, Any]) -> str:
-    """The fault in the counts of a top-k, which are of its first statistic."""
+    """Return the fault in the counts of a top-k, which are those of its first statistic."""
     known = record["statistics"] and "variance" in record["statistics"][0]
     asked = record.get("top", {}).get("counts")
     return "its counts must be of a statistic that has a variance" if asked and not known else ""
 
 
 def _problem_of_totals(record: Mapping[str, Any], name: str, statistic: Mapping[str, Any]) -> str:
-    """The fault in the noisy totals behind a statistic, or of its squares."""
+    """Return the fault in the noisy totals of a statistic, or of its squares."""
     squares, count = statistic.get("squares", []), len(record["statistics"])
     if any(index >= count or "variance" not in record["statistics"][index] for index in squares):
         return f"its measure {shown(name)} must have squares of a statistic that has a variance"
@@ -319,7 +319,7 @@ def _problem_of_totals(record: Mapping[str, Any], name: str, statistic: Mapping[
 
 
 def _fits_cells(record: Mapping[str, Any], totals: list[list[float]], statistics: int) -> bool:
-    """Tell whether the noisy totals of a statistic are as many for each cell, for each of its statistics, by level."""
+    """Return whether each statistic has the same number of noisy totals for every cell of its level."""
     levels = [level["rows"] for level in record["levels"]] if "levels" in record else [math.prod(shape(record))]
     if len(totals) != statistics or statistics % len(levels):
         return False
@@ -328,22 +328,22 @@ def _fits_cells(record: Mapping[str, Any], totals: list[list[float]], statistics
 
 
 def is_one_total(statistic: Mapping[str, Any]) -> bool:
-    """Tell whether the values of a statistic are one noisy total each. Of a record of dpframe 0.1 its verb tells."""
+    """Return whether each value of a statistic is one noisy total; for dpframe 0.1, its verb decides."""
     return bool(statistic.get("one_total", statistic["verb"] != "mean"))
 
 
 def is_around_noisy(statistic: Mapping[str, Any]) -> bool:
-    """Tell whether the interval of each cell lies around its unbiased noisy value, which may be 0."""
+    """Return whether the interval of each cell lies around its unbiased noisy value, which may be 0."""
     return is_one_total(statistic) or is_for_sums(statistic) or "deviations" in statistic
 
 
 def is_for_sums(statistic: Mapping[str, Any]) -> bool:
-    """Tell whether the cells are bins for range queries."""
+    """Return whether the cells are bins for range queries."""
     return "sums" in statistic or "looks" in statistic
 
 
 def _of_the_model(record: Mapping[str, Any]) -> str:
-    """Say what is wrong with a record of the local model: reports have one column, and estimates one statistic."""
+    """Return the fault in a record of the local model: reports need one column, and estimates a statistic."""
     if "model" not in record:
         return ""
     if "method" not in record or "per_report" not in record:
@@ -354,13 +354,13 @@ def _of_the_model(record: Mapping[str, Any]) -> str:
 
 
 def is_reports(record: Mapping[str, Any]) -> bool:
-    """Tell whether a record is of randomized reports: of the local model, and without a number."""
+    """Return whether a record is of randomized reports: of the local model, and without measures."""
     return "model" in record and not record["measures"]
 
 
 def shape(record: Mapping[str, Any]) -> tuple[int, ...]:
-    """The shape of the cells, as declared; with subtotals the rows of all levels, one after the other."""
-    if (seen := getattr(record.get("view"), "shape", None)) is not None:  # of `changes.View`, which no file holds
+    """Return the shape of the cells, as declared; with subtotals, one axis for the rows of all levels."""
+    if (seen := getattr(record.get("view"), "shape", None)) is not None:  # a `changes.View`, which no file holds
         return tuple(seen)
     if "levels" in record:
         return (sum(level["rows"] for level in record["levels"]),)
@@ -368,7 +368,7 @@ def shape(record: Mapping[str, Any]) -> tuple[int, ...]:
 
 
 def rows_of(record: Mapping[str, Any]) -> int:
-    """The number of rows that were released, or are shown of these. Of reports no record tells it."""
+    """Return the number of rows that were released, or are shown of these; no record of reports holds it."""
     cells = record.get("shown", {}).get("cells")
     if cells is not None:
         return len(cells[0].split())
@@ -382,13 +382,13 @@ def rows_of(record: Mapping[str, Any]) -> int:
 
 
 def labels_of(record: Mapping[str, Any]) -> list[str]:
-    """The columns that name the rows: keys, or the two ends of bins."""
+    """Return the columns that name the rows: keys, the two ends of bins, and texts."""
     axes = [(axis["columns"], ENDS if "bins" in axis else ("",)) for axis in record["cells"]]
     return [name + end for names, ends in axes for name in names for end in ends] + list(record.get("texts", ()))
 
 
 def _refused(word: str) -> Any:
-    raise ValueError(word)  # NaN and the infinities are no JSON
+    raise ValueError(word)  # NaN and infinities are not JSON
 
 
 def _text(value: Any) -> bool:
@@ -414,7 +414,7 @@ def _number(value: Any) -> bool:
 
 
 def _numbers(value: Any) -> bool:
-    if isinstance(value, list) and {*map(type, value)} == {float}:  # many, as a rule, and looked at for each answer
+    if isinstance(value, list) and {*map(type, value)} == {float}:  # long lists, checked for each answer
         return all(map(math.isfinite, value))
     return _list(_number)(value)
 
@@ -548,7 +548,7 @@ STATISTIC_FORM = _object(
 
 
 def _statistic(value: Any) -> bool:
-    """A statistic: noise of a known shape has a scale above 0, by which its loss is told."""
+    """Return whether a value is a statistic; noise of a known shape needs a positive scale for its privacy loss."""
     return STATISTIC_FORM(value) and ("p" not in value or value["scale"] > 0)
 
 
@@ -574,7 +574,7 @@ WITHIN = _object({"error": _by_name(_positive), "confidence": _below_1, "size": 
 
 
 def _numbers_of(value: Any) -> bool:
-    """A released statistic, and which of the lists of cells its numbers are of."""
+    """Return whether a value is a released statistic and the index of its list of cells."""
     return isinstance(value, list) and len(value) == 2 and _text(value[0]) and _whole(value[1])
 
 
@@ -615,7 +615,7 @@ CHECK = _object(
 
 
 def _check(value: Any) -> bool:
-    """A check: its share lies in an interval, unless it is a number of which others are shares."""
+    """Return whether a value is a check: its share lies in an interval, unless it is a number to which shares refer."""
     if not CHECK(value):
         return False
     low, high = value["share_low"], value["share_high"]

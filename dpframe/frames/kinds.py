@@ -1,10 +1,10 @@
-"""The library of a frame, told without importing any that is not there; and threads that a forked child does not have.
+"""Detection of the library of a frame without importing any, and of threads that a forked process has lost.
 
-A query of Polars or DuckDB would wait for such threads for ever. A fork copies the memory of a process, and of its
-threads the one that forks. Where a pool of threads had started, the child believes that it is there, and none of its
-threads is. Only a query tells, so one of made-up rows is asked, in a thread of its own, for a bounded time, once in a
-process; and only where the process is a fork. It may have been forked before it imported dpframe, so nothing is noted
-before a fork.
+A query of Polars or DuckDB waits forever for lost threads. A fork copies the memory of a process, but only the thread
+that forks. If a thread pool had started before, the child believes that the pool exists, but none of its threads does.
+Only a query reveals this. So dpframe runs one on made-up rows, in its own thread, for a bounded time, once per process,
+and only in a forked process. The process may have forked before it imported dpframe, so nothing is recorded before a
+fork.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ EXPORT = (
     "Export its columns to Parquet with the tools of the database, and scan them: dpf.of(pl.scan_parquet(path)). "
     "A table of DuckDB is read as it is: dpf.of(connection.sql(query))."
 )
-WAYS_OUT = {  # of the kinds that narwhals reads and dpframe refuses: what their values become, a row may decide
+WAYS_OUT = {  # advice by package that narwhals reads but dpframe refuses: a row may decide how its values convert
     "ibis": EXPORT,
     "sqlframe": EXPORT,
     "modin": "Convert it: dpf.of(frame.modin.to_pandas()).",
@@ -50,78 +50,78 @@ WAYS_OUT = {  # of the kinds that narwhals reads and dpframe refuses: what their
 
 
 def is_frame(value: object) -> bool:
-    """Tell whether a value is a frame of any library that narwhals reads, or dpframe itself; public ones may be any."""
+    """Return whether a value is a frame that narwhals or dpframe reads; a public frame may be of any library."""
     if type(value) in (list, tuple, range, dict, str, int, float, type(None)):
-        return False  # as most keys are: nobody needs to be asked
+        return False  # most keys have these types, so no library is asked
     if isinstance(value, (pl.DataFrame, pl.LazyFrame)) or is_pandas(value) or is_dataset(value) or is_engine(value):
         return True
     if is_spark(value) or is_dask(value):
         return True
     if isinstance(value, (list, tuple, range, dict, str, int, float)):
-        return False  # of a class of its own: narwhals takes a good part of the start of a process, and is not needed
+        return False  # a subclass: narwhals is not needed, and its import takes much of a process's start-up time
     import narwhals.stable.v2 as nw
 
     try:
         native = nw.from_native(value, pass_through=True)
-    except nw.exceptions.DuplicateError:  # it is one, of which two columns have one name: whoever reads it says so
+    except nw.exceptions.DuplicateError:  # a frame with two columns of one name; the code that reads it raises an error
         return True
     return isinstance(native, (nw.DataFrame, nw.LazyFrame))
 
 
 def is_pandas(value: object) -> bool:
-    """Tell whether a value is a pandas DataFrame; pandas is not imported to find out."""
+    """Return whether a value is a pandas DataFrame, without importing pandas."""
     pandas = sys.modules.get("pandas")
     return pandas is not None and hasattr(pandas, "DataFrame") and isinstance(value, pandas.DataFrame)
 
 
 def is_collected(value: object) -> bool:
-    """Tell whether a value is a DataFrame as results are: of pandas, or of Polars with its rows."""
+    """Return whether a value is a DataFrame in memory, of pandas or Polars, as results are."""
     return isinstance(value, pl.DataFrame) or is_pandas(value)
 
 
 def is_arrow(value: object) -> bool:
-    """Tell whether a value is a pyarrow Table."""
+    """Return whether a value is a pyarrow Table."""
     pyarrow = sys.modules.get("pyarrow")
     return pyarrow is not None and hasattr(pyarrow, "Table") and isinstance(value, pyarrow.Table)
 
 
 def is_dataset(value: object) -> bool:
-    """Tell whether a value is a pyarrow Dataset."""
+    """Return whether a value is a pyarrow Dataset."""
     dataset = sys.modules.get("pyarrow.dataset")
     return dataset is not None and isinstance(value, dataset.Dataset)
 
 
 def is_relation(value: object) -> bool:
-    """Tell whether a value is a DuckDB relation."""
+    """Return whether a value is a DuckDB relation."""
     duckdb = sys.modules.get("duckdb")
     return duckdb is not None and isinstance(value, duckdb.DuckDBPyRelation)
 
 
 def is_spark(value: object) -> bool:
-    """Tell whether a value is a DataFrame of Apache Spark, of a session in this process or of Spark Connect."""
+    """Return whether a value is a Spark DataFrame, of a session in this process or of Spark Connect."""
     modules = (sys.modules.get("pyspark.sql"), sys.modules.get("pyspark.sql.connect.dataframe"))
     return any(hasattr(module, "DataFrame") and isinstance(value, module.DataFrame) for module in modules if module)
 
 
 def is_dask(value: object) -> bool:
-    """Tell whether a value is a Dask DataFrame."""
+    """Return whether a value is a Dask DataFrame."""
     dask = sys.modules.get("dask.dataframe")
     return dask is not None and hasattr(dask, "DataFrame") and isinstance(value, dask.DataFrame)
 
 
 def is_engine(value: object) -> bool:
-    """Tell whether a value is an engine from outside: an object that has its methods."""
+    """Return whether a value is an external engine: an object with the methods of an engine."""
     if isinstance(value, (type, pl.DataFrame, pl.LazyFrame)) or is_relation(value) or is_spark(value):
         return False
-    if is_dask(value) or _foreign(value):  # whatever methods their versions to come have
+    if is_dask(value) or _foreign(value):  # even if future versions of these libraries add such methods
         return False
     return all(callable(getattr(value, name, None)) for name in ("schema", "fold"))
 
 
 def library_of(frame: Any) -> Library:
-    """The library of the results from this frame: pandas for pandas, Spark and Dask, Polars for any other.
+    """Return the library of results from this frame: pandas for pandas, Spark and Dask, Polars for any other.
 
-    Where pandas is not installed, they are of Polars for Spark too.
+    For Spark, results are Polars frames if pandas is not installed.
     """
     if isinstance(frame, (pl.DataFrame, pl.LazyFrame)):
         return "polars"
@@ -131,10 +131,10 @@ def library_of(frame: Any) -> Library:
 
 
 def checked_frame(value: object) -> Any:
-    """The frame itself, where narwhals is wrapped around one; refuse what dpframe does not read, and what has no end.
+    """Return the frame without its narwhals wrapper; refuse unsupported and streaming frames.
 
-    The kind decides, and no row. The rows of other lazy frames are elsewhere: what a database makes of a value, dpframe
-    cannot know, and one that it cannot hand over would fail the release. Other eager ones choose dtypes by their rows.
+    The kind decides, never a row. Other lazy frames have their rows elsewhere: dpframe cannot know how a database
+    converts values, and a failed conversion would fail the release. Other eager frames choose dtypes by their rows.
     """
     frame = unwrapped(value)
     own = isinstance(frame, (pl.DataFrame, pl.LazyFrame)) or is_pandas(frame) or is_arrow(frame) or is_dataset(frame)
@@ -158,7 +158,7 @@ def checked_frame(value: object) -> Any:
 
 
 def unwrapped(value: object) -> Any:
-    """The frame or column that narwhals is wrapped around; any other value as it is."""
+    """Return the frame or column inside a narwhals wrapper, or any other value unchanged."""
     narwhals = sys.modules.get("narwhals")
     if narwhals is None or not isinstance(value, (narwhals.DataFrame, narwhals.LazyFrame, narwhals.Series)):
         return value
@@ -166,13 +166,13 @@ def unwrapped(value: object) -> Any:
 
 
 def _foreign(value: object) -> str | None:
-    """The package whose frames are refused that made a value, by the classes that it is of."""
+    """Return the package of a refused frame, found by the classes of the value; None for any other value."""
     packages = (kind.__module__.partition(".")[0] for kind in type(value).__mro__)
     return next((package for package in packages if package in WAYS_OUT), None)
 
 
 def _made_of(value: object, package: str | None) -> str:
-    """The way to a frame from what is none."""
+    """Return advice on how to turn an unsupported value into a frame."""
     if package is not None:
         return WAYS_OUT[package]
     if isinstance(value, (str, Path)):
@@ -188,10 +188,10 @@ def _made_of(value: object, package: str | None) -> str:
 
 
 def is_missing(value: Any) -> bool:
-    """None, NaN (of decimals the signaling one too), NaT and pandas.NA; what else there is says nothing of itself.
+    """Return whether a value is None, NaN (also a signaling NaN of decimals), NaT or pandas.NA.
 
-    Only the classes that have such values are asked, and none of a cell's own: its methods may warn, print or end all,
-    and a signaling NaN sets flags of the caller's context where it is compared.
+    Only the methods of built-in classes run, never those of a cell's own class: these may warn, print or end the
+    process. Comparing a signaling NaN would set flags in the caller's decimal context.
     """
     try:
         if isinstance(value, float):
@@ -202,17 +202,17 @@ def is_missing(value: Any) -> bool:
             return value.dtype.kind in "fcmM" and bool(np.generic.__ne__(value, value))
         if isinstance(value, complex):
             return complex.__ne__(value, value)
-    except Exception:  # it says that it is of a class that it is not of
+    except Exception:  # the value claims a class that it does not have
         return False
     pandas = sys.modules.get("pandas")
     return value is None or any(value is getattr(pandas, name, ...) for name in ("NA", "NaT"))
 
 
 def _meet_arrays() -> None:
-    """Let Polars meet an array in one thread, while the others wait for this import.
+    """Let Polars handle its first array in one thread, while the others wait for this import.
 
-    It imports NumPy then, and where two threads are first at once one of them fails: Polars keeps its own `_globals`,
-    which NumPy's module of that name replaces meanwhile. A TypeError says that a thread of the caller was there first.
+    Polars then imports NumPy. If two threads do so at once, one of them fails: Polars keeps its own `_globals`, which
+    NumPy's module of that name replaces meanwhile. A TypeError means that a thread of the caller came first.
     """
     with suppress(TypeError):
         pl.Series(np.zeros(0))
@@ -221,9 +221,9 @@ def _meet_arrays() -> None:
 _meet_arrays()
 
 
-PATIENCE = 5.0  # seconds for a query that takes milliseconds, also where others keep all processors busy
-SHORT_PATIENCE = 1.0  # where the threads of the process are listed as well, and none is of Polars
-FORKED = 0x40  # PF_FORKNOEXEC of Linux: forked, and no program was started since
+PATIENCE = 5.0  # seconds to wait for a query that takes milliseconds, even if other work keeps all processors busy
+SHORT_PATIENCE = 1.0  # seconds to wait if the list of the process's threads shows none of Polars
+FORKED = 0x40  # PF_FORKNOEXEC of Linux: the process was forked and has started no program since
 WAY_OUT = (
     'a query would never end. Nothing was charged. Start workers with multiprocessing.get_context("spawn") or '
     '"forkserver".'
@@ -231,7 +231,7 @@ WAY_OUT = (
 
 
 def check_threads(frame: Any = None) -> None:
-    """Refuse a process in which Polars, or DuckDB for a relation of its own, would never end. No row is read."""
+    """Refuse a process in which a query of Polars, or of a DuckDB relation, would never end. Read no row."""
     if not polars_works():
         raise InvalidArgument(f"the process must not be forked after Polars had started its threads: {WAY_OUT}")
     if _is_forked() and is_relation(frame) and not _ends(partial(_ask_duckdb, frame), PATIENCE):
@@ -241,18 +241,18 @@ def check_threads(frame: Any = None) -> None:
         )
 
 
-_left: list[Callable[[], object]] = []  # queries that have not ended: what they asked may be busy, and fail at once
+_left: list[Callable[[], object]] = []  # queries that did not end; they may keep a connection busy, which fails others
 
 
 @cache
 def polars_works() -> bool:
-    """Tell whether a query of Polars ends in this process."""
+    """Return whether a Polars query ends in this process."""
     return not _is_forked() or _ends(_ask_polars, _patience())
 
 
 @cache
 def _is_forked() -> bool:
-    """Tell whether the process goes on from where another was; True where that is not known."""
+    """Return whether the process is a fork of another one; True if that is unknown."""
     if not hasattr(os, "fork"):
         return False
     try:
@@ -263,7 +263,7 @@ def _is_forked() -> bool:
 
 
 def _forget() -> None:
-    """In a forked child: what was found is the parent's."""
+    """Clear, in a forked child, the answers that are true of its parent."""
     polars_works.cache_clear()
     _is_forked.cache_clear()
     _left.clear()
@@ -274,7 +274,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def _patience() -> float:
-    pl.thread_pool_size()  # which starts the threads, unless they are believed to be there
+    pl.thread_pool_size()  # starts the threads, unless the process believes that they exist
     try:
         names = [task.read_bytes() for task in Path("/proc/self/task").glob("*/comm")]
     except OSError:
@@ -284,9 +284,9 @@ def _patience() -> float:
 
 
 def _ends(ask: Callable[[], object], patience: float) -> bool:
-    """Tell whether a query ends within the time. One that does not is left alone in its thread.
+    """Return whether a query ends in time; leave one that does not alone in its thread.
 
-    One that fails has ended: what is wrong is told when the question itself is tried.
+    A query that fails counts as ended, unless an earlier one never ended: the user's own query raises the error later.
     """
     ended, failed = threading.Event(), threading.Event()
 
@@ -305,7 +305,7 @@ def _ends(ask: Callable[[], object], patience: float) -> bool:
 
 
 def _ask_polars() -> None:
-    """Each pool is asked: the one that computes, the one that streams, and the one that reads files."""
+    """Query each thread pool: the one that computes, the one that streams, and the one that reads files."""
     frame = pl.DataFrame({"group": [0, 1, 0], "value": [1, 2, 3]})
     frame.group_by("group").agg(pl.col("value").sum())
     file = BytesIO()
@@ -314,7 +314,7 @@ def _ask_polars() -> None:
 
 
 def _ask_duckdb(relation: Any) -> None:
-    """The connection of the relation reads a file of its own, for which versions from 2.0 have threads."""
+    """Let the connection of the relation read a new file, for which DuckDB uses threads from version 2.0."""
     import pyarrow
     import pyarrow.parquet
 

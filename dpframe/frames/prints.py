@@ -1,7 +1,7 @@
-"""Prints of released frames: a hash tells whether one was changed, whatever its library and the order of its rows.
+"""Prints of released frames: a hash shows if one was changed, in any library and any order of its rows.
 
-Rows are told apart by their labels: the keys or the edges of bins. Each label column is ranked, rows are sorted by
-these ranks, and one hash is taken of labels and numbers in that order, which is called the canonical one.
+Labels identify rows: the keys, or the edges of bins. Each label column is ranked and rows are sorted by these ranks.
+One hash covers labels and numbers in that order, which is called the canonical order.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from dpframe.frames.kinds import is_pandas
 Places = NDArray[np.int64]
 
 NANOSECONDS = {"ms": 10**6, "us": 10**3, "ns": 1}
-FEW = 2**12  # rows, below which NumPy ranks labels before Polars has planned its queries
-EXACT = 2**53  # integers up to here are floats of their own, so that 1 and 1.0 are one label
-MANY = 2**12  # rows from which it is worth a look whether few labels come again and again, and to join them at once
-AGAIN = 8  # times that each comes then, at least
+FEW = 2**12  # rows up to which NumPy ranks labels before Polars has planned its queries
+EXACT = 2**53  # integers up to here are exact floats, so that 1 and 1.0 are one label
+MANY = 2**12  # rows from which repeated labels are searched for, and all labels joined at once
+AGAIN = 8  # minimum number of repetitions that this search uses
 LARGEST = 2**63 - 1
-SIZE = 8  # bytes that tell the length of a word
-LONGEST = 2**31 - 1  # bytes that one text of Polars surely holds
-WIDEST = 2**62  # pairs of ranks that one integer tells apart
+SIZE = 8  # bytes that encode the length of a word
+LONGEST = 2**31 - 1  # bytes that one text of Polars can certainly hold
+WIDEST = 2**62  # combinations of ranks that one integer can encode
 
 
 @dataclass(frozen=True)
 class Print:
-    """The hash of a frame's rows in canonical order, and at which place of the frame each of them stands."""
+    """Hash of a frame's rows in canonical order, and the position of each of these rows in the frame."""
 
     sha256: str
     places: Places
@@ -41,12 +41,12 @@ class Print:
 
 @dataclass(frozen=True)
 class Labels:
-    """A column of labels: what kind they are, the different ones in order as bytes, and the rank of each row's."""
+    """Column of labels: its kind, the distinct labels in order as bytes, and the rank of each row."""
 
     kind: str
     different: bytes
     ranks: Places
-    missing: NDArray[np.bool_]  # they rank last
+    missing: NDArray[np.bool_]  # missing labels rank last
 
 
 Layout = Literal["cells", "subtotals", "tables"]
@@ -54,15 +54,15 @@ Layout = Literal["cells", "subtotals", "tables"]
 
 @dataclass(frozen=True)
 class Ranked:
-    """The label columns of a frame: their part of its print, and its rows in canonical order."""
+    """Label columns of a frame: their part of its print, and its rows in canonical order."""
 
-    digest: Any  # of hashlib, which is copied before more is added
+    digest: Any  # a hashlib object, copied before more is added
     places: Places
     in_order: bool
 
 
 def layout_of(levels: Sequence[Mapping[str, Any]] | None) -> Layout:
-    """The order in which rows are released: subtotals after the cells, tables after their total, or neither."""
+    """Return the order in which rows are released: subtotals after the cells, tables after their total, or neither."""
     if not levels:
         return "cells"
     return "subtotals" if levels[0]["columns"] else "tables"
@@ -71,10 +71,10 @@ def layout_of(levels: Sequence[Mapping[str, Any]] | None) -> Layout:
 def print_of(
     frame: Any, labels: Sequence[str], numbers: Sequence[str], layout: Layout = "cells", *, by_types: bool = False
 ) -> Print | None:
-    """The print of these columns; None where one is gone, is there twice or is of a type that no release has.
+    """Return the print of these columns; None if one is missing, is there twice or has a type that no release has.
 
-    The rows come in the order in which levels are released: with subtotals those with the fewest missing labels first,
-    of tables those with the most, and each table by itself. `by_types` as in `ranked_of`.
+    Rows come in the order of released levels. With subtotals, rows with the fewest missing labels come first. For
+    tables, rows with the most come first, table by table. `by_types` is as in `ranked_of`.
     """
     names = list(frame.columns)
     if any(names.count(name) != 1 for name in (*labels, *numbers)):
@@ -84,10 +84,10 @@ def print_of(
 
 
 def ranked_of(frame: Any, labels: Sequence[str], layout: Layout, *, by_types: bool = False) -> Ranked | None:
-    """The part of a print that is of labels alone; None where one of them is of a type that no release has.
+    """Return the part of a print that covers labels; None if one has a type that no release has.
 
-    A column without a label has a type of its own in each library: it is of the kind "missing". `by_types` takes the
-    kind of its type all the same, as records of before do.
+    A column without a label has a different type in each library, so its kind is "missing". `by_types` uses the kind of
+    its type all the same, as older records do.
     """
     columns = [labels_of(frame, name) for name in labels]
     places = _canonical([label for label in columns if label is not None], len(frame), layout)
@@ -103,7 +103,7 @@ def ranked_of(frame: Any, labels: Sequence[str], layout: Layout, *, by_types: bo
 
 
 def with_numbers(ranked: Ranked, frame: Any, numbers: Sequence[str]) -> Print | None:
-    """The print of labels and of these columns of numbers; None where one of them holds none."""
+    """Return the print of labels and these columns of numbers; None if a column does not hold numbers."""
     digest = ranked.digest.copy()
     for name in numbers:
         value = numbers_of(frame, name)
@@ -114,9 +114,9 @@ def with_numbers(ranked: Ranked, frame: Any, numbers: Sequence[str]) -> Print | 
 
 
 def places_of(frame: Any, facts: Mapping[str, Any]) -> Places | None:
-    """At which place of the frame each released row stands; None where rows are not those that were released."""
+    """Return the position in the frame of each released row; None if rows are not those that were released."""
     rows, columns = facts.get("rows"), facts["columns"]
-    if rows is None:  # of a record of before: it covers no labels, and knows its rows in their first order only
+    if rows is None:  # an older record covers no labels, and knows its rows in their first order only
         same = build.fingerprint(frame, columns) == facts["sha256"]
         return np.arange(len(frame), dtype=np.int64) if same else None
     numbered = facts["measures"] or "top" in facts or "suggested" in facts
@@ -137,12 +137,12 @@ def places_of(frame: Any, facts: Mapping[str, Any]) -> Places | None:
 
 
 def order_text(places: Places) -> str:
-    """Places as numbers in a text, which `places_of` reads."""
+    """Return places as a text of numbers, which `places_of` reads."""
     return str(pl.Series(places).cast(pl.String).str.join(" ").item())
 
 
 def _order(text: str, rows: int) -> Places | None:
-    """The order of rows that a record tells; None where it has not every place once."""
+    """Return the order of rows in a record; None if it does not have every place once."""
     try:
         order = np.array(text.split(" "), dtype=np.int64)
     except (ValueError, OverflowError):
@@ -151,8 +151,8 @@ def _order(text: str, rows: int) -> Places | None:
 
 
 def _add(digest: Any, *parts: bytes | NDArray[Any]) -> None:
-    """Hash bytes, and arrays of numbers and of ranks, which are copied only where they lie otherwise."""
-    for part in parts:  # its length first, so that no two different lists of parts are the same bytes
+    """Hash bytes and arrays of numbers or ranks; copy only arrays with another memory layout."""
+    for part in parts:  # the length comes first, so that different lists of parts never give the same bytes
         raw: bytes | memoryview
         if isinstance(part, bytes):
             raw = part
@@ -177,7 +177,7 @@ def _canonical(labels: Sequence[Labels], rows: int, layout: Layout) -> Places:
 
 
 def _ascend(keys: Sequence[Places]) -> bool:
-    """Tell whether rows are in the order of these ranks, the first key first: nearly always, and then none is moved."""
+    """Return whether rows are in the order of these ranks, first key first. They nearly always are."""
     number, most = np.zeros(keys[0].size, dtype=np.int64), 1
     for key in keys if keys[0].size else ():
         least, span = int(key.min()), int(key.max()) - int(key.min()) + 1
@@ -192,7 +192,7 @@ def _ascend(keys: Sequence[Places]) -> bool:
 
 
 def labels_of(frame: Any, name: str) -> Labels | None:
-    """A column of labels, ranked; None where it holds what no label is."""
+    """Return a column of labels, ranked; None if it holds values that no label can have."""
     series = _series(frame, name)
     if series is None:
         return None
@@ -207,9 +207,9 @@ def labels_of(frame: Any, name: str) -> Labels | None:
 
 
 def _ranked(plain: pl.Series) -> tuple[pl.Series, Places]:
-    """The different labels in order, and the rank of each row's, missing ones last.
+    """Return the distinct labels in order, and the rank of each row, missing labels last.
 
-    Labels of large tables come in runs or again and again, since cells are all pairs of keys: so few are looked at.
+    Labels of large tables come in runs or repeat, since cells are all combinations of keys: then only a few are ranked.
     """
     rows = len(plain)
     if rows >= MANY:
@@ -227,7 +227,7 @@ def _ranked(plain: pl.Series) -> tuple[pl.Series, Places]:
 
 
 def _period(plain: pl.Series) -> int:
-    """After how many rows the labels come again, and again; 0 where they do not, or seldom."""
+    """Return the number of rows after which all labels repeat; 0 if they do not, or seldom do."""
     rows = len(plain)
     again = plain.slice(1).eq_missing(plain.head(1))
     period = int(again.arg_max() or 0) + 1
@@ -236,11 +236,11 @@ def _period(plain: pl.Series) -> int:
 
 
 def _few(series: pl.Series) -> Labels | None:
-    """The same by NumPy for text and numbers; None for labels of other types."""
+    """Rank text and numbers as `labels_of` does, by NumPy; return None for labels of other types."""
     if series.dtype == pl.String:
         values: NDArray[Any] = np.array(series.to_list(), dtype=object)
         missing = np.equal(values, None).astype(bool)  # type: ignore[call-overload]  # of objects
-        kind = "text"  # Python orders it as Polars orders its bytes of UTF-8
+        kind = "text"  # Python orders text as Polars orders its UTF-8 bytes
     elif series.dtype.is_float() or (series.dtype.is_integer() and _is_small(series)):
         values = _positive_zeros(series)
         missing, kind = np.isnan(values), "number"
@@ -254,7 +254,7 @@ def _few(series: pl.Series) -> Labels | None:
 
 
 def _plain(series: pl.Series) -> tuple[str, pl.Series] | None:
-    """The kind of a column of labels, and the column in a form that is ranked and hashed alike in both libraries."""
+    """Return the kind of a column of labels, and the column in a form that both libraries rank and hash alike."""
     dtype = series.dtype
     if dtype in (pl.String, pl.Enum, pl.Categorical):
         return "text", series.cast(pl.String)
@@ -278,44 +278,44 @@ def _plain(series: pl.Series) -> tuple[str, pl.Series] | None:
 
 
 def _positive_zeros(series: pl.Series) -> NDArray[np.float64]:
-    """Floats with NaN where one is missing, and 0.0 for -0.0 (by NumPy, since Polars leaves an addition of 0.0 out)."""
+    """Return floats, with NaN for missing ones and 0.0 for -0.0 (by NumPy, since Polars skips adding 0.0)."""
     return np.asarray(series.cast(pl.Float64).to_numpy() + 0.0, dtype=np.float64)
 
 
 def _is_small(series: pl.Series) -> bool:
-    """Tell whether every integer is a float of its own."""
+    """Return whether every integer is exact as a float."""
     least, most = series.min(), series.max()
     return least is None or most is None or max(-int(least), int(most)) <= EXACT  # type: ignore[arg-type]
 
 
 def _bytes(kind: str, different: pl.Series) -> bytes:
-    """The different labels, the same for each of the types that a kind has in the two libraries and in files."""
+    """Return the distinct labels as bytes, alike for each type that a kind has in the libraries and in files."""
     dtype = different.dtype
     if dtype == pl.Float64:
         return different.to_numpy().astype("<f8").tobytes()
     if dtype in (pl.Datetime, pl.Duration, pl.Time):
         return _ticks(different.to_physical().to_numpy(), NANOSECONDS[getattr(dtype, "time_unit", "ns") or "us"])
-    if kind == "decimal":  # its scale is that of the column, which a file or the other library may change
+    if kind == "decimal":  # its scale belongs to the column, and a file or the other library may change it
         words = map(str, different.to_list())
         return _joined([word.rstrip("0").rstrip(".") if "." in word else word for word in words])
     return _joined(different.to_list()) if len(different) < MANY else _joined_many(different.cast(pl.String))
 
 
 def _ticks(ticks: NDArray[np.int64], size: int) -> bytes:
-    """Ticks of so many nanoseconds as nanoseconds in a text."""
+    """Convert ticks of `size` nanoseconds to nanoseconds, as text."""
     if ticks.size < MANY or max(-int(ticks.min()), int(ticks.max())) > LARGEST // size:
-        return ",".join(map(str, ticks.astype(object) * size)).encode()  # Python's integers, which do not wrap
+        return ",".join(map(str, ticks.astype(object) * size)).encode()  # Python integers do not overflow
     return str(pl.Series(ticks * size).cast(pl.String).str.join(",").item()).encode()
 
 
 def _joined(words: Sequence[Any]) -> bytes:
-    """Labels as text, each after its length."""
+    """Return labels as text, each after its length."""
     encoded = [str(word).encode("utf-8") for word in words]
     return b"".join(len(word).to_bytes(SIZE, "little") + word for word in encoded)
 
 
 def _joined_many(words: pl.Series) -> bytes:
-    """The same of many, which takes a fifth of the time."""
+    """Return the bytes of `_joined` for many labels, in a fifth of the time."""
     sizes = words.str.len_bytes().to_numpy().astype("<i8")
     if int(sizes.sum()) > LONGEST:
         return _joined(words.to_list())
@@ -329,7 +329,7 @@ def _joined_many(words: pl.Series) -> bytes:
 
 
 def numbers_of(frame: Any, name: str) -> NDArray[np.float64] | None:
-    """A column of numbers as floats, missing ones as NaN; None where it is no such column."""
+    """Return a column of numbers as floats, missing ones as NaN; None if it is not such a column."""
     if isinstance(frame, dict):
         return np.asarray(frame[name], dtype=np.float64)
     if is_pandas(frame):
@@ -339,13 +339,13 @@ def numbers_of(frame: Any, name: str) -> NDArray[np.float64] | None:
     series = _series(frame, name) if is_pandas(frame) else frame.get_column(name)
     if series is None or not (series.dtype.is_float() or series.dtype.is_integer()):
         return None
-    return series.cast(pl.Float64).to_numpy().astype(np.float64, copy=False)  # a missing one is NaN
+    return series.cast(pl.Float64).to_numpy().astype(np.float64, copy=False)  # missing values become NaN
 
 
 def _series(frame: Any, name: str) -> pl.Series | None:
-    """A column as a Polars series; None where its values have no common type.
+    """Return a column as a Polars series; None if its values have no common type.
 
-    It is renamed, for Polars reads a name like "^a.*$" as a pattern.
+    It is renamed, because Polars reads a name like "^a.*$" as a pattern.
     """
     if not is_pandas(frame):
         return frame.get_column(name).rename("label")  # type: ignore[no-any-return]
@@ -357,7 +357,7 @@ def _series(frame: Any, name: str) -> pl.Series | None:
         return pl.Series("label", values)
     try:
         return _of_objects(column)
-    except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError):  # objects that no label is
+    except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError):  # objects that cannot be labels
         return None
 
 
@@ -369,4 +369,4 @@ def _of_objects(column: Any) -> pl.Series:
         values = values.astype("datetime64[ms]") if unit == "s" else values
         return pl.Series("label", values).dt.replace_time_zone("UTC")
     values = column.astype(object).where(column.notna(), None).to_list()
-    return pl.Series("label", values, strict=False)  # as results are built
+    return pl.Series("label", values, strict=False)  # not strict, as for results

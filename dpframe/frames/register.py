@@ -1,6 +1,6 @@
-"""Gives frames of pandas, Polars and Dask their ``.dp``, whichever of ``import dpframe`` and their own comes first.
+"""Registration of ``.dp`` on frames of pandas, Polars and Dask, before or after these libraries are imported.
 
-And the verbs of ``.dp`` in groups, each with a line: for help, for a terminal and for the card of a notebook.
+It also lists the verbs of ``.dp`` in groups, with one line each, for help, a terminal and a notebook.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import polars as pl
 
 from dpframe.errors import DpframeError, no_attribute
 
-Verbs = Mapping[str, Mapping[str, str]]  # in groups; each with the first line of its help, since none is imported yet
+Verbs = Mapping[str, Mapping[str, str]]  # group -> verb -> first line of its help; kept here, as no verb is loaded yet
 
 OF_FRAMES: Verbs = {
     "count": {
@@ -126,11 +126,11 @@ OF_A_COLUMN = (
 )
 WIDTH = 88
 CELL = "padding:1px 12px 1px 0;text-align:left;vertical-align:top"
-WAITED_FOR = ("pandas", "dask.dataframe")  # modules whose DataFrame is given its .dp when they are imported
+WAITED_FOR = ("pandas", "dask.dataframe")  # modules whose DataFrame gets .dp when they are imported
 
 
 def register(accessor: Callable[[Any], Any]) -> None:
-    """Set ``.dp`` as a property, which keeps nothing alive and holds no state, on every frame class."""
+    """Set ``.dp`` on every frame class, as a property that holds no state and keeps no frame alive."""
     for frame_class in (pl.DataFrame, pl.LazyFrame):
         _give(frame_class, accessor)
     for name in WAITED_FOR:
@@ -143,12 +143,12 @@ def register(accessor: Callable[[Any], Any]) -> None:
 
 def _give_all(module: ModuleType, accessor: Callable[[Any], Any]) -> None:
     _give(module.DataFrame, accessor)
-    if module.__name__ == "pandas":  # the Series of Polars has words of its own for what it does not have
+    if module.__name__ == "pandas":  # a Polars Series raises its own clear error for a missing attribute
         _refuse(module.Series)
 
 
 def _refuse(column_class: Any) -> None:
-    """Say where ``.dp`` is to be asked, to those who ask a column; ``hasattr`` finds none."""
+    """Make ``.dp`` of a column raise an error that points to its frame; ``hasattr`` returns False."""
 
     def dp(column: Any) -> None:
         raise no_attribute(OF_A_COLUMN)
@@ -162,11 +162,11 @@ def _give(frame_class: Any, accessor: Callable[[Any], Any]) -> None:
     if other is not None and getattr(other, "__doc__", None) != DOC:
         words = f"dpframe replaces the accessor .dp that another library gave {frame_class.__module__} frames."
         warnings.warn(words, UserWarning, stacklevel=2)
-    frame_class.dp = property(accessor, doc=DOC)  # of this very type: completers look for no other
+    frame_class.dp = property(accessor, doc=DOC)  # a plain property: code completers look for exactly this type
 
 
 class _Finder(MetaPathFinder):
-    """Waits for the first import of a module, lets it happen, and registers the accessor after it."""
+    """Finder that waits for the first import of a module and registers the accessor after it."""
 
     def __init__(self, name: str, accessor: Callable[[Any], Any]) -> None:
         self.name, self.accessor = name, accessor
@@ -184,7 +184,7 @@ class _Finder(MetaPathFinder):
 
 
 class _ThenRegister(Loader):
-    """A loader that does what the real one does and then registers."""
+    """Loader that runs the real loader and then registers the accessor."""
 
     def __init__(self, loader: Loader, finder: _Finder) -> None:
         self.loader, self.finder = loader, finder
@@ -194,16 +194,16 @@ class _ThenRegister(Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         if module.__spec__ is not None:
-            module.__spec__.loader = module.__loader__ = self.loader  # others see the real loader
+            module.__spec__.loader = module.__loader__ = self.loader  # other code sees the real loader
         self.loader.exec_module(module)
         _give_all(module, self.finder.accessor)
-        # until now: whoever only asks whether it is there must not end the wait; and a new list, since another thread
-        # that goes through the old one to import something would skip a finder
+        # remove the finder only now, since code may call `find_spec` without importing the module; build a new list,
+        # since another thread that iterates over the old one during an import would skip a finder
         sys.meta_path = [finder for finder in sys.meta_path if finder is not self.finder]
 
 
 def in_terminal(first: str, verbs: Verbs) -> str:
-    """A line on what it is, and the names of each group."""
+    """Return the first line, then the names of the verbs of each group."""
     lines = [first]
     for title, mine in verbs.items():
         names = wrap(", ".join(mine), WIDTH)
@@ -212,7 +212,7 @@ def in_terminal(first: str, verbs: Verbs) -> str:
 
 
 def in_notebook(first: str, verbs: Verbs) -> str:
-    """The same as a card: every verb with its line."""
+    """Return the same content as an HTML card, with the help line of every verb."""
     rows = "".join(
         f'<tr><th scope="row" style="{CELL}">{escape(title) if number == 0 else ""}</th>'
         f'<td style="{CELL}"><code>{escape(name)}</code></td><td style="{CELL}">{escape(line)}</td></tr>'
@@ -223,11 +223,11 @@ def in_notebook(first: str, verbs: Verbs) -> str:
 
 
 def protected(ledger: Any) -> str:
-    """Words on who is protected by a ledger; None is no ledger."""
+    """Describe whom a ledger protects; None stands for no ledger."""
     if ledger is None:
         return 'no ledger yet: write with dpf.Ledger(epsilon=1, unit="user_id"): ...'
     try:
         unit = ledger.unit
-    except DpframeError:  # a name in a notebook's last line must not raise
+    except DpframeError:  # displaying the object in a notebook must not raise
         return "the ledger cannot be read"
     return "protects each row, unless unit= names others" if unit is None else f"protects {unit}"

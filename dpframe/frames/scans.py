@@ -1,9 +1,9 @@
-"""Tables that a job names, opened by an engine: names and dtypes are asked for here, and no row is read.
+"""Tables that a job names, opened by an engine. Only names and dtypes are read here, no row.
 
-Text files are read alike by all engines: every field as text, then what is written as the declared type, and anything
-else is missing. A string with a byte that is no UTF-8 is missing too: readers put one sign (U+FFFD) in the place of all
-such bytes, and two people would have one name. That is so of files that a program wrote, with quotes where they belong:
-a quote in the wrong place can still fail, or take the lines after it into one field (``docs/assurance/limits.md``).
+All engines read text files alike: each field as text, then the text as the declared type. A field that does not fit the
+type is missing. A string with bytes that are not UTF-8 is missing too: readers replace all such bytes by one sign
+(U+FFFD), and two people could share a name. This holds for files that a program wrote, with quotes in the right places.
+A misplaced quote can still fail, or merge the next lines into one field (``docs/assurance/limits.md``).
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ import polars as pl
 from dpframe.errors import NOT_PLAIN, InvalidArgument, shown, stands_in_the_way
 from dpframe.frames.kinds import check_threads
 
-INTEGER = r"^-?[0-9]{1,18}\z"  # the very end: for Java "$" may stand before a line break, and it reads "6\n" as 6
-ID = r"^(0|-?[1-9][0-9]{0,17})\z"  # of a unit, 007 is not taken for 7: two people could have one number
+INTEGER = r"^-?[0-9]{1,18}\z"  # \z is the very end: in Java "$" also matches before a line break, so "6\n" would be 6
+ID = r"^(0|-?[1-9][0-9]{0,17})\z"  # of a unit: 007 is not 7, or two people could share one number
 NUMBER = r"^-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?\z"
 DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}\z"
 REPLACED = "\N{REPLACEMENT CHARACTER}"
-LONGEST = 2**30  # bytes of a line
+LONGEST = 2**30  # maximum bytes of a line
 PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"BZh")  # the first bytes of gzip, Zstandard and bzip2
-PATTERN_OF_SPARK = re.compile(r"[][*?{}\\]")  # signs of a pattern in a name
+PATTERN_OF_SPARK = re.compile(r"[][*?{}\\]")  # characters that form a pattern in a file name
 PATTERNS = {"integer": INTEGER, "id": ID, "number": NUMBER, "date": DATE}
 TYPES = ("string", "integer", "number", "boolean", "date")
 OF_POLARS: Mapping[str, Any] = {"integer": pl.Int64, "id": pl.Int64, "number": pl.Float64, "date": pl.Date}
@@ -39,10 +39,10 @@ OF_SQL = {"integer": "bigint", "id": "bigint", "number": "double", "date": "date
 OF_SPARK = {
     "spark.ui.enabled": "false",  # its pages show numbers of rows
     "spark.ui.showConsoleProgress": "false",
-    "spark.io.encryption.enabled": "true",  # rows in shuffles
-    "spark.sql.runSQLOnFiles": "false",  # SQL could name any file in the place of a table
+    "spark.io.encryption.enabled": "true",  # encrypts rows in shuffle files
+    "spark.sql.runSQLOnFiles": "false",  # otherwise SQL could read any file as a table
 }
-SETTINGS = frozenset(  # of Spark, that a job may say: any other may name a class, a file of code or a command to run
+SETTINGS = frozenset(  # Spark settings that a job may set; any other could name a class, a code file or a command
     {
         *("spark.master", "spark.remote", "spark.app.name", "spark.cores.max", "spark.default.parallelism"),
         *(f"spark.driver.{name}" for name in ("cores", "memory", "memoryOverhead", "maxResultSize")),
@@ -56,7 +56,7 @@ SETTINGS = frozenset(  # of Spark, that a job may say: any other may name a clas
         "spark.hadoop.fs.s3a.path.style.access",
     }
 )
-CLOSED = {  # a database of a job file: nothing but this one file can be read, and nothing written
+CLOSED = {  # settings for the database of a job file: DuckDB reads this file alone and writes nothing
     "enable_external_access": "false",
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
@@ -65,41 +65,41 @@ CLOSED = {  # a database of a job file: nothing but this one file can be read, a
     "lock_configuration": "true",
 }
 GENERATING = ("generate_series", "range", "unnest")  # table functions that read nothing
-REACHING = ("CallMethodViaReflection", "ScriptTransformation")  # in Spark's plans: methods of Java, programs
+REACHING = ("CallMethodViaReflection", "ScriptTransformation")  # nodes of Spark plans that call Java or programs
 ONE_SELECT = "sql must be one SELECT that {engine} can parse, and nothing else. Write the query alone."
 
 
 @dataclass(frozen=True)
 class Scan:
-    """A table by its place: files, or a table or a query of a database."""
+    """Location of a table: files, or a table or a query of a database."""
 
     path: str | None = None
     format: str = "parquet"
-    # Of text files: a type for each column to read, of `TYPES`, or "id" for integers that tell units apart
+    # Text files only: the type of each column to read, from `TYPES`, or "id" for integers that identify units
     columns: Mapping[str, str] = field(default_factory=dict)
     database: str | None = None
     table: str | None = None
     sql: str | None = None
-    settings: Mapping[str, str] = field(default_factory=dict)  # of Spark
+    settings: Mapping[str, str] = field(default_factory=dict)  # settings of Spark
 
     @property
     def is_local(self) -> bool:
-        """Tell whether it names files of this machine, and not the address of others."""
+        """Whether the path names files of this machine, not a remote address."""
         return "://" not in (self.path or "")
 
     @property
     def named(self) -> list[str]:
-        """The local files and folders of its path: "**" is any folders, and "*" no name that begins with a dot."""
+        """Local files and folders that match the path: "**" matches any folders, "*" no name with a leading dot."""
         return sorted(glob.glob(self.path or "", recursive=True)) if self.is_local else []
 
     @property
     def files(self) -> list[str]:
-        """The local files to read, each by one name: those that are named, or where only folders are, all in these.
+        """Local files to read: those that the path names, or if it names only folders, all files in them.
 
-        One file may have several names, as links to it or, on one disk, as hard links: its rows are read once.
+        A file with several names, through links or hard links on one disk, appears once, so its rows are read once.
 
-        The engines are told of these alone, since each reads a pattern in its own way, and what one of them found
-        besides was checked by nobody.
+        Engines get this list, not the pattern: each engine expands a pattern in its own way, and a file that it alone
+        finds would not have been checked.
         """
         files = [one for one in self.named if not os.path.isdir(one)] or [
             one for folder in self.named for one in _within(folder)
@@ -108,12 +108,12 @@ class Scan:
 
     @property
     def is_missing(self) -> bool:
-        """Tell whether it names local files of which none is there."""
+        """Whether the path names local files and none of them exists."""
         return self.path is not None and self.is_local and not self.files
 
 
 def _one_of(file: str) -> object:
-    """The mark that all names of one file share: where they lead, or of hard links its number on the disk."""
+    """Return the identity that all names of a file share: its real path, or for hard links its disk and inode."""
     try:
         known = os.stat(file)
     except OSError:
@@ -122,7 +122,7 @@ def _one_of(file: str) -> object:
 
 
 def _within(folder: str) -> Iterator[str]:
-    """The files in a folder and its folders, but none whose name begins with "." or "_", as programs call their own."""
+    """Yield the files in a folder and its subfolders, except internal ones, whose name begins with "." or "_"."""
     for found in glob.iglob(os.path.join(glob.escape(folder), "**"), recursive=True):
         names = os.path.relpath(found, folder).split(os.sep)
         if not os.path.isdir(found) and not any(name.startswith("_") for name in names):
@@ -134,7 +134,7 @@ def _polars(scan: Scan, files: list[str]) -> Any:
     if scan.format == "parquet":
         if files:
             source = _alike(files)
-        frame = pl.scan_parquet(source, hive_partitioning=False, glob=not files)  # it would read p=01 and p=1 as one
+        frame = pl.scan_parquet(source, hive_partitioning=False, glob=not files)  # hive would merge p=01 and p=1
     else:
         _names_of_texts(scan, files)
         texts = pl.scan_csv(
@@ -146,7 +146,7 @@ def _polars(scan: Scan, files: list[str]) -> Any:
 
 
 def _alike(files: list[str]) -> list[str]:
-    """The Parquet files that are not empty; others are refused where Polars would fail as it reads them."""
+    """Return the Parquet files that are not empty; refuse differing types, on which Polars would fail later."""
     files = [file for file in files if os.path.getsize(file)]
     schemas = [pl.read_parquet_schema(file) for file in files]
     for found in schemas[1:]:
@@ -192,10 +192,10 @@ def _duckdb(scan: Scan, files: list[str]) -> Any:
             escapechar='"',
             null_padding=True,
             strict_mode=False,
-            ignore_errors=True,  # a line that it cannot read is left out
+            ignore_errors=True,  # skips lines that DuckDB cannot read
             max_line_size=LONGEST,
             parallel=False,  # a field may hold a line break
-            columns={f"c{place}": "VARCHAR" for place in range(len(names))},  # which it reads by their places
+            columns={f"c{place}": "VARCHAR" for place in range(len(names))},  # DuckDB reads columns by position
         )
         places = {name: f"c{names.index(name)}" for name in scan.columns}
         relation = texts.project(
@@ -206,18 +206,18 @@ def _duckdb(scan: Scan, files: list[str]) -> Any:
 
 
 def _with_connection(relation: Any, connection: Any) -> Any:
-    """A relation that keeps its connection: that of DuckDB 1.1 to 1.4 does not, and cannot be read without it."""
-    weakref.finalize(relation, id, connection)  # which is held until the relation is gone, and then let go
+    """Tie the connection to its relation: in DuckDB 1.1 to 1.4 the relation needs it but does not keep it."""
+    weakref.finalize(relation, id, connection)  # holds the connection until the relation is gone
     return relation
 
 
 def _of_database(scan: Scan) -> Any:
-    """A table or a query of a database in a file: DuckDB itself is closed to all other files, and to extensions."""
+    """Open a table or query of a database file; DuckDB can reach no other file and no extension."""
     import duckdb
 
     closed = dict(CLOSED)
-    if tuple(map(int, duckdb.__version__.split(".")[:2])) >= (1, 1):  # before, no external access closed this too
-        closed["python_enable_replacements"] = "false"  # variables of Python in the place of tables
+    if tuple(map(int, duckdb.__version__.split(".")[:2])) >= (1, 1):  # older versions close it with external access
+        closed["python_enable_replacements"] = "false"  # Python variables in place of tables
     assert scan.database is not None
     connection = duckdb.connect(scan.database, read_only=True, config=dict(closed))
     try:
@@ -228,7 +228,7 @@ def _of_database(scan: Scan) -> Any:
             relation = connection.sql(scan.sql)
         _ = relation.columns
     except BaseException as error:
-        connection.close()  # the file is free at once, and not when the error is forgotten
+        connection.close()  # frees the file at once, not when the error is garbage-collected
         if not isinstance(error, duckdb.PermissionException):
             raise
         raise InvalidArgument(
@@ -239,9 +239,9 @@ def _of_database(scan: Scan) -> Any:
 
 
 def _check_select(connection: Any, sql: str) -> None:
-    """Refuse what is not one SELECT, as DuckDB parses it, and table functions: some read files all the same."""
+    """Refuse all but one SELECT, as DuckDB parses it, and refuse table functions: some still read files."""
     ((text,),) = connection.execute("select json_serialize_sql(?::varchar)", [sql]).fetchall()
-    statements = json.loads(text).get("statements", [])  # none where one of them is no SELECT
+    statements = json.loads(text).get("statements", [])  # empty if any statement is not a SELECT
     if len(statements) != 1:
         raise InvalidArgument(ONE_SELECT.format(engine="DuckDB"))
     left: list[Any] = [statements]
@@ -259,11 +259,11 @@ def _check_select(connection: Any, sql: str) -> None:
 
 
 def _check_types(connection: Any, source: list[str] | str) -> None:
-    """Refuse Parquet files whose columns have other types than in the first: DuckDB would cast them, 1.5 to 2."""
+    """Refuse Parquet files whose column types differ from the first file: DuckDB would cast, such as 1.5 to 2."""
     types: dict[str, Any] = {}
     first: list[str] = []
     files = source
-    if isinstance(source, str):  # an address
+    if isinstance(source, str):  # a remote address
         files = [file for (file,) in connection.execute("select file from glob(?)", [source]).fetchall()]
     for file in files:
         found = connection.read_parquet(file, hive_partitioning=False)
@@ -284,12 +284,12 @@ def _check_types(connection: Any, source: list[str] | str) -> None:
 def _spark(scan: Scan, files: list[str]) -> Any:
     from pyspark.sql import SparkSession
 
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # of executors on this machine, which has dpframe
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # local executors run the Python that has dpframe
     builder: Any = SparkSession.builder.appName("dpframe")
     for name, value in {**scan.settings, **OF_SPARK}.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
-    reader = session.read.option("recursiveFileLookup", "true")  # or names of folders (p=1) would become columns
+    reader = session.read.option("recursiveFileLookup", "true")  # otherwise folder names (p=1) would become columns
     if scan.format == "parquet":
         files = _alike(files)
     source = [PATTERN_OF_SPARK.sub(r"\\\g<0>", file) for file in files] or [scan.path or ""]
@@ -302,7 +302,7 @@ def _spark(scan: Scan, files: list[str]) -> Any:
     else:
         options: dict[str, Any] = {"header": True, "quote": '"', "escape": '"', "multiLine": True, "emptyValue": ""}
         if _stay(_names_of_texts(scan, files)):
-            options["enforceSchema"] = False  # Spark compares the first lines itself, where it reads them
+            options["enforceSchema"] = False  # Spark compares the first lines itself when it reads them
         texts = reader.options(**options).csv(source)
         frame = texts.selectExpr(*(_read_by_sql(name, kind, SPARK) for name, kind in scan.columns.items()))
     _ = frame.schema
@@ -310,10 +310,10 @@ def _spark(scan: Scan, files: list[str]) -> Any:
 
 
 def _merged(reader: Any, source: list[str]) -> Any:
-    """Parquet files by all of their footers: by those of one file Spark would read 65537 of another as 1."""
+    """Read Parquet files by all of their footers: by one footer alone, Spark could read 65537 as 1."""
     try:
         frame = reader.option("mergeSchema", "true").parquet(*source)
-        _ = frame.schema  # which Spark Connect asks for now
+        _ = frame.schema  # Spark Connect requests the schema here
     except Exception as error:
         if "CANNOT_MERGE" not in str(error):
             raise
@@ -325,7 +325,7 @@ def _merged(reader: Any, source: list[str]) -> Any:
 
 
 def _query_of_spark(session: Any, sql: str) -> Any:
-    """A query as a frame; it is parsed first, since Spark runs any other statement at once."""
+    """Return a query as a frame; parse it first, since Spark runs any other statement at once."""
     from pyspark.errors import ParseException
 
     inner = getattr(session, "_jsparkSession", None)
@@ -336,8 +336,8 @@ def _query_of_spark(session: Any, sql: str) -> Any:
         )
     parser = inner.sessionState().sqlParser()
     try:
-        parser.parseQuery(sql)  # by the rule of queries alone, which may end before the text does
-        parser.parsePlan(sql)  # to the end
+        parser.parseQuery(sql)  # accepts queries only, but may stop before the end of the text
+        parser.parsePlan(sql)  # parses to the end of the text
     except ParseException:
         raise InvalidArgument(ONE_SELECT.format(engine="Spark")) from None
     frame = session.sql(sql)
@@ -350,7 +350,7 @@ def _query_of_spark(session: Any, sql: str) -> Any:
 
 
 def _nodes(session: Any, plan: Any) -> Iterator[str]:
-    """The names of the classes of an analyzed plan's nodes, and of all that is in its expressions."""
+    """Yield the class names of the nodes of an analyzed plan, with those inside its expressions."""
     from py4j.java_gateway import is_instance_of
 
     gateway, catalyst = session.sparkContext._gateway, "org.apache.spark.sql.catalyst"
@@ -371,13 +371,13 @@ def _nodes(session: Any, plan: Any) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Dialect:
-    """The difference between two engines' SQL: how a column is quoted, and how a pattern is asked for."""
+    """SQL differences between two engines: the quote of a column name, and the test of a pattern."""
 
     quote: str
     matches: str
 
     def column(self, name: str) -> str:
-        """The name of a column, quoted."""
+        """Return the quoted name of a column."""
         return self.quote + name.replace(self.quote, self.quote * 2) + self.quote
 
 
@@ -386,7 +386,7 @@ SPARK = Dialect("`", "{column} rlike r'{pattern}'")
 
 
 def _read_by_sql(name: str, kind: str, dialect: Dialect, place: str | None = None) -> str:
-    """A column as its type; `place` is what it is called in the table of texts, where that is not its name."""
+    """Return SQL that reads a column as its type; `place` is its name in the table of texts, if different."""
     column, known_as = dialect.column(place or name), dialect.column(name)
     if kind == "string":
         return f"case when {column} <> '' and {column} not like '%{REPLACED}%' then {column} end as {known_as}"
@@ -397,10 +397,10 @@ def _read_by_sql(name: str, kind: str, dialect: Dialect, place: str | None = Non
 
 
 def _names_of_texts(scan: Scan, files: list[str]) -> list[str] | None:
-    """The names in the first lines of local text files; None of what is elsewhere or packed.
+    """Return the names in the first line of local text files; None for remote or compressed files.
 
-    They must be the same in all files, and those that are read must stand there once: engines read later files by the
-    places of the first one's columns, and of two columns of one name the first. Another column would name the units.
+    All files must have the same names, and each column to read must appear once. Engines read later files by the column
+    positions of the first, and take the first of two columns with one name: another column could name the units.
     """
     if not files or any(map(_is_packed, files)):
         return None
@@ -427,12 +427,12 @@ def _is_packed(path: str) -> bool:
 
 
 def _header(path: str) -> list[str]:
-    """The names in the first line of a text file: the schema, and no row.
+    """Return the names in the first line of a text file: the schema, and no row.
 
-    Engines look for them in later lines where the first is empty, or ends within quotes: these would not be compared.
+    Refuse a first line that is empty or ends within quotes: engines then look for names in later lines.
     """
     with open(path, "rb") as file:
-        line = file.readline().decode("utf-8-sig", errors="replace")  # and nothing of the rows is decoded
+        line = file.readline().decode("utf-8-sig", errors="replace")  # decodes no byte of the rows
     try:
         names = next(csv.reader([line], strict=True), [])
     except csv.Error:
@@ -446,7 +446,7 @@ def _header(path: str) -> list[str]:
 
 
 def _stay(names: list[str] | None) -> bool:
-    """Tell whether Spark calls columns as the first line does: it renames those without a name, or with one again."""
+    """Return whether Spark keeps the names of the first line: it renames empty and repeated names."""
     return names is None or (all(names) and len({name.lower() for name in names}) == len(names))
 
 
@@ -454,13 +454,13 @@ ENGINES: Mapping[str, Callable[[Scan, list[str]], Any]] = {"polars": _polars, "d
 
 
 def opened(engine: str, scan: Scan) -> Any:
-    """The table as a frame of this engine, which has looked at names and dtypes alone."""
+    """Return the table as a frame of this engine, which reads names and dtypes alone."""
     check_threads()
     files = scan.files
     if scan.path is not None and scan.is_local and not files:
         raise FileNotFoundError(scan.path)
     for file in files:
-        if stands_in_the_way(file):  # engines wait for a pipe, and read a device for ever
+        if stands_in_the_way(file):  # engines wait on a pipe, and read a device forever
             raise InvalidArgument(f"path must be of plain files, and {shown(os.path.basename(file))} {NOT_PLAIN}.")
     if scan.database is not None and stands_in_the_way(scan.database):
         name = shown(os.path.basename(scan.database))
