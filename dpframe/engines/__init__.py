@@ -1,1 +1,1 @@
-"""Rows in, exact totals out."""
+"""Engines, which turn rows into exact totals."""

@@ -1,7 +1,7 @@
-"""Engines: each knows the columns of a table, and shows all its rows to dpframe, in pieces.
+"""Engines: each knows the columns of a table, and passes all its rows to dpframe in pieces.
 
-Exact totals add up over disjoint pieces: batches of rows where each row is protected, whole units where a unit is. So
-every engine runs the same code on its own pieces, and adds the integers that come out, modulo 2**64.
+Exact totals add up over disjoint pieces: batches of rows if each row is protected, whole units if units are. So every
+engine runs the same code on its own pieces and adds the resulting integers, modulo 2**64.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dpframe.errors import InvalidArgument
 from dpframe.queries.total import Total
 
 GIBIBYTE = 2**30
-ROW_BYTES = 150  # of a row while its unit is weighed, what is sorted and gathered with it
+ROW_BYTES = 150  # bytes of a row while its unit is weighed, with all that is sorted and gathered
 LEAST_BATCH, MOST_BATCH = 2**12, 2**20
 
 Batch = TypeVar("Batch")
@@ -26,34 +26,34 @@ Batch = TypeVar("Batch")
 
 @dataclass(frozen=True)
 class Reading:
-    """The reading of a table in batches. Answers do not depend on it."""
+    """Options for reading a table in batches. No answer depends on them."""
 
-    memory: int | None = None  # bytes by which the process may grow, about
-    progress: bool | None = None  # None: where somebody can see it
+    memory: int | None = None  # approximate bytes by which the process may grow
+    progress: bool | None = None  # None: show it if somebody can see it
 
     @property
     def bytes(self) -> int:
-        """The memory that was asked for, or a gibibyte, or a quarter of what is free where that is less."""
+        """Bytes to use: `memory` if it is set, else a gibibyte, or a quarter of the free memory if that is less."""
         return self.memory or min(GIBIBYTE, _free() // 4)
 
     @property
     def batch(self) -> int:
-        """The number of rows that are read at a time."""
+        """Number of rows that are read at a time."""
         return min(max(self.bytes // (8 * ROW_BYTES), LEAST_BATCH), MOST_BATCH)
 
     def seen(self, batches: Iterable[Batch]) -> Iterator[Batch]:
-        """The batches, with a bar that tells how many were read, where there is tqdm and somebody sees it."""
+        """Yield the batches, with a progress bar if tqdm is installed and somebody can see the bar."""
         try:
             from tqdm.auto import tqdm
         except ImportError:
             yield from batches
             return
-        disable = None if self.progress is None else not self.progress  # None: where it is no terminal
+        disable = None if self.progress is None else not self.progress  # None: no bar outside a terminal
         yield from tqdm(batches, desc="dpframe reads", unit=" batches", disable=disable, leave=False)
 
 
 def _free() -> int:
-    """The bytes of memory that are free; a lot where the system does not tell."""
+    """Return the bytes of free memory, or 4 GiB if the system does not report them."""
     try:
         return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, OSError, ValueError):
@@ -77,7 +77,7 @@ class Partial:
         return Partial({total: cells + other.totals[total] for total, cells in self.totals.items()})
 
     def __radd__(self, other: Any) -> Partial:
-        return self if isinstance(other, int) and other == 0 else NotImplemented  # the start of sum()
+        return self if isinstance(other, int) and other == 0 else NotImplemented  # the start value of sum()
 
 
 @runtime_checkable

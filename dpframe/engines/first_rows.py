@@ -1,9 +1,9 @@
-"""Rows one by one, of each unit the first ones: the totals of a stream, and the values that the local model reports.
+"""First rows of each unit, row by row: for the totals of a stream, and for values that the local model reports.
 
-Every row is looked at by itself, except for one thing: how many rows of its unit come before it. In a stream these are
-the rows of earlier periods. Rows of one period are told apart by what they add alone, their group and their value: so
-the rows of a unit that count follow from its own rows, and from no order of the frame, which other units could change.
-In the local model the order of the frame stays. Nothing here can fail on a value.
+Each row is processed by itself, except for one fact: how many rows of its unit come before it. In a stream these
+include the rows of earlier periods. Rows of one period are ordered only by what they add, their group and their value:
+so the rows of a unit that count follow from its own rows, and from no order of the frame, which other units could
+change. In the local model the order of the frame counts. Nothing here can fail on a value.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from dpframe.queries.keys import Keys
 from dpframe.queries.mixing import GOLDEN, mixed
 from dpframe.queries.query import Query
 
-NOT_THERE = -1  # of a row without a declared category, or whose unit has reported before as often as it may
+NOT_THERE = -1  # no declared category, or the unit has already reported as often as it may
 
 
 def stream_totals(frame: Any, query: Query, unit: PrivacyUnit, until: int) -> Integers:
-    """The exact total of each period up to number `until`, from 1, and each group: (until, groups), in steps.
+    """Return the exact totals of periods 1 to `until` and of each group, in steps: shape (until, groups).
 
-    The first axis of the query's keys are the periods. Later rows are left out; so are those of a unit that has
+    The first axis of the query's keys is the period. Later rows are left out, and so are rows of a unit that has
     `max_rows` earlier ones.
     """
     source = with_conditions(source_of(frame))
@@ -52,11 +52,10 @@ def stream_totals(frame: Any, query: Query, unit: PrivacyUnit, until: int) -> In
 
 
 def _earliest(code: Integers, periods: Integers, cell: Integers, added: Integers, most: int) -> NDArray[np.bool_]:
-    """Tell of each row whether fewer than `most` rows of its unit come before it.
+    """Return for each row whether fewer than `most` rows of its unit come before it.
 
-    Within a period they are shuffled, always in the same way, so that neither small values nor the first groups come
-    first; where the shuffle does not tell two rows apart they are ordered by what they add. Rows that add the same are
-    as good as each other.
+    Within a period rows are shuffled, always in the same way, so that no small value or first group comes first by
+    rule. If the shuffle ties two rows, what they add decides. Rows that add the same are interchangeable.
     """
     order = np.lexsort((added, cell, _shuffled(cell, added), periods, code))
     owner = code[order]
@@ -68,12 +67,12 @@ def _earliest(code: Integers, periods: Integers, cell: Integers, added: Integers
 
 
 def _shuffled(cell: Integers, added: Integers) -> NDArray[np.uint64]:
-    """A number for each pair that looks random, modulo 2**64."""
+    """Return a pseudorandom number for each pair, modulo 2**64."""
     return mixed(cell.astype(np.uint64) * GOLDEN + added.astype(np.uint64))
 
 
 def categories_of_rows(frame: Any, keys: Keys, unit: PrivacyUnit, most: int) -> Integers:
-    """The place of each row's value among the declared ones; NOT_THERE for any other, and beyond `most` rows a unit."""
+    """Return the position of each row's value among the declared ones; NOT_THERE if none, or beyond `most` rows."""
     source = source_of(frame)
     cells = Cells.of(source, keys)
     names = cells.names()
@@ -84,7 +83,7 @@ def categories_of_rows(frame: Any, keys: Keys, unit: PrivacyUnit, most: int) -> 
 
 
 def numbers_of_rows(frame: Any, column: str, unit: PrivacyUnit, most: int) -> NDArray[np.float64]:
-    """Each row's number, NaN where there is none, and beyond `most` rows a unit."""
+    """Return the number of each row; NaN if it is missing, or beyond the first `most` rows of its unit."""
     source = source_of(frame)
     value: ColumnRequest = ("value", column, "value", None)
     table = collected(source.load([value, *unit_requests(unit)]).select("value", *_names(unit)), source.rows)
@@ -98,7 +97,7 @@ def _names(unit: PrivacyUnit) -> list[str]:
 
 
 def _beyond(table: pl.DataFrame, unit: PrivacyUnit, most: int) -> NDArray[np.bool_]:
-    """Tell whether so many rows of the same unit stand before a row, or it has no unit and such rows are left out."""
+    """Return for each row whether `most` rows of its unit come before it, or it is dropped without a unit."""
     if unit.column is None:
         return np.zeros(table.height, dtype=np.bool_)
     codes, _ = unit_codes(table["unit"])

@@ -1,8 +1,8 @@
-"""Totals by undeclared keys: the keyed fold, of whole units; and the labels of those that are shown.
+"""Totals by undeclared keys, folded over whole units, and the labels of the keys that are shown.
 
-Every unit that holds t keys adds v(t) steps to each, for a norm of the noise as in `contributions`; of more than T keys
-it keeps T, in an order of its own that a key drawn afresh for each release decides. Nothing here can fail on a value,
-and what a unit adds depends on its own rows alone. Candidates are the keys of a table together with what is known.
+Every unit that holds t keys adds v(t) steps to each, for a norm of the noise as in `contributions`. A unit with more
+than T keys keeps T of them, in an order that a secret drawn for each release decides. Nothing here can fail on a value,
+and what a unit adds depends on its own rows alone. Candidates are the keys of a table and the known keys.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from dpframe.errors import InvalidType
 from dpframe.privacy import PrivacyUnit
 from dpframe.queries.discovery import FoundAxis
 
-STEPS, UNITS = "steps", "units"  # what is summed for each key: the weights of its units, and how many hold it
+STEPS, UNITS = "steps", "units"  # sums for each key: the weights of its units, and the number of units that hold it
 OWNER = "unit"
 KNOWN = "known"
 
 
 class KeyedPartial(Partial):
-    """Exact totals by key of some units: sorted keys, each with its int64 numbers. They are added key by key."""
+    """Exact totals by key of some units: sorted keys, each with int64 numbers. Partials are added key by key."""
 
     table: pl.DataFrame
 
@@ -50,33 +50,33 @@ class KeyedPartial(Partial):
 
 
 def keys_of(table: pl.DataFrame) -> list[str]:
-    """The columns of the keys."""
+    """Return the columns of the keys."""
     return [name for name in table.columns if name not in (STEPS, UNITS, OWNER)]
 
 
 @dataclass(frozen=True)
 class KeyedTask(RowTask):
-    """The question which keys are there, and by how many units each is held: public, except the key of its order."""
+    """Question of which keys exist and how many units hold each; it is public, except for its secret."""
 
     axis: FoundAxis
     unit: PrivacyUnit
-    weights: tuple[int, ...]  # v(t) of t = 1, 2, ..., T
-    secret: int  # of the order; it reaches no result
+    weights: tuple[int, ...]  # v(t) for t = 1, 2, ..., T
+    secret: int  # of the order; no result shows it
     types: dict[str, ColumnType]
 
     @classmethod
     def of(cls, engine: Engine, axis: FoundAxis, unit: PrivacyUnit, weights: tuple[int, ...], secret: int) -> Self:
-        """The task for a table of the engine's schema."""
+        """Return the task for a table of the engine's schema."""
         types = engine.schema()
         names = (*axis.columns, *unit.columns)
         return cls(axis, unit, weights, secret, {name: types[name] for name in names})
 
     def piece(self, frame: Any) -> KeyedPartial:
-        """The keys of some rows; where there is a unit, of all rows of some units."""
+        """Return the keys of some rows (all rows of some units, if there is a unit)."""
         return self.weigh(self.coded(frame))
 
     def coded(self, frame: Any) -> pl.DataFrame:
-        """The key of each row, and its unit."""
+        """Return coded rows: the key of each row, and its unit."""
         source = self._brought(frame)
         columns = self.axis.columns
         requests: list[ColumnRequest] = [(f"key{number}", of, "found", None) for number, of in enumerate(columns)]
@@ -88,16 +88,16 @@ class KeyedTask(RowTask):
         if self.by is not None and self.unit.nulls == "drop":
             kept = [*kept, OWNER]
         unnamed = [name for name, of, *_ in requests[: len(names)] if is_written_as_text(source.column(of))]
-        if unnamed:  # values that nobody could declare as a key
+        if unnamed:  # drop values that nobody could declare as a key
             lazy = lazy.filter(*(pl.col(name).ne_missing(UNNAMED) for name in unnamed))
         return without_bytes(collected(lazy.drop_nulls(kept) if kept else lazy, source.rows), names)
 
     def combine(self, table: pl.DataFrame) -> pl.DataFrame:
-        """Each unit and key once."""
+        """Combine coded rows: each pair of unit and key once."""
         return table.unique()
 
     def weigh(self, table: pl.DataFrame) -> KeyedPartial:
-        """The keys of all rows of some units, or of all their pairs of unit and key."""
+        """Return the keys of all rows of some units, or of all their pairs of unit and key."""
         if self.by is None:
             of_one_row = [pl.lit(self.weights[0], dtype=pl.Int64).alias(STEPS), pl.lit(1, dtype=pl.Int64).alias(UNITS)]
             return KeyedPartial(table.with_columns(of_one_row))
@@ -111,9 +111,9 @@ class KeyedTask(RowTask):
         return KeyedPartial(pairs.with_columns(numbers).drop(OWNER).filter(pl.Series(kept, dtype=pl.Boolean)))
 
     def _kept(self, pairs: pl.DataFrame, owner: Integers, held: Integers, most: int) -> Any:
-        """Tell which pairs count: of a unit with more than `most` keys the first ones in the keyed order.
+        """Return which pairs count: for a unit with more than `most` keys, the first ones in the secret order.
 
-        The order is of 64 bits; where two keys of a unit have the same, their values decide.
+        The order is a hash of 64 bits; if two keys of a unit have the same hash, their values decide.
         """
         kept = np.ones(pairs.height, dtype=bool)
         beyond = np.flatnonzero(held > most)
@@ -136,7 +136,7 @@ def keyed(
     secret: int,
     reading: Reading | None = None,
 ) -> pl.DataFrame:
-    """The keys of a table in their order: what they are, the steps of each, and its units. No key is shown by this."""
+    """Return the sorted keys of a table, the steps of each, and its number of units. This releases no key."""
     engine = engine_of(frame, reading or Reading())
     task = KeyedTask.of(engine, axis, unit, weights, secret)
     partial = answered(engine, task)
@@ -148,9 +148,9 @@ def keyed(
 def key_candidates(
     frame: Any, axis: FoundAxis, table: pl.DataFrame
 ) -> tuple[pl.DataFrame, Integers, NDArray[np.bool_]]:
-    """The keys that get noise, the steps of each, and which are known: these are there whether a row holds them or not.
+    """Return the keys that get noise, the steps of each, and which are known: these stay even if no row holds them.
 
-    Of the others those of fewer than `at_least` units are dropped.
+    Of the other keys, those held by fewer than `at_least` units are dropped.
     """
     assert axis.discovery is not None
     names = keys_of(table)
@@ -168,24 +168,24 @@ def key_candidates(
 
 
 def ordered(frame: Any, axis: FoundAxis, keys: pl.DataFrame) -> Integers:
-    """The places of keys in the order of their labels."""
+    """Return the positions of keys in the order of their labels."""
     return in_order(list(label_columns(frame, axis, keys).values())).to_numpy().astype(np.int64)
 
 
 def label_columns(frame: Any, axis: FoundAxis, keys: pl.DataFrame) -> dict[str, Any]:
-    """The columns that name the keys; their dtypes are those of the schema, whatever keys there are."""
+    """Return the columns that name the keys; the schema decides their dtypes, whatever keys there are."""
     source = source_of(frame)
     return {name: labels(keys[f"key{number}"], source.column(name)) for number, name in enumerate(axis.columns)}
 
 
 def forms(frame: Any, axis: FoundAxis) -> list[str]:
-    """The forms in which the values of each column of keys are written down."""
+    """Return the form in which the values of each column of keys are encoded."""
     source = source_of(frame)
     return [form_of(source.column(name)) for name in axis.columns]
 
 
 def written(keys: pl.DataFrame) -> list[list[Any]]:
-    """Keys column by column as plain JSON values; a float as its hexadecimal digits, which are exact."""
+    """Return keys column by column as plain JSON values; a float is exact as hexadecimal digits."""
     return [
         [value.hex() if isinstance(value, float) else value for value in column.to_list()]
         for column in keys.get_columns()
@@ -193,7 +193,7 @@ def written(keys: pl.DataFrame) -> list[list[Any]]:
 
 
 def read(lists: Sequence[list[Any]], empty: pl.DataFrame) -> pl.DataFrame:
-    """The same read back; `empty` has keys of the same dtypes."""
+    """Read keys back from the lists of `written`; `empty` has keys of the same dtypes."""
     columns = []
     for (name, dtype), values in zip(empty.select(keys_of(empty)).schema.items(), lists, strict=True):
         plain = [None if value is None else float.fromhex(value) for value in values] if dtype == pl.Float64 else values

@@ -1,7 +1,7 @@
-"""The public side of a table: its columns and their dtypes, and a frame of them without rows.
+"""Public side of a table: its columns and their dtypes, and a frame of them without rows.
 
-A question is checked on the schema, and tried on the frame without rows, before anything is charged. What would tell of
-rows by another way is refused too: with some settings Polars and DuckDB print how many rows and groups there are.
+A question is checked against the schema, and tried on the frame without rows, before anything is charged. Settings that
+could reveal rows in another way are refused too: with some of them, Polars and DuckDB print numbers of rows and groups.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from dpframe.queries.total import DistinctTotal, VectorTotal
 from dpframe.queries.vectors import Matches
 from dpframe.queries.where import Conditional, is_compared, plain_name, reads_of
 
-UNKNOWN = "unknown"  # which steps of DuckDB's optimizer are off
-TALKS = {  # what makes Polars print, warn or write files by what is in the rows
+UNKNOWN = "unknown"  # nobody knows which steps of DuckDB's optimizer are off
+TALKS = {  # settings by which Polars prints, warns or writes files, depending on the rows
     "POLARS_VERBOSE",
     "POLARS_VERBOSE_SENSITIVE",
     "POLARS_LOG_METRICS",
@@ -50,18 +50,18 @@ TALKS = {  # what makes Polars print, warn or write files by what is in the rows
     "POLARS_OUTPUT_SKIP_BATCH_PRED",
     "POLARS_VISUALIZE_IR",
     "POLARS_VISUALIZE_PHYSICAL_PLAN",
-    "POLARS_WARN_UNSTABLE",  # the streaming engine, which large frames take, warned in some versions
+    "POLARS_WARN_UNSTABLE",  # the streaming engine, which reads large frames, warned in some versions
     "POLARS_PANIC_ON_ERR",
     "POLARS_BACKTRACE_IN_ERR",
 }
-NUMBA_TALKS = ("NUMBA_DEBUG", "NUMBA_DUMP", "NUMBA_TRACE", "NUMBA_CHROME_TRACE")  # kernels load where rows are many
+NUMBA_TALKS = ("NUMBA_DEBUG", "NUMBA_DUMP", "NUMBA_TRACE", "NUMBA_CHROME_TRACE")  # kernels load for many rows only
 SILENT = ("", "0", "false")
 
-MOST_KEYS = 2  # beside the values of what is taken for a result; a frame of more columns may be rows joined to one
-ENDS = ("_left", "_right")  # of bins
+MOST_KEYS = 2  # maximum number of keys in a result; a frame with more key columns may be rows joined to a result
+ENDS = ("_left", "_right")  # the two edges of a bin
 ANYTHING = {"object", "missing"}  # a pandas column of objects, or a column that is all null
 NUMBERS = {"number", *ANYTHING}  # the kinds of column whose values are clipped and summed
-FITTING = {  # the kinds of column in which keys or bins of a kind are looked for
+FITTING = {  # the kinds of column that may hold keys or bins of a kind
     "number": {"number", "category"},
     "text": {"text", "category"},
     "date": {"date", "datetime", "category"},
@@ -70,19 +70,19 @@ FITTING = {  # the kinds of column in which keys or bins of a kind are looked fo
     "time": {"time", "category"},
     "period": {"period"},
 }
-DAYS = ("date", "datetime")  # kinds of column in which a key or an edge of a day is that day, or its midnight alone
+DAYS = ("date", "datetime")  # kinds of column in which a day, as a key or an edge, is that day, or only its midnight
 OF_DAYS = re.compile(r"period\[\d*[DWMQYA]")  # Periods of days and longer
 LEVELS = " A Categorical's levels are data."
 
 
 def columns_of(query: Query, unit: PrivacyUnit) -> list[str]:
-    """The columns that a question reads, and those of its conditions."""
+    """Return the columns that a question reads, with those of its conditions."""
     columns = [*query.keys.columns, *(name for column in read_by(query) for name in reads_of(column)), *unit.columns]
     return list(dict.fromkeys(columns))
 
 
 def dtypes_of_all(frame: Any) -> Hashable:
-    """The names and dtypes of all columns of a frame, lazy ones by their schema; None of any other table."""
+    """Return the names and dtypes of all columns of a frame (lazy ones by their schema); None for other tables."""
     if isinstance(frame, pl.LazyFrame):
         schema = frame.collect_schema()
         return ("lazy", tuple(schema.names()), tuple(schema.dtypes()))
@@ -94,10 +94,10 @@ def dtypes_of_all(frame: Any) -> Hashable:
 
 
 def emptied(frame: Any, columns: list[str]) -> Any:
-    """A frame of these columns and their dtypes without rows, made of the schema alone.
+    """Return a frame of these columns and their dtypes without rows, made from the schema alone.
 
-    No row is touched: of a lazy frame nothing is run, and a pandas Categorical leaves behind its categories, which come
-    from the rows.
+    No row is touched: a lazy frame does not run, and a pandas Categorical loses its categories, which come from the
+    rows.
     """
     if is_pandas(frame):
         pandas = sys.modules["pandas"]
@@ -111,7 +111,7 @@ def emptied(frame: Any, columns: list[str]) -> Any:
 
 
 def _dtype(dtype: Any) -> Hashable:
-    """A dtype of pandas, exactly; of a Categorical no more than that it is one, since its levels come from rows."""
+    """Return a pandas dtype exactly; of a Categorical only that it is one, since its levels come from rows."""
     if isinstance(dtype, np.dtype):
         return dtype
     is_categorical = isinstance(dtype, sys.modules["pandas"].CategoricalDtype)
@@ -119,9 +119,9 @@ def _dtype(dtype: Any) -> Hashable:
 
 
 def check_quiet(frame: Any = None) -> None:
-    """Refuse to go on where Polars, Numba, or DuckDB for a relation of its own, is set to talk, before the charge.
+    """Refuse, before the charge, settings by which Polars, Numba or the DuckDB of a relation report on rows.
 
-    They are not silenced here: settings are the process's or the connection's, and another thread may be at work.
+    dpframe does not change them: they belong to the process or the connection, and another thread may rely on them.
     """
     if is_relation(frame):
         _check_connection(frame)
@@ -134,23 +134,23 @@ def check_quiet(frame: Any = None) -> None:
                 f"there are. Write os.environ.pop({name!r})."
             )
     reload = getattr(pl.Config, "reload_env_vars", None)
-    if reload is not None:  # newer versions remember how they were set
+    if reload is not None:  # newer versions keep a copy of these settings
         reload()
 
 
 def _check_connection(relation: Any) -> None:
-    """Refuse a connection that prints or logs what its queries do, or that reads rows where it is asked for none.
+    """Refuse a connection that prints or logs its queries, or that reads rows if a query asks for none.
 
-    A profile and a log have the rows of every step. Several steps of DuckDB's optimizer find together that no rows are
-    asked for, and which ones depends on the query and the version. Where one is off rows may be read by this question
-    as well: it is refused then, whatever they are, and what it says is withheld.
+    A profile and a log show the rows of every step. Several steps of DuckDB's optimizer together detect that a query
+    asks for no rows; which steps depends on the query and the version. If one is off, this query may read rows too. It
+    is then refused, whatever the rows are, and its own message is withheld.
     """
     settings = (
         "current_setting('enable_profiling') as profile, current_setting('disabled_optimizers') as without, "
         "(select max(value) from duckdb_settings() where name = 'enable_optimizer') as optimizer, "
         "(select max(value) from duckdb_settings() where name = 'enable_logging') as log, "
         "(select count(*) from (select cast('off' || i as int) as n from range(2) as r(i) order by n limit 0)) as none"
-    )  # the last fails where the optimizer is off, which no setting tells before DuckDB 2
+    )  # the last one fails if the optimizer is off, which no setting shows before DuckDB 2
     nothing = relation.limit(0).aggregate("count(*) as n").project(settings)
     found = withheld(nothing.fetchall)
     ((value, without, optimizer, log, _),) = found or [(None, UNKNOWN, None, None, None)]
@@ -172,10 +172,10 @@ def _check_connection(relation: Any) -> None:
 
 
 def check(frame: Any, query: Query, unit: PrivacyUnit) -> Query:
-    """The query with its cells resolved against the schema; typed errors for what does not fit.
+    """Return the query with its cells resolved against the schema; raise typed errors for what does not fit.
 
-    Numbers, bools and objects of pandas are one class of columns wherever numbers are expected: one missing value
-    turns int64 into float64, and one odd value into object, so a refusal would tell of it.
+    If numbers are expected, numbers, bools and objects of pandas are one class of columns. One missing value turns
+    int64 into float64, and one odd value turns a column into objects, so a refusal would reveal it.
     """
     check_threads(frame)
     check_quiet(frame)
@@ -209,7 +209,7 @@ def check(frame: Any, query: Query, unit: PrivacyUnit) -> Query:
                 )
     for name in unit.columns:
         _check_unit(name, source.column(name))
-    if len(unit.columns) > 1 and unit.nulls == "one-unit" and is_engine(frame):  # its pieces are by one column
+    if len(unit.columns) > 1 and unit.nulls == "one-unit" and is_engine(frame):  # its pieces follow one column
         raise InvalidType(
             f"frame must be of dpframe's own engines for a unit of several columns with nulls='one-unit', not "
             f"{named(frame)}. Write nulls='drop', or make one column of them."
@@ -218,9 +218,9 @@ def check(frame: Any, query: Query, unit: PrivacyUnit) -> Query:
 
 
 def booleans(frame: Any, query: Query) -> frozenset[str]:
-    """The columns whose dtype says that all values are true or false, of those that are clipped to [0, 1].
+    """Return those columns clipped to [0, 1] whose dtype says that all values are true or false.
 
-    Of pandas none, where a missing value decides the dtype.
+    No pandas column is among them: there, a missing value decides the dtype.
     """
     names = {name for total in query.of_cells for name, bounds in total.values if bounds == (0.0, 1.0)}
     if not names:
@@ -230,7 +230,7 @@ def booleans(frame: Any, query: Query) -> frozenset[str]:
 
 
 def check_gathered(frame: Any) -> None:
-    """Refuse a table whose pieces are elsewhere, where the values of all rows must be looked at together."""
+    """Refuse a table whose pieces are elsewhere, if the values of all rows must be compared together."""
     if is_spark(frame) or is_dask(frame):
         way_out = "Drop the duplicates of its unit, groups and column there, and bring these rows to pandas or Polars."
     elif is_dataset(frame) or is_relation(frame):
@@ -243,11 +243,11 @@ def check_gathered(frame: Any) -> None:
 
 
 def _refuse_results(names: list[str], query: Query) -> None:
-    """Refuse what reads as released results by its names: an operation of a library dropped their record.
+    """Refuse a frame whose names are those of released results: an operation of a library dropped its record.
 
-    Results are public, and a charge would be for nothing. A frame is one where values with their errors come last, one
-    of them with its noisy value, and all that precedes are edges of bins and one or two keys; or where a value with
-    both is asked for.
+    Results are public and need no charge. A frame counts as a result if values with their errors come last, one of them
+    with its noisy value, and only edges of bins and at most two keys come first. So does one if the question asks for a
+    value that has both.
     """
     values = [name for name in names if {name + NOISY, name + ERROR} <= {*names}]
     if not values:
@@ -267,13 +267,13 @@ def _refuse_results(names: list[str], query: Query) -> None:
 
 
 def _checked(source: Source, keys: Keys) -> Keys:
-    """The keys as the schema has them: most often as they are."""
+    """Return the keys as the schema has them; most often they stay the same."""
     axes = tuple(CHECKS[axis.coding](source, axis) for axis in keys.axes)
     return keys if all(map(is_, axes, keys.axes)) else replace(keys, axes=axes)
 
 
 def _checked_found(source: Source, query: Query, unit: PrivacyUnit) -> Query:
-    """Keys that are found: columns whose values have one label each, and known values that they can hold."""
+    """Check that columns can hold the known keys, and that each value that may be found has one label."""
     axis = found_axis(query.keys)
     assert axis is not None
     check_labels(source, axis)
@@ -285,7 +285,7 @@ def _checked_found(source: Source, query: Query, unit: PrivacyUnit) -> Query:
 
 
 def _checked_units(source: Source, grid: Keys) -> Keys:
-    """The groups of a question about contributions; distinct values must stay apart, as keys do."""
+    """Check the groups of a question about contributions; distinct values must stay apart, as keys do."""
     grouping = grouping_of(grid)
     if grouping.keys is not None:
         return UnitGrid(grid.axes, replace(grouping, keys=_checked(source, grouping.keys)))
@@ -342,7 +342,7 @@ def _checked_rest(source: Source, axis: RestAxis) -> RestAxis:
 
 
 def _of_grid(source: Source, grid: GridAxis) -> BinAxis:
-    """The bins of a public grid that suits the column: of numbers, whatever their dtype, or of dates."""
+    """Return the bins of a public grid that suits the column: of numbers, whatever their dtype, or of dates."""
     column = source.column(grid.column)
     by_days = column.kind in ("date", "datetime")
     if by_days and (grid.statistic == "sum" or grid.whole):
@@ -358,7 +358,7 @@ def _of_grid(source: Source, grid: GridAxis) -> BinAxis:
     return _checked_bins(source, grid.bins(by_days))
 
 
-CHECKS: Mapping[Coding, Callable[[Source, Any], Axis]] = {  # an axis as the schema has it: with the keys of a dtype
+CHECKS: Mapping[Coding, Callable[[Source, Any], Axis]] = {  # resolve an axis by the schema, such as keys from a dtype
     "grid": _of_grid,
     "dtype": _of_dtype,
     "bins": _checked_bins,
@@ -368,7 +368,7 @@ CHECKS: Mapping[Coding, Callable[[Source, Any], Axis]] = {  # an axis as the sch
 
 
 def _check_conditions(source: Source, column: Conditional) -> None:
-    """Values and ranges of conditions that their columns can hold, as keys and bins."""
+    """Check that columns can hold the values and ranges of their conditions, as keys and bins."""
     for axis in (*(condition.axis for condition in column.conditions), *column.compared):
         CHECKS[axis.coding](source, axis)
 
@@ -415,7 +415,7 @@ def _way_out(column: ColumnType, argument: str) -> str:
 
 
 def _keys_of_column(column: ColumnType, axis: KeyAxis, position: int) -> Declared:
-    """The keys of one column as it compares them, which is the same for all neighbors: by its dtype."""
+    """Return the keys of one column as it compares them; its dtype decides, so all neighbors agree."""
     name, kind, (values, places) = axis.columns[position], axis.kind(position), axis.numbered[position]
     _check_kind(name, column, kind, axis.argument)
     if kind in ("date", "datetime") and column.kind in ("date", "datetime"):

@@ -1,10 +1,10 @@
-"""The computation on rows, in public terms alone: it can be pickled and carried to where the rows are.
+"""Computations on rows, described by public facts alone: they can be pickled and sent to where the rows are.
 
-`Task` is that of totals. `CheckTask` counts the units of which something was clipped or left out, by one definition for
-every engine. Rows are coded first: the unit, the group, and for each clipped column whether the value lies below its
-bounds, above them, or is there at all. Coded rows of one unit and group can be brought together into one row, again and
-again. Then each unit has each indicator or not, and the units that have it are counted. Nothing there can fail on a
-value, and what a unit adds to a number is 0 or 1, whatever its rows.
+`Task` computes totals. `CheckTask` counts the units of which something was clipped or left out, by one definition for
+every engine. It codes rows first: the unit, the group, and for each clipped column whether the value lies below its
+bounds, above them, or is present. Coded rows of one unit and group can be combined into one row, repeatedly. Then each
+unit has each indicator or not, and the units that have it are counted. Nothing there can fail on a value, and a unit
+adds 0 or 1 to a number, whatever its rows.
 """
 
 from __future__ import annotations
@@ -48,29 +48,29 @@ from dpframe.queries.where import Conditional
 
 
 class RowTask:
-    """The columns that a task reads, and of whom a piece must hold all rows. A task has both as fields."""
+    """Columns that a task reads, and the unit whose rows a piece holds completely. A task has both as fields."""
 
     unit: PrivacyUnit
-    types: dict[str, ColumnType]  # of the columns that are read
+    types: dict[str, ColumnType]  # the columns that are read
     conditional: bool = True  # whether some of them may be read under conditions
 
     @property
     def columns(self) -> list[str]:
-        """The columns that are read."""
+        """Columns that are read."""
         return list(self.types)
 
     @property
     def by(self) -> str | None:
-        """The column of the unit, whose rows must be in one piece; of several columns the first one.
+        """Column of the unit, whose rows must be in one piece; the first one if there are several.
 
-        Rows of one combination are equal in it. But rows without a unit are where any of the columns is missing, so
-        an engine that brings together the rows that are equal in one column must leave such rows out.
+        Rows of one combination are equal in it. But a row has no unit if any of the columns is missing, so an engine
+        that groups rows by one column must leave such rows out.
         """
         return next(iter(self.unit.columns), None)
 
     def _brought(self, frame: Any) -> Source:
-        """A piece, whose dtypes must be those of the schema: keys and units are told apart by them."""
-        if isinstance(frame, Source):  # a frame in memory, whose schema the types are
+        """Return a piece as a Source; its dtypes must be those of the schema, because they identify keys and units."""
+        if isinstance(frame, Source):  # a frame in memory: the types are from its schema
             source = frame
         else:
             source = source_of(frame)
@@ -82,36 +82,36 @@ class RowTask:
 
 @dataclass(frozen=True)
 class Task(RowTask):
-    """A question of a table: nothing of it comes from rows.
+    """Question about a table: no part of it comes from rows.
 
-    Rows of units are *coded* first: the unit, the number of the cell, and the integers that are summed; rows in no cell
-    are left out. Coded rows of one unit and cell can be brought together into one row (`combine`), again and again. The
-    unit's weight needs all of them (`weigh`).
+    Rows of units are *coded* first: the unit, the number of the cell, and the integers to sum. Rows in no cell are left
+    out. Coded rows of one unit and cell can be combined into one row (`combine`), repeatedly. The weight of a unit
+    needs all of its rows (`weigh`).
     """
 
     query: Query
     unit: PrivacyUnit
-    p: float  # of the norm that the noise covers
-    types: dict[str, ColumnType]  # of the columns that are read
-    secret: int = 0  # of the order in which units keep groups for numbers of distinct values; it reaches no result
-    checks: Checks | None = None  # whose numbers a piece has too
-    watched: Checks | None = None  # these, where flags of rows tell them
+    p: float  # the norm that the noise covers
+    types: dict[str, ColumnType]  # the columns that are read
+    secret: int = 0  # of the order in which units keep groups for counts of distinct values; no result shows it
+    checks: Checks | None = None  # checks whose numbers a piece also has
+    watched: Checks | None = None  # the same checks, if flags of rows decide them
     conditional: bool = True  # whether some columns are read under conditions
 
     @classmethod
     def of(cls, engine: Engine, query: Query, unit: PrivacyUnit, p: float, secret: int = 0) -> Self:
-        """The task for a table of the engine's schema."""
+        """Return the task for a table of the engine's schema."""
         types = engine.schema()
         read = {name: types[name] for name in columns_of(query, unit)}
         conditional = any(isinstance(name, Conditional) for name in read_by(query))
         return cls(query, unit, p, read, secret, conditional=conditional)
 
     def beside(self, checks: Checks) -> Self:
-        """The same task, whose pieces have the numbers of checks too: of columns that the question reads."""
+        """Return the same task with checks of the columns that it reads, whose numbers are part of its pieces."""
         return replace(self, checks=checks, watched=checks if checks.is_plain else None)
 
     def piece(self, frame: Any) -> Partial:
-        """The totals of some rows; where there is a unit, of all rows of some units. Numbers of checks are in them."""
+        """Return the totals of some rows (all rows of some units, if there is a unit), with the numbers of checks."""
         source = self._brought(frame)
         partial = self._totals(source)
         if self.checks is None or OF_CHECKS in partial.totals:
@@ -120,7 +120,7 @@ class Task(RowTask):
         return replace(partial, totals={**partial.totals, **checked.totals})
 
     def _totals(self, source: Source) -> Partial:
-        """The totals, with the numbers of checks where they are found in the same read."""
+        """Return the totals, with the numbers of checks if the same read finds them."""
         if self.query.keys.counted == "units":
             return Partial({self.query.of_cells[0]: units_by_cell(source, self.query, self.unit)})
         if compound(self.query):
@@ -133,7 +133,7 @@ class Task(RowTask):
         return Partial(of_rows_alone(source, cells, terms))
 
     def _compound(self, source: Source) -> Partial:
-        """The totals of which some are compound: at once where that can be, else of coded rows."""
+        """Return totals of which some are compound: in one pass if possible, else from coded rows."""
         if contrasts_in(self.query) is not None:
             return self._of_coded(compound_rows(source, self.query, self.unit))
         cells, parts = Cells.of(source, self.query.keys), Parts.of(self.query, self.unit, self.watched)
@@ -143,7 +143,7 @@ class Task(RowTask):
         return self._of_coded(prepared_rows(source, cells, parts, self.query, self.unit))
 
     def coded(self, frame: Any) -> pl.DataFrame:
-        """Rows of units by the numbers of their cells, with the integers that are summed."""
+        """Return coded rows of units: the numbers of their cells, and the integers to sum."""
         source = self._brought(frame)
         assert self.by is not None
         if self.query.keys.counted == "units":
@@ -157,7 +157,7 @@ class Task(RowTask):
         return kernel_rows.narrowed(self._coded(source, cells, terms), terms) if narrow is None else narrow
 
     def _coded(self, source: Source, cells: Cells, terms: Terms) -> pl.DataFrame:
-        """Rows of units in cells, with the integers of plain sums, in 64 bits each."""
+        """Return coded rows of units in cells, with the integers of plain sums in 64 bits each."""
         assert self.by is not None
         lazy = source.load([*cells.requests(), *terms.requests(), *unit_requests(self.unit)])
         table = coded_rows(lazy, cells, terms, source.rows, "unit")
@@ -166,10 +166,10 @@ class Task(RowTask):
         return table
 
     def combine(self, table: pl.DataFrame) -> pl.DataFrame:
-        """Coded rows, or what came of them before, with one row for each unit and cell: a pair.
+        """Combine coded rows, or rows that were combined before, into one row for each unit and cell: a pair.
 
-        Of compound Totals rows stay as they are: what a unit adds is no sum of pairs. Of distinct values equal rows are
-        one.
+        Rows for compound Totals stay as they are: what a unit adds is no sum over pairs. Rows for distinct values are
+        deduplicated.
         """
         if compound(self.query):
             return table.unique() if all(isinstance(total, DistinctTotal) for total in self.query.of_cells) else table
@@ -185,7 +185,7 @@ class Task(RowTask):
         return collected(table.lazy().group_by(names).agg(sums), table.height)
 
     def weigh(self, table: pl.DataFrame) -> Partial:
-        """The totals of all coded rows of some units, or of all their pairs."""
+        """Return the totals of all coded rows of some units, or of all their pairs."""
         if self.query.keys.counted == "units":
             pairs = self.combine(table)
             return Partial({self.query.of_cells[0]: units_of_pairs(pairs, self.query)})
@@ -198,7 +198,7 @@ class Task(RowTask):
         return Partial(weights.of_pairs(table, terms, self.unit, self.p, self.query.keys.cells, merged=merged))
 
     def _of_coded(self, table: pl.DataFrame) -> Partial:
-        """The compound Totals of coded rows, and the values that are to be counted once all of them are together."""
+        """Return the compound Totals of coded rows, with the values to count once all of them are together."""
         totals = of_coded(table, self.query, self.unit, self.p)
         if not gathers(self.query):
             return Partial(totals)
@@ -217,12 +217,12 @@ class Task(RowTask):
 
 
 OWNER, GROUP = "unit", "group"
-NOWHERE = -1  # the group of a row that is in no cell
+NOWHERE = -1  # the group of a row in no cell
 
 
 @dataclass(frozen=True)
 class CheckTask(RowTask):
-    """The question how many units have each indicator: public, and it can be carried to where the rows are."""
+    """Question of how many units have each indicator; it is public, and can be sent to where the rows are."""
 
     checks: Checks
     unit: PrivacyUnit
@@ -230,16 +230,16 @@ class CheckTask(RowTask):
 
     @classmethod
     def of(cls, engine: Engine, checks: Checks) -> Self:
-        """The task for a table of the engine's schema."""
+        """Return the task for a table of the engine's schema."""
         types = engine.schema()
         return cls(checks, checks.unit, {name: types[name] for name in checks.columns})
 
     def piece(self, frame: Any) -> Partial:
-        """The numbers of some rows; where there is a unit, of all rows of some units."""
+        """Return the numbers of checks for some rows (all rows of some units, if there is a unit)."""
         return self.of_source(self._brought(frame))
 
     def of_source(self, source: Source) -> Partial:
-        """The numbers of rows that are brought already."""
+        """Return the numbers of checks for a Source."""
         if self.checks.is_plain:
             cells, terms = Cells.of(source, self.checks.keys), Terms.of((), self.checks)
             alone = self.by is None
@@ -253,7 +253,7 @@ class CheckTask(RowTask):
         return self.weigh(self._coded(source))
 
     def coded(self, frame: Any) -> pl.DataFrame:
-        """The group of each row, its unit, and what its values are."""
+        """Return coded rows: the group of each row, its unit, and flags of its values."""
         return self._coded(self._brought(frame))
 
     def _coded(self, source: Source) -> pl.DataFrame:
@@ -265,7 +265,7 @@ class CheckTask(RowTask):
             requests.append(("among", self.checks.among, "present", None))
         requests += unit_requests(self.unit)
         lazy = source.load(requests)
-        if requests:  # of no columns there are rows all the same
+        if requests:  # without requests, there is no column to select, only rows
             flags = [self._flags(number, between) for number, between in enumerate(self.checks.between)]
             others = [name for name, *_ in requests if name in ("among", OWNER)]
             lazy = lazy.select(*cells.names(), *(flag for three in flags for flag in three), *others)
@@ -280,19 +280,19 @@ class CheckTask(RowTask):
         return coded.drop_nulls(OWNER) if self.by is not None and self.unit.nulls == "drop" else coded
 
     def combine(self, table: pl.DataFrame) -> pl.DataFrame:
-        """One row for each unit and group."""
+        """Combine coded rows into one row for each unit and group."""
         added = [pl.col(name).sum() if self._is_sum(name) else pl.col(name).max() for name in self._names]
         pairs = table.lazy().group_by(OWNER, GROUP).agg(*added, pl.col(ROWS).sum())
         return collected(pairs, table.height).select(table.columns)
 
     def weigh(self, table: pl.DataFrame) -> Partial:
-        """The numbers of units, of all rows of some units or of all their pairs of unit and group."""
+        """Return the numbers of units, from all rows of some units or all their pairs of unit and group."""
         inside = pl.col(GROUP) >= 0
         has: list[pl.Expr] = []
         present: dict[str, pl.Expr] = {}
         for number, between in enumerate(self.checks.between):
             below, above, there = (pl.col(name) for name in _columns(number))
-            if between.of_units:  # one column has the sum of the unit
+            if between.of_units:  # the first column holds the sum of the unit
                 lower, upper = grid_steps(between.bounds)
                 has += [inside & (there > 0) & (below < lower), inside & (there > 0) & (below > upper)]
             else:
@@ -308,14 +308,14 @@ class CheckTask(RowTask):
         return self._numbers(units, [pl.col(f"{number}").sum() for number in range(len(each))])
 
     def _numbers(self, table: pl.DataFrame, sums: list[pl.Expr]) -> Partial:
-        """The sums of flags over all rows, one for each unit, and the number of units where that is asked."""
+        """Return the sums of flags over all rows, one row for each unit, and the number of units if requested."""
         each = [one.cast(pl.Int64).alias(f"{number}") for number, one in enumerate(sums)]
         numbers = table.select(*each, pl.len().cast(pl.Int64).alias("units")).row(0)
         return Partial({OF_CHECKS: np.array(numbers if self.checks.counts_units else numbers[:-1], dtype=np.int64)})
 
     @property
     def _by_group(self) -> bool:
-        """Tell whether it matters which rows of a unit are in one group."""
+        """Whether it matters which rows of a unit are in one group."""
         sums = any(between.of_units for between in self.checks.between)
         return sums or any(rule.counting != "rows" for rule in self.checks.rules)
 
@@ -327,12 +327,12 @@ class CheckTask(RowTask):
         return name in {f"below{number}" for number, between in enumerate(self.checks.between) if between.of_units}
 
     def _flags(self, number: int, between: Between) -> tuple[pl.Expr, pl.Expr, pl.Expr]:
-        """The flags of a value below the bounds, above them, or there at all; of a unit's sum its steps."""
+        """Return flags: the value is below the bounds, above them, present; for a unit's sum, its steps come first."""
         value = pl.col(f"value{number}")
         lower, upper = between.bounds
         if between.kind == "number":
             there = value.is_not_null() & value.is_not_nan()
-        else:  # integers in the ticks of the column
+        else:  # the bounds become integers in ticks of the column
             there, tick = value.is_not_null(), self.types[between.column].tick
             lower, upper = -(-int(lower) // tick), int(upper) // tick
         names = _columns(number)
@@ -351,7 +351,7 @@ def _as(flag: pl.Expr, name: str) -> pl.Expr:
 
 
 def _breaks(rule: Rule, inside: pl.Expr) -> pl.Expr:
-    """Tell whether a unit breaks a rule, of its rows by group."""
+    """Return whether a unit breaks a rule, from its rows by group."""
     rows = pl.when(inside).then(pl.col(ROWS)).otherwise(0)
     if rule.counting == "rows":
         return rows.sum() > rule.most
@@ -359,5 +359,5 @@ def _breaks(rule: Rule, inside: pl.Expr) -> pl.Expr:
         return rows.max() > rule.most
     if rule.counting == "groups":
         return inside.sum() > rule.most
-    few = math.isqrt(rule.most)  # more rows than these in one group break it by themselves
+    few = math.isqrt(rule.most)  # more rows than this in one group break the rule alone
     return (rows.max() > few) | (rows.clip(0, few).cast(pl.Float64).pow(2).sum() > rule.most)

@@ -1,8 +1,8 @@
-"""The only look at rows: the engine that reads a table, and the exact integer totals of each Total that come of it.
+"""The engine that reads a table, and the exact integer totals of each Total.
 
-The engine is decided by what a table is, and never by what is in it. Each value becomes an integer on the Total's grid
-row by row, so that sums do not depend on order, threads, chunks or pieces. Integer sums wrap modulo 2**64, and nothing
-here can fail on a value.
+The kind of a table decides the engine, never its content. Each value becomes an integer on the Total's grid, row by
+row, so that sums do not depend on order, threads, chunks or pieces. Integer sums wrap modulo 2**64, and nothing here
+can fail on a value.
 """
 
 from __future__ import annotations
@@ -38,40 +38,40 @@ WHOLE = "a frame in memory, which is read as it is"
 
 @dataclass(frozen=True)
 class InMemory:
-    """A frame in memory, of pandas, Polars or Arrow: one piece, whose schema was read."""
+    """Frame in memory, of pandas, Polars or Arrow: one piece, whose schema is already read."""
 
     source: Source
 
     def schema(self) -> Mapping[str, ColumnType]:
-        """The columns as dpframe reads them."""
+        """Return the columns as dpframe reads them."""
         return self.source.schema
 
     def fold(self, columns: Sequence[str], piece: Callable[[Any], Partial], by: str | None) -> Partial:
-        """The frame itself is the piece: no column is copied that is not read."""
+        """Run the piece on the frame itself; columns that are not read are not copied."""
         return piece(self.source)
 
     def push(self, task: Task) -> Partial | None:
-        """Nothing goes faster."""
+        """Return None: no other way is faster."""
         return None
 
 
 @dataclass(frozen=True)
 class FromOutside:
-    """An engine of the caller's, which may leave `push` out."""
+    """Engine of the caller, which may lack `push`."""
 
     engine: Any
 
     def schema(self) -> Mapping[str, ColumnType]:
-        """The columns as dpframe reads them."""
+        """Return the columns as dpframe reads them."""
         return source_of(self.engine).schema
 
     def fold(self, columns: Sequence[str], piece: Callable[[Any], Partial], by: str | None) -> Partial:
-        """Its own pieces."""
+        """Return the sum over the engine's own pieces."""
         folded: Partial = self.engine.fold(columns, piece, by)
         return folded
 
     def push(self, task: Any) -> Partial | None:
-        """Its own totals; of conditions, units of several columns and dpframe's other tasks it knows nothing."""
+        """Return the engine's own totals; None for conditions, units of several columns and dpframe's other tasks."""
         plain = isinstance(task, Task) and not task.conditional and len(task.unit.columns) < 2
         knows = plain and hasattr(self.engine, "push")
         pushed: Partial | None = self.engine.push(task) if knows else None
@@ -79,7 +79,7 @@ class FromOutside:
 
 
 def engine_of(frame: Any, reading: Reading) -> Engine:
-    """The engine that reads a table."""
+    """Return the engine that reads a table."""
     if isinstance(frame, pl.DataFrame) or is_pandas(frame):
         return InMemory(source_of(frame))
     if is_engine(frame):
@@ -98,14 +98,14 @@ def engine_of(frame: Any, reading: Reading) -> Engine:
 
 
 def answered(engine: Engine, task: Any, of_pieces: Any = None) -> Any:
-    """The answer of a table to a task: as its engine can itself, or piece by piece, of which more may be asked."""
+    """Return the answer of a table to a task: from its engine, or from pieces, which `of_pieces` may ask for more."""
     partial = engine.push(task)
     asked = of_pieces or task
     return engine.fold(asked.columns, asked.piece, asked.by) if partial is None else partial
 
 
 def check_reading(frame: Any, **options: Any) -> None:
-    """Refuse options of reading in batches for what is not read so."""
+    """Refuse options for reading in batches if a table is not read in batches."""
     for name, value in options.items():
         if value is not None and not reads_in_batches(frame):
             where = "a table of Spark, whose executors read it" if is_spark(frame) else WHOLE
@@ -117,7 +117,7 @@ def check_reading(frame: Any, **options: Any) -> None:
 
 
 def check_whole(frame: Any, what: str = "reports of single rows", way_out: str = "") -> None:
-    """Refuse a table that is read in pieces alone, where each row is asked by itself and rows have an order."""
+    """Refuse a table that is only read in pieces, if each row counts by itself and rows have an order."""
     if is_spark(frame) or is_dask(frame):
         instead = "Let each partition randomize its own rows with dpframe.local, or ask for totals."
     elif is_dataset(frame) or is_relation(frame) or is_engine(frame):
@@ -128,7 +128,7 @@ def check_whole(frame: Any, what: str = "reports of single rows", way_out: str =
 
 
 def check_workers(frame: Any) -> None:
-    """Refuse a table whose rows are elsewhere, where dpframe cannot run. No row is read."""
+    """Refuse a table whose rows are elsewhere, if dpframe cannot run there. Read no row."""
     if isinstance(frame, (pl.DataFrame, pl.LazyFrame)):
         return
     if is_spark(frame):
@@ -138,13 +138,13 @@ def check_workers(frame: Any) -> None:
 
 
 def reads_in_batches(frame: Any) -> bool:
-    """Tell whether a table is read in batches by dpframe itself, so that memory and progress can be chosen."""
+    """Return whether dpframe itself reads a table in batches, so that memory and progress can be chosen."""
     return not is_engine(frame) and (isinstance(frame, pl.LazyFrame) or is_dataset(frame) or is_relation(frame))
 
 
 Totals = dict[Total, Integers]
 
-WAY_CHANGES = tuple(  # numbers of rows from which on totals are computed in another way, or in more pieces
+WAY_CHANGES = tuple(  # numbers of rows at which the computation changes, or the number of pieces
     sorted({source.FEW_ROWS, row_totals.FEW_ROWS, places.BLOCK, unit_blocks.BLOCK, kernels.FEW_ROWS, kernels.BLOCK})
 )
 
@@ -158,14 +158,14 @@ def totals(
     secret: int = 0,
     checks: Checks | None = None,
 ) -> Totals:
-    """One int64 per cell and Total, in grid steps; cells in which no row falls are zeros.
+    """Return one int64 per cell and Total, in grid steps; cells without a row are zeros.
 
-    Of `checks` the numbers stand under `OF_CHECKS`. They come of the same read; where an engine has its own way to
-    totals, they are asked of it after.
+    The numbers of `checks` are under `OF_CHECKS`. They come from the same read; if an engine computes totals in its own
+    way, it is asked for them afterwards.
 
-    `p` is the norm that the noise covers, and in which units are weighted. Subtotals are sums of the
-    totals of cells, modulo 2**64 as these. Of what is read in batches, `reading` says how. `secret` decides which
-    groups a unit keeps that is in more of them than may count its values; the totals are bounded whatever it is.
+    `p` is the norm that the noise covers and by which units are weighted. Subtotals are sums of the totals of cells,
+    also modulo 2**64. `reading` applies to tables that are read in batches. `secret` decides which groups a unit keeps,
+    if it is in more groups than may count its values; the totals are bounded for any secret.
     """
     engine = engine_of(frame, reading or Reading())
     task, gathered = Task.of(engine, query, unit, p, secret), gathers(query)
@@ -185,7 +185,7 @@ def totals(
 
 
 def check_counts(frame: Any, checks: Checks, reading: Reading | None = None) -> Integers:
-    """The number of units that have each indicator, in the order of `Checks.indicators`, and no totals."""
+    """Return the number of units that have each indicator, in the order of `Checks.indicators`, without totals."""
     return _asked_numbers(engine_of(frame, reading or Reading()), checks)
 
 
@@ -201,7 +201,7 @@ def _numbers(partial: Any, checks: Checks) -> Integers:
 
 
 def _checked(partial: Partial, task: Task) -> Totals:
-    """Refuse what an engine from outside may have made of its partials: rows would count more than is protected."""
+    """Return the totals after a check: with a faulty external engine, rows could count more than is protected."""
     cells, expected = task.query.keys.cells, {}
     for total in task.query.of_cells:
         vector = total.vector if isinstance(total, VectorTotal) else None

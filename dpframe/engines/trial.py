@@ -1,4 +1,4 @@
-"""An engine on trial: hard tables and questions, on which its totals must be those of Polars in memory."""
+"""Trial of an engine on hard tables and questions: its totals must equal those of Polars in memory."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from dpframe.queries.statistics.variance import VarianceByGroup
 ROWS = 2_000
 EDGES = [-3.0, 0.0, 0.1, 2.5, 10.0]
 BESIDE = [math.nextafter(edge, end) for edge in EDGES for end in (-math.inf, math.inf)]
-TIES = [(step + 0.5) * 2.0**-26 for step in (-3, 0, 1, 2**26)]  # halfway between steps of the grid of bounds up to 10
+TIES = [(step + 0.5) * 2.0**-26 for step in (-3, 0, 1, 2**26)]  # halfway between steps of the grid for bounds up to 10
 FLOATS = [
     *(*EDGES, *BESIDE, *TIES),
     *(None, math.nan, math.inf, -math.inf, -0.0, 5e-324, -5e-324, 1e-310, 1e308, -1e308, 2.0**53, 2.0**53 + 2),
@@ -78,9 +78,9 @@ UNITS: tuple[str | tuple[str, ...], ...] = (
 
 
 def difference(make: Callable[[Any], Any], tables: int, seed: int, every: int = 1) -> str | None:
-    """The first question that an engine answers otherwise than Polars in memory; None if it answers all alike.
+    """Describe the first question that an engine answers differently from Polars in memory; None if all agree.
 
-    Each table is asked one question in `every`, the next table the next ones.
+    Each table gets one question in `every`, and the next table gets the next ones.
     """
     answered, refused = 0, None
     numbered = [(number, *question) for number, question in enumerate(questions().items())]
@@ -104,7 +104,7 @@ def difference(make: Callable[[Any], Any], tables: int, seed: int, every: int = 
 def _totals(
     make: Callable[[Any], Any], rows: pl.DataFrame, query: Query, unit: PrivacyUnit, p: float
 ) -> Mapping[Any, Any] | DpframeError:
-    """The totals of an engine; its refusal where it refuses them before it reads a row."""
+    """Return the totals of an engine, or its refusal if it refuses before it reads a row."""
     try:
         frame = make(rows)
         resolved = check(frame, query, unit)
@@ -114,7 +114,7 @@ def _totals(
 
 
 def hard_tables(tables: int, seed: int) -> Iterator[tuple[str, pl.DataFrame]]:
-    """Tables of made-up rows: every hard value, none, one, only missing ones, and mixed ones with skewed units."""
+    """Yield tables of made-up rows: every hard value, none, one row, all missing, and mixed ones with skewed units."""
     longest = max(len(pool) for _, pool in POOLS.values())
     every = pl.DataFrame(
         {
@@ -132,7 +132,7 @@ def hard_tables(tables: int, seed: int) -> Iterator[tuple[str, pl.DataFrame]]:
 
 
 def _mixed(seed: int) -> pl.DataFrame:
-    """Hard values in an order that a hash gives; of users half of all rows are one's, a sixth another's, and so on."""
+    """Return hard values in the order of a hash; one user has half of all rows, another a sixth, and so on."""
     rows, columns_and_users = pl.int_range(ROWS >> 2 * (seed % 4), eager=True), range(len(POOLS) + 1)
     numbers = [rows.hash(100 * seed + number).to_numpy().astype(np.uint64) for number in columns_and_users]
     columns = [
@@ -145,7 +145,7 @@ def _mixed(seed: int) -> pl.DataFrame:
 
 
 def units(query: Query, turn: int) -> Iterator[tuple[PrivacyUnit, float]]:
-    """The protected units: a row, a user, and one of the other units in turn; in the norms of the noises, in turn."""
+    """Yield the protected units: a row, a user, and another unit in turn; also the norms of noise, in turn."""
     if query.keys.counted == "rows":
         yield PrivacyUnit(), 1.0
     for number, column in enumerate(("user", UNITS[turn % len(UNITS)])):
@@ -155,7 +155,7 @@ def units(query: Query, turn: int) -> Iterator[tuple[PrivacyUnit, float]]:
 
 
 def questions() -> dict[str, Query]:
-    """The questions of every table: each kind of total, of keys and of bins."""
+    """Return the questions for every table: each kind of total, of keys and of bins."""
     cells = _cells()
     sums: dict[str, Statistic] = {
         "n": Count(),
@@ -214,13 +214,13 @@ def questions() -> dict[str, Query]:
 
 
 def _bounds_of(*columns: str) -> Statistic:
-    """Counts of columns in the bins of a public grid."""
+    """Return counts of columns in the bins of a public grid."""
     return suggested_bounds(columns, "mean", {"epsilon": 1}, whole=False)
 
 
 def _under_conditions() -> tuple[dict[str, Any], dict[str, Any]]:
-    """Statistics under conditions: of rows, and of people."""
-    where = {  # each kind of Total under conditions, and each kind of column in one
+    """Return statistics under conditions: of rows, and of people."""
+    where = {  # each kind of Total under conditions, and each kind of column in a condition
         "n": count(where={"word": ["A", None], "x": (0.1, None)}),
         "present": count("x", where={"flag": True}),
         "s": sum("x", (-3, 10), where={"day": (date(2024, 2, 29), date(9999, 1, 1)), "whole": (None, 2)}),
@@ -237,7 +237,7 @@ def _under_conditions() -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _scaled(words: Keys) -> dict[str, Statistic]:
-    """Statistics of rows that have weights, and of groups with bounds of their own."""
+    """Return statistics of weighted rows, and of groups with their own bounds."""
     by_byte: dict[str, Any] = {"weight": "byte", "weight_bounds": (0.5, 9)}
     pairs = ((-3, 10), (0, 1), (5, 255), (-9, -1), (0.1, 0.3))
     keys: Any = words.axes[0]
@@ -256,7 +256,7 @@ def _scaled(words: Keys) -> dict[str, Statistic]:
 
 
 def _all_tables() -> Statistic:
-    """Every table of up to two of three columns, by contrasts."""
+    """Return every table of up to two of three columns, by contrasts."""
     keys = {"word": ["A", "a", "B", "absent"], "flag": [True, False], "day": [date(2024, 2, 29), date(2024, 3, 1)]}
     return marginals([*keys], keys)
 
@@ -292,7 +292,7 @@ def _cells() -> dict[str, Keys]:
         "weeks": Keys(key_axes(("day",), WEEKS, None)),
         "months": Keys(key_axes(("moment",), dates("2023-12-01", "2024-03-01", every="1mo"), None)),
         "hours of instants": Keys(
-            key_axes(("instant",), dates(*aware, every="1h"), None)  # of UTC, where that is the column's zone
+            key_axes(("instant",), dates(*aware, every="1h"), None)  # UTC, the zone of the column
         ),
         "words, the rest and bins": Keys(
             (*key_axes(("word",), ["B", REST], None), *bin_axes("x", EDGES, None, None, "drop"))

@@ -1,1 +1,1 @@
-"""A caller's columns: their dtypes, by what their values are told apart, and how they are brought over."""
+"""Columns of a caller's table: their dtypes, how their values are compared, and their conversion to Polars."""

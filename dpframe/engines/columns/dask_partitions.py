@@ -1,8 +1,8 @@
-"""Partitions of Dask as Polars frames of one schema, whatever dtypes each of them has.
+"""Partitions of Dask as Polars frames of one schema, whatever the dtypes of each partition.
 
-Dask declares dtypes and does not enforce them: a column of integers has partitions of floats where values are missing,
-and 1 and 1.0 have different hashes. So each partition is brought to the dtypes that are declared, exactly: no two
-values become one, and what a dtype cannot hold is missing. None of this can fail on a value.
+Dask declares dtypes but does not enforce them: an integer column has partitions of floats where values are missing, and
+1 and 1.0 have different hashes. So each partition is converted to the declared dtypes, exactly: no two values become
+one, and a value that a dtype cannot hold is missing. None of this can fail on a value.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ READ_FROM_ARROW = ("boolean", "integer", "float32", "float64", "decimal128", "st
 
 
 def dtype_of(dtype: Any) -> pl.DataType | None:
-    """The Polars dtype that holds each value of a pandas dtype and no two as one; None where nothing is proven.
+    """Return the Polars dtype that holds each value of a pandas dtype, no two as one; None if that is not proven.
 
-    Nothing is of objects, of seconds (which become milliseconds, and wrap), and of categories that are no texts, or
-    that Dask does not know.
+    It is not proven for objects, for seconds (which become milliseconds, and wrap), and for categories that are no
+    texts or that Dask does not know.
     """
     kind, _ = pandas_columns.kind_of(dtype)
     if kind == "arrow":
@@ -77,17 +77,17 @@ def _are_texts(categories: Any) -> bool:
 
 
 def frame_of(partition: Any, dtypes: Mapping[str, pl.DataType]) -> pl.DataFrame:
-    """A pandas partition with these columns and dtypes; of no columns, one of its number of rows."""
+    """Return a pandas partition with these columns and dtypes; without columns, a frame with its number of rows."""
     if not dtypes:
         return pl.DataFrame({"": pl.zeros(len(partition), dtype=pl.Int8, eager=True)})
     return pl.DataFrame({name: column_of(partition[name], dtype) for name, dtype in dtypes.items()})
 
 
 def column_of(series: Any, dtype: pl.DataType) -> pl.Series:
-    """A pandas column as its dtype says; a value that it cannot hold exactly is missing.
+    """Return a pandas column with the given dtype; a value that it cannot hold exactly is missing.
 
-    A cast that leads back to each value made no two of them one. Numbers stay numbers and texts texts: 1 and 1.0 are
-    one value of a column of numbers, and their texts would be two.
+    If casting back restores each value, the cast made no two of them one. Numbers stay numbers and texts stay texts: 1
+    and 1.0 are one value of a column of numbers, and their texts would be two.
     """
     column = _as_it_is(series, dtype)
     if column.dtype == dtype:
@@ -100,7 +100,7 @@ def column_of(series: Any, dtype: pl.DataType) -> pl.Series:
 
 
 def _family(dtype: pl.DataType) -> str:
-    """Dtypes of which values may be the same."""
+    """Return the family of a dtype; only dtypes of one family may have equal values."""
     if dtype == pl.Boolean or dtype.is_numeric():
         return "numbers"
     if dtype in (pl.String, pl.Categorical, pl.Enum):
@@ -111,7 +111,7 @@ def _family(dtype: pl.DataType) -> str:
 
 
 def _as_it_is(series: Any, dtype: pl.DataType) -> pl.Series:
-    """A pandas column with the dtype that it has; where it holds Python objects, those of `dtype` among them."""
+    """Return a pandas column with its own dtype; from Python objects, take the values of `dtype`."""
     kind, _ = pandas_columns.kind_of(series.dtype)
     if kind in ("category", "object") or pandas_columns.is_by_position(series.dtype):
         objects = series.astype(object).to_numpy(dtype=object)
@@ -129,7 +129,7 @@ def _as_it_is(series: Any, dtype: pl.DataType) -> pl.Series:
 def _of_numpy(values: NDArray[Any]) -> pl.Series:
     if values.dtype.kind in "mM" and np.datetime_data(values.dtype)[0] == "s":
         ticks = values.view(np.int64)
-        fits = (ticks >= -LAST) & (ticks <= LAST)  # NaT does not
+        fits = (ticks >= -LAST) & (ticks <= LAST)  # NaT does not fit
         milliseconds = np.where(fits, ticks, 0) * 1000
         milliseconds[~fits] = NOT_A_TIME
         return pl.Series(milliseconds.view(f"{values.dtype.kind}8[ms]"))
@@ -143,7 +143,7 @@ def _of_numpy(values: NDArray[Any]) -> pl.Series:
 
 
 def _object_of(dtype: pl.DataType) -> Callable[[Any], Any]:
-    """A Python object as a value of a dtype of texts or numbers; None where it is none exactly."""
+    """Return a function that converts an object to a text or number of a dtype; None if it is not exact."""
 
     def text(value: Any) -> str | None:
         try:

@@ -1,9 +1,9 @@
-"""Keys that are found: how values of a column are written down, and which label each of them gets.
+"""Keys that are found: the encoding of the values of a column, and the label of each.
 
-A key's label depends on its value alone, never on the row that it was met in: both zeros are 0.0, 1 and 1.0 are one key
-with one label, a missing value is None. The dtype of labels depends on the schema alone. In pandas one missing value
-turns integers into floats, and one odd value any column into objects: so plain numbers and objects are one kind of
-column here, whose keys are written down as text (`code_of`) and whose labels are Python objects.
+The label of a key depends on its value alone, never on the row where it occurs: both zeros are 0.0, 1 and 1.0 are one
+key with one label, and a missing value is None. The dtype of labels depends on the schema alone. In pandas one missing
+value turns integers into floats, and one odd value turns any column into objects. So plain numbers and objects are one
+kind of column here: their keys are encoded as text (`code_of`), and their labels are Python objects.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from dpframe.queries.keys import kind_of
 from dpframe.queries.sameness import SPAN, same_key
 
 UNITS = {1: "ns", 10**3: "us", 10**6: "ms"}
-TEXT_FORMS = ("integer", "float", "objects")  # forms of identity of what pandas may turn into another by a single value
+TEXT_FORMS = ("integer", "float", "objects")  # forms of identity that a single value may turn into each other in pandas
 
 
 def is_written_as_text(column: ColumnType) -> bool:
-    """Tell whether keys of a column are written down as text: of pandas, plain numbers and objects."""
+    """Return whether keys of a column are encoded as text: those of plain numbers and objects of pandas."""
     return column.polars is None and column.identity is not None and column.identity.form in TEXT_FORMS
 
 
 def dtype_of(column: ColumnType) -> pl.DataType | None:
-    """The Polars dtype of the labels of a column that is not written as text; None where there is none."""
+    """Return the Polars dtype of the labels of a column that is not encoded as text; None if there is none."""
     identity = column.identity
     if identity is None:
         return None
@@ -46,12 +46,12 @@ def dtype_of(column: ColumnType) -> pl.DataType | None:
     if column.polars is None:
         return pl.String() if identity.form == "text" else None
     if identity.form == "ticks" and identity.tick != (1 if column.polars == pl.Time else tick_of(column.polars)):
-        return None  # of Arrow's seconds and clocks, which Polars holds in other steps
+        return None  # seconds and times of day of Arrow, which Polars holds in other steps
     return column.polars
 
 
 def form_of(column: ColumnType) -> str:
-    """The form in which values of a column are written down: those of another one would be read as other keys."""
+    """Return the form in which values of a column are encoded; another form would mean other keys."""
     return "Python objects" if is_written_as_text(column) else str(dtype_of(column))
 
 
@@ -88,7 +88,7 @@ def _identity(column: ColumnType) -> Identity:
 
 
 def codes_of_known(source: Source, axis: FoundAxis) -> list[tuple[Any, ...]]:
-    """The known keys as the values of their columns are written down."""
+    """Return the known keys, encoded as the values of their columns."""
     assert axis.discovery is not None
     columns = [source.column(name) for name in axis.columns]
     return [
@@ -101,7 +101,7 @@ def _code(value: Any, column: ColumnType) -> Any:
 
 
 def told_apart(code: Any, column: ColumnType) -> Any:
-    """A key that was found as `identity.stored` writes one that is declared."""
+    """Return a found key in the form that `identity.stored` gives to a declared key."""
     if not is_written_as_text(column) or code is None:
         return code
     value, identity = value_of(code), _identity(column)
@@ -113,7 +113,7 @@ def told_apart(code: Any, column: ColumnType) -> Any:
 
 
 def labels(codes: pl.Series, column: ColumnType) -> Any:
-    """The labels of keys of a column: a Polars column, or for pandas' numbers and objects an array of Python values."""
+    """Return the labels of keys: a Polars column, or an array of Python values for numbers and objects of pandas."""
     if is_written_as_text(column):
         objects = np.empty(len(codes), dtype=object)
         objects[:] = [value_of(code) for code in codes.to_list()]
@@ -121,7 +121,7 @@ def labels(codes: pl.Series, column: ColumnType) -> Any:
     dtype, identity = dtype_of(column), _identity(column)
     assert dtype is not None
     if identity.form == "decimal":
-        most = 10 ** (getattr(dtype, "precision", None) or 38)  # a column may hold what its precision rules out
+        most = 10 ** (getattr(dtype, "precision", None) or 38)  # a column may hold values beyond its precision
         steps = [None if code is None or abs(int(code)) >= most else int(code) for code in codes.to_list()]
         values = [None if each is None else _decimal(each, identity.scale) for each in steps]
         return pl.Series(values, dtype=dtype)
@@ -136,19 +136,19 @@ def labels(codes: pl.Series, column: ColumnType) -> Any:
 
 
 def _decimal(steps: int, scale: int) -> Decimal:
-    """The decimal of so many steps of 10**-scale: exact, unlike arithmetic, which keeps 28 digits."""
+    """Return the decimal of `steps` steps of 10**-scale, exactly; arithmetic would keep 28 digits."""
     return Decimal((int(steps < 0), tuple(map(int, str(abs(steps)))), -scale))
 
 
 def in_order(columns: Sequence[Any]) -> pl.Series:
-    """The places of keys in the order of their labels: numbers, texts, times; missing ones last."""
+    """Return the positions of keys in the order of their labels: numbers, texts, times; missing ones last."""
     named = {f"key{number}": column for number, column in enumerate(columns)}
     table = pl.DataFrame([_sortable(column).alias(name) for name, column in named.items()])
     return table.select(pl.arg_sort_by(table.columns, nulls_last=True)).to_series()
 
 
 def _sortable(column: Any) -> pl.Series:
-    """A column that sorts as its labels do: itself, or of Python values their ranks."""
+    """Return a column that sorts as its labels do: itself, or the ranks of Python values."""
     if isinstance(column, pl.Series):
         return column
     ranked = [_ranked(value) for value in column]
@@ -157,8 +157,8 @@ def _sortable(column: Any) -> pl.Series:
 
 
 def _ranked(value: Any) -> tuple[str, Any]:
-    """Of one kind are values that Python compares."""
-    kind = kind_of(value) if value is not None else "~"  # after every other
+    """Return a sort key that starts with the kind of a value; Python can compare values of one kind."""
+    kind = kind_of(value) if value is not None else "~"  # after every other kind
     if kind in ("datetime", "time"):
         aware = value.tzinfo is not None
         return (f"{kind}{aware}", value)

@@ -1,19 +1,19 @@
-"""Identity is not value: how columns that name units or keys are told apart, with a proof for each dtype.
+"""Identity of values: how columns that name units or keys are compared, with a proof for each dtype.
 
-Whatever stands in such a column is turned into something that the engine compares exactly: an integer, a float or a
-text. Two different values of the column must never become one: two people would be one unit and move a total by twice
-its sensitivity, and a key's cell would take rows of another key. `identity_of` and its like list the dtypes for which
-this is proven, each with its proof; `of_rows` does it. A column of any other dtype has no identity and is refused by
-its schema, before anything is charged: long doubles (no engine holds them), decimals of 256 bits, binary, lists.
+The engine compares each value exactly, as an integer, a float or a text. Two different values of the column must never
+become one: two people would be one unit and move a total by twice its sensitivity, and the cell of a key would take
+rows of another key. `identity_of` and its like list the dtypes for which this is proven, each with its proof; `of_rows`
+does it. A column of any other dtype has no identity and is refused by its schema, before anything is charged: long
+doubles (no engine holds them), decimals of 256 bits, binary, lists.
 
-Declared keys are turned into the same (`stored`), also from the schema alone, so that two keys which the column cannot
-tell apart are found before the charge and each row has at most one cell.
+Declared keys are converted in the same way (`stored`), also from the schema alone. So two keys that the column cannot
+tell apart are found before the charge, and each row has at most one cell.
 
-Keys of pandas are written down as text (`code_of`): one text for each value, whichever object or dtype it came as. 1,
-1.0 and True are one key there, as `sameness` says, and have one text; from the text comes back one Python value, the
-label. What nobody could declare as a key (a tuple, bytes, a time between two microseconds) has no label: `UNNAMED`.
-Arrow lets a column of strings hold any bytes, and Polars takes them over unseen: they are told apart byte by byte like
-all strings, and have no label either (`without_bytes`).
+Keys of pandas are encoded as text (`code_of`): one text for each value, whatever its object or dtype. By the rules of
+`sameness`, 1, 1.0 and True are one key and have one text. The text gives back one Python value, the label. A value that
+nobody could declare as a key (a tuple, bytes, a time between two microseconds) has no label: `UNNAMED`. Arrow lets a
+column of strings hold any bytes, and Polars does not check them: they are compared byte by byte like all strings, and
+have no label either (`without_bytes`).
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ Integers = NDArray[np.int64]
 W = TypeVar("W", np.int64, np.uint64)
 Form = Literal["integer", "float", "decimal", "text", "ticks", "periods", "objects", "nothing"]
 
-NOWHERE = -1  # the position of what is none of the declared keys
+NOWHERE = -1  # the position of a value that is none of the declared keys
 DAY = 86_400 * 10**9
 TICKS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}  # nanoseconds
 LARGEST = 2**1024  # every float is nearer to zero
 LAST = (2**63 - 1) // 1_000  # of the seconds whose milliseconds fit 64 bits
 
 EPOCHS = {NAIVE: datetime(1970, 1, 1), AWARE: datetime(1970, 1, 1, tzinfo=UTC)}
-STRING, WHOLE, FLOATING, QUOTIENT, TIMES, UNNAMED = "s", "n", "f", "q", "t", "x"  # the first letters
-LOW, HIGH = -(2**63), 2**64  # between them a whole number is written in digits
+STRING, WHOLE, FLOATING, QUOTIENT, TIMES, UNNAMED = "s", "n", "f", "q", "t", "x"  # the first letters of codes
+LOW, HIGH = -(2**63), 2**64  # whole numbers between them are written in digits
 LARGE = 10**300
 
-NEXT = "[89ab][0-9a-f]"  # a byte that goes on with a character
-UTF8 = (  # well-formed UTF-8 in digits: the table of RFC 3629, section 4
+NEXT = "[89ab][0-9a-f]"  # a byte that continues a character
+UTF8 = (  # well-formed UTF-8 in hexadecimal digits: the table of RFC 3629, section 4
     "^(?:[0-7][0-9a-f]"
     f"|(?:c[2-9a-f]|d[0-9a-f]){NEXT}"
     f"|(?:e0[ab][0-9a-f]|e[1-9abcef]{NEXT}|ed[89][0-9a-f]){NEXT}"
@@ -59,7 +59,7 @@ UTF8 = (  # well-formed UTF-8 in digits: the table of RFC 3629, section 4
 
 
 class _Nothing:
-    """The place of a key that no value of its column can equal."""
+    """Marker of a key that no value of its column can equal."""
 
     def __repr__(self) -> str:
         return "NOTHING"
@@ -70,33 +70,33 @@ NOTHING = _Nothing()
 
 @dataclass(frozen=True)
 class Identity:
-    """As what the values of a column are told apart."""
+    """Form in which the values of a column are compared."""
 
     form: Form
-    low: int = 0  # the ends of integers, and of the steps of decimals
+    low: int = 0  # the range of integers, and of the steps of decimals
     high: int = 0
     scale: int = 0  # digits after the point
-    bits: int = 64  # of floats
+    bits: int = 64  # bits of floats
     tick: int = 1  # nanoseconds in one step of the integers that dates and times are stored as
-    token: str = NAIVE  # what these are since: what their tokens begin with; of periods their frequency
-    levels: frozenset[str] | None = None  # of an Enum
+    token: str = NAIVE  # the first part of the tokens of dates and times; for periods, their frequency
+    levels: frozenset[str] | None = None  # the levels of an Enum
 
 
 OBJECTS, TEXT, NULLS = Identity("objects"), Identity("text"), Identity("nothing")
 
 
 def integers(bits: int, *, signed: bool = True) -> Identity:
-    """Integers as they are."""
+    """Return the identity of integers, which are compared as they are."""
     return Identity("integer", -(2 ** (bits - 1)) if signed else 0, 2 ** (bits - 1 if signed else bits) - 1)
 
 
 def ticks(tick: int, token: str, bits: int = 64) -> Identity:
-    """Dates and times as the integers that they are stored as: the same bits, so no two become one."""
+    """Return the identity of dates and times, compared as their stored integers: no two become one."""
     return Identity("ticks", -(2 ** (bits - 1)), 2 ** (bits - 1) - 1, tick=tick, token=token)
 
 
 def identity_of(dtype: pl.DataType) -> Identity | None:
-    """The identity of a Polars column; None where nothing is proven. The proofs are those of `of_rows`."""
+    """Return the identity of a Polars column; None if it is not proven. The proofs are those of `of_rows`."""
     bits = int("".join(filter(str.isdigit, str(dtype))) or 0) if dtype.is_integer() or dtype.is_float() else 0
     if dtype == pl.Boolean:
         return Identity("integer", 0, 1)
@@ -125,20 +125,20 @@ def identity_of(dtype: pl.DataType) -> Identity | None:
 
 
 def of_rows(values: pl.Expr, dtype: pl.DataType) -> pl.Expr:
-    """The values of a Polars column as what they are told apart by; none of these expressions can fail on a value.
+    """Return the values of a Polars column in the form that is compared; no expression can fail on a value.
 
     - Integers, strings: as they are. Strings are UTF-8 and are compared byte by byte.
     - Booleans: 0 and 1.
-    - Integers of 128 bits, which Arrow does not number: their digits, of which each integer has its own.
+    - Integers of 128 bits, which Arrow lacks: their digits, which are different for each integer.
     - Floats: a wider float holds each narrower one exactly. Both zeros are one value and NaN is missing, as everywhere.
-    - Decimals: the integer of their smallest steps, of which a column has one size, in digits.
+    - Decimals: the integer of their smallest steps, in digits. A column has steps of one size.
     - Dates, datetimes, durations and times: the integer that they are stored as, whatever it would be read as.
-    - Categorical and Enum: their strings, of which no two categories have the same.
+    - Categorical and Enum: their strings, which are different for each category.
     """
     if dtype == pl.Boolean:
         return values.cast(pl.UInt8)
     if dtype.is_float():
-        number = values.cast(pl.Float64)  # Polars would leave an added 0.0 out
+        number = values.cast(pl.Float64)  # for both zeros: Polars would skip adding 0.0
         return pl.when(number == 0.0).then(0.0).otherwise(number).fill_nan(None)
     if dtype.is_decimal():
         return values.to_physical().cast(pl.String)
@@ -150,13 +150,13 @@ def of_rows(values: pl.Expr, dtype: pl.DataType) -> pl.Expr:
 
 
 def combination(columns: Sequence[tuple[str, pl.DataType]]) -> pl.Expr:
-    """A text for each combination of columns of units, as `of_rows` has them: missing where one of them is.
+    """Return a text for each combination of columns of units in the form of `of_rows`; missing if one of them is.
 
-    No two combinations have one text. It is read back from left to right, as the dtypes say: of a number the digits up
-    to the first space, a float as the integer of its bits, which are one pattern for each value since both zeros are
-    one and NaN is missing; of a text the number of its bytes up to the first space, and then so many bytes. So
-    ("a", "bc") and ("ab", "c") differ, and so do a missing value and the word "null". The same combination has the same
-    text in every batch of a table. Nothing can fail on a value.
+    No two combinations have one text. It can be read from left to right, by the dtypes: a number as the digits up to
+    the first space; a float as the integer of its bits, one pattern for each value, since both zeros are one and NaN is
+    missing; a text as the number of its bytes up to the first space, and then these bytes. So ("a", "bc") and ("ab",
+    "c") differ, and so do a missing value and the word "null". The same combination has the same text in every batch of
+    a table. Nothing can fail on a value.
     """
     parts: list[pl.Expr] = []
     for name, dtype in columns:
@@ -177,7 +177,7 @@ def _bits_of(values: pl.Series) -> pl.Series:
 
 
 def identity_of_numpy(dtype: np.dtype[Any]) -> Identity | None:
-    """The identity of a pandas column of a NumPy dtype, which comes over bit by bit (halves as the same floats)."""
+    """Return the identity of a pandas column of a NumPy dtype; it is converted bit by bit (halves as equal floats)."""
     bits = 8 * dtype.itemsize
     if dtype.kind in "iu":
         return integers(bits, signed=dtype.kind == "i")
@@ -191,7 +191,7 @@ def identity_of_numpy(dtype: np.dtype[Any]) -> Identity | None:
 
 
 def identity_of_arrow(dtype: Any) -> Identity | None:
-    """The identity of a pandas column of an Arrow type. Dates and times come over as the integers they are stored as.
+    """Return the identity of a pandas column of an Arrow type. Dates and times become their stored integers.
 
     Polars would read seconds as milliseconds (which wrap), and times past midnight as missing.
     """
@@ -224,7 +224,7 @@ def identity_of_arrow(dtype: Any) -> Identity | None:
 
 
 def arrow_storage(array: Any) -> Any:
-    """An Arrow array whose dates and times are the integers that they are stored as: not one bit changes."""
+    """Return an Arrow array with its dates and times as the integers that store them: not one bit changes."""
     import pyarrow
 
     types = pyarrow.types
@@ -242,9 +242,9 @@ def arrow_storage(array: Any) -> Any:
 
 
 def in_milliseconds(array: Any) -> Any:
-    """An Arrow array of seconds, which Polars does not have, as milliseconds; any other as it is.
+    """Convert an Arrow array of seconds, which Polars lacks, to milliseconds; return any other as it is.
 
-    What lies beyond stays at the end, so that it can clip: Polars multiplies it past 64 bits, and it becomes any time.
+    Values out of range stay at the end, so that they can clip; in Polars they would overflow to any time.
     """
     import pyarrow
     import pyarrow.compute
@@ -261,7 +261,7 @@ def in_milliseconds(array: Any) -> Any:
 
 
 def stored(value: Any, identity: Identity) -> Any:
-    """A declared key as the column's values are told apart by; NOTHING if none can equal it, None for missing ones."""
+    """Return a declared key as the column compares it; NOTHING if no value can equal it, None if it is missing."""
     if value is None:
         return None
     token = same_key(value)
@@ -274,14 +274,14 @@ def stored(value: Any, identity: Identity) -> Any:
         return _ticks(token, identity)
     if identity.form == "periods":
         return token[2] if isinstance(token, tuple) and token[:2] == (PERIOD, identity.token) else NOTHING
-    if identity.form == "integer" and type(token) is int and identity.high < 2**64:  # as nearly all are
+    if identity.form == "integer" and type(token) is int and identity.high < 2**64:  # the most frequent case
         return token if identity.low <= token <= identity.high else NOTHING
     if not isinstance(token, int | float | Fraction) or not -LARGEST < token < LARGEST or identity.form == "nothing":
         return NOTHING
     if identity.form == "float":
         return _float(token, identity.bits)
     typed = Fraction(repr(value)) if identity.form == "decimal" and type(value) is float else Fraction(token)
-    steps = typed * 10**identity.scale  # of a float the decimal that was typed: 0.1 is the decimal 0.1
+    steps = typed * 10**identity.scale  # a float means the decimal that was typed: 0.1 is the decimal 0.1
     if steps.denominator != 1 or not identity.low <= steps <= identity.high:
         return NOTHING
     as_digits = identity.form == "decimal" or identity.high >= 2**64
@@ -298,7 +298,7 @@ def _ticks(token: Any, identity: Identity) -> Any:
 def _float(number: int | float | Fraction, bits: int) -> Any:
     try:
         wide = float(number)
-    except OverflowError:  # of a number that lies between the largest float and LARGEST
+    except OverflowError:  # the number lies between the largest float and LARGEST
         return NOTHING
     with np.errstate(over="ignore"):
         narrow = float(np.dtype(f"f{bits // 8}").type(wide))
@@ -307,29 +307,29 @@ def _float(number: int | float | Fraction, bits: int) -> Any:
 
 @dataclass(frozen=True)
 class Declared:
-    """The declared keys of one column, as its values are told apart: each once, by position."""
+    """Declared keys of one column, in the form that is compared: each once, by position."""
 
-    values: tuple[Any, ...]  # what is stored at each position; NOTHING is not among them, nor is a missing key
+    values: tuple[Any, ...]  # what is stored at each position, without NOTHING and a missing key
     missing: int  # the position of a missing value, after the others; NOWHERE if it is not declared
-    rows: Integers  # the position of each combination's key; NOWHERE for one that no value equals
+    rows: Integers  # the position of each combination's key; NOWHERE if no value can equal it
 
     @property
     def size(self) -> int:
-        """The number of positions."""
+        """Number of positions."""
         return len(self.values) + (self.missing != NOWHERE)
 
 
 def declared(values: Sequence[Any], identity: Identity, places: Integers | None = None) -> Declared:
-    """The keys of one column as they were declared, one for each combination; or different ones, and where each is."""
+    """Return the declared keys of one column: one for each combination, or distinct keys with `places` in them."""
     kept = values if _are_stored(values, identity) else _dates_stored(values, identity)
     known = as_stored([stored(value, identity) for value in values] if kept is None else kept)
     return known if places is None else replace(known, rows=known.rows[places])
 
 
 def _dates_stored(values: Sequence[Any], identity: Identity) -> list[int] | None:
-    """The integers that dates or datetimes are stored as, all at once.
+    """Return the integers that store dates or datetimes, all at once.
 
-    None where some are neither or have a time zone, where one lies between the ticks, or a column may not reach it.
+    None if a value is neither, has a time zone, lies between two ticks, or may be out of the column's range.
     """
     kinds = set(map(type, values))
     if identity.form != "ticks" or identity.token != NAIVE or not (kinds == {date} or are_naive(kinds, values)):
@@ -346,7 +346,7 @@ def _dates_stored(values: Sequence[Any], identity: Identity) -> list[int] | None
 
 
 def _are_stored(values: Sequence[Any], identity: Identity) -> bool:
-    """Tell whether all keys are stored as they were declared: integers among integers, or text."""
+    """Return whether all keys are stored as they were declared: integers in a column of integers, or text."""
     kinds = set(map(type, values))
     if kinds == {int} and identity.form == "integer" and identity.high < 2**64:
         return bool(identity.low <= min(values) and max(values) <= identity.high)
@@ -354,7 +354,7 @@ def _are_stored(values: Sequence[Any], identity: Identity) -> bool:
 
 
 def as_stored(kept: Sequence[Any]) -> Declared:
-    """The same of keys as they are stored."""
+    """Return the declared keys from their stored values."""
     different = dict.fromkeys(kept)
     if len(different) == len(kept) and None not in different and NOTHING not in different:
         return Declared(tuple(different), NOWHERE, np.arange(len(kept), dtype=np.int64))
@@ -365,14 +365,14 @@ def as_stored(kept: Sequence[Any]) -> Declared:
 
 
 def combined(outer: Integers, inner: Integers, size: int) -> Integers:
-    """One number for each pair of positions, `size` of the inner ones; NOWHERE where either is nowhere."""
+    """Return one number for each pair of positions, with `size` inner ones; NOWHERE if either is NOWHERE."""
     both: Integers = outer * size + inner
     both[(outer < 0) | (inner < 0)] = NOWHERE
     return both
 
 
 def different(numbers: NDArray[W]) -> NDArray[W]:
-    """The different ones of many whole numbers, in order: `np.unique` hashes them, which can take 100 times as long."""
+    """Return the distinct values of many integers, in order; `np.unique` hashes, which can take 100 times as long."""
     ordered = np.sort(numbers)
     is_first = np.ones(ordered.size, dtype=bool)
     np.not_equal(ordered[1:], ordered[:-1], out=is_first[1:])
@@ -380,10 +380,10 @@ def different(numbers: NDArray[W]) -> NDArray[W]:
 
 
 def combinations(columns: Sequence[Declared]) -> list[Integers]:
-    """The different combinations of the first columns, of the first two, ... as `combined` numbers, in order.
+    """Return the distinct combinations of the first two columns, the first three, ... as `combined` numbers, in order.
 
-    The number of a combination is its position there, combined with the next column's. Each is below 2**61, since no
-    more than 2**30 keys are declared.
+    A later number combines a position in the array before with one in the next column. The last array has the position
+    of each declared combination. Numbers are below 2**61, since at most 2**30 keys are declared.
     """
     found = []
     rows = columns[0].rows
@@ -395,7 +395,7 @@ def combinations(columns: Sequence[Declared]) -> list[Integers]:
 
 
 def twice(columns: Sequence[Declared]) -> tuple[int, int] | None:
-    """The places of two combinations that the columns cannot tell apart; None if there are none."""
+    """Return the places of two combinations that the columns cannot tell apart; None if there are none."""
     rows = combinations(columns)[-1]
     places = np.flatnonzero(rows >= 0)
     _, first, group = np.unique(rows[places], return_index=True, return_inverse=True)
@@ -404,7 +404,7 @@ def twice(columns: Sequence[Declared]) -> tuple[int, int] | None:
 
 
 def code_of(value: Any) -> str | None:
-    """A value as text; None for None. NaN is missing, and is not asked for here."""
+    """Return a value as text; None for None. NaN counts as missing, and does not occur here."""
     if value is None:
         return None
     token = same_key(value)
@@ -427,7 +427,7 @@ def code_of(value: Any) -> str | None:
 
 
 def _as_float(value: Fraction) -> float | None:
-    """The float that is exactly this number, if there is one."""
+    """Return the float that is exactly this number, if there is one."""
     try:
         floating = float(value)
     except OverflowError:
@@ -436,12 +436,12 @@ def _as_float(value: Fraction) -> float | None:
 
 
 def _floating(value: float) -> str:
-    """The bits of a float, as an integer."""
+    """Return the code of a float: its bits, as an integer."""
     return f"{FLOATING}{struct.unpack('<q', struct.pack('<d', value))[0]}"
 
 
 def _code_of_time(token: tuple[Any, ...]) -> str:
-    """Times of whole microseconds in the years 1 to 9999, which Python has."""
+    """Return the code of a time; UNNAMED unless it has whole microseconds and lies in the years 1 to 9999 of Python."""
     kind, *ticks = token
     if kind not in (NAIVE, AWARE, SPAN, CLOCK) or not isinstance(ticks[0], int) or ticks[0] % 1000:
         return UNNAMED
@@ -460,7 +460,7 @@ def _time_of(kind: str, ticks: int) -> Any:
 
 
 def value_of(code: str | None) -> Any:
-    """The Python value that a text stands for."""
+    """Return the Python value that a text stands for."""
     if code is None:
         return None
     kind, text = code[0], code[1:]
@@ -477,7 +477,7 @@ def value_of(code: str | None) -> Any:
 
 
 def _as_decimal(value: Fraction) -> Decimal:
-    """A quotient that is a decimal, exactly, with no more digits than it needs."""
+    """Return the decimal that a quotient equals, with no more digits than it needs."""
     digits = next(digits for digits in range(301) if 10**digits % value.denominator == 0)
     sign = 1 if value < 0 else 0
     written = abs(value.numerator) * (10**digits // value.denominator)
@@ -485,7 +485,7 @@ def _as_decimal(value: Fraction) -> Decimal:
 
 
 def without_bytes(table: pl.DataFrame, names: list[str]) -> pl.DataFrame:
-    """The rows whose strings in these columns are text, or missing: the others have no name that could be shown."""
+    """Return the rows whose strings in these columns are text or missing; other strings have no name to show."""
     for name in names:
         if table.schema[name] == pl.String and not _all_text(table[name]):
             digits = table[name].cast(pl.Binary).bin.encode("hex")
@@ -494,7 +494,7 @@ def without_bytes(table: pl.DataFrame, names: list[str]) -> pl.DataFrame:
 
 
 def _all_text(column: pl.Series) -> bool:
-    """True where all are: the quick way. It may be False where only bytes that stand for no row are none."""
+    """Return whether all strings are text, by a quick test. Invalid bytes that belong to no row may make it False."""
     try:
         column.cast(pl.Binary).cast(pl.String)
     except pl.exceptions.ComputeError:

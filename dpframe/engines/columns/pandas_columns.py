@@ -1,7 +1,7 @@
-"""One pandas column as a Polars series, for the role it plays; never failing on a value.
+"""Conversion of one pandas column to a Polars series for its role; it never fails on a value.
 
-A column of dtype object holds anything. For numbers it is read value by value (what is no number is missing); for keys
-and units each value is coded as an integer, by what `dpframe.queries.sameness` says of it.
+A column of dtype object holds anything. For numbers it is read value by value (what is no number is missing). For keys
+and units each value is coded as an integer, by the rules of `dpframe.queries.sameness`.
 """
 
 from __future__ import annotations
@@ -28,27 +28,27 @@ from dpframe.queries.sameness import AWARE, same, same_key
 EPOCHS = {True: datetime(1970, 1, 1, tzinfo=UTC), False: datetime(1970, 1, 1)}
 Integers = NDArray[np.int64]
 
-FEW_ROWS = 2**12  # below, strings are brought over as they are
+FEW_ROWS = 2**12  # below this, strings are converted as they are
 MICROSECOND = timedelta(microseconds=1)
-MONTHS = {"M": 1, "Q": 3, "Y": 12, "A": 12}  # of a step of Periods
-MOST_MONTHS = 12 * 200_000  # microseconds reach farther
-SPANS = {  # nanoseconds
+MONTHS = {"M": 1, "Q": 3, "Y": 12, "A": 12}  # months in a step of Periods
+MOST_MONTHS = 12 * 200_000  # datetimes in microseconds reach farther
+SPANS = {  # nanoseconds in a step of Periods
     **{"W": 7 * identity.DAY, "D": identity.DAY, "h": 3_600 * 10**9, "H": 3_600 * 10**9},
     **{"min": 60 * 10**9, "T": 60 * 10**9, "s": 10**9, "S": 10**9, "ms": 10**6, "L": 10**6},
     **{"us": 1000, "U": 1000, "ns": 1, "N": 1},
 }
 MOST_TICKS = 2**63 - 1
-ZONE: Any = datetime.tzinfo  # of a datetime, whatever a class made of it says
+ZONE: Any = datetime.tzinfo  # the time zone of a datetime, even if a subclass overrides it
 NUMERATOR, DENOMINATOR = (vars(Fraction)[slot] for slot in ("_numerator", "_denominator"))
 OF_NUMPY: Any = np.generic
 Reader = Callable[[Any], float]
-READERS: tuple[tuple[type, Reader], ...] = (  # float() of anything else may warn, which would tell of it
+READERS: tuple[tuple[type, Reader], ...] = (  # float() of another class may warn, which would reveal the value
     *((float, float.__float__), (int, int.__float__), (Decimal, Decimal.__float__)),
     *((str, lambda text: float(str.__str__(text))), (bytes, lambda text: float(bytes.__bytes__(text)))),
     *((kind, OF_NUMPY.__float__) for kind in (np.floating, np.integer, np.bool_)),
     (Fraction, lambda value: int.__truediv__(_whole(NUMERATOR, value), _whole(DENOMINATOR, value))),
 )
-PLAIN = (  # Arrow types that Polars takes; of others no more is asked than what is present
+PLAIN = (  # Arrow types that Polars accepts; of others, only the presence of values is read
     *("boolean", "integer", "floating", "decimal32", "decimal64", "decimal128", "string", "large_string"),
     *("string_view", "date", "time", "timestamp", "duration", "null"),
 )
@@ -58,7 +58,7 @@ MASKED = {"BooleanDtype", "Float32Dtype", "Float64Dtype"} | {
 
 
 def checked_names(frame: Any) -> list[str]:
-    """The names of a pandas frame's string columns; a frame with two levels of names or repeated ones is refused."""
+    """Return the names of a pandas frame's string columns; refuse two levels of names, and repeated names."""
     if frame.columns.nlevels > 1:
         raise InvalidType(
             "the frame must have one level of column names, not a MultiIndex. Flatten frame.columns first."
@@ -71,7 +71,7 @@ def checked_names(frame: Any) -> list[str]:
 
 
 def kind_of(dtype: Any) -> tuple[Any, str | None]:
-    """The kind of a pandas dtype and the name of its time zone; "arrow" where pyarrow knows better."""
+    """Return the kind of a pandas dtype and the name of its time zone; "arrow" if pyarrow knows the kind."""
     import pandas
 
     if isinstance(dtype, np.dtype):
@@ -99,19 +99,19 @@ def kind_of(dtype: Any) -> tuple[Any, str | None]:
 
 
 def unit_of(dtype: Any) -> str:
-    """The time unit of a temporal dtype; objects are read in microseconds."""
+    """Return the time unit of a temporal dtype; objects are read in microseconds."""
     if isinstance(dtype, np.dtype):
         return np.datetime_data(dtype)[0] if dtype.kind in "mM" else "us"
     return str(getattr(dtype, "unit", "us"))
 
 
 def is_by_position(dtype: Any) -> bool:
-    """Tell whether keys of such a column are loaded as positions among the declared ones."""
+    """Return whether keys of such a column are loaded as positions among the declared ones."""
     return identity_of(dtype) is identity.OBJECTS
 
 
 def identity_of(dtype: Any) -> Identity | None:
-    """As what the keys or units in a pandas column are told apart; None where nothing is proven."""
+    """Return how the keys or units in a pandas column are compared; None if that is not proven."""
     kind, _ = kind_of(dtype)
     if kind == "category":
         return identity.OBJECTS
@@ -128,18 +128,18 @@ def identity_of(dtype: Any) -> Identity | None:
 
 
 def _frequency(dtype: Any) -> str:
-    """The frequency of a dtype of Periods, as its values have it."""
+    """Return the frequency of a dtype of Periods, as its values have it."""
     return str(dtype.name).removeprefix("period[").removesuffix("]")
 
 
 def _steps_of(frequency: str) -> tuple[int, int] | None:
-    """The months, or else the nanoseconds, of a step of Periods; None of business days, which are uneven."""
+    """Return the months, or else the nanoseconds, of a step of Periods; None for uneven steps, as business days."""
     unit = frequency.lstrip("0123456789").partition("-")[0]
     return (MONTHS[unit], 0) if unit in MONTHS else (0, SPANS[unit]) if unit in SPANS else None
 
 
 def _beginnings(numbers: Integers, dtype: Any) -> NDArray[Any]:
-    """The beginnings of Periods, in microseconds; what lies beyond stays on its side of every edge."""
+    """Return the beginnings of Periods, in microseconds; values out of range stay on their side of every edge."""
     import pandas
 
     frequency = _frequency(dtype)
@@ -151,13 +151,13 @@ def _beginnings(numbers: Integers, dtype: Any) -> NDArray[Any]:
         return np.asarray((count + first).astype("datetime64[M]").astype("datetime64[us]"))
     if nanoseconds < 1000:
         return np.asarray((numbers // 1000).astype("datetime64[us]"))
-    most = (MOST_TICKS - 2**50) // (nanoseconds // 1000)  # with room for the origin
+    most = (MOST_TICKS - 2**50) // (nanoseconds // 1000)  # leaves room for the origin
     count = np.clip(numbers, -most, most) * (nanoseconds // 1000)
     return np.asarray((count + int(origin.astype(np.int64))).astype("datetime64[us]"))
 
 
 def arrow_dtype(dtype: Any) -> pl.DataType | None:
-    """The Polars dtype of a pandas ArrowDtype; None where it holds no plain values."""
+    """Return the Polars dtype of a pandas ArrowDtype; None if it holds no plain values."""
     import pyarrow
 
     types, plain = pyarrow.types, dtype.pyarrow_dtype
@@ -172,9 +172,9 @@ def arrow_dtype(dtype: Any) -> pl.DataType | None:
 
 
 def load(series: Any, role: str, declared: Any) -> pl.Series:
-    """The column as Polars reads it for this role; `declared` are the keys, or the bins' kind, where there are any."""
+    """Return the column as Polars reads it for this role; `declared` is its keys, or the kind of its bins, if any."""
     kind, _ = kind_of(series.dtype)
-    if role in ("key", "unit", "found") and identity_of(series.dtype) is None:  # a function of the caller's changed it
+    if role in ("key", "unit", "found") and identity_of(series.dtype) is None:  # a function of the caller changed it
         raise InvalidType("a column that names units or keys must still have the dtype that was checked")
     if role == "present" and not _may_hold_nan(series.dtype):
         return _present(series)
@@ -192,7 +192,7 @@ def load(series: Any, role: str, declared: Any) -> pl.Series:
     if kind == "datetime" or isinstance(series.dtype, np.dtype):
         values = (_in_utc(series) if kind == "datetime" else series).to_numpy()
         if values.dtype.kind in "mM" and np.datetime_data(values.dtype)[0] == "s":
-            values = values.view(f"{values.dtype.kind}8[ms]") if is_name else _milliseconds(values)  # a name: same bits
+            values = values.view(f"{values.dtype.kind}8[ms]") if is_name else _milliseconds(values)  # same bits
         return pl.Series(_native(values))
     import pyarrow
 
@@ -204,9 +204,9 @@ def load(series: Any, role: str, declared: Any) -> pl.Series:
 
 
 def _with_views(array: Any) -> Any:
-    """Strings as Arrow's views of their bytes, as Polars has them: pyarrow makes these faster. No byte changes.
+    """Cast strings to Arrow's views of their bytes, which Polars uses: pyarrow is faster at it. No byte changes.
 
-    Where this pyarrow cannot, the bytes are more than a view reaches, or the rows are few, they stay as they are.
+    They stay as they are if this pyarrow cannot do it, if a view cannot reach all bytes, or if the rows are few.
     """
     if len(array) < FEW_ROWS:
         return array
@@ -218,18 +218,18 @@ def _with_views(array: Any) -> Any:
         return array
     try:
         return array.cast(pyarrow.string_view())
-    except pyarrow.ArrowNotImplementedError:  # of a version, and not of values
+    except pyarrow.ArrowNotImplementedError:  # by the version, not by the values
         return array
 
 
 def is_plain(dtype: Any) -> bool:
-    """Tell whether a column is of numbers or objects, which are one kind: a single value turns one into the other."""
+    """Return whether a column has numbers or objects, which are one kind: one value can turn one into the other."""
     compared = identity_of(dtype)
     return compared is not None and compared.form in ("integer", "float", "objects") and kind_of(dtype)[0] != "arrow"
 
 
 def _key_texts(series: Any) -> pl.Series:
-    """The keys of such a column as `identity.code_of` writes them down; null where they are missing."""
+    """Return the keys of such a column as `identity.code_of` encodes them; null for missing ones."""
     if kind_of(series.dtype)[0] == "category":
         return _of_levels(series, map(_key_text, series.cat.categories), pl.String)
     if is_by_position(series.dtype):
@@ -246,7 +246,7 @@ def _key_texts(series: Any) -> pl.Series:
 
 
 def _number_texts(values: pl.Series) -> pl.Series:
-    """Numbers as `identity.code_of` writes them, all at once."""
+    """Return numbers as `identity.code_of` encodes them, all at once."""
     number = pl.col("x")
     if values.dtype.is_integer():
         return values.alias("x").to_frame().select(pl.format("n{}", number)).to_series()
@@ -272,7 +272,7 @@ def _key_text(value: Any) -> str | None:
 
 
 def _native(values: NDArray[Any]) -> NDArray[Any]:
-    """Native byte order, contiguous, and no half precision, which Polars does not take."""
+    """Return values in native byte order, contiguous, and with only those float sizes that Polars takes."""
     if values.dtype.kind == "f" and values.dtype.itemsize not in (4, 8):
         with np.errstate(over="ignore"):  # a long double beyond the largest float is infinite
             values = values.astype(np.float64)
@@ -280,19 +280,19 @@ def _native(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def _in_utc(series: Any) -> Any:
-    """Naive datetimes as they are, aware ones in UTC."""
+    """Return naive datetimes as they are, and aware ones in UTC."""
     return series.dt.tz_convert("UTC").dt.tz_localize(None) if series.dt.tz is not None else series
 
 
 def _milliseconds(seconds: NDArray[Any]) -> NDArray[Any]:
-    """Seconds, which Polars does not have, as milliseconds; what lies beyond stays at the end, so that it can clip."""
+    """Convert seconds, which Polars lacks, to milliseconds; values out of range stay at the end, so that they clip."""
     ticks = np.clip(seconds.astype(np.int64), -identity.LAST, identity.LAST) * 1000
     ticks[np.isnat(seconds)] = np.iinfo(np.int64).min
     return ticks.view(f"{seconds.dtype.kind}8[ms]")
 
 
 def _may_hold_nan(dtype: Any) -> bool:
-    """Tell whether a column can hold NaN that pandas calls present: floats of Arrow and of masked arrays."""
+    """Return whether a column can hold NaN; pandas calls NaN present in floats of Arrow and of masked arrays."""
     if kind_of(dtype)[0] == "arrow":
         arrow = arrow_dtype(dtype)
         return arrow is not None and arrow.is_float()
@@ -300,18 +300,18 @@ def _may_hold_nan(dtype: Any) -> bool:
 
 
 def _present(series: Any) -> pl.Series:
-    """True where a value is present, null where it is missing."""
+    """Return True for a present value, null for a missing one."""
     kind, _ = kind_of(series.dtype)
     if kind == "object":
         present = each(series.to_numpy(), lambda value: not is_missing(value)).astype(bool)
     elif kind == "category" and not _are_apart(series.cat.categories):
         levels = (None if is_missing(level) else True for level in series.cat.categories)
         return _of_levels(series, levels, pl.Boolean)
-    elif kind == "arrow":  # run ends and unions keep what is missing where pandas does not look
+    elif kind == "arrow":  # pandas does not see the missing values in run ends and unions
         import pyarrow.compute
 
         array = pyarrow.array(series, from_pandas=True)
-        if pyarrow.types.is_run_end_encoded(array.type):  # older ones do not look into runs
+        if pyarrow.types.is_run_end_encoded(array.type):  # older versions of pyarrow do not look into runs
             array = pyarrow.compute.run_end_decode(array)
         present = ~np.asarray(pyarrow.compute.is_null(array), dtype=bool)
     else:
@@ -324,7 +324,7 @@ def _with_nulls(values: pl.Series, missing: NDArray[np.bool_]) -> pl.Series:
 
 
 def _category_codes(series: Any, role: str, declared: Any) -> pl.Series:
-    """Categories as their codes (units), or as the codes of the declared keys that they equal."""
+    """Return categories as their codes (for units), or as the positions of the declared keys that they equal."""
     codes: Integers = series.cat.codes.to_numpy().astype(np.int64)
     if role == "unit" and _are_apart(series.cat.categories):
         return _with_nulls(pl.Series(codes), codes < 0)
@@ -338,7 +338,7 @@ def _category_codes(series: Any, role: str, declared: Any) -> pl.Series:
 
 
 def _are_apart(levels: Any) -> bool:
-    """Tell whether no two levels are the same and none is missing: pandas compares objects in its own way."""
+    """Return whether all levels are different and none is missing; pandas compares objects by its own rules."""
     kind, _ = kind_of(levels.dtype)
     if not isinstance(levels.dtype, np.dtype) and _may_hold_nan(levels.dtype):
         return False  # NaN may be a level
@@ -346,7 +346,7 @@ def _are_apart(levels: Any) -> bool:
 
 
 def _of_levels(series: Any, levels: Iterable[Any], dtype: type[pl.DataType]) -> pl.Series:
-    """A column of one value for each level, by the level of each row; null where a row has none."""
+    """Return the value of each row from one value for each level; null if a row has no level."""
     each_level = pl.Series([*levels, None], dtype=dtype)
     return each_level.gather(pl.Series(series.cat.codes.to_numpy().astype(np.int64) % len(each_level)))  # -1: the last
 
@@ -363,13 +363,13 @@ def _from_objects(values: NDArray[np.object_], role: str, declared: Any) -> pl.S
 
 
 def each(values: NDArray[np.object_], function: Callable[[Any], Any]) -> NDArray[np.object_]:
-    """`function` of each Python object of an array; the only way to look into objects."""
+    """Apply `function` to each Python object of an array; no other function looks into objects."""
     with np.errstate(all="ignore"):  # NumPy reports a long double that overflows in `function`
         return np.asarray(np.frompyfunc(function, 1, 1)(values), dtype=object)
 
 
 def key_codes(values: NDArray[np.object_], declared: Declared) -> NDArray[np.int64]:
-    """The position of each object among the declared keys (see `sameness`); NOWHERE for any other."""
+    """Return the position of each object among the declared keys (see `sameness`); NOWHERE for any other."""
     positions = {key: position for position, key in enumerate(declared.values)}
 
     def code(value: Any) -> int:
@@ -384,7 +384,7 @@ def key_codes(values: NDArray[np.object_], declared: Declared) -> NDArray[np.int
 
 
 def _unit_codes(values: NDArray[np.object_]) -> NDArray[np.object_]:
-    """An integer for each distinct object (see `sameness`: 1 is 1.0, "1" is not); None where it is missing."""
+    """Return an integer for each distinct object (see `sameness`: 1 is 1.0, "1" is not); None if it is missing."""
     seen: dict[Any, int] = {}
 
     def code(value: Any) -> int | None:
@@ -392,14 +392,14 @@ def _unit_codes(values: NDArray[np.object_]) -> NDArray[np.object_]:
             if type(value) is not str and is_missing(value):
                 return None
             return seen.setdefault(same(value), len(seen))
-        except Exception:  # an id that cannot be hashed counts as missing: the rule for units says so
+        except Exception:  # an id that cannot be hashed is missing, by the rule for units
             return None
 
     return each(values, code)
 
 
 def _number(value: Any) -> float:
-    """A number as a float, read by the class that holds it and no class made of that; what is no number is missing."""
+    """Return a number as a float, read by a known class and never by its subclass; what is no number is missing."""
     try:
         for kind, read in READERS:
             if isinstance(value, kind):
@@ -412,12 +412,12 @@ def _number(value: Any) -> float:
 
 
 def _whole(slot: Any, value: Any) -> int:
-    """A part of a fraction, as a plain integer."""
+    """Return a part of a fraction, as a plain integer."""
     return int.__index__(slot.__get__(value))
 
 
 def _beyond(value: Any) -> float:
-    """The end of the floats beyond which a number lies."""
+    """Return the infinity on whose side a number lies that exceeds the floats."""
     try:
         above = int.__gt__(value if isinstance(value, int) else _whole(NUMERATOR, value), 0)
         return math.inf if above else -math.inf
@@ -426,9 +426,9 @@ def _beyond(value: Any) -> float:
 
 
 def _ticks(kind: str) -> Callable[[Any], int | None]:
-    """Objects of one temporal kind as microseconds (see `edges.BinAxis`); anything else is missing.
+    """Return a reader of one temporal kind in microseconds (see `queries.bins.BinAxis`); other objects are missing.
 
-    As numbers they are read by the class that holds them: of Python, or of pandas, whose times reach farther.
+    Only methods of Python's classes run, or those of pandas, whose times reach farther; never those of a subclass.
     """
     import pandas
 
@@ -454,7 +454,7 @@ def _ticks(kind: str) -> Callable[[Any], int | None]:
                 days = date.__sub__(value, EPOCHS[False].date()).days if isinstance(value, date) else None
                 microseconds = None if days is None else days * 86_400_000_000
             return None if microseconds is None else min(max(microseconds, -MOST_TICKS), MOST_TICKS)
-        except Exception:  # whatever its time zone raises: missing
+        except Exception:  # a time zone may raise any error: the value is missing
             return None
 
     return ticks

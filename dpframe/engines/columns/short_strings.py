@@ -1,10 +1,10 @@
-"""Short strings of Arrow as positions among the declared keys, straight from their bytes, block by block.
+"""Short Arrow strings as positions among the declared keys, found from their bytes, block by block.
 
-pandas keeps strings as their ends and their bytes. To bring them to Polars, which has 16 bytes for each, takes as long
-as to find them among the keys. Here a string is one word: its bytes and its length, if it has at most 7. Two of these
-have the same word if they have the same bytes, and a longer string has the word of none. So no two strings become one,
-whatever bytes they are of. `KnownWords` finds which of a few known words, or pairs of them, each of many is. Compiled
-kernels look in the same table.
+pandas keeps strings as their ends and their bytes. Converting them to Polars, which has 16 bytes for each, takes as
+long as finding them among the keys. Here a string of at most 7 bytes is one word: its bytes and its length. Two such
+strings have the same word exactly if they have the same bytes, and a longer string has the word of none. So no two
+strings become one, whatever their bytes. `KnownWords` finds which of a few known words, or pairs of them, each of many
+is. Compiled kernels use the same table.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from dpframe.engines.compiled.kernels import Scratch, in_threads, kernels_for, r
 Integers = NDArray[np.int64]
 Words = NDArray[np.uint64]
 
-MOST_STRINGS = 2**8  # of them a table is found in which each has a slot of its own
-SLOTS = 2**16  # of that table at most
+MOST_STRINGS = 2**8  # maximum number of keys for a table in which each key has its own slot
+SLOTS = 2**16  # maximum number of slots of that table
 MULTIPLIERS = [np.uint64(pow(0x9E3779B97F4A7C15, power, 2**64)) for power in range(1, 65)]  # all odd
 
-FEW_ROWS = 2**12  # below, strings are brought over as they are
-BLOCK = 2**16  # rows at a time: they stay in the processor's cache
-MOST = 7  # bytes of a string that is a word
-BEYOND = 32  # bytes that are there after the start of a string that is looked at; two words are read of them
+FEW_ROWS = 2**12  # below this, strings are converted as they are
+BLOCK = 2**16  # rows at a time, which stay in the processor's cache
+MOST = 7  # maximum bytes of a string that is a word
+BEYOND = 32  # bytes that must follow the start of a string; two words of them are read
 
 Bytes = NDArray[np.uint8]
 Ends = NDArray[Any]  # integers of 32 or 64 bits
@@ -40,18 +40,18 @@ Codes = NDArray[np.int16]
 
 @dataclass(frozen=True)
 class KnownWords:
-    """A multiplication gives each known pair a slot of its own; a pair is the one in its slot if both words are."""
+    """Table of known pairs, each in its own slot by a multiplication; a pair is known if both words are in its slot."""
 
     multipliers: tuple[Any, Any]
     shift: Any
     first: Words  # by slot
     second: Words
-    numbers: Integers  # from 1 on; 0 where no pair is
-    alike: Any  # the first word of all known pairs, where they have the same
+    numbers: Integers  # the number of each pair, from 1 on; 0 in an empty slot
+    alike: Any  # the first word, if all known pairs have the same
 
     @classmethod
     def of(cls, first: Words | None, second: Words, numbers: NDArray[Any]) -> Self | None:
-        """Known pairs with their numbers, no two the same, or words alone; None where no table was found."""
+        """Return a table of distinct known pairs with their numbers, or of words alone; None if none was found."""
         first = np.zeros_like(second) if first is None else first
         found = _multipliers(first, second)
         if found is None:
@@ -65,10 +65,10 @@ class KnownWords:
         return cls(multipliers, shift, firsts, seconds, number_of, alike)
 
     def find(self, first: Words | None, second: Words, scratch: Scratch, name: str) -> Integers:
-        """The number of each pair, or of words alone if they are known so; 0 of what is not known."""
+        """Return the number of each pair, or of each word in a table of words alone; 0 for unknown ones."""
         rows = second.size
         slot = _slot(first, second, self.multipliers, self.shift, scratch.of("second", rows, np.uint64))
-        unlike = self.second.take(slot, mode="wrap", out=scratch.of("third", rows, np.uint64))  # no slot is beyond it
+        unlike = self.second.take(slot, mode="wrap", out=scratch.of("third", rows, np.uint64))  # slots are in range
         unlike ^= second
         if first is not None and (self.alike is None or not _all_are(self.alike, first)):
             other = self.first.take(slot, mode="wrap", out=scratch.of(f"{name} other", rows, np.uint64))
@@ -95,7 +95,7 @@ def _slot(
 
 
 def _multipliers(first: Words, second: Words) -> tuple[tuple[Any, Any], Any] | None:
-    """Multipliers of both words, and a shift, that give different pairs different slots; None where none was found."""
+    """Return multipliers of both words and a shift that give pairs different slots; None if none were found."""
     bits = max(6, 2 * first.size.bit_length() - 3)
     while 2**bits <= SLOTS:
         shift = np.uint64(64 - bits)
@@ -108,13 +108,13 @@ def _multipliers(first: Words, second: Words) -> tuple[tuple[Any, Any], Any] | N
 
 
 def codes_of(array: Any, keys: Declared) -> pl.Series | None:
-    """The position of each string among the keys, NOWHERE for any other, in 16 bits.
+    """Return the position of each string among the keys, NOWHERE for any other, in 16 bits.
 
-    None where strings are few, also in each chunk, or keys are many, long or none: they then come over as they are.
+    None if strings are few, also per chunk, or keys are many, long or absent; strings are then converted as usual.
     """
     import pyarrow
 
-    kernels = kernels_for(len(array))  # asked first, so that what is said of them does not tell how many rows there are
+    kernels = kernels_for(len(array))  # called first, so that its messages do not reveal the number of rows
     strings = pyarrow.types.is_string(array.type) or pyarrow.types.is_large_string(array.type)
     few = len(array) < FEW_ROWS * max(getattr(array, "num_chunks", 1), 1)
     if not strings or few or not 0 < len(keys.values) <= MOST_STRINGS or sys.byteorder != "little":
@@ -143,13 +143,13 @@ def codes_of(array: Any, keys: Declared) -> pl.Series | None:
     in_threads(work, workers)
     if array.null_count:
         codes[np.asarray(array.is_null())] = keys.missing
-    return pl.Series(pl.from_arrow(pyarrow.array(codes)))  # which is no copy
+    return pl.Series(pl.from_arrow(pyarrow.array(codes)))  # without a copy
 
 
 def _blocks(array: Any, codes: Codes) -> Iterator[tuple[Bytes, Ends, Codes]]:
-    """Blocks of rows: bytes, where in these each string starts and the last one ends, and where its codes go to.
+    """Yield blocks of rows: bytes, the starts of strings in them and the end of the last, and the target of codes.
 
-    Strings at the end of a buffer are read from a copy of its last bytes, with others after them.
+    Strings at the end of a buffer are read from a copy of its last bytes, followed by padding.
     """
     chunks, done = getattr(array, "chunks", [array]), 0
     for chunk in chunks:
@@ -168,7 +168,7 @@ def _blocks(array: Any, codes: Codes) -> Iterator[tuple[Bytes, Ends, Codes]]:
 
 
 def _buffers(chunk: Any) -> tuple[Bytes, Ends]:
-    """The bytes of an array of strings, from an address that words have, and the ends of the strings in them."""
+    """Return the bytes of an array of strings, at an address aligned for words, and the ends of strings in them."""
     _, ends, data = chunk.buffers()
     dtype = np.int32 if str(chunk.type) == "string" else np.int64
     found = np.frombuffer(data or b"", dtype=np.uint8)
@@ -180,12 +180,12 @@ def _buffers(chunk: Any) -> tuple[Bytes, Ends]:
 
 
 def _words(data: Bytes, ends: Ends, scratch: Scratch) -> Words:
-    """The bytes of each string with its length in the last byte; of a long one only that it is too long."""
+    """Return the bytes of each string with its length in the last byte; for a long one, only that it is too long."""
     rows, starts = ends.size - 1, ends[:-1]
     words: Words = scratch.of("words", rows, np.uint64)
     length = np.subtract(ends[1:], starts, out=scratch.of("length", rows, np.int64))
     least, most = int(length.min()), int(length.max())
-    if least == most:  # then they lie one after another
+    if least == most:  # the strings then lie at equal distances
         words[:] = np.ndarray((rows,), np.uint64, buffer=data, offset=int(starts[0]), strides=(least,))
         size = np.uint64(min(least, MOST + 1))
         words &= (np.uint64(1) << (size << np.uint64(3))) - np.uint64(1) if size <= MOST else np.uint64(0)
@@ -196,7 +196,7 @@ def _words(data: Bytes, ends: Ends, scratch: Scratch) -> Words:
     _read(data, starts, words, scratch)
     size, others = length.view(np.uint64), scratch.of("others", rows, np.uint64)
     np.subtract(8, size, out=others)
-    others <<= np.uint64(3)  # bits that are not of the string
+    others <<= np.uint64(3)  # the bits beyond the string
     words <<= others
     words >>= others
     size <<= np.uint64(8 * MOST)
@@ -205,7 +205,7 @@ def _words(data: Bytes, ends: Ends, scratch: Scratch) -> Words:
 
 
 def _read(data: Bytes, starts: Ends, words: Words, scratch: Scratch) -> None:
-    """The eight bytes from each start, which may lie in two words."""
+    """Read the eight bytes from each start, which may lie in two words."""
     at = scratch.of("at", words.size, np.int64)
     at[:] = starts
     bits = np.bitwise_and(at, 7, out=scratch.of("bits", words.size, np.int64)).view(np.uint64)
@@ -216,7 +216,7 @@ def _read(data: Bytes, starts: Ends, words: Words, scratch: Scratch) -> None:
     words >>= bits
     at += 1
     after = whole.take(at, mode="wrap", out=scratch.of("others", words.size, np.uint64))
-    after <<= np.uint64(1)  # and then by 63 at most
+    after <<= np.uint64(1)  # the rest of the shift, at most 63, follows
     bits ^= np.uint64(63)
     after <<= bits
     words |= after

@@ -1,8 +1,8 @@
-"""A caller's frame as columns for the Polars engine: what its dtypes are, and how its values are brought over.
+"""A caller's frame as columns for the Polars engine: their dtypes, and the conversion of their values.
 
-One engine reads every frame, so that one rule holds for NaN, null, rounding and edges whatever library the frame is
-of. Polars frames stay where they are; pandas columns are handed over (without a copy where their memory allows), and
-so are those of Arrow. The dtype of a column follows from its schema alone, and never from a row.
+One engine reads every frame, so that one rule holds for NaN, null, rounding and edges, whatever the library of the
+frame. Polars frames stay where they are. Columns of pandas (without a copy if their memory allows) and of Arrow are
+converted. The dtype of a column follows from its schema alone, and never from a row.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ Kind = Literal[
     "number", "text", "date", "datetime", "duration", "time", "period", "missing", "object", "category", "other"
 ]
 Role = Literal["value", "raw", "present", "key", "bin", "unit", "found"]
-ColumnRequest = tuple[str, str, Role, Any]  # name in the engine, the caller's column, its role, what is declared of it
-OF_UNITS = ("unit", "found")  # roles in which further columns may be declared, which name the unit together
-TICKS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**6}  # nanoseconds; seconds are brought over as milliseconds
-FEW_ROWS = 50_000  # below, the streaming engine takes longer to start than to run
+ColumnRequest = tuple[str, str, Role, Any]  # name in the engine, the caller's column, its role, what is declared for it
+OF_UNITS = ("unit", "found")  # roles that may have further columns, which together name the unit
+TICKS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**6}  # nanoseconds; seconds are converted to milliseconds
+FEW_ROWS = 50_000  # below this, the streaming engine takes longer to start than to run
 DAY = 86_400 * 10**9
 PLAIN: set[type[pl.DataType]] = {pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64}
-PLAIN |= {pl.Float32, pl.Float64, pl.Boolean, pl.String, pl.Date}  # dtypes that have no parameters
-ALIKE = ("a", "A", "\u00e1", "a\u0301")  # some collations hold some of these to be one
-NEVER_FAILING = (  # in DuckDB, whatever it reads them from; short ones first
+PLAIN |= {pl.Float32, pl.Float64, pl.Boolean, pl.String, pl.Date}  # dtypes without parameters
+ALIKE = ("a", "A", "\u00e1", "a\u0301")  # some collations treat some of these as equal
+NEVER_FAILING = (  # types that DuckDB always converts, whatever it reads them from; short ones first
     *("boolean", "tinyint", "utinyint", "smallint", "usmallint", "integer", "uinteger", "float", "date", "bigint"),
     *("ubigint", "double", "enum", "uuid", "varchar"),
 )
@@ -62,7 +62,7 @@ READ_FROM_SPARK: dict[str, Any] = {
     **{"TimestampType": pl.Datetime("us", "UTC"), "TimestampNTZType": pl.Datetime("us")},
 }
 STRINGS = ("string", "large_string", "string_view")
-TEXTS = ("csv", "json")  # files whose columns have the types that the Dataset reads them by
+TEXTS = ("csv", "json")  # formats of files whose columns have the types that the Dataset declares
 READ_FROM_ARROW = (*pandas_columns.PLAIN, "dictionary", "binary", "large_binary", "list", "large_list", "struct")
 
 
@@ -73,7 +73,7 @@ WITH_NUMBERS = re.compile(r"(datetime|duration|decimal|numeric|timestamp|time|ch
 
 
 def without_values(dtype: str) -> str:
-    """A dtype as errors show it: by its name alone where its parameters may be values or names.
+    """Return a dtype as errors show it: by its name alone if its parameters may be values or names.
 
     The categories of an Enum, the values of a DuckDB ENUM and the fields of a struct may be private, and thousands.
     """
@@ -84,45 +84,45 @@ def without_values(dtype: str) -> str:
 
 @dataclass(frozen=True)
 class ColumnType:
-    """The type of a column, as the schema says it."""
+    """Type of a column, as the schema declares it."""
 
     kind: Kind
     dtype: str  # as the caller's library writes it
-    polars: pl.DataType | None = None  # of Polars and Arrow columns, whose dtypes no missing value can change
-    zone: str | None = None  # of datetimes: the name of their time zone
-    levels: tuple[str, ...] | None = None  # of a Polars Enum: declared in the schema
-    tick: int = 10**3  # nanoseconds in one of the engine's integers, of dates, datetimes and durations
-    identity: Identity | None = None  # as what keys and units are told apart; None where nothing is proven
-    readable: bool = True  # False: its values have no way here that cannot fail
+    polars: pl.DataType | None = None  # for Polars and Arrow columns, whose dtypes no missing value can change
+    zone: str | None = None  # the name of the time zone of datetimes
+    levels: tuple[str, ...] | None = None  # the levels of a Polars Enum, declared in the schema
+    tick: int = 10**3  # nanoseconds in one of the engine's integers, for dates, datetimes and durations
+    identity: Identity | None = None  # how keys and units are compared; None if that is not proven
+    readable: bool = True  # False: every conversion of its values could fail
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "dtype", without_values(self.dtype))
 
     @property
     def aware(self) -> bool:
-        """Tell whether these are datetimes with a time zone."""
+        """Whether these are datetimes with a time zone."""
         return self.zone is not None
 
     @property
     def by_position(self) -> bool:
-        """Tell whether keys are loaded as positions among the declared ones."""
+        """Whether keys are loaded as positions among the declared ones."""
         return self.identity is not None and self.identity.form == "objects"
 
 
-ROWS_THAT_HOLD = ColumnType("number", "Boolean", pl.Boolean())  # of no column: whether conditions hold
+ROWS_THAT_HOLD = ColumnType("number", "Boolean", pl.Boolean())  # the type of a flag: whether conditions hold
 
 
 @dataclass(frozen=True)
 class Source:
-    """A caller's frame: its schema, and how to bring over columns for their roles, one by one."""
+    """Frame of a caller: its schema, and the conversion of columns for their roles, one by one."""
 
     schema: dict[str, ColumnType]
     bring: Callable[[Sequence[ColumnRequest]], pl.LazyFrame]
-    rows: int | None = None  # of a frame in memory; decides on nothing but speed
-    index: Sequence[Any] = ()  # the names of what pandas keeps beside its columns
+    rows: int | None = None  # of a frame in memory; decides only on speed
+    index: Sequence[Any] = ()  # the names of the levels of a pandas index
 
     def load(self, requests: Sequence[ColumnRequest]) -> pl.LazyFrame:
-        """The columns for their roles; of a unit of several columns their combination, under one name."""
+        """Return the columns for their roles; combine the columns of a unit of several columns into one."""
         joint = {name: (column, *more) for name, column, role, more in requests if role in OF_UNITS and more}
         if not joint:
             return self.bring(requests)
@@ -139,7 +139,7 @@ class Source:
         )
 
     def column(self, name: str) -> ColumnType:
-        """The type of a column, or UnknownColumn with the nearest name; under conditions it is that of the column."""
+        """Return the type of a column, also of one under conditions; raise UnknownColumn with the nearest name."""
         if isinstance(name, Conditional):
             return ROWS_THAT_HOLD if name.of is None else self.column(name.of)
         if name not in self.schema:
@@ -160,12 +160,12 @@ class Source:
 
 
 def collected(lazy: pl.LazyFrame, rows: int | None) -> pl.DataFrame:
-    """The frame, by the engine that is faster for so many rows; the result is the same."""
+    """Collect the frame with the engine that is faster for this number of rows; the result is the same."""
     return lazy.collect(engine="in-memory" if rows is not None and rows < FEW_ROWS else "streaming")
 
 
 def source_of(frame: Any) -> Source:
-    """Read the schema of a frame, and no row; what has been read is taken as it is."""
+    """Read the schema of a frame, and no row; return a Source as it is."""
     if isinstance(frame, Source):
         return frame
     if isinstance(frame, (pl.DataFrame, pl.LazyFrame)):
@@ -194,7 +194,7 @@ def _brings_nothing(requests: Sequence[ColumnRequest]) -> pl.LazyFrame:
 
 
 def types_of(schema: Mapping[str, Any]) -> dict[str, ColumnType]:
-    """The types of columns that are given as such, or as Polars dtypes."""
+    """Return the types of columns that are given as ColumnTypes or as Polars dtypes."""
     known = (ColumnType, pl.DataType, pl.datatypes.DataTypeClass)
     if not isinstance(schema, Mapping) or not all(isinstance(dtype, known) for dtype in schema.values()):
         raise InvalidType(f"schema must give Polars dtypes by name, as that of a Polars frame, not {shown(schema)}.")
@@ -202,24 +202,24 @@ def types_of(schema: Mapping[str, Any]) -> dict[str, ColumnType]:
 
 
 def types_of_arrow(schema: Any) -> dict[str, ColumnType]:
-    """The types of the columns of an Arrow schema; of a column that Polars cannot read, that it cannot."""
+    """Return the types of the columns of an Arrow schema; mark columns that Polars cannot read."""
     return {field.name: _type_of_arrow(field.type) for field in schema}
 
 
 def types_of_dataset(dataset: Any) -> dict[str, ColumnType]:
-    """The types of the columns of a pyarrow Dataset; of one that pyarrow would cast in a file, that it cannot be read.
+    """Return the types of the columns of a pyarrow Dataset; mark one as unreadable if pyarrow would cast it in a file.
 
-    A cast can make one value of two: "7" and "007" are one integer, and two times on a day one date. The footers of
-    Parquet, Arrow and ORC files are looked at, once for each Dataset. Files of text have no types of their own.
+    A cast can make one value of two: "7" and "007" are one integer, and two times on a day are one date. The footers of
+    Parquet, Arrow and ORC files are read, once for each Dataset. Files of text have no types of their own.
     """
     import pyarrow.dataset
 
     types, known = types_of_arrow(dataset.schema), pyarrow.dataset
     if not isinstance(dataset, (known.FileSystemDataset, known.InMemoryDataset, known.UnionDataset)):
-        return types  # of another library, which says what its files hold
+        return types  # another library, which declares what its files hold
     rule = "frame must be of files whose schemas can be read"
     with tried(InvalidArgument, rule, "Look at its files.", foreseen=(OSError, ValueError, TypeError)):
-        for part in known.UnionDataset(dataset.schema, [dataset]).get_fragments():  # of a filtered one too
+        for part in known.UnionDataset(dataset.schema, [dataset]).get_fragments():  # also of a filtered one
             if getattr(getattr(part, "format", None), "default_extname", None) in TEXTS:
                 continue
             for field in part.physical_schema:
@@ -229,7 +229,7 @@ def types_of_dataset(dataset: Any) -> dict[str, ColumnType]:
 
 
 def _fits(held: Any, read: Any) -> bool:
-    """Tell whether all values of one Arrow type are read as another one, each as itself and without a failure."""
+    """Return whether all values of one Arrow type are read as another one, exactly and without a failure."""
     from pyarrow import types
 
     held, read = (one.value_type if types.is_dictionary(one) else one for one in (held, read))
@@ -242,7 +242,7 @@ def _fits(held: Any, read: Any) -> bool:
 
 
 def _refuse_again(names: Sequence[str], way_out: str) -> None:
-    """Refuse columns of one name: which of them names the unit, or has which dtype, nobody could say."""
+    """Refuse columns of one name: it would be open which of them names the unit, or has which dtype."""
     again = sorted({name for name, times in Counter(names).items() if times > 1})
     if again:
         raise InvalidArgument(f"frame must have each column once, and it has {shown(again)} more often. {way_out}")
@@ -262,26 +262,26 @@ def _type_of_arrow(dtype: Any) -> ColumnType:
 
 
 def _comes_from_arrow(dtype: Any) -> bool:
-    """Tell whether Polars takes every value of an Arrow type: of lists with a fixed size it fails on some slices."""
+    """Return whether Polars accepts every value of an Arrow type; on lists of a fixed size it fails for some slices."""
     from pyarrow import types
 
     if not any(getattr(types, f"is_{name}", lambda _: False)(dtype) for name in READ_FROM_ARROW):
         return False
     if types.is_struct(dtype):
         return all(_comes_from_arrow(dtype.field(place).type) for place in range(dtype.num_fields))
-    return not hasattr(dtype, "value_type") or _comes_from_arrow(dtype.value_type)  # of lists and dictionaries
+    return not hasattr(dtype, "value_type") or _comes_from_arrow(dtype.value_type)  # lists and dictionaries
 
 
 def types_of_spark(frame: Any) -> dict[str, ColumnType]:
-    """The types of the columns of a Spark DataFrame, of its analyzed plan: no job is run.
+    """Return the types of the columns of a Spark DataFrame, from its analyzed plan: no job is run.
 
-    Instants are told apart as such, in whatever time zone the session shows them. Collations other than byte by byte
-    are refused: what they call equal would be different people here.
+    Instants are compared as such, in whatever time zone the session shows them. Collations other than byte by byte are
+    refused: values that they call equal would be different people here.
     """
     _refuse_again([field.name for field in frame.schema.fields], "Rename them: df.toDF(*names).")
     types = {field.name: _type_of_spark(field.dataType) for field in frame.schema.fields}
     if any(column.aware for column in types.values()):
-        session = frame.sparkSession.conf.get("spark.sql.session.timeZone")  # whose clock Spark shows instants by
+        session = frame.sparkSession.conf.get("spark.sql.session.timeZone")  # the zone in which Spark shows instants
         types = {name: replace(column, zone=session) if column.aware else column for name, column in types.items()}
     return types
 
@@ -299,7 +299,7 @@ def _type_of_spark(dtype: Any) -> ColumnType:
 
 
 def types_of_dask(frame: Any) -> dict[str, ColumnType]:
-    """The types of the columns of a Dask DataFrame, as it declares them: no task is run."""
+    """Return the types of the columns of a Dask DataFrame, as it declares them: no task is run."""
     dtypes = frame.dtypes
     return {name: _type_of_dask(dtypes[name]) for name in pandas_columns.checked_names(frame)}
 
@@ -313,11 +313,11 @@ def _type_of_dask(dtype: Any) -> ColumnType:
 
 
 def types_of_relation(relation: Any) -> dict[str, ColumnType]:
-    """The types of the columns of a DuckDB relation, which are those of its Arrow batches.
+    """Return the types of the columns of a DuckDB relation, which are those of its Arrow batches.
 
-    What DuckDB may fail to hand over is refused by its type: integers that are wider than Arrow's decimals, intervals.
-    Collations are refused too: what they call equal would be different people here. So are names that differ in case
-    alone: DuckDB takes the first column for either.
+    Types that DuckDB may fail to convert are refused: integers that are wider than Arrow's decimals, and intervals.
+    Collations are refused too: values that they call equal would be different people here. So are names that differ
+    only in case: DuckDB takes the first column for both.
     """
     lowered = [name.lower() for name in relation.columns]
     _refuse_again(lowered, 'Name each once, as in "select visits.*, patients.id as patient".')
@@ -331,7 +331,7 @@ def types_of_relation(relation: Any) -> dict[str, ColumnType]:
     types = {}
     for name, theirs in zip(relation.columns, relation.types, strict=True):
         types[name] = arrow[name]
-        if str(theirs.id) not in READ_FROM_DUCKDB or str(theirs) == "JSON":  # which is a varchar that some texts fail
+        if str(theirs.id) not in READ_FROM_DUCKDB or str(theirs) == "JSON":  # JSON is a varchar that refuses some texts
             types[name] = ColumnType("other", str(theirs), readable=False)
         elif str(theirs.id) == "varchar" and _collates(relation, name):
             types[name] = ColumnType("other", f"{theirs} with a collation", readable=False)
@@ -339,7 +339,7 @@ def types_of_relation(relation: Any) -> dict[str, ColumnType]:
 
 
 def _collates(relation: Any, name: str) -> bool:
-    """Tell whether DuckDB compares strings of this column otherwise than byte by byte; tried on words, on no row."""
+    """Return whether DuckDB compares this column other than byte by byte; try it on words, and on no row."""
     quoted = '"' + name.replace('"', '""') + '"'
     nothing = relation.limit(0).aggregate(f"any_value({quoted}) as x")
     pairs = [(letter, other) for letter, other in itertools.combinations(ALIKE, 2)]
@@ -348,7 +348,7 @@ def _collates(relation: Any, name: str) -> bool:
 
 
 def unit_requests(unit: PrivacyUnit, name: str = "unit", role: Role = "unit") -> list[ColumnRequest]:
-    """The request for the unit of each row; none where each row is one."""
+    """Return the request for the unit of each row; none if each row is a unit."""
     return [(name, unit.columns[0], role, unit.columns[1:])] if unit.columns else []
 
 
@@ -373,11 +373,11 @@ def _pandas_source(frame: Any) -> Source:
             if not _as_it_is(role, brought.dtype):
                 brought = pl.DataFrame({"": brought}).select(_for_role("", role, brought.dtype)).to_series()
             series.append(brought.alias(name))
-        rows = pl.Series("", np.zeros(len(frame), dtype=np.int8))  # to be counted, where no column is read
+        rows = pl.Series("", np.zeros(len(frame), dtype=np.int8))  # rows to count, if no column is read
         return pl.DataFrame(series or [rows]).lazy()
 
     names = pandas_columns.checked_names(frame)
-    dtypes = dict(zip(frame.columns, frame.dtypes, strict=True))  # to take out each column takes longer
+    dtypes = dict(zip(frame.columns, frame.dtypes, strict=True))  # faster than reading the dtype of each column
     return Source({name: _pandas_type(dtypes[name]) for name in names}, load, len(frame), tuple(frame.index.names))
 
 
@@ -394,8 +394,8 @@ def _arrow_source(table: Any) -> Source:
 
 
 def from_arrow(table: Any) -> pl.DataFrame:
-    """An Arrow table as a frame, with its names: Polars calls a column that is named "" otherwise."""
-    for place, field in enumerate(table.schema):  # which keeps the levels of an Enum in its metadata
+    """Convert an Arrow table to a frame with its names; Polars would rename a column with the name ""."""
+    for place, field in enumerate(table.schema):  # a field keeps the levels of an Enum in its metadata
         column = in_milliseconds(table.column(place))
         if column.type != field.type:
             table = table.set_column(place, field.name, column)
@@ -404,7 +404,7 @@ def from_arrow(table: Any) -> pl.DataFrame:
 
 
 def _type_by_trial(empty: Any) -> ColumnType:
-    """The type of the one column of an Arrow table without rows."""
+    """Return the type of the one column of an Arrow table without rows."""
     import narwhals.stable.v2 as nw
 
     brought = _without_rows(empty)
@@ -418,10 +418,10 @@ def _type_by_trial(empty: Any) -> ColumnType:
 
 
 def _comes_over_exactly(theirs: Any, ours: Any) -> bool:
-    """Tell whether no two values of a dtype of another library can become one on their way to Polars.
+    """Return whether no two values of another library's dtype can become one on their way to Polars.
 
-    A dtype that stays the same is proven. Seconds become milliseconds, which wrap; what times and durations are
-    (months? past midnight?), their dtypes do not say.
+    A dtype that stays the same is proven. Seconds become milliseconds, which wrap. Dtypes of times and durations do not
+    say what these are (months? past midnight?).
     """
     import narwhals.stable.v2 as nw
 
@@ -433,18 +433,18 @@ def _comes_over_exactly(theirs: Any, ours: Any) -> bool:
 
 
 def _without_rows(empty: Any) -> pl.DataFrame:
-    """The schema as Polars reads it. Polars panics on dtypes that it does not know, which is no Exception."""
+    """Return the schema as Polars reads it. Polars panics on unknown dtypes, and a panic is no Exception."""
     try:
         return from_arrow(empty)
     except (KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
-    except BaseException as error:  # of no rows, so that it may be shown
+    except BaseException as error:  # it is about no rows, so it may be shown
         said = shown(" ".join(str(error).split()))
         raise WrongDtype(f"the frame must have dtypes that Polars can read, unlike these: {said}. Cast them.") from None
 
 
 def _as_narwhals(empty: pl.DataFrame) -> Any:
-    """The schema as narwhals reads it back, which knows fewer dtypes than Polars: decimals of 256 bits are none."""
+    """Return the schema as narwhals reads it back, which lacks some dtypes, such as decimals of 256 bits."""
     import narwhals.stable.v2 as nw
 
     try:
@@ -456,13 +456,13 @@ def _as_narwhals(empty: pl.DataFrame) -> Any:
 
 
 def polars_type(dtype: pl.DataType) -> ColumnType:
-    """The type of a column of a Polars dtype."""
+    """Return the type of a column of a Polars dtype."""
     return _plain_type(type(dtype)) if type(dtype) in PLAIN else _polars_type(dtype)
 
 
 @cache
 def _plain_type(dtype: type[pl.DataType]) -> ColumnType:
-    """The type of a column of a dtype without parameters."""
+    """Return the type of a column of a dtype without parameters."""
     return _polars_type(dtype())
 
 
@@ -489,12 +489,12 @@ def _polars_type(dtype: pl.DataType) -> ColumnType:
 
 
 def tick_of(dtype: pl.DataType) -> int:
-    """The nanoseconds in one physical step of a temporal dtype."""
+    """Return the nanoseconds in one physical step of a temporal dtype."""
     return DAY if dtype == pl.Date else TICKS[getattr(dtype, "time_unit", None) or "us"]
 
 
 def _pandas_type(dtype: Any) -> ColumnType:
-    """The type of a column of a pandas dtype. Numbers, bools and objects differ by a missing value only."""
+    """Return the type of a column of a pandas dtype. A missing value can change numbers and bools to another."""
     return _numpy_type(dtype) if isinstance(dtype, np.dtype) else _pandas_own_type(dtype)
 
 
@@ -515,11 +515,11 @@ def _pandas_own_type(dtype: Any) -> ColumnType:
 
 
 def _for_role(column: str, role: Role, dtype: pl.DataType) -> pl.Expr:
-    """The expression that makes a column fit its role; none of them can fail on a value."""
+    """Return the expression that makes a column fit its role; none of them can fail on a value."""
     values = exactly(column)
     if role == "value":
         return values.cast(pl.Float64, strict=False)
-    if role == "raw":  # a value of which kernels make the float as they read it
+    if role == "raw":  # kernels convert these values to floats as they read them
         return values if dtype in (pl.Int64, pl.Float64) else values.cast(pl.Float64, strict=False)
     if role == "present":
         return values.is_not_null() & values.is_not_nan() if dtype.is_float() else values.is_not_null()
@@ -530,13 +530,13 @@ def _for_role(column: str, role: Role, dtype: pl.DataType) -> pl.Expr:
 
 
 def _as_it_is(role: Role, dtype: pl.DataType) -> bool:
-    """Tell whether a column fits its role without an expression: in a small frame to plan one takes longest."""
+    """Return whether a column fits its role without an expression; for a small frame, planning one takes longest."""
     if role in ("value", "raw", "bin"):
         return dtype == pl.Float64 or (role == "raw" and dtype == pl.Int64)
     return role != "present" and dtype in (pl.String, pl.Int64)
 
 
 def exactly(name: str) -> pl.Expr:
-    """The column of this name; Polars takes "*" and "^...$" for patterns."""
+    """Return the column of this name; Polars reads "*" and "^...$" as patterns."""
     pattern = name == "*" or (name.startswith("^") and name.endswith("$"))
     return pl.col(f"^{re.escape(name)}$" if pattern else name)

@@ -1,13 +1,13 @@
 """Steps of a grid of time on the wall clock of a zone: the instants at which they begin.
 
-The grid is declared as a wall clock shows it (``dpf.dates``), and a column with a time zone holds instants. What turns
-one into the other are the public edges alone: no value of a row is ever brought to local time, so no row can be
-ambiguous, or missing, or out of range. Rows are compared with instants, as bins are.
+The grid is declared as a wall clock shows it (``dpf.dates``), and a column with a time zone holds instants. Only the
+public edges are converted from one to the other: no value of a row is ever brought to local time, so no row can be
+ambiguous, missing or out of range. Rows are compared with instants, as for bins.
 
-- A step begins at the first instant at which the clock shows its beginning or more. Where clocks go forward over it,
-  that is the instant of the change; steps that begin at one instant are one step.
-- Steps of up to an hour begin again where clocks go back to their beginning: a day has 25 hours then. Longer ones do
-  not: such a day is one day, and its night has an hour more.
+- A step begins at the first instant at which the clock shows its beginning or a later time. If clocks go forward over
+  it, that is the instant of the change; steps that begin at one instant are one step.
+- Steps of up to an hour begin again if clocks go back to their beginning: such a day has 25 hours. Longer ones do not:
+  such a day is one day, and its night has an hour more.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ Integers = NDArray[np.int64]
 
 HOUR = 60  # minutes
 FARTHEST = 48 * 3_600 * 10**6  # microseconds: no two clocks differ by more
-YEARS = ("0002-01-01", "9999-01-01")  # what clocks of all zones can show, with room
+YEARS = ("0002-01-01", "9999-01-01")  # the years that clocks of all zones can show, with a margin
 UTC = "UTC"
-UNKNOWN_TO_SCHEMA = ("object", "missing")  # kinds of column that hold datetimes of any zone, or none
+UNKNOWN_TO_SCHEMA = ("object", "missing")  # kinds of column that may hold datetimes of any zone, or of none
 
 
 def on_the_clock(axis: DateAxis, column: ColumnType) -> DateAxis:
-    """The axis as the schema has it: on the wall clock of the zone of the column, or of the one that was declared.
+    """Return the axis on the wall clock of the column's zone by the schema, or of the declared zone.
 
-    WrongDtype where the two differ, where the column has none, or where its zone has no name.
+    Raise WrongDtype if the two differ, if a zone is declared and the column has none, or if its zone has no name.
     """
     if axis.shown:
         return axis
@@ -67,12 +67,12 @@ def on_the_clock(axis: DateAxis, column: ColumnType) -> DateAxis:
         )
     zoned = _zoned(instants, known)
     labels = zoned.dt.date() if axis.every in EVERY else zoned
-    edges = tuple(instant * 1000 for instant in instants.tolist())  # Python's integers, which do not wrap
+    edges = tuple(instant * 1000 for instant in instants.tolist())  # Python integers do not overflow
     return replace(axis, edges=edges, zone=zone_name(zone), shown=tuple(labels.to_list()))
 
 
 def _check_declared(axis: DateAxis, declared: str, column: ColumnType) -> None:
-    """Refuse keys whose time zone is not that of the column."""
+    """Refuse keys whose time zone differs from that of the column."""
     if column.zone is None or (_known(column.zone) or column.zone) != (_known(declared) or declared):
         has = "none" if column.zone is None else zone_name(column.zone)
         raise WrongDtype(
@@ -82,9 +82,9 @@ def _check_declared(axis: DateAxis, declared: str, column: ColumnType) -> None:
 
 
 def instants_of(wall: Integers, zone: str, *, again: bool) -> Integers:
-    """The instants at which a clock first shows these times, in microseconds of it and of UTC since 1970.
+    """Return the instants at which a clock first shows these times; both are in microseconds since 1970.
 
-    With `again` also the last one at which it does, where it goes back to the time.
+    With `again`, also return the last instant at which it shows a time that it goes back to.
     """
     clock = pl.Series(wall).cast(pl.Datetime("us"))
     first = clock.dt.replace_time_zone(zone, ambiguous="earliest", non_existent="null")
@@ -96,7 +96,7 @@ def instants_of(wall: Integers, zone: str, *, again: bool) -> Integers:
 
 
 def _after(wall: Integers, zone: str) -> Integers:
-    """The first instants at which a clock shows these times or later ones: it goes forward over them."""
+    """Return the first instants at which a clock shows these times or later ones, since it goes forward over them."""
     below, at = wall - FARTHEST, wall + FARTHEST
     while (at - below > 1).any():
         middle = (below + at) // 2
@@ -106,7 +106,7 @@ def _after(wall: Integers, zone: str) -> Integers:
 
 
 def _zoned(instants: Integers, zone: str) -> pl.Series:
-    """Instants as datetimes of a zone."""
+    """Return instants as datetimes of a zone."""
     return pl.Series(instants).cast(pl.Datetime("us")).dt.replace_time_zone(UTC).dt.convert_time_zone(zone)
 
 
@@ -116,7 +116,7 @@ def _in_utc(zoned: pl.Series) -> Integers:
 
 @cache
 def _known(zone: str) -> str | None:
-    """The name by which Polars knows a zone; None of one that it does not know."""
+    """Return the name by which Polars knows a zone; None for an unknown zone."""
     try:
         empty: Any = pl.Series([0]).cast(pl.Datetime("us")).dt.replace_time_zone(zone_name(zone))
     except pl.exceptions.PolarsError:

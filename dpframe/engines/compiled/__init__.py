@@ -1,1 +1,1 @@
-"""The same integers by loops in machine code, where the extra `fast` is installed."""
+"""Loops in machine code for the same integers, if the extra `fast` is installed."""

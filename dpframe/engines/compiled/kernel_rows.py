@@ -1,8 +1,8 @@
 """Values to integers, and integers to totals of cells, by compiled kernels; and coded rows in few bytes.
 
-Narrow rows have places of 32 bits, and steps of 32 bits of which the least is missing. They say what the coded rows of
-`row_totals` say, and become these where rows are brought together or are few. Whether a question's rows are coded so
-follows from what is installed and from the question.
+Narrow rows have places and steps of 32 bits; the least step marks a missing value. They hold the same facts as the
+coded rows of `row_totals`, and become such rows if rows are combined or are few. What is installed and the question
+decide whether rows are coded in this way.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ from dpframe.queries.total import Total
 
 Steps = NDArray[np.int32]
 
-SMALL = 2**12  # cells: for as many, rows that follow one another are added to tables of their own
-FITS = 2**31 - 1  # a step of 32 bits
-MISSING = -FITS - 1  # the step of a value that is missing
+SMALL = 2**12  # cells up to which consecutive rows are added to separate tables
+FITS = 2**31 - 1  # the largest step of 32 bits
+MISSING = -FITS - 1  # the step of a missing value
 PLACE = "place"  # the number of the cell plus one
 
 
 @dataclass(frozen=True)
 class Slot:
-    """One column of integers that rows add: how a block of rows is brought to it."""
+    """Column of integers that rows add, and the conversion of a block of rows to it."""
 
-    name: str  # of the engine's column
-    bounds: tuple[float, float] | None = None  # of values; None for what comes as integers
-    row: RowFunction | None = None  # where the place between the bounds is added, and not the value
+    name: str  # the engine's column
+    bounds: tuple[float, float] | None = None  # bounds of values; None for a column of integers
+    row: RowFunction | None = None  # set if the place between the bounds is added, and not the value
 
     @property
     def scale(self) -> tuple[float, float, float]:
-        """The factor of values, and the least and the greatest step; integers are steps as they are."""
+        """Factor of values, and the least and the greatest step; integers are steps as they are."""
         if self.bounds is None:
             return 1.0, float(-FITS), float(FITS)
         lower, upper = grid_steps(self.bounds)
@@ -51,12 +51,12 @@ class Slot:
 
     @property
     def share(self) -> tuple[int, int, int]:
-        """The first step of a share, its length and its bits; no bits where steps are added as they are."""
+        """First step of a share, its length and its bits; no bits if steps are added as they are."""
         share = None if self.row is None else plain_share(self.row)
         return (0, 1, 0) if share is None else (share.lower, share.upper - share.lower, share.bits)
 
     def fill(self, kernels: ModuleType, values: Any, steps: Steps) -> None:
-        """Write the steps of some values; of rows that were narrow before they are there."""
+        """Write the steps of some values; steps of narrow rows are copied."""
         if values.dtype == np.int32:
             steps[:] = values
             return
@@ -67,15 +67,15 @@ class Slot:
 
 @dataclass(frozen=True)
 class Slots:
-    """The columns that are read for some Totals, and the integers that are made of them."""
+    """Columns that are read for some Totals, and the integers that are made of them."""
 
-    slots: tuple[tuple[str, Slot], ...]  # the name of what is read, and of what each makes
-    made: tuple[pl.Expr, ...]  # integers that are made of a block first: functions of rows that no kernel knows
+    slots: tuple[tuple[str, Slot], ...]  # the name of the column that is read, and its slot
+    made: tuple[pl.Expr, ...]  # integers computed from a block first: functions of rows that no kernel knows
     lines: dict[Total, Line]
 
     @classmethod
     def of(cls, terms: Terms) -> Self | None:
-        """Of columns as they were brought over; None where integers do not fit 32 bits."""
+        """Return the slots of columns as they are loaded; None if integers do not fit 32 bits."""
         slots: list[tuple[str, Slot]] = []
         made: list[pl.Expr] = []
         for addend, name in terms.addends.items():
@@ -95,14 +95,14 @@ class Slots:
 
     @classmethod
     def of_coded(cls, terms: Terms) -> Self | None:
-        """Of coded rows, in which the integers stand."""
+        """Return the slots of coded rows, which hold the integers; None if these do not fit 32 bits."""
         rows = [addend for addend in terms.addends if isinstance(addend, RowFunction)]
         if any(max(map(abs, row.reach)) > FITS for row in rows):
             return None
         return cls(tuple((name, Slot(name)) for name in terms.names()), (), terms.lines)
 
     def columns(self, table: pl.DataFrame) -> list[Any]:
-        """The arrays that kernels read of a block: NaN where a value is missing."""
+        """Return the arrays of a block that kernels read, with NaN for missing values."""
         if self.made:
             numbers = [column.cast(pl.Float64) for column in table if column.name.startswith("value")]
             table = table.with_columns(pl.DataFrame(numbers).select(self.made))
@@ -112,34 +112,34 @@ class Slots:
 def _filled(column: pl.Series) -> Any:
     if column.dtype == pl.Boolean:
         column = column.cast(pl.Int64)
-    if column.null_count():  # integers of 32 bits are floats exactly
+    if column.null_count():  # integers of 32 bits are exact as floats
         column = column.cast(pl.Float64).fill_null(float("nan"))
     return read_only(column)
 
 
 @dataclass(frozen=True)
 class Tables:
-    """Totals of some rows, by place: of place 0 they are those of rows in no cell."""
+    """Totals of some rows, by place; place 0 is for rows in no cell."""
 
     counts: Integers
-    sums: tuple[Integers, ...]  # of each slot
+    sums: tuple[Integers, ...]  # by slot
     absent: tuple[Integers, ...]  # the rows in which a slot's value is missing
-    beyond: Integers = field(default_factory=lambda: np.zeros((0, 3), dtype=np.int64))  # of cells: below, above, there
+    beyond: Integers = field(default_factory=lambda: np.zeros((0, 3), dtype=np.int64))  # in cells: below, above, there
 
     @classmethod
     def empty(cls, cells: int, slots: int, lanes: int, watched: int = 0) -> Self:
-        """Zeros, in so many tables one after the other."""
+        """Return zeros, in `lanes` tables one after the other."""
         sums = tuple(np.zeros(lanes * (cells + 1), dtype=np.int64) for _ in range(slots))
         absent = tuple(np.zeros(cells + 1, dtype=np.int64) for _ in range(slots))
         return cls(np.zeros(lanes * (cells + 1), dtype=np.int64), sums, absent, np.zeros((watched, 3), dtype=np.int64))
 
     def with_checks(self, terms: Terms, slots: Slots, lanes: int) -> dict[Total, Integers]:
-        """The Totals, and the numbers of checks."""
+        """Return the Totals, with the numbers of checks."""
         counts = self.counts.reshape(lanes, -1).sum(axis=0)
         return terms.with_numbers(self.totals(slots, lanes), self.beyond, int(counts.sum()), int(counts[1:].sum()))
 
     def totals(self, slots: Slots, lanes: int) -> dict[Total, Integers]:
-        """The Totals of the cells, modulo 2**64."""
+        """Return the Totals of the cells, modulo 2**64."""
         counts = _of_cells(self.counts, lanes)
         sums = {slot.name: _of_cells(found, lanes) for (_, slot), found in zip(slots.slots, self.sums, strict=True)}
         present = {
@@ -159,7 +159,7 @@ def _of_cells(tables: Integers, lanes: int) -> Integers:
 
 
 def of_rows(source: Source, cells: Cells, terms: Terms) -> dict[Total, Integers] | None:
-    """Totals of rows each of which counts by itself, in one pass; None where kernels have no way to them."""
+    """Return totals of rows that count by themselves, in one pass; None if kernels cannot compute them."""
     slots = Slots.of(terms)
     if slots is None:
         return None
@@ -191,13 +191,13 @@ def of_rows(source: Source, cells: Cells, terms: Terms) -> dict[Total, Integers]
 
 
 def loaded(source: Source, cells: Cells, terms: Terms, *more: ColumnRequest) -> pl.DataFrame:
-    """The columns of a frame in memory; values as they are, so that most of them are not copied."""
+    """Return the columns of a frame in memory; most values are not converted, and so not copied."""
     values = [(name, column, role if role != "value" else "raw", of) for name, column, role, of in terms.requests()]
     return source.load([*cells.requests(), *values, *more]).collect(engine="in-memory")
 
 
 def together(found: list[Tables]) -> Tables:
-    """The tables of several threads, added into the first."""
+    """Add the tables of several threads into the first."""
     first, *others = found
     for other in others:
         for mine, theirs in zip(_arrays(first), _arrays(other), strict=True):
@@ -210,7 +210,7 @@ def _arrays(tables: Tables) -> list[Integers]:
 
 
 def narrow_rows(source: Source, cells: Cells, terms: Terms, unit: PrivacyUnit) -> pl.DataFrame | None:
-    """The rows that fall in a cell, and have a unit where others are left out; None where they are too few."""
+    """Return rows in a cell (with a unit, if others are left out) as narrow rows; None if they are too few."""
     assert unit.column is not None
     slots = Slots.of(terms)
     assert slots is not None
@@ -239,13 +239,13 @@ def narrow_rows(source: Source, cells: Cells, terms: Terms, unit: PrivacyUnit) -
 
 
 def narrowed(table: pl.DataFrame, terms: Terms) -> pl.DataFrame:
-    """Coded rows in as few bytes."""
+    """Return coded rows as narrow rows."""
     steps = [pl.col(name).fill_null(MISSING).cast(pl.Int32) for name in terms.names()]
     return table.select((pl.col("cell") + 1).cast(pl.UInt32).alias(PLACE), *steps, "unit")
 
 
 def widened(table: pl.DataFrame, terms: Terms) -> pl.DataFrame:
-    """The same as coded rows of 64 bits; these as they are."""
+    """Return narrow rows as coded rows of 64 bits, and coded rows as they are."""
     if PLACE not in table.columns:
         return table
     steps = [pl.when(pl.col(name) != MISSING).then(pl.col(name).cast(pl.Int64)) for name in terms.names()]

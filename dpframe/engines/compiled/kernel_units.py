@@ -1,12 +1,12 @@
-"""One unit, one weight, by compiled kernels: what `weights.bounded` gives, integer for integer.
+"""One unit, one weight, by compiled kernels: the result of `weights.bounded`, integer for integer.
 
-Rows are sent to parts of the units first, so that what is worked on at a time stays in the processor's cache: one
-thread sees all rows of a unit. Within a part rows are ordered by unit, by counting. A light unit's rows are added as
-they are; any other's are brought together in an array of all cells, of which only what it uses is cleared again.
+Rows are sent to parts of the units first, so that the data in use stays in the processor's cache; one thread sees all
+rows of a unit. Within a part rows are ordered by unit, by counting. Rows of a light unit are added as they are. Rows of
+any other unit are combined in an array of all cells, of which only the used entries are cleared again.
 
-Units that are integers that lie close together are their own numbers. Strings are sent with all of their bytes, and
-numbered where they arrive, part by part: so no array of all numbers is made, and of different strings no two have one
-number in their part.
+Integer units that lie close together are their own numbers. Strings are sent with all of their bytes, and numbered
+where they arrive, part by part. So no array of all numbers is made, and no two different strings have the same number
+in their part.
 """
 
 from __future__ import annotations
@@ -46,35 +46,35 @@ from dpframe.queries.total import Total
 
 Words = NDArray[np.uint64]
 Totals = dict[Total, Integers]
-Block = Callable[[int, int], tuple[Places, list[Any]]]  # of a first and a last row: places, and what slots read
-Compared = Callable[[int, int], list[tuple[Any, float, float]]]  # the same: values, and the bounds of each
+Block = Callable[[int, int], tuple[Places, list[Any]]]  # start and stop row -> places, and the columns that slots read
+Compared = Callable[[int, int], list[tuple[Any, float, float]]]  # start and stop row -> values, and the bounds of each
 
-NORMS = {1.0: 1.0, 2.0: 2.0, np.inf: 0.0}  # as kernels know p; other norms are sums of floats, whose order counts
-MOST_CELLS = 2**22  # numbers of one thread's array of all cells: more of them are left to Polars
-PART_ROWS = 2**15  # of a part, if units have about as many rows
-MOST_BITS = 10  # of the number of parts
-POLYNOMIAL = 2**61 - 1  # the prime that strings of several chunks are hashed by
+NORMS = {1.0: 1.0, 2.0: 2.0, np.inf: 0.0}  # p for kernels; other norms are sums of floats, which depend on the order
+MOST_CELLS = 2**22  # maximum numbers in a thread's array of all cells; with more, Polars is used
+PART_ROWS = 2**15  # rows of a part, if units have about equally many rows
+MOST_BITS = 10  # maximum bits of the number of parts
+POLYNOMIAL = 2**61 - 1  # the prime modulus of the hash of strings of several chunks
 
 
 class Owners(Protocol):
-    """The units of rows: counted in a first pass over blocks of rows, sent in a second one, and numbered at the end."""
+    """Units of rows: counted in a first pass over blocks of rows, sent in a second one, and numbered at the end."""
 
     def count(self, kernels: ModuleType, start: int, stop: int, counts: Integers) -> None:
-        """Add the rows of a block to the first line of `counts`, by part, and the words of 64 bits to the second."""
+        """Add the rows of a block to the first line of `counts`, by part, and their words of 64 bits to the second."""
 
     def block(self, start: int, stop: int) -> Any:
-        """The columns that `send` reads of a block."""
+        """Return the columns that `send` reads of a block."""
 
     def send(self, kernels: ModuleType, block: Any, strip: slice, here: Places, target: Integers, to: Targets) -> None:
-        """Find the target of each row of a strip, and write there what its unit is told by."""
+        """Find the target of each row of a strip, and write there what identifies its unit."""
 
     def number(self, kernels: ModuleType, starts: Integers, to: Told, workers: int) -> int:
-        """Make the number of its unit within the part of each row; of how many units a part has at most."""
+        """Number the unit of each row within its part; return the maximum number of units in a part."""
 
 
 @dataclass(frozen=True)
 class Told:
-    """The place that units are written to: a number for each row, and the words of all parts."""
+    """Arrays to which units are written: a number for each row, and the words of all parts."""
 
     units: NDArray[np.uint32]
     words: Words
@@ -83,7 +83,7 @@ class Told:
 
 @dataclass(frozen=True)
 class Targets:
-    """The targets of one thread: the next free row and word of each part, and the row for those in no cell."""
+    """Targets of one thread: the next free row and word of each part, and the row for those in no cell."""
 
     free: Integers
     nowhere: int
@@ -104,7 +104,7 @@ class Numbered:
         kernels.count_parts(self.block(start, stop), counts[0])
 
     def block(self, start: int, stop: int) -> Any:
-        """The numbers, from 0 on; the last is for rows without a unit."""
+        """Return the numbers, from 0 on; the last is for rows without a unit."""
         found = self.numbers[start:stop]
         if isinstance(found, pl.Series):
             found = (found.cast(pl.Int64) - self.low).fill_null(self.units - 1).to_numpy()
@@ -117,13 +117,13 @@ class Numbered:
         kernels.send_codes(target, codes, self.bits, to.sent.units)
 
     def number(self, kernels: ModuleType, starts: Integers, to: Told, workers: int) -> int:
-        """They are there already."""
+        """Return the size of a part; the numbers are already there."""
         return (max(self.units - 1, 0) >> self.bits) + 1
 
 
 @dataclass(frozen=True)
 class Named:
-    """Strings, told apart by all of their bytes; a missing one is a unit of its own."""
+    """Strings, compared by all of their bytes; a missing one is a unit of its own."""
 
     names: pl.Series
     bits: int
@@ -136,7 +136,7 @@ class Named:
         kernels.count_names(offsets, data, missing, self.keys, self.bits, self.parts[start:stop], counts)
 
     def block(self, start: int, stop: int) -> Any:
-        """The strings as bytes, and their parts."""
+        """Return the strings as bytes, and their parts."""
         return *_as_bytes(self.names[start:stop]), self.parts[start:stop]
 
     def send(self, kernels: ModuleType, block: Any, strip: slice, here: Places, target: Integers, to: Targets) -> None:
@@ -155,11 +155,11 @@ class Named:
             chosen = (thread, workers), starts[0], starts[1]
             return int(kernels.number_names(*chosen, rows, to.places, to.words, self.keys, to.units))
 
-        return max(1, *in_threads(work, workers))  # rows in no cell have the number 0, also where there are no others
+        return max(1, *in_threads(work, workers))  # rows in no cell have the number 0, even if there are no others
 
 
 def owners_of(units: pl.Series, bits: int) -> Owners:
-    """The units of rows for 2**bits parts; what is neither an integer nor a string is numbered first."""
+    """Return the units of rows for 2**bits parts; values that are no integers and no strings are numbered first."""
     low, size = close_together(units) or (0, 0)
     if size:
         return Numbered(units, low, size, bits)
@@ -174,7 +174,7 @@ def _numbered(units: pl.Series) -> tuple[Integers, int, int]:
 
 
 def _as_bytes(names: pl.Series) -> tuple[Any, Any, Any]:
-    """The places at which strings begin and the last ends, their bytes, and marks of missing ones, or none."""
+    """Return the offsets of strings, their bytes, and marks of missing ones (an empty array if there are none)."""
     missing = read_only(names.is_null().to_numpy() if names.null_count() else np.zeros(0, dtype=np.bool_))
     if names.dtype.is_integer():
         values = read_only(names.fill_null(0) if names.null_count() else names)
@@ -188,7 +188,7 @@ def _as_bytes(names: pl.Series) -> tuple[Any, Any, Any]:
 
 @functools.cache
 def keys_of_hashes() -> Words:
-    """Random keys, of this process: they decide on nothing but time. Always from the operating system: see `nonce`."""
+    """Return random keys of this process, which affect only speed. The operating system draws them: see `nonce`."""
     from dpframe.engines.compiled import loops
 
     keys = np.frombuffer(hashlib.shake_256(noise.nonce().encode()).digest(8 * loops.KEYS), dtype=np.uint64).copy()
@@ -200,12 +200,12 @@ def keys_of_hashes() -> Words:
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of units: how many, each one's unit, and how blocks of them are read."""
+    """Rows of units: how many, the unit of each, and how blocks of them are read."""
 
     count: int
     owners: pl.Series
     block: Block
-    flags: RowFlags | None = None  # of which checks ask
+    flags: RowFlags | None = None  # flags for checks
     compared: Compared | None = None
 
 
@@ -213,8 +213,8 @@ class Rows:
 class Sent:
     """Rows in the order of the parts of their units; those in no cell have place 0."""
 
-    ends: Integers  # where each part begins, and where the last ends
-    numbers: int  # of units within a part
+    ends: Integers  # where each part begins, and where the last one ends
+    numbers: int  # the number of units within a part
     units: NDArray[np.uint32]
     places: Places
     steps: NDArray[np.int32]
@@ -222,7 +222,7 @@ class Sent:
 
 
 def weighed_rows(table: pl.DataFrame, terms: Terms, unit: PrivacyUnit, p: float, cells: int, *, merged: bool) -> Totals:
-    """The weighted totals of coded rows, also of narrow ones, by kernels or by Polars."""
+    """Return the weighted totals of coded rows, also of narrow ones, by kernels or by Polars."""
     slots = _slots(Slots.of_coded(terms), p, cells)
     kernels = None if slots is None else kernels_for(table.height)
     if slots is None or kernels is None:
@@ -240,13 +240,13 @@ def weighed_rows(table: pl.DataFrame, terms: Terms, unit: PrivacyUnit, p: float,
 
 
 def codes_narrowly(terms: Terms, p: float, cells: int) -> bool:
-    """Tell whether rows are coded for kernels: what is installed and what is asked decide, which is public."""
+    """Return whether rows are coded for kernels; what is installed and what is asked decide, which is public."""
     raw, coded = _slots(Slots.of(terms), p, cells), _slots(Slots.of_coded(terms), p, cells)
     return raw is not None and coded is not None and ready()
 
 
 def of_units(source: Source, cells: Cells, terms: Terms, unit: PrivacyUnit, p: float, *, merged: bool) -> Totals | None:
-    """The weighted totals of a frame in memory, of which no coded rows are made; None where Polars is to find them."""
+    """Return the weighted totals of a frame in memory without coding rows; None if Polars must find them."""
     found = _of_units(source, cells, terms, unit, p, merged=merged)
     return unit_blocks.of_units(source, cells, terms, unit, p, merged=merged) if found is None else found
 
@@ -254,7 +254,7 @@ def of_units(source: Source, cells: Cells, terms: Terms, unit: PrivacyUnit, p: f
 def _of_units(
     source: Source, cells: Cells, terms: Terms, unit: PrivacyUnit, p: float, *, merged: bool
 ) -> Totals | None:
-    """The same by kernels; None where they are not used."""
+    """Return the same totals by kernels; None if these are not used."""
     assert unit.column is not None
     if not ready() or (source.rows is not None and kernels_for(source.rows) is None):
         return None
@@ -289,7 +289,7 @@ def _of_units(
 
 
 def _slots(slots: Slots | None, p: float, cells: int) -> Slots | None:
-    """The slots, where kernels can weigh them: public things decide."""
+    """Return the slots if kernels can weigh them, else None; public facts decide."""
     if slots is None or p not in NORMS or (cells + 1) * (1 + 2 * len(slots.slots)) > MOST_CELLS:
         return None
     return slots
@@ -323,7 +323,7 @@ def _weighed(kernels: ModuleType, rows: Rows, slots: Slots, reach: Reach, cells:
 
 
 def _checked(kernels: ModuleType, sent: Sent, flags: RowFlags, workers: int) -> Totals:
-    """The numbers of checks."""
+    """Return the numbers of checks."""
     shape = sent.numbers, flags.cells, flags.checks.inner, BITS * len(flags.watched), flags.few
 
     def work(thread: int) -> Integers:
@@ -336,14 +336,14 @@ def _checked(kernels: ModuleType, sent: Sent, flags: RowFlags, workers: int) -> 
 
 
 def _lines(slots: Slots) -> Integers:
-    """The numbers by which each Total is read off, a row each; of a slot its number comes last, -1 for none."""
+    """Return a row for each Total: its multiples of rows, presence and sum, and the number of its slot, or -1."""
     numbers: dict[str | None, int] = {slot.name: number for number, (_, slot) in enumerate(slots.slots)}
     found = [(line.rows, line.present, line.sum, numbers.get(line.name, -1)) for line in slots.lines.values()]
     return np.array(found, dtype=np.int64).reshape(-1, 4)
 
 
 def _sent(kernels: ModuleType, rows: Rows, slots: Slots) -> Sent:
-    """Rows in parts of whole units: counted first, then written, and units numbered."""
+    """Return rows in parts of whole units: count them, then write them, then number the units."""
     bits = _bits(rows.count)
     owners, parts = owners_of(rows.owners, bits), 2**bits
     ends, workers = block_ends(rows.count), threads(parts, 4)
@@ -357,7 +357,7 @@ def _sent(kernels: ModuleType, rows: Rows, slots: Slots) -> Sent:
 
     starts = _starts(np.array(in_threads(counted, workers)))
     places, words = np.zeros(rows.count + 1, dtype=np.uint32), np.empty(starts[1, -1, 0], dtype=np.uint64)
-    told = Told(np.zeros(rows.count + 1, dtype=np.uint32), words, places)  # the last is for all that is sent nowhere
+    told = Told(np.zeros(rows.count + 1, dtype=np.uint32), words, places)  # the last takes all that is sent nowhere
     steps = np.empty((len(slots.slots), rows.count + 1), dtype=np.int32)
     flags = np.empty(0 if rows.compared is None else rows.count + 1, dtype=np.uint16)
 
@@ -390,7 +390,7 @@ def _sent(kernels: ModuleType, rows: Rows, slots: Slots) -> Sent:
 
 
 def _starts(counts: Integers) -> Integers:
-    """The first row and the first word of each part, and in it of each thread; the last is behind them all."""
+    """Return the first row and the first word of each part, and in it of each thread; the last entry is the end."""
     workers, kinds, parts = counts.shape
     each = counts.transpose(1, 2, 0).reshape(kinds, -1)
     starts = np.zeros((kinds, (parts + 1) * workers), dtype=np.int64)
@@ -400,5 +400,5 @@ def _starts(counts: Integers) -> Integers:
 
 
 def _bits(rows: int) -> int:
-    """Of so many parts, a power of two, that a part has about PART_ROWS rows."""
+    """Return the bits of the number of parts, such that a part has about PART_ROWS rows."""
     return min(MOST_BITS, (rows // PART_ROWS).bit_length())

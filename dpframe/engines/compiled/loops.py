@@ -1,14 +1,14 @@
-"""Compiled kernels: loops over rows in machine code, by Numba. Imported only where the extra `fast` is installed.
+"""Compiled kernels: loops over rows in machine code, by Numba. Imported only if the extra `fast` is installed.
 
-They do what the expressions of `sums` do, integer for integer, and nothing in them can fail on a value: every index is
-kept inside its array, floats are clipped before they become integers, sums wrap modulo 2**64. A cell is a *place*: its
-number plus one, so that place 0 takes the rows in no cell, which are not told.
+They do what the expressions of `sums` do, integer for integer, and nothing in them can fail on a value: every index
+stays inside its array, floats are clipped before they become integers, sums wrap modulo 2**64. A cell is a *place*: its
+number plus one, so that place 0 takes the rows in no cell, which are not reported.
 
-Strings that name units are numbered: different ones differently, and in any order. They are brought together in parts,
-by a keyed hash, with all of their bytes; each part is numbered by itself, so that what is worked on stays in the
-processor's cache. A hash says where to look, and never who is equal. Its keys are random, so that nobody can choose ids
-that are slow to tell apart. No kernel of strings calls another that takes arrays: a call counts references to each of
-them, which takes longer than a hash.
+Strings that name units are numbered: different strings get different numbers, in any order. A keyed hash sends them to
+parts, with all of their bytes. Each part is numbered by itself, so that the data in use stays in the processor's cache.
+A hash decides where to look, and never which strings are equal. Its keys are random, so that nobody can choose ids that
+are slow to compare. No kernel of strings calls another that takes arrays: a call counts references to each of them,
+which takes longer than a hash.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ import math
 import numpy as np
 from numba import njit
 
-compiled = njit(nogil=True, cache=True)  # no fast math: what a float becomes is the same everywhere
+compiled = njit(nogil=True, cache=True)  # no fast math: a float gives the same integer everywhere
 inlined = njit(nogil=True, inline="always")
 
-EIGHTH, HALF = np.uint64(3), np.uint64(2**32 - 1)  # a shift from bytes to words; half a word
+EIGHTH, HALF = np.uint64(3), np.uint64(2**32 - 1)  # a shift from bytes to words; the mask of half a word
 PRIME = np.uint64(2**61 - 1)
-CHUNK = np.uint64(256)  # bytes that are hashed with keys of their own, of 32 bits each: two for a word
-PLACE, PARTS, SLOTS, KEYS = 64, 65, 66, 67  # where the other keys stand after these, and how many there are
-NO_NAME = np.uint32(2**32 - 1)  # the length of a missing string: of another, Polars counts the bytes by 32 bits
+CHUNK = np.uint64(256)  # bytes that are hashed with separate keys of 32 bits, two for a word
+PLACE, PARTS, SLOTS, KEYS = 64, 65, 66, 67  # the indices of the other keys, after these, and the number of keys
+NO_NAME = np.uint32(2**32 - 1)  # the length that marks a missing string; Polars counts the bytes of strings in 32 bits
 
-MISSING = np.int32(-(2**31))  # of a step: there is no value
-LANES = 4  # of small tables of totals: rows that follow one another do not wait for the same number
+MISSING = np.int32(-(2**31))  # the step of a missing value
+LANES = 4  # small tables of totals, so that consecutive rows do not wait for the same number
 NEAR = 2**10  # rows whose steps stay in the nearest cache
 
 
 @inlined
 def word_at(data, at, left):
-    """Eight bytes of a string as a word, the first lowest, with zeros beyond the `left` ones; words as they are."""
+    """Return eight bytes of a string as a word, the first lowest, with zeros after `left` bytes; keep words as such."""
     if data.itemsize == 8:
         return np.uint64(data[at >> EIGHTH])
     word = np.uint64(0)
@@ -49,7 +49,7 @@ def word_at(data, at, left):
 
 @inlined
 def sum_of_products(data, at, length, keys):
-    """A keyed sum over a few words: two different strings have the same one with a chance of at most 2**-31 (NH)."""
+    """Return a keyed sum over a few words; two different strings share one with a chance of at most 2**-31 (NH)."""
     total = np.uint64(0)
     for word in range((length + np.uint64(7)) >> EIGHTH):
         done = np.uint64(word) << EIGHTH
@@ -62,7 +62,7 @@ def sum_of_products(data, at, length, keys):
 
 @inlined
 def times(one, other):
-    """The product of two numbers below 2**61, modulo 2**61 - 1, and at most a few times that."""
+    """Return the product of two numbers below 2**61, modulo 2**61 - 1; it is at most a few times the modulus."""
     one_high, one_low = one >> np.uint64(32), one & HALF
     other_high, other_low = other >> np.uint64(32), other & HALF
     middle, low = one_high * other_low + one_low * other_high, one_low * other_low
@@ -73,7 +73,7 @@ def times(one, other):
 
 @inlined
 def hashed(data, at, length, keys):
-    """A keyed hash of a string, of which nobody can choose many alike: where to look, and never who is equal."""
+    """Return a keyed hash of a string. Nobody can choose collisions; it decides where to look, not which are equal."""
     return (
         sum_of_products(data, at, length, keys) + length
         if length <= CHUNK
@@ -83,7 +83,7 @@ def hashed(data, at, length, keys):
 
 @inlined
 def hashed_by_chunks(data, at, length, keys):
-    """The same of more than a chunk: a polynomial of the chunks' sums, at a random place."""
+    """Return the hash of more than one chunk: a polynomial of the chunks' sums, at a random point."""
     whole, done = length & PRIME, np.uint64(0)
     while done < length:
         part = sum_of_products(data, at + done, min(length - done, CHUNK), keys)
@@ -96,13 +96,13 @@ def hashed_by_chunks(data, at, length, keys):
 
 @inlined
 def spread(value, factor, bits):
-    """So many bits of a hash: different hashes share them with a chance of at most 2 / 2**bits, over the factors."""
+    """Return `bits` bits of a hash; different hashes agree with a chance of at most 2 / 2**bits, over the factors."""
     return ((value * factor) >> np.uint64(1)) >> np.uint64(63 - bits)
 
 
 @compiled
 def count_names(offsets, data, missing, keys, bits, parts, counts):
-    """Find the part of each string, and count the rows of each part, and the words that their strings take."""
+    """Find the part of each string, and count the rows of each part and the words that their strings take."""
     for row in range(parts.size):
         first = np.uint64(offsets[row])
         length = np.uint64(offsets[row + 1]) - first
@@ -116,7 +116,7 @@ def count_names(offsets, data, missing, keys, bits, parts, counts):
 
 @compiled
 def targets_of_names(parts, places, ends, nowhere, targets):
-    """As `targets_of`, of parts that were found before."""
+    """Do the same as `targets_of`, for parts that were found before."""
     for row in range(parts.size):
         part, there = parts[row], places[row] > 0
         targets[row] = ends[part] if there else nowhere
@@ -125,7 +125,7 @@ def targets_of_names(parts, places, ends, nowhere, targets):
 
 @compiled
 def send_names(offsets, data, missing, parts, places, targets, ends, lengths, words):
-    """Write the length of each row's string to its target, and its bytes behind those of its part."""
+    """Write the length of each row's string to its target, and its bytes after those of its part."""
     for row in range(parts.size):
         if places[row] == 0:
             continue
@@ -144,9 +144,9 @@ def send_names(offsets, data, missing, parts, places, targets, ends, lengths, wo
 
 @compiled
 def number_names(chosen, starts, starts_of_words, rows, places, words, keys, names):
-    """Number the strings of each part from 0 on: `names` has their lengths, and then their numbers. The most of a part.
+    """Replace lengths in `names` by the numbers of strings in each part, from 0; return the largest count of a part.
 
-    Rows and words begin where `starts` say, of each part and of each thread that sent there. Strings with one hash are
+    Rows and words begin where `starts` say, for each part and each thread that sent there. Strings with one hash are
     compared byte by byte, so that each has its own number.
     """
     slots = 1
@@ -186,7 +186,7 @@ def number_names(chosen, starts, starts_of_words, rows, places, words, keys, nam
 
 @inlined
 def alike(words, one, other, length, other_length):
-    """Tell whether two strings are the same: by their lengths, and by all of their bytes."""
+    """Return whether two strings are the same: by their lengths, and by all of their bytes."""
     if length != other_length:
         return False
     if length != NO_NAME:
@@ -211,16 +211,16 @@ def _compile_all_of_names() -> None:
 
 @compiled
 def by_table(values, table, low, places):
-    """The places of integers between two keys, from a table whose first and last entry are for all that lies beyond."""
+    """Find the places of integers between two keys, in a table whose first and last entries are for all others."""
     most = np.uint64(table.size - 1)
     for row in range(values.size):
-        above = np.uint64(values[row] - low)  # a difference that wraps is beyond
+        above = np.uint64(values[row] - low)  # a difference that wraps is beyond the table
         places[row] = table[min(above, most)]
 
 
 @compiled
 def by_view(views, keys, inner_of, places):
-    """The places of short strings: length and bytes are in two words of 64 bits, which are compared as they are."""
+    """Find the places of short strings; length and bytes are two words of 64 bits, which are compared as they are."""
     most = np.uint64(inner_of.size - 1)
     for row in range(places.size):
         first, second = views[2 * row], views[2 * row + 1]
@@ -236,9 +236,9 @@ def by_view(views, keys, inner_of, places):
 
 @compiled
 def by_bytes(data, ends, known, numbers, multiplier, shift, codes):
-    """The positions of strings of at most 7 bytes, -1 for any other, by the table of `short_strings.KnownWords`.
+    """Find the positions of strings of at most 7 bytes, -1 for any other, in the table of `short_strings.KnownWords`.
 
-    A string is one word: its bytes, and its length in the last one; a longer string has the word of none.
+    A string is one word: its bytes, with its length in the last byte; a longer string equals no key.
     """
     most, last = np.uint64(numbers.size - 1), np.uint64(7)
     for row in range(codes.size):
@@ -251,9 +251,9 @@ def by_bytes(data, ends, known, numbers, multiplier, shift, codes):
 
 @inlined
 def mixed(first, second):
-    """A hash of two words: it decides where to look, and never who is equal.
+    """Return a hash of two words, which decides where to look, and never which are equal.
 
-    It is mixed twice, since a product hands bits upwards alone: the last letters of short strings reach no low bit.
+    It mixes twice, because a product moves bits only upward: the last letters of short strings reach no low bit.
     """
     golden = np.uint64(0x9E3779B97F4A7C15)
     both = (first ^ (second * golden)) * np.uint64(0xD6E8FEB86659FD93)
@@ -263,7 +263,7 @@ def mixed(first, second):
 
 @compiled
 def table_of_views(views, keys, inner_of):
-    """Fill the table of `by_view` with different keys; it has more slots than there are keys."""
+    """Fill the table of `by_view` with distinct keys; it has more slots than there are keys."""
     most = np.uint64(inner_of.size - 1)
     for key in range(views.size // 2):
         slot = mixed(views[2 * key], views[2 * key + 1]) & most
@@ -275,7 +275,7 @@ def table_of_views(views, keys, inner_of):
 
 @compiled
 def by_bin(values, edges, closed, origin, per_unit, places):
-    """The places of numbers in half-open bins; a guess by division is off by at most one. NaN is in none."""
+    """Find the places of numbers in half-open bins; a guess by division is off by at most one. NaN is in none."""
     size, last = np.uint32(edges.size - 1), edges[edges.size - 1]
     most = np.float64(edges.size - 2)
     for row in range(values.size):
@@ -291,7 +291,7 @@ def by_bin(values, edges, closed, origin, per_unit, places):
 
 @compiled
 def combine(inner, size, places):
-    """The cells of rows, from their places in one direction and in another of so many cells: none where one is none."""
+    """Combine the places of rows on one axis with those on an inner axis of `size` cells; 0 if either is 0."""
     for row in range(places.size):
         both = (places[row] - np.uint32(1)) * size + inner[row]
         places[row] = np.uint32(both) if (places[row] > 0) & (inner[row] > 0) else np.uint32(0)
@@ -299,14 +299,14 @@ def combine(inner, size, places):
 
 @compiled
 def to_steps(values, per_step, lower, upper, steps):
-    """Values on the grid: scaled, clipped, rounded to nearest; NaN is missing. The number of these.
+    """Convert values to steps: scale, clip, round to nearest. NaN is missing; return the number of missing values.
 
-    Floats are rounded down as floats, and become integers of 32 bits at once, so that a processor does four at a time.
+    Floats are rounded down as floats and become integers of 32 bits at once, so that processors do four at a time.
     """
     missing = 0
     for row in range(values.size):
         value = np.float64(values[row])  # an integer becomes the nearest float, as everywhere
-        scaled = min(max(value * per_step, lower), upper)  # of NaN it is NaN, of which nothing is taken
+        scaled = min(max(value * per_step, lower), upper)  # NaN stays NaN, and the next line does not use it
         steps[row] = np.int32(np.floor(scaled + 0.5)) if value == value else MISSING
         missing += value != value
     return missing
@@ -314,9 +314,9 @@ def to_steps(values, per_step, lower, upper, steps):
 
 @compiled
 def to_share(steps, lower, length, bits):
-    """The place of each step between the bounds, in whole steps of 2**-bits of the way: rounded down from a half more.
+    """Convert each step to its place between the bounds, in steps of 2**-bits: add a half, round down.
 
-    A float's quotient is off by at most one, which the exact remainder shows.
+    A quotient of floats is off by at most one, which the exact remainder corrects.
     """
     factor, whole, twice = 2.0**bits / length, np.int64(2) << bits, 2 * length
     for row in range(steps.size):
@@ -331,7 +331,7 @@ def to_share(steps, lower, length, bits):
 
 @compiled
 def add_rows(places, lanes, counts):
-    """Count rows by place; there are `LANES` tables of counts, or one."""
+    """Count rows by place, in `LANES` tables of counts or in one."""
     stride, whole = np.uint64(counts.size // lanes * (lanes > 1)), places.size - places.size % LANES
     for row in range(0, whole, LANES):
         counts[places[row]] += 1
@@ -344,9 +344,9 @@ def add_rows(places, lanes, counts):
 
 @compiled
 def add_values(places, values, scale, share, lanes, sums, absent):
-    """Add the steps of values by place, and count the missing ones: few rows at a time, whose steps stay close by.
+    """Add the steps of values by place and count missing ones, a few rows at a time, whose steps stay in the cache.
 
-    `scale` is what `to_steps` takes, `share` what `to_share` takes, with no bits where steps are added as they are.
+    `scale` is the argument of `to_steps`, `share` that of `to_share`; without bits, steps are added as they are.
     """
     scratch = np.empty(NEAR, np.int32)
     for first in range(0, values.size, NEAR):
@@ -363,7 +363,7 @@ def add_values(places, values, scale, share, lanes, sums, absent):
 
 @compiled
 def add_steps(places, steps, lanes, sums):
-    """Add steps by place, of which none is missing."""
+    """Add steps by place; none of them is missing."""
     stride, whole = np.uint64(sums.size // lanes * (lanes > 1)), places.size - places.size % LANES
     for row in range(0, whole, LANES):
         sums[places[row]] += steps[row]
@@ -376,7 +376,7 @@ def add_steps(places, steps, lanes, sums):
 
 @compiled
 def add_present(places, steps, sums, absent):
-    """Add those steps by place that are there, and count those that are not."""
+    """Add the present steps by place, and count the missing ones."""
     for row in range(places.size):
         there = steps[row] != MISSING
         sums[places[row]] += steps[row] if there else 0
@@ -385,7 +385,7 @@ def add_present(places, steps, sums, absent):
 
 @compiled
 def add_beyond(values, places, lower, upper, found):
-    """Count the values in cells that lie below bounds, above them, and that are there."""
+    """Count the values in cells: below the bounds, above them, and present."""
     below, above, there = 0, 0, 0
     for row in range(values.size):
         value, inside = values[row], places[row] > 0
@@ -399,7 +399,7 @@ def add_beyond(values, places, lower, upper, found):
 
 @compiled
 def add_flags(values, lower, upper, shift, flags):
-    """Mark the values that lie below bounds, above them, and that are there, in three bits from `shift` on."""
+    """Mark values below the bounds, above them, and present, in three bits from `shift` on."""
     for row in range(values.size):
         value = values[row]
         bits = np.uint16(value < lower) | np.uint16(value > upper) << 1 | np.uint16(value == value) << 2
@@ -408,10 +408,10 @@ def add_flags(values, lower, upper, shift, flags):
 
 @compiled
 def check_parts(chosen, ends, units, places, flags, shape, rules, together, found):
-    """Count what checks ask of whole units, part by part: see `sums.unit_flags`, whose numbers these are.
+    """Count what checks ask of whole units, part by part; `sums.unit_flags` explains these numbers.
 
-    `shape` has the number of units within a part, the cells, the cells of one group, the bits of flags, and up to how
-    many rows a unit breaks no rule by group. `together` has a zero for each group.
+    `shape` has the number of units within a part, the cells, the cells of one group, the bits of flags, and the number
+    of rows up to which a unit breaks no rule by group. `together` has a zero for each group.
     """
     size, cells, inner, bits, few = shape
     has, rows_of, ends_of = np.empty(size, np.uint16), np.empty(size, np.int64), np.empty(size, np.int64)
@@ -447,7 +447,7 @@ def check_parts(chosen, ends, units, places, flags, shape, rules, together, foun
 
 @inlined
 def add_unit(has, rows, rules, bits, found):
-    """Add what a unit has, and 1 for each rule that it breaks by its rows in all."""
+    """Add the flags of a unit, and 1 for each rule that it breaks by its total of rows."""
     for bit in range(bits):
         found[bit] += (has >> bit) & 1
     found[found.size - 2] += has >> 15
@@ -458,7 +458,7 @@ def add_unit(has, rows, rules, bits, found):
 
 @inlined
 def add_broken(groups, rules, together, touched, bits, found):
-    """Add 1 for each rule that a unit breaks by its rows in groups, of the group of each row."""
+    """Add 1 for each rule that a unit breaks by its rows in groups; `groups` has the group of each row."""
     pairs, most = 0, np.int64(0)
     for group in groups:
         touched[pairs] = group
@@ -484,7 +484,7 @@ def add_broken(groups, rules, together, touched, bits, found):
 
 @compiled
 def count_parts(codes, counts):
-    """Count the rows of each part of the units: those whose numbers have the same last bits."""
+    """Count the rows of each part of the units: units whose numbers have the same last bits."""
     last = counts.size - 1
     for row in range(codes.size):
         counts[codes[row] & last] += 1
@@ -492,7 +492,7 @@ def count_parts(codes, counts):
 
 @compiled
 def targets_of(codes, places, ends, nowhere, targets):
-    """The place of each row among those of its part; `nowhere` for rows in no cell."""
+    """Find the position of each row among those of its part; `nowhere` for rows in no cell."""
     last = ends.size - 1
     for row in range(codes.size):
         part = codes[row] & last
@@ -517,14 +517,14 @@ def send_codes(targets, codes, bits, sent):
 
 @compiled
 def weigh_parts(chosen, ends, units, places, steps, reach, lines, grids, together, alone, weighed):
-    """Add what whole units add to totals, part by part: light ones row by row, others weighed by their pairs.
+    """Add what whole units add to totals, part by part: light ones row by row, others weighted by their pairs.
 
-    `chosen` is the first part and every how many; `units` are numbers within parts, of which there are as many as
-    `reach` says first, before the rows of a light unit, R, the shave, p (0 for infinity), and the rows that count where
-    cells are merged (0: they are not). `alone` and `together` have for each place its rows, the sum of each slot and
-    how often its value is missing: of all light units, and of one other unit at a time, after which it is cleared.
+    `chosen` has the first part and the stride; `units` are numbers within parts. `reach` has the number of units in a
+    part, the rows of a light unit, R, the shave, p (0 for infinity), and the rows that count if cells are merged (0 if
+    not). For each place, `alone` and `together` have its rows, and for each slot the sum and the number of missing
+    values: of all light units, and of one other unit at a time, after which `together` is cleared.
     """
-    size, light, cells = np.int64(reach[0]), reach[1], weighed.shape[1] - 1  # a place beyond is in none
+    size, light, cells = np.int64(reach[0]), reach[1], weighed.shape[1] - 1  # a place beyond the cells is in none
     rows_of, ends_of = np.empty(size, np.int64), np.empty(size, np.int64)
     touched = np.empty(weighed.shape[1], np.uint32)
     for part in range(chosen[0], ends.size - 1, chosen[1]):
@@ -558,7 +558,7 @@ def weigh_parts(chosen, ends, units, places, steps, reach, lines, grids, togethe
 
 @inlined
 def add_row(row, place, steps, table):
-    """Add a row to its place: one row, its steps, and which of them are missing. True if it is the first there."""
+    """Add a row to its place: one row, its steps, and which are missing. Return whether it is the first there."""
     slots = steps.shape[0]
     base = np.int64(place) * (1 + 2 * slots)
     table[base] += 1
@@ -571,7 +571,7 @@ def add_row(row, place, steps, table):
 
 @inlined
 def bring_together(order, first, places, steps, together, touched):
-    """Add up the rows of one unit by place, and list the places that it touches; the number of these."""
+    """Add up the rows of one unit by place, and list the places that it touches; return the number of these."""
     pairs = 0
     for place_in_part in order:
         row = first + np.int64(place_in_part)
@@ -582,7 +582,7 @@ def bring_together(order, first, places, steps, together, touched):
 
 @inlined
 def weight_of(rows, touched, together, width, reach):
-    """The weight of a unit that is not light, as `weights.Reach` has it; squares are added as integers."""
+    """Return the weight of a unit that is not light, as `weights.Reach` has it; squares are added as integers."""
     _, _, most, shave, p, merged = reach
     norm = np.float64(rows)
     if p != 1.0:
@@ -598,9 +598,9 @@ def weight_of(rows, touched, together, width, reach):
 
 @inlined
 def add_pairs(touched, together, slots, weight, lines, grids, weighed):
-    """Add the weighed totals of a unit's pairs, each truncated toward zero, and clear what is used of `together`.
+    """Add the weighted totals of a unit's pairs, each truncated toward zero, and clear what it used of `together`.
 
-    A line is a total: so many times the rows, the present values and the sum of a slot, which is -1 for rows alone.
+    A line is a total: multiples of the rows, the present values and the sum of a slot, which is -1 for rows alone.
     """
     width = 1 + 2 * slots
     for place in touched:
@@ -616,7 +616,7 @@ def add_pairs(touched, together, slots, weight, lines, grids, weighed):
 
 
 def compile_all() -> None:
-    """Run each kernel on a row or none, of the types that it is used with: what is compiled is kept on disk."""
+    """Run each kernel on one row or none, with the types that it is used with; the compiled code is kept on disk."""
     places, steps, sums = np.ones(1, np.uint32), np.zeros(1, np.int32), np.zeros(2, np.int64)
     numbers, integers, words = np.zeros(1), np.zeros(1, np.int64), np.zeros(2, np.uint64)
     for column in (numbers, integers, words):

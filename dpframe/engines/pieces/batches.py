@@ -1,6 +1,6 @@
-"""Tables larger than memory: read in batches of rows; whole units, where there are some, are put together again.
+"""Tables larger than memory: they are read in batches of rows, from which whole units are assembled if there are any.
 
-The batches of each library come from one function of it. Their order decides on nothing.
+One function for each library yields its batches. Their order has no effect.
 """
 
 from __future__ import annotations
@@ -22,35 +22,35 @@ from dpframe.engines.engine import Partial, Reading, added_up
 from dpframe.engines.pieces.unit_parts import Spill
 from dpframe.engines.task import Task
 
-ROWS = "rows"  # a column that is made where none is read: the first one of a table may be none that can be
+ROWS = "rows"  # the column if none is asked for, since the first column of a table may be unreadable
 
-AHEAD = 4  # the part of the memory that Polars may read ahead from Parquet files
-VALUE = 8  # bytes of a value once it is decoded, added to those of its pages
+AHEAD = 4  # Polars may read ahead 1 / AHEAD of the memory from Parquet files
+VALUE = 8  # bytes of a decoded value, in addition to those of its pages
 
 log = logging.getLogger("dpframe")
 
 
 @dataclass(frozen=True)
 class Batches:
-    """The engine of a table that gives batches of its rows."""
+    """Engine of a table that yields batches of its rows."""
 
     table: Any
-    narrow: Callable[[Any, Sequence[str]], Any]  # the table with some of its columns; where none is named, with one
-    empty: Callable[[Any], Any]  # a frame without rows, of the dtypes of the batches
+    narrow: Callable[[Any, Sequence[str]], Any]  # the table with some of its columns; with one if none is named
+    empty: Callable[[Any], Any]  # a frame without rows, with the dtypes of the batches
     batches: Callable[[Any, Reading], Iterator[Any]]
     reading: Reading
 
     def schema(self) -> Mapping[str, ColumnType]:
-        """The columns as dpframe reads them."""
+        """Return the columns as dpframe reads them."""
         return source_of(self.table).schema
 
     def fold(self, columns: Sequence[str], piece: Callable[[Any], Partial], by: str | None) -> Partial:
-        """The sum over batches; of whole units in one piece, which `push` does in less memory."""
+        """Return the sum over batches; whole units are one piece, for which `push` needs less memory."""
         frames = self._frames(columns)
         return added_up(map(piece, frames)) if by is None else piece(pl.concat(map(_as_polars, frames)))
 
     def push(self, task: Task) -> Partial | None:
-        """Units: coded rows of all batches, in parts that each hold whole units."""
+        """Return the totals of units, from coded rows of all batches in parts of whole units."""
         if task.by is None:
             return None
         log.debug("rows are read in batches, and those of each unit brought together")
@@ -61,24 +61,24 @@ class Batches:
             return spill.total()
 
     def _frames(self, columns: Sequence[str]) -> Iterator[Any]:
-        """All batches, and one without rows, so that there is one at least."""
+        """Yield a frame without rows, so that there is at least one, and all batches."""
         table = self.narrow(self.table, columns)
         yield self.empty(table)
         yield from self.reading.seen(self.batches(table, self.reading))
 
 
 def of_lazy(frame: pl.LazyFrame, reading: Reading) -> Batches:
-    """A Polars LazyFrame: files that are scanned, and whatever is done with their columns."""
+    """Return the engine of a Polars LazyFrame: files that are scanned, and any operations on their columns."""
     return Batches(frame, _narrow_lazy, _empty_lazy, _lazy_batches, reading)
 
 
 def of_dataset(dataset: Any, reading: Reading) -> Batches:
-    """A pyarrow Dataset: files of one schema. It is read with its columns chosen by a scanner of its own."""
+    """Return the engine of a pyarrow Dataset: files of one schema, read by a scanner that selects columns."""
     return Batches(dataset, _narrow_dataset, _empty_dataset, _dataset_batches, reading)
 
 
 def of_relation(relation: Any, reading: Reading) -> Batches:
-    """A DuckDB relation: a table, a view or a query of a connection, computed while it is read."""
+    """Return the engine of a DuckDB relation: a table, view or query of a connection, computed while it is read."""
     return Batches(
         relation, _narrow_relation, lambda narrow: narrow.limit(0).to_arrow_table(), relation_batches, reading
     )
@@ -127,16 +127,16 @@ def _dataset_batches(narrow: Any, reading: Reading) -> Iterator[Any]:
 
 
 def _unbuffered(dataset: Any) -> Any:
-    """Options of Parquet files where the caller chose none: by default pyarrow keeps all bytes that it has read."""
+    """Return options of Parquet files if the caller chose none: by default pyarrow keeps all bytes that it has read."""
     import pyarrow.dataset
 
     files = getattr(dataset, "format", None)
-    if not isinstance(files, pyarrow.dataset.ParquetFileFormat):  # those of Arrow fail where they are asked
+    if not isinstance(files, pyarrow.dataset.ParquetFileFormat):  # files of Arrow fail if they are asked
         return None
     default, ours = files.default_fragment_scan_options, pyarrow.dataset.ParquetFragmentScanOptions
     if default != ours():
         return None
-    keys = ("parquet_decryption_config", "decryption_properties")  # which are not compared
+    keys = ("parquet_decryption_config", "decryption_properties")  # the comparison above ignores these
     if any(getattr(default, name, None) is not None for name in keys):
         return None
     return ours(pre_buffer=False)
@@ -147,9 +147,9 @@ def _narrow_relation(relation: Any, columns: Sequence[str]) -> Any:
 
 
 def _counted(relation: Any) -> str:
-    """The expression by which rows are counted: where some column may fail on a value, one that names another.
+    """Return the expression that counts rows; if some column may fail on a value, it names another column.
 
-    Of a table of Arrow DuckDB reads the first column where none is named, and fails on instants that it cannot hold.
+    If no column is named, DuckDB reads the first one of an Arrow table, and fails on instants that it cannot hold.
     """
     kinds = [str(kind.id) if str(kind) != "JSON" else "JSON" for kind in relation.types]
     sure = [(NEVER_FAILING.index(kind), place) for place, kind in enumerate(kinds) if kind in NEVER_FAILING]
@@ -157,13 +157,13 @@ def _counted(relation: Any) -> str:
 
 
 def collected_batches(lazy: pl.LazyFrame, rows: int) -> Iterator[pl.DataFrame]:
-    """The one use of `LazyFrame.sink_batches`, which Polars calls unstable: each row once, or an error.
+    """Yield batches by `LazyFrame.sink_batches`, which Polars calls unstable: each row once, or an error.
 
-    Where a thread of Polars 2 panics, on a value or on a file that was cut, its `collect_batches` ends as if all rows
-    had been read. This raises what the query raised.
+    If a thread of Polars 2 panics, on a value or on a truncated file, its `collect_batches` ends as if all rows had
+    been read. This function raises the error of the query. No other code uses `sink_batches`.
     """
     ready: SimpleQueue[pl.DataFrame | None] = SimpleQueue()
-    room, stopped = Semaphore(1), Event()  # for one batch ahead
+    room, stopped = Semaphore(1), Event()  # room for one batch ahead
 
     def put(batch: pl.DataFrame) -> bool:
         room.acquire()
@@ -185,14 +185,14 @@ def collected_batches(lazy: pl.LazyFrame, rows: int) -> Iterator[pl.DataFrame]:
             while (batch := ready.get()) is not None:
                 room.release()
                 yield batch
-        finally:  # whoever asks for no more lets the query end
+        finally:  # a caller that asks for no more lets the query end
             stopped.set()
             room.release()
         work.result()
 
 
 def relation_batches(relation: Any, reading: Reading) -> Iterator[Any]:
-    """The one use of DuckDB's reader of batches, whose name has changed."""
+    """Return batches by DuckDB's reader, whose name has changed; no other code uses it."""
     import pyarrow
 
     read = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
@@ -200,11 +200,11 @@ def relation_batches(relation: Any, reading: Reading) -> Iterator[Any]:
 
 
 def slices(scan: pl.LazyFrame, memory: int) -> Iterator[pl.LazyFrame]:
-    """A scan of Parquet files as several, of whole row groups that take about `memory` bytes to read.
+    """Split a scan of Parquet files into several, of whole row groups that take about `memory` bytes to read.
 
-    Polars reads many row groups ahead, and of a slice only its own. A slice of anything but a plain scan would be
-    computed from all that stands before it, and its rows may have no order: that stays one. The files are looked at
-    again after the last: of one that was changed in between, rows could have been read twice, or not at all.
+    Polars reads many row groups ahead, but of a slice only its own. A slice of any other query would be computed from
+    all rows before it, and its rows may have no order: such a query stays one. The files are checked again after the
+    last slice: if one changed in between, rows could have been read twice, or not at all.
     """
     paths = _local_files(scan)
     before = _states(paths)
@@ -219,28 +219,28 @@ def slices(scan: pl.LazyFrame, memory: int) -> Iterator[pl.LazyFrame]:
 
 
 def _local_files(scan: pl.LazyFrame) -> list[str]:
-    """The local Parquet files of a plain scan, in order; none of what is anything else, or cannot be told.
+    """Return the local Parquet files of a plain scan, in order; none for any other query, or if that is unknown.
 
-    The one use of the plan that Polars shows to other engines, which is no part of its public interface.
+    No other code uses the plan that Polars shows to other engines, which is not part of its public interface.
     """
     try:
         node: Any = scan._ldf.visit().view_current_node()
         options, (kind, *_) = node.file_options, node.scan_type
         plain = kind == "parquet" and node.predicate is None and options.n_rows is None
         paths = [os.fspath(path) for path in node.paths] if plain and options.deletion_files is None else []
-    except (Exception, pl.exceptions.PanicException):  # whatever it is that has no such node
+    except (Exception, pl.exceptions.PanicException):  # any plan without such a node
         return []
     return paths if all(map(os.path.isfile, paths)) else []
 
 
 def _states(paths: Sequence[str]) -> list[tuple[int, ...]]:
-    """Facts of each file, which differ once it is written to, or another is in its place."""
+    """Return facts of each file, which change if it is written to or replaced."""
     states = map(os.stat, paths)
     return [(state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns) for state in states]
 
 
 def _lengths(paths: Sequence[str], names: Sequence[str], memory: int) -> list[int]:
-    """The numbers of rows of slices, from the footers of the files; none where one cannot be read."""
+    """Return the numbers of rows of slices, from the footers of the files; none if one cannot be read."""
     import pyarrow
     from pyarrow import parquet
 
@@ -249,7 +249,7 @@ def _lengths(paths: Sequence[str], names: Sequence[str], memory: int) -> list[in
     for path in paths:
         try:
             footer = parquet.read_metadata(path)
-        except (OSError, pyarrow.ArrowException):  # an encrypted one, or one that Polars alone can read
+        except (OSError, pyarrow.ArrowException):  # an encrypted file, or one that only Polars can read
             return []
         leaves = [footer.schema.column(place).path for place in range(footer.num_columns)]
         places = [place for place, leaf in enumerate(leaves) if not wanted.isdisjoint(_prefixes(leaf))]
@@ -265,10 +265,10 @@ def _lengths(paths: Sequence[str], names: Sequence[str], memory: int) -> list[in
 
 
 def _prefixes(leaf: str) -> Iterator[str]:
-    """The names that the column of a leaf of the schema may have: of "a.list.element" it is "a"."""
+    """Return the names that the column of a schema leaf may have, among them "a" for "a.list.element"."""
     return accumulate(leaf.split("."), "{}.{}".format)
 
 
 def quoted(name: str) -> str:
-    """A column by its exact name, in SQL."""
+    """Return a column's exact name, quoted for SQL."""
     return '"' + name.replace('"', '""') + '"'

@@ -1,8 +1,8 @@
 """Tables of Dask: tasks compute totals of their own partitions, and these are added up in a tree.
 
-No row reaches the process that asks, but where its own threads are the workers. Where there are units, rows become
-coded rows first (see `Task`), which are sent in parts by a hash of the unit: Dask sees numbers of parts and bytes, and
-its own hash, by which 1 and 1.0 are two, is one of numbers of parts alone.
+No row reaches the calling process, unless its own threads are the workers. If there are units, rows become coded rows
+first (see `Task`), which are sent in parts by a hash of the unit. Dask sees numbers of parts and bytes. Its own hash,
+for which 1 and 1.0 are different, applies to numbers of parts alone.
 """
 
 from __future__ import annotations
@@ -26,30 +26,30 @@ from dpframe.errors.tracebacks import withheld
 from dpframe.frames.kinds import polars_works
 
 MOST_PARTS = 2**10
-PARTS = 4  # of units, for each partition
-BRANCHES = 8  # of the tree in which totals are added
-NOT_DONE = -1  # the part of what could not be worked on
+PARTS = 4  # parts of units for each partition
+BRANCHES = 8  # of the tree that adds totals
+NOT_DONE = -1  # the part number of a partition that failed
 
 
 @dataclass(frozen=True)
 class DaskTable:
-    """The engine of a Dask DataFrame."""
+    """Engine of a Dask DataFrame."""
 
     frame: Any
 
     def schema(self) -> Mapping[str, ColumnType]:
-        """The columns as dpframe reads them, of what Dask declares; no task is run."""
+        """Return the columns as dpframe reads them, from what Dask declares; no task is run."""
         return types_of_dask(self.frame)
 
     def fold(self, columns: Sequence[str], piece: Callable[[Any], Partial], by: str | None) -> Partial:
-        """The sum over partitions, or over parts of whole units."""
+        """Return the sum over partitions, or over parts of whole units."""
         dtypes = self._dtypes(columns)
         if by is not None:
             return self._of_units(Whole(dtypes, piece, by))
         return _sum(Answering(Rows(dtypes, piece).answer, versions()), self._narrow(dtypes))
 
     def push(self, task: Task) -> Partial | None:
-        """Units: coded rows, in parts that each hold whole units."""
+        """Return the totals of units, from coded rows in parts of whole units."""
         return None if task.by is None else self._of_units(Coded(self._dtypes(task.columns), task))
 
     def _dtypes(self, columns: Sequence[str]) -> dict[str, Any]:
@@ -67,7 +67,7 @@ class DaskTable:
         return _sum(Answering(work.answer, versions()), self._exchanged(sent, places))
 
     def _exchanged(self, sent: Any, places: int) -> Any:
-        """The same rows, those of a part in one partition."""
+        """Return the same rows, with those of a part in one partition."""
         return sent.shuffle(on="part", npartitions=places)
 
 
@@ -79,28 +79,28 @@ class Rows:
     piece: Callable[[Any], Partial]
 
     def answer(self, partition: Any) -> Partial:
-        """The totals of a partition."""
+        """Return the totals of a partition."""
         return self.piece(frame_of(partition, self.dtypes))
 
 
 @dataclass(frozen=True)
 class Whole:
-    """Rows as they are, by the unit in one column, to pieces of whole units."""
+    """Rows as they are, sent by the unit in one column, for pieces of whole units."""
 
     dtypes: Mapping[str, Any]
     piece: Callable[[Any], Partial]
     by: str
 
     def rows(self, frame: pl.DataFrame) -> tuple[pl.DataFrame, pl.Series]:
-        """The rows of a partition, and the unit of each."""
+        """Return the rows of a partition, and the unit of each."""
         return frame, frame.lazy().select(of_rows(pl.col(self.by), self.dtypes[self.by])).collect().to_series()
 
     def fewer(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """The same rows: nothing is known of what is done with them."""
+        """Return the same rows: the use of them is unknown."""
         return rows
 
     def answer(self, partition: Any) -> Partial:
-        """The totals of the parts of one partition."""
+        """Return the totals of the parts of one partition."""
         return _of_parts(partition, self.piece(_empty(self.dtypes)), lambda tables: self.piece(pl.concat(tables)))
 
 
@@ -112,16 +112,16 @@ class Coded:
     task: Task
 
     def rows(self, frame: pl.DataFrame) -> tuple[pl.DataFrame, pl.Series]:
-        """The coded rows of a partition, and the unit of each."""
+        """Return the coded rows of a partition, and the unit of each."""
         coded = self.task.coded(frame)
         return coded, coded["unit"]
 
     def fewer(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """One row for each unit and cell: a unit with most of all rows has few of these."""
+        """Return one row for each unit and cell: a unit with most of all rows has few of these."""
         return self.task.combine(rows)
 
     def answer(self, partition: Any) -> Partial:
-        """The totals of the parts of one partition."""
+        """Return the totals of the parts of one partition."""
         return _of_parts(partition, self.task.piece(_empty(self.dtypes)), self._weighed)
 
     def _weighed(self, tables: list[pl.DataFrame]) -> Partial:
@@ -130,7 +130,7 @@ class Coded:
 
 @dataclass(frozen=True)
 class Sending:
-    """The work of a task on a partition whose units are put together: one row of bytes for each part of the units."""
+    """Work of a task that sends the rows of a partition: one row of bytes for each part of the units."""
 
     work: Whole | Coded
     parts: int
@@ -147,7 +147,7 @@ class Sending:
 
 @dataclass(frozen=True)
 class Answering:
-    """The work of a task whose rows are whole: None where it fails, whose words may hold private values."""
+    """Work of a task on complete rows or units; None if it fails, since the error may hold private values."""
 
     answer: Callable[[Any], Partial]
     versions: str
@@ -157,12 +157,12 @@ class Answering:
 
 
 def _is_ready(expected: str) -> bool:
-    """Tell whether this worker answers as the process that asks it, and ends."""
+    """Return whether this worker has the versions of the process that asks, and its queries end."""
     return versions() == expected and polars_works()
 
 
 def _of_parts(table: Any, zero: Partial, weigh: Callable[[list[pl.DataFrame]], Partial]) -> Partial:
-    """The sum over the parts in a partition, one after the other."""
+    """Return the sum over the parts in a partition, one after the other."""
     parts = table["part"].to_numpy()
     if (parts == NOT_DONE).any():
         raise ReleaseFailed("a partition could not be read")
@@ -172,7 +172,7 @@ def _of_parts(table: Any, zero: Partial, weigh: Callable[[list[pl.DataFrame]], P
 
 
 def _numbered(parts: list[int], rows: list[bytes]) -> Any:
-    """Rows of parts in a pandas frame, as bytes that Dask does not take for texts."""
+    """Return rows of parts in a pandas frame, as bytes that Dask does not read as texts."""
     import pandas
     import pyarrow
 
@@ -185,7 +185,7 @@ def _empty(dtypes: Mapping[str, Any]) -> pl.DataFrame:
 
 
 def _sum(answer: Callable[[Any], Partial | None], frame: Any) -> Partial:
-    """The answers of all partitions, added up in a tree, so that few of them meet in one process at a time."""
+    """Return the sum of the answers of all partitions, by a tree, so that few of them meet in one process at a time."""
     import dask
 
     added = dask.delayed(_added, pure=False, traverse=False)
@@ -200,7 +200,7 @@ def _sum(answer: Callable[[Any], Partial | None], frame: Any) -> Partial:
 
 
 def _added(partials: Sequence[Partial | None]) -> Partial | None:
-    """The sum; None where one failed."""
+    """Return the sum; None if one failed."""
     total: Partial | None = partials[0]
     for partial in partials[1:]:
         total = None if total is None or partial is None else total + partial
@@ -208,9 +208,9 @@ def _added(partials: Sequence[Partial | None]) -> Partial | None:
 
 
 def check_cluster() -> None:
-    """Refuse workers that are forked, and of other versions than this process has where a client is open.
+    """Refuse workers that are forked and, if a client is open, workers with other versions than this process.
 
-    They are asked by a function that reads no row. Each task asks again, for a worker may come later.
+    A function that reads no row asks them. Each task asks again, because a worker may join later.
     """
     import dask
 
@@ -228,7 +228,7 @@ def check_cluster() -> None:
     except ValueError:  # there is none: tasks run in threads or processes of this machine
         return
 
-    def report() -> str:  # carried there whole: dpframe may be missing
+    def report() -> str:  # self-contained: dpframe may be missing there
         try:
             import pandas
             import polars

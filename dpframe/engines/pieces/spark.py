@@ -1,32 +1,32 @@
 """Tables of Apache Spark: the executors compute totals of their own rows, and the driver adds these up.
 
 No row reaches the driver. Each executor runs the Polars code of every other engine, on the rows of one partition at a
-time. Where there are units, rows become coded rows first (see `Task`), and one shuffle brings the parts of units, as
-bytes, to where they are weighed: Spark moves few rows of many bytes instead of many rows.
+time. If there are units, rows become coded rows first (see `Task`). One shuffle brings the parts of units, as bytes, to
+where they are weighed: Spark moves few rows of many bytes instead of many rows.
 
-No value fails on its way: strings leave Spark as bytes, since Spark lets them hold invalid UTF-8, and instants as
-integers, since their time zone is only shown. Columns are told apart by place, since Spark tells names apart neither by
-case nor where there are two of a kind.
+No value fails on its way. Strings leave Spark as bytes, since Spark lets them hold invalid UTF-8. Instants leave it as
+integers, since their time zone is only shown. Columns are identified by position, since Spark ignores case in names and
+allows duplicates.
 
-Spark brings rows to Arrow value by value, and takes as long for a byte as for a word. So a word of 64 bits carries as
-many narrow columns as it holds: of each all its bits, and one that is set where the value is missing. Nothing is lost,
-and bits are all that is worked on. Which columns share a word follows from the schema.
+Spark converts rows to Arrow value by value, and takes as long for a byte as for a word. So a word of 64 bits carries as
+many narrow columns as it holds: all bits of each, and one that is set for a missing value. Nothing is lost, because
+only bits are moved. The schema decides which columns share a word.
 
-**Totals by keys that Spark computes itself**, where each row is protected: plain columns of plain dtypes.
-Handing rows to Python takes Spark longer than to add them up. So where it is proven that Spark's expressions give the
-integers of the Polars code and fail on no value, Spark adds; everything else goes the way of rows. What decides is the
-question and the schema. The proof, expression by expression:
+**Totals by keys that Spark computes itself**, if each row is protected: plain columns of plain dtypes.
+Handing rows to Python takes Spark longer than adding them up. So Spark adds if it is proven that its expressions give
+the integers of the Polars code and fail on no value; all other questions use rows. The question and the schema decide.
+The proof, expression by expression:
 
 - The integer of a value: doubles of Java and of Polars are IEEE 754 binary64, and both do the same operations on them:
-  the value as a double (exact, but of 64-bit integers, which both round to nearest), times a power of two, clipped,
-  plus 0.5, and its floor, which is at most 2**30 + 1 and so is no overflow of a bigint. Null and NaN are sorted out
+  the value as a double (exact, except for 64-bit integers, which both round to nearest), times a power of two, clipped,
+  plus 0.5, and its floor. The floor is at most 2**30 + 1, so a bigint does not overflow. Null and NaN are handled
   before, since Spark takes NaN for the greatest number.
-- The place of such an integer between its bounds, which means add: integers below 2**63 that are divided by another,
-  none of them negative, so that rounding down and toward zero are the same.
-- Sums: in two limbs of a value v = 2**16 a + b with 0 <= b < 2**16, since Spark fails where a sum passes 2**63. No sum
-  of limbs does below 2**47 rows. They are joined modulo 2**64, as sums are everywhere.
-- Keys: integers and strings (as bytes) are told apart as they are. Only rows whose every key is among the declared
-  ones of its column are grouped, so that Spark tells the driver of no other: exact totals of cells alone leave it.
+- The place of such an integer between its bounds, which means add: one integer below 2**63 is divided by another.
+  Neither is negative, so rounding down and rounding toward zero are the same.
+- Sums: in two limbs of a value v = 2**16 a + b with 0 <= b < 2**16, since Spark fails if a sum passes 2**63. No sum of
+  limbs does below 2**47 rows. They are joined modulo 2**64, as sums are everywhere.
+- Keys: integers and strings (as bytes) are compared as they are. Only rows whose every key is declared for its column
+  are grouped, so that Spark sends no other key to the driver: only exact totals of cells leave it.
 """
 
 from __future__ import annotations
@@ -58,14 +58,14 @@ from dpframe.queries.row_functions import OnGrid, Present, RowFunction, plain_sh
 
 KEYS = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.String)
 VALUES = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.Float32, pl.Float64)
-MOST_KEYS = 2**10  # of a column: Spark compares with each of them
-MOST_CELLS = 2**14  # so many rows may come to the driver
+MOST_KEYS = 2**10  # keys of a column; Spark compares with each of them
+MOST_CELLS = 2**14  # maximum rows that may come to the driver
 LIMB = 2**16
 
 
 def by_sql(task: RowTask) -> bool:
-    """Tell whether Spark can add up by itself; decided by the question and the schema."""
-    if not isinstance(task, Task) or task.conditional:  # which keys there are is no sum
+    """Return whether Spark can add up by itself; the question and the schema decide."""
+    if not isinstance(task, Task) or task.conditional:  # finding keys is no sum
         return False
     parts = Parts.of(task.query, task.unit)
     if task.by is not None or task.query.keys.counted == "units" or gathers(task.query) or parts.others:
@@ -83,7 +83,7 @@ def by_sql(task: RowTask) -> bool:
 
 
 def totals_by_sql(frame: Any, task: Task) -> Partial:
-    """The totals of a Spark frame whose columns are named by their places, c0, c1, ..., with strings as bytes."""
+    """Return the totals of a Spark frame whose columns are named by position, c0, c1, ..., with strings as bytes."""
     from pyspark.sql.functions import expr
 
     cells, parts = cells_of(task), Parts.of(task.query, task.unit)
@@ -106,13 +106,13 @@ def totals_by_sql(frame: Any, task: Task) -> Partial:
 
 
 def cells_of(task: Task) -> Cells:
-    """The cells of a task, and the declared keys as the columns compare them."""
+    """Return the cells of a task, with the declared keys as the columns compare them."""
     empty = pl.DataFrame(schema={name: column.polars for name, column in task.types.items()})
     return Cells.of(source_of(empty), task.query.keys)
 
 
 def among(column: str, keys: Declared) -> str:
-    """The rows whose key is declared; a comparison with null is neither true nor false."""
+    """Return SQL for the rows whose key is declared; a comparison with null is neither true nor false."""
     values = ", ".join(_literal(value) for value in keys.values)
     either = [f"{column} in ({values})"] if values else []
     return f"({' or '.join([*either, *([f'{column} is null'] if keys.missing != NOWHERE else [])])})"
@@ -123,7 +123,7 @@ def _literal(value: int | str) -> str:
 
 
 def integers_of(task: Task, terms: Terms, places: dict[str, str]) -> dict[str, str]:
-    """The expressions of the integers that are summed, by the engine's names; null where there is none."""
+    """Return SQL for the integers that are summed, by the engine's names; null if there is none."""
     missing = {name: _missing(place, task.types[name].polars) for name, place in places.items()}
     found = {}
     for addend, name in terms.addends.items():
@@ -146,9 +146,9 @@ def _step(column: str, bounds: tuple[float, float]) -> str:
 
 
 def _share(row: RowFunction, column: str, bounds: tuple[float, float]) -> str:
-    """The place between bounds: at most 2**31 steps lie above the lower one, and 2**31 times as many do not wrap."""
+    """Return SQL for the place between bounds: at most 2**31 steps above the lower one, times 2**31, do not wrap."""
     share = plain_share(row)
-    assert share is not None  # as `by_sql` asks
+    assert share is not None  # `by_sql` checks this
     length = share.upper - share.lower
     above = f"({_step(column, bounds)} - {share.lower}L) * {2 ** (share.bits + 1)}L"
     return f"({above} + {length}L) div {2 * length}L"
@@ -159,7 +159,7 @@ def _missing(column: str, dtype: Any) -> str:
 
 
 def _summed(name: str) -> tuple[str, str, str]:
-    """The number of integers, and the sums of their upper and lower limbs."""
+    """Return SQL for the number of integers, and for the sums of their upper and lower limbs."""
     return (
         f"count({name}) as {name}_n",
         f"coalesce(sum(shiftright({name}, 16)), 0L) as {name}_upper",
@@ -168,7 +168,7 @@ def _summed(name: str) -> tuple[str, str, str]:
 
 
 def table(found: list[tuple[Any, ...]], keys: dict[str, Any], integers: list[str]) -> pl.DataFrame:
-    """The groups as the engine of rows has them."""
+    """Return the groups as the engine of rows has them."""
     columns = list(zip(*found, strict=True)) if found else [()] * (len(keys) + 1 + 3 * len(integers))
     table = {}
     for (name, dtype), values in zip(keys.items(), columns, strict=False):
@@ -185,28 +185,26 @@ def table(found: list[tuple[Any, ...]], keys: dict[str, Any], integers: list[str
 BITS = {pl.Boolean: 1, pl.Int8: 8, pl.Int16: 16, pl.Int32: 32, pl.Date: 32}
 WORD_BITS = 64
 
-AT_A_TIME = (
-    2**17
-)  # about so many are worked on at a time: of more, parts are objects that Java's memory is not made for
-ROWS_OF_PART = 2**10  # that are sent at a time: of fewer, each part takes longer than its rows
-MOST_ROWS = 2**20  # however many parts there are
-MEMORY = 2**28  # bytes of units of one partition; beyond, they go through a file
+AT_A_TIME = 2**17  # approximate rows to process at a time; with more, parts are objects too large for Java's memory
+ROWS_OF_PART = 2**10  # rows of a part that are sent at a time; with fewer, each part takes longer than its rows
+MOST_ROWS = 2**20  # rows to process at a time, however many parts there are
+MEMORY = 2**28  # bytes of the units of one partition; beyond this, they go through a file
 MOST_PARTS = 2**12
-MARK = "\0 not UTF-8: "  # no text of a table begins so, or it is marked as well
+MARK = "\0 not UTF-8: "  # marks a text that is not UTF-8; a text that begins so is marked as well
 INSTANT = pl.Datetime("us", "UTC")
 WORD = 2**32
 
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns that are read, and how they come: alone, or several in a word."""
+    """Columns that are read, each sent alone or with others in a word."""
 
     dtypes: Mapping[str, Any]
-    unit: str | None = None  # comes alone: Spark shuffles by it
+    unit: str | None = None  # sent alone: Spark shuffles by it
 
     @property
     def groups(self) -> list[list[str]]:
-        """The names of each column that comes: of one column, or of those that share a word, lowest bits first."""
+        """Names of each sent column: of one column, or of those that share a word, lowest bits first."""
         groups: list[list[str]] = []
         used: list[int] = []
         for name, dtype in self.dtypes.items():
@@ -221,7 +219,7 @@ class Columns:
 
 
 def word_in_sql(columns: Sequence[tuple[str, Any]]) -> str:
-    """One word of some columns of given dtypes, as Spark's expression."""
+    """Return one word of some columns of given dtypes, as a Spark expression."""
     fields, shift = [], 0
     for column, dtype in columns:
         bits = BITS[dtype]
@@ -233,7 +231,7 @@ def word_in_sql(columns: Sequence[tuple[str, Any]]) -> str:
 
 
 def unpacked(word: pl.Series, names: Sequence[str], dtypes: Mapping[str, Any]) -> dict[str, pl.Series]:
-    """The columns that share a word."""
+    """Return the columns that share a word."""
     words, shift, found = word.to_numpy(), 0, {}
     for name in names:
         bits = BITS[dtypes[name]]
@@ -248,21 +246,21 @@ def unpacked(word: pl.Series, names: Sequence[str], dtypes: Mapping[str, Any]) -
 
 @dataclass(frozen=True)
 class SparkTable:
-    """The engine of a Spark DataFrame."""
+    """Engine of a Spark DataFrame."""
 
     frame: Any
 
     def schema(self) -> Mapping[str, ColumnType]:
-        """The columns as dpframe reads them; no job is run."""
+        """Return the columns as dpframe reads them; no job is run."""
         return types_of_spark(self.frame)
 
     def fold(self, columns: Sequence[str], piece: Callable[[Any], Partial], by: str | None) -> Partial:
-        """The sum over pieces of partitions, or over partitions of whole units."""
+        """Return the sum over pieces of partitions, or over partitions of whole units."""
         read = self._columns(columns, by)
         return self._sum(read, Whole(piece) if by is not None else InPieces(piece), piece(_empty(read.dtypes)))
 
     def push(self, task: Task) -> Partial | None:
-        """Units: coded rows, in parts that each hold whole units, of each partition in bounded memory; rows: by SQL."""
+        """Return totals of units, from coded rows in parts of whole units, in bounded memory; totals of rows by SQL."""
         read = self._columns(task.columns, task.by)
         if task.by is None:
             return self._by_sql(self._plain(read), task) if by_sql(task) else None
@@ -276,9 +274,9 @@ class SparkTable:
         return totals_by_sql(chosen, task)
 
     def _exchanged(self, sent: Any, parts: int) -> Any:
-        """The same parts, those of one number in one partition.
+        """Return the same parts, with those of one number in one partition.
 
-        Adaptive execution merges and splits partitions, but none of a shuffle whose number of them was chosen.
+        Adaptive execution merges and splits partitions, but not those of a shuffle with a chosen number of them.
         """
         return sent.repartition(parts, "part")
 
@@ -287,14 +285,14 @@ class SparkTable:
         return Columns({name: schema[name].polars for name in columns}, by)
 
     def _sum(self, read: Columns, answer: Callable[[Iterator[pl.DataFrame]], Partial], zero: Partial) -> Partial:
-        """The answer of each partition, as one row of bytes, added to the answer of no rows."""
+        """Return the answers of all partitions, one row of bytes each, added to the answer of no rows."""
         frame = self._chosen(read)
         if read.unit is not None:
             frame = frame.repartition(_partitions(frame), f"c{read.groups.index([read.unit])}")
         return _added(frame.mapInArrow(OnExecutor(read, answer, versions()), "partial binary"), zero)
 
     def _plain(self, read: Columns) -> Any:
-        """The columns that are read, named by their places: c0, c1, ..."""
+        """Return the columns that are read, named by position: c0, c1, ..."""
         numbers = {name: number for number, name in enumerate(self.frame.columns)}
         numbered = self.frame.toDF(*(f"c{number}" for number in range(len(numbers))))
         expressions = [
@@ -304,7 +302,7 @@ class SparkTable:
         return numbered.selectExpr(*(expressions or ["true as c0"]))
 
     def _chosen(self, read: Columns) -> Any:
-        """The same as they go to Python: c0, c1, ... are alone, or words that several share."""
+        """Return the columns as they go to Python: c0, c1, ... are single columns, or words that several share."""
         places = {name: f"c{place}" for place, name in enumerate(read.dtypes)}
         groups = [[(places[name], read.dtypes[name]) for name in group] for group in read.groups]
         sent = [group[0][0] if len(group) == 1 else word_in_sql(group) for group in groups]
@@ -312,10 +310,10 @@ class SparkTable:
 
 
 def _in_sql(column: str, dtype: Any, is_unit: bool) -> str:
-    """A column as it leaves Spark; none of these expressions can fail on a value.
+    """Return a column as it leaves Spark, in SQL; none of these expressions can fail on a value.
 
-    Of floats that name units both zeros become one and NaN becomes null, as everywhere in dpframe: partitions are by a
-    hash of bits.
+    For floats that name units, both zeros become one and NaN becomes null, as everywhere in dpframe: Spark partitions
+    by a hash of bits.
     """
     if dtype == pl.String:
         return f"cast({column} as binary)"
@@ -337,7 +335,7 @@ def _partitions(frame: Any) -> int:
 
 @dataclass(frozen=True)
 class InPieces:
-    """Rows, piece by piece."""
+    """Answer from rows, piece by piece."""
 
     piece: Callable[[Any], Partial]
 
@@ -347,7 +345,7 @@ class InPieces:
 
 @dataclass(frozen=True)
 class Whole:
-    """All rows of some units in one piece."""
+    """Answer from all rows of some units in one piece."""
 
     piece: Callable[[Any], Partial]
 
@@ -357,9 +355,9 @@ class Whole:
 
 @dataclass(frozen=True)
 class OnExecutor:
-    """The work of an executor on a partition: Arrow batches in, one pickled Partial out.
+    """Work of an executor on a partition: Arrow batches in, one pickled Partial out.
 
-    Errors are told without their words: Spark sends these to the driver, and writes them to logs.
+    Errors lose their messages, because Spark sends these to the driver and writes them to logs.
     """
 
     read: Columns
@@ -368,7 +366,7 @@ class OnExecutor:
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
         check_versions(self.versions)
-        empty = _empty(self.read.dtypes)  # so that there is one frame at least
+        empty = _empty(self.read.dtypes)  # so that there is at least one frame
         frames = itertools.chain([empty], frames_of(batches, self.read, AT_A_TIME))
         yield _as_batch(partial=[pickle.dumps(answered(self.answer, frames))])
         keep_loaded()
@@ -376,11 +374,11 @@ class OnExecutor:
 
 @dataclass(frozen=True)
 class Sending:
-    """The work of an executor on a partition whose units are put together: one row of bytes for each part of units."""
+    """Work of an executor that sends the rows of a partition: one row of bytes for each part of units."""
 
     read: Columns
     task: Task
-    numbers: tuple[int, ...]  # of the parts, as Spark knows them
+    numbers: tuple[int, ...]  # numbers of the parts, as Spark knows them
     versions: str
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
@@ -392,7 +390,7 @@ class Sending:
         keep_loaded()
 
     def _batch(self, frames: Iterator[pl.DataFrame]) -> list[Any]:
-        """The parts of the next frame, in one batch; no batch where there is no frame."""
+        """Return the parts of the next frame, in one batch; no batch if there is no frame."""
         return [self._sent(frame) for frame in itertools.islice(frames, 1)]
 
     def _sent(self, frame: pl.DataFrame) -> Any:
@@ -403,7 +401,7 @@ class Sending:
 
 @dataclass(frozen=True)
 class Weighing:
-    """The work of an executor on parts that hold all rows of their units; in a file where these are many."""
+    """Work of an executor on parts that hold all rows of their units; many rows go through a file."""
 
     task: Task
     versions: str
@@ -415,7 +413,7 @@ class Weighing:
         keep_loaded()
 
     def _weighed(self, batches: Iterator[Any]) -> list[Partial]:
-        """The total of a partition; none where nothing was sent to it."""
+        """Return the total of a partition; none if nothing was sent to it."""
         tables: list[pl.DataFrame] = []
         held = 0
         sent = (received(rows.as_py()) for batch in batches for rows in batch.column(1))
@@ -434,14 +432,14 @@ class Weighing:
 
 
 def check_versions(expected: str) -> None:
-    """Fail on an executor that came after `check_executors`, and has others."""
+    """Fail on an executor that joined after `check_executors` with other versions."""
     if versions() != expected:
         raise ReleaseFailed("the versions of dpframe, Polars and pandas are not those of the driver")
 
 
 @functools.cache
 def keep_loaded() -> None:
-    """Leave out of collections of garbage what this process has loaded by the end of its first task.
+    """Exclude from garbage collection what this process has loaded by the end of its first task.
 
     Spark asks for a collection after each task, which takes a tenth of a second to look through all modules.
     """
@@ -451,7 +449,7 @@ def keep_loaded() -> None:
 
 
 def answered(function: Callable[[Any], Any], argument: Any) -> Any:
-    """The result of a function; its errors without their words."""
+    """Return the result of a function; raise its errors without their messages."""
     found = withheld(lambda: function(argument))
     if found is None:
         raise ReleaseFailed(FAILED)
@@ -459,10 +457,10 @@ def answered(function: Callable[[Any], Any], argument: Any) -> Any:
 
 
 def even_numbers(parts: int) -> list[int]:
-    """A number for each partition of as many, which Spark sends there: so each has one part.
+    """Return a number for each of `parts` partitions that Spark sends there, so that each has one part.
 
-    Spark takes the remainder of a hash of integers, MurmurHash3 (A. Appleby, 2011; 32 bits, seed 42). Were it another,
-    partitions would have several parts or none, and answers would be the same.
+    Spark takes the remainder of a hash of integers, MurmurHash3 (A. Appleby, 2011; 32 bits, seed 42). With another
+    hash, partitions would have several parts or none, and answers would be the same.
     """
     numbers: dict[int, int] = {}
     for number in itertools.count():
@@ -490,7 +488,7 @@ def _signed(word: int) -> int:
 
 
 def _added(partials: Any, zero: Partial) -> Partial:
-    """The sum of the rows of bytes that executors answer, and of what no rows give."""
+    """Return the sum of the partials that executors answer, as rows of bytes, and of the partial of no rows."""
     return added_up([zero, *(pickle.loads(row[0]) for row in partials.collect())])
 
 
@@ -503,7 +501,7 @@ def _as_batch(**columns: list[Any]) -> Any:
 
 
 def frames_of(batches: Iterator[Any], read: Columns, rows: int) -> Iterator[pl.DataFrame]:
-    """Frames of at least so many rows, except for the last."""
+    """Yield frames of at least `rows` rows, except for the last."""
     held: list[Any] = []
     for batch in batches:
         held.append(batch)
@@ -530,39 +528,39 @@ def _frame(batches: list[Any], read: Columns) -> pl.DataFrame:
 
 
 def _brought(column: pl.Series, dtype: Any) -> pl.Series:
-    """A column as its schema says, of what `_in_sql` made of it."""
+    """Return a column as its schema says, from what `_in_sql` made of it."""
     if dtype == pl.String:
         return texts(column)
     return column.cast(INSTANT) if dtype == INSTANT else column
 
 
 def texts(column: pl.Series) -> pl.Series:
-    """Bytes as text. What is no UTF-8 becomes its digits behind a mark: no two values become one, and none is lost.
+    """Return bytes as text. Bytes that are not UTF-8 become digits after a mark: no two values become one.
 
     A text that begins with the mark is marked too. So a text is either itself, without a mark, or the digits of its
-    bytes behind one; both ways lead back to the bytes.
+    bytes after one. Both forms lead back to the bytes, so nothing is lost.
     """
     marked = column.bin.starts_with(MARK.encode()).fill_null(False)
     try:
         if not marked.any():
             return column.cast(pl.String)
-    except pl.exceptions.ComputeError:  # some are no UTF-8
+    except pl.exceptions.ComputeError:  # some are not UTF-8
         pass
     digits = column.bin.encode("hex")
     marked |= ~digits.str.contains(UTF8).fill_null(True)
     shown_as = pl.select(pl.lit(MARK) + digits).to_series()
-    plain = digits.set(marked, "").str.decode("hex").cast(pl.String)  # of new bytes: a cast looks behind nulls too
+    plain = digits.set(marked, "").str.decode("hex").cast(pl.String)  # new bytes: a cast also looks behind nulls
     return plain.zip_with(~marked, shown_as).zip_with(column.is_not_null(), pl.Series([None], dtype=pl.String))
 
 
 def check_executors(frame: Any) -> None:
-    """Refuse executors of other versions than the driver's. They are asked by a job on the numbers from 0 to 1023.
+    """Refuse executors with other versions than the driver. A job on the numbers from 0 to 1023 asks them.
 
-    No row of the frame is read: what comes of it depends on the cluster alone. An executor that takes part only later
-    is asked again before it reads a row.
+    No row of the frame is read: the result depends on the cluster alone. An executor that joins later is asked again
+    before it reads a row.
     """
 
-    def report(batches: Iterator[Any]) -> Iterator[Any]:  # carried there whole: dpframe may be missing
+    def report(batches: Iterator[Any]) -> Iterator[Any]:  # self-contained: dpframe may be missing there
         import pyarrow
 
         try:
@@ -582,7 +580,7 @@ def check_executors(frame: Any) -> None:
     expected = versions()
     try:
         there = {row[0] for row in frame.sparkSession.range(1024).mapInArrow(report, "found string").collect()}
-    except Exception as error:  # of made-up numbers, so that it may be shown
+    except Exception as error:  # it is about made-up numbers, so it may be shown
         said = " ".join(f"{type(error).__name__}: {error}".split())[:300]
         raise InvalidArgument(
             f"frame must be of a session whose executors run Python with pyarrow, and they fail ({said}). Nothing "

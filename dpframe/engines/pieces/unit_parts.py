@@ -1,14 +1,14 @@
-"""Rows put together by unit, in parts of whole units: on their way between processes, and in bounded memory.
+"""Rows assembled by unit, in parts of whole units: on their way between processes, and in bounded memory.
 
-All rows of a unit fall in one part, by a hash of the unit that is the same in every process, so rows of one unit that
-are sent from several places meet. A part with very many rows of one place is sent as pairs, one row for each unit and
-cell: however many rows a unit has, it has no more pairs than there are cells.
+A hash of the unit that is the same in every process decides the part. So all rows of a unit are in one part, and rows
+of one unit from several places meet. A part with very many rows from one place is sent as pairs, one row for each unit
+and cell: a unit has at most as many pairs as there are cells.
 
-A spill keeps rows while they are few, and writes them to a file in parts while they are many. A part that is too large
-(a unit may have more rows than memory holds) is read bit by bit, and rows of one unit and cell are brought together on
-the way. Where the units themselves are too many, the part is split by other bits of the hash. Totals add up over whole
-units, so nothing of this changes an integer. The file has no name: whatever happens to the process, nothing is left of
-it.
+A spill keeps rows in memory while they are few, and writes them to a file in parts once they are many. A part that is
+too large (a unit may have more rows than memory holds) is read piece by piece, and rows of one unit and cell are
+combined on the way. If the units themselves are too many, the part is split by other bits of the hash. Totals add up
+over whole units, so none of this changes an integer. The file has no name: whatever happens to the process, no file
+remains.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from dpframe.queries.mixing import GOLDEN, mixed
 
 PARTS = 128
 MOST_PIECE = 2**27
-MOST_SPLITS = 2**12  # beyond, pairs are weighed whatever memory they take: one unit is never split
+MOST_SPLITS = 2**12  # beyond this, pairs are weighed whatever memory they take: one unit is never split
 
 FAILED = "dpframe failed on a partition; why is withheld, since it may hold private values"
-MANY_ROWS = 2**16  # of one part from one place: beyond, rows of one unit and cell are brought together first
+MANY_ROWS = 2**16  # rows of one part from one place; beyond this, rows of one unit and cell are combined first
 
 
 class Spill:
@@ -50,7 +50,7 @@ class Spill:
         self._kept: list[pl.DataFrame] = []
         self._file: Any = None
         self._writer: Any = None
-        self._written: list[list[tuple[int, int]]] = [[] for _ in range(PARTS)]  # of each part: batches, costs
+        self._written: list[list[tuple[int, int]]] = [[] for _ in range(PARTS)]  # by part: batches, costs
         self._batches = 0
 
     def __enter__(self) -> Self:
@@ -62,13 +62,13 @@ class Spill:
             self._file.close()
 
     def add(self, rows: pl.DataFrame) -> None:
-        """Take rows that carry their `unit`."""
+        """Add rows with their `unit`."""
         self._kept.append(rows)
         if sum(map(cost, self._kept)) > (self.memory // 2 if self._file is None else self._piece):
             self._write()
 
     def total(self) -> Partial:
-        """The sum over all units."""
+        """Return the sum over all units."""
         if self._file is None:
             return self._weigh(pl.concat(self._kept))
         self._write()
@@ -84,11 +84,11 @@ class Spill:
 
     @property
     def _piece(self) -> int:
-        """The bytes worked on at a time, once not all is kept: of more, new memory takes longer than the work."""
+        """Bytes to process at a time, once rows are in a file; allocating more memory takes longer than the work."""
         return min(self.memory // 2, MOST_PIECE)
 
     def _groups(self) -> Iterator[list[int]]:
-        """Parts that fit in memory together; a part alone may not."""
+        """Yield groups of parts that fit in memory together; a part alone may not fit."""
         group: list[int] = []
         held = 0
         for part, written in enumerate(self._written):
@@ -103,7 +103,7 @@ class Spill:
             yield group
 
     def _of_part(self, reader: Any, part: int, splits: int, remainder: int) -> Partial:
-        """The units of a part, or those of them whose hash has `place` as its remainder."""
+        """Return the total of the units in a part, or of those whose hash has this `remainder` modulo `splits`."""
         rows: list[pl.DataFrame] = []
         pairs: list[pl.DataFrame] = []
         for table in self._read(reader, [part]):
@@ -119,13 +119,13 @@ class Spill:
         return self._weigh(self._paired(rows, pairs) if pairs else pl.concat(rows))
 
     def _paired(self, rows: list[pl.DataFrame], pairs: list[pl.DataFrame]) -> pl.DataFrame:
-        """One row for each unit and cell, of rows and of pairs that were made before."""
+        """Return one row for each unit and cell, from rows and from pairs that were made before."""
         made = [self._combine(pl.concat(rows))] if rows else []
         together = [*pairs, *made]
         return together[0] if len(together) == 1 else self._combine(pl.concat(together))
 
     def _read(self, reader: Any, parts: list[int]) -> Iterator[pl.DataFrame]:
-        """The rows of parts, as many batches at a time as are worked on at a time."""
+        """Yield the rows of parts, in tables of the size to process at a time."""
         import pyarrow
 
         batches: list[Any] = []
@@ -152,11 +152,11 @@ class Spill:
             self._empty = table.clear()
             self._file = unnamed_file()
             self._writer = _writer(self._file, table)
-        part = (unit_hash(table) % np.uint64(PARTS)).astype(np.uint16)  # sorted quickly, of 16 bits
+        part = (unit_hash(table) % np.uint64(PARTS)).astype(np.uint16)  # 16 bits are sorted quickly
         order = np.argsort(part, kind="stable")
         table, part = table[order], part[order]
         ends = np.searchsorted(part, np.arange(PARTS + 1, dtype=np.uint16))
-        each = cost(table) / max(table.height, 1)  # bytes of a row, about
+        each = cost(table) / max(table.height, 1)  # approximate bytes of a row
         whole = _as_arrow(table).combine_chunks()
         for number, (start, end) in enumerate(zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)):
             for batch in whole.slice(start, end - start).to_batches():  # one, or none
@@ -166,17 +166,17 @@ class Spill:
 
 
 def cost(table: pl.DataFrame) -> int:
-    """The bytes that rows take while their units are weighed, about."""
+    """Return the approximate bytes that rows take while their units are weighed."""
     return int(table.estimated_size()) + table.height * (ROW_BYTES - 40)
 
 
 def unit_hash(table: pl.DataFrame) -> NDArray[np.uint64]:
-    """A hash of each row's unit: the same for the same unit in every table of one run, and for a missing one."""
+    """Return a hash of each row's unit: the same in every table of one run, also for a missing unit."""
     return table["unit"].hash(seed=0).to_numpy()
 
 
 def unnamed_file() -> Any:
-    """A file in a folder of its own that only this user may enter; neither has a name once it is open."""
+    """Return a file in a folder of its own that only this user may enter; neither has a name once it is open."""
     folder = tempfile.mkdtemp(prefix="dpframe-")
     try:
         return tempfile.TemporaryFile(dir=folder)
@@ -188,7 +188,7 @@ def unnamed_file() -> Any:
 def _forget(folder: str) -> None:
     try:
         os.rmdir(folder)
-    except OSError:  # systems on which a file keeps its name until it is closed
+    except OSError:  # on some systems a file keeps its name until it is closed
         return
 
 
@@ -212,7 +212,7 @@ def _reader(file: Any) -> Any:
 def in_parts(
     rows: pl.DataFrame, unit: pl.Series, parts: int, fewer: Callable[[pl.DataFrame], pl.DataFrame]
 ) -> tuple[list[int], list[bytes]]:
-    """The numbers of the parts that rows fall in, and the rows of each as bytes; `fewer` makes pairs of many."""
+    """Return the numbers of the parts of rows, and the rows of each as bytes; `fewer` makes pairs of many rows."""
     part = part_of(unit, parts)
     order = np.argsort(part, kind="stable")
     numbers, starts = np.unique(part[order], return_index=True)
@@ -223,11 +223,11 @@ def in_parts(
 
 
 def part_of(unit: pl.Series, parts: int) -> NDArray[np.uint16]:
-    """The part of each row: the same for the same unit in every process; missing units are in one part, too.
+    """Return the part of each row: the same for the same unit in every process; missing units are in one part, too.
 
-    Of the values of one Polars dtype, as they are told apart. Numbers are mixed as SplitMix64 does (Steele, Lea and
-    Flood, Fast splittable pseudorandom number generators, OOPSLA 2014); of texts it is a hash of bytes, which pandas
-    keeps the same. At most 2**16 parts.
+    Units are values of one Polars dtype, in the form that is compared. Numbers are mixed as by SplitMix64 (Steele, Lea
+    and Flood, Fast splittable pseudorandom number generators, OOPSLA 2014). For texts it is a hash of bytes, which
+    pandas keeps the same. At most 2**16 parts.
     """
     filled = unit.fill_null("" if unit.dtype == pl.String else 0)
     if unit.dtype == pl.String:
@@ -236,7 +236,7 @@ def part_of(unit: pl.Series, parts: int) -> NDArray[np.uint16]:
         hashed = np.asarray(pandas.util.hash_array(filled.to_numpy()), dtype=np.uint64)
     else:
         hashed = _mixed(filled.to_numpy())
-    return (hashed % np.uint64(parts)).astype(np.uint16)  # sorted quickly, of 16 bits
+    return (hashed % np.uint64(parts)).astype(np.uint16)  # 16 bits are sorted quickly
 
 
 def _mixed(values: NDArray[Any]) -> NDArray[np.uint64]:
@@ -244,19 +244,19 @@ def _mixed(values: NDArray[Any]) -> NDArray[np.uint64]:
 
 
 def received(sent: bytes) -> pl.DataFrame:
-    """The rows of a part, as they were sent."""
+    """Return the rows of a part, as they were sent."""
     return pl.read_ipc_stream(io.BytesIO(sent))
 
 
 def together(task: Task, tables: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    """All coded rows of some units; all their pairs, each once, where some of them came as pairs."""
+    """Return all coded rows of some units, or all their pairs, each once, if some of them came as pairs."""
     if not any(ROWS in table.columns for table in tables):
         return pl.concat(tables)
     return task.combine(pl.concat([as_pairs(task, table) for table in tables]))
 
 
 def as_pairs(task: Task, table: pl.DataFrame) -> pl.DataFrame:
-    """One row for each unit and cell, as far as the task knows pairs."""
+    """Return one row for each unit and cell, if the task has pairs."""
     return table if ROWS in table.columns else task.combine(table)
 
 
@@ -268,5 +268,5 @@ def _as_bytes(table: pl.DataFrame) -> bytes:
 
 @functools.cache
 def versions() -> str:
-    """The versions that must be the same wherever rows are: of what computes totals, and of what hashes units."""
+    """Return the versions that must be the same wherever rows are: of what computes totals and hashes units."""
     return f"dpframe {VERSION}, Polars {pl.__version__}, pandas {importlib.metadata.version('pandas')}"

@@ -1,1 +1,1 @@
-"""Rows to integers, and integers to exact totals of cells."""
+"""Conversion of rows to integers, and of integers to exact totals of cells."""

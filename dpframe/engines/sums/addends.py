@@ -1,4 +1,4 @@
-"""The integer columns from which Totals are read off, and how they are summed."""
+"""Integer columns from which Totals are computed, and how they are summed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ROWS = "rows"
 
 @dataclass(frozen=True)
 class ChecksTotal(RowsTotal):
-    """The key of the numbers of checks among the Totals of a question; it is equal to none of them."""
+    """Key of the numbers of checks among the Totals of a question; it is equal to none of them."""
 
 
 OF_CHECKS = ChecksTotal()
@@ -31,9 +31,9 @@ OF_CHECKS = ChecksTotal()
 
 @dataclass(frozen=True)
 class Line:
-    """A Total of some rows: so many times their number, that of the present values of a column, and their sum."""
+    """Total of some rows: the sum of multiples of their number, of a column's present values and of their sum."""
 
-    name: str | None  # of the engine's column of integers
+    name: str | None  # the engine's column of integers
     rows: int = 0
     present: int = 0
     sum: int = 0
@@ -41,17 +41,17 @@ class Line:
 
 @dataclass(frozen=True)
 class Watched:
-    """A column of which checks count the values that lie below bounds, above them, and that are there."""
+    """Column of which checks count the values below bounds, above them, and present."""
 
-    column: str  # the caller's
-    name: str  # the engine's
+    column: str  # the caller's name
+    name: str  # the engine's name
     lower: float
     upper: float
 
     def compared(self, column: pl.Series) -> tuple[pl.Series, float, float]:
-        """Values as they are compared, and with what: as floats, NaN where they are missing.
+        """Return the values and the bounds to compare: as floats, with NaN for missing values.
 
-        Whole numbers are compared as such, where the bounds are so small that it is the same.
+        Integers are compared as integers if the bounds are so small that the result is the same.
         """
         if column.dtype == pl.Int64 and not column.null_count() and max(abs(self.lower), abs(self.upper)) < 2**53:
             return column, math.ceil(self.lower), math.floor(self.upper)
@@ -64,17 +64,17 @@ class Watched:
 class Terms:
     """Engine columns for the plain sums of one query: what rows add, each column once, and how it is read.
 
-    They have nothing to do with the terms of a ledger.
+    They are unrelated to the terms of a ledger.
 
-    A value is present where its integer is there. Only a column that nothing sums needs a presence of its own. Where
-    checks are measured in the same read, and are of single rows, their columns are watched.
+    A value is present if its integer is. Only a column that nothing sums needs a presence of its own. If checks of
+    single rows are measured in the same read, their columns are watched.
     """
 
-    values: dict[str, str]  # the caller's column -> the engine's, for values
-    present: dict[str, str]  # the same, for presence
+    values: dict[str, str]  # the caller's column -> the engine's column of values
+    present: dict[str, str]  # the caller's column -> the engine's column of presence
     addends: dict[Addend, str]  # what rows add -> engine column of integers
-    lines: dict[Total, Line]  # how each Total is read off them
-    checks: Checks | None = None  # of the same cells
+    lines: dict[Total, Line]  # how each Total is computed from them
+    checks: Checks | None = None  # checks of the same cells
 
     @classmethod
     def of(cls, totals: Sequence[Total], checks: Checks | None = None) -> Self:
@@ -106,27 +106,27 @@ class Terms:
 
     @property
     def watched(self) -> tuple[Watched, ...]:
-        """The values that checks compare with bounds, as values are compared: as floats."""
+        """Values that checks compare with bounds, as floats."""
         between = () if self.checks is None else self.checks.between
         return tuple(Watched(each.column, self.values[each.column], *map(float, each.bounds)) for each in between)
 
     def with_numbers(
         self, totals: dict[Total, Integers], beyond: Integers, rows: int, inside: int
     ) -> dict[Total, Integers]:
-        """Totals, and the numbers of checks: of each watched column the values below, above and there; and of rows."""
+        """Return Totals with the numbers of checks: of rows, and of watched values below, above and present."""
         return totals if self.checks is None else {**totals, **numbers_of(self.checks, beyond, rows - inside, rows)}
 
     def requests(self) -> list[ColumnRequest]:
-        """The columns to load."""
+        """Return the columns to load."""
         values: list[ColumnRequest] = [(name, column, "value", None) for column, name in self.values.items()]
         return values + [(name, column, "present", None) for column, name in self.present.items()]
 
     def prepared(self) -> list[pl.Expr]:
-        """The integers that rows add, of the loaded columns; null where a value is missing and adds nothing."""
+        """Return the integers that rows add, from the loaded columns; null for a missing value, which adds nothing."""
         return [self.integers(addend) for addend in self.addends]
 
     def integers(self, addend: Addend) -> pl.Expr:
-        """The integers that rows add, of one column."""
+        """Return the integers that rows add, from one column."""
         name = self.addends[addend]
         if isinstance(addend, Present):
             return pl.col(name).cast(pl.Int64)
@@ -139,17 +139,17 @@ class Terms:
         return pl.map_batches(read, added, return_dtype=pl.Int64, is_elementwise=True).alias(name)
 
     def names(self) -> list[str]:
-        """The columns that `prepared` makes."""
+        """Return the columns that `prepared` makes."""
         return list(self.addends.values())
 
     def aggregated(self) -> list[pl.Expr]:
-        """Sums of the integers, counts of those there are, and rows: of 64 bits, so that no sum of counts wraps."""
+        """Return sums of the integers, counts of present ones, and rows: in 64 bits, so that no sum of counts wraps."""
         counted = [name for addend, name in self.addends.items() if not isinstance(addend, Present)]
         counts = [pl.col(name).count().cast(pl.Int64).alias(f"{name} n") for name in counted]
         return [pl.len().cast(pl.Int64).alias(ROWS), *(pl.col(name).sum() for name in self.names()), *counts]
 
     def read(self, total: Total, groups: pl.DataFrame) -> Integers:
-        """A Total's integer total in each of the aggregated groups; a centred sum by exact subtraction."""
+        """Return a Total's integer total in each of the aggregated groups; a centered sum is an exact subtraction."""
         line = self.lines[total]
         whole = line.rows * groups[ROWS].to_numpy().astype(np.int64)
         if line.present:
@@ -160,9 +160,9 @@ class Terms:
 def numbers_of(
     checks: Checks, beyond: Integers, outside: int, units: int, rules: Sequence[int] = ()
 ) -> dict[Total, Integers]:
-    """The numbers of checks in the order of their indicators, under their key.
+    """Return the numbers of checks in the order of their indicators, under their key.
 
-    `beyond` has a row for each column that is compared with bounds: the values below, above, and there.
+    `beyond` has a row for each column that is compared with bounds: the values below, above, and present.
     """
     first = {each.column: number for number, each in reversed([*enumerate(checks.between)])}
     present = [beyond[first[column], 2] for column in dict.fromkeys(each.column for each in checks.between)]

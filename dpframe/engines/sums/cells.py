@@ -1,18 +1,18 @@
 """Rows to cells: keys by their position among the declared ones, bins by their edges exactly as numpy.histogram.
 
 Each way to find a position gives one to each row, whatever the row holds: declared keys are different as the column
-compares them, and none of the ways can fail on a value. Which one is taken follows from public facts alone: the dtype
-and the declared keys.
+compares them, and no way can fail on a value. The dtype, the declared keys and the number of rows decide which way is
+taken, and never a value.
 
-Numbers in bins of nearly even widths are placed by one multiplication, which is proven: each value is counted in fine
-steps, 2**26 to a bin. Edges lie within half a fine step of where even ones would, and the rounding of floats moves a
-value by less than that. So the fine step of a value tells its bin, but where it is next to an edge: those few values
-are compared with the edge itself.
+Numbers in bins of nearly even widths are placed by one multiplication. The proof: each value is counted in fine steps,
+2**26 to a bin. Edges lie within half a fine step of even ones, and the rounding of floats moves a value by less than
+that. So the fine step of a value shows its bin, except next to an edge: those few values are compared with the edge
+itself.
 
-A condition (`where=` of a statistic) meets rows here and nowhere else. A `Conditional` column has the value of its
-column in the rows where the conditions hold, and is missing in all others. So whatever reads columns of a `Source`
+Conditions (`where=` of a statistic) apply to rows here and nowhere else. A `Conditional` column has the value of its
+column in the rows where the conditions hold, and is missing in all others. So all code that reads columns of a `Source`
 reads it as any column: sums, counts, vectors, kernels, units, checks. Places of values are found as those of keys and
-bins are; nothing is decided by more than the row itself.
+bins; the row itself decides, and nothing else.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ from dpframe.queries.where import Condition, Conditional, GroupBounds, RangeAxis
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-BLOCK = 2**16  # values at a time: they stay in the processor's cache
+BLOCK = 2**16  # values at a time, which stay in the processor's cache
 BITS = 26
 FINE = 2**BITS  # fine steps in a bin: one value in 2**25 is next to an edge
-EVEN_BLOCK = 2**15  # values at a time: they stay in the processor's cache
-NEXT_TO_AN_EDGE = 2  # a fine step before an edge and the one after; all are moved up by one
+EVEN_BLOCK = 2**15  # values at a time, which stay in the processor's cache
+NEXT_TO_AN_EDGE = 2  # the fine steps before and after an edge; all are moved up by one
 NARROW = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32)  # integers that fit Int64
-FEW_KEYS = 2**8  # of strings, up to which their Enum is kept; to make one of many for few rows takes long
-LEAST_WIDTH = 2.0**-1022  # of bins that are guessed: numbers of narrower ones to a unit are infinite
-LOOK_UP = 2**20  # integers between the least and the greatest key, for a table of them all
+FEW_KEYS = 2**8  # strings up to which their Enum is kept; an Enum of many strings takes long to make for few rows
+LEAST_WIDTH = 2.0**-1022  # minimum width of bins that are guessed: for narrower ones, the number per unit is infinite
+LOOK_UP = 2**20  # range of integer keys up to which a table of all integers is made
 OUTSIDE = NOWHERE  # the code of a value in no cell
 
 
@@ -56,18 +56,18 @@ class HalfOpenBins:
 
     edges: NDArray[Any]
     size: int  # the number of bins
-    closed: bool  # whether an infinite last edge also takes what equals it, but no NaN
+    closed: bool  # whether an infinite last edge also takes values that equal it, but no NaN
     even: EvenBins | None
-    guess: tuple[float, float] | None  # what `near_uniform` says of bins that are not even
+    guess: tuple[float, float] | None  # the result of `near_uniform` for bins that are not even
 
     @classmethod
     def of(cls, edges: NDArray[Any], closed: bool) -> Self:
-        """The bins between edges that are half open as they stand."""
+        """Return the half-open bins between these edges."""
         even = EvenBins.of(edges)
         return cls(edges, edges.size - 1, closed, even, near_uniform(edges) if even is None else None)
 
     def counted(self, values: NDArray[Any]) -> Integers:
-        """The number of values in each bin; of uneven ones by sorting blocks: faster than a search per value."""
+        """Return the number of values in each bin; uneven ones sort blocks, which is faster than a search per value."""
         if self.even is not None and self.edges.size <= BLOCK:
             return self.even.counted(values)
         edges, below = self.edges, np.zeros(self.edges.size, dtype=np.int64)
@@ -79,14 +79,14 @@ class HalfOpenBins:
         return np.diff(below)
 
     def codes(self, values: NDArray[Any]) -> Integers:
-        """The bin of each value, NOWHERE for a value in none (NaN among them)."""
+        """Return the bin of each value; NOWHERE for a value in none, such as NaN."""
         codes = np.empty(values.size, dtype=np.int64)
         for start in range(0, values.size, BLOCK):
             codes[start : start + BLOCK] = self._codes_of_block(values[start : start + BLOCK])
         return codes
 
     def codes_of(self, column: pl.Series) -> Integers:
-        """The bin of each value of a column, OUTSIDE where it is missing too."""
+        """Return the bin of each value of a column; OUTSIDE for a missing value too."""
         codes = self.codes(column.fill_null(0).to_numpy())
         return np.where(column.is_null().to_numpy(), OUTSIDE, codes) if column.null_count() else codes
 
@@ -104,10 +104,10 @@ class HalfOpenBins:
 
 
 def half_open_bins(axis: BinAxis, tick: int) -> HalfOpenBins:
-    """The bins of an axis in the column's own numbers, such that bin i is edges[i] <= value < edges[i + 1] for every i.
+    """Return the bins of an axis in the column's own numbers: bin i is edges[i] <= value < edges[i + 1] for every i.
 
-    A last bin that is closed, as NumPy's is, has its edge moved up by one float or one tick. Edges between two ticks of
-    a coarser column move up to the next tick, which changes no comparison.
+    A closed last bin, as in NumPy, has its edge moved up by one float or one tick. Edges between two ticks of a coarser
+    column move up to the next tick, which changes no comparison.
     """
     if isinstance(axis, RunningAxis):
         return HalfOpenBins.of(_right_closed_edges(axis, tick), axis.outside == "clip")
@@ -127,9 +127,9 @@ def half_open_bins(axis: BinAxis, tick: int) -> HalfOpenBins:
 
 
 def _right_closed_edges(axis: RunningAxis, tick: int) -> NDArray[Any]:
-    """The edges of bins that hold their right edges, open below the first and with a cell above the last.
+    """Return the edges of bins that hold their right edges, open below the first, with a cell above the last.
 
-    Each edge is moved up by one float, or to the next tick above it.
+    Each edge moves up by one float, or to the next tick above it.
     """
     if axis.kind == "number":
         above = np.nextafter(np.array(axis.edges[1:], dtype=np.float64), np.inf)
@@ -139,7 +139,7 @@ def _right_closed_edges(axis: RunningAxis, tick: int) -> NDArray[Any]:
 
 
 def near_uniform(edges: NDArray[Any]) -> tuple[float, float] | None:
-    """Origin and bins per unit if guessing by division is off by at most one bin; None where it might be more."""
+    """Return origin and bins per unit if a guess by division is off by at most one bin; else None."""
     if edges.size < 3 or not np.isfinite(edges.astype(np.float64)).all():
         return None
     numbers = edges.astype(np.float64)
@@ -170,18 +170,18 @@ class EvenBins:
 
     @classmethod
     def of(cls, edges: NDArray[Any]) -> Self | None:
-        """None where the edges are not as even as that, not finite, or integers."""
+        """Return the bins; None if the edges are not that even, not finite, or integers."""
         if edges.dtype != np.float64 or edges.size < 3 or not np.isfinite(edges).all():
             return None
         with np.errstate(all="ignore"):
             scale = FINE * float(edges.size - 2) / float(edges[-2] - edges[0])
             shift = 1.0 - float(edges[0]) * scale
             beside = np.abs(edges * scale + shift - (np.arange(edges.size) * float(FINE) + 1.0)).max()
-            rounded = (np.abs(edges).max() * scale + abs(shift)) * 2.0**-50  # more than two roundings take
+            rounded = (np.abs(edges).max() * scale + abs(shift)) * 2.0**-50  # more than two roundings change
         return cls(edges, edges.size - 1, scale, shift) if beside + rounded < 0.5 else None
 
     def places(self, values: Floats) -> Integers:
-        """The bin of each value of a block; `size` for a value in none, NaN among them."""
+        """Return the bin of each value of a block; `size` for a value in none, such as NaN."""
         moved, places, rest = np.empty(values.size), np.empty(values.size, np.int64), np.empty(values.size, np.int64)
         return self._placed(values, moved, places, rest)
 
@@ -189,8 +189,8 @@ class EvenBins:
         with np.errstate(all="ignore"):
             np.multiply(values, self.scale, out=moved)
             moved += self.shift
-            places[:] = moved  # what fits no integer (NaN too) becomes 0 or lies far beyond all bins
-        unsigned = places.view(np.uint64)  # negative ones are large
+            places[:] = moved  # a value that fits no integer (NaN too) becomes 0 or lies far beyond all bins
+        unsigned = places.view(np.uint64)  # negative numbers become large
         np.minimum(unsigned, np.uint64(self.size * FINE + FINE // 2), out=unsigned)
         np.bitwise_and(places, FINE - 1, out=rest)
         places >>= BITS
@@ -202,7 +202,7 @@ class EvenBins:
         return places
 
     def counted(self, values: Floats) -> Integers:
-        """The number of values in each bin."""
+        """Return the number of values in each bin."""
         whole = np.zeros(self.size + 1, dtype=np.int64)
         moved, places, rest = np.empty(EVEN_BLOCK), np.empty(EVEN_BLOCK, np.int64), np.empty(EVEN_BLOCK, np.int64)
         for start in range(0, values.size, EVEN_BLOCK):
@@ -214,7 +214,7 @@ class EvenBins:
 
 @dataclass(frozen=True)
 class Cells:
-    """The cells of a query, and the engine's columns from which a row's cell follows."""
+    """Cells of a query, and the engine's columns that decide the cell of a row."""
 
     source: Source
     keys: Keys
@@ -224,7 +224,7 @@ class Cells:
 
     @classmethod
     def of(cls, source: Source, keys: Keys, name: str = "key") -> Self:
-        """Number the columns."""
+        """Number the columns of the keys."""
         columns = {column: f"{name}{number}" for number, column in enumerate(keys.columns)}
         declared: dict[str, Declared] = {}
         for axis in keys.axes:
@@ -233,20 +233,20 @@ class Cells:
         return cls(source, keys, columns, declared, [axis for axis in axes if axis.coding == "bins"])
 
     def requests(self) -> list[ColumnRequest]:
-        """The columns to load."""
+        """Return the columns to load."""
         return [request for axis in self.keys.axes for request in WAYS[axis.coding].requests(self, axis)]
 
     def names(self) -> list[str]:
-        """The engine's columns."""
+        """Return the engine's columns."""
         return list(self.columns.values())
 
     @cached_property
     def half_open(self) -> dict[str, HalfOpenBins]:
-        """The bins of each column that has some: worked out once, however many blocks of rows there are."""
+        """Bins of each column that has some: computed once, for all blocks of rows."""
         return {axis.column: half_open_bins(axis, self.source.column(axis.column).tick) for axis in self.bins}
 
     def codes(self, table: pl.DataFrame) -> Integers:
-        """The row-major number of each row's cell, OUTSIDE where it falls in none."""
+        """Return the row-major number of each row's cell; OUTSIDE if it is in none."""
         code: Integers | None = None
         for axis in self.keys.axes:
             axis_code = self.axis_codes(axis, table)
@@ -254,15 +254,15 @@ class Cells:
         return np.zeros(table.height, dtype=np.int64) if code is None else code
 
     def axis_codes(self, axis: Any, table: pl.DataFrame) -> Integers:
-        """The number of each row's cell in one direction, OUTSIDE where it falls in none."""
+        """Return the number of each row's cell on one axis; OUTSIDE if it is in none."""
         return WAYS[axis.coding].codes(self, axis, table)
 
     def are_positions(self, column: str, schema: pl.Schema) -> bool:
-        """Tell whether the keys of a column were brought over as positions among the declared ones."""
+        """Return whether the keys of a column were loaded as positions among the declared ones."""
         return come_as_positions(self.source.column(column), schema[self.columns[column]])
 
     def positions(self, column: str, table: pl.DataFrame) -> Integers:
-        """The position of each row among the keys of one column."""
+        """Return the position of each row among the keys of one column."""
         keys = self.declared[column]
         values = table[self.columns[column]]
         if come_as_positions(self.source.column(column), values.dtype):
@@ -275,7 +275,7 @@ class Cells:
 
 @dataclass(frozen=True)
 class Way:
-    """From values to the places of an axis: what is declared of its columns, what is loaded, how rows are coded."""
+    """Way from values to places of an axis: its declared keys, the columns to load, and the codes of rows."""
 
     declared: Callable[[Source, Any], dict[str, Declared]]
     requests: Callable[[Cells, Any], list[ColumnRequest]]
@@ -298,13 +298,13 @@ def _key_codes(cells: Cells, axis: KeyAxis, table: pl.DataFrame) -> Integers:
         code = positions(pl.Series("", both), known)
     if np.array_equal(rows, np.arange(rows.size)):
         return code
-    cell_of = np.full(rows.max(initial=NOWHERE) + 2, NOWHERE)  # of each number; the last entry is for NOWHERE
+    cell_of = np.full(rows.max(initial=NOWHERE) + 2, NOWHERE)  # the cell of each number; the last entry is for NOWHERE
     cell_of[rows[rows >= 0]] = np.flatnonzero(rows >= 0)
     return np.asarray(cell_of[code])
 
 
 def _rest_codes(cells: Cells, axis: RestAxis, table: pl.DataFrame) -> Integers:
-    """Every row is at a place: at the last one where its value is none of the declared keys."""
+    """Return the place of each row: the last one if its value is none of the declared keys."""
     codes = _key_codes(cells, axis.declared, table)
     return np.where(codes < 0, axis.declared.size, codes)
 
@@ -331,7 +331,7 @@ WAYS: Mapping[Coding, Way] = {
 
 
 def _combined(outer: Integers, inner: Integers, size: int) -> Integers:
-    """Row-major codes of two directions; outside where either is."""
+    """Return row-major codes of two axes; OUTSIDE if either is."""
     code = outer * size + inner
     if min(outer.min(initial=0), inner.min(initial=0)) < 0:
         code[(outer < 0) | (inner < 0)] = OUTSIDE
@@ -339,20 +339,20 @@ def _combined(outer: Integers, inner: Integers, size: int) -> Integers:
 
 
 def placed(values: Integers, code: Integers, cells: int) -> Integers:
-    """Values added up in the cells of their codes, modulo 2**64; values outside are left out."""
+    """Return values added up in the cells of their codes, modulo 2**64; values outside are left out."""
     inside = code >= 0
     return added(values[inside], code[inside], cells)
 
 
 def added(values: Integers, code: Integers, cells: int) -> Integers:
-    """Values added up in the cells of their codes, modulo 2**64."""
+    """Return values added up in the cells of their codes, modulo 2**64."""
     whole = np.zeros(cells, dtype=np.int64)
     np.add.at(whole, code, values)
     return whole
 
 
 def declared_keys(source: Source, axis: KeyAxis, position: int) -> Declared:
-    """The declared keys of one column, as it compares them; the schema has refused columns that compare none."""
+    """Return the declared keys of one column, as it compares them; the schema has refused columns without identity."""
     column = source.column(axis.columns[position])
     assert column.identity is not None
     if axis.coding == "found":
@@ -362,7 +362,7 @@ def declared_keys(source: Source, axis: KeyAxis, position: int) -> Declared:
 
 
 def positions(values: pl.Series, keys: Any) -> Integers:
-    """The position of each value among keys of which no two are equal; NOWHERE for any other, and for null."""
+    """Return the position of each value among distinct keys; NOWHERE for any other, and for null."""
     if not len(keys):
         return np.full(len(values), NOWHERE, dtype=np.int64)
     if values.dtype == pl.String and (len(keys) <= FEW_KEYS or len(values) >= FEW_ROWS):
@@ -373,29 +373,29 @@ def positions(values: pl.Series, keys: Any) -> Integers:
 
 
 def come_as_positions(column: ColumnType, dtype: pl.DataType) -> bool:
-    """Tell whether keys were brought over, in this dtype, as positions among the declared ones: strings of pandas too.
+    """Return whether keys of this dtype were loaded as positions among the declared ones: also strings of pandas.
 
-    No other column that is told apart by texts comes over as integers, and objects always come as positions.
+    No other column that is compared as text is loaded as integers, and objects are always loaded as positions.
     """
     return column.by_position or (column.identity is not None and column.identity.form == "text" and dtype.is_integer())
 
 
 def close_together(keys: Sequence[int] | Integers) -> bool:
-    """Tell whether a table of all integers from the least key to the greatest is small."""
+    """Return whether a table of all integers from the least key to the greatest is small."""
     least, greatest = ends_of(keys)
     return greatest - least <= LOOK_UP and max(-least, greatest) < 2**62
 
 
 def ends_of(keys: Sequence[int] | Integers) -> tuple[int, int]:
-    """The least and the greatest key."""
+    """Return the least and the greatest key."""
     return (int(keys.min()), int(keys.max())) if isinstance(keys, np.ndarray) else (min(keys), max(keys))
 
 
 def table_of(keys: Sequence[int] | Integers, entries: NDArray[Any], beyond: int) -> tuple[NDArray[Any], int]:
-    """A table of integer keys that lie close together, and the integer that its first entry is of.
+    """Return a table of integer keys that lie close together, and the integer of its first entry.
 
-    It has the entry of each key, and `beyond` for the integers between them and for one on either side of them all:
-    where an integer lies farther out, it is taken for one of these two.
+    It has the entry of each key, and `beyond` for the integers between them and for one on either side of them all. An
+    integer that lies farther out counts as one of these two.
     """
     least, greatest = ends_of(keys)
     first = least - 1
@@ -405,24 +405,24 @@ def table_of(keys: Sequence[int] | Integers, entries: NDArray[Any], beyond: int)
 
 
 def filled(values: pl.Series, first: int) -> pl.Series:
-    """Integers to look for in a table: of 64 bits, and a missing one as one that is no key."""
+    """Return integers to look for in a table, in 64 bits; a missing one becomes one that is no key."""
     whole = values.cast(pl.Int64)
     return whole.fill_null(first) if whole.null_count() else whole
 
 
 def _looked_up(values: pl.Series, keys: Sequence[int] | Integers) -> Integers:
-    """Positions of integer keys that lie close together, from an array."""
+    """Return the positions of integer keys that lie close together, from an array."""
     table, first = table_of(keys, np.arange(len(keys)), NOWHERE)
     return table.take(filled(values, first).to_numpy() - first, mode="clip")  # a difference that wraps is still outside
 
 
 def _spelled(values: pl.Series, keys: Sequence[str]) -> Integers:
-    """Positions of strings, as an Enum of the declared ones; a string that is none of them becomes null."""
+    """Return the positions of strings, by an Enum of the declared ones; any other string becomes null."""
     if len(values) >= FEW_ROWS:
         places = pl.col("key").cast(pl.Enum(keys), strict=False).to_physical().cast(pl.Int64).fill_null(NOWHERE)
         return collected(values.alias("key").to_frame().lazy().select(places), len(values)).to_series().to_numpy()
     spelled = _enum(tuple(keys))
-    number = values.cast(spelled, strict=False).to_physical().cast(pl.Int64)  # the same, with no query to plan
+    number = values.cast(spelled, strict=False).to_physical().cast(pl.Int64)  # the same without a query to plan
     return (number.fill_null(NOWHERE) if number.null_count() else number).to_numpy()
 
 
@@ -432,7 +432,7 @@ def _enum(keys: tuple[str, ...]) -> pl.Enum:
 
 
 def _joined(values: pl.Series, keys: Sequence[Any] | Integers) -> Integers:
-    """Positions by a join. The keys are different, so each row finds one of them or none: no row is multiplied."""
+    """Return positions by a join. The keys are distinct, so each row matches at most one: no row is multiplied."""
     places = pl.Series("place", range(len(keys)), dtype=pl.Int64)
     right = pl.DataFrame([pl.Series("key", keys, dtype=values.dtype), places])
     left = values.alias("key").to_frame()
@@ -443,12 +443,12 @@ Holds = NDArray[np.bool_]
 
 
 def with_conditions(source: Source) -> Source:
-    """The same frame, whose columns can be asked for under conditions too."""
+    """Return the same frame, whose columns can be requested under conditions too."""
     return replace(source, bring=partial(_loaded, source))
 
 
 def _loaded(source: Source, requests: Sequence[ColumnRequest]) -> pl.LazyFrame:
-    """The columns for their roles; the columns of conditions are brought over too, and left behind."""
+    """Return the columns for their roles; load the columns of conditions too, and leave them out."""
     asked = [column for _, column, _, _ in requests if isinstance(column, Conditional)]
     if not asked:
         return source.bring(requests)
@@ -479,20 +479,20 @@ def _read(column: str) -> str | None:
 
 
 def _role(column: str, role: Role) -> Role:
-    """Of a column that is compared with a value it matters whether something is there."""
+    """Return the role of a column; if it is compared with a value, only its presence matters."""
     return "present" if is_compared(column) else role
 
 
 def _holds(condition: Condition, places: Integers) -> Holds:
-    """Tell of each row whether its value is a declared one, or lies between the ends; a missing one does neither."""
+    """Return for each row whether its value is declared, or lies between the ends; a missing value never does."""
     axis = condition.axis
     return np.asarray(places == axis.inside if isinstance(axis, RangeAxis) else places >= 0)
 
 
 def _on_scale(values: pl.Series, groups: GroupBounds, places: Integers) -> pl.Series:
-    """Values as numbers of one scale, by the bounds of their group; NaN of undeclared groups, and missing values."""
+    """Return values on one scale, by the bounds of their group; NaN for undeclared groups and missing values."""
     lower, upper = (np.take(ends, np.maximum(places, 0)) for ends in np.array(groups.bounds, dtype=np.float64).T)
-    with np.errstate(all="ignore"):  # whatever a value is, nothing is said of it
+    with np.errstate(all="ignore"):  # no value may cause a warning
         numbers = values.cast(pl.Float64).to_numpy()
         if groups.candidates:
             found = among_own(numbers, np.maximum(places, 0), groups.candidates).astype(np.float64)
@@ -512,7 +512,7 @@ def _column(
     insides: dict[tuple[Condition, ...], pl.Series],
     places: dict[Condition, Integers],
 ) -> pl.Series:
-    """A column as it was asked for: under conditions it is missing where one of them does not hold."""
+    """Return a column as requested: under conditions it is missing in rows where one of them does not hold."""
     if not isinstance(column, Conditional):
         return table[name]
     inside = insides[column.conditions]
@@ -520,10 +520,10 @@ def _column(
         return inside.alias(name)
     if role == "present":
         return table[name] & inside
-    if role == "key":  # of a value that is compared: another column says whether it is there
+    if role == "key":  # a value that is compared: another column holds its presence
         return table[name]
     values = table[name]
-    if column.value is not None:  # which is told of the values that are there
+    if column.value is not None:  # the comparison applies to present values
         inside, values = inside & values, pl.Series(name, places[Condition(column.value)] >= 0).cast(pl.Float64)
     if column.groups is not None:
         values = _on_scale(values, column.groups, places[Condition(column.groups.axis)])

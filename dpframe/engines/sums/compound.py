@@ -1,11 +1,11 @@
 """Totals that are no plain sum over rows: what a whole unit adds to a cell, and several numbers of each group of rows.
 
-Like all of this room: integers row by row, sums that wrap modulo 2**64, and nothing that can fail on a value.
+As everywhere in `engines`: integers row by row, sums that wrap modulo 2**64, and nothing that can fail on a value.
 
 Rows and groups of each unit: every unit is counted once, in one cell of the grid. Contrasts of tables of counts: rows
 become the numbers of their declared values, and these are counted by table. A row with an undeclared value is in no
-table. A unit's weight counts its rows of declared values in every column, once for all tables: min(1, max_rows / rows),
-in whole steps rounded down, so that all of it adds at most max_rows.
+table. The weight of a unit counts its rows with declared values in every column, once for all tables: min(1, max_rows /
+rows). It is rounded down to whole steps, so that the unit adds at most max_rows in all.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ from dpframe.queries.query import Query, gathers
 from dpframe.queries.total import DistinctTotal, OfRows, Total, UnitsTotal
 from dpframe.queries.vectors import INNER_BITS, BinCounts, InnerCounts, Matches, TableContrasts, V, summed, vector_of
 
-THERE = " there"  # ends the names of columns that say whether a value is present
+THERE = " there"  # ends the names of columns that hold the presence of a value
 
 
 def units_by_cell(source: Source, query: Query, unit: PrivacyUnit) -> Integers:
-    """The number of units in each cell, row-major. A unit is in one cell, or, without a row in a group, in none."""
+    """Return the number of units in each cell, row-major. A unit is in one cell; without a row in a group, in none."""
     grouping = grouping_of(query.keys)
     units, group = _rows(source, grouping, unit)
     if unit.nulls == "drop" and units.null_count():
@@ -55,14 +55,14 @@ def units_by_cell(source: Source, query: Query, unit: PrivacyUnit) -> Integers:
     code, size = unit_codes(units)
     rows = np.bincount(code, minlength=size)
     most = int(group.max(initial=0)) + 1
-    pairs = different((code * most + group).view(np.uint64))  # both are numbered below 2**32
+    pairs = different((code * most + group).view(np.uint64))  # both numbers are below 2**32
     groups = np.bincount((pairs // np.uint64(most)).astype(np.int64), minlength=size)
     there = rows > 0
     return _in_grid(rows[there], groups[there], query)
 
 
 def coded_units(source: Source, keys: Keys, unit: PrivacyUnit) -> pl.DataFrame:
-    """Rows with their unit and, in other columns, what tells groups apart: the same for every part of a table."""
+    """Return rows with their unit and columns that identify groups, in the same form for every part of a table."""
     grouping = grouping_of(keys)
     if grouping.keys is not None:
         units, group = _rows(source, grouping, unit)
@@ -73,20 +73,20 @@ def coded_units(source: Source, keys: Keys, unit: PrivacyUnit) -> pl.DataFrame:
 
 
 def units_of_pairs(pairs: pl.DataFrame, query: Query) -> Integers:
-    """As `units_by_cell`, of units and their groups, each pair of them once, with the number of its rows."""
+    """Return the result of `units_by_cell`, from pairs of unit and group, each once, with the number of rows."""
     units = pairs.group_by("unit").agg(pl.col(ROWS).sum(), pl.len().cast(pl.Int64).alias("groups"))
     return _in_grid(units[ROWS].to_numpy(), units["groups"].to_numpy(), query)
 
 
 def _in_grid(rows: Integers, groups: Integers, query: Query) -> Integers:
-    """The number of units in each cell, of the rows and the groups of each."""
+    """Return the number of units in each cell, from the rows and the groups of each."""
     by_rows, by_groups = query.keys.axes
     cell = _places(rows, by_rows) * by_groups.size + _places(groups, by_groups)
     return np.bincount(cell, minlength=query.keys.cells).astype(np.int64)
 
 
 def _rows(source: Source, grouping: Grouping, unit: PrivacyUnit) -> tuple[pl.Series, Integers]:
-    """The unit of each row that is in a group, and a number for its group."""
+    """Return the unit of each row that is in a group, and a number for its group."""
     if grouping.keys is not None:
         cells = Cells.of(source, grouping.keys)
         table = collected(
@@ -104,7 +104,7 @@ def _rows(source: Source, grouping: Grouping, unit: PrivacyUnit) -> tuple[pl.Ser
 
 
 def _grouped(source: Source, grouping: Grouping, unit: PrivacyUnit) -> pl.DataFrame:
-    """The unit of each row and, in other columns, what tells its group."""
+    """Return the unit of each row, and columns that identify its group."""
     names = {f"group{number}": name for number, name in enumerate(grouping.columns)}
     requests = unit_requests(unit)
     requests += [(name, of, "unit", None) for name, of in names.items()]
@@ -112,19 +112,19 @@ def _grouped(source: Source, grouping: Grouping, unit: PrivacyUnit) -> pl.DataFr
 
 
 def _places(numbers: Integers, axis: Axis) -> Integers:
-    """The cell of the axis that each number falls in; the last is open above."""
+    """Return the cell of the axis for each number; the last cell is open above."""
     inner = np.array(axis.values(0)[1:], dtype=np.float64)
     return np.searchsorted(inner, numbers, side="right").astype(np.int64)
 
 
 def contrasts_in(query: Query) -> TableContrasts | None:
-    """The contrasts that a query measures; None where it asks something else."""
+    """Return the contrasts that a query measures; None if it asks for something else."""
     vectors = (vector_of(total, TableContrasts) for total in query.of_cells)
     return next((vector for vector in vectors if vector is not None), None)
 
 
 def declared_rows(source: Source, vector: TableContrasts, unit: PrivacyUnit) -> pl.DataFrame:
-    """The rows of declared values in every column: their numbers, a column for each attribute, and the unit."""
+    """Return the rows of declared values in every column: their numbers, a column for each attribute, and the unit."""
     attributes = [_cells(source, axis, number) for number, axis in enumerate(vector.axes)]
     owner = unit_requests(unit)
     units = [name for name, *_ in owner]
@@ -139,7 +139,7 @@ def declared_rows(source: Source, vector: TableContrasts, unit: PrivacyUnit) -> 
 
 
 def contrasts_of_rows(table: pl.DataFrame, query: Query, unit: PrivacyUnit) -> dict[Total, Integers]:
-    """The contrasts of such rows; where there is a unit, of all rows of some units."""
+    """Return the contrasts of such rows (all rows of some units, if there is a unit)."""
     vector = contrasts_in(query)
     assert vector is not None
     design = vector.design
@@ -152,14 +152,14 @@ def contrasts_of_rows(table: pl.DataFrame, query: Query, unit: PrivacyUnit) -> d
         code: Any = np.zeros(table.height, dtype=np.int64)
         for i in attributes:
             code = code * design.sizes[i] + places[i]
-        # the steps of a frame add up below 2**53, so that as floats they are exact
+        # the steps of a frame add up to less than 2**53, so that they are exact as floats
         return np.bincount(code, weights=steps, minlength=design.cells(attributes)).astype(np.int64)
 
     return {query.of_cells[0]: design.exact_sums(count)}
 
 
 def _declared_steps(owner: pl.Series, most: int) -> Integers:
-    """The weight of each row in steps of 2**-16: that of its unit."""
+    """Return the weight of each row in steps of 2**-INNER_BITS: that of its unit."""
     code, units = unit_codes(owner)
     rows = np.bincount(code, minlength=units).astype(np.int64)
     in_full = most << INNER_BITS
@@ -167,13 +167,13 @@ def _declared_steps(owner: pl.Series, most: int) -> Integers:
 
 
 def _cells(source: Source, axis: Any, number: int) -> Cells:
-    """The places of one column's values among the declared ones, under a name of its own."""
+    """Return the cells of one column with its declared values, under a name of its own."""
     return Cells.of(source, Keys((axis,)), f"attribute{number}_")
 
 
 @dataclass(frozen=True)
 class Parts:
-    """The columns that are loaded and summed for the Totals of a query: plain sums, and a column for each other."""
+    """Columns that are loaded and summed for the Totals of a query: plain sums, and a column for each other Total."""
 
     plain: dict[Total, tuple[OfRows, ...]]  # the sums over rows that a Total is made of
     others: dict[Total, str]  # bins of values, values of a unit's sum, presence -> engine column
@@ -181,10 +181,10 @@ class Parts:
 
     @classmethod
     def of(cls, query: Query, unit: PrivacyUnit, checks: Checks | None = None) -> Self:
-        """The parts of a question's Totals; where each row is a unit, what a unit adds is what its row adds.
+        """Return the parts of a question's Totals; if each row is a unit, a unit adds what its row adds.
 
-        Of `checks` the numbers are counted too, where all Totals are made of plain sums: so never with a
-        distribution, whose checks have no bins among their cells.
+        `checks` are counted too if all Totals are made of plain sums. So they are never counted with a distribution,
+        whose checks have no bins among their cells.
         """
         totals, by_units = query.of_cells, unit.column is not None
         plain = {total: sums for total in totals if (sums := summed(total, by_units))}
@@ -193,14 +193,14 @@ class Parts:
         return cls(plain, others, Terms.of(terms, None if others else checks))
 
     def assembled(self, sums: dict[Total, Integers]) -> dict[Total, Integers]:
-        """The Totals that are made of plain sums: the numbers of each cell, one cell after the other."""
+        """Return the Totals that are made of plain sums: the numbers of each cell, one cell after the other."""
         return {
             total: sums[terms[0]] if len(terms) == 1 else np.stack([sums[term] for term in terms], axis=1).ravel()
             for total, terms in self.plain.items()
         }
 
     def requests(self, source: Source) -> list[ColumnRequest]:
-        """The columns to load."""
+        """Return the columns to load."""
         others: list[ColumnRequest] = []
         for total, name in self.others.items():
             if (matches := vector_of(total, Matches)) is not None:
@@ -214,16 +214,16 @@ class Parts:
         return [*self.terms.requests(), *others]
 
     def prepared(self) -> list[pl.Expr]:
-        """Integers row by row."""
+        """Return integers row by row."""
         others = map(_prepared, *self._named())
         return [*self.terms.prepared(), *(expression for expression in others if expression is not None)]
 
     def names(self) -> list[str]:
-        """The columns that `prepared` makes."""
+        """Return the columns that `prepared` makes."""
         return [*self.terms.names(), *(name for total, name in self.others.items() if total.columns)]
 
     def vectors(self, kind: type[V]) -> dict[str, V]:
-        """The columns that a kind of vector reads, by their names here."""
+        """Return the columns that a kind of vector reads, by their names here."""
         found = {name: vector_of(total, kind) for total, name in self.others.items()}
         return {name: vector for name, vector in found.items() if vector is not None}
 
@@ -234,7 +234,7 @@ class Parts:
 def totals_at_once(
     source: Source, cells: Cells, parts: Parts, query: Query, unit: PrivacyUnit, p: float
 ) -> dict[Total, Integers] | None:
-    """All Totals without coding rows, where all are made of plain sums and a kernel knows how; or None."""
+    """Return all Totals without coding rows, if all are made of plain sums and a way exists; else None."""
     if gathers(query) or parts.others:
         return None
     if unit.column is None:
@@ -247,14 +247,14 @@ def totals_at_once(
 
 
 def compound_rows(source: Source, query: Query, unit: PrivacyUnit) -> pl.DataFrame:
-    """The rows in declared cells: the number of the cell, the integers that are summed, and the unit."""
+    """Return the rows in declared cells: the number of the cell, the integers to sum, and the unit."""
     if (contrasts := contrasts_in(query)) is not None:
         return declared_rows(source, contrasts, unit)
     return prepared_rows(source, Cells.of(source, query.keys), Parts.of(query, unit), query, unit)
 
 
 def prepared_rows(source: Source, cells: Cells, parts: Parts, query: Query, unit: PrivacyUnit) -> pl.DataFrame:
-    """As `compound_rows`, where no Total is of contrasts, by cells and parts that are known already."""
+    """Return the result of `compound_rows` for Totals without contrasts, from known cells and parts."""
     owner = unit_requests(unit)
     if owner and drops_groups(query, unit):
         owner += unit_requests(unit, ORDERED, "found")
@@ -272,7 +272,7 @@ def prepared_rows(source: Source, cells: Cells, parts: Parts, query: Query, unit
 
 
 def of_coded(table: pl.DataFrame, query: Query, unit: PrivacyUnit, p: float) -> dict[Total, Integers]:
-    """The Totals of coded rows; where there is a unit, of all rows of some units."""
+    """Return the Totals of coded rows (all rows of some units, if there is a unit)."""
     if contrasts_in(query) is not None:
         return contrasts_of_rows(table, query, unit)
     parts = Parts.of(query, unit)
@@ -288,21 +288,21 @@ def of_coded(table: pl.DataFrame, query: Query, unit: PrivacyUnit, p: float) -> 
 
 
 def _others(table: pl.DataFrame, parts: Parts, query: Query, unit: PrivacyUnit, p: float) -> dict[Total, Integers]:
-    """The Totals that are made of no plain sums: of units, of what each adds in all, and of bins of each group."""
+    """Return the Totals without plain sums: of units, of what each adds in all, and of bins of each group."""
     cell = table["cell"].to_numpy()
     code, size = (np.arange(0), 0) if unit.column is None else unit_codes(table["unit"])
     totals = {}
-    counted: dict[str | int, Integers] = {}  # looks at the bins of the keys share their counts
+    counted: dict[str | int, Integers] = {}  # Totals of the same bins share their counts
     for total, name in parts.others.items():
         if isinstance(total, DistinctTotal):
-            continue  # not to be added up over pieces: see `distinct`
+            continue  # it cannot be added up over pieces: see `distinct`
         column = table[name] if total.columns else None
         inner = vector_of(total, InnerCounts) or vector_of(total, Matches) or vector_of(total, BinCounts)
         if inner is not None:
             bins = name if total.columns else inner.bins
             if bins not in counted:
                 counted[bins] = _counted(inner, column, cell, code, size, query, unit, p)
-            totals[total] = inner.exact_sums(counted[bins]).flatten()  # a copy: they are added up in place
+            totals[total] = inner.exact_sums(counted[bins]).flatten()  # a copy, because Totals are added up in place
         elif not total.values:
             there = slice(None) if column is None else column.cast(pl.Int64).fill_null(0).to_numpy() > 0
             totals[total] = _units(cell[there], code[there], size, query.keys.cells, unit, p)
@@ -313,8 +313,8 @@ def _others(table: pl.DataFrame, parts: Parts, query: Query, unit: PrivacyUnit, 
 
 
 def _units(cell: Integers, code: Integers, size: int, cells: int, unit: PrivacyUnit, p: float) -> Integers:
-    """The number of units in each cell, each counted v(t) steps where it is in t cells."""
-    pairs = different(code * cells + cell)  # fits 64 bits: units are numbered below 2**32, cells below 2**30
+    """Return the number of units in each cell; a unit in t cells counts v(t) steps in each."""
+    pairs = different(code * cells + cell)  # fits 64 bits: unit numbers are below 2**32, cell numbers below 2**30
     if counts_whole(unit, cells):
         return np.bincount(pairs % cells, minlength=cells).astype(np.int64)
     return added(_steps(pairs // cells, size, cells, unit, p), pairs % cells, cells)
@@ -330,21 +330,21 @@ def _clipped(
     unit: PrivacyUnit,
     p: float,
 ) -> Integers:
-    """The sum of each unit in each of its t cells, clipped, times v(t), toward zero: never beyond its reach.
+    """Return the sum of each unit in each of its t cells, clipped, times v(t), truncated toward zero.
 
-    Where all of its values in a cell are missing it adds nothing there, also where 0 is beyond the bounds.
+    It never exceeds the unit's reach. A unit without a value in a cell adds nothing there, even if 0 is out of bounds.
     """
     pairs, pair_of_row = np.unique(code * cells + cell, return_inverse=True)
     there, whole = (column.to_numpy().astype(np.int64) for column in (values.is_not_null(), values.fill_null(0)))
     held, sums = (added(numbers, pair_of_row.reshape(-1), pairs.size) for numbers in (there, whole))
     sums = np.where(held > 0, np.clip(sums, *grid_steps(bounds)), 0)
     steps = _steps(pairs // cells, size, cells, unit, p)
-    weighed = np.sign(sums) * ((np.abs(sums) * steps) >> WHOLE_BITS)  # 2**30 steps at most, times 2**20
+    weighed = np.sign(sums) * ((np.abs(sums) * steps) >> WHOLE_BITS)  # at most 2**30 steps, times 2**20
     return added(weighed, pairs % cells, cells)
 
 
 def _steps(owner: Integers, size: int, cells: int, unit: PrivacyUnit, p: float) -> Integers:
-    """v(t) of the owner of each pair of unit and cell."""
+    """Return v(t) of the owner of each pair of unit and cell."""
     groups = np.bincount(owner, minlength=size)
     return unit_steps(groups[owner], groups_of(unit, cells), p)
 
@@ -359,7 +359,7 @@ def _counted(
     unit: PrivacyUnit,
     p: float,
 ) -> Integers:
-    """The counts of bins, a row a group; a unit's weight counts its rows by group, not by bin."""
+    """Return the counts of bins, a row for each group; the weight of a unit counts its rows by group, not by bin."""
     bins, groups = inner.bins, query.keys.cells // inner.cells
     if inner.column is None:
         group, inner_bin = cell // bins, cell % bins
@@ -377,7 +377,7 @@ def _counted(
 
 
 def _matched(table: pl.DataFrame, name: str, matches: Matches, source: Source) -> pl.Series:
-    """0 for a value that is the declared one, as the column compares keys; 1 for any other; -1 where it is missing."""
+    """Return 0 for the declared value, as the column compares keys; 1 for any other; -1 for a missing value."""
     keys = declared_keys(source, matches.axis, 0)
     by_position = come_as_positions(source.column(matches.column), table[name].dtype)
     position = table[name].to_numpy() if by_position else positions(table[name], keys.values)
@@ -386,13 +386,13 @@ def _matched(table: pl.DataFrame, name: str, matches: Matches, source: Source) -
 
 
 def _placed(values: pl.Series, binned: BinCounts, source: Source) -> pl.Series:
-    """The bin of each value, as of a histogram; -1 where it is missing."""
+    """Return the bin of each value, as of a histogram; -1 for a missing value."""
     bins = half_open_bins(binned.axis, source.column(binned.column).tick)
     return pl.Series(values.name, bins.codes_of(values))
 
 
 def _prepared(total: Total, name: str) -> pl.Expr | None:
-    """From a column that was brought over, row by row: the bin of a value, or what it adds to its unit's sum."""
+    """Return the expression for a loaded column, row by row: the bin of a value, or what it adds to its unit's sum."""
     inner = vector_of(total, InnerCounts)
     if inner is None:
         return (
@@ -403,17 +403,17 @@ def _prepared(total: Total, name: str) -> pl.Expr | None:
         return None
 
     def places(column: pl.Series) -> pl.Series:
-        return pl.Series(inner.places(column.cast(pl.Float64).to_numpy()))  # NaN where they are missing
+        return pl.Series(inner.places(column.cast(pl.Float64).to_numpy()))  # NaN for missing values
 
     return pl.col(name).map_batches(places, return_dtype=pl.Int64, is_elementwise=True)
 
 
 def wider_steps(value: pl.Expr, bounds: tuple[float, float]) -> pl.Expr:
-    """The steps that a value adds to the sum of its unit, which is clipped to `bounds`; none where it is missing."""
+    """Return the steps that a value adds to the sum of its unit, which is clipped to `bounds`; null if missing."""
     total = UnitsTotal("value", bounds)
 
     def integers(column: pl.Series) -> pl.Series:
-        values = column.cast(pl.Float64).to_numpy()  # NaN where they are missing
+        values = column.cast(pl.Float64).to_numpy()  # NaN for missing values
         steps = pl.Series(total.integers(values.size, {"value": values}).ravel())
         return steps.zip_with(pl.Series(~np.isnan(values)), pl.Series([None], dtype=pl.Int64))
 

@@ -1,16 +1,16 @@
-"""Numbers of distinct values: which unit holds which values in which group, and how many values that makes.
+"""Counts of distinct values: which unit holds which values in which group, and how many values result.
 
-These numbers are no sums over pieces of a table: two pieces may hold the same values. So pieces give the pairs of unit
-and value, each once, and these are put together before anything is counted. What a unit adds depends on its own rows
-alone, and on a key that is drawn for the release: it keeps its values in at most K groups, the first ones in an order
-by a hash of the unit, the group and that key. Nothing can fail on a value.
+These counts are no sums over pieces of a table: two pieces may hold the same values. So pieces give the pairs of unit
+and value, each once, and these are combined before anything is counted. What a unit adds depends on its own rows alone,
+and on a key that is drawn for the release. A unit keeps its values in at most K groups, the first ones in an order by a
+hash of the unit, the group and that key. Nothing can fail on a value.
 
-Each value may be supported by one unit, and each unit may support a bounded number of its values. The largest number
-of values that get a unit is a maximum flow, which is one number whatever the order of units, values and rows. Most of a
-table is settled by two rules that lose nothing (`_settled`). What is left is solved by augmenting paths, which are
-sought from all free values at once, each in a tree of its own (Azad, Buluc and Pothen 2017, "Computing maximum
-cardinality matchings in parallel on bipartite graphs via tree-grafting"). SciPy's searches did not end within minutes
-on some tables of a million rows, such as long chains in random order; these take seconds.
+Each value may be supported by one unit, and each unit may support a bounded number of its values. The largest number of
+supported values is a maximum flow, which is the same for any order of units, values and rows. Two rules that lose
+nothing settle most of a table (`_settled`). Augmenting paths solve the rest. They are sought from all free values at
+once, each in a tree of its own (Azad, Buluc and Pothen 2017, "Computing maximum cardinality matchings in parallel on
+bipartite graphs via tree-grafting"). SciPy's searches did not end within minutes on some tables of a million rows, such
+as long chains in random order; these take seconds.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ from dpframe.queries.total import DistinctTotal, Total
 Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
-LITTLE = 16  # the rules are left when a round of them settles less than this part of the edges
-MIXED = np.uint64(0x9E3779B97F4A7C15)  # an odd number: products with it are spread over all of 2**64
+LITTLE = 16  # the rules stop when a round settles less than 1 / LITTLE of the edges
+MIXED = np.uint64(0x9E3779B97F4A7C15)  # an odd number: its products are spread over all of 2**64
 
-ORDERED = "ordered"  # the unit as a text or number that is the same in every table, whatever else is there
+ORDERED = "ordered"  # the unit as a text or number that is the same in every table, whatever other rows there are
 CELL, UNIT, VALUE = "cell", "unit", "value"
 
 
 def covered(unit: Integers, value: Integers, units: int, values: int, most: int) -> Flags:
-    """Tell for each value whether a largest choice covers it; each pair of unit and value stands once.
+    """Return for each value whether a largest choice covers it; each pair of unit and value occurs once.
 
     Which values are covered is not unique, but their number is, in each connected part of the graph.
 
@@ -66,11 +66,10 @@ def covered(unit: Integers, value: Integers, units: int, values: int, most: int)
 
 
 def _settled(unit: Integers, value: Integers, room: Integers, done: Flags) -> tuple[Integers, Integers]:
-    """Apply two rules while they settle much; `room` and `done` are changed, and the other edges returned.
+    """Apply two rules while they settle much; change `room` and `done`, and return the other edges.
 
-    - A unit with no more values than room covers them all: any other unit that covers one of them can be relieved of
-    it.
-    - A value of a single unit is covered by it while it has room: the unit can leave a shared value for it.
+    - A unit with no more values than room covers them all: another unit that covers one of them can release it.
+    - A unit with room covers a value that no other unit holds: for it, the unit can release a shared value.
     """
     while unit.size:
         before = unit.size
@@ -93,7 +92,7 @@ def _settled(unit: Integers, value: Integers, room: Integers, done: Flags) -> tu
 
 
 def _rank(ordered: Integers) -> Integers:
-    """The number of equal entries before each, of entries in order."""
+    """Return the number of equal entries before each entry, for sorted entries."""
     starts = np.flatnonzero(np.diff(ordered, prepend=-1))
     return np.arange(ordered.size) - np.repeat(starts, np.diff(np.append(starts, ordered.size)))
 
@@ -111,7 +110,7 @@ class _Rows:
         return cls(starts, number[np.argsort(group, kind="stable")])
 
     def of_groups(self, groups: Integers) -> tuple[Integers, Integers]:
-        """The numbers in some groups, each with the place of its group among them."""
+        """Return the numbers in some groups, each with the position of its group among them."""
         first = self.starts[groups]
         sizes = self.starts[groups + 1] - first
         ends = np.cumsum(sizes)
@@ -120,7 +119,7 @@ class _Rows:
 
 
 def _by_paths(unit: Integers, value: Integers, room: Integers, values: int) -> Flags:
-    """The values that get a unit, by shortest augmenting paths of trees that share no unit; `room` is used up."""
+    """Return the values that get a unit, by shortest augmenting paths in trees that share no unit; use up `room`."""
     holders = _Rows.of(value, unit, values)
     of_value = np.full(values, -1, dtype=np.int64)  # the unit of each value
     turn = 0
@@ -143,14 +142,14 @@ def _searched(
 ) -> tuple[Integers, tuple[Integers, Integers]]:
     """Grow a tree from each free value until it meets a unit with room.
 
-    Returned are the value by which each unit was met, and the last edges of the paths, as values and units; the room
-    that they use is taken off.
+    Return the value from which each unit was reached, and the last edges of the paths, as values and units. Reduce the
+    room by these edges.
     """
     held = np.flatnonzero(of_value >= 0)
     assigned = _Rows.of(of_value[held], held, room.size)
     via, slot = np.empty(room.size, dtype=np.int64), np.empty(room.size, dtype=np.int64)
     seen = np.zeros(room.size, dtype=np.bool_)
-    growing = np.ones(of_value.size, dtype=np.bool_)  # by the root of the tree
+    growing = np.ones(of_value.size, dtype=np.bool_)  # whether the tree of each root still grows
     frontier = np.flatnonzero(of_value < 0)
     root = frontier
     ends: list[tuple[Integers, Integers]] = []
@@ -163,7 +162,7 @@ def _searched(
             ends.append((at[meets], unit[meets]))
             growing[tree[meets]] = False
         new = np.flatnonzero(growing[tree] & ~seen[unit] & (room[unit] == 0))
-        slot[unit[new]] = new  # of several edges to a unit one is taken
+        slot[unit[new]] = new  # of several edges to a unit, keep one
         new = new[slot[unit[new]] == new]
         via[unit[new]] = at[new]
         seen[unit[new]] = True
@@ -175,7 +174,7 @@ def _searched(
 
 
 def _accepted(tree: Integers, unit: Integers, room: Integers, turn: int) -> Integers:
-    """The places of edges that end a path: one of each tree, and of each unit no more than it has room for."""
+    """Return the positions of edges that end a path: one of each tree, and at most as many of a unit as it has room."""
     mixed = (np.arange(tree.size, dtype=np.uint64) + np.uint64(turn)) * MIXED  # so that trees choose different units
     order = np.argsort(mixed, kind="stable")
     chosen = order[np.unique(tree[order], return_index=True)[1]]
@@ -187,10 +186,10 @@ def _accepted(tree: Integers, unit: Integers, room: Integers, turn: int) -> Inte
 
 @dataclass(frozen=True)
 class Holdings:
-    """Values by group and, where units are columns, by a number of the unit: tables that may overlap in values."""
+    """Values by group and, if units are columns, by a number of the unit: tables that may share values."""
 
     tables: tuple[pl.DataFrame, ...]
-    units: int | None  # how many numbers of units there are; None where each row is a unit
+    units: int | None  # how many unit numbers there are; None if each row is a unit
 
     def __add__(self, other: Holdings) -> Holdings:
         if self.units is not None and other.units is not None:
@@ -198,11 +197,11 @@ class Holdings:
             return Holdings(self.tables + moved, self.units + other.units)
         tables = self.tables + other.tables
         if sum(table.height for table in tables[1:]) > tables[0].height:
-            tables = (pl.concat(tables).unique(),)  # so that few values of many rows stay few
+            tables = (pl.concat(tables).unique(),)  # keeps few values of many rows small
         return Holdings(tables, None)
 
     def numbers(self, cells: int, most: int) -> Integers:
-        """The number of distinct values in each cell, at most so many for a unit."""
+        """Return the number of distinct values in each cell, at most `most` for a unit."""
         table = pl.concat(self.tables)
         if table.height == 0:
             return np.zeros(cells, dtype=np.int64)
@@ -219,7 +218,7 @@ class Holdings:
 
 @dataclass(frozen=True, eq=False)
 class GatheredPartial(Partial):
-    """Exact totals of some rows, and the values that are to be counted once those of all rows are together."""
+    """Exact totals of some rows, and the values to count once those of all rows are together."""
 
     held: Mapping[DistinctTotal, Holdings]
 
@@ -233,7 +232,7 @@ class GatheredPartial(Partial):
 
 
 def drops_groups(query: Query, unit: PrivacyUnit) -> bool:
-    """Tell whether a unit may be in more groups than those in which its distinct values count."""
+    """Return whether a unit may be in more groups than those in which its distinct values count."""
     return gathers(query) and unit.column is not None and groups_of(unit, query.keys.cells) < query.keys.cells
 
 
@@ -245,7 +244,7 @@ def gathered(
     cells: int,
     secret: int,
 ) -> GatheredPartial:
-    """Values that coded rows hold, of all rows of some units where there are units; `columns` hold the values."""
+    """Return totals and the values of coded rows (all rows of some units, if there are units), from `columns`."""
     held = {}
     owner, units = (None, None) if unit.column is None else unit_codes(table[UNIT])
     for total, name in columns.items():
@@ -260,17 +259,17 @@ def gathered(
 
 
 def counted_values(partial: Any, cells: int) -> Partial:
-    """The totals with the numbers of distinct values, of all rows."""
+    """Return the totals of all rows, with the counts of distinct values."""
     if not isinstance(partial, GatheredPartial):
-        return Partial({})  # which is refused
+        return Partial({})  # the caller refuses it
     numbers: dict[Total, Integers] = {total: held.numbers(cells, total.most) for total, held in partial.held.items()}
     return Partial({**partial.totals, **numbers})
 
 
 def _kept(pairs: pl.DataFrame, most: int, secret: int) -> pl.DataFrame:
-    """The values in the groups that count: of a unit in more than `most` the first ones in its order.
+    """Return the values in the groups that count: for a unit in more than `most`, the first ones in its order.
 
-    The order is of 64 bits; where two groups of a unit have the same, the number of the group decides.
+    The order is a hash of 64 bits; if two groups of a unit have the same hash, the number of the group decides.
     """
     groups = pairs.select(UNIT, CELL, ORDERED).unique()
     groups = groups.with_columns(groups.select(ORDERED, CELL).hash_rows(secret).alias("order"))

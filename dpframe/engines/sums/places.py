@@ -1,8 +1,8 @@
 """Rows to places, a block of rows at a time: a place is the number of the cell plus one, 0 for a row in none.
 
-Compiled kernels and NumPy find the same places. What they do not know is left to `Cells`: keys of several columns,
-floats, decimals, long strings; for kernels also bins of uneven widths or of dates. Which way is taken follows from the
-dtypes and the declared keys, and from the number of rows. Each axis is prepared once, from public things.
+Compiled kernels and NumPy find the same places. `Cells` finds all others: for keys of several columns, floats, decimals
+and long strings; for kernels also for bins of uneven widths or of dates. The dtypes, the declared keys and the number
+of rows decide which way is taken. Each axis is prepared once, from public facts.
 """
 
 from __future__ import annotations
@@ -25,29 +25,29 @@ from dpframe.queries.keys import KeyAxis
 
 Words = NDArray[np.uint64]
 Places = NDArray[np.uint32]
-Axis = Callable[[pl.DataFrame, Places], None]  # it writes the place of each row in one direction
+Axis = Callable[[pl.DataFrame, Places], None]  # writes the place of each row on one axis
 
-BlockPlaces = Callable[[pl.DataFrame, Scratch], Integers]  # of a block of rows, by NumPy
+BlockPlaces = Callable[[pl.DataFrame, Scratch], Integers]  # places of a block of rows, by NumPy
 
-AS_THEY_ARE = ("bins", "rest")  # which `Cells` places
-INLINE = 12  # bytes of a string that stand beside its length in Arrow's views, with zeros after them
-BLOCK = 2**17  # rows at a time: few enough for the processor's cache; threads that take fewer wait for each other
+AS_THEY_ARE = ("bins", "rest")  # codings that `Cells` places
+INLINE = 12  # bytes of a string that Arrow's views hold next to its length, with zeros after them
+BLOCK = 2**17  # rows at a time: few enough for the processor's cache; with fewer, threads wait for each other
 
 
 @dataclass(frozen=True)
 class Placing:
-    """The axes of cells, ready for blocks of rows."""
+    """Axes of cells, ready for blocks of rows."""
 
     kernels: ModuleType
     axes: tuple[tuple[int, Axis], ...]  # each with its number of cells
 
     @classmethod
     def of(cls, kernels: ModuleType, cells: Cells, schema: pl.Schema) -> Self:
-        """Prepare each axis, by the dtypes that its columns were brought over in."""
+        """Prepare each axis, by the dtypes of its loaded columns."""
         return cls(kernels, tuple((axis.size, _axis(kernels, cells, axis, schema)) for axis in cells.keys.axes))
 
     def __call__(self, table: pl.DataFrame) -> Places:
-        """The place of each row: its cell plus one, 0 for none."""
+        """Return the place of each row: its cell plus one, 0 for none."""
         if not self.axes:
             return np.ones(table.height, dtype=np.uint32)
         (_, outermost), *others = self.axes
@@ -69,7 +69,7 @@ def _axis(kernels: ModuleType, cells: Cells, axis: Any, schema: pl.Schema) -> Ax
 
 
 def _keys(kernels: ModuleType, cells: Cells, axis: KeyAxis, schema: pl.Schema, as_it_is: Axis) -> Axis | None:
-    """Keys of one column that come over as they are."""
+    """Prepare keys of one column that kernels can read; None for other keys."""
     if len(axis.columns) > 1:
         return None
     name, keys = cells.columns[axis.columns[0]], cells.declared[axis.columns[0]]
@@ -87,7 +87,7 @@ def _keys(kernels: ModuleType, cells: Cells, axis: KeyAxis, schema: pl.Schema, a
 
 
 def _bins(kernels: ModuleType, cells: Cells, axis: BinAxis, schema: pl.Schema, as_it_is: Axis) -> Axis | None:
-    """Numbers in bins of nearly even widths."""
+    """Prepare numbers in bins of nearly even widths; None for other bins."""
     name, edges = cells.columns[axis.column], cells.half_open[axis.column].edges
     guess = near_uniform(edges) if schema[name] == pl.Float64 else None
     if guess is None:
@@ -105,7 +105,7 @@ QUICK: Mapping[Coding, Callable[..., Axis | None]] = {"keys": _keys, "found": _k
 
 
 def _positions(kernels: ModuleType, name: str, keys: Declared) -> Axis:
-    """Positions among the declared keys, that of a missing one after the others, NOWHERE for none of them."""
+    """Prepare positions among the declared keys; a missing key comes after the others, NOWHERE is none of them."""
     table, there = np.zeros(len(keys.values) + 3, dtype=np.uint32), keys.rows >= 0
     table[keys.rows[there] - NOWHERE] = np.flatnonzero(there) + 1
 
@@ -117,7 +117,7 @@ def _positions(kernels: ModuleType, name: str, keys: Declared) -> Axis:
 
 
 def _integers(kernels: ModuleType, name: str, keys: Declared) -> Axis | None:
-    """Integers that lie close together, from an array."""
+    """Prepare integers that lie close together, by an array."""
     if not close_together(keys.values):
         return None
     table, first = table_of(keys.values, cells_of_positions(keys), beyond=0)
@@ -129,13 +129,13 @@ def _integers(kernels: ModuleType, name: str, keys: Declared) -> Axis | None:
 
 
 def _strings(kernels: ModuleType, name: str, keys: Declared) -> Axis | None:
-    """Strings, if the declared ones are so short that Arrow's views hold them; longer strings are none of them."""
+    """Prepare strings, if the declared ones fit in Arrow's views; longer strings equal none of them."""
     if max(len(key.encode()) for key in keys.values) > INLINE:
         return None
     declared = views_of(pl.Series(keys.values, dtype=pl.String))
     if declared is None:
         return None
-    slots = 2 ** (16 * len(keys.values)).bit_length()  # so many that nearly all strings are where they are looked for
+    slots = 2 ** (16 * len(keys.values)).bit_length()  # enough that nearly all strings are in their first slot
     table, inner_of = np.zeros(2 * slots, dtype=np.uint64), np.zeros(slots, dtype=np.uint32)
     kernels.table_of_views(declared, table, inner_of)
     inner_of = np.append(np.uint32(0), cells_of_positions(keys))[inner_of]
@@ -150,14 +150,14 @@ def _strings(kernels: ModuleType, name: str, keys: Declared) -> Axis | None:
 
 
 def cells_of_positions(keys: Declared) -> Places:
-    """The cell of the axis plus one at each position of a key; 0 where no combination has it."""
-    cells = np.zeros(len(keys.values) + 1, dtype=np.uint32)  # the last is for a missing key and for no key
+    """Return the cell of the axis plus one at each position of a key; 0 if no combination has it."""
+    cells = np.zeros(len(keys.values) + 1, dtype=np.uint32)  # the last entry is for a missing key and for no key
     cells[keys.rows] = np.arange(1, keys.rows.size + 1) * (keys.rows >= 0)
     return cells[: len(keys.values)]
 
 
 def views_of(column: pl.Series) -> Words | None:
-    """Arrow's views of strings as two words a row; None where this version of pyarrow has none."""
+    """Return Arrow's views of strings as two words a row; None if this version of pyarrow has none."""
     import pyarrow
 
     if not hasattr(pyarrow, "string_view"):
@@ -172,7 +172,7 @@ def views_of(column: pl.Series) -> Words | None:
 
 
 def may_be_placed(cells: Cells, *, few: bool) -> bool:
-    """Tell, before any column is brought over, whether `places_of` may find a way; `few` says that rows are."""
+    """Return, before any column is loaded, whether `places_of` may find a way; `few` says that rows are few."""
     return all(axis.coding in AS_THEY_ARE or _may_be_quick(cells, axis, few) for axis in cells.keys.axes)
 
 
@@ -189,7 +189,7 @@ def _may_be_quick(cells: Cells, axis: Any, few: bool) -> bool:
 
 
 def places_of(cells: Cells, schema: pl.Schema, *, few: bool) -> BlockPlaces | None:
-    """The way from rows to cells, by the dtypes that columns were brought over in; None where it is not for NumPy."""
+    """Return the function from rows to places, by the dtypes of loaded columns; None if NumPy has none."""
     ways = [(axis.size, _block_axis(cells, axis, schema, few)) for axis in cells.keys.axes]
     if any(way is None for _, way in ways):
         return None
@@ -227,7 +227,7 @@ def _block_axis(cells: Cells, axis: Any, schema: pl.Schema, few: bool) -> BlockP
 
 
 def _block_integers(name: str, keys: Declared) -> BlockPlaces:
-    """Integers that lie close together, from an array."""
+    """Find integers that lie close together, by an array."""
     table, first = table_of(keys.values, cells_of_positions(keys).astype(np.int64), beyond=0)
     in_order = np.array_equal(table[:-1], np.arange(table.size - 1))
 
@@ -244,7 +244,7 @@ def _block_integers(name: str, keys: Declared) -> BlockPlaces:
 
 
 def _with_missing(places: Integers, column: pl.Series, keys: Declared) -> Integers:
-    """BlockPlaces with that of a missing key, if it is declared, where it is missing."""
+    """Set the place of missing values: that of the missing key if it is declared, else 0."""
     if column.null_count():
         declared = keys.missing != NOWHERE
         places[column.is_null().to_numpy()] = 1 + np.flatnonzero(keys.rows == keys.missing)[0] if declared else 0
@@ -252,7 +252,7 @@ def _with_missing(places: Integers, column: pl.Series, keys: Declared) -> Intege
 
 
 def _block_strings(name: str, keys: Declared) -> BlockPlaces | None:
-    """Strings, if the declared ones are so short that Arrow's views hold them; longer strings are none of them.
+    """Find strings, if the declared ones fit in Arrow's views; longer strings equal none of them.
 
     A view is two words: the length with four bytes, and the other eight.
     """
@@ -263,9 +263,9 @@ def _block_strings(name: str, keys: Declared) -> BlockPlaces | None:
 
     def of_block(block: pl.DataFrame, scratch: Scratch) -> Integers:
         views, rows = views_of(block[name]), block.height
-        assert views is not None  # as those of the declared ones
+        assert views is not None  # they exist, as for the declared keys
         second = scratch.of("first", rows, np.uint64)
-        second[:] = views[1::2]  # side by side they are read faster
+        second[:] = views[1::2]  # contiguous words are read faster
         return _with_missing(known.find(views[0::2], second, scratch, name), block[name], keys)
 
     return of_block

@@ -1,11 +1,11 @@
 """Totals of one frame in memory, each of whose rows counts by itself: integers row by row, summed by cell.
 
-Compiled kernels add them up where they are installed, NumPy where cells are few, a block of rows at a time, and
-otherwise Polars; the integers are the same.
+Compiled kernels add them up if they are installed; otherwise NumPy, a block of rows at a time, if cells are few;
+otherwise Polars. The integers are the same.
 
-In blocks floats carry the integers: a step is below 2**32 and a block has 2**17 rows, so that no sum of a block reaches
-2**53 and each of them is exact; blocks are added modulo 2**64. Values of an integer column that lie between narrow
-bounds are counted, by cell and value, and what each value adds is computed once.
+In blocks, floats carry the integers: a step is below 2**32 and a block has 2**17 rows, so that no sum of a block
+reaches 2**53 and each of them is exact. Blocks are added modulo 2**64. If an integer column has narrow bounds, its
+values are counted by cell and value, and what each value adds is computed once.
 """
 
 from __future__ import annotations
@@ -32,27 +32,27 @@ from dpframe.queries.total import COUNTED, Total
 
 Totals = dict[Total, Integers]
 
-MOST_CELLS = 2**12  # of tables that are made for each block
-NARROW = 2**15  # counts by cell and value
-FEW_ROWS = 2**16  # below, threads and the import of pyarrow cost more than they save
-PARALLEL_ROWS = 2**20  # of a histogram: below, threads cost more than they save
+MOST_CELLS = 2**12  # cells of tables that are made for each block
+NARROW = 2**15  # maximum counts by cell and value
+FEW_ROWS = 2**16  # below this, threads and the import of pyarrow cost more time than they save
+PARALLEL_ROWS = 2**20  # rows of a histogram; below this, threads cost more time than they save
 FEW_CHUNKS = 16
 
 
 @dataclass(frozen=True)
 class Wide:
-    """A column of floats, its bounds, and the slots that are read off its steps."""
+    """Column of floats, its bounds, and the slots that are computed from its steps."""
 
     name: str
-    bounds: Any  # None of what comes as integers
+    bounds: Any  # None for integers
     slots: tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class Counted:
-    """A column of integers whose values are counted, from `lower` to `upper`; what lies beyond counts as these.
+    """Column of integers whose values are counted from `lower` to `upper`; values beyond these count as these.
 
-    Both lie outside the bounds, so that values beyond these are told from those that lie on them.
+    Both lie outside the bounds, so that values beyond the bounds differ from values on them.
     """
 
     name: str
@@ -63,13 +63,13 @@ class Counted:
 
     @property
     def span(self) -> int:
-        """The number of values that are told apart."""
+        """Number of values that are counted separately."""
         return self.upper - self.lower + 1
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The slots of a question, by how they are summed."""
+    """Slots of a question, by how they are summed."""
 
     slots: Slots
     cells: int
@@ -79,7 +79,7 @@ class Layout:
 
     @classmethod
     def of(cls, slots: Slots, cells: int, schema: pl.Schema, watched: tuple[Watched, ...] = ()) -> Self:
-        """By the dtypes that columns were brought over in."""
+        """Return the layout, by the dtypes of loaded columns."""
         same: dict[tuple[str, Any], list[int]] = {}
         for number, (name, slot) in enumerate(slots.slots):
             same.setdefault((name, slot.bounds), []).append(number)
@@ -93,7 +93,7 @@ class Layout:
         return cls(slots, cells, tuple(wide), tuple(counted), watched)
 
     def columns(self, block: pl.DataFrame) -> dict[str, pl.Series]:
-        """The columns of a block: as they were brought over, and integers that are made of them."""
+        """Return the columns of a block: as they are loaded, and integers that are made of them."""
         names = dict.fromkeys([*(name for name, _ in self.slots.slots), *(each.name for each in self.watched)])
         if not self.slots.made:
             return {name: block[name] for name in names}
@@ -103,19 +103,19 @@ class Layout:
 
 
 def _counted(name: str, bounds: Any, numbers: tuple[int, ...]) -> Counted | None:
-    """Values beyond the bounds are counted as one below and one above: on the grid all of them are the bounds."""
+    """Return the counted column; values beyond the bounds count as one below or above, whose steps are the bounds."""
     if bounds is None:
         return None
     return Counted(name, bounds, math.floor(bounds[0]) - 1, math.ceil(bounds[1]) + 1, numbers)
 
 
 def of_blocks(source: Source, cells: Cells, terms: Terms) -> dict[Total, Integers] | None:
-    """Totals of rows each of which counts by itself; None where Polars is to add them up."""
+    """Return totals of rows that count by themselves; None if Polars must add them up."""
     slots = Slots.of(terms)
     few = source.rows is not None and source.rows < FEW_ROWS
     if slots is None or cells.keys.cells > MOST_CELLS or not may_be_placed(cells, few=few):
         return None
-    if not cells.columns and not few:  # of many rows in one cell Polars needs no places
+    if not cells.columns and not few:  # Polars needs no places for many rows in one cell
         return None
     table = loaded(source, cells, terms)
     places = places_of(cells, table.schema, few=few)
@@ -126,7 +126,7 @@ def of_blocks(source: Source, cells: Cells, terms: Terms) -> dict[Total, Integer
 
     def work(thread: int) -> Sums:
         sums = Sums.empty(layout)
-        with np.errstate(all="ignore"):  # whatever a value is, nothing is said of it
+        with np.errstate(all="ignore"):  # no value may cause a warning
             for start in range(thread * BLOCK, table.height, workers * BLOCK):
                 block = table[start : start + BLOCK]
                 sums.add(places(block, sums.scratch), layout.columns(block))
@@ -137,19 +137,19 @@ def of_blocks(source: Source, cells: Cells, terms: Terms) -> dict[Total, Integer
 
 @dataclass(frozen=True)
 class Sums:
-    """The sums of a thread, by place; place 0 is of rows in no cell."""
+    """Sums of a thread, by place; place 0 is for rows in no cell."""
 
     layout: Layout
     counts: Integers
-    sums: Integers  # of each slot
+    sums: Integers  # by slot
     absent: Integers  # the rows in which a slot's value is missing
-    by_value: tuple[Integers, ...]  # rows by place and value, of each column that is counted; last the missing ones
-    beyond: Integers  # of each watched column: the values in cells that lie below, above, and are there
+    by_value: tuple[Integers, ...]  # rows by place and value of each counted column; missing ones are last
+    beyond: Integers  # by watched column, in cells: values below, above, present
     scratch: Scratch
 
     @classmethod
     def empty(cls, layout: Layout) -> Self:
-        """Zeros."""
+        """Return zeros."""
         places, slots = layout.cells + 1, len(layout.slots.slots)
         sums, absent = np.zeros((slots, places), dtype=np.int64), np.zeros((slots, places), dtype=np.int64)
         by_value = tuple(np.zeros((places, column.span + 1), dtype=np.int64) for column in layout.counted)
@@ -160,7 +160,7 @@ class Sums:
         """Add a block of rows."""
         for column, table in zip(self.layout.counted, self.by_value, strict=True):
             both = _with_values(places, columns[column.name], column, self.scratch)
-            np.add.at(table.reshape(-1), both, 1)  # faster than np.bincount, which looks for the greatest first
+            np.add.at(table.reshape(-1), both, 1)  # faster than np.bincount, which first looks for the maximum
         if not self.by_value:
             np.add.at(self.counts, places, 1)
         for wide in self.layout.wide:
@@ -174,7 +174,7 @@ class Sums:
                 _add_beyond(columns[each.name], each, inside, found)
 
     def _counted(self, each: Watched) -> tuple[Counted, Integers] | None:
-        """The counts of the values of a column, if they tell which lie beyond these bounds."""
+        """Return the counts of the values of a column, if they show which lie beyond these bounds."""
         pairs = zip(self.layout.counted, self.by_value, strict=True)
         same = ((one, rows) for one, rows in pairs if (one.name, *one.bounds) == (each.name, each.lower, each.upper))
         return next(same, None)
@@ -189,7 +189,7 @@ class Sums:
         self.sums[number] += added.astype(np.int64)
 
     def tables(self) -> Tables:
-        """The sums, once what each counted value adds is multiplied by how often it was there."""
+        """Return the sums, with what each counted value adds multiplied by its count."""
         counts = self.by_value[0].sum(axis=1) if self.by_value else self.counts
         for column, table in zip(self.layout.counted, self.by_value, strict=True):
             values = np.arange(column.lower, column.upper + 1)
@@ -206,7 +206,7 @@ class Sums:
 
 
 def _add_beyond(column: pl.Series, each: Watched, inside: Any, found: Integers) -> None:
-    """Compare a block of values with bounds, as floats."""
+    """Compare a block of values with bounds."""
     column, lower, upper = each.compared(column)
     values = column.to_numpy()
     compared = [values < lower, values > upper]
@@ -225,10 +225,10 @@ def _add_counted(column: Counted, table: Integers, each: Watched, found: Integer
 
 
 def _with_values(places: Integers, column: pl.Series, counted: Counted, scratch: Scratch) -> Integers:
-    """The place of each row and its value, as one number."""
+    """Return the place of each row and its value, as one number."""
     values = (column.fill_null(counted.lower) if column.null_count() else column).to_numpy()
     above = np.subtract(values, counted.lower, out=scratch.of("third", values.size, np.int64))
-    if above.view(np.uint64).max(initial=0) >= counted.span:  # also of a difference that wraps
+    if above.view(np.uint64).max(initial=0) >= counted.span:  # also if a difference wraps
         np.clip(values, counted.lower, counted.upper, out=above)
         above -= counted.lower
     outer = np.multiply(places, counted.span + 1, out=scratch.of("second", values.size, np.int64))
@@ -240,7 +240,7 @@ def _with_values(places: Integers, column: pl.Series, counted: Counted, scratch:
 
 
 def to_steps(column: pl.Series, bounds: Bounds | None, scratch: Scratch) -> Floats:
-    """The numbers of a column on the grid of their bounds, without bounds as they are; NaN where they are missing."""
+    """Return the steps of a column on the grid of its bounds, or integers as they are; NaN for missing values."""
     if column.null_count() or column.dtype not in (pl.Int64, pl.Float64):
         column = column.cast(pl.Float64).fill_null(math.nan)
     steps = scratch.of("first", len(column), np.float64)
@@ -251,7 +251,7 @@ def to_steps(column: pl.Series, bounds: Bounds | None, scratch: Scratch) -> Floa
 
 
 def of_rows_alone(source: Source, cells: Cells, terms: Terms) -> Totals:
-    """Totals that protect each row."""
+    """Return the totals of rows, if each row is protected."""
     compiled = kernels.ready() and (source.rows is None or source.rows >= kernels.FEW_ROWS)
     if compiled and (found := kernel_rows.of_rows(source, cells, terms)) is not None:
         return found
@@ -267,19 +267,19 @@ def of_rows_alone(source: Source, cells: Cells, terms: Terms) -> Totals:
 
 
 def coded_rows(lazy: pl.LazyFrame, cells: Cells, terms: Terms, rows: int | None, *extra: str) -> pl.DataFrame:
-    """The rows that fall in a declared cell: the cell's number, the integers to be summed, and `extra` columns."""
+    """Return the rows in a declared cell: the number of the cell, the integers to sum, and `extra` columns."""
     table = collected(lazy.select(*cells.names(), *terms.prepared(), *extra), rows)
     return with_cells(table, (*terms.names(), *extra), cells.codes(table))
 
 
 def with_cells(table: pl.DataFrame, names: Iterable[str], code: Integers) -> pl.DataFrame:
-    """These columns of the rows that fall in a declared cell, with its number."""
+    """Return these columns of the rows in a declared cell, with its number."""
     coded = pl.DataFrame([*(table[name] for name in names), pl.Series("cell", code)])
     return coded if code.min(initial=0) >= 0 else coded.filter(pl.col("cell") >= 0)
 
 
 def by_cell(table: pl.DataFrame, terms: Terms, cells: int) -> Totals:
-    """Totals of rows that carry their cell's number."""
+    """Return totals of rows that carry the number of their cell."""
     if [*terms.lines] == [COUNTED]:
         return {COUNTED: np.bincount(table["cell"].to_numpy(), minlength=cells).astype(np.int64)}
     groups = collected(table.lazy().group_by("cell").agg(terms.aggregated()), table.height)
@@ -287,7 +287,7 @@ def by_cell(table: pl.DataFrame, terms: Terms, cells: int) -> Totals:
 
 
 def _by_keys(lazy: pl.LazyFrame, cells: Cells, terms: Terms, rows: int | None) -> Totals:
-    """Totals by the key columns as they are: only the few groups found are matched with the declared keys."""
+    """Return totals by the key columns as they are: only the few groups found are matched with the declared keys."""
     names, flags, flagged = cells.names(), [], []
     for number, each in enumerate(terms.watched):
         value = pl.col(each.name)
@@ -312,18 +312,18 @@ def _by_keys(lazy: pl.LazyFrame, cells: Cells, terms: Terms, rows: int | None) -
 
 
 def of_groups(groups: pl.DataFrame, code: Integers, terms: Terms, cells: int) -> Totals:
-    """Totals of aggregated groups, by the numbers of their cells."""
+    """Return totals of aggregated groups, by the numbers of their cells."""
     return {total: placed(terms.read(total, groups), code, cells) for total in terms.lines}
 
 
 def _histogram(lazy: pl.LazyFrame, cells: Cells, rows: int | None) -> Integers:
-    """A plain one-dimensional histogram."""
+    """Return a plain one-dimensional histogram."""
     bins = cells.half_open[cells.bins[0].column]
-    column = lazy.collect(engine="streaming" if rows is None else "in-memory").to_series()  # the latter copies nothing
+    column = lazy.collect(engine="streaming" if rows is None else "in-memory").to_series()  # in-memory copies nothing
     present = column.drop_nulls() if column.null_count() else column
     whole: Integers = np.zeros(bins.size, dtype=np.int64)
     chunks = present.get_chunks() if present.n_chunks() <= FEW_CHUNKS else [present]
-    for chunk in chunks:  # all of them as one array would be a copy
+    for chunk in chunks:  # one array of all chunks would be a copy
         values = chunk.to_numpy()
         if values.size < PARALLEL_ROWS:
             whole += bins.counted(values)

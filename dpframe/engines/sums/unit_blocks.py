@@ -1,15 +1,15 @@
-"""One unit, one weight, by NumPy in parts of whole units: what `weights.bounded` gives, integer for integer.
+"""One unit, one weight, by NumPy in parts of whole units: the result of `weights.bounded`, integer for integer.
 
-Rows are brought to few bytes, block by block, each block in the order of the parts of its units: a row is the key of
-its unit, its place, and 32 bits of each column that is summed. All rows of a unit are in one part, and a part is what
-is worked on at a time, so that it stays in the processor's cache and little else is needed.
+Rows become few bytes, block by block, each block in the order of the parts of its units. A row is the key of its unit,
+its place, and 32 bits of each column that is summed. All rows of a unit are in one part. One part is processed at a
+time, so that it stays in the processor's cache and needs little other memory.
 
-Units that are integers that lie close together are their own numbers, spread over parts by a bijection. The key of any
-other value is 64 bits: the value itself where it has no more, a hash of a string. Every string is compared in the end
-with the first one of its hash, so that numbers tell strings apart, not hashes.
+Integer units that lie close together are their own numbers, spread over parts by a bijection. The key of any other
+value has 64 bits: the value itself if it has no more, or a hash of a string. In the end every string is compared with
+the first one of its hash, so that numbers identify strings, not hashes.
 
-A part's units are light, dense and middle as in `weights`. Rows of light units are added as they are; pairs of the
-others are found in an array of all cells, or by sorting one integer a row.
+The units of a part are light, dense and middle, as in `weights`. Rows of light units are added as they are. Pairs of
+the others are found in an array of all cells, or by sorting one integer for each row.
 """
 
 from __future__ import annotations
@@ -35,42 +35,42 @@ from dpframe.privacy import PrivacyUnit
 from dpframe.queries.mixing import GOLDEN, mixed
 from dpframe.queries.total import Total
 
-Part = NDArray[np.uint8]  # of each row
+Part = NDArray[np.uint8]  # the part of each row
 Keys = NDArray[Any]
 Words = NDArray[np.uint64]
 Places = NDArray[Any]  # the cell plus one, 0 for none, in 16 or 32 bits
 Steps = NDArray[np.int32]
 
-MOST_BITS = 8  # of the number of parts: rows are put in their order by a radix sort of one byte
-WIDE = (*NARROW, pl.UInt64, pl.Float64)  # as what values are told apart that are their own keys
-STRIP = 2**15  # rows that are coded at a time: they stay in the processor's cache
+MOST_BITS = 8  # bits of the number of parts; a radix sort of one byte puts rows in their order
+WIDE = (*NARROW, pl.UInt64, pl.Float64)  # dtypes of values that are their own keys
+STRIP = 2**15  # rows that are coded at a time, which stay in the processor's cache
 BLOCK = 2**17  # rows that are put in order at a time
-PART_ROWS = 2**17  # of a part, if units have about as many rows
-FEW_KEYS = 2**12  # of so many, cells are found block by block in any way
-MOST_NUMBERS = 2**25  # of a thread's tables: of more cells the memory would be theirs
+PART_ROWS = 2**17  # rows of a part, if units have about equally many rows
+FEW_KEYS = 2**12  # keys up to which cells are found block by block in any case
+MOST_NUMBERS = 2**25  # maximum numbers in a thread's tables; more cells would take most of the memory
 
 
 class Owners(Protocol):
-    """The units of rows: asked for keys in blocks, and for numbers part by part."""
+    """Units of rows: asked for keys in blocks, and for numbers part by part."""
 
     @property
     def dtype(self) -> Any:
-        """The dtype of keys."""
+        """Dtype of keys."""
 
     @property
     def strings(self) -> pl.Series | None:
-        """The strings to compare, row by row, where units of one key may be different."""
+        """Strings to compare, row by row, if different units may have one key."""
 
     def keys(self, start: int, stop: int) -> tuple[Keys, Part]:
-        """The keys of a block of rows, and their parts."""
+        """Return the keys of a block of rows, and their parts."""
 
     def numbers(self, keys: Keys) -> tuple[Integers, int]:
-        """A number for each row of a part, the same for the same key, below the number that is returned too."""
+        """Return a number for each row of a part, the same for the same key, and a bound above all numbers."""
 
 
 @dataclass(frozen=True)
 class Numbered:
-    """Units that have numbers below `units`, from `low` on; the last is for rows without a unit."""
+    """Units that are numbers, `units` of them from `low` on; the last is for rows without a unit."""
 
     values: pl.Series
     low: int
@@ -81,11 +81,11 @@ class Numbered:
 
     @property
     def _inner(self) -> int:
-        """The bits of a number within its part."""
+        """Bits of a number within its part."""
         return max((self.units - 1).bit_length() - self.bits, 0)
 
     def keys(self, start: int, stop: int) -> tuple[Keys, Part]:
-        """A product with an odd number, modulo a power of two: the first bits are the part, and the others the key."""
+        """Return a product with an odd number, modulo a power of two: the first bits as part, the others as key."""
         values = self.values[start:stop].cast(pl.Int64) - self.low
         if values.null_count():
             values = values.fill_null(self.units - 1)
@@ -95,7 +95,7 @@ class Numbered:
         return (spread & (2**self._inner - 1)).astype(np.uint32), (spread >> self._inner).astype(np.uint8)
 
     def numbers(self, keys: Keys) -> tuple[Integers, int]:
-        """They are numbers."""
+        """Return the keys, which are numbers."""
         return keys, 2**self._inner
 
 
@@ -105,17 +105,17 @@ class Keyed:
 
     values: pl.Series
     bits: int
-    words: Callable[[pl.Series], tuple[Words, Words]]  # keys, and what parts are chosen by
+    words: Callable[[pl.Series], tuple[Words, Words]]  # keys, and the words that choose parts
     strings: pl.Series | None = None
     dtype: Any = np.uint64
 
     def keys(self, start: int, stop: int) -> tuple[Keys, Part]:
-        """A block's keys, and the last bits of their mixtures."""
+        """Return the keys of a block, and the last bits of their mixtures."""
         keys, spread = self.words(self.values[start:stop])
         return keys, (spread & np.uint64(2**self.bits - 1)).astype(np.uint8)
 
     def numbers(self, keys: Keys) -> tuple[Integers, int]:
-        """One for each key."""
+        """Return one number for each key."""
         import pyarrow
 
         encoded = pyarrow.array(keys).dictionary_encode()
@@ -123,8 +123,8 @@ class Keyed:
 
 
 def own_words(values: pl.Series) -> tuple[Words, Words]:
-    """Integers and floats of 64 bits are told apart by these."""
-    values = values.fill_null(0)  # without a unit, and left out
+    """Return the words of 64 bits that identify integers and floats, and their mixtures."""
+    values = values.fill_null(0)  # rows without a unit, which are left out
     if values.dtype not in (pl.UInt64, pl.Float64):
         values = values.cast(pl.Int64)
     words = values.to_numpy().view(np.uint64)
@@ -132,13 +132,13 @@ def own_words(values: pl.Series) -> tuple[Words, Words]:
 
 
 def hashes(values: pl.Series) -> tuple[Words, Words]:
-    """Hashes of strings; a missing one is a unit of its own."""
+    """Return hashes of strings; a missing string is a unit of its own."""
     found = values.hash().to_numpy()
     return found, found
 
 
 def owners_of(units: pl.Series, bits: int, *, drops: bool) -> Owners:
-    """The units of rows for 2**bits parts; `drops` says that rows without a unit are left out."""
+    """Return the units of rows for 2**bits parts; `drops` says that rows without a unit are left out."""
     if (close := close_together(units)) is not None:
         return Numbered(units, *close, bits)
     if units.dtype == pl.String:
@@ -156,19 +156,19 @@ class Narrow:
 
     ends: Integers
     owners: Owners
-    keys: Keys  # where keys are hashes, of parts that were asked for the first row of the same key
+    keys: Keys  # if keys are hashes, `part` replaces them by the first row of the same key
     places: Places
-    steps: Steps  # a line for each slot
-    flags: Flags  # of which checks ask, or none
-    rows: NDArray[np.uint32] | None  # the number of each row in its frame, where strings are to be compared
+    steps: Steps  # one line for each slot
+    flags: Flags  # flags for checks, or none
+    rows: NDArray[np.uint32] | None  # the number of each row in its frame, if strings must be compared
 
     @property
     def parts(self) -> int:
-        """The number of parts."""
+        """Number of parts."""
         return int(self.ends.shape[1]) - 1
 
     def part(self, number: int) -> tuple[Integers, int, Places, list[Steps], Flags]:
-        """The number of each row's unit in a part, of how many units; places, steps of each slot, and flags. Once."""
+        """Return the units of the rows of a part, their number, places, steps and flags. Call it once for each part."""
         pieces = [slice(start, stop) for start, stop in self.ends[:, number : number + 2].tolist()]
 
         def whole(column: NDArray[Any]) -> NDArray[Any]:
@@ -183,7 +183,7 @@ class Narrow:
         return numbers, units, whole(self.places), [whole(steps) for steps in self.steps], flags
 
     def told_apart(self, workers: int) -> bool:
-        """Tell whether no two units had one key, once all parts were asked for."""
+        """Return whether no two units had one key, after all parts were read."""
         rows, strings = self.rows, self.owners.strings
         if rows is None or strings is None:
             return True
@@ -213,9 +213,9 @@ def narrow_rows(
     workers: int,
     few: bool,
 ) -> Narrow:
-    """The rows of a table that carries its `unit`, but those in no cell, or without a unit where it `drops` them.
+    """Return the rows of a table with its `unit`, except those in no cell, or without a unit if it `drops` them.
 
-    Where checks ask for `flags` and for rows in no cell, these have a place behind all cells.
+    If checks ask for `flags` and for rows in no cell, these have a place after all cells.
     """
     bits = min(MOST_BITS, (table.height // PART_ROWS).bit_length())
     units, count = table["unit"], table.height
@@ -223,7 +223,7 @@ def narrow_rows(
     placed = _placed(table, cells, few)
     drops = drops and units.null_count() > 0
     narrow = np.uint16 if layout.cells + 1 < 2**16 else np.uint32
-    starts = range(0, max(count, 1), BLOCK)  # of no rows one block too
+    starts = range(0, max(count, 1), BLOCK)  # one block, even without rows
     found = Narrow(
         np.zeros((len(starts), 2**bits + 1), dtype=np.int64),
         owners,
@@ -236,7 +236,7 @@ def narrow_rows(
 
     def work(thread: int) -> None:
         coder = _Coder(table, layout, placed, flags, drops, narrow)
-        with np.errstate(all="ignore"):  # whatever a value is, nothing is said of it
+        with np.errstate(all="ignore"):  # no value may cause a warning
             for number in range(thread, len(starts), workers):
                 _add(coder, found, number, starts[number], min(starts[number] + BLOCK, count))
 
@@ -269,7 +269,7 @@ def _add(coder: _Coder, found: Narrow, number: int, start: int, stop: int) -> No
 
 
 class _Coder:
-    """A thread's arrays, in which it codes one block after the other."""
+    """Arrays of a thread, in which it codes one block after the other."""
 
     def __init__(
         self, table: pl.DataFrame, layout: Layout, placed: Placed, flags: RowFlags | None, drops: bool, narrow: Any
@@ -283,7 +283,7 @@ class _Coder:
         self._flags = np.empty(0 if flags is None else most, dtype=np.uint16)
 
     def coded(self, start: int, stop: int) -> tuple[Places, Steps, Flags]:
-        """The places of a block of rows, their steps and their flags; all are written to again."""
+        """Return the places of a block of rows, their steps and their flags; the next call overwrites them."""
         places, steps = self._places[: stop - start], self._steps[:, : stop - start]
         flags = self._flags[: stop - start]
         for first in range(start, stop, STRIP):
@@ -303,7 +303,7 @@ class _Coder:
 
 
 def _write_steps(layout: Layout, columns: dict[str, pl.Series], out: Steps, scratch: Scratch) -> None:
-    """The steps of each slot, MISSING where a value is missing."""
+    """Write the steps of each slot, with MISSING for a missing value."""
     for wide in layout.wide:
         steps = to_steps(columns[wide.name], wide.bounds, scratch)
         for number in wide.slots:
@@ -314,11 +314,11 @@ def _write_steps(layout: Layout, columns: dict[str, pl.Series], out: Steps, scra
             out[number] = values
 
 
-Placed = Callable[[pl.DataFrame, int, Scratch], Any]  # a strip, the number of its first row -> places
+Placed = Callable[[pl.DataFrame, int, Scratch], Any]  # a strip, and the number of its first row -> places
 
 
 def _placed(table: pl.DataFrame, cells: Cells, few: bool) -> Placed:
-    """The way to the places of rows: strip by strip, or, of many keys that no array tells apart, of all at once."""
+    """Return the way to the places of rows: strip by strip, or all at once for many keys without a table."""
     quick = places_of(cells, table.schema, few=few) if may_be_placed(cells, few=few) else None
     if quick is not None:
         return lambda strip, _, scratch: quick(strip, scratch)
@@ -334,22 +334,22 @@ class Pairs:
 
     owner: Integers
     place: Integers
-    size: Integers  # rows
-    sums: list[Integers]  # of each slot
+    size: Integers  # the number of rows
+    sums: list[Integers]  # by slot
     absent: list[Any]  # the rows in which a slot's value is missing
 
 
 @dataclass(frozen=True)
 class Sums:
-    """The sums of a thread, by place: of rows that are added as they are, and of weighed pairs by Total."""
+    """Sums of a thread, by place: of rows that are added as they are, and of weighted pairs by Total."""
 
     alone: Tables
     weighed: Integers
-    checked: Integers  # what checks count of units
+    checked: Integers  # the counts of units for checks
 
     @classmethod
     def empty(cls, cells: int, slots: Slots, flags: RowFlags | None = None) -> Self:
-        """Zeros."""
+        """Return zeros."""
         weighed = np.zeros((len(slots.lines), cells + 1), dtype=np.int64)
         checked = np.zeros(0, dtype=np.int64) if flags is None else flags.zeros()
         return cls(Tables.empty(cells, len(slots.slots), 1), weighed, checked)
@@ -358,7 +358,7 @@ class Sums:
 def of_units(
     source: Source, cells: Cells, terms: Terms, unit: PrivacyUnit, p: float, *, merged: bool
 ) -> dict[Total, Integers] | None:
-    """The weighted totals of a frame in memory; None where integers are large, rows too many, or hashes the same."""
+    """Return the weighted totals of a frame in memory; None for large integers, too many rows, or equal hashes."""
     assert unit.column is not None
     slots, size = Slots.of(terms), cells.keys.cells
     if slots is None or (size + 1) * (1 + 2 * len(slots.slots) + len(slots.lines)) > MOST_NUMBERS:
@@ -368,7 +368,7 @@ def of_units(
         return None
     few = table.height < FEW_ROWS
     workers = 1 if few else threads(1, 1)
-    layout, flags = Layout.of(slots, size, pl.Schema(), terms.watched), RowFlags.of(terms, size)  # none by value
+    layout, flags = Layout.of(slots, size, pl.Schema(), terms.watched), RowFlags.of(terms, size)  # none are counted
     rows = narrow_rows(table, cells, layout, flags, drops=unit.nulls == "drop", workers=workers, few=few)
     reach = Reach.of(unit, p, size, merged=merged)
 
@@ -397,7 +397,7 @@ def _add_part(rows: Narrow, part: int, slots: Slots, reach: Reach, flags: RowFla
     cells = sums.weighed.shape[1] - 1
     if flags is not None:
         sums.checked[:] += flags.numbers_of(code, units, places, marks)
-        if places.max(initial=0) > cells:  # of rows in no cell nothing else is asked
+        if places.max(initial=0) > cells:  # rows in no cell only count in checks
             inside = np.flatnonzero(places <= cells)
             code, places, steps = code[inside], places[inside], [values[inside] for values in steps]
     size = np.bincount(code, minlength=units)
@@ -429,7 +429,7 @@ def _add_alone(places: Places, steps: list[Steps], chosen: Any, tables: Tables) 
 
 
 def _whole(steps: Steps) -> tuple[Integers, NDArray[np.bool_] | None]:
-    """Steps in 64 bits, 0 where they are missing; and where that is, if it is anywhere."""
+    """Return steps in 64 bits, 0 for missing ones; and which are missing, None if none is."""
     whole = steps.astype(np.int64)
     if steps.min(initial=0) > MISSING:
         return whole, None
@@ -439,7 +439,7 @@ def _whole(steps: Steps) -> tuple[Integers, NDArray[np.bool_] | None]:
 
 
 def _sorted(code: Integers, units: int, cells: int, places: Places, steps: list[Steps], chosen: Any) -> Pairs:
-    """The pairs of chosen rows. Where unit, cell and row fit 63 bits a plain sort finds them."""
+    """Return the pairs of chosen rows. If unit, cell and row fit 63 bits, a plain sort finds them."""
     key = code[chosen].astype(np.int64)
     cell_bits, row_bits = cells.bit_length(), key.size.bit_length()
     key <<= cell_bits
@@ -476,7 +476,7 @@ def _sorted(code: Integers, units: int, cells: int, places: Places, steps: list[
 def _of_dense(
     code: Integers, dense: NDArray[np.bool_], cells: int, places: Places, steps: list[Steps], chosen: Any
 ) -> Pairs:
-    """The pairs of dense units, all of whose rows these are: each unit has an address for every place."""
+    """Return the pairs of dense units, from all of their rows: each unit has an address for every place."""
     owners, width = np.flatnonzero(dense), cells + 1
     first = np.zeros(dense.size, dtype=np.int64)
     first[owners] = np.arange(owners.size) * width
@@ -497,7 +497,7 @@ def _of_dense(
 
 
 def _add_weighed(pairs: Pairs, weights: Floats, slots: Slots, weighed: Integers) -> None:
-    """W S of each pair on the grid, toward zero: the direction that never adds to a unit's reach."""
+    """Add W S of each pair on the grid, truncated toward zero: this never adds to a unit's reach."""
     numbers = {slot.name: number for number, (_, slot) in enumerate(slots.slots)}
     for number, (total, line) in enumerate(slots.lines.items()):
         if line.name is None:

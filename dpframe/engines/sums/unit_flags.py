@@ -1,9 +1,9 @@
-"""Checks of whole units by flags of their rows, found while the rows are brought to few bytes for their weights.
+"""Checks of whole units by flags of their rows, found while rows are made narrow for their weights.
 
-A row's flags are 16 bits: of each column that is compared with bounds, whether its value lies below them, above them,
-or is there at all. A row in no cell has the place behind all cells where checks ask for such rows; else it is left out,
-as rows without a unit may be. A unit has the flags that one of its rows in cells has, and whether it has rows in cells
-and elsewhere. By what rules it counts for less is told by its rows in each group.
+The flags of a row are 16 bits: for each column that is compared with bounds, whether its value lies below them, above
+them, or is present. If checks ask for rows in no cell, such a row has the place after all cells. Otherwise it is left
+out, as rows without a unit may be. A unit has a flag if one of its rows in cells has it; two more flags say if it has
+rows in cells, and rows in none. Its rows in each group show which rules reduce its weight.
 
 Compiled kernels (`loops.check_parts`) and NumPy find the same numbers, part by part: a part holds whole units.
 """
@@ -23,17 +23,17 @@ from dpframe.engines.sums.addends import Integers, Terms, Watched, numbers_of
 from dpframe.queries.indicators import Checks, Counting
 from dpframe.queries.total import Total
 
-Flags = NDArray[np.uint16]  # of each row
+Flags = NDArray[np.uint16]  # the flags of each row
 
-BITS = 3  # of a column: below, above, there
+BITS = 3  # bits of a column: below, above, present
 INSIDE, OUTSIDE = 2**14, 2**15  # flags of a unit: it has rows in cells, and in none
-COUNTED: tuple[Counting, ...] = ("rows", "most rows", "groups", "squares")  # by their numbers in kernels
-MOST = 2**62  # of a rule: what is larger takes nothing away
+COUNTED: tuple[Counting, ...] = ("rows", "most rows", "groups", "squares")  # positions are numbers in kernels
+MOST = 2**62  # maximum of a rule; a larger one takes nothing away
 
 
 @dataclass(frozen=True)
 class RowFlags:
-    """The flags of rows that the checks of a question ask for, and what is counted of them."""
+    """Flags of rows that the checks of a question ask for, and the counts of them."""
 
     checks: Checks
     watched: tuple[Watched, ...]
@@ -41,24 +41,24 @@ class RowFlags:
 
     @classmethod
     def of(cls, terms: Terms, cells: int) -> Self | None:
-        """Of the terms of a question; None where nothing is checked."""
+        """Return the flags for the terms of a question; None if nothing is checked."""
         return None if terms.checks is None else cls(terms.checks, terms.watched, cells)
 
     @property
     def rules(self) -> Integers:
-        """A row for each rule: what is counted, by its number, and the most of it."""
+        """One row for each rule: what is counted, by its number, and its maximum."""
         rules = [(COUNTED.index(rule.counting), min(rule.most, MOST)) for rule in self.checks.rules]
         return np.array(rules, dtype=np.int64).reshape(-1, 2)
 
     @property
     def few(self) -> int:
-        """Up to how many rows a unit breaks no rule that counts its rows by group."""
+        """Number of rows up to which a unit breaks no rule that counts its rows by group."""
         by_group = [rule for rule in self.checks.rules if rule.counting != "rows"]
         least = (math.isqrt(rule.most) if rule.counting == "squares" else rule.most for rule in by_group)
         return min(least, default=MOST)
 
     def place_outside(self, places: NDArray[Any]) -> None:
-        """Give rows in no cell the place behind all cells, if checks ask for them."""
+        """Give rows in no cell the place after all cells, if checks ask for them."""
         if self.checks.outside and places.min(initial=1) <= 0:
             places[places <= 0] = self.cells + 1
 
@@ -74,7 +74,7 @@ class RowFlags:
             out |= bits << np.uint16(BITS * number)
 
     def numbers_of(self, code: Integers, units: int, places: NDArray[Any], flags: Flags) -> Integers:
-        """The flags and counts of the units of a part, by the number of each row's unit."""
+        """Return the flags and counts of the units of a part, by the number of each row's unit."""
         found, inside = self.zeros(), places <= self.cells
         if not inside.all():
             found[-2] = np.count_nonzero(_having(code, units, ~inside))
@@ -92,7 +92,7 @@ class RowFlags:
         return found
 
     def _cut(self, size: Integers, owners: Integers, places: NDArray[Any]) -> list[int]:
-        """The number of units that break each rule, of their rows in all and the group of each row."""
+        """Return the number of units that break each rule, from their rows in all and the group of each row."""
         heavy = size > self.few
         pairs, rows = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
         if heavy.any():
@@ -109,7 +109,7 @@ class RowFlags:
                 found.append(_number(np.bincount(owner, minlength=units) > most))
             elif rule.counting == "most rows":
                 found.append(_number(_having(owner, units, rows > most)))
-            else:  # more rows than these in one group break it by themselves; so no square is large
+            else:  # more rows than `least` in one group break the rule alone, so no square is large
                 least = math.isqrt(most)
                 squares = np.zeros(units, dtype=np.uint64)
                 np.add.at(squares, owner, np.minimum(rows, least).astype(np.uint64) ** np.uint64(2))
@@ -117,11 +117,11 @@ class RowFlags:
         return found
 
     def zeros(self) -> Integers:
-        """Nothing yet: of each flag, of each rule, of units with rows in no cell, and of units."""
+        """Return zeros: for each flag, each rule, units with rows in no cell, and units."""
         return np.zeros(BITS * len(self.watched) + len(self.checks.rules) + 2, dtype=np.int64)
 
     def numbers(self, found: Integers) -> dict[Total, Integers]:
-        """The numbers of checks in their order, of what was counted of all parts."""
+        """Return the numbers of checks in their order, from the counts of all parts."""
         beyond = found[: BITS * len(self.watched)].reshape(-1, BITS)
         return numbers_of(self.checks, beyond, int(found[-2]), int(found[-1]), found[beyond.size : -2].tolist())
 
@@ -131,7 +131,7 @@ def _number(units: NDArray[np.bool_]) -> int:
 
 
 def _having(owner: Integers, units: int, rows: Any) -> NDArray[np.bool_]:
-    """Tell of each unit whether it has one of these rows."""
+    """Return for each unit whether it has one of these rows."""
     has = np.zeros(units, dtype=np.bool_)
     has[owner[rows]] = True
     return has

@@ -1,22 +1,22 @@
 """One unit, one weight: contribution bounding without sampling.
 
-A unit with n_g rows in declared cell g gets the weight w = min(1, R / ||n||_p), R = max_rows * groups**(1/p), counted
-before any statistic drops missing values. Each of its counts becomes w n_g and each of its sums w S_g, on the grid,
-truncated toward zero. So its counts have l_p norm at most R and its sums at most max(|lower|, |upper|) R, because
-|S_g| <= max(|lower|, |upper|) n_g. A sum of 2**32 rows or more counts as 0: it may have wrapped to the other sign.
+A unit with n_g rows in declared cell g gets the weight w = min(1, R / ||n||_p), R = max_rows * groups**(1/p). Rows are
+counted before any statistic drops missing values. Each count of the unit becomes w n_g and each sum w S_g, on the grid,
+truncated toward zero. So its counts have l_p norm at most R and its sums at most max(|lower|, |upper|) R, because |S_g|
+<= max(|lower|, |upper|) n_g. A sum of 2**32 rows or more counts as 0: it may have wrapped to the other sign.
 
-Where cells are merged into subtotals, w is at most max_rows * groups / ||n||_1 too: then no sum of a unit's entries is
+If cells are merged into subtotals, w is also at most max_rows * groups / ||n||_1: then no sum of a unit's entries is
 larger than max_rows * groups (times the larger bound). For p = 1 that is the same weight.
 
 For p of infinity (a selection) R is max_rows and the norm is the largest n_g: no count of a unit exceeds max_rows.
 
-What a unit adds depends on its pairs of unit and cell alone: on how many rows each has, and on their sums. How the
-pairs are found decides on nothing but speed. Units are of three kinds:
+What a unit adds depends on its pairs of unit and cell alone: on the rows of each, and on their sums. The way to find
+the pairs affects only speed. Units are of three kinds:
 
 - *light*, with at most R rows in all: weight 1 in any norm (the l_1 norm is the largest). Rows are added as they are.
-- *dense*, with more rows than there are cells: each has an array of all cells, and its rows are counted there.
-- *middle*, all others: pairs are found by sorting one integer per row; a row that is alone in its pair is weighed as it
-  is, and only the rows that share a pair are brought together first.
+- *dense*, with more rows than there are cells: each has an array of all cells, in which its rows are counted.
+- *middle*, all others: pairs are found by sorting one integer per row. A row that is alone in its pair is weighted as
+  it is, and only rows that share a pair are combined first.
 """
 
 from __future__ import annotations
@@ -37,47 +37,47 @@ from dpframe.queries.total import WEIGHT_BITS, RowsTotal, Total
 
 Floats = NDArray[np.float64]
 
-SHAVE = 1.0 - 1e-9  # R is taken this much smaller, so that floating point cannot break the inequality
+SHAVE = 1.0 - 1e-9  # R is reduced by this factor, so that floating point cannot break the inequality
 THREADS = 2 ** ((cpu_count() or 1).bit_length() - 1)
-MANY_ROWS = 2**17  # below, threads cost more than they save
-MOST_CODE = 2**32 - 2  # of integers that are their own numbers: one more is for missing ones, and 2**30 cells fit each
-MOST_ROWS = 2**32  # of a pair, each of which adds up to 2**31 steps: below, no sum of theirs wraps
+MANY_ROWS = 2**17  # below this, threads cost more time than they save
+MOST_CODE = 2**32 - 2  # maximum number of integer units: with one more for missing, times 2**30 cells, it fits 64 bits
+MOST_ROWS = 2**32  # rows of a pair, of up to 2**31 steps each: below this, no sum wraps
 EXACT_ROWS = 2**22  # up to here a unit's sums are below 2**53 steps: at weight 1 they are exact as floats
-DENSE = 1  # a unit is dense with more rows than this part of the cells: its array is then no larger than its rows
+DENSE = 1  # a unit is dense with more rows than cells / DENSE: its array is then no larger than its rows
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """Pairs of unit and cell with all their rows: each of which stands once, in any order."""
+    """Pairs of unit and cell with all their rows: each pair once, in any order."""
 
     owner: Integers  # the number of the unit
     cell: Integers
-    size: Integers  # rows
-    sums: dict[Total, Integers]  # of what each row adds, modulo 2**64
+    size: Integers  # the number of rows
+    sums: dict[Total, Integers]  # sums of what each row adds, modulo 2**64
 
 
 @dataclass(frozen=True)
 class Reach:
-    """The part of one unit that counts in full, in the norm of the noise."""
+    """Part of one unit that counts in full, in the norm of the noise."""
 
-    most: float  # R
+    most: float  # R as above
     p: float
-    merged: int | None = None  # the rows that count in full where cells are merged
+    merged: int | None = None  # the rows that count in full if cells are merged
 
     @classmethod
     def of(cls, unit: PrivacyUnit, p: float, cells: int, *, merged: bool) -> Reach:
-        """The reach that contribution bounds allow over so many cells."""
+        """Return the reach that contribution bounds allow over `cells` cells."""
         bounds = unit.contribution
         groups = min(bounds.max_groups, cells)
         return cls(bounds.max_rows * groups ** (1.0 / p), p, bounds.max_rows * groups if merged else None)
 
     @property
     def light(self) -> float:
-        """Up to how many rows a unit has weight 1, whatever its pairs."""
+        """Number of rows up to which a unit has weight 1, whatever its pairs."""
         return min(self.most, EXACT_ROWS)
 
     def weights(self, rows: Integers, owner: Integers, size: Integers) -> Floats:
-        """The weight of every unit, of its rows and its pairs; pairs of one row may be left out."""
+        """Return the weight of every unit, from its rows and its pairs; pairs of one row may be left out."""
         weights = _weights(rows, owner, size.astype(np.float64), self.most, self.p)
         if self.merged is None:
             return weights
@@ -87,9 +87,9 @@ class Reach:
 def bounded(
     table: pl.DataFrame, terms: Terms, unit: PrivacyUnit, p: float, cells: int, *, merged: bool = False
 ) -> dict[Total, Integers]:
-    """The weighted totals of rows that carry `unit` and `cell`; `merged` where subtotals are made of them.
+    """Return the weighted totals of rows that carry `unit` and `cell`; `merged` if subtotals are made of them.
 
-    Rows without a unit, where they are left out, are so before.
+    If rows without a unit are left out, the caller has removed them.
     """
     reach = Reach.of(unit, p, cells, merged=merged)
     code, units = unit_codes(table["unit"])
@@ -105,7 +105,7 @@ def bounded(
     owner, size = (np.concatenate([getattr(pairs, name) for pairs in together]) for name in ("owner", "size"))
     weights = reach.weights(rows, owner, size)
     alone = weights[code]
-    alone[sharing] = 0.0  # what they add is added below, pair by pair
+    alone[sharing] = 0.0  # they are added below, pair by pair
     totals, cell = {}, table["cell"].to_numpy()
     for total in terms.lines:
         values = values_of(table, total, terms)
@@ -119,13 +119,13 @@ def bounded(
 def of_pairs(
     table: pl.DataFrame, terms: Terms, unit: PrivacyUnit, p: float, cells: int, *, merged: bool = False
 ) -> dict[Total, Integers]:
-    """As `bounded`, of rows that were brought together by unit and cell: the same integers, bit for bit.
+    """Return the result of `bounded` for rows combined by unit and cell: the same integers, bit for bit.
 
-    A unit of weight 1 adds its sums as they are, which are exact as floats; of any other each pair is truncated once,
-    also one of a single row.
+    A unit of weight 1 adds its sums as they are, which are exact as floats. For any other unit each pair is truncated
+    once, also a pair of a single row.
     """
     if p not in (1.0, 2.0, np.inf):
-        table = table.sort("unit", "cell")  # sums of other powers are floats: in the order of the cells, as there
+        table = table.sort("unit", "cell")  # sums of other powers are floats: keep the order of cells of `bounded`
     code, units = unit_codes(table["unit"])
     size, cell = table[ROWS].to_numpy(), table["cell"].to_numpy()
     sums = {total: terms.read(total, table) for total in terms.lines}
@@ -134,7 +134,7 @@ def of_pairs(
 
 
 def weighed(pairs: Pairs, weights: Floats, cells: int) -> dict[Total, Integers]:
-    """The steps that pairs add to each Total, with the weights of their units."""
+    """Return the steps that pairs add to each Total, with the weights of their units."""
     totals, fits = {}, pairs.size < MOST_ROWS
     for total, sums in pairs.sums.items():
         held = sums if isinstance(total, RowsTotal) else np.where(fits, sums, 0)
@@ -143,13 +143,13 @@ def weighed(pairs: Pairs, weights: Floats, cells: int) -> dict[Total, Integers]:
 
 
 def rows_chosen(mask: NDArray[np.bool_]) -> Any:
-    """The places of chosen rows; a slice where they are all."""
+    """Return the positions of chosen rows; a slice if all are chosen."""
     places = np.flatnonzero(mask)
     return places if places.size < mask.size else slice(None)
 
 
 def values_of(table: pl.DataFrame, total: Total, terms: Terms) -> Integers | None:
-    """The steps that each row adds to a Total; None where each adds 1."""
+    """Return the steps that each row adds to a Total; None if each adds 1."""
     line = terms.lines[total]
     if line.name is None:
         return None
@@ -165,7 +165,7 @@ def values_of(table: pl.DataFrame, total: Total, terms: Terms) -> Integers | Non
 
 
 def _paired(table: pl.DataFrame, terms: Terms, code: Integers, chosen: Any) -> tuple[Integers, Pairs]:
-    """The rows, among the chosen, that share a pair, and these pairs; only what is summed of them is gathered."""
+    """Return the chosen rows that share a pair, and these pairs; only what is summed of them is gathered."""
     places, starts = _sharing(code[chosen], table["cell"].to_numpy()[chosen])
     sharing = chosen[places] if isinstance(chosen, np.ndarray) else places
     size, first = np.diff(np.append(starts, sharing.size)), sharing[starts]
@@ -177,7 +177,7 @@ def _paired(table: pl.DataFrame, terms: Terms, code: Integers, chosen: Any) -> t
 
 
 def _addressed(table: pl.DataFrame, terms: Terms, code: Integers, dense: NDArray[np.bool_], cells: int) -> Pairs:
-    """The pairs of dense units, all of whose rows these are: each has a place for every cell."""
+    """Return the pairs of dense units, from all of their rows: each unit has an address for every cell."""
     owners = np.flatnonzero(dense)
     starts = np.zeros(dense.size, dtype=np.int64)
     starts[owners] = np.arange(owners.size) * cells
@@ -189,7 +189,7 @@ def _addressed(table: pl.DataFrame, terms: Terms, code: Integers, dense: NDArray
         values = values_of(table, total, terms)
         if values is None:
             sums[total] = size[there]
-        elif int(size.max(initial=0)) <= EXACT_ROWS:  # then sums are below 2**53: exact as floats
+        elif int(size.max(initial=0)) <= EXACT_ROWS:  # sums are then below 2**53: exact as floats
             sums[total] = np.bincount(address, values, minlength=size.size)[there].astype(np.int64)
         else:
             sums[total] = added(values, address, size.size)[there]
@@ -197,7 +197,7 @@ def _addressed(table: pl.DataFrame, terms: Terms, code: Integers, dense: NDArray
 
 
 def pair_weights(code: Integers, units: int, group: Integers, unit: PrivacyUnit, p: float, cells: int) -> Floats:
-    """The weight of every unit, by its rows in each group, as in `bounded`."""
+    """Return the weight of every unit, by its rows in each group, as in `bounded`."""
     order = np.argsort(code * cells + group, kind="stable")
     pairs = (code * cells + group)[order]
     starts = np.flatnonzero(np.diff(pairs, prepend=-1))
@@ -207,22 +207,22 @@ def pair_weights(code: Integers, units: int, group: Integers, unit: PrivacyUnit,
 
 
 def _truncated_steps(values: NDArray[Any], weights: Floats, total: Total) -> Integers:
-    """W S on the grid, toward zero: the direction that never adds to a unit's reach.
+    """Return W S on the grid, truncated toward zero: this never adds to a unit's reach.
 
-    What units of less than full weight add is below 2**63, and so is what others do: none wraps.
+    What units of less than full weight add is below 2**63, and so is what others add: no sum wraps.
     """
-    with np.errstate(all="ignore"):  # whatever a value is, nothing is said of it
+    with np.errstate(all="ignore"):  # no value may cause a warning
         return (values.astype(np.float64) * (weights * grid_of(total))).astype(np.int64)
 
 
 def grid_of(total: Total) -> float:
-    """The steps of one row's step: counts are weighed on a finer grid."""
+    """Return the steps in one step of a row: counts are weighted on a finer grid."""
     return 2.0**WEIGHT_BITS if isinstance(total, RowsTotal) else 1.0
 
 
 def _weights(rows: Integers, owner: Integers, size: Floats, most: float, p: float) -> Floats:
-    """The weight of every unit. Its sum of n_g**p is its number of rows, and n_g**p - n_g for each pair of several."""
-    if p == np.inf:  # the largest n_g: 1 but for what is in pairs of several
+    """Return every unit's weight. Its sum of n_g**p is its rows, plus n_g**p - n_g for each pair of several rows."""
+    if p == np.inf:  # the largest n_g: 1, unless a pair has several rows
         norm = np.ones(rows.size)
         np.maximum.at(norm, owner, size)
         return np.where(rows <= min(most, EXACT_ROWS), 1.0, np.minimum(SHAVE, most * SHAVE / norm))
@@ -232,11 +232,11 @@ def _weights(rows: Integers, owner: Integers, size: Floats, most: float, p: floa
 
 
 def _powers(rows: Integers, owner: Integers, size: Floats, p: float) -> Floats:
-    """The sum of n_g**p of every unit, the same in whatever order the pairs come.
+    """Return the sum of n_g**p of every unit, the same for any order of the pairs.
 
-    Squares are added as integers: a float sum would depend on the order beyond 2**53. They fit below 2**32 rows, for a
-    sum of squares is at most the square of the sum, (2**32 - 1)**2 < 2**64. A frame has no more rows, but pairs of many
-    frames may have: there the square of the sum stands for it, which is no smaller, and so is no weight larger.
+    Squares are added as integers: a float sum would depend on the order beyond 2**53. They fit below 2**32 rows, since
+    a sum of squares is at most the square of the sum, (2**32 - 1)**2 < 2**64. A frame has no more rows, but pairs of
+    many frames may have. Then the square of the sum replaces it, which is no smaller, so that no weight is larger.
     """
     if p == 2.0:
         whole, exact = size.astype(np.uint64), rows.astype(np.uint64)
@@ -248,7 +248,7 @@ def _powers(rows: Integers, owner: Integers, size: Floats, p: float) -> Floats:
 
 
 def _sharing(code: Integers, cell: Integers) -> tuple[Integers, Integers]:
-    """The rows whose unit has another row in their cell, ordered by pair; and where each pair starts."""
+    """Return the rows whose unit has another row in their cell, ordered by pair; and where each pair starts."""
     if code.size < MANY_ROWS:
         return _pairs(code, cell, np.arange(code.size))
     if (rows := _in_doubt(code, cell)) is not None:
@@ -257,7 +257,7 @@ def _sharing(code: Integers, cell: Integers) -> tuple[Integers, Integers]:
     def of_thread(thread: int) -> tuple[Integers, Integers]:
         return _pairs(code, cell, np.flatnonzero(code & (THREADS - 1) == thread))
 
-    with ThreadPoolExecutor(THREADS) as pool:  # all rows of a unit are for one thread
+    with ThreadPoolExecutor(THREADS) as pool:  # one thread has all rows of a unit
         by_thread = list(pool.map(of_thread, range(THREADS)))
     before = np.cumsum([0, *(rows.size for rows, _ in by_thread)])
     starts = [starts + first for (_, starts), first in zip(by_thread, before, strict=False)]
@@ -265,9 +265,9 @@ def _sharing(code: Integers, cell: Integers) -> tuple[Integers, Integers]:
 
 
 def _pairs(code: Integers, cell: Integers, rows: Integers) -> tuple[Integers, Integers]:
-    """As `_sharing`, among some rows.
+    """Return the result of `_sharing` among some rows.
 
-    Where unit, cell and row fit 63 bits one plain sort brings pairs together; else a slower sort of positions.
+    If unit, cell and row fit 63 bits one plain sort brings pairs together; else a slower sort of positions does.
     """
     code, cell = code[rows], cell[rows]
     cell_bits, row_bits = int(cell.max(initial=0)).bit_length(), int(rows.max(initial=0)).bit_length()
@@ -288,7 +288,7 @@ def _pairs(code: Integers, cell: Integers, rows: Integers) -> tuple[Integers, In
 
 
 def _in_doubt(code: Integers, cell: Integers) -> Integers | None:
-    """All rows that share a pair and a few others, by a quick sort without places; None if they are many."""
+    """Return all rows that share a pair and a few others, by a quick sort without positions; None if they are many."""
     cell_bits, bits = (int(number.max(initial=0)).bit_length() for number in (cell, code))
     kind: Any = np.uint32 if bits + cell_bits <= 32 else np.int64
     key: NDArray[Any] = (code.astype(kind) << cell_bits) | cell.astype(kind)
@@ -303,9 +303,9 @@ def _in_doubt(code: Integers, cell: Integers) -> Integers | None:
 
 
 def unit_codes(units: pl.Series) -> tuple[Integers, int]:
-    """An integer below the returned size for each unit, different for different ones: more than a hash.
+    """Return an integer below the returned size for each unit, different for different units, unlike a hash.
 
-    Integers in a range not much larger than their number are taken as they are; anything else is numbered.
+    Integers in a range not much larger than their number are taken as they are; other values are numbered.
     """
     missing = units.null_count() > 0
     if (close := close_together(units)) is not None:
@@ -324,7 +324,7 @@ def unit_codes(units: pl.Series) -> tuple[Integers, int]:
 
 
 def close_together(units: pl.Series) -> tuple[int, int] | None:
-    """The least of integers in a range not much larger than their number, and its size, with one for missing ones."""
+    """Return the least of integers in a range not much larger than their number, and its size, plus one for missing."""
     if not units.dtype.is_integer():
         return None
     low, high = int(units.min() or 0), int(units.max() or 0)  # type: ignore[arg-type]
@@ -334,9 +334,9 @@ def close_together(units: pl.Series) -> tuple[int, int] | None:
 
 
 def _by_hash(units: pl.Series) -> tuple[Integers, int] | None:
-    """Numbers of the strings' hashes, which is faster; None if two different strings share a hash.
+    """Return numbers of strings by their hashes, which is faster; None if two different strings share a hash.
 
-    Every string is compared with one of those that have its number, so that numbers tell strings apart, not hashes.
+    Every string is compared with one of those that have its number, so that numbers identify strings, not hashes.
     """
     import pyarrow
 
