@@ -1,4 +1,4 @@
-"""Every error and warning that dpframe raises of its own accord.
+"""Errors and warnings that dpframe raises on purpose.
 
 ::
 
@@ -7,11 +7,11 @@
     │   ├── MissingArgument (TypeError)   a privacy-relevant argument has no default and was left out
     │   └── InvalidType (TypeError)       a value is of the wrong kind
     ├── UnknownColumn (ValueError)        the frame has no such column
-    ├── WrongDtype (TypeError)            the column's dtype does not suit the query
+    ├── WrongDtype (TypeError)            the dtype of the column does not suit the query
     ├── LedgerError (RuntimeError)
     │   ├── BudgetExceeded                the ledger has too little left
     │   ├── LedgerUnavailable             the ledger is temporarily unavailable: try again later
-    │   └── NoLedger                      no ledger is in sight
+    │   └── NoLedger                      the call has no ledger
     ├── AlreadyReleased (TypeError)       the frame is a result, not private data
     ├── NoProvenance (LookupError)        the frame is not, or no longer, a result
     ├── ReleaseFailed (RuntimeError)      the engine, or a function of yours, failed after the charge
@@ -20,7 +20,7 @@
 
     UnlimitedBudgetWarning (UserWarning)  the default ledger records, but limits nothing
     BoundsWarning (UserWarning)           bounds clipped values or cut contributions of more than 1%
-    WeakPrivacyWarning (UserWarning)      a cost or a limit promises little, or bounds look taken from the data
+    WeakPrivacyWarning (UserWarning)      a cost, a limit or bounds give little protection
 """
 
 from __future__ import annotations
@@ -312,14 +312,14 @@ class WeakPrivacyWarning(UserWarning):
 
 
 def reworded(error: DpframeError, said: str) -> DpframeError:
-    """The same error with other words, and with all else that it says."""
+    """Return the same error with another message, and with all its other attributes."""
     other = type(error)(said)
     other.__dict__.update(error.__dict__)
     return other
 
 
 def stands(error: LedgerError) -> LedgerError:
-    """The same error where it comes after a charge: its own words are those of a call that begins."""
+    """Return the same error for use after a charge; its own message assumes a call that only begins."""
     words = NOTHING.sub(STAYS, str(error))
     if isinstance(error, LedgerUnavailable):
         return LedgerUnavailable(words, charged="unknown")
@@ -328,7 +328,7 @@ def stands(error: LedgerError) -> LedgerError:
 
 @contextmanager
 def after_the_charge() -> Iterator[None]:
-    """Whatever fails inside comes after a charge."""
+    """Report each ledger error inside as one that comes after a charge."""
     try:
         yield
     except LedgerError as error:
@@ -336,22 +336,22 @@ def after_the_charge() -> Iterator[None]:
 
 
 def shown(value: object, *, kind: bool = False) -> str:
-    """A public argument as an error shows it: its repr, at most 60 characters, with its type if `kind` is set.
+    """Return a public argument as an error shows it: its repr, at most 60 characters, with its type if `kind` is set.
 
-    What is no plain value (a Series, an array, a frame) is only named: its repr would print private values.
+    A value that is not plain (a Series, an array, a frame) is only named: its repr would print private values.
     """
     if not _is_plain(value):
         return named(value)
     try:
         text = repr(value.item()) if isinstance(value, np.floating | np.integer) else repr(value)  # as it was typed
-    except Exception:  # an int of more digits than Python prints, or a class of the caller's
+    except Exception:  # an int with more digits than Python prints, or a class of the caller
         return named(value)
     text = text if len(text) <= 60 else text[:57] + "..."
     return f"{text} ({type(value).__name__})" if kind else text
 
 
 def shown_names(names: Iterable[str]) -> str:
-    """Names as an error shows them: as many as 60 characters hold, each whole, and how many more there are."""
+    """Return names as an error shows them: whole names within 60 characters, and how many more there are."""
     every = [shown(name) for name in names]
     ends = accumulate(len(text) + 2 for text in every)
     count = max(sum(end <= 60 for end in ends), 1)
@@ -360,7 +360,7 @@ def shown_names(names: Iterable[str]) -> str:
 
 
 def named(value: object) -> str:
-    """A value as an error names it without showing it: "a Series", "None", "the class Laplace"."""
+    """Return how an error names a value without showing it: "a Series", "None", "the class Laplace"."""
     if value is None:
         return "None"
     if isinstance(value, type):
@@ -369,50 +369,50 @@ def named(value: object) -> str:
 
 
 def with_article(noun: str) -> str:
-    """A noun with its article."""
+    """Return a noun with its article."""
     return f"{'an' if noun[:1].lower() in 'aeiou' or noun == 'ndarray' else 'a'} {noun}"
 
 
-LONGEST_NAME = 200  # characters of a label, a snapshot, a data set, the name of a plan
+LONGEST_NAME = 200  # maximum characters of the name of a label, a snapshot, a data set or a plan
 
 
 def checked_name(argument: str, value: str, longest: int = LONGEST_NAME) -> str:
-    """A name that people give, as it is; refused where a record that holds it could not be written or read."""
+    """Return a name that people give; refuse one that a record could not hold."""
     if (fault := fault_of_name(value, longest)) is not None:
         raise InvalidArgument(f"{argument} must {fault}, unlike {shown(value)}. Write plain words.")
     return value
 
 
 def checked_column_name(argument: str, value: str, way_out: str = "Rename the column.") -> str:
-    """The name of a column, as it is; refused where no file could hold it."""
+    """Return the name of a column; refuse one that no file could hold."""
     if (fault := fault_of_column(value)) is not None:
         raise InvalidArgument(f"{argument} must {fault}, unlike {shown(value)}. {way_out}")
     return value
 
 
 def checked_text(argument: str, value: object) -> None:
-    """Refuse what is neither text nor left out."""
+    """Refuse a value that is neither text nor None."""
     if value is not None and not isinstance(value, str):
         raise InvalidType(f"{argument} must be text, not {shown(value)}.")
 
 
 def no_attribute(words: str) -> AttributeError:
-    """The refusal of an attribute that is none, to whose words Python adds no guess of its own."""
+    """Return the error for a missing attribute, to whose message Python adds no guess of its own."""
     return AttributeError(words, name=None, obj=None)
 
 
 def is_one_of(value: object, choices: Collection[Any]) -> bool:
-    """Tell whether a value is a plain one among the choices; arrays, columns and expressions are none of them."""
+    """Return whether a value is a plain one among the choices; arrays, columns and expressions are none of them."""
     return (value is None or isinstance(value, (str, bool, int, float))) and value in choices
 
 
 def closest(name: str, names: Iterable[str]) -> str | None:
-    """The one of `names` that a misspelled name most likely meant, for a "Did you mean"."""
+    """Return the one of `names` that a misspelled name most likely meant, for a "Did you mean"."""
     return next(iter(difflib.get_close_matches(name, list(names), n=1)), None)
 
 
 def takes_two(function: Callable[..., Any], *named: str) -> bool:
-    """Tell whether a function can be called with two arguments by position, and those that are named."""
+    """Return whether a function can be called with two arguments by position, and with those that are named."""
     try:
         inspect.signature(function).bind(None, None, **dict.fromkeys(named))
     except TypeError:
@@ -432,23 +432,23 @@ def _is_plain(value: object) -> bool:
 
 
 LONGEST_REASON = 2_000
-LONGEST_COLUMN = 1_000  # no database and no file format that is in use has longer ones
+LONGEST_COLUMN = 1_000  # no database and no file format in use has longer ones
 COMMANDS = {"Cc", "Zl", "Zp"}  # control characters, and the two separators that break a line
-HIDDEN = {*COMMANDS, "Cf", "Cs"}  # what is not shown as it is: also what formats, and surrogates
-NO_XML = "\ufffe\uffff"  # in no picture and no workbook: what draws a chart would end the process
-JOINERS = "\u200c\u200d"  # words of Persian and many emoji are spelled with them
+HIDDEN = {*COMMANDS, "Cf", "Cs"}  # characters that are not shown as they are: also format characters and surrogates
+NO_XML = "\ufffe\uffff"  # not allowed in pictures and workbooks: the library that draws charts would end the process
+JOINERS = "\u200c\u200d"  # Persian words and many emoji are spelled with them
 TAG = re.compile("<(?=[A-Za-z/!?])")
-WIDE = "\uff1d\uff0b\uff0d\uff20"  # = + - @ as wide as the letters of Chinese and Japanese
-FORMULA_STARTS = ("=", "+", "-", "@", *WIDE)  # a spreadsheet reads such a cell as a formula, blanks before it or not
+WIDE = "\uff1d\uff0b\uff0d\uff20"  # full-width = + - @
+FORMULA_STARTS = ("=", "+", "-", "@", *WIDE)  # such a cell is a formula in a spreadsheet, also after blanks
 FORMULA = rf"(?=[=+@{WIDE}-])"
-NUMBER = r"[+-][0-9.]+"  # is no formula, where its cell ends behind it: at semicolons a comma is in a number
+NUMBER = r"[+-][0-9.]+"  # no formula, if its cell ends after it; a comma between semicolons belongs to a number
 AT_SEMICOLON = rf'[;]["\s]*{FORMULA}(?!{NUMBER}(?:,[0-9]+)?[)\]]?(?:;|$))'
 AT_COMMA = rf'[,]["\s]*{FORMULA}(?!{NUMBER}(?:[,;)\]]|$))'
 IN_CELL, IN_LINE = re.compile(f"({AT_SEMICOLON})"), re.compile(f"({AT_SEMICOLON}|{AT_COMMA})")
 
 
 def fault_of_name(text: str, longest: int) -> str | None:
-    """The fault of a new name; None where it has none."""
+    """Return the fault of a new name; None if it has none."""
     if len(text) > longest:
         return f"have at most {longest:,} characters, not {len(text):,}"
     if text.isprintable():
@@ -461,7 +461,7 @@ def fault_of_name(text: str, longest: int) -> str | None:
 
 
 def fault_of_column(text: str, longest: int = LONGEST_COLUMN) -> str | None:
-    """As `fault_of_name`, for a column that a frame has already: only what no file and no screen can hold."""
+    """Return the fault of a column name that a frame already has: only what no file and no screen can hold."""
     if len(text) > longest:
         return f"have at most {longest:,} characters, not {len(text):,}"
     if "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
@@ -470,9 +470,9 @@ def fault_of_column(text: str, longest: int = LONGEST_COLUMN) -> str | None:
 
 
 def harmless(text: str) -> str:
-    r"""The text with control characters, marks of direction and the like as escapes (``\u202e``), all else as it is.
+    r"""Return the text with control characters, marks of direction and the like escaped (``\u202e``).
 
-    The escapes are those of JSON, so that printed JSON still says the same.
+    The escapes are those of JSON, so that printed JSON still has the same meaning.
     """
     if text.isprintable():
         return text
@@ -480,43 +480,43 @@ def harmless(text: str) -> str:
 
 
 def writable(text: str) -> str:
-    """The text with surrogates as escapes: what any file and any frame can hold."""
+    """Return the text with surrogates escaped: any file and any frame can hold it."""
     if text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text):
         return text
     return "".join(_escaped(letter) if "\ud800" <= letter <= "\udfff" else letter for letter in text)
 
 
 def capital(text: str) -> str:
-    """The text with a capital letter at its beginning, unless it begins with an expression such as `a.count*2`."""
+    """Return the text with a capital first letter, unless it begins with an expression such as `a.count*2`."""
     return text if "." in text.partition(" ")[0][:-1] else text[:1].upper() + text[1:]
 
 
 def listed(names: Sequence[str], word: str = "and") -> str:
-    """Names as a sentence lists them: a, b and c."""
+    """Return names as a sentence lists them: a, b and c."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {word} {names[-1]}"
 
 
 def no_formula(text: str) -> str:
-    """The text as a cell of a spreadsheet that stays text, also where it is cut at semicolons, as in much of Europe."""
+    """Return the text for a spreadsheet cell, where it stays text even if cut at semicolons, as in much of Europe."""
     plain = IN_CELL.sub(r"\1'", text)
     return f"'{plain}" if plain.startswith("\t") or plain.lstrip().startswith(FORMULA_STARTS) else plain
 
 
 def no_formulas(line: str) -> str:
-    """A line of words, which a spreadsheet may cut into cells, of which none becomes a formula."""
+    """Return a line of words that a spreadsheet may cut into cells, none of which becomes a formula."""
     return IN_LINE.sub(r"\1'", line)
 
 
 def spreadsheet(value: Any) -> Any:
-    """A value for a cell of a spreadsheet: text that would be a formula there stays text, and breaks no line."""
+    """Return a value for a spreadsheet cell: text that would be a formula there stays text, and breaks no line."""
     return no_formula(harmless(value)) if isinstance(value, str) else value
 
 
 def no_markup(text: str) -> str:
-    """The text without tags and backslashes, for a chart.
+    """Return the text without tags and backslashes, for a chart.
 
-    Pages write the words of a chart into a script as they are, and a tag would end it. Vega makes expressions of titles
-    and reads what follows a backslash there: an escape would become the character again, in a label that is read aloud.
+    Pages write the words of a chart into a script as they are, and a tag would end the script. Vega makes expressions
+    of titles and interprets backslashes there: an escape would become the character again, for screen readers.
     """
     return TAG.sub("\u2039", harmless(text)).replace("\\", "\u29f5")
 
@@ -536,12 +536,12 @@ NOT_PLAIN = "is no plain file, but a folder, a pipe, a socket or a device"
 
 
 class NoPlainFile(OSError):
-    """A pipe, a socket, a device or a folder stands where a file belongs."""
+    """Error for a pipe, a socket, a device or a folder in the place of a file."""
 
 
 def plain(path: str | bytes | os.PathLike[str], flags: int) -> int:
-    """Open a plain file at once, or refuse what is none: the `opener` of ``open``."""
-    more = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)  # which changes nothing for a plain file
+    """Open a plain file at once, or refuse anything else: the `opener` of ``open``."""
+    more = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)  # no effect on a plain file
     opened = os.open(path, flags | more, 0o666)
     try:
         if stat.S_ISREG(os.fstat(opened).st_mode):
@@ -553,13 +553,13 @@ def plain(path: str | bytes | os.PathLike[str], flags: int) -> int:
 
 
 def stands_in_the_way(path: str | os.PathLike[str]) -> bool:
-    """Tell whether something else than a plain file is there, without opening it."""
+    """Return whether something other than a plain file is at a path, without opening it."""
     try:
         return not stat.S_ISREG(os.stat(path).st_mode)
-    except OSError:  # nothing is there, or whoever opens it says why not
+    except OSError:  # nothing is there, or opening it says why not
         return False
 
 
 def said(error: OSError) -> str:
-    """The words of the system for what went wrong, without the path."""
+    """Return the message of the system for an error, without the path."""
     return error.strerror or " ".join(str(error).split()) or type(error).__name__

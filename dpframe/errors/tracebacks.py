@@ -1,13 +1,13 @@
-"""Errors that leave dpframe: without the frames they passed through, and of work on rows without a word of it.
+"""Errors that leave dpframe: without the frames that they passed through, and without details of work on rows.
 
-Reports of errors print what frames hold. A function on the way down holds the caller's frame, or exact totals. Tools
-that print local variables (the standard library's ``traceback`` with ``capture_locals``, pytest, rich, services that
-collect errors) would print rows.
+Reports of errors print what stack frames hold. A function on the call stack holds the caller's frame, or exact totals.
+Tools that print local variables (the standard library's ``traceback`` with ``capture_locals``, pytest, rich, services
+that collect errors) would print rows.
 
-Errors of work on no rows are told in their own words; of those of work on rows nothing is told. What is tried before
-anything is charged sees no row. Foreseen there is what a caller can cause and mend: values that do not suit, what a
-library says of them, and code of the caller's. All else is a fault of dpframe, and is called one: nobody looks for it
-among the arguments.
+Errors of work without rows keep their own words; errors of work on rows reveal nothing. All that is tried before a
+charge sees no row. Foreseen errors there are those that a caller can cause and fix: values that do not fit, what a
+library says of them, and code of the caller. Any other error is a fault of dpframe and is reported as one, so that
+nobody looks for it among the arguments.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 Given = ParamSpec("Given")
 Answer = TypeVar("Answer")
 
-STOPS = (KeyboardInterrupt, SystemExit, GeneratorExit)  # somebody wants an end; they hold no values
+STOPS = (KeyboardInterrupt, SystemExit, GeneratorExit)  # requests to stop; they hold no values
 
 LONGEST_MESSAGE = 300
 OF_VALUES = (DpframeError, ValueError, ArithmeticError, MemoryError)  # keys too long, too large, too many
-OF_TYPES = (*OF_VALUES, TypeError)  # and of a type that cannot be compared with those of their column
+OF_TYPES = (*OF_VALUES, TypeError)  # and keys of a type that cannot be compared with the others of their column
 LIBRARIES = {"dpframe", "dask", "distributed", "duckdb", "narwhals", "numba", "numpy", "pandas", "polars", "pyarrow"}
 
 
 def cleaned(error: BaseException, outer: BaseException | None, *, tell: bool) -> BaseException:
-    """The error without its traceback, and without errors that were handled on the way; `outer` is the caller's own.
+    """Return the error without its traceback and without errors handled on the way; `outer` is the caller's own.
 
-    An explicit cause stays: it is dpframe's to choose, and holds nothing private. Where `tell` is set the places in
-    dpframe are noted as text, since an error that nobody foresaw is looked for there.
+    An explicit cause stays: dpframe chooses it, and it holds nothing private. If `tell` is set, the places in dpframe
+    are noted as text, because an unforeseen error is looked for there.
     """
     if tell and (passed := places(error)):
         error.add_note(f"It passed through {' < '.join(passed)}; dpframe leaves out the variables that these hold.")
@@ -52,13 +52,13 @@ def cleaned(error: BaseException, outer: BaseException | None, *, tell: bool) ->
 
 
 def places(error: BaseException) -> list[str]:
-    """The lines of dpframe that the error passed, the innermost first."""
+    """Return the lines of dpframe that the error passed, the innermost first."""
     steps = [step for step in traceback.extract_tb(error.__traceback__) if step.filename.startswith(PACKAGE)]
     return [f"{os.path.relpath(step.filename, PACKAGE)}:{step.lineno}" for step in reversed(steps)]
 
 
 def depth_outside() -> int:
-    """The depth of the nearest frame outside of dpframe, seen from the caller: the place that a warning names."""
+    """Return the depth, seen from the caller, of the nearest frame outside of dpframe: a warning names that place."""
     frame, depth = sys._getframe(1), 1
     while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] == __name__.split(".")[0]:
         frame, depth = frame.f_back, depth + 1
@@ -66,7 +66,7 @@ def depth_outside() -> int:
 
 
 def trimmed(function: Callable[Given, Answer]) -> Callable[Given, Answer]:
-    """A public function whose errors show neither its arguments nor what it called."""
+    """Return a public function whose errors show neither its arguments nor what it called."""
 
     @wraps(function)
     def door(*arguments: Given.args, **named: Given.kwargs) -> Answer:
@@ -80,7 +80,7 @@ def trimmed(function: Callable[Given, Answer]) -> Callable[Given, Answer]:
         try:
             raise clean
         finally:
-            del clean, outer  # an error that is held by a frame that it holds would live on
+            del clean, outer  # an error and a frame that hold each other would stay in memory
 
     return door
 
@@ -89,13 +89,13 @@ Kind = TypeVar("Kind", bound=type)
 
 
 def constructed(kind: Kind) -> Kind:
-    """A public class, whose constructor is `trimmed`."""
+    """Return a public class whose constructor is `trimmed`."""
     kind.__init__ = trimmed(kind.__init__)  # type: ignore[misc]
     return kind
 
 
 def _unclear(function: Callable[..., Any], given: tuple[Any, ...], named: dict[str, Any]) -> DpframeError | None:
-    """The refusal of a call that does not suit the function's signature; None where it does."""
+    """Return the refusal of a call that does not fit the function's signature; None if it fits."""
     asked, name = signature(function), function.__qualname__.removesuffix(".__init__").rpartition(".")[2]
     try:
         asked.bind(*given, **named)
@@ -125,16 +125,16 @@ LIBRARIES |= {"py4j", "pyspark", "sqlalchemy", *sys.stdlib_module_names} - {"__m
 
 
 def withheld(look: Callable[[], Answer]) -> Answer | None:
-    """The result, or None where it failed: its error must not be chained, nor shown or logged by an engine.
+    """Return the result, or None if it failed: the error must not be chained, shown, or logged by an engine.
 
-    Whatever `numpy.seterr` says, no number that is too small or too large for a float makes it fail or warn.
+    Whatever `numpy.seterr` says, a number that is too small or too large for a float causes no failure or warning.
     """
     try:
         with np.errstate(all="ignore"):
             return look()
     except STOPS:
         raise
-    except BaseException:  # a panic of the Polars engine is no Exception, and its message may hold values as well
+    except BaseException:  # a panic of the Polars engine is no Exception, and its message may hold values too
         return None
 
 
@@ -146,10 +146,10 @@ def tried(
     *,
     foreseen: tuple[type[Exception], ...] = OF_TYPES,
 ) -> Iterator[None]:
-    """Refuse what fails in here: "RULE (the error). Nothing was charged. WAY OUT", or say that dpframe is at fault."""
+    """Refuse what fails inside: "RULE (the error). Nothing was charged. WAY OUT"; or report a fault of dpframe."""
     try:
         yield
-    except (*STOPS, ImportError):  # what is not installed says so itself
+    except (*STOPS, ImportError):  # a missing package explains itself
         raise
     except BaseException as error:
         if isinstance(error, foreseen) or type(error).__module__ != "builtins" or _is_of_the_caller(error):
@@ -163,12 +163,12 @@ def tried(
 
 
 def said(error: BaseException) -> str:
-    """The text of an error that has seen no row, on one line."""
+    """Return the text of an error that has seen no row, on one line."""
     text = " ".join(f"{type(error).__name__}: {error}".split())
     return text if len(text) <= LONGEST_MESSAGE else text[: LONGEST_MESSAGE - 3] + "..."
 
 
 def _is_of_the_caller(error: BaseException) -> bool:
-    """Tell whether code that is neither dpframe's nor a library's failed, such as a mechanism or an engine."""
+    """Return whether code outside of dpframe and libraries failed, such as a mechanism or an engine."""
     modules = (frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_tb(error.__traceback__))
     return any(str(module).partition(".")[0] not in LIBRARIES for module in modules)
