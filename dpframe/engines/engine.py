@@ -88,30 +88,30 @@ class Engine(Protocol):
     """
 
     def schema(self) -> Mapping[str, Any]:
-        """The name and the Polars dtype of each column. It reads no row and runs nothing."""
+        """Return the name and the Polars dtype of each column, without reading a row or running a query."""
         ...
 
     def fold(self, columns: Sequence[str], piece: Callable[[Any], Partial], by: str | None) -> Partial:
-        """The sum of ``piece(frame)`` over frames that hold every row exactly once; frames of no rows do no harm.
+        """Return the sum of ``piece(frame)`` over frames that together hold every row exactly once; some may be empty.
 
-        Each frame has at least `columns`, with the dtypes of the schema, in Polars, in Arrow, or in pandas with dtypes
-        of Arrow: pandas' own say less than a schema. Where `by` names a column, all rows that are equal in it are in
-        one frame; 0.0 equals -0.0, and rows in which it is null or NaN are in one frame too. A table without rows is
-        one frame without rows.
+        Each frame has at least `columns`, with the dtypes of the schema. It is a frame of Polars or Arrow, or of pandas
+        with Arrow dtypes, since pandas' own dtypes say less than a schema. If `by` names a column, all rows with an
+        equal value of it are in one frame. There 0.0 equals -0.0, and all rows with null or NaN are in one frame too.
+        A table without rows is one frame without rows.
         """
         ...
 
     def push(self, task: Any) -> Partial | None:
-        """The totals of the whole table by other means; None where there are none, and `fold` is to be used.
+        """Return the totals of the whole table, computed by the engine itself; None if dpframe must call `fold` instead.
 
-        `task` can be pickled, and is made of public things alone: ``task.query``, ``task.unit``, ``task.p``, the
+        `task` can be pickled and holds public facts only: ``task.query``, ``task.unit``, ``task.p``, the
         ``task.columns`` that it reads, and ``task.piece``.
         """
         ...
 
 
 def added_up(partials: Any) -> Partial:
-    """The sum of at least one Partial."""
+    """Return the sum of at least one Partial."""
     total: Partial | None = None
     for partial in partials:
         total = partial if total is None else total + partial

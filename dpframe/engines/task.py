@@ -315,7 +315,7 @@ class CheckTask(RowTask):
 
     @property
     def _by_group(self) -> bool:
-        """Whether it matters which rows of a unit are in one group."""
+        """True if it matters which rows of a unit are in one group."""
         sums = any(between.of_units for between in self.checks.between)
         return sums or any(rule.counting != "rows" for rule in self.checks.rules)
 

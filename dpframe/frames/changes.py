@@ -39,7 +39,7 @@ class View:
 
     @property
     def is_whole(self) -> bool:
-        """Whether every released row is present, as a row of its own."""
+        """True if every released row is present, as a row of its own."""
         return len(self.cells) == 1 and self.rows == self.released
 
 

@@ -84,7 +84,7 @@ class Scan:
 
     @property
     def is_local(self) -> bool:
-        """Whether the path names files of this machine, not a remote address."""
+        """True if the path names files of this machine, not a remote address."""
         return "://" not in (self.path or "")
 
     @property
@@ -108,7 +108,7 @@ class Scan:
 
     @property
     def is_missing(self) -> bool:
-        """Whether the path names local files and none of them exists."""
+        """True if the path names local files and none of them exists."""
         return self.path is not None and self.is_local and not self.files
 
 

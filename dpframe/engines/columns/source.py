@@ -100,12 +100,12 @@ class ColumnType:
 
     @property
     def aware(self) -> bool:
-        """Whether these are datetimes with a time zone."""
+        """True if these are datetimes with a time zone."""
         return self.zone is not None
 
     @property
     def by_position(self) -> bool:
-        """Whether keys are loaded as positions among the declared ones."""
+        """True if keys are loaded as positions among the declared ones."""
         return self.identity is not None and self.identity.form == "objects"
 
 
