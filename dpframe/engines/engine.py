@@ -102,7 +102,7 @@ class Engine(Protocol):
         ...
 
     def push(self, task: Any) -> Partial | None:
-        """Return the totals of the whole table, computed by the engine itself; None if dpframe must call `fold` instead.
+        """Return the totals of the whole table, by other means; None if dpframe must call `fold` instead.
 
         `task` can be pickled and holds public facts only: ``task.query``, ``task.unit``, ``task.p``, the
         ``task.columns`` that it reads, and ``task.piece``.
