@@ -1,4 +1,4 @@
-"""A small share of ``assurance/local_audit.py``: reports of two values tell no more than epsilon, nearly that much."""
+"""A small part of ``assurance/local_audit.py``: the privacy loss of reports is at most epsilon, and close to it."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from dpframe.noise import coins
 @pytest.mark.slow
 @pytest.mark.parametrize("name", local_audit.methods(1.0))
 def test_reports_tell_no_more_than_epsilon(name):
-    found = local_audit.audited(name, 1.0, 40_000)  # an objection to a sound method has a chance of at most 1e-6
+    found = local_audit.audited(name, 1.0, 40_000)  # a false alarm for a sound method has a chance of at most 1e-6
     assert found.holds, found
-    assert found.lower_bound > 0.5 * found.claimed, found  # the event does tell the two values apart
+    assert found.lower_bound > 0.5 * found.claimed, found  # the event distinguishes the two values
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Coins and subsets of the local model: exactly their probabilities, also where bytes and doubles leave them open."""
+"""Coins and subsets of the local model have exactly their probabilities, also where one byte cannot decide."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ALARM = 1e-6  # the chance of a false alarm of each test
 
 
 def deviates(found, expected):
-    """Whether counts are less likely than the alarm, by Pearson's test."""
+    """Return whether counts are less likely than ALARM, by Pearson's test."""
     return chi2.sf(((found - expected) ** 2 / expected).sum(), len(found) - 1) < ALARM
 
 
@@ -52,7 +52,7 @@ def test_certain_coins():
 
 @pytest.mark.parametrize("chance", [CHANCES[0], CHANCES[1], CHANCES[3]], ids=str)
 def test_open_coins_are_decided_by_more_bits(chance, monkeypatch):
-    """The first byte and the first word are those that leave it open; then the next words say on which side it is."""
+    """The first byte and word equal the digits of the probability, so the toss stays open; the next words decide it."""
     exact = chance.exact(400)
     digits = int(mpmath.ldexp(exact, 200))  # the binary digits of the probability
     first, word = digits >> 192, (digits >> 128) & (2**64 - 1)
@@ -132,6 +132,6 @@ def test_a_missing_value_is_any_category():
 
 
 def test_a_million_reports_take_seconds():
-    """Not a benchmark: the reports of a million rows are made without a loop over them."""
+    """Not a benchmark: reports must be made without a Python loop over the rows, which would take far longer."""
     method = dpf.local.SubsetSelection(range(20), epsilon=1)
     assert len(method.randomize(pl.Series("x", np.arange(10**6) % 20))) == 10**6

@@ -1,4 +1,4 @@
-"""Estimates from reports: their intervals cover, denoising only helps, and they show themselves as other results do."""
+"""Estimates from reports: intervals cover, adjustment only helps, and tables and charts work as for other results."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def values(counts=COUNTS):
 
 
 def with_key(method, run):
-    """A sketch with other hash functions, over whose collisions its error is taken."""
+    """Return a sketch with other hash functions, because its error holds over their random collisions."""
     return replace(method, key=str(run)) if isinstance(method, LOCAL.CountMeanSketch) else method
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", METHODS)
 def test_intervals_cover_and_are_not_wide(name):
-    """200 estimates of six counts each; too narrow and too wide intervals are both refused."""
+    """200 estimates of six counts each detect intervals that are too narrow and intervals that are too wide."""
     method, series, runs = METHODS[name], values(), 200
     with insecure_bits(31):
         every = [with_key(method, run) for run in range(runs)]
@@ -56,7 +56,7 @@ def test_intervals_cover_and_are_not_wide(name):
 
 
 def exact_coverage(method, n, truth):
-    """The chance that the interval holds a count, by all numbers of reports that may hold the category."""
+    """Return the exact probability that the interval holds a count, summed over all possible numbers of reports."""
     of_truth, of_others = (binom.pmf(np.arange(many + 1), many, chance)
         for many, chance in ((truth, method.p), (n - truth, method.q)))  # fmt: skip
     counts, variances = method.counts(np.arange(n + 1.0), n)
@@ -75,7 +75,7 @@ def test_counts_of_rare_categories_are_covered(of, size, epsilon, n, truth):
 @pytest.mark.parametrize("size", [2, 4, 10])
 @pytest.mark.parametrize("epsilon", [0.5, 1, 2, 4, 5, 6, 7, 8, 10, 12])
 def test_counts_are_covered_where_a_report_is_more_than_the_deviation(of, size, epsilon):
-    """At a large epsilon, a count moves by whole reports, and 1.96 deviations are less than one."""
+    """At a large epsilon, a count moves by whole reports, and 1.96 standard deviations are less than one report."""
     method = of(range(size), epsilon=epsilon)
     for n in (30, 100, 300, 1_000):
         truths = (0, 1, n // 20, n // 4, n // 2, 7 * n // 10, n - 1, n)
@@ -84,7 +84,7 @@ def test_counts_are_covered_where_a_report_is_more_than_the_deviation(of, size, 
 
 @pytest.mark.parametrize(("epsilon", "reports"), [(16, 100), (10, 15)])
 def test_a_sketch_is_covered_where_a_report_is_more_than_the_deviation(epsilon, reports):
-    """Without half a report in the variance such intervals held in 84% to 91%: they hold one step alone."""
+    """Such intervals hold only one step; without half a report in the variance, they covered 84% to 91%."""
     draws, names = np.random.default_rng(4), list(range(10))
     held = np.zeros(len(names))
     for key in range(150):
@@ -93,7 +93,7 @@ def test_a_sketch_is_covered_where_a_report_is_more_than_the_deviation(epsilon, 
         function = draws.integers(0, method.hashes, reports)
         each = np.bincount(function, minlength=method.hashes)
         bits = np.zeros((reports, method.cells), dtype=np.bool_)
-        bits[np.arange(reports), method.places[function, 0]] = True  # all of them have the first name
+        bits[np.arange(reports), method.places[function, 0]] = True  # all reports are of the first name
         ones = np.zeros((method.hashes, method.cells), dtype=np.int64)
         np.add.at(ones, function, bits ^ (draws.random(bits.shape) < flip))
         counts, variances = method.counts(ones, each)
@@ -105,7 +105,7 @@ def test_a_sketch_is_covered_where_a_report_is_more_than_the_deviation(epsilon, 
 
 @pytest.mark.slow
 def test_the_variance_of_a_sketch_holds_over_its_keys():
-    """Collisions are random in the key: with a new key each time, their part of the error is seen."""
+    """Collisions depend on the random key, so a new key for each release shows their part of the error."""
     off, sizes = [], []
     for key in range(300):
         method = LOCAL.CountMeanSketch(PAGES, epsilon=8, hashes=2, cells=8, key=str(key))
@@ -140,7 +140,7 @@ def test_missing_numbers_count_as_the_middle():
 
 @pytest.mark.parametrize("share", [0.5, 1.0])
 def test_intervals_of_means_hold_where_numbers_are_missing(share):
-    """The margin covers the middle of the bounds as any value; a random step held 37%. A false alarm: 1e-6."""
+    """Missing values count as the middle; with a random step instead, intervals covered 37%. A false alarm: 1e-6."""
     method, people, runs = LOCAL.Mean((0, 10), epsilon=8), 400, 300
     numbers = np.where(np.arange(people) < share * people, np.nan, 5.0)
     with insecure_bits(35):
@@ -262,7 +262,7 @@ def test_filters_that_cannot_be_told_apart_are_refused():
 
 
 def test_a_sketch_says_of_which_keys_its_margins_hold():
-    """With 16 hashes of 32 cells and one key, three of eight categories were held by 4% of intervals."""
+    """With 16 hashes, 32 cells and one fixed key, intervals of three of eight categories covered only 4%."""
     few = {"epsilon": 8, "hashes": 16, "cells": 32}
     found = {}
     for method in (LOCAL.CountMeanSketch(PAGES, **few), LOCAL.RandomizedResponse(PAGES, epsilon=8)):

@@ -1,4 +1,4 @@
-"""Every method of the local model, enumerated: no outcome's probability changes by more than e^epsilon."""
+"""All outcomes of every local method, enumerated: no probability changes by more than a factor of e^epsilon."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_no_outcome_tells_more_than_epsilon(name, monkeypatch):
     found = laws(method, range(-1, len(method.categories)), monkeypatch)
     assert all(map(branches.is_whole, found))
     assert branches.largest_ratio(found) <= float(method.loss) * (1 + 1e-15)
-    if "hashes" not in name:  # of Bloom filters bits may coincide, and less is told
+    if "hashes" not in name:  # bits of a Bloom filter may coincide, and the loss is then smaller
         assert branches.largest_ratio(found[1:]) >= float(method.loss) * (1 - 1e-12), "the budget is used up"
 
 
@@ -169,7 +169,7 @@ def test_windows_of_the_reference():
 
 
 def test_the_worst_variance_is_the_largest_of_all_truths():
-    """On a grid of 41 values per unit the variance of ten steps at epsilon 4 is .15883; between them it is larger."""
+    """On a grid of 41 values, the largest variance of ten steps at epsilon 4 is .15883; between them it is larger."""
     for steps, width, epsilon, on_grid in ((2, 1, 2, 0.99969), (10, 3, 4, 0.15883), (9, 3, 4, 0.15918)):
         law = Window(steps, width, epsilon)
         assert worst_of(steps, width, epsilon, 41) == pytest.approx(on_grid, abs=1e-5)
@@ -180,7 +180,7 @@ def test_the_worst_variance_is_the_largest_of_all_truths():
 
 
 def worst_of(steps, width, epsilon, values):
-    """The largest variance of an estimate on [-1, 1] over so many truths, from all probabilities."""
+    """Return the largest variance of an estimate on [-1, 1] over a grid of `values` truths, from all probabilities."""
     report = np.arange(steps + width)
     inside = [(t <= report) & (report < t + width) for t in range(steps + 1)]
     chance = np.where(inside, np.exp(epsilon), 1.0) / (width * np.exp(epsilon) + steps)

@@ -1,4 +1,4 @@
-"""What is claimed of the two systems, on a real heavy-tailed list: its head is seen, and its tail is not."""
+"""Local methods on a real heavy-tailed list: frequent words stand out from the noise, and rare ones do not."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ COUNTS = """
 520 518 505 491 471 454 446 441 421 411 367 363 361 346 344 343 341 338 334 334 332 329 328 321 309 306 299 283 273 265
 256 251 241 236 226 224 224 220 220 218 215 213 211 205 191 190 189 186 185 179 169 166 165 162 162 162 161 158 158 158
 153 152 152 149 149 148 147 145 144 141 139 138 135
-"""  # of the hundred most common first words in the 98,203 n-grams of the test data of SmartNoise (MIT)
+"""  # counts of the hundred most common first words in the 98,203 n-grams of the test data of SmartNoise (MIT)
 
 
 @pytest.fixture(scope="module")

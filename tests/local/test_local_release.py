@@ -1,4 +1,4 @@
-"""``df.dp.local.randomize``: checked, charged, then looked at; nothing but randomized reports comes out."""
+"""``df.dp.local.randomize`` checks the call, charges it and then reads rows; only randomized reports leave it."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_197_the_statement_counts_all_reports_of_a_person():
     found = dpf.local.estimate(asked(ledger=paid(unit=PEOPLE)))
     said = found.dp.statement()
     assert "no outcome is more than 2.72 times as likely as if one person had another value" in said
-    assert "(differential privacy, epsilon 1)" in said  # two reports of 0.5
+    assert "(differential privacy, epsilon 1)" in said  # two reports of epsilon 0.5 each
     assert "rows of a person after 2 count as missing" in found.dp.provenance["notes"]
     assert "epsilon 0.5)" in dpf.local.estimate(asked()).dp.statement()
 
@@ -101,7 +101,7 @@ def test_reports_that_another_method_made_are_refused():
     rappor = dpf.local.Rappor.for_epsilon(METHOD.categories, epsilon=2)
     kept = asked(method=rappor.permanent, ledger=paid(epsilon=2))
     with pytest.raises(dpf.InvalidArgument, match="by their record another one made them"):
-        rappor.estimate(kept)  # before report()
+        rappor.estimate(kept)  # the permanent bits, before report()
 
 
 def test_reports_of_one_person_add_up():

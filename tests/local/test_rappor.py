@@ -1,4 +1,4 @@
-"""RAPPOR's memory: bits of a period are made once and stay; no report tells that a value changed."""
+"""RAPPOR's memoized bits: the bits of a period are made once, and no report shows that a value changed."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def bits_of(column):
     ids=str,
 )
 def test_215_one_method_keeps_one_set_of_bits_however_it_is_spelled(one, other):
-    """Else a client that spells it otherwise draws a second set, and the values cost twice what is stated."""
+    """Otherwise a client with another spelling draws a second set of bits, and the loss is twice the stated one."""
     methods = [dpf.local.Rappor(**{"categories": PAGES, "f": 0.5, "p": 0, "q": 1, **given}) for given in (one, other)]
     methods += [dpf.local.Rappor.from_json(method.to_json()) for method in methods]
     people, value = [f"p{place}" for place in range(100)], methods[0].categories[0]
@@ -71,7 +71,7 @@ class Whole(enum.IntEnum):
 
 
 def test_224_a_person_is_one_whatever_class_holds_the_id():
-    """Else a client that reads its id otherwise draws a second set, and the values cost twice what is stated."""
+    """Otherwise a client with another class of id draws a second set of bits, and the loss is twice the stated one."""
     for plain, others in (("me", (np.str_("me"), Text.ME, Other("me"))), (7, (Whole.ME,))):
         kept = memoized(["news"], [plain], method=WIDE).to_list()
         for other in others:
@@ -82,7 +82,7 @@ def test_224_a_person_is_one_whatever_class_holds_the_id():
 
 
 def test_an_id_may_hold_half_of_a_pair():
-    """As texts of JSON and names of files may: a client does not fail on it, and it is no other id."""
+    """JSON text and file names may hold lone surrogates: they must raise no error and stay distinct ids."""
     kept = {tuple(memoized(["news"] * 9, [one] * 9, method=WIDE).to_list()) for one in ("\ud800", "\udc00", "?", "")}
     assert len(kept) == 4
     assert memoized(["news"], ["p"], period="\ud800", method=WIDE).len() == 1
@@ -126,7 +126,7 @@ def test_columns_do_not_share_bits():
 
 
 def test_which_bits_are_random_does_not_depend_on_the_value():
-    """Were the value hashed too, a changed value would redraw bits, and two reports would tell that it changed."""
+    """If the value were hashed too, a change would redraw bits, and two reports would show the change."""
     people = [f"p{place}" for place in range(2_000)]
     home, away = bits_of(memoized(["news"] * 2_000, people)), bits_of(memoized(["films"] * 2_000, people))
     assert (home[:, 1:3] == away[:, 1:3]).all(), "bits that neither value sets"
@@ -142,7 +142,7 @@ def test_the_first_value_of_a_person_counts():
 
 
 def test_reports_of_a_period_come_from_its_permanent_bits():
-    """Averaged over many reports a bit is q or p, and says no more than the permanent one."""
+    """Averaged over many reports, a bit shows q or p, and thus no more than the permanent bit."""
     kept = memoized(["maps"], ["me"])
     with insecure_bits(5):
         mean = np.mean([bits_of(METHOD.report(kept))[0][:4] for _ in range(2_000)], axis=0)
@@ -166,11 +166,11 @@ def test_memoized_reports_estimate_as_fresh_ones(method):
 
 
 def test_few_reports_by_filters_have_an_error_where_no_estimate_is_above_zero():
-    reports = pl.Series("page", ["00000000", "00010000", "00020000", "00030000"] * 5)  # of no bit
+    reports = pl.Series("page", ["00000000", "00010000", "00020000", "00030000"] * 5)  # no bit is set
     found = WIDE.estimate(reports, denoise=None)
     assert found["count"].max() < 0.0
     low, high = map(float, WIDE.seen)
-    unset = np.sqrt(20 * low * (1.0 - low)) / (high - low)  # of one bit, of which a category has two
+    unset = np.sqrt(20 * low * (1.0 - low)) / (high - low)  # the error of one bit; a category has two bits
     assert found["count_error"].min() > 1.96 * unset / np.sqrt(2.0)
 
 
@@ -221,7 +221,7 @@ def test_people_are_told_apart_by_type():
 
 
 def test_a_period_is_charged_once_whatever_changes():
-    """A table's permanent bits are one release for each period; the reports of its days are made of them."""
+    """The permanent bits of a period are one release; the reports of its days are post-processing of them."""
     ledger = dpf.Ledger(epsilon=10, unit=dpf.PrivacyUnit(neighbors="replace"))
     rows = pl.DataFrame({"page": PAGES * 100})
     kept = rows.dp.local.randomize("page", method=METHOD.permanent, ledger=ledger, label="November")
@@ -236,19 +236,19 @@ def test_a_period_is_charged_once_whatever_changes():
 
 
 def best_guess(days):
-    """Whether who sees all reports is sure that a person's value is the first: its bit is 1 far more often."""
+    """Return whether all reports of a person point to the first value, whose bit is then 1 far more often."""
     return days[:, :, 0].sum(axis=0) > days[:, :, 3].sum(axis=0) + 7
 
 
 def least_epsilon(first, second, confidence=1 - 1e-6):
-    """What two rates of guesses prove at least, by Clopper and Pearson."""
+    """Return the lower bound on epsilon that two rates of guesses prove, by Clopper and Pearson."""
     low = beta.ppf((1 - confidence) / 2, first.sum(), first.size - first.sum() + 1)
     high = beta.ppf(1 - (1 - confidence) / 2, second.sum() + 1, second.size - second.sum())
     return np.log(low / high)
 
 
 def month(method, values, keep=True):
-    """The reports of thirty days of many people whose bits are kept, or drawn anew each day."""
+    """Return reports of many people on 30 days, from permanent bits that are kept or drawn anew each day."""
     with insecure_bits(21):
         kept = method.permanent.randomize(values)
         drawn = (kept if keep else method.permanent.randomize(values) for _ in range(30))
