@@ -1,4 +1,4 @@
-"""Which noise, and how much epsilon: mechanism="auto" and within=."""
+"""The choice of the noise by mechanism="auto", and of epsilon by within=."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_auto_in_a_gdp_ledger_costs_what_the_call_says():
 
 
 def test_auto_in_a_gdp_ledger_never_takes_more_than_the_share():
-    ledger = dpf.Ledger(epsilon=1e5, delta=1e-6)  # so much that Laplace noise on whole numbers is the smaller
+    ledger = dpf.Ledger(epsilon=1e5, delta=1e-6)  # so large that Laplace noise on whole numbers is smaller
     plan = PEOPLE.dp.preview.count(share=Fraction(1, 4), mechanism="auto", ledger=ledger)
     assert plan.amount[0] * 4 <= ledger.limit_amount[0]
 
@@ -163,7 +163,7 @@ def test_within_is_what_the_noise_then_does():
             .count(within=6, confidence=0.9, denoise=None, ledger=dpf.Ledger(epsilon=9))
         )
     outside = float(np.mean(np.abs(result["count"].to_numpy() - 1.0) > 6))
-    assert 0.06 < outside < 0.11  # at most 10%, but for chance; the integers allow no closer fit
+    assert 0.06 < outside < 0.11  # at most 10%, apart from chance; whole numbers allow no closer fit
 
 
 def test_within_a_list_previews_a_table():

@@ -1,4 +1,4 @@
-"""No neighbor moves the contrasts of marginals by more than stated: exact totals, over the scales."""
+"""No neighbor moves the exact contrasts of marginals, divided by their scales, by more than stated."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def exact(units, asked, unit):
 
 
 def share(before, after, asked, unit):
-    """The distance of the contrasts over their scales, as a part of the stated one."""
+    """Return the distance of the scaled contrasts of two neighbors, divided by the stated sensitivity."""
     (total,) = asked.totals
     moved = (exact(before, asked, unit) - exact(after, asked, unit)) / total.vector.design.scales
     return math.sqrt((moved**2).sum()) / sensitivity_of(total, unit, 1).steps(2)
@@ -60,14 +60,14 @@ def test_no_random_neighbor_is_farther(unit, objective, degree):
 
 @pytest.mark.parametrize("unit", [unit for unit in UNITS if unit.neighbors == "add-remove"], ids=str)
 def test_a_unit_attains_the_bound_in_every_cell(unit):
-    """What a row costs is the same in each cell, and equal to what is stated."""
+    """A row in any cell moves the contrasts by the stated sensitivity."""
     size = 1 if unit.column is None else 11
     for row in itertools.product(*KEYS.values()):
         assert 0.999 < share([[row] * size], [[]], query(), unit) <= 1.0
 
 
 def test_a_unit_of_different_rows_has_one_weight_for_all_tables():
-    """Rows count over all declared ones: those that no table holds take nothing away."""
+    """Only declared rows share the weight of a unit: rows outside the tables take no weight from them."""
     unit = PrivacyUnit(column="u", max_rows=2)
     asked = query()
     mine = [("p", 1, True), ("q", 2, True), ("p", 3, True), ("p", 1, True), ("other", 1, True), ("p", 4, True)]
@@ -77,7 +77,7 @@ def test_a_unit_of_different_rows_has_one_weight_for_all_tables():
 
 
 def test_replaced_rows_may_lie_on_opposite_sides():
-    """The twice that is stated is not the root of two: contrasts have both signs."""
+    """Contrasts have both signs, so replacing a row doubles the sensitivity: a factor of sqrt(2) is too small."""
     unit = PrivacyUnit(column="u", max_rows=1, neighbors="replace")
     stated = sensitivity_of(query().totals[0], unit, 1)
     assert stated.steps(2) == pytest.approx(2 * 2**16, rel=1e-12)

@@ -1,4 +1,4 @@
-"""What plans say of errors: of how many values a mean's is, and of what the epsilon of ``within=`` is the smallest."""
+"""Words of plans on errors: the group size that a mean's error assumes, and what makes an epsilon the smallest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No neighbor moves the exact totals by more than the stated sensitivity: every neighbor of small data sets."""
+"""No neighbor moves exact totals by more than the stated sensitivity, for all neighbors of small data sets."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ UNIT_ROWS = st.lists(ROW, max_size=6)
 
 
 def frame_of(units):
-    """A frame of lists of rows, one list per unit."""
+    """Return a frame of rows, given as one list of rows per unit."""
     rows = [(owner, *row) for owner, owned in enumerate(units) for row in owned]
     return pl.DataFrame(rows, schema={"u": pl.Int64, "g": pl.String, "x": pl.Float64}, orient="row")
 
@@ -52,7 +52,7 @@ def exact(units, query, unit, p):
 
 
 def distance(one, other, p):
-    """The l_p norm of a difference of integer vectors; exact for p = 1, to the last place for p = 2."""
+    """Return the l_p norm of a difference of integer vectors: exact for p = 1, to the last place for p = 2."""
     steps = [abs(int(a) - int(b)) for a, b in zip(one, other, strict=True)]
     return sum(steps) if p == 1 else math.sqrt(sum(step**2 for step in steps))
 
@@ -88,14 +88,14 @@ def test_no_neighbor_is_farther_than_the_sensitivity(query, unit, others, mine, 
 
 
 def one_row_neighbors(unit):
-    """Every row over listed and unlisted groups, every value; and every pair of them, or a row and none."""
+    """Return all neighbors of one row: all pairs of rows (group and value) under replace, else each row and none."""
     values = [None, -math.inf, -4.0, -3.0, -1.0, 0.0, 0.3, 2.0, 4.0, math.inf]
     rows = [[row] for row in itertools.product((*GROUPS[:2], "unlisted"), values)]
     return itertools.product(rows, rows) if unit.neighbors == "replace" else ((row, []) for row in rows)
 
 
 def greatest(query, total, unit, p):
-    """The largest distance between neighbors of one row; single rows are read once and subtracted."""
+    """Return the largest distance between neighbors of one row; the totals of each row are computed once."""
     vectors = {}
 
     def vector(rows):
@@ -111,7 +111,7 @@ def greatest(query, total, unit, p):
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
 @pytest.mark.parametrize("query", QUERIES)
 def test_one_row_attains_the_bound(query, neighbors):
-    """The bound is the largest distance itself; but that a row count in one cell does not change under replace."""
+    """The bound equals the largest distance, except that replacing a row leaves a row count in one cell as it is."""
     unit = PrivacyUnit(neighbors=neighbors)
     for total in query.totals:
         for p in (1, 2):
@@ -125,7 +125,7 @@ def test_one_row_attains_the_bound(query, neighbors):
 @pytest.mark.parametrize("p", [1, 2])
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
 def test_a_unit_column_nearly_attains_the_bound(neighbors, p):
-    """Units in many groups at full weight: 2 rows in each of 2 groups, against 2 in each of 2 others or none."""
+    """A unit at full weight: 2 rows in each of 2 groups, against 2 rows in each of 2 other groups, or no rows."""
     keys = Keys((KeyAxis(("g",), (("A", "B", "C", "D"),)),))
     query = Query("agg", keys, (("m", Sum("x", (0.0, 4.0))), ("n", Count())))
     unit = PrivacyUnit(column="u", max_rows=2, max_groups=2, neighbors=neighbors)
@@ -137,18 +137,18 @@ def test_a_unit_column_nearly_attains_the_bound(neighbors, p):
 
 
 def test_two_units_of_opposite_signs_nearly_attain_the_bound():
-    """Values of both signs in both units, in the shares that make Cauchy's inequality an equality."""
+    """Both units have values of both signs, in the proportions that make Cauchy's inequality an equality."""
     keys = Keys((KeyAxis(("g",), (("A", "B"),)),))
     query = Query("agg", keys, (("m", Sum("x", (-3.0, 4.0))),))
     unit = PrivacyUnit(column="u", max_rows=200, max_groups=1, neighbors="replace")
-    mine = [("A", 4.0)] * 160 + [("B", -3.0)] * 120  # 200 in the l_2 norm
+    mine = [("A", 4.0)] * 160 + [("B", -3.0)] * 120  # l_2 norm 200
     instead = [("A", -3.0)] * 120 + [("B", 4.0)] * 160
     check(query, unit, [mine], [instead])
     (total,) = query.totals
     one, other = (exact([rows], query, unit, 2)[total] for rows in (mine, instead))
     stated = sensitivity_of(total, unit, 2).steps(2)
     assert distance(one, other, 2) >= stated * (1 - 1e-6)
-    assert stated == pytest.approx(200 * 2**0.5 * 5 / 4 * 2**30, rel=1e-6)  # twice one unit's would be 13% more
+    assert stated == pytest.approx(200 * 2**0.5 * 5 / 4 * 2**30, rel=1e-6)  # twice the norm of one unit is 13% more
 
 
 @pytest.mark.parametrize("heavy", [3, 5, 100, 4000])
@@ -161,7 +161,7 @@ def test_a_unit_of_many_rows_stays_within_the_bound(heavy, p):
     unit = PrivacyUnit(column="u", max_rows=2, max_groups=2)
     check(query, unit, [mine], [[]])
     found = exact([mine], query, unit, p)[Total(None)]
-    if heavy >= 100:  # all of the weight is used
+    if heavy >= 100:  # the unit uses all of its weight
         assert distance(found, np.zeros(3), p) == pytest.approx(2 * 2 ** (1 / p) * 2**20, rel=1e-5)
 
 

@@ -1,4 +1,4 @@
-"""No neighbor moves the numbers of a stream by more than is stated: rows that come late and ties among them."""
+"""No neighbor moves the numbers of a stream by more than stated, also with late rows and ties among them."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ def question(name):
 
 
 def measured_of(owned, query, unit, kept, generator):
-    """All that is measured: rows are (period, group, value, arrival), each in the table from its arrival on.
+    """Return all measured numbers; a row (period, group, value, arrival) is in the table from its arrival on.
 
-    The rows stand in another order at each release, and in the tables of both neighbors: none of it may matter.
+    Rows are shuffled for each release and for each neighbor, because their order must not matter.
     """
     numbers = []
     for place, now in enumerate(kept, start=1):
@@ -55,7 +55,7 @@ def measured_of(owned, query, unit, kept, generator):
 
 
 def random_rows(generator, most):
-    """Rows of one unit: some in no group or no period, some early in the table, most late."""
+    """Return random rows of one unit: some in no group or period, half arriving in their period, half at any time."""
     rows = []
     for _ in range(int(generator.integers(0, most + 1))):
         period = int(generator.integers(1, PERIODS + 2))
@@ -66,7 +66,7 @@ def random_rows(generator, most):
 
 
 def ratio(before, after, query, unit, kept, seed=0):
-    """The distance of two neighbors over the stated sensitivity, in both norms."""
+    """Return the distance of two neighbors divided by the stated sensitivity, in both norms."""
     (total,) = query.of_cells
     reach = StreamReach.of(total, unit, periods=PERIODS, groups=len(GROUPS))
     generator = np.random.default_rng(seed)
@@ -107,7 +107,7 @@ def test_many_neighbors_move_it_by_no_more(name):
 @pytest.mark.parametrize("name", ["rows", "sum"])
 @pytest.mark.parametrize("most", [1, 3])
 def test_the_stated_sensitivity_is_reached(name, most):
-    """All rows of a unit in the first period and in one group."""
+    """All rows of the unit are in the first period and in one group."""
     unit = dpf.PrivacyUnit("u", max_rows=most)
     mine = [(1, "A", 4.0, 1)] * (most + 2)
     found = ratio([mine], [[]], question(name), unit, (1, 2, 3, 4))
@@ -116,7 +116,7 @@ def test_the_stated_sensitivity_is_reached(name, most):
 
 
 def test_a_row_that_comes_late_pushes_out_a_later_one():
-    """The unit has one row in period 3; then one of period 1 appears, which takes its place from then on."""
+    """The unit has one row in period 3; a row of period 1 arrives later and takes its place from then on."""
     unit = dpf.PrivacyUnit("u", max_rows=1)
     rows = [[(3, "B", 1.0, 3), (1, "A", 1.0, 4)]]
     found = measured_of(rows, question("rows"), unit, (1, 2, 3, 4), np.random.default_rng(0)).reshape(4, 2)
