@@ -1,4 +1,4 @@
-"""The `repr` of statistics and bins: the call that makes them, which makes the same again."""
+"""The `repr` of statistics and bins is the call that makes them: evaluating it gives an equal object."""
 
 from __future__ import annotations
 

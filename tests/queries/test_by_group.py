@@ -1,6 +1,6 @@
 """Bounds by group: exact clipped numbers, how far a neighbor moves them, intervals, and whole calls on every engine.
 
-Chance: noise where epsilon is 10^7 or more errs by less than asserted but for a chance below 10^-6.
+False alarms: noise at an epsilon of 10^7 or more exceeds the asserted tolerances with a chance below 10^-6.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ ROWS = pl.DataFrame(
         "g": [*["A", "B", "C"] * 4, "D"],
     }
 )
-BOUNDS = {"A": (0, 2), "C": (-4, -1), "B": (-1, 8)}  # in another order than the keys
+BOUNDS = {"A": (0, 2), "C": (-4, -1), "B": (-1, 8)}  # in an order that differs from that of the keys
 ASKED = {
     "sum": lambda **o: dpf.sum("x", bounds=BOUNDS, **o),
     "mean": lambda **o: dpf.mean("x", bounds=BOUNDS, **o),
@@ -64,7 +64,7 @@ def integers(frame, statistic, unit=NOBODY, p=1.0):
 @pytest.mark.parametrize("library", ["polars", "lazy", "pandas"])
 @pytest.mark.parametrize("name", ASKED)
 def test_each_group_has_its_own_bounds(name, library):
-    """On the grid of 2**-30 of each group's own scale: parts of the larger bound, or both ways between the bounds."""
+    """Integers on a grid of 2**-30: shares of the larger bound for sums, distances to both bounds for means."""
     frame = given_as(ROWS, library)
     where = {"ward": ["A", "B", None]}
     for asked, rows in (
@@ -103,7 +103,7 @@ def test_no_neighbor_is_farther_than_the_sensitivity(name, unit):
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
 @pytest.mark.parametrize("group", ["A", "B", "C"])
 def test_the_sensitivity_is_attained_in_every_group(group, neighbors):
-    """In proportion to its own bounds: whichever group a unit is in, it moves as many steps."""
+    """Steps are in proportion to the bounds of each group, so a unit moves the same number of steps in any group."""
     unit = PrivacyUnit("u", neighbors=neighbors, max_rows=2, max_groups=1)
     far = {"A": 99.0, "B": 99.0, "C": -99.0}
     other = "A" if group != "A" else "B"
@@ -117,7 +117,7 @@ def test_the_sensitivity_is_attained_in_every_group(group, neighbors):
 @pytest.mark.parametrize("pure", [True, False], ids=["pure", "Gaussian"])
 @pytest.mark.parametrize("where", [None, {"ward": ["A", "B", None]}])
 def test_a_variance_is_measured_of_places_between_the_bounds_of_each_group(where, pure):
-    """The integers of a variance with bounds (0, 1), of the places that this test computes itself."""
+    """They equal the integers of a variance with bounds (0, 1), of places that this test computes itself."""
     ends = {group: BOUNDS[group] for group in "ABC"}
     lower, length = (
         pl.col("g").replace_strict({group: float(number) for group, number in numbers.items()}, default=None)
@@ -177,7 +177,7 @@ def test_intervals_cover(pure, strength, size):
 def test_intervals_of_variances_cover(pure, strength, ask):
     """In each of three groups of 400 values: over 5,000 releases, a false alarm below 1e-6 / 36.
 
-    So many that the noise is a small part of their number.
+    With so many values, the noise is small compared with their count.
     """
     repeats, size, ends = 5_000, 400, np.array([BOUNDS[group] for group in "ABC"], dtype=np.float64)
     t = np.linspace(0, 1, size)[:, None] * np.ones(3)
@@ -201,7 +201,7 @@ def test_intervals_of_variances_cover(pure, strength, ask):
 
 
 def _exact(t, pure):
-    """What is measured of places: Bernstein's polynomials, or a count, a centred sum and centred squares over 1/4."""
+    """Return the sums that are measured of places: Bernstein polynomials, or count, centered sum and squares."""
     if pure:
         return [np.stack([((1 - t) ** 2).sum(axis=0), (2 * t * (1 - t)).sum(axis=0), (t**2).sum(axis=0)], axis=1)]
     return [np.full(3, len(t)), (t - 0.5).sum(axis=0), (4 * (t - 0.5) ** 2 - 0.5).sum(axis=0)]
@@ -255,7 +255,7 @@ def test_the_noise_of_a_group_is_in_proportion_to_its_own_bounds():
 
 @pytest.mark.parametrize("delta", [None, 1e-6], ids=["pure", "Gaussian"])
 def test_the_error_of_a_spread_is_in_proportion_to_its_bounds(delta):
-    """Three groups of one shape at three scales: errors are as their scales, of a variance as their squares."""
+    """Three groups have one shape at three scales: errors grow with the scale, those of a variance with its square."""
     x = np.tile(np.linspace(0, 1, 2_000), 3)
     frame = pl.DataFrame({"g": np.repeat(["A", "B", "C"], 2_000), "x": x * np.repeat([1.0, 10.0, 100.0], 2_000)})
     bounds = {"A": (0, 1), "B": (0, 10), "C": (0, 100)}
@@ -330,7 +330,7 @@ def test_a_ledger_knows_the_bounds_again(tmp_path):
 
 
 def test_an_error_that_is_asked_for():
-    """It holds in the group whose bounds are farthest apart."""
+    """The target holds in the group with the widest bounds."""
     wards = stays().dp.preview.group_by("ward", keys=["A", "B", "C"])
     plan = wards.mean("cost", bounds=OF_WARDS, within=2.0, size=1_000)
     assert plan.error["cost_mean"] == pytest.approx(2.0, rel=1e-3)
@@ -355,7 +355,7 @@ def test_a_column_on_a_scale_is_told_apart():
 
 
 def test_one_key_has_one_pair_of_bounds():
-    """A day and its midnight are one key: the last pair clipped the values of both."""
+    """A day and its midnight are one key; if accepted, the last pair of bounds would clip the values of both."""
     days = pl.DataFrame({"day": [datetime(2025, 1, 1)] * 3, "cost": [500.0] * 3})
     bounds = {date(2025, 1, 1): (0, 1000), datetime(2025, 1, 1): (0, 1)}
     ledger = dpf.Ledger(epsilon=1)

@@ -1,4 +1,4 @@
-"""What only few statistics do: found by their members, of classes of a caller's own as of dpframe's."""
+"""Capabilities of a few statistics are found by their members, in a caller's own classes as in dpframe's."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FRAME = pl.DataFrame({"ward": ["A"] * 900 + ["B"] * 10, "age": [30] * 910})
 
 @dataclass(frozen=True)
 class Common(Statistic):
-    """One that says by a class constant alone that it chooses."""
+    """A statistic that states by a class constant alone that it chooses cells."""
 
     verb: ClassVar[str] = "common"
     denoisable: ClassVar[bool] = False
@@ -34,7 +34,7 @@ class Common(Statistic):
 
 @dataclass(frozen=True)
 class Doubled(Statistic):
-    """Twice the number of rows, with a name, a column, a fit and words of its own, and no class that says so."""
+    """Twice the number of rows, with its own name, column, fit and words, but without a base class for them."""
 
     verb: ClassVar[str] = "doubled"
     denoisable: ClassVar[bool] = False
@@ -76,7 +76,7 @@ def test_of_a_number_of_ones_own_nothing_is_known_but_its_own_interval():
 def test_a_class_constant_says_that_cells_are_chosen():
     ledger = dpf.Ledger(epsilon=10)
     found = grouped(FRAME.dp).agg(Common(), epsilon=5, ledger=ledger)
-    assert found.rows() == [("A",)]  # of a false choice the chance is below e^-1000
+    assert found.rows() == [("A",)]  # a false choice has a chance below e^-1000
     plan = grouped(FRAME.dp.preview).agg(Common(), epsilon=5)
     assert "one of 3 options" in repr(plan)
     assert str(plan.query) == "most common of ward: 3 declared keys"

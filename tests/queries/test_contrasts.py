@@ -1,4 +1,4 @@
-"""Contrasts of tables: the published values, dense algebra, and tables that are read off them again."""
+"""Contrasts of tables: published values, dense algebra, and tables that are computed back from contrasts."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _margin(joint, table):
 @pytest.mark.parametrize("sizes", [(2, 3), (2, 3, 4), (3, 1, 2)])
 @pytest.mark.parametrize("objective", ["equal", "cells"])
 def test_the_cost_and_the_variances_by_dense_algebra(sizes, objective):
-    """One row, whatever its cell, moves the scaled contrasts by 1; a cell has the variance that is stated."""
+    """A row in any cell moves the scaled contrasts by 1, and each cell has the stated variance."""
     design = ContrastDesign(sizes, min(2, len(sizes)), objective)
     columns = []
     for cell in range(math.prod(sizes)):
@@ -113,7 +113,7 @@ def test_the_cost_and_the_variances_by_dense_algebra(sizes, objective):
 
 
 def test_the_scales_are_not_below_what_the_cost_says():
-    """Each is at least the root of its variance times the squared length of its contrast, in rationals."""
+    """In exact rationals, a squared scale is at least the variance times the squared length of the contrast."""
     design = ContrastDesign((3, 4, 2), 2)
     start = 0
     for part in design.parts:
@@ -125,7 +125,7 @@ def test_the_scales_are_not_below_what_the_cost_says():
 
 
 def test_no_split_of_the_price_does_better():
-    """The variances are the least in sum at their price: every other split of it is worse."""
+    """The weighted sum of variances is least at its cost: random other splits of that cost all have a larger one."""
     generator = np.random.default_rng(1)
     for objective in ("equal", "cells"):
         design = ContrastDesign((2, 3, 5), 2, objective)
@@ -146,7 +146,7 @@ def test_no_split_of_the_price_does_better():
 
 
 def test_contrasts_wrap_as_all_sums_do():
-    """Modulo 2**64, so that nothing can fail on a value."""
+    """They wrap modulo 2**64, so no value can raise an error."""
     high = np.array([2**62, 2**62, 2**62])
     assert contrasts_of(high).tolist() == [0, 0]
     assert contrasts_of(np.array([0, 0, 2**62]))[1] == -(2**63)

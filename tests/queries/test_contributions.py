@@ -1,4 +1,4 @@
-"""Bounds of contribution belong to the question: the call's own, over those of its unit, over the ledger's defaults."""
+"""Contribution bounds belong to the query: the call's come before those of its unit, then the ledger's defaults."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ YEARS = list(range(2016, 2026))
 
 
 def panel(people: int = 2_000) -> pl.DataFrame:
-    """People with up to two rows a year, over up to ten years."""
+    """Return rows of people with one or two rows a year, over up to ten years."""
     random = np.random.default_rng(7)
     rows = [
         (person, year)
@@ -126,7 +126,7 @@ def test_plans_released_together_keep_their_own_bounds():
     assert found["all"].dp.provenance["unit"]["max_rows"] == 20
     assert found["years"].dp.provenance["statistics"][0]["sensitivity"] == 20
     assert abs(found["all"]["count"][0] - PANEL.height) <= 3 * found["all"]["count_error"][0]
-    assert "full weight" not in ledger.to_frame()["unit"][0]  # their bounds differ, so that the entry has none
+    assert "full weight" not in ledger.to_frame()["unit"][0]  # their bounds differ, so the entry states none
 
 
 def test_results_with_bounds_of_their_own_are_vouched_for(tmp_path):
@@ -182,7 +182,7 @@ NEARLY_EXACT = {"epsilon": 1e6, "denoise": None}
 
 
 def cells_of(frame, *, nulls="drop", **asked):
-    """The cells of the grid in which there are units, by the least of their rows and groups."""
+    """Return the counts of the occupied grid cells, by the lower ends of their rows and groups."""
     unit = dpf.PrivacyUnit("person", nulls=nulls)
     found = dpf.of(frame).contributions(**asked, **NEARLY_EXACT, ledger=dpf.Ledger(epsilon=1e6, unit=unit))
     columns = (found[name].to_numpy() for name in ("rows_left", "groups_left", "count"))
@@ -196,7 +196,7 @@ def test_each_unit_falls_in_the_cell_of_its_rows_and_groups(engine):
     frame = FRAMES[engine]()
     assert cells_of(frame) == {(1, 1): 3, (2, 1): 1, (3, 1): 1}
     assert cells_of(frame, by="ward") == {(1, 1): 3, (2, 2): 1, (3, 2): 1}  # a missing ward is a group
-    assert cells_of(frame, by="ward", keys=["A", "B"]) == {(1, 1): 2, (2, 2): 1}  # others are in no cell
+    assert cells_of(frame, by="ward", keys=["A", "B"]) == {(1, 1): 2, (2, 2): 1}  # rows of other wards are in no cell
     assert cells_of(frame, by="ward", keys=["A", None]) == {(1, 1): 4}
     assert cells_of(frame, by="ward", nulls="one-unit") == {(1, 1): 3, (2, 2): 2, (3, 2): 1}
     assert cells_of(frame, by=["ward", "sex"]) == {(1, 1): 3, (2, 2): 1, (3, 3): 1}
@@ -306,7 +306,7 @@ def test_what_contributions_refuse():
     assert ledger.spent.epsilon == 0
 
 
-# Bounds that are read off the grid
+# Bounds that are suggested from the grid
 
 
 def grid_of(frame=PANEL, epsilon=1e6, *, neighbors="add-remove", **asked):
@@ -315,7 +315,7 @@ def grid_of(frame=PANEL, epsilon=1e6, *, neighbors="add-remove", **asked):
 
 
 def alike(people, *, rows, groups):
-    """People with so many rows in each of so many groups."""
+    """Return rows of people who all have `rows` rows in each of `groups` groups."""
     pairs = [(person, group) for person in range(people) for group in range(groups) for _ in range(rows)]
     return pl.DataFrame(pairs, schema=["person", "group"], orient="row")
 
@@ -326,7 +326,7 @@ def test_suggest_asks_for_the_cost_of_the_planned_count():
 
 
 def test_what_is_suggested_is_read_off_the_noisy_numbers_whatever_is_done_to_them():
-    """Denoised counts are smoother than the noise that the intervals of the shares know of."""
+    """Adjusted counts vary less than the noise that the intervals assume, so suggestions use the noisy counts."""
     found = []
     for denoise in (None, "nonnegative"):
         with dpf.testing.seeded(3):
@@ -337,7 +337,7 @@ def test_what_is_suggested_is_read_off_the_noisy_numbers_whatever_is_done_to_the
 
 
 def test_adjusted_counts_without_the_noisy_ones_suggest_nothing():
-    """Cells without negative ones add up to hundreds of units where there are none: no interval would hold."""
+    """Cells cut at 0 add up to hundreds of units that do not exist, so no interval would hold."""
     for asked in ({"denoise": "nonnegative"}, {}):
         grid = grid_of(epsilon=0.3, by="year", keys=YEARS, keep_noisy=False, **asked)
         with pytest.raises(dpf.InvalidArgument, match="unbiased counts, which keep_noisy=False left out"):
@@ -367,12 +367,12 @@ def test_suggested_is_a_plain_frame_of_candidates_the_best_first():
 @pytest.mark.parametrize("rows", [1, 2])
 @pytest.mark.parametrize("p", [1, 2])
 def test_suggested_numbers_are_those_of_a_plain_computation(rows, p):
-    """Of people who all are alike, in cells of one size: kept rows, and noise as a plan states it."""
+    """All people are alike, so one weight gives the kept rows; the noise is that of a plan."""
     frame, groups = alike(1_000, rows=rows, groups=2), 2
     price = {"epsilon": 1} if p == 1 else {"epsilon": 1, "delta": 1e-6}
     plans = frame.dp.preview.group_by("group", keys=[0, 1])
     found = grid_of(frame, by="group", keys=[0, 1]).dp.suggest(**price)
-    size = {1: 2 * rows if rows == 1 else 3.5}.get(p, 2 * rows if rows == 1 else 3.5)  # 3 to 4 rows: the middle
+    size = {1: 2 * rows if rows == 1 else 3.5}.get(p, 2 * rows if rows == 1 else 3.5)  # the middle of 3 to 4 rows
     for one in found.iter_rows(named=True):
         reach = one["max_rows"] * min(one["max_groups"], groups) ** (1 / p)
         weight = min(1.0, reach / (size / groups ** (1 - 1 / p)))
@@ -384,7 +384,7 @@ def test_suggested_numbers_are_those_of_a_plain_computation(rows, p):
 
 
 def test_suggested_bounds_suit_the_panel_at_a_small_price():
-    """What the best candidate leaves out and adds in truth is near the least that any bounds do."""
+    """The true error of the best candidate (rows left out, plus noise) is near the least that bounds can have."""
     sizes = PANEL.group_by("person").len()["len"].to_numpy().astype(int)
 
     def error(max_rows, max_groups):
@@ -395,13 +395,13 @@ def test_suggested_bounds_suit_the_panel_at_a_small_price():
     for epsilon in (0.2, 0.5, 1e6):
         best = grid_of(epsilon=epsilon, by="year", keys=YEARS).dp.suggest(epsilon=1).row(0, named=True)
         assert error(best["max_rows"], best["max_groups"]) <= 2.5 * least
-        assert best["max_rows"] * best["max_groups"] <= 60  # noise in far cells makes no bounds of a million
+        assert best["max_rows"] * best["max_groups"] <= 60  # noise in far cells must not lead to bounds of a million
 
 
 def test_noise_alone_suggests_the_smallest_bounds():
     few = alike(2, rows=1, groups=1)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", dpf.BoundsWarning)  # none of them is recommended
+        warnings.simplefilter("ignore", dpf.BoundsWarning)  # it warns that it recommends none of them
         smallest = [grid_of(few, epsilon=0.01).dp.suggest(epsilon=1).row(0)[:2] for _ in range(20)]
     assert smallest.count((1, 1)) >= 15
 
@@ -442,7 +442,7 @@ def test_suggest_takes_a_price_of_its_own_and_a_grid_as_it_was_released():
 
 
 def cut(frame, groups, reach, p):
-    """The share of units that weigh less than 1, and the rows that they lose, in plain Python."""
+    """Return the share of units with a weight below 1, and the number of rows that they lose, in plain Python."""
     sizes = {}
     for person, group in frame.select("person", groups).iter_rows():
         sizes.setdefault(person, {}).setdefault(group, 0)
@@ -453,7 +453,7 @@ def cut(frame, groups, reach, p):
 
 
 def uneven(people=1_500):
-    """People of whom a few have hundreds of rows, some of them in one group alone."""
+    """Return rows of people of whom a few have hundreds of rows, some of them all in one group."""
     random = np.random.default_rng(5)
     rows = np.minimum(random.zipf(1.6, people), 400)
     places = random.random((people, 4)).cumsum(axis=1)
@@ -466,7 +466,7 @@ def uneven(people=1_500):
 @pytest.mark.parametrize("epsilon", [0.1, 0.25, 0.5, 1.0])
 @pytest.mark.parametrize("price", [{}, {"delta": 1e-6}], ids=["pure", "gaussian"])
 def test_intervals_of_all_bounds_hold_at_once(epsilon, price):
-    """Of 60 releases at most 5% may miss for any of their bounds. A false alarm has a chance below 1e-6."""
+    """Of 60 releases, at most 5% may have an interval that misses. A false alarm has a chance below 1e-6."""
     frame, known, missed = uneven(), {}, [0, 0]
     for _ in range(60):
         ledger = dpf.Ledger(epsilon=9, delta=1e-3, unit="person", accounting="basic")
@@ -488,20 +488,20 @@ def test_intervals_of_all_bounds_hold_at_once(epsilon, price):
 
 
 def test_units_cut_without_noise():
-    """Between the cells whose units are all cut and those of which some may be."""
+    """Intervals run from the units of cells that are surely cut to those of cells in which some may be cut."""
     frame = alike(1_000, rows=4, groups=1)
     found = grid_of(frame).dp.suggest(epsilon=1, most_rows=4)
     ends = {one["max_rows"]: (one["units_cut_low"], one["units_cut_high"]) for one in found.iter_rows(named=True)}
     assert ends[1] == ends[2] == (1.0, 1.0)
-    assert ends[3] == (0.0, 1.0)  # of 3 rows or of 4
+    assert ends[3] == (0.0, 1.0)  # the units of a cell have 3 rows or 4
     assert ends[4] == (0.0, 0.0)
     rows = {one["max_rows"]: (one["left_out_low"], one["left_out_high"]) for one in found.iter_rows(named=True)}
-    assert rows[2] == (1_000, 2_000)  # of 3 rows or of 4
+    assert rows[2] == (1_000, 2_000)  # the units of a cell have 3 rows or 4
     assert "left_out_low" not in grid_of(frame).dp.suggest(epsilon=1).columns
 
 
 def test_units_that_fit_exactly_are_not_cut():
-    """3 / sqrt(3) is above sqrt(3) as a float: one row in each of three groups is what max_groups=3 allows."""
+    """As a float, 3 / sqrt(3) exceeds sqrt(3); still, max_groups=3 allows one row in each of three groups."""
     ends = {name: np.array([value]) for name, value in (("rows_left", 3.0), ("rows_right", 5.0))}
     ends |= {name.replace("rows", "groups"): end for name, end in ends.items()}
     law = {"variance": 0.0, "p": 2.0}

@@ -1,4 +1,4 @@
-"""Covariances and correlations: what a row adds, how far it moves what is measured, and what is read."""
+"""Covariances and correlations: what a row adds, sensitivity, and the values that are computed from noisy sums."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def steps_of(bounds, generator):
 @pytest.mark.parametrize("bounds", BOUNDS)
 @pytest.mark.parametrize("degree", [1, 2])
 def test_cells_are_not_negative_and_make_a_whole(degree, bounds):
-    """Against exact rationals; the corners among the values."""
+    """Compared with exact rationals, for values that include the corners of the bounds."""
     generator = np.random.default_rng(4)
     x, y = (steps_of(each, generator) for each in bounds)
     x, y = np.repeat(x, y.size), np.tile(y, x.size)
@@ -127,7 +127,7 @@ def test_moments_of_cells(degree):
 
 
 def test_the_nearest_matrices():
-    """No negative eigenvalue, a diagonal within its limit, and nothing done to what is one already."""
+    """They have no negative eigenvalue and a diagonal within its limit; a valid matrix stays as it is."""
     generator = np.random.default_rng(1)
     noisy = generator.normal(size=(200, 4, 4))
     noisy = noisy + noisy.transpose(0, 2, 1)
@@ -156,7 +156,7 @@ LIMITS = {"x": (0, 100), "z": (-100, 100), "y": (0, 60)}
 @pytest.mark.parametrize("noise", NOISES, ids=str)
 @pytest.mark.parametrize("name", ASKED)
 def test_values_without_much_noise(name, library, noise):
-    """Rows in which all three are present, clipped: the same as NumPy's."""
+    """With little noise, they equal NumPy's for the clipped rows in which all three columns are present."""
     frame = people()
     ledger = dpf.Ledger(epsilon=1e8, delta=1e-3, accounting="basic")
     asked = given_as(frame, library).dp.group_by("g", keys=["A", "B"])
@@ -188,7 +188,7 @@ def test_it_is_the_result_of_agg_too():
 @pytest.mark.parametrize("noise", NOISES, ids=str)
 @pytest.mark.parametrize("name", ASKED)
 def test_matrices_that_can_be(name, noise):
-    """With much noise, of three columns: correlations of a matrix that can be, covariances within their bounds."""
+    """With much noise, correlations still form a valid matrix, and covariances stay within their bounds."""
     frame = people(2_000)
     groups = 50
     keyed = pl.concat([frame.with_columns(k=pl.lit(k)).head(20) for k in range(groups)])
@@ -257,7 +257,7 @@ def totals_of(asked, frame):
 
 
 def test_errors_are_no_larger_than_needed():
-    """Of ten thousand rows half-widths are 1.96 standard deviations, to a part in ten."""
+    """With 10,000 rows, half-widths are 1.96 standard deviations of the answers, to within 10%."""
     random = np.random.default_rng(3)
     y = random.uniform(-1, 1, (2, 10_000))
     found = dpf.correlation(["a", "b"], bounds={"a": (-1, 1), "b": (-1, 1)}).under(False)

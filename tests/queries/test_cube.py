@@ -34,7 +34,7 @@ ROWS = {
     "who": [number // 3 for number in range(320)],
 }
 KEYS = {"ward": ["A", "B"], "age": [1, 2, 3]}
-EXACT = 1e6  # an epsilon at which there is no noise
+EXACT = 1e6  # an epsilon with practically no noise
 LEVELS = [slice(0, 6), slice(6, 8), slice(8, 11), slice(11, 12)]
 WAYS = two_sided("v", (0.0, 1.0))
 
@@ -131,11 +131,11 @@ def test_the_fit_is_as_near_as_the_record_foresees_in_both_margins():
             measured[place] += np.square(found["count_noisy"].to_numpy()[level] - exact[level]).mean()
             foreseen[place] += said[place] ** 2
     assert fitted[0] < 0.9 * measured[0]
-    assert fitted[0] == pytest.approx(foreseen[0], rel=0.2)  # of 4,800 squares: more than five standard deviations
-    assert fitted[1:3] / foreseen[1:3] == pytest.approx(np.ones(2), abs=0.75)  # of 480 and 400, as many of them
+    assert fitted[0] == pytest.approx(foreseen[0], rel=0.2)  # for 4,800 squares, more than five standard deviations
+    assert fitted[1:3] / foreseen[1:3] == pytest.approx(np.ones(2), abs=0.75)  # for 480 and 400 squares, as many
 
 
-# Noise and price
+# Noise and cost
 
 
 def test_every_level_is_a_statistic_of_its_own():
@@ -194,7 +194,7 @@ def exact(units, unit, p):
 
 
 def farthest(before, after, unit, p):
-    """For each Total how far these neighbors are from each other, as a part of the sensitivity."""
+    """Return, for each Total, the distance of these neighbors divided by the sensitivity."""
     one, other = exact(before, unit, p), exact(after, unit, p)
     assert set(one) == set(QUERY.totals)
     stated = dict(zip(QUERY.totals, sensitivities_of(QUERY, unit), strict=True))
@@ -222,7 +222,7 @@ def test_no_neighbor_is_farther_than_the_sensitivity(unit, p, others, mine, inst
 @pytest.mark.parametrize("p", [1, 2])
 @pytest.mark.parametrize("margin", [0, 1], ids=["rows of the table", "columns of the table"])
 def test_a_unit_nearly_attains_the_bound_in_either_margin(p, margin):
-    """2 rows in each of 2 cells of one line of the table."""
+    """A unit has 2 rows in each of 2 cells of one row or column of the table."""
     unit = dpf.PrivacyUnit(column="u", max_rows=2, max_groups=2)
     mine = [(cell, 4.0) for cell in CELLS if cell[margin] == CELLS[0][margin] for _ in range(2)]
     found = farthest([mine], [[]], unit, p)
@@ -238,7 +238,7 @@ def test_a_unit_in_many_cells_stays_within_the_bound(p):
 
 
 def test_weights_of_one_level_alone_would_break_the_bound(monkeypatch):
-    """The test has power: with the weights of the cells, a unit in four cells sways the total twice as far."""
+    """The test has power: with cell weights only, a unit in four cells moves the total by twice the bound."""
     alone = kernel_units.of_units
     monkeypatch.setattr(kernel_units, "of_units", lambda *given, merged: alone(*given, merged=False))
     mine = [(cell, 4.0) for cell in CELLS for _ in range(50)]
@@ -264,7 +264,7 @@ def test_statistics_from_outside_have_subtotals_of_rows_alone(option, total):
 
 @pytest.mark.parametrize("p", [1.0, 2.0, math.inf])
 def test_rows_that_were_brought_together_weigh_the_same(p):
-    """As tables that are read in parts bring them, which have a way of their own to the weights."""
+    """Tables that are read in parts combine their rows first and compute weights by another path."""
     generator = np.random.default_rng(7)
     places = generator.integers(0, 4, 600)
     columns = {"u": generator.integers(0, 12, 600), "ward": np.array(["A", "A", "B", "B"])[places]}
@@ -348,7 +348,7 @@ def dtype_of(frame, name):
 
 def test_integer_keys_stay_integers(engine, tmp_path):
     frame = engine(ROWS)
-    whole = "Int64"  # of both libraries, spelled alike
+    whole = "Int64"  # both libraries spell it like this
     for option in ("rollup", "cube"):
         found = frame.dp.group_by("age", keys=[1, 2]).count(epsilon=1, ledger=ledger(), **{option: True})
         assert dtype_of(found, "age") == whole

@@ -1,4 +1,4 @@
-"""Date keys and bins of whole weeks: the grid of days, rows taken to it, results, and what is refused."""
+"""Date keys and bins of whole weeks: the grid of days, rows mapped to it, results, and refusals."""
 
 from __future__ import annotations
 
@@ -102,14 +102,14 @@ def test_what_is_no_beginning_of_a_week_is_refused(every, starts, words):
 def test_a_week_from_sunday_is_drawn_whole():
     pytest.importorskip("altair")
     released = pl.DataFrame({"day": DAYS}).dp.group_by("day", keys=sundays()).count(epsilon=1, ledger=ledger())
-    assert "2025-01-26" in str(released.dp.plot().to_dict())  # the end of the last week
+    assert "2025-01-26" in str(released.dp.plot().to_dict())  # the chart shows the end of the last week
 
 
 def test_the_number_of_dates_is_told_without_making_any():
     assert len(WEEKS) == 3
     assert len(dpf.dates("2025-01-06", "2025-12-29", every="1w")) == 52
     assert len(dpf.dates("2024-01-01", "2024-12-31", every="1d")) == 366
-    assert len(dpf.dates("2024-02-01", "2025-02-28", every="1mo")) == 13  # a day of the last month
+    assert len(dpf.dates("2024-02-01", "2025-02-28", every="1mo")) == 13  # the second date is a day of the last month
     assert len(dpf.dates("2024-04-01", "2025-01-01", every="1q")) == 4
     assert len(dpf.dates("2020-01-01", "2025-06-01", every="1y")) == 6
     assert len(dpf.dates(date.min, date.max, every="1d")) == date.max.toordinal()
@@ -244,7 +244,7 @@ def test_every_pandas_column_of_dates(dtype):
     st.sampled_from(list(EVERY)),
 )
 def test_groups_are_those_of_truncated_rows(rows, every):
-    """Against Polars' own truncation, which is run on these rows here and never on private ones."""
+    """Compared with Polars' own truncation, which dpframe never runs on private rows."""
     first = {"1w": date(2020, 1, 6)}.get(every, date(2020, 1, 1))
     keys = dpf.dates(first, date(2022, 12, 31), every=every)
     frame = pl.DataFrame({"day": rows}, schema={"day": pl.Datetime("us")})
@@ -329,7 +329,7 @@ def test_ranges_of_dates_are_edges(engine):
     edges = pl.date_range(date(2025, 1, 6), date(2025, 1, 27), "1w", eager=True)
     by_hand = frame.dp.histogram("day", bins=[date(2025, 1, 6) + place * week for place in range(4)], **asked)
     assert engine.columns(frame.dp.histogram("day", bins=edges, **asked)) == engine.columns(by_hand)
-    assert engine.columns(by_hand)["count"] == [2, 1, 2]  # closed on the right, as edges that are written down are
+    assert engine.columns(by_hand)["count"] == [2, 1, 2]  # as for any list of edges, the last bin has its right edge
     pandas = pytest.importorskip("pandas")
     stamps = pandas.date_range("2025-01-06", "2025-01-27", freq="W-MON")
     assert engine.columns(frame.dp.histogram("day", bins=stamps, **asked))["count"] == [2, 1, 2]

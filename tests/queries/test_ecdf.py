@@ -1,4 +1,4 @@
-"""Distribution functions: P(X <= right edge) for every edge, whatever lies on it, below all or above all."""
+"""Distribution functions: P(X <= right edge) at every edge, with values on edges, below all and above all."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ COLUMNS = {
 
 
 def truth(values, edges):
-    """P(X <= right edge) in plain Python, of values that are not missing."""
+    """Return P(X <= right edge) of the values that are not missing, in plain Python."""
     there = [value for value in values if value is not None and value == value]
     return [sum(value <= edge for value in there) / len(there) for edge in edges[1:]]
 
 
 def answers(make, values, edges):
-    """The shares without noise of a column of some engine."""
+    """Return the shares, practically without noise, of a column in a table of some engine."""
     ledger = dpf.Ledger(epsilon=1e12)
     found = dpf.of(make(pl.DataFrame({"x": values}))).ecdf("x", bins=edges, epsilon=EXACT, ledger=ledger)
     return [float(value) for value in found["ecdf"].to_list()]
@@ -85,7 +85,7 @@ def test_rows_and_columns_are_those_of_the_bins():
 @pytest.mark.parametrize("noise", NOISES, ids=str)
 @pytest.mark.parametrize("size", [7, 100])
 def test_intervals_cover(size, noise):
-    """Also of the last edge, which values lie beyond. Over 1,000 groups; a false alarm has a chance below 1e-6."""
+    """Some values lie beyond the last edge. Over 1,000 groups; a false alarm has a chance below 1e-6."""
     groups, edges = 1_000, [0, 5, 10, 30]
     values = np.resize([-2.0, 5.0, 5.0, 8.0, 30.0, 44.0], size)
     frame = pl.DataFrame({"g": np.repeat(np.arange(groups), size), "x": np.tile(values, groups)})

@@ -1,4 +1,4 @@
-"""Bins inside group_by: alone and beside keys, of every statistic, exactly as a histogram cuts them."""
+"""Bins inside group_by: alone and with keys, for every statistic, exactly as a histogram cuts them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dpframe.engines.schema import check
 from dpframe.engines.totals import totals
 from dpframe.queries.keys import Bins, KeyAxis
 
-EXACT = 1e7  # an epsilon at which there is no noise
+EXACT = 1e7  # an epsilon with practically no noise
 EDGES = [0, 18, 65, 120]
 AGES = [5.0, 18.0, math.nextafter(18.0, 0.0), 64.0, 65.0, 120.0, math.nextafter(120.0, 121.0), -1.0, math.inf, None]
 ROWS = {
@@ -34,7 +34,7 @@ def ledger(**options):
 
 
 def alike(engine, one, other):
-    """The same labels, and counts but for the noise that is left."""
+    """Check that two results have equal labels, and equal counts except for the remaining noise."""
     one, other = engine.columns(one), engine.columns(other)
     assert list(one) == list(other)
     for name in one:
@@ -119,7 +119,7 @@ STATISTICS = {
 @pytest.mark.parametrize("delta", [None, 1e-6], ids=["pure", "gaussian"])
 @pytest.mark.parametrize("name", STATISTICS)
 def test_every_statistic_of_binned_groups_is_that_of_the_groups_as_keys(name, delta):
-    """The exact integers are those of a column that holds the bin of each row, as a key."""
+    """The exact integers equal those of groups by a column that holds the bin of each row."""
     place = pl.coalesce(
         *(
             pl.when(
@@ -199,7 +199,7 @@ def test_bins_are_a_plain_value():
     assert ages == dpf.bins("age", EDGES) == pickle.loads(pickle.dumps(ages))
     assert repr(ages) == "dpf.bins('age', [0, 18, 65, 120])"
     assert isinstance(ages, Bins)
-    many = dpf.bins("age", 2 * 10**7, range=(0, 1))  # nothing is made before a call says that it means it
+    many = dpf.bins("age", 2 * 10**7, range=(0, 1))  # no edges are made until a call allows as many by max_cells
     assert many.size == 2 * 10**7
     with pytest.raises(dpf.InvalidArgument, match="max_cells=20_000_000"):
         pl.DataFrame(ROWS).dp.preview.group_by(many).count(epsilon=1)

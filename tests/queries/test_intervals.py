@@ -1,7 +1,7 @@
-"""The intervals of every statistic cover the truth, also of few values and at the edges of their bounds.
+"""The intervals of every statistic cover the truth, also for few values and at the edges of the bounds.
 
-All checks of this file together raise a false alarm with a probability of at most 1e-6: each asks whether so many
-misses would be less likely than 1e-6 over the number of checks, if intervals covered 95%.
+All checks of this file together raise a false alarm with a probability of at most 1e-6: a check fails if its number of
+misses has a probability below 1e-6 / CHECKS when intervals cover 95%.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from scipy import special
 import dpframe as dpf
 from dpframe.queries.quotients import largest_z
 
-CHECKS = 4_000  # more than this file makes
+CHECKS = 4_000  # an upper bound on the number of checks in this file
 ALARM = 1e-6 / CHECKS
 GROUPS = {0: 2_000, 1: 2_000, 3: 2_000, 10: 2_000, 100: 1_000, 1_000: 200}
 CASES = list(product(("Laplace", "Gaussian"), (0.1, 1.0, 10.0), (ROWS, PEOPLE)))
@@ -27,10 +27,10 @@ CASES = list(product(("Laplace", "Gaussian"), (0.1, 1.0, 10.0), (ROWS, PEOPLE)))
 @pytest.mark.slow
 @pytest.mark.parametrize(("noise", "epsilon", "unit"), CASES, ids=[f"{a}-{b}-{c and 'people'}" for a, b, c in CASES])
 def test_111_intervals_cover_the_truth(noise, epsilon, unit):
-    """Of counts of rows, counts of values, sums and means, in one call."""
+    """One call asks for counts of rows, counts of values, sums and means."""
     for size, values in product(GROUPS, VALUES):
         if size == 0 and values != "middle":
-            continue  # no values lie nowhere
+            continue  # without values, each placement is the same case
         for found in covered(Case(noise, epsilon, size, values, GROUPS[size], unit)):
             assert not too_many(found, ALARM), (found, found.rate)
 
@@ -52,7 +52,7 @@ READ = {
 
 @pytest.mark.parametrize("asked", READ)
 def test_111_lighter_tails_of_one_draw_are_not_those_of_a_sum(asked):
-    """One draw of p = 16 stays within 1.66 of its deviations: intervals of quotients of two of them held in 90%."""
+    """At p = 16, 95% of draws lie within 1.66 deviations; with this factor, intervals of quotients covered 90%."""
     statistic, values, pairs, truth = READ[asked]
     groups = 1_500
     frame = pl.DataFrame({"x": list(values) * (pairs * groups), "g": np.repeat(np.arange(groups), 2 * pairs)})
@@ -75,7 +75,7 @@ def test_no_sum_of_noise_is_narrower_than_normal(confidence):
 
 
 def test_111_the_mean_that_was_found():
-    """Few values at a bound, and so much noise that the noisy mean is often at the other bound."""
+    """The found case: few values at a bound, and so much noise that the mean is often at the other bound."""
     for found in covered(Case("Gaussian", 0.1, 3, "upper", 20_000)):
         assert not too_many(found, ALARM), (found, found.rate)
 
@@ -83,7 +83,7 @@ def test_111_the_mean_that_was_found():
 @pytest.mark.slow
 @pytest.mark.parametrize("noise", PRICES)
 def test_intervals_that_are_a_little_too_narrow_are_seen(noise):
-    """Enough samples to tell an interval that is 2% too narrow, for bins without rows, which are as noisy as any."""
+    """2**20 bins without rows, which are as noisy as any, suffice to detect an interval that is 2% too narrow."""
     frame = pl.DataFrame({"x": [0.0]}, schema={"x": pl.Float64}).head(0)
     price = {"epsilon": 0.01, "ledger": dpf.Ledger(epsilon=1, delta=1e-5, accounting="basic"), **PRICES[noise]}
     found = frame.dp.histogram("x", bins=2**20, range=(0, 1), denoise=None, **price)
@@ -93,7 +93,7 @@ def test_intervals_that_are_a_little_too_narrow_are_seen(noise):
 
 @pytest.mark.parametrize("epsilon", [0.03, 0.1, 0.5, 1.0, 3.0])
 def test_the_interval_of_a_count_is_that_of_the_law(epsilon):
-    """The least whole number that the noise exceeds at most 5% of the time; no sample is needed."""
+    """The half-width is the least whole number that the noise exceeds at most 5% of the time, by the exact law."""
     frame = pl.DataFrame({"x": [1.0, 2.0]})
     with dpf.Ledger(epsilon=100, delta=1e-3, accounting="basic"):
         pure = frame.dp.count(epsilon=epsilon)
@@ -128,19 +128,19 @@ def test_subtotals_are_covered_at_each_level(noise):
 
 
 def others_by_weight(options, chance):
-    """How likely the exponential mechanism is to take one of the others."""
+    """Return the probability that the exponential mechanism selects one of the other options."""
     return (options - 1) * chance / (1 + (options - 1) * chance)
 
 
 def others_by_permutation(options, chance):
-    """The same of permute-and-flip: the best comes after j of the others, and none of them was taken."""
+    """Return this probability for permute-and-flip: the best is selected if no option before it was."""
     return 1 - math.fsum((1 - chance) ** before for before in range(options)) / options
 
 
 @pytest.mark.parametrize(("delta", "others"), [(0, others_by_permutation), (1e-6, others_by_weight)])
 @pytest.mark.parametrize(("epsilon", "options"), list(product([0.1, 1.0], [2, 5, 100])))
 def test_a_selection_is_at_most_so_far_below_the_largest(epsilon, options, delta, others):
-    """The law itself, for the worst counts: one option at the top, all others just too far below."""
+    """The exact law, for the worst counts: one option at the top, all others just beyond the stated distance."""
     frame = pl.DataFrame({"ward": ["A"]})
     keys = [str(place) for place in range(options)]
     ledger = dpf.Ledger(epsilon=1, delta=delta)
@@ -155,7 +155,7 @@ def test_a_selection_is_at_most_so_far_below_the_largest(epsilon, options, delta
 @pytest.mark.parametrize("noise", ["Laplace", "Gaussian"])
 @pytest.mark.parametrize("size", [3, 1, 10, 100])
 def test_the_expected_error_of_a_mean_is_not_too_small(noise, size):
-    """What a plan says for `size` values covers 95% of answers in the middle, and grows to the whole range."""
+    """The error that a plan states for `size` values covers 95% of answers for values in the middle of the bounds."""
     case = Case(noise, 1.0, size, "middle", 2_000)
     found = case.released().with_columns(average_error=pl.lit(case.expected()["average"]))
     assert not too_many(missed(str(case), "average", found, 40.0), ALARM)

@@ -1,4 +1,4 @@
-"""Keys that need no turn each are what they would be with one: what is kept, what is refused, and with which words."""
+"""Keys that are checked all at once are kept or refused, with the same words, as keys that are checked one by one."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FORMS = [
 
 
 def told(function):
-    """What it returns, or what it says when it refuses."""
+    """Return the result, or the type and the message of a refusal."""
     try:
         return function()
     except dpf.DpframeError as refused:
@@ -43,7 +43,7 @@ def told(function):
 
 
 def one_by_one(values):
-    """The axis as it is made with a turn for each key."""
+    """Return the rows of an axis that is made key by key, and the place of the first repeated key."""
     rows = tuple((keys.plain_key(value),) for value in values)
     tokens = [keys.same_key(value) for (value,) in rows]
     again = next((place for place, token in enumerate(tokens) if token in tokens[:place]), None)

@@ -1,4 +1,4 @@
-"""Means and variances read off noisy sums: published readings, and how often their intervals hold the truth."""
+"""Means and variances from noisy sums: published values, and how often their intervals cover the truth."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ VARIANCES = [  # n, S1, T in bounds of (0, 100) -> variance, half-width
     (100, -4000, 60000, 254.79797979797982, 292.9804704863074),
     (2000, 1000, 100, 1250.4308404202102, 3.679744399909975),
 ]
-BERNSTEIN = [  # the three sums -> variance of t with n for the divisor, its standard deviation
+BERNSTEIN = [  # the three sums -> variance of t with divisor n, and its standard deviation
     (250, 500, 250, 0, 0.006121173549351444),
     (333, 333, 334, 0.08349975, 0.005771107858190122),
     (810, 180, 10, 0, 0.011521689922857936),
@@ -53,7 +53,7 @@ def test_published_means(bounds, epsilon, above, below, mean, error):
     found = two_sided_mean(*one(above, below), bounds, noise.interval(0.95))
     assert found.values[0] == pytest.approx(mean)
     count = (above + below) / (bounds[1] - bounds[0])
-    near = 0.02 if count >= 1_000 else 0.25  # the published ones are to first order, these Fieller's
+    near = 0.02 if count >= 1_000 else 0.25  # published half-widths are first-order, these are Fieller's
     assert found.half_widths[0] == pytest.approx(error, rel=near)
 
 
@@ -78,7 +78,7 @@ def test_means_of_small_groups_are_covered(size, share, epsilon):
 @pytest.mark.parametrize("law", ["centred", "bernstein"])
 @pytest.mark.parametrize("ddof", [0, 1])
 def test_variances_are_covered(n, shape, law, noise_of_count, ddof):
-    """Over 20,000 groups, at the bounds too: misses of at most 6.5%; a false alarm has a chance below 1e-6."""
+    """Over 20,000 groups, some at the bounds, at most 6.5% may miss; a false alarm has a chance below 1e-6."""
     repeats, bounds = 20_000, (0.0, 100.0)
     deviation = noise_of_count * n
     generator = np.random.default_rng(n)
@@ -114,7 +114,7 @@ def test_variances_are_covered(n, shape, law, noise_of_count, ddof):
 def test_published_variances(n, total, squares, variance, error):
     found = centred_variance(*one(n, total, squares), (3.0, 150.0, 3750.0), Z, 50.0, 1)
     assert found.values[0] == pytest.approx(variance)
-    assert found.half_widths[0] == pytest.approx(error, rel=0.03)  # the published ones are to first order
+    assert found.half_widths[0] == pytest.approx(error, rel=0.03)  # published half-widths are first-order
     root = standard_deviation(found)
     assert root.values[0] == pytest.approx(variance**0.5)
     assert (root.values + root.half_widths)[0] ** 2 >= (found.values + found.half_widths)[0] * (1 - 1e-12)
@@ -124,7 +124,7 @@ def test_published_variances(n, total, squares, variance, error):
 def test_published_bernstein_variances(low, middle, high, variance, spread):
     found = bernstein_variance(tuple(one(low, middle, high)), 199.83341664682539**0.5, 1.0, 0.5, 0)
     assert found.values[0] == pytest.approx(variance)
-    near = 0.03 if low + middle + high >= 1_000 else 0.3  # the published ones are to first order
+    near = 0.03 if low + middle + high >= 1_000 else 0.3  # published half-widths are first-order
     assert found.half_widths[0] == pytest.approx(spread, rel=near)
 
 

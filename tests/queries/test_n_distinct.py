@@ -1,4 +1,4 @@
-"""Numbers of distinct values: published ones, how far one unit moves them, what is one value, and whole calls."""
+"""Numbers of distinct values: published numbers, sensitivity, which values are equal, and whole calls."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dpframe.engines.pieces.unit_parts import Spill
 from dpframe.engines.totals import totals
 from tests.covering import chance_of_missing
 
-HELD = {  # who holds what; how many values that makes of 1, 2, 3 and 10 for each
+HELD = {  # the values of each unit; the number at max_values of 1, 2, 3 and 10
     "one unit with five values": (["abcde"], (1, 2, 3, 5)),
     "five units with one value": (["a"] * 5, (1, 1, 1, 1)),
     "a chain": (["ab", "bc", "ca"], (3, 3, 3, 3)),
@@ -91,7 +91,7 @@ def test_sensitivities_are_those_of_the_proof():
 
 
 def many(library="polars"):
-    """600 units, each with 4 values of its own in each of 5 groups."""
+    """Return rows of 600 units, each with 4 values of its own in each of 5 groups."""
     unit, group, value = (axis.ravel() for axis in np.meshgrid(range(600), range(5), range(4), indexing="ij"))
     names = [f"id {number}" for number in unit]
     frame = pl.DataFrame({"u": names, "g": np.array(list("ABCDE"))[group], "v": unit * 100 + group * 10 + value})
@@ -109,14 +109,14 @@ def by_group(frame, secret, most=2, groups=2, unit="u"):
 def test_a_unit_counts_in_so_many_groups(library):
     numbers = by_group(many(library), 5)
     assert numbers.sum() == 600 * 2 * 2
-    assert (np.abs(numbers - 480) < 6 * 2 * math.sqrt(600 * 0.24)).all()  # each group has its share of them
+    assert (np.abs(numbers - 480) < 6 * 2 * math.sqrt(600 * 0.24)).all()  # each group gets its share of the units
     if library == "lazy":
         assert numbers.tolist() == by_group(many(), 5).tolist()
 
 
 @pytest.mark.parametrize("library", ["polars", "pandas"])
 def test_the_groups_of_a_unit_depend_on_its_own_rows(library):
-    """Whoever else is there, also one whose name comes first or makes the names of another dtype."""
+    """Other units change nothing, even one that sorts first or that changes the dtype of the unit column."""
     frame = many().with_columns(u=pl.col("u").str.strip_prefix("id ").cast(pl.Int64))
     alone = [by_group(given_as(frame.filter(pl.col("u") == unit), library), 9) for unit in range(20)]
     few = frame.filter(pl.col("u") < 20)
@@ -133,7 +133,7 @@ def test_each_release_draws_its_groups_anew():
         tuple(asked.n_distinct("v", max_values=9, max_groups=1, epsilon=1e6, ledger=ledger)["v_n_distinct"])
         for _ in range(20)
     }
-    assert len(seen) > 1  # 20 times the same of five: once in 10**13
+    assert len(seen) > 1  # all 20 draws pick the same of five groups once in 10**13
 
 
 VALUES = {
@@ -181,7 +181,7 @@ def test_pieces_give_the_same_numbers(monkeypatch):
             "x": generator.random(rows),
         }
     )
-    monkeypatch.setattr(Spill, "_piece", 2**16)  # so that units are weighed in many parts
+    monkeypatch.setattr(Spill, "_piece", 2**16)  # so that unit weights are computed in many parts
     for unit, lazily in (("u", frame.lazy()), (None, pl.concat([frame.lazy()] * 2))):
         protected = dpf.PrivacyUnit(unit, max_groups=3) if unit else dpf.PrivacyUnit()
         asked = {"d": dpf.n_distinct("v", max_values=2), "n": dpf.count(), "s": dpf.sum("x", bounds=(0, 1))}
@@ -240,7 +240,7 @@ def test_everything_says_that_it_is_a_lower_bound():
     assert found.dp.provenance["measures"]["v_n_distinct"]["max_values"] == 2
     assert "at most 2 per unit" in repr(ledger)
     rows = table(["ab"]).dp.preview.n_distinct("v", max_values=2, epsilon=1.0)
-    assert not rows.notes  # where each row is a unit it is exact
+    assert not rows.notes  # the number is exact if each row is a unit
 
 
 @pytest.mark.parametrize("library", ["polars", "pandas"])

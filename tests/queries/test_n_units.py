@@ -1,4 +1,4 @@
-"""Numbers of units: what they count, how far one unit moves them, and whole calls."""
+"""Numbers of units: what they count, sensitivity, and whole calls."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_the_sensitivity_is_attained(neighbors, p):
     instead = [("B", 1.0)] if neighbors == "replace" else []
     (found,) = ratios(query, unit, [[("A", 1.0)] * 50], [instead], p).values()
     assert found == pytest.approx(1.0)
-    whole = PrivacyUnit("u", neighbors=neighbors, max_groups=3)  # every group: whole numbers, not steps
+    whole = PrivacyUnit("u", neighbors=neighbors, max_groups=3)  # every group: units count as whole numbers
     (found,) = ratios(query, whole, [[(group, 1.0) for group in GROUPS]], [[]], p).values()
     assert found == pytest.approx(1.0 if neighbors == "add-remove" else 2 ** (-1 / p))
 
@@ -49,7 +49,7 @@ def visits():
 
 
 def expected(frame, column, most, p):
-    """The definition, in plain Python."""
+    """Return the numbers by the definition, in plain Python."""
     rows = [row for row in frame.iter_rows(named=True) if column is None or row[column] is not None]
     groups = {}
     for row in rows:
@@ -84,7 +84,7 @@ def test_one_cell_needs_no_bounds_and_many_rows_change_nothing():
 
 
 def test_rows_are_not_called_units():
-    """Refused before the charge, in previews too; groups that are found have the number of their rows as a count."""
+    """The refusal comes before the charge, also in previews. Discovered groups still have a count of their rows."""
     frame, ledger = visits(), dpf.Ledger(epsilon=1e9, delta=1e-3, accounting="basic")
     words = r"ledger protects each row: use count\(\), or Ledger\(unit=...\)"
     for asked in (frame.dp, frame.dp.group_by("g", keys=["A"]), frame.dp.group_by("g", keys=dpf.discover(delta=1e-6))):
@@ -111,7 +111,7 @@ def test_plans_say_what_the_bounds_leave_out():
 
 
 def test_intervals_cover():
-    """Over 4,000 groups of 3 people each with as many rows; a false alarm has a chance below 1e-6."""
+    """Over 4,000 groups of 3 people with 2 rows each; a false alarm has a chance below 1e-6."""
     groups = 4_000
     frame = pl.DataFrame({"g": np.repeat(np.arange(groups), 6), "u": np.repeat(np.arange(3 * groups), 2)})
     found = frame.dp.group_by("g", keys=range(groups)).n_units(

@@ -1,4 +1,4 @@
-"""Running counts by the square-root factorization and by trees: exact designs, and the errors that they claim."""
+"""Running counts by the square-root factorization and by trees: exact designs, and their stated errors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from dpframe.queries.prefix_sums import PrefixSums, Tree, coefficients
 
-PUBLISHED = [  # bins, sum of squares of the first column in steps, root mean squared and largest error at mu 1
+PUBLISHED = [  # bins, sum of squares of the first column in steps, root mean squared and largest error at mu = 1
     (4, 24969216, 1.381417298, 1.488281250),
     (11, 30574920, 1.682129804, 1.822389362),
     (52, 38965760, 2.164291079, 2.322468767),
@@ -60,7 +60,7 @@ def test_levels_are_counted_by_whole_powers():
 
 @pytest.mark.parametrize("design", DESIGNS, ids=str)
 def test_what_is_read_is_least_squares_and_its_covariances(design):
-    """Against dense algebra: the matrix that is measured, its pseudo-inverse, and the covariance of running counts."""
+    """Compared with dense algebra: the measured matrix, its pseudo-inverse, and the covariance of running counts."""
     matrix = design.exact_sums(np.eye(design.size, dtype=np.int64)).T * design.grid
     running = np.tril(np.ones((design.size, design.size))) @ np.linalg.pinv(matrix)
     noise = np.random.default_rng(design.size).normal(size=(3, design.width))

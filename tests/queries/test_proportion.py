@@ -1,4 +1,4 @@
-"""Proportions: what is measured, how far one unit moves it, and what whole calls answer."""
+"""Proportions: what is measured, sensitivity, and the answers of whole calls."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_the_sensitivity_is_attained(neighbors, p, value):
     mine, instead = ([(group, value) for group in "AB" for _ in range(3)] for value in (1.0, 0.0))
     query = query_of(dpf.proportion("x", value), BY_GROUP, p == 1)
     (found,) = ratios(query, unit, [mine], [instead if neighbors == "replace" else []], p).values()
-    assert found == pytest.approx(1.0, rel=2**-15)  # weights of values that are compared are on a grid of 2**-16
+    assert found == pytest.approx(1.0, rel=2**-15)  # with a value to compare, weights are on a grid of 2**-16
 
 
 @pytest.mark.parametrize("library", ["polars", "pandas", "lazy"])
@@ -86,7 +86,7 @@ def test_intervals_cover(share, size, value, noise):
 @pytest.mark.parametrize("noise", NOISES, ids=str)
 @pytest.mark.parametrize("share", [0.35, 0.5])
 def test_small_whole_noise_is_covered(share, noise, epsilon):
-    """One draw is nearly always 0, and so is its interval. Over 10,000 groups: a false alarm below 1e-6."""
+    """The interval of one draw, nearly always 0, has width 0. Over 10,000 groups: a false alarm below 1e-6."""
     groups, size = 10_000, 40
     frame = pl.DataFrame(
         {
@@ -142,7 +142,7 @@ HELD = {
 @pytest.mark.parametrize("library", ["polars", "pandas", "objects", "lazy"])
 @pytest.mark.parametrize("kind", HELD)
 def test_a_value_of_any_dtype(kind, library, unit):
-    """Equality is that of declared keys; missing values, NaN among them, are in neither part."""
+    """Values are compared as declared keys are; missing values, including NaN, count in neither part."""
     held, dtype, shares = HELD[kind]
     values = pl.Series(held * 100, dtype=dtype)
     frame = pl.DataFrame({"u": np.arange(values.len()), "x": values})
@@ -158,7 +158,7 @@ def test_a_value_of_any_dtype(kind, library, unit):
 
 
 def test_the_shares_of_all_values_make_a_whole():
-    """Counts of the value and of others are those of the rows, in groups and for weighted units."""
+    """In each group, proportions are those of the rows and add up to 1, also with a privacy unit."""
     generator = np.random.default_rng(8)
     frame = pl.DataFrame(
         {
@@ -177,7 +177,7 @@ def test_the_shares_of_all_values_make_a_whole():
 
 
 def test_a_value_is_of_the_question():
-    """Another value is another question; a record tells which, and no budget is spent on a value that cannot be."""
+    """The value is part of the query: the record and the ledger state it, and an impossible value costs no budget."""
     frame = pl.DataFrame({"drug": ["A", "B"], "n": [1, 2], "when": [datetime(2024, 1, 1)] * 2})
     ledger = dpf.Ledger(epsilon=1.0)
     found = frame.dp.agg(

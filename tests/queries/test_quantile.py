@@ -1,4 +1,4 @@
-"""Quantiles and distribution functions: what is measured, how far one unit moves it, and what whole calls answer."""
+"""Quantiles and distribution functions: what is measured, sensitivity, and the answers of whole calls."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NOISES = [{"mechanism": "laplace"}, {"mechanism": "gaussian", "delta": 1e-6}]
 @pytest.mark.parametrize("pure", [True, False])
 @pytest.mark.parametrize("name", ASKED)
 def test_no_neighbor_is_farther_than_the_sensitivity(name, pure, unit):
-    """Bins are no groups: a unit's weight counts its rows by group, in whatever bins."""
+    """Bins are not groups: a unit's weight depends on its rows in each group, not in each bin."""
     for p in (1, 2):
         assert largest_by_chance(query_of(*ASKED[name], pure), unit, p, tries=15) <= 1 + 1e-15
 
@@ -39,7 +39,7 @@ def test_no_neighbor_is_farther_than_the_sensitivity(name, pure, unit):
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
 @pytest.mark.parametrize("name", ["median by group", "shares"])
 def test_the_sensitivity_is_attained(name, neighbors, pure):
-    """Rows in the first bin of every group that counts in full; under replace a row against one in another group."""
+    """A unit has as many rows in the first bin as count in full; under replace, they move to another group."""
     statistic, keys = ASKED[name]
     query, p = query_of(statistic, keys, pure), 1 if pure else 2
     unit = PrivacyUnit("u", neighbors=neighbors, max_rows=2, max_groups=1)
@@ -56,7 +56,7 @@ def people(rows=30_000):
 
 
 def exact_quantile(values, q):
-    """The least v with F(v) >= q N."""
+    """Return the least v with F(v) >= q N."""
     ordered = np.sort(values)
     return ordered[int(np.ceil(q * ordered.size - 1e-9)) - 1]
 
@@ -79,7 +79,7 @@ def test_quantiles_without_much_noise(library, noise):
         for name, q in (("age_median", 0.5), ("at_q0.01", 0.01), ("at_q0.25", 0.25), ("at_q0.9", 0.9)):
             truth = min(exact_quantile(values, q), 120)
             assert found[name].to_numpy()[place] == truth
-            beside = 1 if name == "age_median" else 0  # of whose candidates nothing was said
+            beside = 1 if name == "age_median" else 0  # from bounds: values may lie between candidates
             assert found[f"{name}_low"].to_numpy()[place] == truth - beside
             assert found[f"{name}_high"].to_numpy()[place] == truth + beside
     assert (found["age_median_low"].to_numpy()[3], found["age_median_high"].to_numpy()[3]) == (0, 120)
@@ -87,7 +87,7 @@ def test_quantiles_without_much_noise(library, noise):
 
 
 def test_intervals_of_weighed_units_reach_as_many_rows_farther():
-    """One value of 20 lies apart: within a row and the two that a unit may have, though there is hardly any noise."""
+    """Even with hardly any noise, intervals reach 1 row beyond the quantile, and 3 rows if a unit may have 2 rows."""
     frame = pl.DataFrame({"x": [10.0] * 9 + [50.0] * 2 + [90.0] * 9, "u": range(20)})
     for unit, at in ((None, (10, 90)), ("u", (10, 90))):
         ledger = dpf.Ledger(epsilon=1e9, unit=unit)
@@ -104,7 +104,7 @@ def test_intervals_of_weighed_units_reach_as_many_rows_farther():
 
 @pytest.mark.parametrize("noise", NOISES, ids=str)
 def test_units_count_by_group_whatever_their_bins(noise):
-    """A unit of 50 rows in one group counts as five of 10 rows each would with max_rows=10."""
+    """With max_rows=10, a unit of 50 rows in one group counts as much as a unit of 10 rows."""
     ages = np.concatenate([np.repeat(10.0, 50), np.repeat(90.0, 20)])
     frame = pl.DataFrame({"age": ages, "u": np.repeat([1, 2, 3], [50, 10, 10])})
     ledger = dpf.Ledger(epsilon=1e9, delta=1e-3, unit="u", accounting="basic")
@@ -174,7 +174,7 @@ def test_the_form_follows_the_noise():
 
 
 def test_auto_compares_the_errors_of_both_forms():
-    """At (1, 1e-6) a tree has less error than the factorization; at a large delta it has more."""
+    """At epsilon 1 and delta 1e-6, a tree has less error than the factorization; at a large delta, it has more."""
     asked = people().dp.preview
     words = {"epsilon": 1.0, "mechanism": "auto", "ledger": dpf.Ledger(epsilon=9, delta=0.5, accounting="basic")}
     tree = asked.median("age", bounds=(0, 120), delta=1e-6, **words)
@@ -235,7 +235,7 @@ def test_refusals():
 
 @pytest.mark.parametrize("unit", [None, ""])
 def test_a_column_may_have_a_name_without_letters(unit):
-    """As a file without a header may give it; a condition on the name would take it for no column."""
+    """A file without a header may give an empty name; a truth test of the name would take it for no column."""
     table = pl.DataFrame({"": [1.0, 2.0, 3.0], "g": ["A", "A", "B"]})
     with dpf.Ledger(epsilon=1e9, unit=unit):
         grouped = table.dp.group_by("g", keys=["A", "B"])

@@ -1,6 +1,6 @@
 """Quantiles with bounds by group: exact counts, sensitivity, intervals, records, and whole calls on every engine.
 
-Chance: noise where epsilon is 10^7 or more moves no quantile but for a chance below 10^-6.
+False alarms: noise at an epsilon of 10^7 or more moves a quantile with a chance below 10^-6.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ ROWS = pl.DataFrame(
         "g": [*["A", "B", "C"] * 4, "D", "A", None],
     }
 )
-BOUNDS = {"A": (0, 2), "C": (-4, -1), "B": (-1, 8)}  # in another order than the keys; of 3, 4 and 10 whole numbers
-UNEVEN = {"A": (0, 1), "C": (-4, -1.5), "B": (-1, 8)}  # with a step of 0.75: the last one is shorter in all but C and B
+BOUNDS = {"A": (0, 2), "C": (-4, -1), "B": (-1, 8)}  # not in the order of the keys; 3, 4 and 10 whole numbers
+UNEVEN = {"A": (0, 1), "C": (-4, -1.5), "B": (-1, 8)}  # with a step of 0.75, the last step of A and C is shorter
 
 
 def bound(statistic):
@@ -59,7 +59,7 @@ def integers(frame, statistic, unit=NOBODY, p=1.0):
 
 
 def nearest(values, candidates):
-    """How many values are nearest to each candidate, of two the upper one: by all distances."""
+    """Return the number of values nearest to each candidate, by all distances; ties go to the upper one."""
     counts = np.zeros(len(candidates), dtype=np.int64)
     for value in np.clip(values, candidates[0], candidates[-1]):
         distances = [abs(value - candidate) for candidate in candidates]
@@ -112,7 +112,7 @@ def test_no_neighbor_is_farther_than_the_sensitivity(where, unit):
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
 @pytest.mark.parametrize("group", ["A", "B", "C"])
 def test_the_sensitivity_is_attained_in_every_group(group, neighbors, pure):
-    """Rows at the first candidate: whichever group a unit is in, it moves as many steps."""
+    """Rows at the first candidate of any group move the same number of steps."""
     unit = PrivacyUnit("u", neighbors=neighbors, max_rows=2, max_groups=1)
     other = "A" if group != "A" else "B"
     mine, instead = [(group, -99.0)] * 2, [(other, -99.0)] * 2
@@ -159,7 +159,7 @@ WARDS = [*OF_WARDS]
 @pytest.mark.parametrize("step", [None, 2.5])
 @pytest.mark.parametrize("noise", NOISES, ids=str)
 def test_each_group_is_answered_as_alone_with_its_bounds(noise, step, library):
-    """Without much noise the values and ends of a call of that group; where nothing is, the middle and the bounds."""
+    """With little noise, results equal those of a call on that group; an empty group has the middle and the bounds."""
     frame = stays()
     asked = {"epsilon": 1e8, "checks": False, **noise}
     found = (
@@ -185,7 +185,7 @@ def test_each_group_is_answered_as_alone_with_its_bounds(noise, step, library):
 
 
 def test_ends_of_an_interval_stay_within_the_bounds_of_their_group():
-    """Much noise: the groups of few candidates are read beyond their last one now and then."""
+    """With much noise, readings of groups with few candidates sometimes lie beyond the last candidate."""
     bounds = {key: (0, 1) if key % 2 else (0, 200) for key in range(400)}
     frame = pl.DataFrame({"g": range(400), "x": [1.0] * 400})
     found = frame.dp.group_by("g", keys=range(400)).median(
@@ -203,7 +203,7 @@ def test_ends_of_an_interval_stay_within_the_bounds_of_their_group():
 def test_intervals_cover(size, noise):
     """Over 2,000 groups of each of three pairs of bounds; a false alarm has a chance below 1e-6 / 18 each."""
     groups, pairs = 2_000, ((0, 10), (-50, 50), (2, 5))
-    shape = np.resize([0.1, 0.1, 0.27, 0.66], size)  # on no candidate of most groups
+    shape = np.resize([0.1, 0.1, 0.27, 0.66], size)  # between the candidates of most groups
     keys = np.arange(3 * groups)
     lower, upper = (np.array([pairs[key % 3][end] for key in keys]) for end in (0, 1))
     values = lower[:, None] + shape * (upper - lower)[:, None]
@@ -235,7 +235,7 @@ def test_a_bound_that_is_left_out_is_one_row_in_intervals_too(bounds):
 
 
 def test_intervals_of_weighed_units_reach_as_many_rows_farther():
-    """As of a call with one pair of bounds: one row and the two that a unit may have."""
+    """As with one pair of bounds, intervals reach 1 row beyond the quantile, and 3 rows if a unit may have 2 rows."""
     frame = pl.DataFrame({"x": [1.0] * 7 + [5.0] * 6 + [9.0] * 7, "u": range(20), "g": ["A"] * 20})
     for unit, at in ((None, (5, 5)), ("u", (1, 9))):
         ledger = dpf.Ledger(epsilon=1e9, unit=unit)
@@ -308,7 +308,7 @@ def test_checks_are_of_the_bounds_of_each_group():
 )
 @pytest.mark.parametrize(("share", "others"), [(1, 12), (2, 2), (6, 2)])
 def test_one_group_of_many_beyond_its_bounds_is_told(share, others, bounds, said):
-    """Of all values 4%, a third or 60% are above theirs, all of one group: more than half of it, and of no other."""
+    """4%, a third or 60% of all values exceed the bounds: all values of one group, and none of the others."""
     rows = pl.DataFrame({"g": ["A"] * share + ["B", "C"] * others, "x": [50.0] * share + [5.0] * 2 * others})
     rows = pl.concat([rows] * 1_000)
     asked = {"epsilon": 1, "ledger": dpf.Ledger(epsilon=9), "checks": 0.5}
@@ -317,7 +317,7 @@ def test_one_group_of_many_beyond_its_bounds_is_told(share, others, bounds, said
 
 
 def test_few_values_beyond_the_bounds_of_many_groups_warn_of_none():
-    """Half a percent of them, and a group has but as many: its interval says that it lies on a bound."""
+    """Only 0.5% of all values exceed the bounds, all in one small group, whose interval shows that it is at a bound."""
     rows = pl.DataFrame({"g": list(range(200)) * 20, "x": ([50.0] + [5.0] * 199) * 20})
     asked = {"epsilon": 1e6, "ledger": dpf.Ledger(epsilon=1e9), "checks": 0.5}
     with warnings.catch_warnings():

@@ -1,4 +1,4 @@
-"""Quantiles and distribution functions read off running counts: published readings, and intervals that cover."""
+"""Quantiles and distribution functions from noisy running counts: published values, and intervals that cover."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ READ = {
 
 @pytest.mark.parametrize("q", READ)
 def test_readings(q):
-    """Values are published; ends are those of wider ranks and of one candidate more on either side."""
+    """The values are published; the ends follow from wider ranks and one more candidate on either side."""
     found = places(RUNNING, q, PrefixSums(11), Normal(4.0), 0.95, rows=1.0, beside=1)
     assert [(10 * value, 10 * low, 10 * high) for value, low, high in zip(*found, strict=True)] == READ[q]
 
@@ -60,7 +60,7 @@ CASES = [(size, shape, q) for size in (5, 30, 300) for shape in ("even", "ties",
 @pytest.mark.parametrize("law", ["gaussian", "laplace"])
 @pytest.mark.parametrize(("size", "shape", "q"), CASES)
 def test_intervals_hold_the_exact_quantile(law, size, shape, q):
-    """Over 4,000 groups of the same values, of 5 values too. Chance of a false alarm below 1e-6 in each case."""
+    """Over 4,000 groups of the same values, also of only 5 values. Chance of a false alarm below 1e-6 in each case."""
     repeats, bins = 4_000, 40
     generator = np.random.default_rng([size, bins, int(100 * q)])
     values = {"even": generator.integers(0, bins, size), "ties": np.repeat([11, 12], [size // 2, size - size // 2])}
@@ -101,7 +101,7 @@ COLUMNS = {
 @pytest.mark.parametrize("size", [7, 12, 100, 10_000])
 @pytest.mark.parametrize("column", COLUMNS)
 def test_intervals_hold_the_quantile_of_the_values(column, size, epsilon, law):
-    """Not of the candidates, whatever lies between them; of 800 releases. A false alarm has a chance below 1e-6."""
+    """They hold it even if values lie between candidates. 800 releases; a false alarm has a chance below 1e-6."""
     repeats, candidates = 800, np.arange(61.0)
     values = np.clip(COLUMNS[column](np.random.default_rng(size), size), 0.0, 60.0)
     counts = np.bincount(np.searchsorted(candidates[:-1] + 0.5, values, side="right"), minlength=61)
@@ -122,7 +122,7 @@ def test_intervals_hold_the_quantile_of_the_values(column, size, epsilon, law):
 
 @dataclass(frozen=True)
 class Scaled:
-    """Noise in rows, of a law in steps of a measurement."""
+    """Noise in units of rows, from a law in steps of a measurement."""
 
     law: dpf.Gaussian | dpf.Laplace
     unit: float

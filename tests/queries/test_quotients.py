@@ -1,4 +1,4 @@
-"""Fieller's intervals: published ones, and against a direct search of the set."""
+"""Fieller's intervals: published ones, and a comparison with a direct search of the set."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_the_set_is_the_one_that_is_defined(top, bottom, both):
 
 @pytest.mark.parametrize("spread", [1.0, 1e-6, 1e-12])
 def test_the_width_of_little_noise(spread):
-    """It is not lost among the squares of dividend and divisor, which nearly cancel."""
+    """The squares of dividend and divisor nearly cancel; rounding must not hide the width."""
     top, bottom, both = 333.0, 1000.0, 0.5
     squares = (spread**2, both * spread**2, spread**2)
     low, high = quotient_ends(np.array([top]), np.array([bottom]), squares)
@@ -53,7 +53,7 @@ def test_the_width_of_little_noise(spread):
 @pytest.mark.parametrize("draws", [1, 4, 19])
 @pytest.mark.parametrize("law", ["Laplace", "Gaussian"])
 def test_whole_draws_of_a_quotient_are_covered(law, draws):
-    """By their exact chances: a count less its part of all counts, of whose others there are so many."""
+    """Exact coverage for a share: a count minus `part` of the sum of all counts, of which `draws` are others."""
     steps = np.arange(-60, 61)
     for strength in np.arange(0.6, 5.0, 0.1):
         if law == "Laplace":

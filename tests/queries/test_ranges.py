@@ -1,4 +1,4 @@
-"""Counts that are made to be added up: designs and their variances, sensitivity, intervals of sums, whole calls."""
+"""Counts for sums of neighboring bins: designs and their variances, sensitivity, intervals of sums, whole calls."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ ASKED = {"line": (Ranges((4,)), BY_BINS), "grid": (Ranges((4, 3)), BY_GRID)}
 
 
 def matrices(design):
-    """What is measured of each cell, and the running sums that each measured number becomes."""
+    """Return the matrix from cells to measured numbers, and the matrix from these to running sums."""
     measured = design.exact_sums(np.eye(design.size, dtype=np.int64)).T * design.grid
     return measured, design.running(np.eye(design.width)).T
 
 
 @pytest.mark.parametrize("design", LINES, ids=str)
 def test_variances_of_bins_and_of_sums(design):
-    """Against dense algebra: of every bin, and of every sum of neighboring ones."""
+    """Compared with dense algebra, for every bin and for every sum of neighboring bins."""
     _, running = matrices(design)
     corner = np.pad(running @ running.T, (1, 0))
     own = np.diag(corner)
@@ -52,7 +52,7 @@ def test_variances_of_bins_and_of_sums(design):
 
 
 def test_trees_have_the_least_error_of_all_sums():
-    """Flat where there are few bins: a plain histogram is then the best."""
+    """With few bins, the best tree is flat: a plain histogram."""
     assert [Tree.best_of_sums(size).levels for size in (5, 20, 64, 1_000)] == [1, 1, 2, 3]
     for size in (20, 300):
         tree = Tree.best_of_sums(size)
@@ -63,7 +63,7 @@ def test_trees_have_the_least_error_of_all_sums():
 
 @pytest.mark.parametrize("design", GRIDS, ids=str)
 def test_grids_are_products(design):
-    """Least squares over the Kronecker product, the norms of its columns, and the variances of all rectangles."""
+    """Compared with the Kronecker product: least squares, norms of columns, and the variances of all rectangles."""
     measured, running = matrices(design)
     whole = np.kron(*(matrices(one)[0] for one in (design.first, design.second)))
     assert measured == pytest.approx(whole)
@@ -84,7 +84,7 @@ def test_grids_are_products(design):
 
 @pytest.mark.slow
 def test_published_errors():
-    """1,000 bins at mu 1: all prefixes, and all ranges, of a plain histogram and of the factorization."""
+    """1,000 bins at mu = 1: errors of prefixes and ranges, for a plain histogram and for the factorization."""
     design, size = PrefixSums(1_000), 1_000
     prefixes = np.sqrt(design.column_square * design.variances.mean()) * design.grid
     assert prefixes == pytest.approx(3.102, abs=1e-3)
@@ -101,7 +101,7 @@ def test_published_errors():
 @pytest.mark.parametrize("pure", [True, False])
 @pytest.mark.parametrize("name", ASKED)
 def test_no_neighbor_is_farther_than_the_sensitivity(name, pure, unit):
-    """Bins are no groups: a unit's weight counts its rows by group, in whatever bins."""
+    """Bins are not groups: a unit's weight depends on its rows in each group, not in each bin."""
     for p in (1, 2):
         assert largest_by_chance(query_of(*ASKED[name], pure), unit, p, tries=12) <= 1 + 1e-15
 
@@ -109,7 +109,7 @@ def test_no_neighbor_is_farther_than_the_sensitivity(name, pure, unit):
 @pytest.mark.parametrize("pure", [True, False])
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
 def test_the_sensitivity_is_attained(neighbors, pure):
-    """Rows in the first bin of every group that counts in full; under replace a row against one in another group."""
+    """A unit has as many rows in the first bin as count in full; under replace, they move to another group."""
     query, p = query_of(*ASKED["line"], pure), 1 if pure else 2
     unit = PrivacyUnit("u", neighbors=neighbors, max_rows=2, max_groups=1)
     mine, instead = ([(group, 0.0)] * 2 for group in "AB")
@@ -146,7 +146,7 @@ def test_values_without_much_noise(library, noise):
 
 
 def several(groups, size, bins=40):
-    """The same values in many public groups, and their exact counts in bins of length 1."""
+    """Return many public groups of the same values, and the exact counts of a group in bins of length 1."""
     values = np.resize([1.5, 1.5, 7.2, 20.0, 33.3], size)
     frame = pl.DataFrame({"g": np.repeat(np.arange(groups), size), "x": np.tile(values, groups)})
     return frame.dp.group_by("g", keys=range(groups)), np.histogram(values, np.arange(bins + 1.0))[0]
@@ -155,7 +155,7 @@ def several(groups, size, bins=40):
 @pytest.mark.parametrize("noise", NOISES, ids=str)
 @pytest.mark.parametrize("epsilon", [0.5, 20.0])
 def test_intervals_of_sums_cover(epsilon, noise):
-    """Bins, sums of the first ones, and of neighboring ones, over 4,000 groups; false alarms below 1e-6 in all."""
+    """Bins, running sums and sums of neighboring bins, over 4,000 groups; false alarms below 1e-6 in all."""
     groups = 4_000
     asked, exact = several(groups, 10)
     ledger = dpf.Ledger(epsilon=99.0, delta=1e-4, accounting="basic")
@@ -176,7 +176,7 @@ def test_intervals_of_sums_cover(epsilon, noise):
 @pytest.mark.slow
 @pytest.mark.parametrize("noise", NOISES, ids=str)
 def test_the_noise_of_sums_is_what_is_said(noise):
-    """The variance of some sums, from 100,000 draws: noise 2% off is 4% off here; false alarms below 1e-6 each."""
+    """Variances of sums, from 100,000 draws; noise 2% off changes them by 4%. False alarms below 1e-6 each."""
     groups, bins = 100_000, 16
     asked, exact = several(groups, 4, bins)
     words = {
@@ -207,14 +207,14 @@ def test_within_is_of_sums_and_the_form_follows_the_noise():
         )
     gaussian = frame.dp.preview.histogram("x", bins=range(1_001), ranges=True, epsilon=1.0, delta=1e-6)
     assert gaussian.parts[0].sensitivity.norm(2) == pytest.approx(1.806976781965)
-    for bins, name in ((100, "discrete Laplace"), (1_000, "rounded Gaussian")):  # public facts decide
+    for bins, name in ((100, "discrete Laplace"), (1_000, "rounded Gaussian")):  # by the public number of bins
         words = {"ranges": True, "epsilon": 1.0, "delta": 1e-6, "mechanism": "auto"}
         assert frame.dp.preview.histogram("x", bins=range(bins + 1), **words).choice.name == name
 
 
 @pytest.mark.parametrize("noise", NOISES, ids=str)
 def test_the_fit_is_never_farther_from_the_truth(noise):
-    """Counts of at least 0, whose running sums are not farther from the true ones than the unbiased ones are."""
+    """Adjusted counts are at least 0, and their running sums are no farther from the truth than the unbiased ones."""
     asked, exact = several(300, 10)
     ledger = dpf.Ledger(epsilon=99.0, delta=1e-4, accounting="basic")
     found = asked.histogram("x", bins=range(41), ranges=True, epsilon=0.3, ledger=ledger, **noise)
@@ -231,7 +231,7 @@ def test_the_fit_is_never_farther_from_the_truth(noise):
 
 @pytest.mark.parametrize("shape", [(3, 5, 7), (1, 1, 9), (2, 8, 3), (1, 1, 1), (2, 16, 16)])
 def test_counts_of_a_grid_are_shared_out(shape):
-    """At least 0, the total of each group as it was, and nothing moved where nothing was negative."""
+    """Counts become at least 0, the total of each group stays, and a grid without negative counts stays as it is."""
     values = np.random.default_rng(4).normal(0.4, 1.0, shape)
     found = from_the_whole_down(values)
     assert found.shape == shape
@@ -246,7 +246,7 @@ def test_counts_of_a_grid_are_shared_out(shape):
 
 @pytest.mark.parametrize("pure", [True, False])
 def test_a_grid_is_fitted_where_that_brings_its_sums_nearer(pure):
-    """Sparse counts are; stripes, of which every fit moves the sums, stay as they are where these have little noise."""
+    """Sparse counts are fitted. Stripes are not, because a fit would move their sums, which have little noise."""
     asked = Ranges((24, 24), pure)
     design, generator = asked.design, np.random.default_rng(7)
     noise = dpf.Laplace.calibrate(sensitivity=1, epsilon=0.1)
@@ -267,7 +267,7 @@ def test_a_grid_is_fitted_where_that_brings_its_sums_nearer(pure):
 
 
 def squares_of_rectangles(cells):
-    """The mean square of the sums of all rectangles, one by one."""
+    """Return the mean square of the sums of all rectangles, computed one by one."""
     sums = np.pad(cells.cumsum(0).cumsum(1), (1, 0))
     rows = (sums[None] - sums[:, None])[np.triu_indices(sums.shape[0], 1)]
     both = (rows[:, None] - rows[:, :, None])[(slice(None), *np.triu_indices(sums.shape[1], 1))]
@@ -284,7 +284,7 @@ def test_squares_of_rectangles_are_those_of_what_is_compared():
 
 
 def test_sums_of_many_small_whole_draws_have_an_interval():
-    """A draw that is 0 with 95% has no width, but the sum of three of them is 0 with 93%."""
+    """A draw that is 0 with at least 95% has an interval of width 0, but a sum of three draws is 0 with only 93%."""
     noise = dpf.Laplace.calibrate(sensitivity=1, epsilon=4.4)
     assert noise.interval(0.95) == 0
     draws = np.asarray(noise.add_noise(np.zeros(3 * 2**18, dtype=np.int64))).reshape(-1, 3)
@@ -295,7 +295,7 @@ def test_sums_of_many_small_whole_draws_have_an_interval():
 
 
 def test_units_count_by_group_whatever_their_bins():
-    """A unit of 50 rows in one group counts as five of 10 rows each would with max_rows=10."""
+    """With max_rows=10, a unit of 50 rows in one group counts as much as a unit of 10 rows."""
     frame = pl.DataFrame({"x": [10.0] * 25 + [60.0] * 25 + [90.0] * 20, "u": [1] * 50 + [2] * 10 + [3] * 10})
     ledger = dpf.Ledger(epsilon=1e9, delta=1e-3, unit="u", accounting="basic")
     found = frame.dp.histogram("x", bins=[0, 50, 70, 100], ranges=True, max_rows=10, epsilon=1e7, ledger=ledger)

@@ -64,12 +64,12 @@ def test_intervals_cover(size, noise):
 def test_a_divisor_of_unknown_sign_has_no_bounded_interval(tmp_path):
     frame = stays(4)
     asked = (frame.dp.agg(COST, n=dpf.count(), epsilon=0.01, ledger=dpf.Ledger(epsilon=1)) for _ in range(6))
-    # of six, since one time in twenty the noisy divisor is far from zero all the same: none of six one in 6e7
+    # one time in twenty, the noisy divisor is still far from zero: in all six with a chance of one in 6e7
     found = next(result for result in asked if result["cost_per_days_error"].item() == np.inf)
     assert (found["cost_per_days_low"].item(), found["cost_per_days_high"].item()) == (
         0.0,
         np.inf,
-    )  # neither can be negative
+    )  # neither sum can be negative
     found.dp.write_parquet(tmp_path / "found.parquet")
     assert dpf.read_parquet(tmp_path / "found.parquet").equals(found)
     pytest.importorskip("altair")

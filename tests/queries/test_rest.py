@@ -1,6 +1,6 @@
-"""`dpf.REST`: a group of everything else beside declared keys, on every engine and in what is made of results.
+"""`dpf.REST`: a group of everything except declared keys, on every engine and in all uses of results.
 
-Chance: noise of epsilon 10^7 and more errs by less than asserted but for a chance below 10^-6.
+False alarms: noise at an epsilon of 10^7 or more exceeds the asserted tolerances with a chance below 10^-6.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ ROWS = pl.DataFrame(
         "y": [float(row) for row in range(30)],
     }
 )
-KEYS = {  # of a column: the declared keys
+KEYS = {  # column -> its declared keys
     "ward": ["A", "B"],
     "n": [2**53 + 1, 1],
     "narrow": [1, 2],
@@ -58,7 +58,7 @@ def counted(frame, column, keys, unit=NOBODY, p=1.0):
 
 
 def expected(column, keys):
-    """The definition in Python: zeros are one value, and NaN is missing."""
+    """Return counts by the definition in Python: both zeros are one value, and NaN is missing."""
     values = [None if value != value else value for value in ROWS[column].to_list()]
     found = Counter(value if value in keys else dpf.REST for value in values)
     return [found[key] for key in (*keys, dpf.REST)]
@@ -69,7 +69,7 @@ def expected(column, keys):
 @pytest.mark.parametrize("column", KEYS)
 def test_every_row_is_in_a_group(column, missing, library):
     keys = [*KEYS[column], *([None] if missing else [])]
-    frame = ROWS.with_columns(n=pl.col("n").fill_null(0)) if library == "pandas" else ROWS  # a null makes floats of it
+    frame = ROWS.with_columns(n=pl.col("n").fill_null(0)) if library == "pandas" else ROWS  # a null makes it floats
     found = counted(given_as(frame, library), column, keys)
     exact = expected(column, keys)
     if column == "n" and library == "pandas" and missing:
@@ -99,7 +99,7 @@ BESIDE = Keys(key_axes(("g",), ["A", dpf.REST], None))
 @pytest.mark.parametrize("unit", UNITS, ids=str)
 @pytest.mark.parametrize("name", ["rows", "people", "sum", "mean", "median", "sums of people"])
 def test_no_neighbor_is_farther_than_the_sensitivity(name, unit):
-    assert len(GROUPS) == 3  # two of them and the undeclared one are the rest
+    assert len(GROUPS) == 3  # one is declared; two and unlisted rows are the rest
     statistic = {
         "rows": dpf.count(),
         "people": dpf.n_units(),

@@ -29,7 +29,7 @@ ROWS = {
     "who": [number // 3 for number in range(320)],
 }
 COMBINATIONS = {"state": ["A", "B", "A", "B", "C"], "county": [2, 1, 1, 3, 9]}
-EXACT = 1e6  # an epsilon at which there is no noise
+EXACT = 1e6  # an epsilon with practically no noise
 
 
 def groups(frame, keys=None, **options):
@@ -113,7 +113,7 @@ def test_the_fit_is_nearer_than_what_was_measured():
     exact = np.concatenate([truth.ravel(), truth.sum(axis=1), [truth.sum()]])
     levels = [slice(0, 200), slice(200, 220), slice(220, None)]
     fitted, measured, foreseen = np.zeros(3), np.zeros(3), np.zeros(3)
-    with dpf.Ledger(epsilon=1e9), noise.insecure_bits(8):  # the same noise each time: 25 draws leave much to chance
+    with dpf.Ledger(epsilon=1e9), noise.insecure_bits(8):  # the same noise in each run, because 25 draws vary much
         for _ in range(25):
             found = frame.dp.group_by("s", "c", keys=keys).count(rollup=True, epsilon=0.3)
             said = found.dp.provenance["measures"]["count"]["denoise"][0]["estimated_rmse_of_levels"]
@@ -122,12 +122,12 @@ def test_the_fit_is_nearer_than_what_was_measured():
                 measured[place] += np.square(found.dp.to_numpy("count_noisy")[level] - exact[level]).mean()
                 foreseen[place] += said[place] ** 2
     assert (fitted[:2] < 0.95 * measured[:2]).all()
-    assert fitted[0] < 1.02 * foreseen[0]  # which does not count what non-negativity gains
+    assert fitted[0] < 1.02 * foreseen[0]  # the estimate ignores the gain from non-negativity
     assert 0.5 < fitted[1] / foreseen[1] < 1.5
 
 
 def test_each_level_is_weighed_by_its_own_noise():
-    """A total of people who are in several groups has more noise than a cell; least squares with dense matrices."""
+    """If people are in several groups, a total has more noise than a cell. Compared with dense least squares."""
     rows = pl.DataFrame({"who": range(4000), "ward": ["A", "B", "C", "D"] * 1000})
     asked = {"epsilon": 1, "delta": 1e-6, "max_rows": 1, "max_groups": 4, "rollup": True, "checks": False}
     keys = ["A", "B", "C", "D"]
@@ -144,10 +144,10 @@ def test_each_level_is_weighed_by_its_own_noise():
     facts = found.dp.provenance["measures"]["count"]["denoise"][0]
     assert facts["estimated_rmse_of_levels"] == pytest.approx(levels, rel=1e-9)
     fitted = sums_of @ (solved @ found.dp.to_numpy("count_noisy"))
-    assert np.abs(found.dp.to_numpy("count") - fitted).max() <= 1.5  # whole numbers that add up
+    assert np.abs(found.dp.to_numpy("count") - fitted).max() <= 1.5  # released counts are whole numbers that add up
 
 
-# Noise and price
+# Noise and cost
 
 
 def test_every_level_is_a_statistic_of_its_own():
@@ -217,7 +217,7 @@ def stated(total, unit, p):
 
 
 def farthest(before, after, unit, p):
-    """For each statistic how far these neighbors are from each other, as a part of the sensitivity."""
+    """Return, for each statistic, the distance of these neighbors divided by the sensitivity."""
     one, other = exact(before, unit, p), exact(after, unit, p)
     assert set(one) == set(QUERY.totals)
     return {
@@ -244,7 +244,7 @@ def test_no_neighbor_is_farther_than_the_sensitivity(unit, p, others, mine, inst
 @pytest.mark.parametrize("p", [1, 2])
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
 def test_a_unit_nearly_attains_the_bound_in_every_level(p, neighbors):
-    """2 rows in each of 2 counties of one state, against 2 rows in another or none."""
+    """2 rows in each of 2 counties of one state, against no rows; under replace, against 4 rows in another state."""
     unit = dpf.PrivacyUnit(column="u", max_rows=2, max_groups=2, neighbors=neighbors)
     mine = [(group, 4.0) for group in GROUPS[:2] for _ in range(2)]
     found = farthest([mine], [[]], dpf.PrivacyUnit(column="u", max_rows=2, max_groups=2), p)
@@ -263,7 +263,7 @@ def test_a_unit_in_many_cells_stays_within_the_bound(p):
 @pytest.mark.parametrize("p", [1, 2])
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
 def test_units_at_full_weight_do_not_depend_on_others(p, neighbors):
-    """Whichever way rows are brought together: that depends on how many units are heavy."""
+    """The number of heavy units decides how rows are combined; the numbers must not depend on it."""
     unit = dpf.PrivacyUnit(column="u", max_rows=2, max_groups=2, neighbors=neighbors)
     full = [(GROUPS[0], None)] * 4
     assert max(farthest([full], [full, [(GROUPS[0], None)] * 5], unit, p).values()) <= 1.0
@@ -271,7 +271,7 @@ def test_units_at_full_weight_do_not_depend_on_others(p, neighbors):
 
 
 def test_weights_of_one_level_alone_would_break_the_bound(monkeypatch):
-    """The test has power: with the weights of the cells, a unit in three cells sways the total by sqrt(3)."""
+    """The test has power: with cell weights only, a unit in three cells moves the total by sqrt(3) times the bound."""
     alone = kernel_units.of_units
     monkeypatch.setattr(kernel_units, "of_units", lambda *given, merged: alone(*given, merged=False))
     mine = [(group, 4.0) for group in GROUPS for _ in range(50)]

@@ -1,4 +1,4 @@
-"""Shares of bins: the nearest that add up to 1, what whole calls answer, and how often their intervals cover."""
+"""Shares of bins: the nearest that add up to 1, the answers of whole calls, and how often their intervals cover."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NOISES = [{"mechanism": "laplace"}, {"mechanism": "gaussian", "delta": 1e-6}]
 
 @pytest.mark.parametrize("size", [1, 2, 5])
 def test_nearest_shares(size):
-    """They are shares, whatever is given; and the solution of the quadratic program, by another algorithm."""
+    """They add up to 1 for any input, and equal the solution of the quadratic program by another algorithm."""
     values = np.random.default_rng(4).normal(1 / size, 0.7, (200, size))
     found = nearest_shares(values)
     assert (found >= 0).all()
@@ -63,7 +63,7 @@ def test_values_without_much_noise(library, noise):
 
 
 def test_shares_of_a_grid_and_of_units():
-    """Of several columns all cells of a group together are 1, also where units are weighted."""
+    """With several columns, all cells of a group together add up to 1, also where units are weighted."""
     generator = np.random.default_rng(9)
     frame = pl.DataFrame(
         {"u": generator.integers(0, 20, 400), "a": generator.uniform(0, 4, 400), "b": generator.uniform(0, 9, 400)}
@@ -78,7 +78,7 @@ def test_shares_of_a_grid_and_of_units():
 
 
 def test_it_measures_what_a_histogram_measures():
-    """So its sensitivity and its price are those of counts."""
+    """Therefore its sensitivity and its cost are those of counts."""
     frame = pl.DataFrame({"x": [1.0, 2.0]})
     plans = [frame.dp.preview.histogram("x", bins=[0, 2, 10], normalize=one, epsilon=0.5) for one in (False, True)]
     assert Share("x", 2).totals() == (Total(),)
@@ -108,7 +108,7 @@ def test_intervals_cover(bins, size, noise):
 @pytest.mark.parametrize("noise", NOISES, ids=str)
 @pytest.mark.parametrize("bins", [2, 20])
 def test_small_whole_noise_is_covered(bins, noise, epsilon):
-    """One draw is nearly always 0, and so is its interval. Each bin over 1,000 groups: a false alarm below 1e-6."""
+    """The interval of one draw, nearly always 0, has width 0. Each bin over 1,000 groups: a false alarm below 1e-6."""
     groups, size = 1_000, 100
     values = np.arange(size) % bins
     frame = pl.DataFrame({"g": np.repeat(np.arange(groups), size), "x": np.tile(values, groups)})

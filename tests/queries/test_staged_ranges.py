@@ -1,4 +1,4 @@
-"""Counts by three looks: blocks and buckets, the sensitivity of what they decide, errors, whole calls."""
+"""Counts by three looks: blocks and buckets, the sensitivity for any decisions, errors, whole calls."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ EDGES = np.arange(SIDE + 1.0)
 
 
 def buckets(shape, pure, seed, most=8, levels=None):
-    """Buckets as noise may have made them."""
+    """Return random buckets, as noise could lead to them."""
     generator = np.random.default_rng(seed)
     variances = generator.gamma(0.3, 1.0, shape) + 1e-9
     return Buckets(generator.random(shape), variances, buckets_of(variances, most), pure, levels)
@@ -94,7 +94,7 @@ def test_cells_of_a_bucket_add_up_to_its_sum():
 
 @pytest.mark.parametrize("pure", [True, False])
 def test_whatever_is_decided_a_row_adds_no_more_than_is_stated(pure):
-    """Numbers of buckets that there may be: norms of columns, levels, and the room for all blocks."""
+    """For each possible number of buckets: norms of columns, levels, and the room for all blocks."""
     stated = Later((MOST,), pure)
     for size in (*range(1, 70), *range(70, MOST, 31), 255, 256, 257, MOST - 1, MOST):
         for levels in (None, 1, 2, 3):
@@ -109,7 +109,7 @@ def test_whatever_is_decided_a_row_adds_no_more_than_is_stated(pure):
 
 @pytest.mark.parametrize("pure", [True, False])
 def test_what_is_measured_are_weighted_blocks(pure):
-    """Each column of the matrix has the weight once on each level; the sums are those of the buckets."""
+    """Each column of the matrix has the weight once on each level, and the sums are those of the buckets."""
     made = buckets((6, 5), pure, 2, most=7)
     matrix = made.exact_sums(np.eye(30, dtype=np.int64)[:1])[0]
     rows = np.concatenate([made.exact_sums(np.eye(30, dtype=np.int64)[place][None]) for place in range(30)])
@@ -128,7 +128,7 @@ SIDES = (1, 2, 4, 8, 64)
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_blocks_are_as_many_as_rows_are_worth_and_have_room(shape):
-    """More rows never make larger blocks; of many rows there are none; all that may be decided fits."""
+    """More rows never lead to larger blocks, many rows lead to none, and every possible decision fits the room."""
     sides = [side_of(shape, deviations) for deviations in (-50.0, 0.0, *np.geomspace(1e-3, 1e6, 80))]
     assert sides == sorted(sides, reverse=True)
     assert sides[-1] == 1
@@ -143,7 +143,7 @@ def test_blocks_are_as_many_as_rows_are_worth_and_have_room(shape):
 @pytest.mark.parametrize("pure", [True, False])
 @pytest.mark.parametrize("shape", SHAPES[:7])
 def test_a_row_is_in_one_bin_and_one_block(shape, pure):
-    """Norms of what a row adds, whatever is decided, and the sums themselves."""
+    """For each possible size of blocks: the norms of what a row adds, and the sums themselves."""
     size = int(np.prod(shape))
     stated = Scales(shape, pure)
     counts = np.random.default_rng(4).integers(0, 9, (1, size))
@@ -182,7 +182,7 @@ def test_no_neighbor_is_farther_than_the_sensitivity_whatever_is_decided(pure, u
 
 
 def as_decided(pure, seed, most, levels, side):
-    """What the looks at four bins measure, decided as noise may have it."""
+    """Return the function that measures four bins by blocks and buckets, as noise could decide them."""
     made = {Later: buckets((4,), pure, seed, most, levels), Scales: Blocks((4,), side, pure)}
 
     def decided(total, values):
@@ -194,7 +194,7 @@ def as_decided(pure, seed, most, levels, side):
 
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
 def test_the_sensitivity_of_all_looks_is_attained(neighbors):
-    """With one level a row adds the whole weight to its bucket; under replace it moves to another, not so the total."""
+    """With one level, a row adds its whole weight to its bucket. Under replace it changes buckets; the total stays."""
     query = Query(
         "histogram", Keys(bin_axes("x", [0, 1, 2, 3, 4], None, None, "drop")), (("n", StagedRanges((4,), True)),)
     )
@@ -206,7 +206,7 @@ def test_the_sensitivity_of_all_looks_is_attained(neighbors):
 
 
 def test_numbers_of_buckets_grow_with_what_is_open_and_seen():
-    """Never more than are worth their noise or than rows seen allow; more levels only over more buckets."""
+    """The rows seen limit the number of buckets, and one level has at most FLAT of them."""
     for rows in (-50.0, 0.0, 40.0, 1e3, 1e6):
         found = [over_a_line(wanted, rows) for wanted in np.geomspace(1.0, 1e5, 60)]
         most = max(rows, SEEN) ** GROWS
@@ -264,7 +264,7 @@ def test_values_without_much_noise(library):
 
 @pytest.mark.parametrize("gaussian", [False, True])
 def test_rectangles_and_cells_err_less_than_by_the_fixed_design(gaussian):
-    """Few places hold all rows. With Gaussian noise rectangles of so large a grid err alike, and cells far less."""
+    """Few cells hold all rows. With Gaussian noise on so large a grid, rectangles err alike, and cells far less."""
     shape, draws = ((256, 256), 1) if gaussian else ((128, 128), 4)
     truth = np.zeros(shape, dtype=np.int64)
     truth[3:9, 10:12], truth[40, 50], truth[20:30, 20:30] = 200, 5_000, 12
@@ -288,7 +288,7 @@ def test_rectangles_and_cells_err_less_than_by_the_fixed_design(gaussian):
 
 
 def squares_of_rectangles(off):
-    """The mean square of the errors of 2,000 rectangles."""
+    """Return the mean squared error of 2,000 random rectangles."""
     sums = np.pad(off.cumsum(0).cumsum(1), ((1, 0), (1, 0)))
     ends = np.sort(np.random.default_rng(5).integers(0, off.shape[0] + 1, (2, 2_000, 2)), axis=2)
     (top, bottom), (left, right) = ends[0].T, ends[1].T
@@ -298,7 +298,7 @@ def squares_of_rectangles(off):
 @pytest.mark.slow
 @pytest.mark.parametrize("copies", [3, 1])
 def test_looks_have_their_noise(copies, monkeypatch):
-    """Laplace noise of 29% and 68% of the price, with blocks or without: 2% off is 4% of variance, 1e-6 alarms."""
+    """Laplace noise at 29% and 68% of epsilon, with blocks or without: 2% off is 4% of variance, 1e-6 alarms."""
 
     def plainly(values, *_, **__):
         return Context("as they are", values, 0.0, 0.0, lambda: np.ones(values.shape))
@@ -323,7 +323,7 @@ def test_looks_have_their_noise(copies, monkeypatch):
 
 @pytest.mark.parametrize("epsilon", [0.5, 0.05])
 def test_intervals_of_the_noisy_counts_cover(epsilon):
-    """1,024 bins by 20 draws, with blocks and without: false alarms below 1e-6."""
+    """1,024 bins in 20 releases, with blocks and without: false alarms below 1e-6."""
     frame = pl.DataFrame({"x": np.repeat(np.arange(1_024), np.arange(1_024) % 7)})
     missed, errors = 0, set()
     for _ in range(20):
@@ -340,7 +340,7 @@ def test_intervals_of_the_noisy_counts_cover(epsilon):
 
 @pytest.mark.parametrize("axes", [1, 2])
 def test_blocks_help_where_few_rows_are_seen(axes, monkeypatch):
-    """A steep hill of 1,000 rows: sums err less than if each bin were looked at by itself."""
+    """1,000 rows in a steep hill: sums have less error than if each bin were measured by itself."""
     generator = np.random.default_rng(3)
     shape = (4_096,) if axes == 1 else (128, 128)
     places = [np.clip(generator.normal(0.3, 0.03, 1_000) * length, 0, length - 1).astype(int) for length in shape]
@@ -377,7 +377,7 @@ def test_a_call_of_units_and_its_record():
 
 @pytest.mark.parametrize("epsilon", [1.0, 8_000.0])
 def test_arithmetic_on_noisy_numbers_is_silent(epsilon):
-    """Whatever `numpy.seterr` asks: a call that was charged does not fail of it, nor warn."""
+    """No setting of `numpy.seterr` may make a charged call fail or warn."""
     frame = pl.DataFrame({"x": np.zeros(5_000)})
     with np.errstate(all="raise"):
         found = frame.dp.histogram("x", bins=range(1_025), ranges=True, epsilon=epsilon, ledger=dpf.Ledger(epsilon=1e4))
@@ -392,7 +392,7 @@ def test_intervals_are_drawn_around_the_noisy_counts():
 
 
 def test_nothing_learned_is_no_failure():
-    """An empty table, one whose noise is nothing, and more cells than buckets."""
+    """An empty table with more bins than buckets, with much noise and with practically none."""
     empty = pl.DataFrame({"x": pl.Series([], dtype=pl.Float64)})
     for epsilon in (1e-3, 1e6):
         found = empty.dp.histogram("x", bins=range(2_001), ranges=True, epsilon=epsilon, ledger=dpf.Ledger(epsilon=1e6))

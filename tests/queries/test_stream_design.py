@@ -1,4 +1,4 @@
-"""Running totals over periods: what is measured, how it is read off, and the law of its errors."""
+"""Running totals over periods: what is measured, how totals are computed from it, and the law of their errors."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.covering import chance_of_missing
 
 ROWS = np.array([[3, 1, 4, 1, 5, 9, 2, 6]]).T
 REACH = StreamReach.of(Total(), dpf.PrivacyUnit(), periods=52, groups=1)
-PUBLISHED = {  # of the running total at mu 1, from exact algebra
+PUBLISHED = {  # periods -> period -> deviation of the running total at mu = 1, by exact algebra
     52: {1: 1.523988, 2: 1.703871, 4: 1.859192, 13: 2.087722, 26: 2.208625, 52: 2.322469},
     104: {1: 1.594998, 2: 1.783262, 4: 1.945820, 13: 2.184999, 26: 2.311536, 52: 2.430684, 104: 2.543867},
 }
@@ -57,7 +57,7 @@ def test_deviations_are_those_of_the_rounded_coefficients(periods):
 
 @pytest.mark.parametrize("periods", [1, 2, 52, 4096])
 def test_coefficients_never_rise(periods):
-    """The proof for late rows needs it."""
+    """The sensitivity proof for late rows needs this."""
     column = coefficients(periods).tolist()
     assert all(before >= after > 0 for before, after in pairwise(column)) or periods == 1
     assert column[0] == 2**12
@@ -95,7 +95,7 @@ NOISES = {
 @pytest.mark.parametrize("noise", NOISES.values(), ids=NOISES)
 @pytest.mark.parametrize("confidence", [0.95, 0.5])
 def test_intervals_hold_as_often_as_they_say(noise, confidence):
-    """200,000 sums of 7 draws: an interval that is 1% too wide or too narrow is told, by chance once in 1e6 times."""
+    """200,000 sums of 7 draws detect an interval 3% too wide or too narrow; a false alarm has a chance of 1e-6."""
     draws = noise.add_noise(np.zeros(7 * 200_000, dtype=np.int64)).reshape(7, -1) * noise.grid
     for weights in (weights_of_total(everything(7)), weights_of_period(everything(7)), weights_of_total((2, 3, 7))):
         sums = np.abs(weights @ draws[-weights.size :])
@@ -126,7 +126,7 @@ def test_one_draw_has_the_interval_of_its_noise():
 
 
 def test_166_counts_wrap_as_one_and_sums_hold_below_the_wrap():
-    """One row more moves y by its coefficient, modulo 2**64; of sums only where no total passes 2**63 steps."""
+    """A row moves y by its coefficient: for counts modulo 2**64, for sums only if no total passes 2**63 steps."""
     column, edge = [int(entry) for entry in coefficients(3)], 2**63 - 1
 
     def moved(total, row, *, whole):
@@ -138,5 +138,5 @@ def test_166_counts_wrap_as_one_and_sums_hold_below_the_wrap():
         return (after - before + 2**63) % 2**64 - 2**63
 
     assert moved(edge, 1, whole=True) == column[2]
-    assert moved(2**32 * 2**30 - 2**30, 2**30, whole=False) <= (column[2] * 2**30 >> 12) + 1  # all that a frame holds
-    assert abs(moved(edge, 2**30, whole=False)) > 2**40  # what docs/assurance/limits.md says
+    assert moved(2**32 * 2**30 - 2**30, 2**30, whole=False) <= (column[2] * 2**30 >> 12) + 1  # the most a frame holds
+    assert abs(moved(edge, 2**30, whole=False)) > 2**40  # the limit in docs/assurance/limits.md

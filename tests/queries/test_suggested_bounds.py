@@ -1,4 +1,4 @@
-"""Suggested bounds: the bins of the public grid on every engine, their sensitivity, and candidates that hold."""
+"""Suggested bounds: the bins of the public grid on every engine, their sensitivity, and the candidate bounds."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ def asked(*columns, statistic="mean", epsilon=0.5, whole=False):
 
 
 def values_around_edges():
-    """Edges of the grid and the floats beside them, of both signs; what is missing, infinite, or beyond all bins."""
+    """Return edges of the grid and adjacent floats, of both signs, and missing, infinite and far values."""
     around = [math.nextafter(edge, end) for edge in EDGES for end in (-math.inf, math.inf)]
     finite = [*EDGES, *around, 0.7, 5e-324, 3.0, 1e15]
     return [*finite, *(-value for value in finite), math.inf, -math.inf, math.nan, None]
 
 
 def bin_of(value, whole=False):
-    """The bin of a value, as the page says it: (a, b] above 0, [-b, -a) below it, 0 by itself, and one at each end."""
+    """Return the documented bin of a value: (a, b] above 0, [-b, -a) below, 0 by itself, and one at each end."""
     above = sizes(whole).tolist()
     if value == 0.0:
         return len(above) + 1
-    place = sum(abs(value) > edge for edge in above)  # of the smallest size that is not below it
+    place = sum(abs(value) > edge for edge in above)  # the smallest edge that is at least the absolute value
     return len(above) + 2 + place if value > 0 else len(above) - place
 
 
@@ -73,7 +73,7 @@ def test_the_bins_are_those_of_the_page(whole):
 
 @pytest.mark.parametrize("more", [{}, {"unit": dpf.PrivacyUnit("u", max_rows=2)}], ids=["rows", "units"])
 @pytest.mark.parametrize("column", ["x", "day"])
-@pytest.mark.parametrize("name", [name for name in ENGINES if name != "spark"])  # which `check_engine` tries
+@pytest.mark.parametrize("name", [name for name in ENGINES if name != "spark"])  # `check_engine` covers it
 def test_every_engine_suggests_the_same(name, column, more):
     if name in NEEDS:
         pytest.importorskip(NEEDS[name])
@@ -103,7 +103,7 @@ def test_neighbors_move_the_counts_by_no_more_than_is_stated(unit, pure):
 
 @pytest.mark.parametrize("price", [{"epsilon": 0.6}, {"epsilon": 0.6, "delta": 1e-6}])
 def test_several_columns_cost_as_one_vector_of_them(price):
-    """One row moves the vector of three columns by 3**(1/p) times as much, and so large is the noise."""
+    """One row moves the vector of three columns 3**(1/p) times as far, and the noise grows by the same factor."""
     frame = pl.DataFrame({"x": [1.0], "y": [2.0], "z": [3]})
     ledger = dpf.Ledger(epsilon=1, delta=1e-5, accounting="basic")
     one = frame.dp.preview.suggest_bounds("x", **price, ledger=ledger)
@@ -131,7 +131,7 @@ def test_without_noise_the_shares_are_those_of_the_values():
         assert result["total_error"].is_sorted()
         assert (result["total_error"] >= result["noise"]).all()
         loss = lost(values, below, above)
-        bins = np.maximum(np.abs(below), above) / 8  # half of a bin
+        bins = np.maximum(np.abs(below), above) / 8  # at least half the width of a bin within the bounds
         assert (
             np.abs((result["total_error"] - result["noise"]).to_numpy() - loss) <= loss + bins * (share + 0.01)
         ).all()
@@ -178,7 +178,7 @@ def test_whole_numbers_have_whole_bounds_that_clip_nothing_on_them():
 
 
 def test_units_are_weighed_by_their_rows():
-    """Of 200 rows of one person as much counts as of 2: the large values of the one take no part of the others'."""
+    """With max_rows=1, the 4,000 large values of one person weigh as much as one row, and do not set the bounds."""
     frame = pl.DataFrame({"u": [0] * 4_000 + list(range(1, 4_001)), "x": [900.0] * 4_000 + [3.0] * 4_000})
     with exact():
         ledger = dpf.Ledger(epsilon=9, unit="u")
@@ -189,7 +189,7 @@ def test_units_are_weighed_by_their_rows():
 
 
 def test_objects_of_pandas_may_hold_no_numbers():
-    """Nothing public tells, since one odd value makes objects of a column of numbers: so the warning says it."""
+    """The dtype does not show it, since one odd value makes a column of numbers objects; so the warning says it."""
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"x": pandas.Series(["a", "b"] * 500, dtype=object)})
     with pytest.warns(dpf.BoundsWarning, match=r"epsilon would do, unless x holds no numbers: then cast it\."):
@@ -206,7 +206,7 @@ def test_where_noise_rules_it_recommends_nothing_and_warns():
     assert "Take none" in result.dp.provenance["found"]["problem"]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        result = frame.dp.suggest_bounds("x", epsilon=0.05, ledger=dpf.Ledger(epsilon=1))  # never at its price
+        result = frame.dp.suggest_bounds("x", epsilon=0.05, ledger=dpf.Ledger(epsilon=1))  # not raised after a charge
     assert result.height == 20
 
 
@@ -220,7 +220,7 @@ def test_where_noise_rules_it_recommends_nothing_and_warns():
     ids=str,
 )
 def test_bounds_that_end_before_most_values_are_not_recommended(value, words):
-    """Milliseconds since 1970 lie beyond the last bin: bounds at its edge would make all of them one number."""
+    """Milliseconds since 1970 lie beyond the last bin: bounds at its edge would clip all of them to one number."""
     others = [date(2020, 1, 1)] if isinstance(value, date) else [3.0]
     frame = pl.DataFrame({"x": [value] * 2_000 + others * 500})
     with exact(), pytest.warns(dpf.BoundsWarning, match=f"most values of x are {words}") as caught:
@@ -234,7 +234,7 @@ def test_bounds_that_end_before_most_values_are_not_recommended(value, words):
 
 
 def test_a_noisy_plan_is_no_reason_to_measure_the_grid_again():
-    """Where the planned noise alone wants bounds that clip most, no epsilon of the grid would change them."""
+    """If the planned noise alone leads to bounds that clip most values, more epsilon for the grid changes nothing."""
     frame = pl.DataFrame({"x": np.linspace(0, 100, 100_000)})
     with exact(), warnings.catch_warnings():
         warnings.simplefilter("error", dpf.BoundsWarning)
@@ -259,7 +259,7 @@ def test_the_margin_of_tails_holds_for_all_of_them_at_once():
 
 
 def test_values_on_a_lower_bound_are_not_surely_clipped():
-    """Whole numbers lie on edges: a lower bound of 14 clips none of the 14s, which share a bin with all above 12."""
+    """A lower bound of 14 clips values of the bin (12, 14], but not 14 itself, and whole numbers lie on edges."""
     frame = pl.DataFrame({"x": np.concatenate([np.repeat([14.0], 50), np.repeat([15.0, 16.0, 20.0], 50_000)])})
     with exact():
         ledger = dpf.Ledger(epsilon=5)
@@ -273,7 +273,7 @@ def test_a_far_bin_of_noise_alone_is_left_out():
     cuts = cuts_of(False, False)
     counts = np.zeros(cuts.middles.size)
     counts[bin_of(3.0)] = 10_000.0
-    counts[-2] = 150.0  # of 2**40; noise that stands out in one of many bins
+    counts[-2] = 150.0  # the bin of 2**40: noise in one of many bins can be as large
     grid = NoisyGrid(cuts, counts, (True, 28.3), 1.0)
     assert grid.seen == (bin_of(3.0), bin_of(3.0))
     assert grid.seen_ends == (2.5, 3.0)
@@ -369,7 +369,7 @@ def test_automatic_checks_take_nothing():
 
 @pytest.mark.parametrize("whole", [False, True])
 def test_edges_do_not_depend_on_what_a_caller_has_set(whole):
-    """The float next to 0 underflows, and `numpy.seterr(all="raise")` made that a raw error."""
+    """The float next to 0 underflows, and `numpy.seterr(all="raise")` turned that into a raw error."""
     with np.errstate(all="raise"):
         edges = _number_edges.__wrapped__(whole)
     assert edges == _number_edges(whole)

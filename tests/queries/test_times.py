@@ -31,7 +31,7 @@ BERLIN = "Europe/Berlin"
 SPRING = dpf.dates("2025-03-30T00:00", "2025-03-30T23:00", every="1h")
 AUTUMN = dpf.dates("2025-10-26T00:00", "2025-10-26T23:00", every="1h")
 WHOLE_HOURS = (BERLIN, "America/New_York", "Asia/Kolkata", "America/Sao_Paulo", "America/Havana", "UTC")
-FIRST, LAST = datetime(2017, 9, 1, tzinfo=UTC), datetime(2018, 4, 30, tzinfo=UTC)  # all of these change their clocks
+FIRST, LAST = datetime(2017, 9, 1, tzinfo=UTC), datetime(2018, 4, 30, tzinfo=UTC)  # clocks change twice or never
 
 
 def ledger(**options):
@@ -39,7 +39,7 @@ def ledger(**options):
 
 
 def zoned(instants, zone=BERLIN):
-    """Instants of UTC as a column of a zone."""
+    """Return UTC instants as a column of a time zone."""
     column = pl.Series("at", instants, dtype=pl.Datetime("us"))
     return column.dt.replace_time_zone("UTC").dt.convert_time_zone(zone).to_frame()
 
@@ -54,7 +54,7 @@ def counted(frame, keys, **options):
 
 
 def exactly(frame, keys):
-    """The keys and exact counts, without a release."""
+    """Return the keys and their exact counts, without a release."""
     asked = Query("count", Keys(key_axes(("at",), keys, None)), (("n", Count()),))
     query = check(frame, asked, dpf.PrivacyUnit())
     (found,) = totals(frame, query, dpf.PrivacyUnit(), 1).values()
@@ -172,7 +172,7 @@ def test_the_days_on_which_clocks_change_have_23_and_25_hours():
     st.lists(st.datetimes(FIRST.replace(tzinfo=None), LAST.replace(tzinfo=None)), max_size=40),
 )
 def test_rows_are_in_the_step_that_the_clock_of_their_zone_shows(steps, data, zone, instants):
-    """Against each row's own wall clock, by Python's zoneinfo, which is asked here and never of private rows."""
+    """Compared with each row's wall clock by Python's zoneinfo, which dpframe never applies to private rows."""
     every = data.draw(st.sampled_from(list(steps)))
     first = {"1w": date(2017, 8, 28), "1q": date(2017, 7, 1), "1y": date(2017, 1, 1)}.get(every, date(2017, 8, 1))
     found = exactly(zoned(instants, zone), dpf.dates(first, date(2018, 5, 31), every=every))
@@ -194,11 +194,11 @@ def test_rows_are_in_the_step_that_the_clock_of_their_zone_shows(steps, data, zo
     [
         # the clock goes forward from midnight: the day begins at 1:00
         ("America/Sao_Paulo", "2017-10-15", "2017-10-15", "1d", [date(2017, 10, 15)]),
-        # back over midnight from 0:01: the day begins when it first does
+        # the clock goes back across midnight at 0:01: the day begins at its first midnight
         ("America/St_Johns", "2010-11-07", "2010-11-07", "1d", [date(2010, 11, 7)]),
-        # back from 1:00 to midnight: one day, in which midnight is twice
+        # the clock goes back from 1:00 to midnight: one day with two midnights
         ("America/Havana", "2024-11-03", "2024-11-03", "1d", [date(2024, 11, 3)]),
-        # a day that there was not
+        # this zone skipped December 30
         ("Pacific/Apia", "2011-12-29", "2011-12-31", "1d", [date(2011, 12, 29), date(2011, 12, 31)]),
     ],
 )  # fmt: skip
@@ -275,7 +275,7 @@ def test_what_clocks_do_not_show_is_refused_by_schema():
 
 
 def test_no_value_fails_or_is_moved():
-    """Ticks as far as a column reaches, with clocks that no calendar shows, are before or after all steps."""
+    """The extreme ticks of a column, whose clock times no calendar has, lie before or after all steps."""
     far = [-(2**63) + 1, -(2**62), 0, 2**62, 2**63 - 1]
     berlin = [
         int(at.timestamp() * 10**6)
@@ -366,10 +366,10 @@ def test_naive_columns_have_24_hours(engine):
     assert engine.columns(bins)["count"] == [12.0] * 4
 
 
-# What is told
+# Records, ledgers and plans
 
 
-@pytest.mark.filterwarnings("ignore:DatetimeTZBlock is deprecated:DeprecationWarning")  # old pyarrow, of pandas
+@pytest.mark.filterwarnings("ignore:DatetimeTZBlock is deprecated:DeprecationWarning")  # old pyarrow, by pandas
 def test_records_ledgers_and_files_say_the_zone(engine, tmp_path):
     frame = zoned(half_hours(datetime(2025, 10, 25, 20), 80))
     frame = frame.to_pandas() if engine.is_pandas else frame
@@ -415,7 +415,7 @@ def test_hours_are_drawn_and_tabled_as_the_clock_shows_them():
     assert beside.count(epsilon=1, ledger=ledger(), rollup=True).dp.plot().to_dict()
 
 
-@pytest.mark.filterwarnings("ignore:DatetimeTZBlock is deprecated:DeprecationWarning")  # old pyarrow, of pandas
+@pytest.mark.filterwarnings("ignore:DatetimeTZBlock is deprecated:DeprecationWarning")  # old pyarrow, by pandas
 def test_hours_go_with_keys_subtotals_people_and_arithmetic(engine):
     frame = zoned(half_hours(datetime(2025, 3, 29, 23), 46)).with_columns(
         w=pl.Series(["A", "B"] * 23), who=pl.int_range(46) // 2
@@ -426,7 +426,7 @@ def test_hours_go_with_keys_subtotals_people_and_arithmetic(engine):
     assert len(found) == 24 * 3
     people = ledger(unit="who")
     units = dpf.of(frame).group_by("at", keys=SPRING).n_units(max_groups=1, denoise=None, epsilon=EXACT, ledger=people)
-    assert units["n_units"].to_list() == pytest.approx([1.0] * 23, abs=1e-4)  # in steps of 2**-20: one may be off
+    assert units["n_units"].to_list() == pytest.approx([1.0] * 23, abs=1e-4)  # noise may move a step of 2**-20
     by_hour = counted(frame, SPRING)
     assert len(by_hour.dp.difference()) == 22
     assert by_hour.dp.filter({"at": by_hour["at"].to_list()[:2]})["count"].to_list() == [2.0, 2.0]
@@ -532,7 +532,7 @@ def test_answers_by_periods_replay_and_name_units(pandas, tmp_path):
 
 @pytest.mark.parametrize("name", ["CET", "UTC", "IST", None])
 def test_a_fixed_offset_is_its_hours_whatever_it_is_called(name):
-    """`datetime.now().astimezone().tzinfo` is called CET on a winter day in Berlin, and its clock never changes."""
+    """In a Berlin winter, `datetime.now().astimezone().tzinfo` has the name CET, but its clock never changes."""
     pd = pytest.importorskip("pandas")
     zone = timezone(timedelta(hours=2), *([name] if name else []))
     frame = pd.DataFrame(
@@ -558,7 +558,7 @@ def _binned(frame, edges=NIGHTS, **options):
 
 
 def _as_tables(frame, tmp_path):
-    """The rows as each library has them."""
+    """Yield the rows as a table of each library."""
     yield frame
     yield frame.lazy()
     yield frame.to_arrow()

@@ -1,4 +1,4 @@
-"""The kinds of Totals: what makes each, and the integers that rows add, against exact rationals and the engines."""
+"""The kinds of Totals: their arguments, and the integers that rows add, by exact rationals and by the engines."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_arguments_of_several_kinds_are_refused(arguments, named):
 
 
 def hard_values(lower, upper):
-    """Values at, beside and beyond the bounds, halfway between steps, and missing."""
+    """Return values at, next to and beyond the bounds, halfway between steps, and missing."""
     grid = SumTotal("x", (lower, upper)).norm(False).grid
     ends = [end for bound in (lower, upper) for end in (bound, *(math.nextafter(bound, to) for to in (-1e308, 1e308)))]
     ties = [lower + (step + 0.5) * grid for step in (-1, 0, 1, 2**20)]
@@ -95,7 +95,7 @@ def hard_values(lower, upper):
 
 
 def exact_step(value, total):
-    """Clip, divide by the grid, round half up: in exact rationals."""
+    """Clip, divide by the grid and round half up, in exact rationals."""
     if math.isinf(value):
         return grid_steps(total.bounds)[value > 0]
     lower, upper = grid_steps(total.bounds)
@@ -121,7 +121,7 @@ def test_integers_of_counts_and_of_whole_units():
     for total in (RowsTotal("x"), UnitsTotal("x"), DistinctTotal("x", 2)):
         assert total.integers(3, {"x": there}).tolist() == [[1], [0], [1]]
     unit = UnitsTotal("x", (0.0, 8.0))
-    values = np.array([1.0, 10.0, -3.0, 1e300, -math.inf, math.nan])  # what is beyond the bounds may sum up to within
+    values = np.array([1.0, 10.0, -3.0, 1e300, -math.inf, math.nan])  # kept beyond the bounds: sums may be within
     most = WIDER * 2**30
     assert unit.integers(6, {"x": values}).ravel().tolist() == [2**27, 10 * 2**27, -3 * 2**27, most, -most, 0]
 
@@ -161,7 +161,7 @@ class Measures(Statistic):
 
 @pytest.mark.parametrize("rows", [1, 700, 70_000])
 def test_engines_add_up_these_integers(rows):
-    """Many at once, which share columns; each also alone."""
+    """Many totals at once share columns; each is also computed alone."""
     pool, random = pl.Series([*hard_values(-3.0, 120.0), None], dtype=pl.Float64), np.random.default_rng(rows)
     frame = pl.DataFrame({name: pool.gather(random.integers(0, len(pool), rows)) for name in "xy"})
     numbers = {name: frame[name].to_numpy() for name in "xy"}
@@ -190,7 +190,7 @@ def test_bins_are_places_and_rows_add_one_there():
 @pytest.mark.parametrize("bounds", [(-1.0, -100.0), (100.0, 1.0), (0.0, math.inf), (math.nan, 1.0), (3.0, 3.0)])
 @pytest.mark.parametrize("per_unit", [False, True])
 def test_199_bounds_of_a_total_that_are_no_bounds_are_refused(bounds, per_unit):
-    """The sensitivity is read off them in their order: by (-1, -100) a unit moved a total by 100, and counted as 1."""
+    """The sensitivity takes them in order: with (-1, -100), a unit moved a total by 100 but counted as 1."""
     with pytest.raises(dpf.InvalidArgument, match="bounds must be"):
         Total("x", bounds, per_unit=per_unit)
 

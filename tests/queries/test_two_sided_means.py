@@ -1,4 +1,4 @@
-"""Means under pure noise: one vector at the whole price, its count for nothing, and a variance's vector for both."""
+"""Means under pure noise: one vector at the whole epsilon, a free count, and a variance whose vector serves both."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PUBLISHED = [  # bounds, epsilon, A, B -> count, mean
 
 
 def shared(**statistics):
-    """A question of several statistics in the form for pure noise."""
+    """Return a query of several statistics in the form for pure noise."""
     return Query("agg", EVERYTHING, tuple(statistics.items())).under(True)
 
 
@@ -63,7 +63,7 @@ def test_the_sensitivity_is_attained_by_a_missing_value_too(value):
 
 
 def test_what_is_shared():
-    """One noise for a mean, its count, and a variance and a deviation of the same values."""
+    """A mean, its count, a variance and a deviation of the same values share one measurement."""
     mean, variance = dpf.mean("x", bounds=BOUNDS), dpf.variance("x", bounds=BOUNDS)
     of_ways, of_squares = Total(vector=two_sided("x", BOUNDS)), Total(vector=bernstein("x", BOUNDS))
     rows = Total(vector=two_sided("x", BOUNDS, everyone=True))
@@ -116,7 +116,7 @@ def test_values_without_much_noise(library, missing):
 
 
 def test_half_the_variance_of_a_centred_sum_and_a_count():
-    """Over 40,000 groups of 1,000 values; each estimated variance is 6 of its standard deviations from an alarm."""
+    """Over 40,000 groups of 1,000 values; tolerances are at least 6 standard deviations of the estimated variances."""
     groups, size = 40_000, 1_000
     query = shared(m=dpf.mean("x", bounds=(0, 1)))
     (total,) = query.totals
@@ -124,10 +124,10 @@ def test_half_the_variance_of_a_centred_sum_and_a_count():
     exact = np.tile([0.3 * size, 0.7 * size], groups) * 2**30
     noisy = noise.add_noise(exact.astype(np.int64)) * 2.0**-30
     values, _ = query.answer(query.statistics[0][1], {total: Measured(noisy, noise)})
-    centred = 4.0 * noise.variance * (0.25 + 0.2**2) / size**2  # of a sum and a count, half the price for each
+    centred = 4.0 * noise.variance * (0.25 + 0.2**2) / size**2  # of a sum and a count at half the epsilon each
     assert values.var() / centred == pytest.approx(0.5, rel=0.06)
     spread = noisy.reshape(-1, 2).sum(axis=1) - size
-    assert spread.var() == pytest.approx(4.0, rel=0.06)  # 4 / epsilon^2 of its count, and 8 / epsilon^2 before
+    assert spread.var() == pytest.approx(4.0, rel=0.06)  # its count has 4 / epsilon^2, and had 8 / epsilon^2
 
 
 SIZES, SHARES, PRICES = (1, 3, 10, 100), (0.0, 0.2, 0.5, 1.0), (0.3, 1.0, 5.0)
@@ -137,7 +137,7 @@ SIZES, SHARES, PRICES = (1, 3, 10, 100), (0.0, 0.2, 0.5, 1.0), (0.3, 1.0, 5.0)
 @pytest.mark.parametrize("share", SHARES)
 @pytest.mark.parametrize("epsilon", PRICES)
 def test_intervals_cover(epsilon, share, size):
-    """At the bounds too, alone and beside a variance: over 10,000 groups, a false alarm below 1e-6 / 192."""
+    """Also at the bounds, alone and with a variance: over 10,000 groups, a false alarm below 1e-6 / 192."""
     repeats = 10_000
     values = np.where(np.arange(size) < round(share * size), BOUNDS[1], BOUNDS[0])
     t = (values - BOUNDS[0]) / (BOUNDS[1] - BOUNDS[0])
@@ -174,7 +174,7 @@ def test_people_are_weighed_and_their_counts_are_not_rounded():
     found = frame.dp.agg(
         n=dpf.count("x"), m=dpf.mean("x", bounds=(0, 100)), epsilon=1e6, max_rows=2, max_groups=1, ledger=ledger
     )
-    assert found["n"].item() == pytest.approx(3.0, abs=1e-3)  # two of three rows, and one
+    assert found["n"].item() == pytest.approx(3.0, abs=1e-3)  # two of the three rows of unit 1, and one of unit 2
     assert found["m"].item() == pytest.approx((20.0 * 2 + 40.0) / 3, abs=1e-2)
     by_rows = frame.dp.agg(n=dpf.count("x"), m=dpf.mean("x", bounds=(0, 9)), epsilon=0.5, ledger=dpf.Ledger(epsilon=1))
     assert by_rows["n"].item() == round(by_rows["n"].item())
@@ -182,7 +182,7 @@ def test_people_are_weighed_and_their_counts_are_not_rounded():
 
 
 def test_the_bounds_are_those_that_values_are_clipped_to():
-    """Bounds that the grid rounds: the mean of values on the grid comes out as it is."""
+    """The grid rounds these bounds; the mean of values on the grid still comes out exactly."""
     bounds = (2.0**40 + 0.3, 2.0**40 + 2.0**27 + 0.7)
     frame = pl.DataFrame({"x": np.full(4_000, 2.0**40 + 2.0**26)})
     found = frame.dp.mean("x", bounds=bounds, epsilon=1e7, ledger=dpf.Ledger(epsilon=1e8))

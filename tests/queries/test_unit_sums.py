@@ -1,4 +1,4 @@
-"""Sums of what each unit adds in all: against the definition, and how far one unit moves them."""
+"""Sums over units, each clipped to unit_bounds: compared with the definition, sensitivity, and intervals."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_no_neighbor_is_farther_than_the_sensitivity(name, keys, unit):
 @pytest.mark.parametrize("p", [1, 2])
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
 def test_the_sensitivity_is_attained(neighbors, p):
-    """A unit of many rows in as many groups as count in full; under replace against one of opposite sums."""
+    """A unit has many rows in as many groups as count in full; under replace, against opposite sums."""
     unit = PrivacyUnit("u", neighbors=neighbors, max_groups=2)
     query = query_of(dpf.sum("x", unit_bounds=(-4.0, 4.0)), BY_GROUP, pure=True)
     mine, instead = ([(group, sign * 9.0) for group in "AB" for _ in range(30)] for sign in (1, -1))
@@ -69,7 +69,7 @@ def test_each_unit_is_clipped_and_weighed_as_defined(library):
 @pytest.mark.parametrize("library", ["polars", "pandas", "lazy"])
 @pytest.mark.parametrize("bounds", [(2.0, 12.0), (-12.0, -2.0)])
 def test_units_without_a_value_add_nothing_where_0_is_beyond_the_bounds(library, bounds):
-    """Of some units all values in a group are missing, or no row holds what is asked for."""
+    """For some units, all values in a group are missing, or no row meets the condition."""
     frame = stays().with_columns(x=pl.when(pl.col("u") % 3 > 0).then(pl.col("x")), y=pl.col("u") % 5)
     asked = {"unit_bounds": bounds, "max_groups": 4, "epsilon": 1e7, "denoise": None}
     groups = given_as(frame, library).dp.group_by("g", keys=list("ABCD"))

@@ -1,4 +1,4 @@
-"""Units count in each of their groups by exact whole numbers."""
+"""The weight of a unit in each of its groups is an exact whole number of steps."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_no_unit_adds_more_than_the_norm_allows(most, p):
     for groups in [*range(1, 200), most, most + 1, 7 * most + 3, 2**40]:
         steps = steps_of(groups, most, p)
         assert groups * steps**p <= most * 2 ** (20 * p)
-        assert groups <= most or groups * (steps + 1) ** p > most * 2 ** (20 * p)  # and no less than it may
+        assert groups <= most or groups * (steps + 1) ** p > most * 2 ** (20 * p)  # one step more would be too much
 
 
 def test_a_selection_weighs_nobody_down():

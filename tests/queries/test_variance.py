@@ -1,4 +1,4 @@
-"""Variances and standard deviations: what a row adds, how far it moves what is measured, and what is read."""
+"""Variances and standard deviations: what a row adds, sensitivity, and values that are computed from noisy sums."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BOUNDS = [(0.0, 4.0), (-3.0, 4.0), (100.0, 101.0)]
 
 @pytest.mark.parametrize("bounds", [*BOUNDS, (-(2.0**53), 2.0**53), (1e-9, 1.0)])
 def test_what_a_row_adds(bounds):
-    """Against exact rationals: entries of no sign, that make a whole; squares within their reach."""
+    """Compared with exact rationals: entries are at least 0 with a constant sum; squares stay within their reach."""
     lower, upper = grid_steps(bounds)
     steps = np.unique([*np.random.default_rng(3).integers(lower, upper + 1, 1_000).tolist(), lower, upper])
     vector = bernstein("x", bounds)
@@ -95,13 +95,13 @@ def test_std_and_variance_share_what_is_measured():
     both = asked.agg(dpf.variance("x", bounds=(0, 100)), dpf.std("x", bounds=(0, 100)), epsilon=1.0, checks=False)
     assert [part.share for part in both.parts] == [1.0]
     gaussian = asked.agg(dpf.variance("x", bounds=(0, 100)), dpf.mean("x", bounds=(0, 100)), epsilon=1.0, delta=1e-6)
-    assert len(gaussian.parts) == 3  # a mean adds nothing
+    assert len(gaussian.parts) == 3  # the mean needs no measurement of its own
 
 
 @pytest.mark.parametrize("noise", [{"mechanism": "laplace"}, {"mechanism": "gaussian", "delta": 1e-6}], ids=str)
 @pytest.mark.parametrize("size", [2, 20, 400])
 def test_intervals_cover(size, noise):
-    """Over 1,000 groups: misses of at most 6.5%; a false alarm has a chance below 1e-6."""
+    """Over 1,000 groups, at most 6.5% may miss; a false alarm has a chance below 1e-6."""
     groups = 1_000
     values = np.resize([12.0, 30.0, 31.0, 70.0], size)
     frame = pl.DataFrame({"g": np.repeat(np.arange(groups), size), "x": np.tile(values, groups)})

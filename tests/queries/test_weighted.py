@@ -1,6 +1,6 @@
-"""Weights of rows: exact weighted numbers, how far a neighbor moves them, intervals, and whole calls on every engine.
+"""Weights of rows: exact weighted numbers, sensitivity, intervals, and whole calls on every engine.
 
-Chance: noise where epsilon is 10^7 or more errs by less than asserted but for a chance below 10^-6.
+False alarms: noise at an epsilon of 10^7 or more exceeds the asserted tolerances with a chance below 10^-6.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def integers(frame, statistic, keys=BY_GROUP, unit=NOBODY, p=1.0):
 
 
 def on_grid(value, bounds):
-    """A value in whole steps, clipped, as a plain integer; None where it is missing."""
+    """Return a clipped value in whole steps, as a plain integer; None if it is missing."""
     if value is None or value != value:
         return None
     lower, upper = grid_steps(bounds)
@@ -72,7 +72,7 @@ def on_grid(value, bounds):
 
 
 def by_hand(name, rows):
-    """The exact totals of rows, in Python: each row's own clipped weight and value."""
+    """Return the exact totals of rows in plain Python, from each row's clipped weight and value."""
     most = grid_steps(W["weight_bounds"])[1]
     found = [0, 0]
     for row in rows:
@@ -117,7 +117,7 @@ def test_every_row_adds_its_own_clipped_weight_and_value(name, library):
 
 @pytest.mark.parametrize("name", ASKED)
 def test_what_a_row_adds_is_within_what_is_stated(name):
-    """Of integers: the rounded product of any clipped pair is within its reach, and both ways are its weight."""
+    """The rounded product of a clipped value and weight is within its reach, and both parts add up to the weight."""
     generator = np.random.default_rng(5)
     columns = {
         "x": np.concatenate([generator.normal(0, 4, 4_000), [-9.0, 9.0, 0.0]]),
@@ -130,7 +130,7 @@ def test_what_a_row_adds_is_within_what_is_stated(name):
     norm, most = total.norm(weighted=False), grid_steps(W["weight_bounds"])[1]
     if norm.vector is None:
         assert norm.reach[0] <= found.min()
-        assert found.max() == norm.reach[1]  # attained
+        assert found.max() == norm.reach[1]  # the bound is attained
     else:
         assert found.min() >= 0
         assert norm.vector == (most, most**2)
@@ -200,7 +200,7 @@ SIZES, SHARES, MU = (1, 5, 100), (0.0, 0.3, 1.0), (0.3, 1.0, 5.0)
 @pytest.mark.parametrize("share", SHARES)
 @pytest.mark.parametrize("strength", MU)
 def test_intervals_cover(strength, share, size):
-    """Of groups with one heavy row too: over 10,000 groups, a false alarm below 1e-6 / 108."""
+    """Also for groups with one heavy row: over 10,000 groups, a false alarm below 1e-6 / 108."""
     repeats, (lower, upper), heaviest = 10_000, (10.0, 50.0), 4.0
     weights = np.where(np.arange(size) % 3 == 0, heaviest, 0.5)
     values = np.where(np.arange(size) < math.ceil(share * size), upper, lower)
@@ -295,12 +295,12 @@ def test_equal_weights_are_as_none():
 
 
 def test_a_mean_is_the_middle_where_no_weight_is_left():
-    """And its error then reaches both bounds. Without noise, which may leave some weight where there was none."""
+    """Its error then reaches both bounds. There is no noise, which could leave some weight in an empty table."""
     empty = survey().clear()
     with exact():
         found = empty.dp.mean("income", bounds=(0, 100), **SURVEY, epsilon=1e7, ledger=dpf.Ledger(epsilon=1e9))
     assert (found["income_mean"].item(), found["income_mean_error"].item()) == (50.0, 50.0)
-    tiny = pl.DataFrame({"x": [1.0, 3.0], "w": [0.5, 0.5]})  # less in all than one weight may be
+    tiny = pl.DataFrame({"x": [1.0, 3.0], "w": [0.5, 0.5]})  # the total is below the largest weight
     asked = tiny.dp.mean("x", bounds=(0, 4), **SURVEY, epsilon=1e6, ledger=dpf.Ledger(epsilon=1e9))
     assert asked["x_mean"].item() == pytest.approx(2.0, abs=1e-3)
 
@@ -400,7 +400,7 @@ def test_derived_numbers_are_exact_and_populations_are_refused():
 
 
 def test_an_error_that_is_asked_for():
-    """Of 1,000 values, they and their weights in the middle of the bounds."""
+    """The error is for 1,000 values, with values and weights in the middle of their bounds."""
     dp = survey().dp.preview
     plan = dp.mean("income", bounds=(0, 100), within=2.0, size=1_000, **SURVEY)
     assert plan.error["income_mean"] == pytest.approx(2.0, rel=1e-3)

@@ -1,6 +1,6 @@
-"""Conditions of statistics: what holds, on every engine; how far a neighbor moves them; and whole calls.
+"""Conditions of statistics: the rows that meet them, on every engine; sensitivity; and whole calls.
 
-Chance: noise where epsilon is 10^7 or more errs by less than asserted but for a chance below 10^-6.
+False alarms: noise at an epsilon of 10^7 or more exceeds the asserted tolerances with a chance below 10^-6.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ ROWS = pl.DataFrame(
     }
 )
 X, N = pl.col("x"), pl.col("n")
-CONDITIONS = {  # and what it means
+CONDITIONS = {  # name -> condition, and the Polars expression that it means
     "a value": ({"ward": "A"}, pl.col("ward") == "A"),
     "values, one of them missing": ({"ward": ["A", None]}, (pl.col("ward") == "A") | pl.col("ward").is_null()),
     "no value of the column": ({"ward": ["nobody"]}, pl.lit(value=False)),
@@ -98,7 +98,7 @@ def test_a_condition_leaves_the_rows_in_which_it_holds(name, library):
     frame = given_as(ROWS, library)
     for words, (where, meant) in CONDITIONS.items():
         if library == "pandas" and words == "days":
-            continue  # a column of objects, of which there are no ranges of days
+            continue  # pandas has a column of objects, which takes no range of days
         for keys in (BY_GROUP, EVERYTHING):
             for pure in (True, False):
                 found = integers(frame, STATISTICS[name](where=where), keys, pure)
@@ -108,7 +108,7 @@ def test_a_condition_leaves_the_rows_in_which_it_holds(name, library):
 
 @pytest.mark.parametrize("p", [1.0, 2.0])
 def test_people_count_where_one_of_their_rows_holds(p):
-    """In one cell units are those of the rows that hold; weights count all rows of a unit."""
+    """A unit counts if one of its rows meets the condition; its weight depends on all of its rows."""
     unit = PrivacyUnit("u", max_rows=9, max_groups=1)
     for where, meant in CONDITIONS.values():
         for ask in (dpf.n_units, lambda **o: dpf.sum("y", unit_bounds=(0, 8), **o)):
@@ -126,7 +126,7 @@ def test_every_engine_gives_the_same(engine, unit):
         table = given(ROWS.drop("day", "at"))
         for name, ask in STATISTICS.items():
             if name == "distinct values":
-                continue  # which need all rows in one place
+                continue  # they need all rows in one place
             asked = ask(where={"ward": ["A", "B"], "x": (0, None)})
             assert integers(table, asked, BY_GROUP, True, unit) == integers(ROWS, asked, BY_GROUP, True, unit), name
 
@@ -248,7 +248,7 @@ def test_words_of_charts_say_the_condition():
 
 
 def test_a_ledger_knows_the_condition_again(tmp_path):
-    """The same condition is the same question, in whatever order its columns stand; another is another."""
+    """A condition is the same in any order of its columns; a different condition is a different query."""
     ledger = dpf.Ledger(epsilon=10, path=str(tmp_path / "a.ledger"))
 
     def asked(where):
@@ -370,7 +370,7 @@ def test_levels_of_a_category_are_no_range():
 
 
 def test_a_condition_is_a_column_of_no_table():
-    """Its words are for people: a column of that very name is another."""
+    """Its text is for display only: a column with this text as its name is another column."""
     column = under_conditions("y", {"ward": "A"})
     assert isinstance(column, Conditional)
     assert column != str(column)

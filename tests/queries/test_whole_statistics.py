@@ -108,7 +108,7 @@ def asker(given, grouped, preview=False):
 @pytest.mark.parametrize("accounting", ["basic", "gdp", "rdp"])
 @pytest.mark.parametrize("name", [*ASKED, *OF_UNITS])
 def test_under_every_accounting(name, accounting, unit):
-    """What a preview says is charged is charged; the record is valid, and every library gives the same columns."""
+    """The charge is that of the preview, the record is valid, and every library gives the same columns."""
     if name in OF_UNITS and unit is None:
         pytest.skip("it is refused where each row is a unit")
     asked = {**ASKED, **OF_UNITS}[name]
@@ -156,7 +156,7 @@ def test_within_gives_the_smallest_price(name, noise):
 
 @pytest.mark.parametrize("noise", [{}, {"delta": 1e-6}], ids=["pure", "gaussian"])
 def test_released_together(noise):
-    """At the price of the whole each takes the form for the noise of the whole, whatever its preview was for."""
+    """In a joint release, each statistic takes the form for the joint noise, whatever noise its preview was for."""
     plans = {name: ask(frame().dp.preview) for name, ask in ASKED.items()}
     ledger = dpf.Ledger(epsilon=5.0, accounting="basic", **({"delta": 1e-5} if noise else {}))
     joint = dpf.plan_together(plans, epsilon=2.0, ledger=ledger, **noise)
@@ -197,7 +197,7 @@ def test_charts_and_tables(name, tmp_path):
 
 @pytest.mark.parametrize("name", ASKED)
 def test_other_noises(name):
-    """Of the caller's own noise any that covers many cells; that of a bounded number of cells is refused."""
+    """A caller's own noise and "auto" work; shape p = 3 is refused where a row adds to several numbers."""
     ledger = dpf.Ledger(epsilon=9.0, delta=1e-5)
 
     def laplace(sensitivity, loss):
@@ -214,6 +214,6 @@ def test_other_noises(name):
 @pytest.mark.parametrize("pure", [True, False], ids=["pure", "gaussian"])
 @pytest.mark.parametrize("name", CHECKED)
 def test_the_contract_of_statistics(name, pure):
-    """In either form: no unit moves it farther than it is charged for, its intervals cover, with either noise."""
+    """In either form, with either noise: no unit exceeds the stated sensitivity, and the intervals cover."""
     statistic = CHECKED[name]
     check_statistic(statistic.under(pure) if isinstance(statistic, Adapting) else statistic)
