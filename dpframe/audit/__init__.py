@@ -283,9 +283,10 @@ def _dtype(column: Any) -> str:
 
 def apart(first: list[str], second: list[str]) -> tuple[str, ...]:
     """Return up to four texts that only one side showed, each from just before its difference from the other side."""
-    only = [(text, second) for text in sorted(set(first) - set(second))]
-    only += [(text, first) for text in sorted(set(second) - set(first))]
-    return tuple(_from_parting(text, others) for text, others in only[:4])
+    left = [(text, second) for text in sorted(set(first) - set(second))]
+    right = [(text, first) for text in sorted(set(second) - set(first))]
+    some = [*left[: 4 - min(len(right), 2)], *right[: 4 - min(len(left), 2)]]  # of both sides, if both have any
+    return tuple(_from_parting(text, others) for text, others in some)
 
 
 def _from_parting(text: str, others: list[str]) -> str:

@@ -106,7 +106,7 @@ class Quotient:
     """A linear form divided by another, row by row.
 
     If many rows have noise of one law, `rows` has the numerators, the denominators, and for each row the row of the
-    forms that has its noise.
+    forms that has its noise. Such a quotient is a final result: no arithmetic and no `at` follow, which ignore `rows`.
     """
 
     top: Linear
@@ -470,7 +470,7 @@ class Moments:
     laws: tuple[Law, ...]
     entries: tuple[NDArray[np.int64], NDArray[np.int64], Floats, Floats]  # row, law, the weight in each form
     spread: Floats  # (3, rows): variances and covariance from blocks with `spread`, as in `variances`
-    roundings: tuple[Sparse, ...]  # (rows, 2) each: the most by which the rounding of draws moves each form
+    roundings: tuple[Floats, ...]  # (rows, 2) each: the most by which the rounding of draws moves each form
 
     @classmethod
     def of(cls, first: Linear, second: Linear) -> Moments:

@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 LONGEST = 300  # characters of a server's own message
 
 UNREADABLE = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, RecursionError, sqlite3.Error)
-LOCKED = "is locked by another process since {wait:g} seconds: nothing was charged. Ask again when that process is done"
+LOCKED = (
+    "has been locked by another process for {wait:g} seconds: nothing was charged. Ask again when that process is done"
+)
 DAMAGED = (
     "is not one that dpframe made, or it is damaged ({said}). Put its newest intact copy back, and keep the head "
     "next to it, which knows what was spent; if that copy is an older one, call dpf.Ledger.recover(path, reason=...)"

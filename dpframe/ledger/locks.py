@@ -102,7 +102,7 @@ def _wait_for(opened: int, file: str, until: float, wait: float, what: str) -> N
 
 def _locked(file: str, wait: float, what: str) -> Locked:
     return Locked(
-        f"the {what} at {file!r} is locked by another process since {wait:g} seconds: nothing was charged. "
+        f"the {what} at {file!r} has been locked by another process for {wait:g} seconds: nothing was charged. "
         "Ask again when that process is done."
     )
 

@@ -142,6 +142,7 @@ class Choice:
     is_pure: bool  # whether the chosen noise needs no delta
     reach: str  # the number of cells that one unit may change, as text
     usual: tuple[str, ...]  # the names of the noise that a call may get without "auto"; `why` compares with these
+    by_errors: bool = False  # whether `variances` holds squared margins of error of the output columns
 
     @property
     def name(self) -> str:
@@ -155,9 +156,11 @@ class Choice:
         if not others:
             return f"{self.name} was chosen: without a delta no other noise is private"
         name, variance = others[0]
-        ratio = self.variances[0][1] / variance if variance else 1.0
+        ratio, compared = self.variances[0][1] / variance if variance else 1.0, "variance"
+        if self.by_errors:
+            ratio, compared = math.sqrt(ratio), "typical margin of error"
         return (
-            f"{self.name} was chosen: one unit may change {self.reach}, and its variance is {pages.number(ratio)} "
+            f"{self.name} was chosen: one unit may change {self.reach}, and its {compared} is {pages.number(ratio)} "
             f"of that of {name} noise"
         )
 

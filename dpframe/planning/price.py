@@ -143,7 +143,7 @@ def best_form(
     errors = tuple((formed.noises[0].name, formed.squared_error) for formed in ordered)
     is_pure = best.query == query.under(True)
     names = tuple(formed.noises[0].name for formed in tried)
-    return best, Choice(best.noises, errors, is_pure, reach_in_words(best.sensitivities[0]), names)
+    return best, Choice(best.noises, errors, is_pure, reach_in_words(best.sensitivities[0]), names, by_errors=True)
 
 
 def _squared_error(query: Query, noises: Noises) -> float:

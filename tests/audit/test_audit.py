@@ -266,6 +266,12 @@ TOLD = {
 }
 
 
+@pytest.mark.parametrize(("left", "right", "shown"), [(5, 5, "LLRR"), (5, 1, "LLLR"), (1, 5, "LRRR"), (0, 5, "RRRR")])
+def test_texts_of_both_sides_are_shown(left, right, shown):
+    found = audit.apart([f"L{number}" for number in range(left)], [f"R{number}" for number in range(right)])
+    assert "".join(text[1] for text in found) == shown
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("what", TOLD)
 def test_everything_that_a_caller_sees_is_an_outcome(what):

@@ -596,7 +596,7 @@ def test_a_lock_of_another_is_waited_for_and_then_refused(path, monkeypatch):
     ledger = dpf.Ledger(epsilon=1, path=path)
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("begin exclusive")
-        with pytest.raises(dpf.LedgerError, match=r"locked by another process since 0\.1 seconds"):
+        with pytest.raises(dpf.LedgerError, match=r"locked by another process for 0\.1 seconds"):
             take(ledger, "1/4")
         other.execute("rollback")
     assert take(ledger, "1/4")["entry"] == 1

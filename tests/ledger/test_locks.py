@@ -101,7 +101,7 @@ def test_92_a_file_that_is_read_amid_a_charge_stays_locked(path, read, another):
         said.append(another(path))
 
     ledger._store.charge(entry(ledger), allowed)
-    assert "locked by another process since 0.3 seconds: nothing was charged" in said[0]
+    assert "locked by another process for 0.3 seconds: nothing was charged" in said[0]
     assert another(path) == "charged"
     assert ledger.verify()["entry"] == 2
 

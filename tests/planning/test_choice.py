@@ -123,6 +123,24 @@ def test_the_provenance_says_why():
     )
 
 
+def test_statistics_with_a_form_for_each_noise_compare_margins_of_error():
+    """A variance is computed from other totals under each noise, so the variances of the noises do not compare."""
+
+    def planned(mechanism, delta):
+        return PEOPLE.dp.preview.variance(
+            "age", bounds=(0, 100), epsilon=1, delta=delta, mechanism=mechanism, ledger=basic()
+        )
+
+    auto = planned("auto", 1e-6)
+    least, other = (plan.error["age_var"] for plan in (planned("laplace", None), planned("gaussian", 1e-6)))
+    (first, square), (second, larger) = auto.choice.variances
+    assert (first, second) == ("discrete Laplace", "rounded Gaussian")
+    assert np.sqrt(square / larger) == pytest.approx(least / other, rel=1e-3)
+    assert (
+        f"its typical margin of error is {np.sqrt(square / larger):.4g} of that of rounded Gaussian" in auto.choice.why
+    )
+
+
 @pytest.mark.parametrize("within", [0.5, 1, 5, 50, 12_345])
 @pytest.mark.parametrize("confidence", [0.5, 0.95, 0.999])
 def test_within_is_reached_and_a_little_less_epsilon_does_not_reach_it(within, confidence):

@@ -144,7 +144,7 @@ def test_a_lock_in_a_database_is_waited_for_and_then_refused(server, monkeypatch
     ledger = dpf.Ledger(epsilon=1, path=server.url("locked"))
     with psycopg.connect(host=str(server.folder), user=server.user, dbname="locked") as other:
         other.execute("SELECT * FROM dpframe_ledger FOR UPDATE")
-        with pytest.raises(dpf.LedgerError, match=r"locked by another process since 0\.1 seconds"):
+        with pytest.raises(dpf.LedgerError, match=r"locked by another process for 0\.1 seconds"):
             drills.take(ledger)
     assert drills.take(ledger)["entry"] == 1
 

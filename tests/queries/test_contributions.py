@@ -372,7 +372,7 @@ def test_suggested_numbers_are_those_of_a_plain_computation(rows, p):
     price = {"epsilon": 1} if p == 1 else {"epsilon": 1, "delta": 1e-6}
     plans = frame.dp.preview.group_by("group", keys=[0, 1])
     found = grid_of(frame, by="group", keys=[0, 1]).dp.suggest(**price)
-    size = {1: 2 * rows if rows == 1 else 3.5}.get(p, 2 * rows if rows == 1 else 3.5)  # the middle of 3 to 4 rows
+    size = 2 if rows == 1 else 3.5  # the middle of 3 to 4 rows
     for one in found.iter_rows(named=True):
         reach = one["max_rows"] * min(one["max_groups"], groups) ** (1 / p)
         weight = min(1.0, reach / (size / groups ** (1 - 1 / p)))
