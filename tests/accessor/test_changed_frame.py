@@ -1,4 +1,4 @@
-"""Results that were changed by their ``.dp``: every number stays with its keys and errors, and the record stays."""
+"""Results changed through their ``.dp``: each number keeps its keys and errors, and the result keeps its record."""
 
 from __future__ import annotations
 
@@ -63,14 +63,14 @@ def labels_of(frame):
 
 
 def table(frame, names):
-    """By the labels of each row what its other columns hold, as text."""
+    """Map the labels of each row to the values of its other columns, all as text."""
     others = [name for name in frame.columns if name not in names]
     rows = zip(*(frame[name].to_list() for name in (*names, *others)), strict=True)
     return {tuple(map(str, row[: len(names)])): tuple(map(str, row[len(names) :])) for row in rows}
 
 
 def works(frame, ledger, folder):
-    """What a release is good for: all of it works on a changed one, and its ledger knows it."""
+    """Check that a changed release can still be shown, written and read, and that its ledger recognizes it."""
     record = frame.dp.provenance
     assert record["altered"] is False
     frame.dp.write_html(folder / "page.html", charts=False)
@@ -100,7 +100,7 @@ def released(request, tmp_path_factory):
 
 @pytest.mark.parametrize("library", ["polars", "pandas"])
 def test_bins_of_a_column_that_is_named_as_the_statistic(library):
-    """The name is that of the numbers: the largest group was the one with the largest edges, and select failed."""
+    """The shared name means the numbers: once, a sort by it used the edges of the bins, and select failed."""
     data = {"count": [1.0, 2.0, 3.0, 7.0, 12.0]}
     frame = pl.DataFrame(data) if library == "polars" else pytest.importorskip("pandas").DataFrame(data)
     counts = frame.dp.histogram("count", bins=[0, 4, 10, 20], epsilon=50, ledger=dpf.Ledger(epsilon=99), denoise=None)
@@ -193,7 +193,7 @@ def test_a_key_that_decides_ties_leaves_a_sort_by_numbers_what_it_is(released):
 
 @pytest.mark.parametrize("name", LEVELS)
 def test_noise_that_differs_from_level_to_level_stands_beside_its_rows(released, name):
-    """Sorted by errors, small ones first, the levels stand in another order than in the release."""
+    """A sort by error puts the levels in another order than in the release; each row must keep its own error."""
     frame = released[0][name]
     made = frame.dp.sort("count_error")
     errors = table(frame.dp.errors(cells=True), labels_of(frame))
@@ -292,7 +292,7 @@ STEPS = st.lists(
 @hypothesis.settings(max_examples=15, deadline=None, phases=[hypothesis.Phase.explicit, hypothesis.Phase.generate])
 @hypothesis.given(steps=STEPS, name=st.sampled_from(["agg", "cube", "histogram", "dates"]))
 def test_chained_changes(released, steps, name):
-    """Whatever was done one after the other, rows are those of the release, and what is known of each goes with it."""
+    """After any chain of changes, each row is a row of the release and keeps its own errors."""
     frame = released[0][name]
     made, labels = frame, labels_of(frame)
     by_row = table(frame.dp.errors(cells=True), labels)
@@ -533,7 +533,7 @@ def test_a_record_that_does_not_fit_its_release(released, tmp_path):
 def test_numbers_that_were_altered_after_a_change(released):
     frame = released[0]["count"].dp.sort("count")
     if isinstance(frame, pl.DataFrame):
-        return  # which loses the record
+        return  # most changes of a Polars frame make a new frame, without the record
     frame.loc[frame.index[0], "count"] += 1
     assert frame.dp.provenance["altered"]
     with pytest.raises(dpf.InvalidArgument, match="some were changed"):
@@ -655,7 +655,7 @@ def test_edges_of_bins_are_named_as_people_write_them():
 
 
 def test_errors_of_a_wide_table():
-    """Cells of a cube that is wide have the deviations of their own level."""
+    """In a wide cube, each cell has the error of its own level."""
     frame = pl.DataFrame(DATA)
     ledger = dpf.Ledger(epsilon=100, delta=1e-3, accounting="gdp")
     tables = frame.dp.marginals(["sex", "ward"], keys=KEYS, epsilon=1, delta=1e-6, ledger=ledger)

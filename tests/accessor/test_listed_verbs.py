@@ -1,4 +1,4 @@
-"""``.dp`` as people meet it: completion, help, the card of a notebook; never a fact of a row."""
+"""``.dp`` in completion, help and notebook cards, none of which may show anything about the rows."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_help_lists_the_verbs_in_groups(library):
 
 @pytest.mark.parametrize(("kind", "groups"), [(dpf.PrivateFrame, OF_FRAMES), (dpf.ReleasedFrame, OF_RESULTS)])
 def test_every_verb_is_listed_with_the_beginning_of_its_own_help(kind, groups):
-    """They are written out in `dpframe.frames.register`, where no verb is imported yet."""
+    """`dpframe.frames.register` repeats the first lines of help by hand, since it imports no verb."""
     listed = {name: line for lines in groups.values() for name, line in lines.items()}
     assert set(listed) == {name for name in dir(kind) if not name.startswith("_")}
     for name, line in listed.items():

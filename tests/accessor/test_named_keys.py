@@ -1,4 +1,4 @@
-"""Keys that `filter`, `relabel` and `labels=` name: by a value that is the same key, else by their text."""
+"""Names of keys in `filter`, `relabel` and `labels=`: a value equal to the key, or else the key's text."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from dpframe.frames.kinds import is_missing
 
 LIBRARIES = pytest.mark.parametrize("library", ["polars", "pandas"])
 BERLIN = ZoneInfo("Europe/Berlin")
-TWICE = [datetime(2026, 10, 25, hour, 30, tzinfo=UTC) for hour in (0, 1)]  # both at 2:30 there
+TWICE = [datetime(2026, 10, 25, hour, 30, tzinfo=UTC) for hour in (0, 1)]  # both are 2:30 in Berlin
 
 
 def _counts(values, library):
-    """Counts of two keys or more, of which the first has one row, the second two, and so on."""
+    """Return counts with negligible noise: the first key has one row, the second has two, and so on."""
     rows = [value for number, value in enumerate(values, 1) for _ in range(number)]
     if library == "pandas":
         frame = pytest.importorskip("pandas").DataFrame({"k": rows})

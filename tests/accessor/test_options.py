@@ -1,4 +1,4 @@
-"""The table of options: every verb's help and signature explain the options that it takes, and no other."""
+"""The table of options: the help and signature of each verb name exactly the options that it takes."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ VERBS = {
 }
 STATISTICS = [name for name in VERBS if name != "agg" and hasattr(dpf, name)]
 FRAME = pl.DataFrame({"age": [31.0, 45.0, 62.0], "ward": ["A", "B", "A"], "patient": [1, 1, 2]})
-GIVEN = {"column": "age", "bounds": (1, 100)}  # to a verb that takes them: some need values above 0
+GIVEN = {"column": "age", "bounds": (1, 100)}  # for verbs that take them; some verbs need values above 0
 WARDS = {"column": "ward", "categories": ["A", "B"]}
 PAIR = {"columns": ["age", "patient"], "bounds": {"age": (0, 100), "patient": (0, 10)}}
-NEEDED = {  # by verbs that need others
+NEEDED = {  # arguments of the verbs that need others
     "histogram": {"bins": [0, 50, 100]},
     "ecdf": {"bins": [0, 50, 100]},
     "quantile": {"q": 0.5},
@@ -47,8 +47,8 @@ CALLS = {
     | NEEDED.get(name, {})
     for name, verb in VERBS.items()
 }
-COLUMNS = {"suggest_bounds": ("age",)}  # by place
-MORE = {"marginals": {"delta": 1e-6}}  # of the price: its noise is Gaussian alone
+COLUMNS = {"suggest_bounds": ("age",)}  # positional arguments
+MORE = {"marginals": {"delta": 1e-6}}  # its noise is always Gaussian
 STARS = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
 
 
@@ -107,7 +107,7 @@ def test_denoise_is_auto_in_tables_and_none_for_a_number():
         table = FRAME.dp.group_by("ward", keys=["A", "B"]).count(epsilon=1, ledger=ledger, **asked)
         assert table.columns == ["ward", "count", "count_noisy", "count_error"]
         assert table.dp.provenance["measures"]["count"]["denoise"][0]["name"] == "auto"
-    array = np.array(["default", "auto"])  # no comparison with an array goes wrong on the way to the refusal
+    array = np.array(["default", "auto"])  # comparing the option with text must not raise before the refusal
     with pytest.raises(dpf.InvalidArgument, match="denoise must be"):
         FRAME.dp.count(epsilon=1, ledger=ledger, denoise=array)
 

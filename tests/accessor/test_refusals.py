@@ -1,4 +1,4 @@
-"""Wrong calls get the right words, and cost nothing: no row is read, nothing is charged."""
+"""Wrong calls raise the message in `refusals.toml`, before any row is read and before any charge."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dpframe.release import results
 LONGEST = 330
 WARNINGS = (dpf.BoundsWarning, dpf.UnlimitedBudgetWarning, dpf.WeakPrivacyWarning)
 CASES = [pytest.param(entry, name, id=f"{entry.id}-{name}") for entry in REFUSALS for name in entry.engines]
-SUBJECTS = {  # what a message may be about, besides the arguments of the surface
+SUBJECTS = {  # allowed subjects of a message, in addition to the arguments of the public API
     "dpf.bins",
     "dpf.dates",
     "output columns",
@@ -56,7 +56,7 @@ RULES = (
 
 
 def watched(frame: Any, reads: list[str], monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The frame, with every way to its rows writing into `reads`."""
+    """Return the frame, changed so that any read of its rows fails and is noted in `reads`."""
 
     def read(*_: Any) -> Any:
         reads.append("a row was read")
@@ -69,7 +69,7 @@ def watched(frame: Any, reads: list[str], monkeypatch: pytest.MonkeyPatch) -> An
 
 
 def message_of(refusal: Refusal, subject: Any, ledger: dpf.Ledger | None) -> str:
-    """Make the call, hold the error against the table, and return its words."""
+    """Make the call, check its error against the table, and return the message."""
     with ledger or nullcontext(), pytest.raises(dpf.DpframeError) as caught:
         refusal.call(subject)
     error = caught.value
@@ -112,10 +112,10 @@ def test_the_watch_sees_a_row_being_read(engine: Any, monkeypatch: pytest.Monkey
 
 @cache
 def arguments() -> set[str]:
-    """The names of all arguments of the public surface."""
+    """Return the names of all arguments of the public API."""
     called = [getattr(dpf, name) for name in dpf.__all__ if callable(getattr(dpf, name))]
     verbs = [
-        getattr(owner, name, None)  # a derived member of dpf.Mechanism is none of the class
+        getattr(owner, name, None)  # a `derived` member of dpf.Mechanism exists only on instances
         for owner in called
         if inspect.isclass(owner)
         for name in vars(owner)
@@ -148,7 +148,7 @@ def test_the_table_is_large_and_without_repetition() -> None:
 
 def test_every_kind_of_refusal_occurs() -> None:
     public = {kind for kind in vars(errors).values() if inspect.isclass(kind) and issubclass(kind, dpf.DpframeError)}
-    # the base, the failure of an engine after the charge, and those of jobs, whose tests ask for each of them
+    # not in the table: the base class, an unavailable ledger, failures after the charge, and errors of jobs
     no_refusals = {dpf.DpframeError, dpf.LedgerUnavailable, dpf.ReleaseFailed, errors.OutputFailed, errors.SourceFailed}
     assert public - no_refusals == {refusal.error for refusal in REFUSALS}
 
@@ -293,7 +293,7 @@ CALLED = {
 @pytest.mark.parametrize("option", CALLED)
 def test_what_cannot_be_compared_is_refused_in_words(option, value):
     if option == "bins" and isinstance(value, np.ndarray | pl.Series) and value.shape:
-        return  # which bins may be
+        return  # a valid value for bins
     if option == "graph" and isinstance(value, pl.DataFrame):
         return
     ledger = dpf.Ledger(epsilon=1, delta=1e-6, accounting="basic")
@@ -351,7 +351,7 @@ def listed(library):
 @pytest.mark.parametrize("library", ["polars", "lazy", "arrow", "duckdb", "pandas"])
 @pytest.mark.parametrize("column", ["who", "all", "by"])
 def test_164_a_dtype_is_shown_without_the_values_that_it_lists(library, column):
-    """The categories of an Enum may be people, and thousands of them; so may the fields of a struct."""
+    """Categories of an Enum and fields of a struct may be the names of people, and thousands of them."""
     ledger, frame = dpf.Ledger(epsilon=9, delta=1e-6), dpf.of(listed(library))
     ask = {"epsilon": 0.1, "ledger": ledger}
     months = dpf.dates("2026-01-01", "2026-03-01", every="1mo")
@@ -378,7 +378,7 @@ def test_164_a_dtype_is_shown_without_the_values_that_it_lists(library, column):
 
 @pytest.mark.parametrize("keys", ["frame", "pandas", "list", "dict", "none", "found"])
 def test_164_a_column_that_is_named_twice_is_refused_by_name(keys):
-    """A frame of keys gave the words of Polars, and contributions without keys a record that nobody could read."""
+    """Once, a frame of keys raised Polars' own message, and contributions without keys had an unreadable record."""
     frame = pl.DataFrame({"s": ["a", "b"], "u": [1, 2], "t": ["p", "q"]})
     declared = {
         "frame": pl.DataFrame({"s": ["a", "b"]}),
@@ -398,7 +398,7 @@ def test_164_a_column_that_is_named_twice_is_refused_by_name(keys):
             lambda: frame.dp.group_by("s", "s", keys=declared).count(rollup=True, **ask),
             lambda: frame.dp.group_by("s", "s", keys=declared).count(cube=True, **ask),
         ]
-    if declared is not None and keys != "found":  # which a stream does not take
+    if declared is not None and keys != "found":  # a stream needs declared keys
         questions.append(lambda: dpf.Stream("s", **stream, max_rows=1, **alone).release(frame, "p"))
     for question in questions:
         with pytest.raises(dpf.InvalidArgument, match="by must name each column once, but 's' occurs twice") as caught:

@@ -1,4 +1,4 @@
-"""Type checkers on a user's script: the frame of every answer is known, and what is mistyped is seen."""
+"""Type checkers on a user's script know the type of every result, and report every typo."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytest.importorskip("pandas", reason="pandas is not installed")
 POLARS, PANDAS, PLAN, FACTS = "DataFrame of Polars", "DataFrame of pandas", "Plan", "dict[str, Any]"
 ROOT = Path(dpf.__file__).parents[1]
 
-REVEALED = {  # what is written, and its type
+REVEALED = {  # expressions of the script, with their types
     "dpf.of(people).count(epsilon=Fraction(1, 2))": POLARS,
     'dpf.of(people).sum("x", bounds=(0, 1), epsilon=1)': POLARS,
     'dpf.of(people).mean("x", bounds=(0, 1), epsilon=1)': POLARS,
@@ -66,7 +66,7 @@ table = pd.DataFrame({"x": [1]})
 
 
 def line_of(place: int) -> int:
-    """The line of the script on which an expression stands, counted from 1."""
+    """Return the line number of an expression in the script, counted from 1."""
     return BEFORE.count("\n") + 1 + place
 
 
@@ -95,7 +95,7 @@ def by_mypy(script: Path) -> Said:
 
 
 def by_pyright(script: Path) -> Said:
-    """By pyright or basedpyright, of which neither is among the test's needs: one asks the network, both bring Node."""
+    """Run pyright or basedpyright. Neither is a test requirement: one needs the network, and both install Node."""
     folders = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     command = shutil.which("basedpyright", path=folders) or shutil.which("pyright", path=folders)
     if command is None:
@@ -123,7 +123,7 @@ def run(command: list[str], more: dict[str, str]) -> str:
 
 
 def fits(revealed: str, wanted: str) -> bool:
-    """Tell whether a type is the one meant: mypy gives its full name, pyright the short one."""
+    """Return whether a type is the expected one: mypy reports its full name, pyright the short one."""
     kind, _, library = wanted.partition(" of ")
     plain = revealed.replace("builtins.", "")
     if library and "." in plain and library.lower() not in plain:
@@ -142,7 +142,7 @@ def test_what_is_mistyped_is_seen_and_nothing_else(said: Said) -> None:
     assert said[1] == set(range(first, first + len(MISTYPED)))
 
 
-PLUGGED = {  # what is written with the plugin, and its type
+PLUGGED = {  # expressions that mypy types by the plugin, with their types
     "table.dp.count(epsilon=1)": PANDAS,
     'table.dp.group_by("x", keys=[1]).mean("x", bounds=(0, 1), epsilon=1)': PANDAS,
     'table.dp.suggest_bounds("x", "y", epsilon=1)': PANDAS,

@@ -1,4 +1,4 @@
-"""Words of caution: of prices and limits that promise little, of bounds from data, of answers that would be exact."""
+"""Warnings of large epsilon, large delta and bounds from the data; refusals of answers that would be exact."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PEOPLE = pl.DataFrame({"age": [31, 45, 62], "who": [1, 1, 2]})
 
 
 def warned(action):
-    """The warnings of privacy that an action gives, whatever the filters are."""
+    """Return the privacy warnings of an action, whatever the warning filters are."""
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
         action()
@@ -69,7 +69,7 @@ def test_a_large_limit_is_on_the_card(limit, says):
 
 
 def test_bounds_that_look_taken_from_the_data():
-    """By their type alone: the warning names no value."""
+    """Only their type is checked: NumPy scalars look computed. The warning shows no value."""
     ages = PEOPLE["age"].to_numpy()
     (one,) = warned(lambda: PEOPLE.dp.mean("age", bounds=(0, ages.max()), epsilon=1, ledger=dpf.Ledger(epsilon=1)))
     assert "bounds look taken from the data" in str(one.message)
