@@ -1,11 +1,10 @@
-"""Ledgers with a stored answer of every verb, as the version that runs this writes them: later ones must replay them.
+"""Write ledgers with a stored answer of every verb, by the code of one version; later versions must replay them.
 
     python -m tests.data.answers tests/data/0.2     # with the code of that version
 
-For each ledger it writes the file, its head, and one line of `answers.json` for each call: the call as it was written,
-the released columns, and the hash of the record. The rows are made by arithmetic, the noise is drawn. The files are
-never made again for a version that is out; where a later surface has other words for a call, its text in
-`answers.json` may change, and nothing else.
+This writes each ledger file, its head, and one line of `answers.json` for each call: the text of the call, the released
+columns, and the hash of the record. The rows are made by arithmetic; the noise is random. Never write the files of a
+released version again. If a later API renames a part of a call, only its text in `answers.json` may change.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ WARDS = pl.Enum(["A", "B", "C"])
 
 
 def people() -> pl.DataFrame:
-    """The rows that were asked; a replay needs none of them, but their columns and dtypes."""
+    """Return the private rows. A replay needs only their columns and dtypes."""
     numbers = range(ROWS)
     return pl.DataFrame(
         {
@@ -57,7 +56,7 @@ def people() -> pl.DataFrame:
 
 @dataclass(frozen=True)
 class Half(Statistic):
-    """A statistic of a caller's own."""
+    """A statistic that the caller defines."""
 
     verb: ClassVar[str] = "half"
     column: str
@@ -68,7 +67,7 @@ class Half(Statistic):
 
 @dataclass(frozen=True)
 class Middle(Clipped):
-    """One made of a class of dpframe's, with a fact of its own."""
+    """A statistic that the caller derives from a class of dpframe, with an additional field."""
 
     verb: ClassVar[str] = "middle"
     parts: int = 2
@@ -79,24 +78,24 @@ class Middle(Clipped):
 
 @dataclass(frozen=True)
 class Louder(dpf.Laplace):
-    """Noise of a caller's own."""
+    """Noise that the caller defines."""
 
     times: int = 1
 
 
 def laplace(sensitivity: Any, loss: Any) -> dpf.Laplace:
-    """A caller's function that takes noise of dpframe's."""
+    """A mechanism of the caller, with dpframe's own noise."""
     return dpf.Laplace.calibrate(sensitivity=sensitivity.norm(1.0), epsilon=loss.epsilon, grid=sensitivity.grid)
 
 
 def louder(sensitivity: Any, loss: Any) -> Louder:
-    """One with noise of its own."""
+    """A mechanism of the caller, with the caller's own noise."""
     noise = laplace(sensitivity, loss)
     return Louder(noise.step_sensitivity, 2 * noise.step_scale, noise.grid, times=2)
 
 
 UNIT = {"column": "patient", "max_rows": 2, "max_groups": 2}
-# The basic ledger of units is the one of all calls; each of the others has the calls that name it.
+# Most calls use the ledger "basic", whose unit has a column; each other ledger has the calls that name it.
 LEDGERS: dict[str, dict[str, Any]] = {
     "basic": {"epsilon": 1000, "delta": 1e-2, "unit": UNIT, "accounting": "basic"},
     "rows": {"epsilon": 1000, "delta": 1e-2, "unit": None, "accounting": "basic"},
@@ -115,7 +114,7 @@ UNITS = ("basic", "gdp")
 CURVES = ("gdp", "rdp")
 BASIC = ("basic",)
 
-# P stands for the price and the name, which follow. `keys` are those of two columns, `pairs` a frame of combinations.
+# P becomes epsilon, label, snapshot and ledger; N the same without epsilon. `names_of` defines `keys` and `pairs`.
 CALLS: tuple[tuple[tuple[str, ...], str], ...] = (
     # every statistic
     (EVERY, "dp.count(P)"),
@@ -238,7 +237,7 @@ CALLS: tuple[tuple[tuple[str, ...], str], ...] = (
     (BASIC, "dp.group_by('ward', 'sex', keys=keys).sum('cost', bounds=(0, 100), rollup=True, denoise=None, P)"),
     (MANY, "dp.group_by('ward', 'sex', keys=keys).count(cube=True, P)"),
     (BASIC, "dp.group_by('unit').count(rollup=True, P)"),
-    # contributions, and keys that are found
+    # contributions, and discovered keys
     (UNITS, "dp.contributions(P)"),
     (UNITS, "dp.contributions('ward', P)"),
     (BASIC, "dp.contributions(['ward', 'sex'], P)"),
@@ -255,7 +254,7 @@ CALLS: tuple[tuple[tuple[str, ...], str], ...] = (
     ),
     (BASIC, "dp.group_by('stays', keys=dpf.discover(delta=1e-6, max_keys=3)).count(P)"),
     (MANY, "dp.top_k('drug', k=2, categories=dpf.discover(delta=1e-6, max_keys=4), P)"),
-    # bounds, prices and noise
+    # contribution bounds, epsilon and noise
     (BASIC, "dp.count(max_rows=5, P)"),
     (UNITS, "dp.group_by('ward', keys=['A', 'B']).count(max_rows=1, max_groups=1, P)"),
     (BASIC, "dp.count(unit=dpf.PrivacyUnit(column='patient', max_rows=3, max_groups=1), P)"),
@@ -286,7 +285,7 @@ CALLS: tuple[tuple[tuple[str, ...], str], ...] = (
     (BASIC, "dp.count(mechanism=dpf.generalized_gaussian(p=2), delta=1e-6, P)"),
     (BASIC, "dp.count(mechanism=dpf.truncated_generalized_gaussian(p=1, output=(0, 500), boundary='inflated'), P)"),
     (BASIC, "dp.agg(half=Half('cost'), clipped=Middle('age', (0, 100), 3), P)"),
-    # what is done with noisy values
+    # processing of noisy values
     (BASIC, "dp.count(denoise='nonnegative', P)"),
     (BASIC, "dp.group_by('ward', keys=['A', 'B', 'C']).count(denoise=['nonnegative', 'rounded'], P)"),
     (BASIC, "dp.group_by('ward', keys=['A', 'B', 'C']).count(denoise=dpf.denoise.nonnegative, P)"),
@@ -295,7 +294,7 @@ CALLS: tuple[tuple[tuple[str, ...], str], ...] = (
     (BASIC, "dp.group_by('ward', 'sex', keys=keys).count(order='ward', P)"),
     (BASIC, "dp.group_by('ward', keys=['A', 'B', 'C']).count(order=False, P)"),
     (BASIC, "dp.group_by('ward', keys=['A', 'B', 'C']).count(graph=[('A', 'B'), ('B', 'C')], P)"),
-    # what says nothing of the answer
+    # options that leave the answer unchanged
     (BASIC, "dp.group_by('ward', keys=['A', 'B']).count(max_cells=100, P)"),
 )
 
@@ -303,7 +302,7 @@ EDGES = [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5)]
 
 
 def calls() -> Iterator[tuple[str, str, str]]:
-    """Each call with its ledger and its label: (ledger, label, text)."""
+    """Yield each call as (ledger, label, text)."""
     along = dict.fromkeys(sorted(DENOISERS), "") | {"spanning-tree-wavelets": f"graph={EDGES}, "}
     named = [
         (BASIC, f"dp.group_by('stays', keys=range(6)).count({more}denoise='{name}', P)") for name, more in along.items()
@@ -319,7 +318,7 @@ def calls() -> Iterator[tuple[str, str, str]]:
 
 
 def names_of(frame: Any, ledger: Any) -> dict[str, Any]:
-    """What the text of a call may speak of."""
+    """Return the names that the text of a call may use."""
     try:
         import pandas as pd
     except ImportError:
@@ -344,8 +343,8 @@ def names_of(frame: Any, ledger: Any) -> dict[str, Any]:
 
 
 def answered(text: str, frame: Any, ledger: Any) -> dict[str, Any]:
-    """Make a call, and tell what it answered: its columns as JSON has them, and the hash of its record."""
-    result = eval(text, names_of(frame, ledger))  # a call of this file
+    """Make a call, and return its columns, as values of JSON, and the hash of its record."""
+    result = eval(text, names_of(frame, ledger))  # text from this repository
     record = {name: fact for name, fact in result.dp.provenance.items() if name != "altered"}
     columns = {name: list(map(_plain, result[name].to_list())) for name in result.columns}
     return {"columns": columns, "record": hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()}
@@ -356,7 +355,7 @@ def _plain(value: Any) -> Any:
 
 
 def write(folder: Path) -> None:
-    """Make the ledgers and the file of what they answered."""
+    """Write the ledgers and `answers.json`."""
     folder.mkdir(exist_ok=True)
     ledgers = {}
     for name, terms in LEDGERS.items():

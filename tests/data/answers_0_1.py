@@ -1,8 +1,8 @@
-"""Ledgers with a stored answer of every verb of dpframe 0.1, as its last commit (0c96374) writes them.
+"""Write ledgers with a stored answer of every verb of dpframe 0.1, by the code of its last commit (0c96374).
 
     PYTHONPATH=<the tree of 0.1> python tests/data/answers_0_1.py tests/data/0.1
 
-Each line of `answers.json` has the call as 0.1 took it. `today` writes the same call in the words of now.
+Each line of `answers.json` has the call in the API of 0.1. `today` translates it to the current API.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ CALLS: tuple[tuple[tuple[str, ...], str], ...] = (
 
 
 def today(text: str) -> str:
-    """The same call as it is written now."""
+    """Return the same call in the current API."""
     words = {".select(": ".mode(", "dp.select(": "dp.mode(", "raw=": "keep_noisy=", "version=": "snapshot="}
     for old, new in words.items():
         text = text.replace(old, new)
@@ -93,10 +93,10 @@ def today(text: str) -> str:
 
 
 def answered(text: str, frame: Any, ledger: Any) -> dict[str, Any]:
-    """Make a call, and tell what it answered: its columns as JSON has them, and the hash of its record."""
+    """Make a call, and return its columns, as values of JSON, and the hash of its record."""
     pairs = pl.DataFrame({"ward": ["A", "A", "C"], "sex": ["f", "m", "m"]})
     names = {"dp": frame.dp, "dpf": dpf, "ledger": ledger, "pairs": pairs, "date": date, "datetime": datetime}
-    result = eval(text, {**names, "timedelta": timedelta, "Decimal": Decimal})  # a call of this file
+    result = eval(text, {**names, "timedelta": timedelta, "Decimal": Decimal})  # text from this repository
     record = {name: fact for name, fact in result.dp.provenance.items() if name != "altered"}
     columns = {name: [_plain(value) for value in result[name].to_list()] for name in result.columns}
     return {"columns": columns, "record": hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()}
@@ -107,7 +107,7 @@ def _plain(value: Any) -> Any:
 
 
 def write(folder: Path) -> None:
-    """Make the ledgers and the file of what they answered."""
+    """Write the ledgers and `answers.json`."""
     units = {"every": None, "units": dpf.PrivacyUnit(column="patient", max_rows=2, max_groups=2)}
     ledgers = {
         name: dpf.Ledger(**terms, unit=units[name], path=folder / f"{name}.ledger", dataset=name)
