@@ -1,4 +1,4 @@
-"""What a record covers: columns that no release covers, changed numbers and changed labels are refused by name."""
+"""Coverage of a record: columns outside it, changed numbers and changed labels are refused."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def released(engine, question):
 
 
 def again(frame, like):
-    """Another frame that holds the record still, as pandas' operations do, and those of Polars that work in place."""
+    """Attach the record to another frame, as pandas' operations and Polars' in-place ones keep it."""
     return build.attach(frame, build.record_of(like))
 
 
@@ -62,7 +62,7 @@ def in_order(frame, places):
 
 
 def doors(frame, path):
-    """Everything that speaks for the numbers of a frame."""
+    """Return the calls that present the numbers of a frame as released."""
     name = build.record_of(frame)["columns"][0]
     return {
         "plot": frame.dp.plot,
@@ -165,7 +165,7 @@ def test_the_order_of_rows_is_no_change(engine, question, tmp_path):
         assert not mixed.dp.provenance["altered"]
         for name in found.dp.provenance["columns"]:
             assert np.array_equal(mixed.dp.to_numpy(name), found.dp.to_numpy(name))
-        assert str(engine.columns(mixed.dp.errors())) == str(engine.columns(found.dp.errors()))  # NaN among them
+        assert str(engine.columns(mixed.dp.errors())) == str(engine.columns(found.dp.errors()))  # NaN may be among them
         assert mixed.dp.table() is not None
         assert mixed.dp.plot() is not None
         mixed.dp.write_parquet(tmp_path / "out.parquet")
@@ -208,7 +208,7 @@ KEYS = {
 }
 
 
-@pytest.mark.filterwarnings("ignore:DatetimeTZBlock")  # of an older pyarrow, about pandas
+@pytest.mark.filterwarnings("ignore:DatetimeTZBlock")  # older versions of pyarrow use it in pandas
 @pytest.mark.parametrize("kind", KEYS)
 def test_labels_are_known_again_in_the_other_library_and_in_files(kind, tmp_path):
     pytest.importorskip("pandas")
@@ -229,7 +229,7 @@ def test_labels_are_known_again_in_the_other_library_and_in_files(kind, tmp_path
 
 
 def test_a_record_of_before_is_read_as_it_was(engine, tmp_path):
-    """It covers no labels and one order of rows; columns beside its own are refused as well."""
+    """An old record covers no labels, and one order of rows only. Other columns are refused as with a new one."""
     found = added(released(engine, "keys"), "n_noisy", [1.0, 2.0, 3.0])
     facts = {name: fact for name, fact in build.record_of(found).items() if name != "rows"}
     facts["sha256"] = build.fingerprint(found, facts["columns"])
@@ -255,7 +255,7 @@ def test_the_record_of_sorted_keys_is_small_and_others_know_their_order():
 
 
 def test_labels_that_come_again_are_ranked_as_each_would_be():
-    """Runs and cycles of labels, missing ones among them, are looked at once; ranks are those of all rows."""
+    """Runs and cycles of repeated labels are ranked by a shortcut, which must agree with the ranks of all rows."""
     random = np.random.default_rng(7)
     columns = {
         "text": pl.Series(["b", None, "a", "c"]),
@@ -293,7 +293,7 @@ def test_large_tables_are_covered_in_any_order():
 
 @pytest.mark.parametrize("question", ["two keys", "missing key"])
 def test_208_levels_that_are_no_value_of_a_row_are_not_written(engine, question, tmp_path):
-    """No print covers them: they may be those of a private column."""
+    """The hash of a result does not cover unused levels, which may come from a private column."""
     import pyarrow.parquet
 
     result, path = released(engine, question), tmp_path / "out.parquet"
@@ -317,7 +317,7 @@ def test_208_levels_that_are_no_value_of_a_row_are_not_written(engine, question,
 
 
 def test_an_empty_category_has_the_type_of_a_plain_column_in_files(tmp_path):
-    """That of the newest pandas is text; objects of older ones without a value have none."""
+    """Without values, a column of the newest pandas has the type text, and one of older versions has none."""
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"g": ["a"]})
     ledger = dpf.Ledger(epsilon=1, delta=1e-3, accounting="basic")
@@ -332,7 +332,7 @@ def test_an_empty_category_has_the_type_of_a_plain_column_in_files(tmp_path):
 
 
 def test_a_statement_is_of_rows_by_their_place_whatever_their_index():
-    """Before version 3 pandas slices an index of floats by its labels."""
+    """Before version 3, pandas slices an index of floats by label, not by place."""
     pandas = pytest.importorskip("pandas")
     with dpf.Ledger(epsilon=9), noise.insecure_bits(4):
         few = pandas.DataFrame({"g": ["a"] * 100}).dp.group_by("g", keys=["a", "b"]).count(epsilon=0.2, denoise=None)

@@ -1,4 +1,4 @@
-"""What a result says of its errors: the interval of the noise, and the expected error of what was denoised."""
+"""Errors of a result: the interval of the noise, and the estimated error of adjusted (denoised) values."""
 
 from __future__ import annotations
 
@@ -82,14 +82,14 @@ SAID = {
 
 @pytest.mark.parametrize("denoise", SAID)
 def test_the_small_print_says_it(denoise):
-    """Two bins are too few for "auto" to do anything but to set what is below 0 to 0."""
+    """With two bins, "auto" does nothing except set negative values to 0."""
     pytest.importorskip("altair")
     pytest.importorskip("great_tables")
     frame = pl.DataFrame({"age": [10.0, 20.0, 30.0] * 400})
     with dpf.Ledger(epsilon=9):
         found = frame.dp.histogram("age", bins=[0, 20, 40], epsilon=0.3, denoise=denoise)
     captions = seen(found.dp.plot())["captions"]
-    assert ("enoised, so biased" in captions) == (denoise == "james-stein")  # none of the two counts is below 0
+    assert ("enoised, so biased" in captions) == (denoise == "james-stein")  # neither of the two counts is negative
     assert "shown as 0" not in captions
     assert ("denoised" in found.dp.table().as_raw_html()) == (denoise is not None)
     assert SAID[denoise] in found.dp.table().as_raw_html()
@@ -97,7 +97,7 @@ def test_the_small_print_says_it(denoise):
 
 def test_112_nothing_is_said_to_be_denoised_where_nothing_was(engine):
     frame = engine({"x": [-5.0, 5.0] * 400, "ward": ["A", "B"] * 400})
-    with dpf.Ledger(epsilon=9):  # two numbers, and not known to be above 0
+    with dpf.Ledger(epsilon=9):  # two sums that may be negative: "auto" changes nothing
         found = frame.dp.group_by("ward", keys=["A", "B"]).sum("x", bounds=(-10, 10), epsilon=1)
     facts = found.dp.provenance
     assert facts["measures"]["x_sum"]["denoise"][0]["chose"] == "none"
@@ -129,7 +129,7 @@ LAWS = {
 @pytest.mark.parametrize("size", [3, 5, 11, 12, 31, 32, 100, 1_000])
 @pytest.mark.parametrize("nonnegative", [False, True])
 def test_112_no_error_is_estimated_as_nothing(law, size, nonnegative):
-    """Whatever is chosen, for nothing but noise and for none: at least what the mean of all cells is off by."""
+    """For pure noise and for exact zeros, the estimate is at least the error of the mean of all cells."""
     noise = LAWS[law]
     for place in range(20):
         values = noise.add_noise(np.zeros(size, dtype=np.int64)) * noise.grid * (place > 0)
@@ -152,7 +152,7 @@ def test_a_cut_frame_is_refused():
 
 
 def cut(frame):
-    """A pandas frame keeps its record when rows are cut off."""
+    """Return the first row as a pandas frame, which keeps the record of all rows."""
     pytest.importorskip("pandas")
     whole = frame.to_pandas()
     whole.attrs["dpframe"] = frame.dp.provenance
@@ -161,7 +161,7 @@ def cut(frame):
 
 @pytest.mark.parametrize("key", ["n_interval", "n_low", "n_high", "n_noisy_rmse", "n_denoised_rmse"])
 def test_keys_that_are_named_as_an_error_are_not_overwritten(engine, key):
-    """The table had the numbers in their place, and nobody knew which row was whose."""
+    """Once, the numbers replaced the keys in the table of errors, so its rows could not be told apart."""
     frame = engine({key: ["A", "B", "A"]}).dp.group_by(key, keys=["A", "B"])
     result = frame.agg(n=dpf.count(), epsilon=1, ledger=dpf.Ledger(epsilon=1), denoise=None)
     with pytest.raises(dpf.InvalidArgument, match=rf"must not have a column '{key}' of keys.*relabel"):

@@ -1,4 +1,4 @@
-"""Files that anybody may have written: one typed error, whatever their record holds, and none where it can be used."""
+"""Files from untrusted sources: every broken record raises one typed error, and a usable one raises none."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ SAMPLES = pl.DataFrame({"g": ["A", "B"] * 200, "h": [0, 1, 2, 0] * 100, "x": [fl
 
 
 def sampled(**more):
-    """A result of every kind of statistic that tells of a population."""
+    """Release every kind of statistic that can estimate a population."""
     bounds = {"bounds": (0, 7)}
     named = {"n": dpf.count(), "s": dpf.sum("x", **bounds)}
     named |= {} if more else {"m": dpf.mean("x", **bounds), "p": dpf.proportion("g", "A")}
@@ -121,7 +121,7 @@ def sampled(**more):
 
 
 def of_a_population(found):
-    """What is read off the totals of a record."""
+    """Return the calls that use the totals in a record."""
     return (
         lambda: found.dp.errors(covers="population"),
         lambda: found.dp.errors(covers="population", cells=True),
@@ -145,7 +145,7 @@ def test_182_squares_of_every_level_are_of_the_form(more, tmp_path):
 
 
 def forged(field, value):
-    """A record with another value at a place."""
+    """Return a record with another value in one field, or without that field if the value is None."""
     record = copy.deepcopy(build.record_of(sampled()))
     *path, last = field
     part = record
@@ -227,7 +227,7 @@ def test_118_a_record_itself_is_bounded():
 
 
 def test_163_other_rows_than_the_record_speaks_of_are_refused_unread(tmp_path, monkeypatch):
-    """A file of some kB may unpack to any number of equal rows."""
+    """A file of a few kB may unpack to any number of equal rows."""
     result = released(3)
     both = dpf.concat([released(6), released(6)])
     monkeypatch.setattr(foreign, "_unpacked", lambda *_: pytest.fail("it was read"))
@@ -240,7 +240,7 @@ def test_163_other_rows_than_the_record_speaks_of_are_refused_unread(tmp_path, m
 
 @pytest.mark.parametrize("like", LIKE)
 def test_163_equal_values_do_not_take_all_memory(like, tmp_path, monkeypatch):
-    """Reports are as many as people, which no record tells; and a cell may have a name of any length."""
+    """The record of randomized reports holds no number of rows, and texts may be long: the size is bounded."""
     ledger = dpf.Ledger(epsilon=9, unit=dpf.PrivacyUnit(neighbors="replace"))
     method = dpf.local.SubsetSelection(["A", "B"], epsilon=1)
     reports = FRAME.dp.local.randomize("ward", method=method, ledger=ledger)
@@ -264,7 +264,7 @@ def test_163_equal_values_do_not_take_all_memory(like, tmp_path, monkeypatch):
 
 
 def test_163_what_little_may_unpack_to_much_is_refused_unread(tmp_path, monkeypatch):
-    """The description of a file may say that a page is small which unpacks to 2 GiB; and so may one of each column."""
+    """A file may declare a page of each column small that unpacks to 2 GiB, so packing without a bound is refused."""
     result = released(3)
     path = tmp_path / "x.parquet"
     table, metadata = result.to_arrow(), {build.RECORD.encode(): json.dumps(build.record_of(result)).encode()}
@@ -279,7 +279,7 @@ def test_163_what_little_may_unpack_to_much_is_refused_unread(tmp_path, monkeypa
 
 
 def test_163_bytes_that_are_no_text_are_refused_unread(tmp_path, monkeypatch):
-    """Decimals of any length: each value could repeat a long one before it."""
+    """Values stored as bytes, such as decimals of any length, may each repeat a long one before them."""
     result = released(3)
     path = written(tmp_path / "x.parquet", result, json.dumps(build.record_of(result)).encode())
     monkeypatch.setattr(foreign, "_unpacked", lambda *_: pytest.fail("it was read"))
@@ -356,7 +356,7 @@ def test_118_the_command_line_says_it_in_a_line(tmp_path, capsys):
 
 
 def mutated(source, record):
-    """A record with something put in another's place, or left out."""
+    """Return the record with one random part deleted or replaced by junk."""
     spots = []
 
     def walk(part):
@@ -375,13 +375,13 @@ def mutated(source, record):
 
 
 def hashed(frame, record):
-    """The record with hashes that fit its frame, as a forger would make them."""
+    """Return the record with hashes that match its frame, as a forger would compute them."""
     try:
         numbers = record["columns"] if record["measures"] else []
         found = prints.print_of(frame, record["rows"]["labels"], numbers, prints.layout_of(record.get("levels")))
         record["rows"]["sha256"] = found.sha256
         record["sha256"] = build.fingerprint(frame, record["columns"])
-    except (AttributeError, KeyError, TypeError, ValueError):  # too broken to be forged any further
+    except (AttributeError, KeyError, TypeError, ValueError):  # too broken for hashes
         pass
     return record
 
@@ -389,7 +389,7 @@ def hashed(frame, record):
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(8))
 def test_118_no_record_leads_to_a_raw_error(seed, tmp_path):
-    """Records and columns with parts exchanged, and hashes that fit all the same: an answer, or a refusal."""
+    """Records and columns with replaced parts, but matching hashes, give an answer or a typed refusal."""
     source = random.Random(seed)
     for _ in range(25):
         frame = released(source.randrange(len(QUESTIONS)))
@@ -419,7 +419,7 @@ def everything(found, path):
         lambda: found.dp.to_numpy(name),
         lambda: found.dp.write_parquet(path),
     ):
-        with contextlib.suppress(dpf.DpframeError, ImportError):  # an extra that is not installed
+        with contextlib.suppress(dpf.DpframeError, ImportError):  # ImportError: an optional extra is not installed
             call()
 
 
@@ -428,7 +428,7 @@ def test_a_record_of_another_kind_is_told_which_schema_it_must_have():
 
 
 def checked_question():
-    """A release with the numbers of checks of every kind."""
+    """Release a mean with checks of every kind."""
     frame = SAMPLES.with_columns(i=pl.int_range(400))
     ledger = dpf.Ledger(epsilon=1, unit="i")
     return frame.dp.group_by("g", keys=["A"]).mean("x", bounds=(0, 3), max_rows=1, epsilon=1, ledger=ledger)
@@ -463,7 +463,7 @@ def test_118_noise_of_a_known_shape_has_a_scale(scale):
     record = copy.deepcopy(build.record_of(released()))
     record["statistics"][0]["scale"] = scale
     assert "its field statistics" in foreign.problem_of(record)
-    del record["statistics"][0]["p"]  # of noise from elsewhere
+    del record["statistics"][0]["p"]  # without p, the noise has no known shape
     assert not foreign.problem_of(record)
 
 

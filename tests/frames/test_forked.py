@@ -1,4 +1,4 @@
-"""Processes in which a query would never end: forked after Polars, or DuckDB for a relation of its own, had worked."""
+"""Forked processes in which a query would hang, since Polars (or the DuckDB of a relation) ran before the fork."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_147_a_worker_is_refused_whoever_worked_and_imported_before_the_fork(tmp
 @pytest.mark.slow
 def test_147_threads_of_a_preview_alone_let_no_worker_hang(tmp_path):
     said = forks.forked("previewed", "os.fork", tmp_path)
-    assert _refused({**said, "entries": REFUSED}) or _released(said)  # as the version of Polars starts its threads
+    assert _refused({**said, "entries": REFUSED}) or _released(said)  # depends on the version of Polars
 
 
 @FORKS
@@ -69,7 +69,7 @@ def test_147_workers_with_threads_of_their_own_answer_whatever_worked_before(tmp
 @FORKS
 @pytest.mark.slow
 def test_147_a_worker_answers_where_numba_worked_in_its_parent(tmp_path):
-    """Its kernels start their threads anew in each call."""
+    """The compiled kernels start new threads in each call."""
     pytest.importorskip("numba")
     assert _released(forks.forked("Numba worked", "Pool", tmp_path))
 
@@ -89,7 +89,7 @@ def test_146_a_relation_of_a_connection_of_the_parent_is_refused_and_frames_are_
 @pytest.mark.slow
 def test_147_results_of_the_parent_are_shown_or_refused(tmp_path):
     said = forks.forked("results", "os.fork", tmp_path)
-    drawn = ("keys of", "table of")  # which need Polars whatever the library of the result is
+    drawn = ("keys of", "table of")  # these need Polars, whatever the library of the result
     of_pandas = {call: words for call, words in said.items() if call.endswith("of pandas")}
     assert {words for call, words in of_pandas.items() if not call.startswith(drawn)} == {"done"}
     assert all(words.startswith(REFUSED) for call, words in of_pandas.items() if call.startswith(drawn))
@@ -100,18 +100,18 @@ def test_147_results_of_the_parent_are_shown_or_refused(tmp_path):
 
 
 def _refused(said: dict[str, str]) -> bool:
-    """Tell whether every call was refused, for the fork or since it never reads such a table."""
+    """Return whether every call was refused, due to the fork or because it takes only frames in memory."""
     return all(words.startswith(REFUSED) or IN_MEMORY in words for words in said.values())
 
 
 def _released(said: dict[str, str]) -> bool:
-    """Tell whether every call was answered, but for those that read no such table."""
+    """Return whether every call was answered, except those that take only frames in memory."""
     return all(words == "done" or IN_MEMORY in words for call, words in said.items() if call != "entries")
 
 
 @pytest.fixture
 def dead(monkeypatch):
-    """A process in which Polars would never end."""
+    """Simulate a process in which Polars would hang."""
     monkeypatch.setattr(kinds, "polars_works", lambda: False)
 
 
@@ -126,7 +126,7 @@ def test_147_a_refusal_is_before_the_charge_and_a_preview_is_refused_too(library
 
 
 def test_147_a_question_that_was_asked_before_is_refused_too(monkeypatch):
-    monkeypatch.setattr(path, "_kept", {})  # other tests plan each question anew
+    monkeypatch.setattr(path, "_kept", {})  # keeps plans, which a fixture turns off for all other tests
     frame = pl.DataFrame(forks.COLUMNS)
     with dpf.Ledger(epsilon=10) as ledger:
         frame.dp.count(epsilon=1)
@@ -161,7 +161,7 @@ def test_a_query_that_fails_has_ended_and_one_that_waits_has_not():
     busy = threading.Event()
     assert kinds._ends(lambda: 1 / 0, 60)
     assert not kinds._ends(busy.wait, 0.01)
-    assert not kinds._ends(lambda: 1 / 0, 60)  # what the first one asks is busy
+    assert not kinds._ends(lambda: 1 / 0, 60)  # a failure does not count while an earlier call is still busy
     busy.set()
     kinds._left.clear()
 
@@ -169,7 +169,7 @@ def test_a_query_that_fails_has_ended_and_one_that_waits_has_not():
 @pytest.mark.slow
 @FORKS
 def test_174_a_chart_is_refused_in_a_worker_forked_after_another_was_drawn(tmp_path):
-    """What draws has threads of its own, and holds the interpreter while it waits: no time could be set to it."""
+    """The chart library has threads, and holds the interpreter while it waits for them, so no timeout would work."""
     code = """
 import os, signal, sys
 import polars as pl

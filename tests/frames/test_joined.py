@@ -1,4 +1,4 @@
-"""Releases of one shape, joined: a record for each part, and refusals in words for what is of one release alone."""
+"""Joined releases of one shape: each part keeps its record, and calls that need one release are refused."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ OTHERWISE = {
 
 @pytest.mark.parametrize("fact", OTHERWISE)
 def test_numbers_that_mean_something_else_are_not_joined(engine, fact):
-    """A median under a 90th percentile reads as its rise."""
+    """In one column, a 90th percentile below a median would look like a rise."""
     dp, free = engine({"x": [1, 2] * 50, "y": [1, 1] * 50, "z": [2, 1] * 50}).dp, {"epsilon": 1.0, "checks": False}
     one, other = OTHERWISE[fact]
     first, again, second = (dp.agg(n=each, ledger=dpf.Ledger(epsilon=9), **free) for each in (one, one, other))
@@ -285,7 +285,7 @@ def test_a_workbook_of_joined_results_says_that_they_were_computed(engine):
 
 
 def test_joined_numbers_that_were_changed_are_not_written(tmp_path):
-    """A file holds what was released, of every part."""
+    """A file must hold the released numbers of every part."""
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"ward": [1, 1, 2]})
     with dpf.Ledger(epsilon=1):

@@ -1,4 +1,4 @@
-"""Which frames are read: each kind that narwhals knows is decided, and dtypes never follow from a row."""
+"""Kinds of frames: each one that narwhals knows is read or refused, and dtypes never depend on a row."""
 
 import sys
 from types import SimpleNamespace
@@ -18,12 +18,12 @@ METHOD = dpf.local.SubsetSelection(["A", "B"], epsilon=1.0)
 
 
 def stand_in(package, name, **members):
-    """A frame of a package that is not installed here, as far as its class shows."""
+    """Return an object whose class looks like a frame of a package that need not be installed."""
     return type(name, (), {"__module__": f"{package}.core", **members})()
 
 
 def spark_of(module):
-    """A DataFrame of Spark by the module that names its class, without a session."""
+    """Return a function that makes a Spark DataFrame without a session; `module` holds its class."""
 
     def make(monkeypatch):
         frame = stand_in("pyspark", "DataFrame", isStreaming=False)
@@ -38,7 +38,7 @@ def of_package(package, convert):
 
 
 COLUMNS = {"k": ["A", "B", "A"], "x": [1, 2, 3]}
-READ = {  # by narwhals' names; what it calls pyspark needs no session to be told
+READ = {  # by narwhals' names; frames of Spark are recognized without a session
     "pandas": of_package("pandas", lambda pandas: pandas.DataFrame(COLUMNS)),
     "polars": lambda _: pl.DataFrame(COLUMNS),
     "pyarrow": of_package("pyarrow", lambda pyarrow: pyarrow.table(COLUMNS)),
@@ -57,7 +57,7 @@ REFUSED = {
 
 
 def test_169_every_kind_that_narwhals_knows_is_decided():
-    """A kind that a newer narwhals adds fails here, until it has an engine or a way out."""
+    """This fails if a newer narwhals adds a kind, until dpframe reads it or names an alternative."""
     known = {kind.value for kind in nw.Implementation}
     assert known <= set(READ) | set(REFUSED)
     assert set(kinds.WAYS_OUT) == set(REFUSED)
@@ -70,7 +70,7 @@ def test_kinds_with_an_engine_are_read(kind, monkeypatch):
 
 
 class Wrapped(nw.LazyFrame):
-    """What narwhals makes of a frame, of a package that is not installed here."""
+    """The wrapper that narwhals puts around a frame, for packages that need not be installed."""
 
     def __init__(self, native):
         self.native = native
@@ -95,7 +95,7 @@ def test_169_other_kinds_are_refused_before_any_charge(kind):
 
 
 def test_169_methods_make_no_engine_of_a_foreign_frame():
-    """What they are called, the next version of a library decides."""
+    """A later version of another library may give its methods the names of an engine's."""
     frame = stand_in("ibis", "Table", schema=lambda _: pl.Schema({"x": pl.Int64}), fold=lambda *_: None)
     with pytest.raises(dpf.InvalidType, match="of ibis"):
         dpf.of(frame)
@@ -131,7 +131,7 @@ NEAR_IDS = [2**60, 2**60 + 1, 2**60 + 2]
 
 
 def frames_of_ids(ids):
-    """The same ids in each eager kind that can hold them, and a missing one."""
+    """Yield the same ids in each eager kind of frame that holds integers exactly next to a missing value."""
     pandas, pyarrow = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
     yield pl.DataFrame({"id": pl.Series(ids, dtype=pl.Int64)})
     yield pyarrow.table({"id": pyarrow.array(ids, type=pyarrow.int64())})
@@ -142,7 +142,7 @@ def frames_of_ids(ids):
 
 @pytest.mark.parametrize("odd", [[], [None], [None] * 3])
 def test_170_a_missing_value_moves_no_other_row(odd):
-    """The count of people and of keys is the same, whatever else is in the column."""
+    """A missing id must not turn the others into floats, which would merge these three people and keys."""
     for frame in frames_of_ids([*NEAR_IDS, *odd]):
         unit, ledger = dpf.PrivacyUnit("id", max_rows=1), dpf.Ledger(epsilon=3 * EXACT)
         people = dpf.of(frame).count(epsilon=EXACT, unit=unit, ledger=dpf.Ledger(epsilon=EXACT, unit=unit))
@@ -173,7 +173,7 @@ def arrow_columns():
 
 
 def test_170_dtypes_of_arrow_follow_from_the_schema():
-    """Of any rows, chunks and slices, Polars makes the dtype that it makes of none; other types are refused by it."""
+    """Rows, chunks and slices all get the dtype of an empty table; a type whose dtype is unreadable is refused."""
     pa = pytest.importorskip("pyarrow")
     refused = []
     for column in arrow_columns():
@@ -192,4 +192,4 @@ def test_170_dtypes_of_arrow_follow_from_the_schema():
             assert found == len(table) - sum(value is None for value in table["c"].to_pylist())
             ledger = dpf.Ledger(epsilon=EXACT)
             assert dpf.of(table).count("c", epsilon=EXACT, ledger=ledger)["count"].to_list() == [found]
-    assert sum("fixed_size_list" in one for one in set(refused)) == 3  # itself, in a list, in a struct
+    assert sum("fixed_size_list" in one for one in set(refused)) == 3  # alone, in a list, in a struct

@@ -1,4 +1,4 @@
-"""Public frames, which ``.dp`` refuses to charge for, and results in the library that the caller names."""
+"""Frames marked as public, on which ``.dp`` refuses to release, and results in the library that the caller names."""
 
 from __future__ import annotations
 
@@ -66,13 +66,13 @@ def test_a_public_frame_is_charged_for_nothing(frame):
             dp.cuont  # noqa: B018
         assert "public" in repr(dp)
     with ledger:
-        frame.dp.count(epsilon=1)  # the frame itself is as it was
+        frame.dp.count(epsilon=1)  # the frame itself is still private
     assert ledger.remaining.epsilon == 0
 
 
 def test_the_verbs_that_are_refused_are_all():
     for frame_class, names in ((dpf.PrivateFrame, VERBS), (dpf.ReleasedFrame, OF_RESULTS)):
-        kinds = frame_class.__mro__[:-1]  # some verbs stand in a class of their own
+        kinds = frame_class.__mro__[:-1]  # some verbs are inherited
         public = {name for kind in kinds for name in vars(kind) if not name.startswith("_")}
         assert public == set(names)
 
@@ -88,7 +88,7 @@ def test_a_mark_takes_the_place_of_a_record(engine, tmp_path):
     with pytest.raises(dpf.NoProvenance):
         dpf.released(public)
     assert build.record_of(public) is None
-    assert wards.dp.provenance["altered"] is False  # the release keeps its own
+    assert wards.dp.provenance["altered"] is False  # the release keeps its record
 
 
 def test_pandas_keeps_other_attributes_and_the_mark():
@@ -117,7 +117,7 @@ def test_frames_that_a_result_gives_are_public(engine):
     with dpf.Ledger(epsilon=9, unit="patient"):
         grid = engine(COLUMNS).dp.contributions(by="ward", keys=["A", "B"], epsilon=1)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", dpf.BoundsWarning)  # so few are too noisy to tell
+        warnings.simplefilter("ignore", dpf.BoundsWarning)  # the counts of so few people are too noisy
         suggested = grid.dp.suggest(epsilon=1.0)
     for given in (suggested, grid.dp.errors()):
         with pytest.raises(dpf.AlreadyReleased, match="this frame is public"):
@@ -206,12 +206,12 @@ def test_rows_that_were_joined_to_a_result_are_private(engine):
         assert len(frame.dp.mean("days", bounds=(0, 9), epsilon=1)) == 1
         with pytest.raises(dpf.AlreadyReleased, match="'count', 'count_noisy'"):
             frame.dp.sum("count", bounds=(0, 9), epsilon=1)
-        twin = engine({"x": [1.0], "x_error": [0.1]})  # a measurement with its error
+        twin = engine({"x": [1.0], "x_error": [0.1]})  # a private measurement with its error
         assert len(twin.dp.sum("x", bounds=(0, 9), epsilon=1)) == 1
 
 
 def test_pandas_copies_no_long_record_with_each_column():
-    """pandas copies attrs in depth for each column that one reads: they may be many numbers, or many records."""
+    """pandas deep-copies attrs whenever a column is read, which is slow for many numbers or many records."""
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame({"ward": ["A", "B"], "age": [40, 60]})
     wards = frame.dp.group_by("ward", keys=["A", "B"])
@@ -221,7 +221,7 @@ def test_pandas_copies_no_long_record_with_each_column():
     read = found["age_mean"].attrs["dpframe"]
     assert read is not found.attrs["dpframe"]
     assert all(map(operator.is_, read["measures"]["age_mean"]["totals"], totals))
-    loaded = pickle.loads(pickle.dumps(found)).attrs["dpframe"]  # without a class of ours in the file
+    loaded = pickle.loads(pickle.dumps(found)).attrs["dpframe"]  # the pickle holds no class of dpframe
     assert {type(numbers) for numbers in loaded["measures"]["age_mean"]["totals"]} == {list}
     assert json.loads(json.dumps(read)) == read == loaded
     joined = dpf.concat([found, found])

@@ -1,4 +1,4 @@
-"""The accessor ``.dp``, and another library that has one of this name."""
+"""The accessor ``.dp`` next to another library's accessor of the same name."""
 
 from __future__ import annotations
 
@@ -38,4 +38,4 @@ def test_a_column_says_where_to_ask():
     with pytest.raises(AttributeError, match=r"a frame, not of one of its columns. Write .* df\.dp\.mean\(\"age\""):
         _ = column.dp
     assert not hasattr(column, "dp")
-    assert pandas.Series([7], index=["dp"]).dp == 7  # a label of its own
+    assert pandas.Series([7], index=["dp"]).dp == 7  # a label named dp

@@ -1,4 +1,4 @@
-"""Labels of few rows are ranked by NumPy, and of many by Polars: both give the same print."""
+"""NumPy ranks the labels of few rows, and Polars those of many: both must give the same print (hash)."""
 
 import random
 from datetime import date
@@ -88,7 +88,7 @@ def test_a_result_is_known_by_either_way(monkeypatch):
             assert places.tolist() == [*reversed(range(result.height))]
 
 
-BEFORE = {  # the hashes in records of before of two rows without a label, by the type of their column
+BEFORE = {  # hashes in old records of two rows without a label, by the type of the column
     "text": (pl.String, "ec041a6f8aa8b833c14597d5cf57c522363ea5d53722627ebfb484656c563cb9"),
     "number": (pl.Int64, "89eb7a161ac43bdc50dac433600cf16348fef69a487e02bbe4addebaf63ba344"),
     "truth": (pl.Boolean, "68560dfe58ff7e7baf023f93e82753664bdc4687510921dc30fa4816cdb9bf74"),

@@ -1,4 +1,4 @@
-"""What comes back: columns, dtypes, order, provenance, files; and the verbs that are one call in two ways."""
+"""Results: their columns, dtypes, order, provenance and files; and verbs that must agree with each other."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_keys_may_be_a_frame_of_combinations(engine, budget):
 
 
 def test_no_change_of_what_is_read_changes_the_record(engine, budget):
-    """At any depth: frames that are made of this one share its record."""
+    """Callers get a deep copy, since frames derived from this one share its record."""
     released = engine(DATA).dp.histogram("age", bins=[0, 50, 90], epsilon=0.5)
     before = json.dumps(released.dp.provenance)
 
@@ -212,7 +212,7 @@ def test_parquet_keeps_numbers_and_provenance(engine, budget, like, tmp_path):
     assert back.dp.to_numpy("count_noisy").tolist() == values(result, "count_noisy")
 
 
-IDS = [2**63 + 1, 2**63 + 3]  # which one float would stand for
+IDS = [2**63 + 1, 2**63 + 3]  # one float stands for both
 
 
 LARGE = [[None, *IDS], IDS, [None, -1, *IDS], [1.5, 2**53, 2**53 + 1], [None, 2**53 + 1]]
@@ -243,7 +243,7 @@ def test_177_large_keys_of_files_have_labels_of_their_own(budget, like, tmp_path
     assert back.dp.provenance == found.dp.provenance
 
 
-UNHELD = {  # keys that a column of a file cannot hold, or that would be refused when it is read
+UNHELD = {  # keys that no column of a file can hold, or that reading the file would refuse
     "integers": [2**64, 1],
     "integers on both sides": [-1, 2**63],
     "several types": [True, 1.5],
@@ -261,7 +261,7 @@ def test_175_a_file_that_cannot_be_read_is_not_written(budget, tmp_path, keys):
     with pytest.raises(dpf.InvalidArgument, match="must have labels that a Parquet file can hold"):
         found.dp.write_parquet(tmp_path / "ids.parquet")
     assert not (tmp_path / "ids.parquet").exists()
-    assert found.dp.table("csv")  # the way out
+    assert found.dp.table("csv")  # the alternative
 
 
 @pytest.mark.parametrize("keys", [[2**64, 1], [True, Decimal("-0"), 2**64]], ids=["integers", "several types"])
@@ -319,7 +319,7 @@ def test_equal_statistics_are_measured_once(budget):
     one = {"epsilon": 1, "checks": False}
     dp = pl.DataFrame(DATA).dp.preview
     plan = dp.agg(a=dpf.mean("age", bounds=(0, 100)), b=dpf.count("age"), c=dpf.mean("age", bounds=(0, 100)), **one)
-    assert [part.share for part in plan.parts] == [1.0]  # the count is read off the mean
+    assert [part.share for part in plan.parts] == [1.0]  # the mean includes the count
     plan = dp.agg(
         a=dpf.mean("age", bounds=(0, 100)),
         b=dpf.count("age"),
