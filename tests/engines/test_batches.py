@@ -1,4 +1,4 @@
-"""Tables larger than memory: batches, units put together in parts, and nothing left behind."""
+"""Tables larger than memory: batches, whole units in parts, and no files left behind."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ TABLES = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("table", "memory"),  # in parts; and some parts too large
+    ("table", "memory"),  # too little for all units at once; the least also for some parts
     [("lazy", 100_000), ("lazy", 30_000), ("dataset", 100_000)],
 )
 def test_batches_and_parts_change_no_integer(table, memory):
@@ -77,7 +77,7 @@ def test_each_library_is_asked_as_it_is(make):
 
 
 class Pieces:
-    """What a spill does with coded rows, as text."""
+    """A stand-in for the work of a spill on coded rows, which counts its calls."""
 
     def __init__(self):
         self.combined = self.weighed = 0
@@ -93,7 +93,7 @@ class Pieces:
 
 
 class Units(dict):
-    """Partials that tell when one unit was weighed twice."""
+    """Partial results by unit, whose addition fails if a unit was weighed twice."""
 
     def __add__(self, other):
         assert not self.keys() & other.keys(), "a unit is in two parts"
@@ -214,7 +214,7 @@ def test_a_connection_of_duckdb_is_asked_for_a_table():
 
 
 def test_a_relation_whose_file_was_replaced_is_refused_before_the_charge(tmp_path):
-    """DuckDB kept the names, and the error was a raw one of a missing key."""
+    """DuckDB keeps the old column names: once, this raised a raw error about a missing key."""
     duckdb = pytest.importorskip("duckdb")
     path, ledger = tmp_path / "people.parquet", dpf.Ledger(epsilon=1)
     pl.DataFrame({"age": [31, 45]}).write_parquet(path)
@@ -236,7 +236,7 @@ def test_a_relation_whose_file_was_replaced_is_refused_before_the_charge(tmp_pat
 
 @pytest.mark.parametrize("seconds", [False, True])
 def test_an_enum_of_arrow_keeps_its_levels(seconds):
-    """They stand in the metadata of its field."""
+    """Polars stores the levels in the metadata of the Arrow field, which a conversion must not lose."""
     pa = pytest.importorskip("pyarrow")
     levels = ["a", "b", "c"]
     table = pl.DataFrame({"e": pl.Series(["a", "b", "a"], dtype=pl.Enum(levels))}).to_arrow()
@@ -247,7 +247,7 @@ def test_an_enum_of_arrow_keeps_its_levels(seconds):
 
 @pytest.mark.parametrize("kind", ["arrow", "dataset", "duckdb", "pandas of arrow", "pandas"])
 def test_seconds_beyond_milliseconds_clip(kind):
-    """The infinity of DuckDB is one: as milliseconds of 64 bits it was the last second of 1969."""
+    """DuckDB's infinity is such a value: as 64-bit milliseconds, it was the last second of 1969."""
     pa = pytest.importorskip("pyarrow")
     most, beyond = 2**63 - 1, 9_223_372_036_854_776
     seconds = [most, -most, 0, None, beyond, -beyond]
@@ -297,7 +297,7 @@ def test_collated_and_unreadable_columns_of_duckdb_are_refused_by_schema():
             round(dpf.of(connection.sql("select n * 2 as m from t")).sum("m", bounds=(0, 9), epsilon=1e6)["m_sum"][0])
             == 4
         )
-    for collation in ("", " collate nocase", ""):  # each connection has its own, whatever others of these names have
+    for collation in ("", " collate nocase", ""):  # a table of the same name elsewhere must not matter
         another = duckdb.connect()
         another.execute(f"create table t (a varchar{collation})")
         question = dpf.of(another.table("t")).group_by("a", keys=["A"])
@@ -319,7 +319,7 @@ def test_collated_and_unreadable_columns_of_duckdb_are_refused_by_schema():
 
 @pytest.mark.parametrize("second", ["y as u", "y as U"])
 def test_columns_of_duckdb_that_it_takes_for_one_are_refused(second):
-    """DuckDB reads the first of them, whatever the dtype of the last is: it would name another unit."""
+    """DuckDB reads the first of these columns but reports the dtype of the last: the wrong column would be the unit."""
     duckdb = pytest.importorskip("duckdb")
     relation = duckdb.sql(f"select x as u, {second} from (values (1, 1), (1, 2), (1, 3)) t(x, y)")
     ledger = dpf.Ledger(epsilon=1, unit="u")
@@ -329,7 +329,7 @@ def test_columns_of_duckdb_that_it_takes_for_one_are_refused(second):
 
 
 def test_columns_of_a_dataset_with_one_name_are_refused():
-    """Its rows could not be read, which was found after the charge."""
+    """Once, this failed only after the charge, when the rows could not be read."""
     pyarrow = pytest.importorskip("pyarrow")
 
     table = pyarrow.Table.from_arrays([pyarrow.array([1, 1]), pyarrow.array([1, 2])], names=["u", "u"])
@@ -339,13 +339,13 @@ def test_columns_of_a_dataset_with_one_name_are_refused():
     assert ledger.spent.epsilon == 0
 
 
-TWO_TYPES = {  # of the first file, which pyarrow reads all by, and of the second, with two ids that it makes one
+TWO_TYPES = {  # type and ids of the first file, to which pyarrow casts all; and of the second, whose two ids may merge
     "texts as integers": ("int64", [1], "string", ["7", "007"]),
     "floats as short ones": ("float32", [1.0], "float64", [1.00000001, 1.00000002]),
     "texts as floats": ("float64", [1.0], "string", ["0.1", "0.10"]),
     "times as dates": ("date32[day]", [0], "timestamp[us]", [1, 2]),
     "integers as booleans": ("bool", [True], "int64", [2, 3]),
-    "long integers as short ones": ("int16", [1], "int32", [65537, 1]),  # which fails on a value, after the charge
+    "long integers as short ones": ("int16", [1], "int32", [65537, 1]),  # a value fails, after the charge
     "integers as those without a sign": ("uint64", [1], "int32", [-1, 1]),
     "dictionaries of texts as integers": ("int64", [1], "dictionary", ["7", "007"]),
 }
@@ -436,7 +436,7 @@ def test_105_a_connection_of_duckdb_that_talks_is_refused_before_the_charge(sett
 
 @pytest.mark.parametrize("off", ["pragma disable_optimizer", "set disabled_optimizers = 'top_n,filter_pushdown'"])
 def test_198_a_connection_that_reads_rows_for_a_question_of_none_is_refused(off):
-    """Rows were read before the charge, and a value that failed was told in DuckDB's words, for nothing."""
+    """Without its optimizer, DuckDB reads rows before the charge; its error then disclosed a value at no cost."""
     duckdb = pytest.importorskip("duckdb")
     connection, ledger = duckdb.connect(), dpf.Ledger(epsilon=1)
     connection.execute("create table t as select 'secret' as x").fetchall()
@@ -461,7 +461,7 @@ STEPS = ("filter_pushdown", "cte_inlining", "empty_result_pullup", "join_order")
     "off", ["pragma disable_optimizer", *(f"set disabled_optimizers = '{step}'" for step in STEPS)]
 )
 def test_227_a_connection_without_any_step_of_its_optimizer_is_refused(off, rows):
-    """Whether a question of no rows was refused told whether a cast fails on one: a free oracle about each person."""
+    """Once, the refusal of a query for no rows disclosed whether a cast fails on some row: a free oracle."""
     duckdb = pytest.importorskip("duckdb")
     connection, ledger = duckdb.connect(), dpf.Ledger(epsilon=1)
     connection.execute("create table t(s varchar)").fetchall()
@@ -535,7 +535,7 @@ def test_batches_of_a_table_that_fails_end_with_its_error(capfd):
     frame = (
         pl.DataFrame({"a": range(5_000)}).lazy().with_columns(pl.col("a").map_batches(failing, return_dtype=pl.Int64))
     )
-    with pytest.raises(Exception, match="secret"):  # which the release path withholds
+    with pytest.raises(Exception, match="secret"):  # the release path withholds it
         list(collected_batches(frame, 700))
     gc.collect()
     assert "secret" not in "".join(capfd.readouterr())
@@ -553,7 +553,7 @@ def test_batches_that_are_left_early_say_nothing(capfd):
 
 @pytest.mark.parametrize("rows", [1_000, 60_000])
 def test_209_a_panic_amid_the_rows_is_no_end_of_them(rows):
-    """One person's value may make a thread of Polars panic, whose batches ended as if all rows had been read."""
+    """One person's value can make a Polars thread panic. Once, batches then ended as if all rows had been read."""
     days = pl.Series([0] * (rows - 1) + [2**31 - 1], dtype=pl.Int32).cast(pl.Date)
     frame = pl.DataFrame({"day": days}).lazy().with_columns(month=pl.col("day").dt.truncate("1mo"))
     ledger = dpf.Ledger(epsilon=9)
@@ -567,7 +567,7 @@ def test_209_a_panic_amid_the_rows_is_no_end_of_them(rows):
 @pytest.mark.parametrize("rows", [1_000, 200_000])
 @pytest.mark.parametrize("by", [False, True], ids=["all rows", "by keys"])
 def test_209_an_expression_that_fails_on_the_last_row_has_no_answer(by, rows, caplog):
-    """An error of Polars itself, after all but one of the batches: they are no answer, and its words are in no log."""
+    """Polars fails after all batches but the last: nothing is released, and no log holds the message."""
     caplog.set_level(logging.DEBUG)
     texts = pl.when(pl.col("x") < rows - 1).then(pl.lit("1")).otherwise(pl.lit("123-45-6789"))
     frame = pl.DataFrame({"x": range(rows)}).lazy().with_columns(t=texts.cast(pl.Int64))
@@ -590,9 +590,9 @@ def test_209_a_file_that_is_changed_while_it_is_read_has_no_answer(how, tmp_path
         with pytest.raises((dpf.ReleaseFailed, dpf.WrongDtype)):
             scan.dp.count("x", epsilon=1, ledger=dpf.Ledger(epsilon=9))
         return
-    pieces = slices(scan, 2**40)  # one for all
+    pieces = slices(scan, 2**40)  # one slice for all rows
     next(pieces)
-    path.write_bytes(whole[:-1])  # of another size: two writes may have one time
+    path.write_bytes(whole[:-1])  # another size, since two writes may have the same time
     with pytest.raises(OSError, match="files changed"):
         next(pieces)
 

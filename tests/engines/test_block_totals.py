@@ -28,7 +28,7 @@ ROWS = PrivacyUnit()
 
 @pytest.fixture(autouse=True)
 def blocks(monkeypatch):
-    """Blocks of a few rows, on threads, for strings too."""
+    """Add up even small tables in blocks of few rows, on threads, strings included."""
     monkeypatch.setattr(kernels, "ready", lambda: False)
     monkeypatch.setattr(row_totals, "FEW_ROWS", 0)
     for module in (places, row_totals):
@@ -42,7 +42,7 @@ def whole(frame, query):
 
 
 def agree(monkeypatch, frame, query):
-    """The answer, which is that of Polars."""
+    """Return the totals, after a check that Polars gives the same."""
     found = whole(frame, query)
     with monkeypatch.context() as patched:
         patched.setattr(row_totals, "MOST_CELLS", -1)
@@ -63,7 +63,7 @@ def test_hard_tables(monkeypatch):
 
 
 def test_blocks_are_what_is_asked(monkeypatch):
-    """Both ways of these comparisons are not the same one."""
+    """The two ways that `agree` compares differ: only one of them uses blocks."""
     used = []
     placed = row_totals.places_of
     monkeypatch.setattr(row_totals, "places_of", lambda *a, **b: used.append(1) or placed(*a, **b))
@@ -72,7 +72,7 @@ def test_blocks_are_what_is_asked(monkeypatch):
 
 
 def test_values_of_any_size_and_kind(monkeypatch):
-    """Narrow and wide bounds, on the grid and beside it, of integers that are counted and of floats."""
+    """Bounds are narrow and wide, on the grid and off it; values are integers (which are counted) and floats."""
     edge = [0, 1, -1, 2**53 + 1, -(2**53) - 1, 2**63 - 1, -(2**63), 7, 2**40 + 3 * 2**10, 100, 101, 120, None]
     whole_numbers = pl.Series("x", edge * 50, dtype=pl.Int64)
     floats = [
@@ -91,7 +91,7 @@ def test_values_of_any_size_and_kind(monkeypatch):
         None,
     ]
     keys = pl.Series("k", [place % 4 for place in range(650)])
-    middle = 2**40 + 3 * 2**10  # between two steps, which are longer than 1: one bound rounds down, the other up
+    middle = 2**40 + 3 * 2**10  # between two steps of more than 1: one bound rounds down, the other up
     steps, far = (middle - 2**27 - 1, middle + 2), (2**40 - 2**27 - 1536, 2**40)
     narrow = (0, 120), (-3, 100), (0.5, 99.25), (-7.3, -0.1), far, (-1e-9, 3e-9), steps
     for bounds in (*narrow, (0, 2**31)):
@@ -132,7 +132,7 @@ def test_few_rows_in_one_cell(monkeypatch):
 
 
 def test_sums_of_a_block_are_exact():
-    """Of 2**15 rows at either bound, which differ by one in one row: floats that rounded would lose it."""
+    """All 2**15 rows are at a bound, except one that is 1 less: a float sum that rounded would lose this 1."""
     rows = 2**15
     places = np.ones(rows, dtype=np.int64)
     for bound in (2.0**31 - 1, -(2.0**31)):
@@ -144,7 +144,7 @@ def test_sums_of_a_block_are_exact():
 def test_shares_are_exact():
     for lower, upper in ((0, 3), (0, 120 * 2**23), (-(2**30), 2**30), (0, 2**29 + 1), (-7, 2**30 - 5), (1, 2)):
         steps = np.unique(np.clip(np.linspace(lower, upper, 4_001).astype(np.int64), lower, upper))
-        if (length := upper - lower) % 2:  # steps whose shares are nearly halfway: a float's quotient is on either side
+        if (length := upper - lower) % 2:  # shares nearly halfway, which a quotient of floats may round either way
             near = [lower + (rest - length) // 2 * pow(2**30, -1, length) % length for rest in range(-2001, 2001, 2)]
             steps = np.unique(np.concatenate([steps, near]))
         share = TwoSided(Share(lower, upper, 30), above=True)
@@ -167,7 +167,7 @@ def test_integers_of_any_size_among_keys(monkeypatch):
 
 @pytest.fixture(params=[0, 2**16], ids=["many", "few"])
 def rows_are(request, monkeypatch):
-    """Strings of many rows are told apart by their views, those of few by an Enum."""
+    """Compare strings by their views, as in large tables, or by an Enum, as in small ones."""
     monkeypatch.setattr(row_totals, "FEW_ROWS", request.param)
 
 
@@ -190,7 +190,7 @@ def test_short_and_long_strings(keys, monkeypatch):
 
 @pytest.mark.usefixtures("rows_are")
 def test_strings_that_share_a_slot(monkeypatch):
-    """Other strings fall in the slots of declared keys: only both words together tell which is which."""
+    """Other strings fall in the slots of declared keys, and only a comparison of both words tells them apart."""
     alike = [f"same{number:08}" for number in range(2_000)] + [f"{number:04}same" for number in range(2_000)]
     frame = pl.DataFrame({"w": alike, "x": np.arange(4_000.0)})
     for keys in (alike[:200:7], alike[2_000:2_250], alike[1_990:2_010]):
@@ -198,7 +198,7 @@ def test_strings_that_share_a_slot(monkeypatch):
 
 
 def test_strings_that_begin_otherwise_than_all_keys(monkeypatch):
-    """Keys of one length that begin alike are compared by their ends, but no string of another length or beginning."""
+    """Keys of one length and beginning are compared by their ends; no other length or beginning may match."""
     keys = ["site-01", "site-02", "site-\0\0"]
     others = ["sitE-01", "site-01\0", "site-0", "zite-01", "site", "", "site-\0", "site-01 and more bytes", None]
     for other in others:
@@ -217,7 +217,7 @@ def test_bins_and_keys_together(outside, monkeypatch):
 
 
 def edges_of(random):
-    """Edges of nearly even widths, of any size and place; some a little uneven."""
+    """Return random edges of bins with equal or nearly equal widths, or None if they are not valid."""
     size = int(random.integers(2, 60))
     lower = float(random.choice([0, -1, 1e-3, 1e6, -1e300, 1e9, random.normal() * 10.0 ** random.integers(-5, 12)]))
     width = float(random.choice([1, 10, 0.1, 1e-9, 1e300, random.gamma(1) * 10.0 ** random.integers(-6, 8)]))
@@ -251,7 +251,7 @@ def test_even_bins_are_those_of_a_search(monkeypatch):
 
 
 def test_histograms_of_whole_numbers_on_edges():
-    """Each value lies on an edge, which is the case of least speed."""
+    """Each value lies on an edge, which is the slowest case."""
     values = np.arange(-10, 5_011).astype(np.float64)
     edges = np.linspace(0, 5_000, 1_001)
     bins = HalfOpenBins.of(np.append(edges[:-1], math.nextafter(5_000, math.inf)), closed=False)
@@ -260,7 +260,7 @@ def test_histograms_of_whole_numbers_on_edges():
 
 
 def test_bins_that_are_narrower_than_a_number_to_a_unit_can_tell():
-    """A guess by division would be infinite, and warn of the edges."""
+    """A guess by division would be infinite, and NumPy would warn of the overflow."""
     for width in (5e-324, 1e-310, 5e-309, 3e-308, 1e-300):
         edges = np.array([0.0, 1.0, 2.0, 3.0, 9.0]) * width
         values = np.repeat(edges, 3) + np.tile([-width, 0.0, width], 5)

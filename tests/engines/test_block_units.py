@@ -1,4 +1,4 @@
-"""Units that NumPy weighs part by part have the integers of Polars, bit for bit, in little memory."""
+"""Units that NumPy weighs part by part, in little memory, give the integers of Polars, bit for bit."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BOUNDS = [{"max_rows": 3, "max_groups": 2}, {"max_rows": 1}, {"max_rows": 400, "
 
 @pytest.fixture(autouse=True)
 def blocks(monkeypatch):
-    """Blocks and parts of a few rows, on threads."""
+    """Weigh even small tables in blocks and parts of few rows, on threads."""
     monkeypatch.setattr(kernels, "ready", lambda: False)
     monkeypatch.setattr(unit_blocks, "FEW_ROWS", 0)
     monkeypatch.setattr(unit_blocks, "BLOCK", 257)
@@ -38,7 +38,7 @@ def whole(frame, query, unit, p):
 
 
 def agree(monkeypatch, frame, query, unit, p=1.0):
-    """The answer, which is that of Polars."""
+    """Return the totals, after a check that Polars gives the same."""
     found = whole(frame, query, unit, p)
     with monkeypatch.context() as patched:
         patched.setattr(unit_blocks, "MOST_NUMBERS", -1)
@@ -64,7 +64,7 @@ def test_every_question_of_hard_tables(monkeypatch):
 
 
 def table(seed, rows, users, cells):
-    """Rows of units, of which a few have most, with values that are missing and infinite."""
+    """Return random rows, most of them of a few units, with missing and infinite values."""
     rng = np.random.default_rng(seed)
     x = pl.Series("x", rng.normal(50, 400, rows)).set(pl.Series(rng.random(rows) < 0.1), None)
     y = pl.Series("y", rng.choice([math.nan, math.inf, -math.inf, 0.0, 7.25], rows))
@@ -81,7 +81,7 @@ def by(cells):
 @pytest.mark.parametrize("p", [1.0, 2.0, 3.5, np.inf])
 @pytest.mark.parametrize(("rows", "users", "cells"), [(0, 5, 3), (1, 5, 3), (2_000, 40, 24), (2_000, 900, 300)])
 def test_units_of_every_kind(p, rows, users, cells, monkeypatch):
-    """Light, dense and middle ones, of integers that lie close together and far apart, of floats and of strings."""
+    """Light, dense and middle units, with ids that are close integers, distant integers, floats and strings."""
     for seed, bounds in enumerate(BOUNDS):
         close, user = table(seed, rows, users, cells), pl.col("u")
         names = pl.format("person {}", "u")
@@ -93,7 +93,7 @@ def test_units_of_every_kind(p, rows, users, cells, monkeypatch):
 
 
 def test_units_of_few_rows(monkeypatch):
-    """One thread, and strings whose cells Polars finds: what a small table takes."""
+    """A small table takes one thread, and Polars finds the cells of its strings."""
     monkeypatch.setattr(unit_blocks, "FEW_ROWS", 2**16)
     frame = table(5, 700, 60, 8)
     words = pl.format("{} and some more", "k")
@@ -103,7 +103,7 @@ def test_units_of_few_rows(monkeypatch):
         axes = key_axes(("k",), [*keys, None], None)
         asked = Query("agg", Keys(axes), (("n", Count()), ("x", sum("x", (0, 500))), ("m", mean("z", (-9, 300)))))
         agree(monkeypatch, named, asked, PrivacyUnit("u", max_rows=2, max_groups=2), (1.0, 2.0)[turn])
-        agree(monkeypatch, named, asked.under(pure=True), PrivacyUnit("u", max_rows=2))  # functions of rows
+        agree(monkeypatch, named, asked.under(pure=True), PrivacyUnit("u", max_rows=2))  # with functions of rows
         agree(monkeypatch, frame.with_columns(unit.alias("u")), by(6), PrivacyUnit("u", **BOUNDS[turn]))
         margins = Query("count", Keys(by(6).keys.axes), (("n", Count()),), "cube")
         agree(
@@ -113,7 +113,7 @@ def test_units_of_few_rows(monkeypatch):
 
 
 def test_parts_are_what_is_asked(monkeypatch):
-    """Both ways of these comparisons are not the same one, and a table has several parts."""
+    """The two ways that `agree` compares differ: only one of them uses parts, and it uses all 32."""
     parts = []
     added = unit_blocks._add_part
     monkeypatch.setattr(
@@ -140,7 +140,7 @@ def test_missing_units_and_rows_in_no_cell(nulls, monkeypatch):
 
 
 def test_strings_of_one_hash_are_told_apart(monkeypatch):
-    """Hashes say where to look, and never who is equal: where two are the same Polars answers."""
+    """Equal hashes never make two units one: if the hashes of two strings collide, Polars answers instead."""
     compared, told_apart = [], unit_blocks.Narrow.told_apart
 
     def same_hashes(strings):
@@ -179,13 +179,13 @@ def test_keys_are_a_bijection_whatever_the_numbers_are():
             assert np.unique(keys.astype(np.int64) * 256 + part).size == units
             assert keys.max(initial=0) < size
             assert part.max(initial=0) < 2**bits
-    steps = pl.Series(np.arange(10_000) * 4)  # whose last bits are all the same
+    steps = pl.Series(np.arange(10_000) * 4)  # their last two bits are all 0
     _, part = unit_blocks.owners_of(steps, 5, drops=True).keys(0, 10_000)
     assert np.bincount(part, minlength=32).max() < 400
 
 
 def test_pairs_of_numbers_that_do_not_fit_one_integer():
-    """Unit, cell and row beyond 63 bits: positions are sorted."""
+    """If unit, cell and row need more than 63 bits, positions are sorted instead of numbers."""
     rng = np.random.default_rng(8)
     code, places = rng.integers(0, 5, 300), rng.integers(1, 4, 300).astype(np.uint32)
     steps = [rng.integers(0, 2**30, 300).astype(np.int32)]
@@ -197,7 +197,7 @@ def test_pairs_of_numbers_that_do_not_fit_one_integer():
 
 
 def test_186_frames_of_more_rows_than_32_bits_number_are_counted_otherwise(monkeypatch):
-    """A Polars whose index has 64 bits holds them. What numbers rows by 32 bits, or squares them, is not asked."""
+    """Polars with a 64-bit index holds such frames. Code with 32-bit row numbers or squares of counts is left out."""
     named, unit = table(3, 200, 9, 4).with_columns(pl.format("{}", pl.col("u"))), PrivacyUnit("u", max_rows=2)
     expected = whole(named, by(5), unit, 2.0)
     monkeypatch.setattr(unit_blocks, "MOST_ROWS", 200)

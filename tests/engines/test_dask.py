@@ -1,4 +1,4 @@
-"""Dask DataFrames: the integers of Polars in memory, whatever dtypes partitions have; no proof is refused by schema."""
+"""Dask DataFrames: the integers of Polars in memory, whatever the dtypes of partitions; or a refusal by schema."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pandas = pytest.importorskip("pandas", reason="pandas is not installed, which Da
 dask = pytest.importorskip("dask", reason="Dask is not installed: pip install dpframe[dask]")
 dd = pytest.importorskip("dask.dataframe", reason="dask[dataframe] is not installed")
 
-MANY = 1e7  # as good as no noise
+MANY = 1e7  # an epsilon with negligible noise
 WHO = dpf.PrivacyUnit("patient", max_rows=2, max_groups=2)
 VISITS = pl.DataFrame(
     {
@@ -43,7 +43,7 @@ def one_thread():
 
 
 def made_of(*partitions, declared):
-    """A Dask DataFrame of these pandas frames, with the dtypes that one of no rows declares, which are not enforced."""
+    """Return a Dask DataFrame of these pandas frames, with the dtypes of `declared`, which Dask does not enforce."""
     return dd.from_map(lambda place: partitions[place], range(len(partitions)), meta=declared.iloc[:0])
 
 
@@ -54,12 +54,12 @@ def units_in(frame, column, **options):
 
 @pytest.mark.parametrize("every", [17, pytest.param(5, marks=pytest.mark.slow)])
 def test_dask_is_polars_in_memory_bit_for_bit(every, monkeypatch):
-    monkeypatch.setattr(unit_parts, "MANY_ROWS", 5)  # so that some parts are brought together and some are not
+    monkeypatch.setattr(unit_parts, "MANY_ROWS", 5)  # so that pairs are combined first in some parts only
     check_engine(as_dask, tables=1, every=every)
 
 
 class Split(engine.DaskTable):
-    """The drill: rows of one part of the units stay in several partitions."""
+    """A deliberately broken engine: the rows of one part of the units stay in several partitions."""
 
     def _exchanged(self, sent, places):
         return sent
@@ -76,7 +76,7 @@ def test_many_rows_of_one_unit_are_brought_together_before_they_are_sent(monkeyp
     asked = dpf.of(frame).preview.group_by("ward", keys=["A", "B"])
     query = asked.agg(s=dpf.sum("cost", bounds=(0, 1)), n=dpf.count(), unit=WHO, epsilon=1)
     task = Task.of(InMemory(source_of(frame)), query.query, query.unit, 1.0)
-    for many in (0, 5, 100):  # rows of all parts, of some, of none
+    for many in (0, 5, 100):  # combine rows of all parts, of some, of none
         monkeypatch.setattr(unit_parts, "MANY_ROWS", many)
         found = engine.DaskTable(as_dask(frame)).push(task)
         assert {total: cells.tolist() for total, cells in found.totals.items()} == {
@@ -95,7 +95,7 @@ def test_fold_brings_whole_units_together_too():
 
 
 def test_120_noise_is_drawn_once_whatever_the_number_of_tasks():
-    """Tasks draw nothing: of the same bits an answer is the same, in memory and with any number of partitions."""
+    """Tasks draw no noise: the same random bits give the same answer in memory and with any number of partitions."""
     rows = pandas.DataFrame({"w": ["A", "B"] * 20, "x": [float(place % 9) for place in range(40)]})
     answers = []
     for frame in (rows, *(dd.from_pandas(rows, npartitions=partitions) for partitions in (1, 7))):
@@ -119,7 +119,7 @@ def test_answers_are_of_pandas_and_cost_what_they_cost_elsewhere():
         assert found["cost_sum"].round().tolist() == [140, 80, 66]
         polars = dpf.of(frame, like="polars").count(max_rows=2, epsilon=MANY)
         assert isinstance(polars, pl.DataFrame)
-        assert round(polars["count"][0]) == 5  # the row of nobody is left out
+        assert round(polars["count"][0]) == 5  # the row without a patient is left out
         assert ledger.spent.epsilon == 2 * MANY
 
 
@@ -130,17 +130,17 @@ def test_integers_and_floats_in_partitions_of_one_column_are_one_unit(declared):
     objects = pandas.DataFrame({"u": pandas.Series([1, 2.0, "2", None, np.int8(3)], dtype=object)})
     nullable = pandas.DataFrame({"u": pandas.array([3, None, 1], dtype="Int64")})
     frame = made_of(whole, missing, objects, nullable, declared=whole.astype(declared))
-    people = 4 if declared == "float64" else 3  # 2.5 is nobody where ids are integers
+    people = 4 if declared == "float64" else 3  # 2.5 is no id if ids are integers
     assert units_in(frame, "u") == people
     assert units_in(frame, "u", nulls="one-unit") == people + 1
 
 
 def test_two_people_do_not_become_one_where_a_partition_has_another_dtype():
     large = pandas.DataFrame({"u": [2**53 + 1, 2**53 + 2]})
-    assert units_in(made_of(large, large, declared=large.astype("float64")), "u") == 1  # the odd one has no float
+    assert units_in(made_of(large, large, declared=large.astype("float64")), "u") == 1  # no float equals the odd id
     words = pandas.DataFrame({"u": ["1", "01", "1.0"]}).astype("string[pyarrow]")
     numbers = pandas.DataFrame({"u": [1, 2, 3]})
-    assert units_in(made_of(words, numbers, declared=words), "u") == 3  # numbers are no texts
+    assert units_in(made_of(words, numbers, declared=words), "u") == 3  # numbers are missing in a column of text
     assert units_in(made_of(words, numbers, declared=numbers), "u") == 3
 
 
@@ -175,7 +175,7 @@ def test_a_column_without_its_partitions_dtype_is_cast_exactly_or_missing():
 
 
 def test_a_column_without_a_name_is_read():
-    """Polars names it anew, so that the release failed after the charge."""
+    """Once, Polars renamed such a column, and the release failed after the charge."""
     table = pandas.DataFrame({"": [1, 1, 2], "x": [3.0, 5.0, 7.0]})
     dp, ledger = dpf.of(dd.from_pandas(table, npartitions=2)), dpf.Ledger(epsilon=2 * MANY)
     counts = dp.group_by("", keys=[1, 2]).count(epsilon=MANY, ledger=ledger)
@@ -192,7 +192,7 @@ def test_times_are_cast_exactly_or_missing():
     fine = pandas.Series(np.array([1_000, 1_001], "M8[ns]"))
     assert column_of(fine, pl.Datetime("us")).is_null().to_list() == [False, True]
     aware = seconds.dt.tz_localize("Asia/Kathmandu")
-    assert column_of(aware, pl.Datetime("us")).is_null().all()  # an instant is no time on a wall
+    assert column_of(aware, pl.Datetime("us")).is_null().all()  # an instant is no local time
     assert column_of(aware, pl.Datetime("us", "UTC")).dt.hour().to_list() == [6, None]
     noons = pandas.Series(np.array(["2024-03-01", "2024-03-01T12"], "M8[us]"))
     assert column_of(noons, pl.Date()).is_null().to_list() == [False, True]
@@ -317,7 +317,7 @@ def test_workers_of_other_versions_are_noticed(monkeypatch):
         as_dask(VISITS).dp.count(epsilon=1, ledger=ledger)
     assert ledger.spent.epsilon == 0
     other = engine.Answering(lambda partition: 1, "dpframe 0.0.0")
-    assert other(None) is None  # a worker that came later
+    assert other(None) is None  # a worker that joined after the check of versions
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Every engine gives the integers of Polars in memory, or refuses by schema; one that breaks its contract is found."""
+"""Every engine gives the integers of Polars in memory or refuses by schema; one that breaks this is found."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dpframe.testing import Partial, check_engine
 
 
 class Toy:
-    """An engine from outside: pieces of a few rows, or of a few whole units."""
+    """A third-party engine, with pieces of a few rows or of a few whole units."""
 
     def __init__(self, frame, size=97):
         self.frame, self.size = frame, size
@@ -47,21 +47,21 @@ class Toy:
 
 
 class Split(Toy):
-    """The drill: one unit is in two pieces."""
+    """A deliberately broken engine: one unit is in two pieces."""
 
     def whole(self, frame, by):
         return list(frame.iter_slices(max(1, -(-frame.height // 2))))
 
 
 class Twice(Toy):
-    """A row is read twice."""
+    """A deliberately broken engine: a row is read twice."""
 
     def pieces(self, frame, by):
         return [*super().pieces(frame, by), frame[:1]]
 
 
 class Lost(Toy):
-    """Rows without a unit are lost."""
+    """A deliberately broken engine: rows without a unit are lost."""
 
     def whole(self, frame, by):
         return [frame.drop_nulls(by)]
@@ -108,7 +108,7 @@ def test_an_engine_that_refuses_everything_is_found():
 
 
 class Floats(Toy):
-    """Pieces whose ids are floats: two people become one."""
+    """A deliberately broken engine: its ids become floats, which merge two people."""
 
     def pieces(self, frame, by):
         return [piece.with_columns(pl.col("u").cast(pl.Float64)) for piece in super().pieces(frame, by)]

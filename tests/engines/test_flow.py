@@ -1,4 +1,4 @@
-"""The flow from units to values: its size by two other ways, and shapes on which searches take long."""
+"""The largest assignment of distinct values to units: its size by two other algorithms, and hard graphs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dpframe.engines.sums.distinct import covered
 
 
 def by_definition(edges, most):
-    """The largest set of values that can be given units, over all sets: Hall's condition for each of its subsets."""
+    """Return the size of the largest set of values of which every subset meets Hall's condition."""
     values = sorted({value for _, value in edges})
     held = {value: {unit for unit, other in edges if other == value} for value in values}
 
@@ -26,11 +26,11 @@ def by_definition(edges, most):
 
 
 def by_matching(unit, value, units, values, most):
-    """Each unit as so many copies, matched by SciPy."""
+    """Return the size of SciPy's matching with `most` copies of each unit."""
     copies = np.concatenate([unit * most + copy for copy in range(most)])
     edges = (np.ones(copies.size, dtype=np.int8), (copies, np.tile(value, most)))
     graph = csr_array(edges, shape=(units * most, values))
-    graph.indices, graph.indptr = graph.indices.astype(np.int32), graph.indptr.astype(np.int32)  # as SciPy 1.12 wants
+    graph.indices, graph.indptr = graph.indices.astype(np.int32), graph.indptr.astype(np.int32)  # SciPy 1.12 needs this
     matched = maximum_bipartite_matching(graph, perm_type="column")
     return int((matched >= 0).sum())
 
@@ -77,7 +77,7 @@ def triangle(size):
 
 
 def ladder(groups, size):
-    """Blocks in which greedy choices are wrong, one after the other: hard for searches by levels."""
+    """Return a chain of blocks in which greedy choices are wrong, which is hard for searches by levels."""
     block, (unit, value) = np.arange(groups)[:, None] * size, np.tril_indices(size)
     units = np.concatenate([(block + unit).ravel()] * 2)
     values = np.concatenate([(block + value).ravel(), (block + size + value).ravel()])

@@ -1,6 +1,6 @@
-"""Identity is not value: units and keys are told apart as their column's dtype tells them apart, by public facts alone.
+"""Identity of units and keys: two are equal exactly if the dtype of their column, a public fact, makes them so.
 
-The numbers are those of the attacks in `docs/assurance/security.md`.
+Numbers in the names of tests are those of attacks in `docs/assurance/security.md`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ REPEATED = [datetime(2024, 10, 27, 2, 30, tzinfo=BERLIN, fold=fold) for fold in 
 LOWEST = -(2**63)
 STEPS = st.integers(LOWEST + 1, 2**63 - 1)
 FEW = settings(max_examples=30, deadline=None)
-HALVES = [float(half) for half in np.arange(2**16, dtype=np.uint16).view(np.float16) if half == half]  # of 16 bits
+HALVES = [float(half) for half in np.arange(2**16, dtype=np.uint16).view(np.float16) if half == half]  # 16-bit floats
 
 
 def paid(unit=None):
@@ -43,7 +43,7 @@ def paid(unit=None):
 
 
 def units(frame, nulls="one-unit"):
-    """How many units a frame has: each adds one row."""
+    """Return the number of units of a frame, each of which adds one row."""
     unit = dpf.PrivacyUnit("id", max_rows=1, nulls=nulls)
     return frame.dp.count(**paid(unit))["count"].to_list()[0]
 
@@ -68,7 +68,7 @@ def refused(frame, keys, error, words):
     assert ledger.spent.epsilon == 0
 
 
-# Keys that Python tells apart and the dtype does not
+# Keys that differ in Python and are equal in the dtype
 
 
 DECIMALS = pl.DataFrame({"id": pl.Series(["0.1", "0.2"]).cast(pl.Decimal(38, 1))})
@@ -124,7 +124,7 @@ def test_99_decimals_of_arrow():
 @pytest.mark.parametrize("case", ONE_INSTANT)
 @pytest.mark.parametrize("dtype", ["object", "category"])
 def test_220_one_instant_is_one_unit_as_a_level_of_a_categorical_too(case, dtype):
-    """pandas makes levels of what Python calls different, as two zones are in a repeated hour."""
+    """pandas makes a level of each value that differs in Python, as an instant in two zones may in a repeated hour."""
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame({"id": pd.Series(ONE_INSTANT[case], dtype=object).astype(dtype), "cost": 10, "k": 1})
     assert units(frame) == units(frame, "drop") == pytest.approx(1, abs=NEAR)
@@ -151,7 +151,7 @@ def test_each_level_of_a_categorical_is_a_unit_and_none_is_missing(levels):
 
 
 def test_a_level_that_is_missing_is_no_value():
-    """Of floats of Arrow pandas takes NaN for a level."""
+    """With floats of Arrow, pandas makes NaN a level of a categorical."""
     pd, pa = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
     values = pd.Series(pd.arrays.ArrowExtensionArray(pa.array([float("nan"), 1.0, None])))
     for dtype in (values.dtype, "category"):
@@ -162,7 +162,7 @@ def test_a_level_that_is_missing_is_no_value():
 
 
 def test_231_a_level_that_is_nan_is_missing_where_pandas_calls_it_present():
-    """A masked column of floats may hold NaN besides NA: the unit of all rows without an id counted twice."""
+    """Masked floats may hold both NaN and NA: once, the unit of all rows without an id counted twice."""
     pd = pytest.importorskip("pandas")
     levels = pd.Index(pd.arrays.FloatingArray(np.array([1.0, np.nan]), np.array([False, False])))
     frame = pd.DataFrame({"id": pd.Categorical.from_codes([0, 1, 1, -1], categories=levels), "v": [1.0, 2.0, 3.0, 4.0]})
@@ -170,7 +170,7 @@ def test_231_a_level_that_is_nan_is_missing_where_pandas_calls_it_present():
     assert (units(frame), units(frame, "drop")) == (pytest.approx(2, abs=NEAR), pytest.approx(1, abs=NEAR))
     unit = dpf.PrivacyUnit("id", nulls="one-unit")
     whole = frame.dp.sum("v", bounds=(0, 10), max_rows=1, epsilon=1e6, ledger=dpf.Ledger(epsilon=1e6, unit=unit))
-    assert whole["v_sum"].to_list() == near(4)  # 1, and a third of 2, 3 and 4 each
+    assert whole["v_sum"].to_list() == near(4)  # 1, plus the mean of 2, 3 and 4 for the one unit
 
 
 @pytest.mark.parametrize("case", ONE_INSTANT)
@@ -185,7 +185,7 @@ def test_99_both_hours_of_a_repeated_one_are_two_keys(engine):
 
 
 def test_99_both_hours_of_a_repeated_one_are_two_conditions_and_values(engine):
-    """Of two statistics of one call, whose columns are told apart as Python does not."""
+    """Two statistics of one call stay apart, although Python takes the two hours for equal."""
     frame = engine({"id": [moment.astimezone(UTC) for moment in (*REPEATED, REPEATED[1])]})
     for pair in (REPEATED, REPEATED[::-1]):
         asked = {f"n{number}": dpf.count(where={"id": [moment]}) for number, moment in enumerate(pair)}
@@ -210,14 +210,14 @@ def test_99_equal_numbers_are_one_key(engine, keys):
 
 @pytest.mark.parametrize("dtype", ["int64", "float64", "Int64", "object", "category"])
 def test_99_numbers_of_pandas_are_compared_alike_whatever_their_dtype(dtype):
-    """One missing or odd value changes the dtype, so no refusal may depend on it."""
+    """One missing or odd value changes the dtype, so no refusal may depend on the dtype."""
     frame = pandas_frame([1, 2]).astype(dtype)
     assert counts(frame, [0.1, Decimal("0.1"), 1, 2**53, 2**53 + 1]) == near(0, 0, 1, 0, 0)
 
 
 @pytest.mark.parametrize("key", [sys.float_info.max, -sys.float_info.max, 1e308, 2**1023])
 def test_237_the_largest_floats_are_keys_whatever_the_dtype(key):
-    """One odd value turns a column of floats into objects; a key may not find its rows in one of them alone."""
+    """One odd value turns a column of floats into objects, so a key must find the same rows in both."""
     values = [sys.float_info.max] * 3 + [-sys.float_info.max] * 2 + [1e308, 2.0**1023, 1.0]
     among = near(sum(value == key for value in values))
     for frame in (pandas_frame(values), pandas_frame(values).astype(object), pandas_frame([*values, "odd"])):
@@ -243,7 +243,7 @@ def test_99_ends_of_a_graph_are_compared_as_keys():
     asked.count(epsilon=1, denoise="trend-filter", graph=ends, ledger=dpf.Ledger(epsilon=1))
 
 
-# Rows to positions: one for each row, whichever way
+# Positions of rows: one for each row, by any way
 
 
 def _keys(kind):
@@ -287,7 +287,7 @@ def test_101_few_rows_and_many_are_counted_alike(engine, rows, keys):
 
 
 def storage(dtype, ids):
-    """A pandas column of this dtype with these integers in its memory."""
+    """Return a pandas column of this dtype with these integers in its memory."""
     pd, pa = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
     if dtype.startswith(("M8", "m8")):
         return pd.Series(np.array(ids, dtype=np.int64).view(dtype))
@@ -319,7 +319,7 @@ def test_102_no_two_stored_times_are_one_unit(dtype):
 
 
 def numbered(frame):
-    """The number that each row's unit has."""
+    """Return the number of each row's unit."""
     lazy = source_of(frame).load([("unit", "id", "unit", None)])
     return weights.unit_codes(lazy.collect()["unit"])[0].tolist()
 
@@ -409,7 +409,7 @@ def test_dates_are_stored_all_at_once_as_one_by_one(dtype):
 
 ONE_AND_TRUE, ONE_AND_A_HALF, FAR = [1, True, 1], [1, 1.0, 0.5], [7, 2**64, 7]
 NOON, SECOND_NOON = datetime(2025, 1, 1, 12), datetime(2025, 1, 1, 12, fold=1)
-COLUMNS_OF_COMBINATIONS = {  # with the different values, where they are numbered
+COLUMNS_OF_COMBINATIONS = {  # values, with the different ones if they are numbered
     pl.Int64(): [([3, 1, 3, 3], (3, 1)), (FAR, (7, 2**64)), (ONE_AND_TRUE, None), (ONE_AND_A_HALF, None)],
     pl.String(): [(["b", "é", "b"], ("b", "é")), (["b", None, "b"], None), (["b", "\ud83d"], None)],
     pl.Date(): [([date(2025, 1, 1), date.min, date(2025, 1, 1)], (date(2025, 1, 1), date.min))],
@@ -527,7 +527,7 @@ def test_102_a_key_of_numpy_is_not_rounded_to_another(key):
 
 
 class Hostile:
-    """Equal to everything, or raising, with the hash of what it is to be taken for."""
+    """An object equal to everything or nothing, or that raises, with the hash of the value that it imitates."""
 
     def __init__(self, taken_for, answer):
         self.taken_for, self.answer = taken_for, answer
@@ -584,7 +584,7 @@ def test_objects_are_the_same_where_python_says_so(first, second):
 
 
 def as_number(value):
-    return Fraction(value) if math.isfinite(value) else float(value)  # an infinity is one, whatever its type
+    return Fraction(value) if math.isfinite(value) else float(value)  # infinities of all types are equal
 
 
 def test_objects_of_numpy_and_pandas_are_those_of_python():
@@ -606,7 +606,7 @@ def test_both_zeros_are_one_unit_and_nan_is_missing(engine):
     assert units(frame, nulls="drop") == pytest.approx(2, abs=NEAR)
 
 
-# What is written to the terminal
+# Output to the terminal
 
 
 TALK = """
@@ -635,7 +635,7 @@ for pays in (ledger, unit):
 
 
 def said(tmp_path, engine, rows, options=(), first="", **environment):
-    """What a process of its own writes while it asks."""
+    """Return the exit code and the output of a separate process that makes releases."""
     script = tmp_path / "talk.py"
     script.write_text(first + TALK)
     found = subprocess.run(
@@ -683,7 +683,7 @@ def test_105_an_engine_that_talks_is_refused_before_the_charge(engine, tmp_path,
 
 @pytest.mark.slow
 def test_105_an_engine_that_was_made_to_talk_and_forgot_is_made_silent(tmp_path):
-    """Newer Polars remembers its settings from its start: they are read again before each look."""
+    """Newer Polars keeps the settings of its start, so they are loaded again before rows are read."""
     first = "import os, polars as pl; pl.DataFrame({'x': [1]}).lazy().collect(); os.environ.pop('POLARS_VERBOSE')\n"
     one, other = (said(tmp_path, "polars", rows, first=first, POLARS_VERBOSE="1") for rows in (9, 8))
     assert one[0] == other[0] == 0
@@ -691,7 +691,7 @@ def test_105_an_engine_that_was_made_to_talk_and_forgot_is_made_silent(tmp_path)
     assert "join" not in one[2] + other[2]
 
 
-# Choices that are replayed
+# Replayed selections
 
 
 @pytest.mark.slow

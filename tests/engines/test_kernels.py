@@ -1,4 +1,4 @@
-"""Compiled kernels give the integers of the Polars expressions, bit for bit; nothing but time depends on them."""
+"""Compiled kernels give the integers of the Polars expressions, bit for bit; they change only the speed."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ fast = pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="the
 
 @pytest.fixture
 def always(monkeypatch):
-    """Kernels for any number of rows, in blocks and parts of a few."""
+    """Use kernels even for few rows, in small blocks and parts."""
     monkeypatch.setattr(kernels, "FEW_ROWS", 0)
     monkeypatch.setattr(kernels, "BLOCK", 257)
     monkeypatch.setattr(kernel_units, "PART_ROWS", 64)
 
 
 def without(monkeypatch, ask):
-    """The answer where no kernels are installed."""
+    """Ask as if no kernels were installed."""
     with monkeypatch.context() as patched:
         patched.setattr(kernels, "ready", lambda: False)
         return ask()
@@ -58,7 +58,7 @@ def agree(monkeypatch, frame, query, unit=ROWS, p=1.0):
 
 
 def ask_all(monkeypatch, tables, seed, every):
-    """Ask questions of hard tables both ways."""
+    """Ask each `every`-th question of hard tables with and without kernels."""
     for turn, (_, frame) in enumerate(trial.hard_tables(tables, seed)):
         for number, query in enumerate(trial.questions().values()):
             for other, (unit, p) in enumerate(trial.units(query, turn + number)):
@@ -79,7 +79,7 @@ def test_every_question_of_hard_tables(always, monkeypatch):
 
 @fast
 def test_kernels_are_what_is_asked(always, monkeypatch):
-    """Both ways of these comparisons are not the same one."""
+    """The two ways that `agree` compares differ: only one of them loads kernels."""
     used = []
     loaded = kernels._loaded()
     monkeypatch.setattr(kernels, "_loaded", lambda: used.append(1) or loaded)
@@ -94,7 +94,7 @@ def test_kernels_are_what_is_asked(always, monkeypatch):
 
 
 def skewed(seed, rows, users, cells):
-    """Coded rows of units, of which a few have most."""
+    """Return random coded rows, most of them of a few units."""
     rng = np.random.default_rng(seed)
     x = pl.Series(rng.integers(0, 2**30, rows)).set(pl.Series(rng.random(rows) < 0.1), None)
     columns = {"sum0": x, "sum1": rng.integers(-(2**25), 2**30, rows), "present0": rng.integers(0, 2, rows)}
@@ -125,7 +125,7 @@ HARD_NAMES = [
 
 
 def owners(names, rows, seed):
-    """Coded rows of units that are chosen among some, of which each is there, and the same with numbers for names."""
+    """Return coded rows in which each of these names is a unit, and the same rows with numbers for names."""
     table = skewed(seed, rows, 9, 7)
     number = pl.Series(np.random.default_rng(seed).permutation(np.arange(rows) % len(names)))
     return table.with_columns(names.gather(number).alias("unit")), table.with_columns(number.alias("unit"))
@@ -141,7 +141,7 @@ def same_totals(named, numbered, p=2.0):
 @fast
 @pytest.mark.parametrize("keys", ["random", "all strings with one hash"])
 def test_strings_are_told_apart_by_all_of_their_bytes(keys, always, monkeypatch):
-    """Also where every string has the same hash: it says where to look, and never who is equal."""
+    """This holds even if all strings have one hash, since equal hashes never make two units one."""
     if keys != "random":
         monkeypatch.setattr(kernel_units, "keys_of_hashes", lambda: np.zeros(kernels._loaded().KEYS, np.uint64))
     hard = pl.Series(HARD_NAMES)
@@ -154,7 +154,7 @@ def test_strings_are_told_apart_by_all_of_their_bytes(keys, always, monkeypatch)
 
 @fast
 def test_bytes_and_integers_of_any_size_are_units(always):
-    """Bytes are no text; integers that lie far apart are told apart by their bytes."""
+    """Bytes need not be text, and distant integers are compared by their bytes."""
     kinds = [
         pl.Series([b"", b"\0", b"\xff", b"\xff\xfe", b"\xc3\x28", b"\xc3", b"\xed\xa0\x80", None], dtype=pl.Binary),
         pl.Series([0, 1, -1, 2**62, -(2**63), 2**63 - 1, 255, 256, None], dtype=pl.Int64),
@@ -169,7 +169,7 @@ def test_bytes_and_integers_of_any_size_are_units(always):
 
 @fast
 def test_units_of_every_dtype(always, monkeypatch):
-    """Categories, decimals, dates: as they are told apart everywhere, with rows in no cell among them."""
+    """Categories, decimals and dates give the same units as without kernels, also with rows in no cell."""
     number = pl.Series(np.random.default_rng(5).integers(0, 40, 1_500))
     texts = pl.Series([None, *(f"{place % 7}{'-' * place}" for place in range(39))])
     kinds = {
@@ -188,7 +188,7 @@ def test_units_of_every_dtype(always, monkeypatch):
 
 @fast
 def test_hashes_are_keyed_and_spread():
-    """Other keys give other hashes; of many alike strings few share one, whatever their length."""
+    """Other hash keys give other hashes, and few of many similar strings share one, whatever their length."""
     loops = kernels._loaded()
     for width in (1, 9, 300):
         texts = pl.Series([f"{'a' * width}{number:05}{'b' * width}" for number in range(4_000)])
@@ -249,7 +249,7 @@ def test_integers_of_any_size_among_keys(always, monkeypatch):
 def test_shares_are_exact():
     for lower, upper in ((0, 3), (-(2**30), 2**30), (0, 2**29 + 1), (-7, 2**30 - 5), (1, 2)):
         steps = np.unique(np.clip(np.linspace(lower, upper, 4_001).astype(np.int64), lower, upper))
-        if (length := upper - lower) % 2:  # steps whose shares are nearly halfway: a float's quotient is on either side
+        if (length := upper - lower) % 2:  # shares nearly halfway, which a quotient of floats may round either way
             near = [lower + (rest - length) // 2 * pow(2**30, -1, length) % length for rest in range(-2001, 2001, 2)]
             steps = np.unique(np.concatenate([steps, near]))
         share, found = Share(lower, upper, 30), steps.astype(np.int32)
@@ -261,7 +261,7 @@ def test_shares_are_exact():
 @pytest.mark.parametrize("lanes", [1, 4])
 @pytest.mark.parametrize("bits", [0, 30])
 def test_values_are_added_where_they_belong(lanes, bits):
-    """More of them than are looked at together; missing ones in some parts of them, and in others none."""
+    """There are more values than the kernel takes at once, and missing ones in some of its rounds only."""
     rng, loops = np.random.default_rng(5), kernels._loaded()
     values, cells = rng.normal(0, 3, 3 * loops.NEAR + 5), 7
     values[loops.NEAR : loops.NEAR + 9], values[:3] = math.nan, (math.inf, -math.inf, -0.0)
@@ -281,7 +281,7 @@ def test_values_are_added_where_they_belong(lanes, bits):
 
 @fast
 def test_cells_of_several_directions():
-    """A row is in no cell where it is in none of one direction, whichever that is."""
+    """A row outside the keys of any one direction is in no cell."""
     places, inner = np.array([0, 0, 3, 3, 1, 70_000], np.uint32), np.array([0, 2, 0, 5, 1, 9], np.uint32)
     kernels._loaded().combine(inner, np.uint32(9), places)
     assert places.tolist() == [0, 0, 0, 23, 1, 630_000]
@@ -299,7 +299,7 @@ def test_sums_wrap_modulo_2_64():
 @pytest.mark.parametrize("text", [False, True], ids=["numbers", "text"])
 @pytest.mark.parametrize("few", [0, 5_000], ids=["by kernels", "some batches by Polars"])
 def test_rows_that_are_spilled(few, text, nulls, always, monkeypatch):
-    """Narrow coded rows of units, in parts of a file, of which one has too many for memory."""
+    """Coded rows of units are spilled to parts of a file, one of which is too large for memory."""
     monkeypatch.setattr(kernels, "FEW_ROWS", few)
     rng = np.random.default_rng(3)
     user = np.where(rng.random(12_000) < 1 / 3, 7, rng.integers(0, 900, 12_000))
@@ -365,7 +365,7 @@ def test_kernels_that_no_longer_load_are_not_used(always, monkeypatch, caplog):
 
 @fast
 def test_kernels_that_are_not_compiled_are_not_used(monkeypatch):
-    """With NUMBA_DISABLE_JIT they are functions of Python, and warn where an integer of a value wraps."""
+    """With NUMBA_DISABLE_JIT they are Python functions, which warn if an integer made from a value wraps."""
     compiled = importlib.import_module("dpframe.engines.compiled.loops")
     monkeypatch.setattr(compiled, "add_rows", compiled.add_rows.py_func)
     monkeypatch.setattr(kernels, "_loaded", kernels._loaded.__wrapped__)
@@ -375,7 +375,7 @@ def test_kernels_that_are_not_compiled_are_not_used(monkeypatch):
 
 @fast
 def test_205_a_unit_with_rows_in_every_group_is_counted_within_its_arrays(monkeypatch):
-    """As functions of Python, which look at every index: compiled, the one behind the end was written."""
+    """As Python functions, kernels check every index. Once, the compiled ones wrote behind the end of an array."""
     loops = importlib.import_module("dpframe.engines.compiled.loops")
     for name in ("add_unit", "add_broken"):
         monkeypatch.setattr(loops, name, getattr(loops, name).py_func)
@@ -383,12 +383,12 @@ def test_205_a_unit_with_rows_in_every_group_is_counted_within_its_arrays(monkey
     places, flags = np.array([1, 2, 1, 0], np.uint32), np.zeros(4, np.uint16)
     rules, groups, found = np.array([[1, 1]]), np.zeros(2, np.int64), np.zeros(3, np.int64)
     loops.check_parts.py_func((0, 1), ends, units, places, flags, (1, 2, 1, 0, 1), rules, groups, found)
-    assert found.tolist() == [1, 0, 1]  # one unit breaks the rule, none has a row outside, and there is one
+    assert found.tolist() == [1, 0, 1]  # one unit breaks the rule, none has a row outside, one unit in all
 
 
 @fast
 def test_rows_of_which_none_is_in_a_cell_have_a_place(always, monkeypatch):
-    """A kernel reads and writes the place of unit 0 for them, which was beyond the end where no unit has a number."""
+    """A kernel uses the place of unit 0 for them. Once, that was behind the end if no unit had a number."""
     numbers, number = [], kernel_units.Named.number
     monkeypatch.setattr(
         kernel_units.Named, "number", lambda *arguments: numbers.append(number(*arguments)) or numbers[-1]
@@ -422,7 +422,7 @@ SHORT_NAMES = {
 @fast
 @pytest.mark.parametrize("names", SHORT_NAMES.values(), ids=SHORT_NAMES)
 def test_a_key_is_found_where_it_is_looked_for_first(names):
-    """The hash of short strings had few values, so that each of 10^7 rows took up to ten looks."""
+    """Once, the hash of short strings had few values, so that each of 10^7 rows took up to ten lookups."""
     views = places.views_of(pl.Series(names))
     if views is None:
         pytest.skip("this version of pyarrow has no views of strings")
@@ -432,4 +432,4 @@ def test_a_key_is_found_where_it_is_looked_for_first(names):
     displaced = 0
     for slot in np.flatnonzero(inner_of).tolist():
         displaced += int(loops.mixed(keys[2 * slot], keys[2 * slot + 1])) % slots != slot
-    assert displaced <= max(2, len(names) / 16)  # 1 of 32 by chance
+    assert displaced <= max(2, len(names) / 16)  # about 1 of 32 by chance

@@ -1,4 +1,4 @@
-"""The keyed fold: the same exact weights on every engine, of whole units, whatever their rows."""
+"""The keyed fold, for discovered keys: the same exact weights on every engine, by units and not by rows."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def table(rows=6_000, people=70, keys=40, seed=0):
 
 
 def by_hand(frame, most, steps):
-    """Weights of keys where no unit has more keys than it may: a plain group-by."""
+    """Return the weights of keys by a plain group-by, if no unit has more keys than allowed."""
     pairs = frame.drop_nulls(["u", "k"]).select("u", "k").unique()
     held = pairs.group_by("u").agg(t=pl.len())
     assert held["t"].max() <= most
@@ -70,7 +70,7 @@ def test_weights_are_those_of_units_and_not_of_rows(p):
 
 
 def tables(frame, tmp_path):
-    """The same rows on every engine that is here."""
+    """Yield the same rows on every installed engine."""
     yield "lazy", frame.lazy()
     yield "arrow", frame.to_arrow()
     frame.write_parquet(tmp_path / "rows.parquet", row_group_size=500)
@@ -151,7 +151,7 @@ def test_the_order_is_that_of_the_keys_and_not_of_the_rows():
 
 
 def test_what_a_unit_keeps_depends_on_no_other_unit():
-    """Ids that are objects are numbered as they come: their numbers must not decide."""
+    """Ids that are objects are numbered by their order in the table, which must not decide what a unit keeps."""
     pandas = pytest.importorskip("pandas")
     mine = [("me", key) for key in range(30)]
     for others in ([], [("a", 100), ("b", 101)]):
@@ -177,7 +177,7 @@ def test_every_key_of_a_unit_is_kept_about_equally_often(keys):
 
 
 def distance(before, after, p):
-    """The l_p distance of two tables of keys, a missing key being 0, and how many keys only one has."""
+    """Return the l_p distance of two tables of keys; a missing key counts as 0."""
     both = before.join(after, on="key0", how="full", coalesce=True, suffix="_after").fill_null(0)
     steps = (both["steps"] - both["steps_after"]).abs().to_list()
     return sum(steps) if p == 1 else math.sqrt(sum(step**2 for step in steps))
@@ -205,7 +205,7 @@ def test_random_neighbors_are_within_the_sensitivity(p, neighbors, groups, least
         largest = max(largest, distance(*tables, p) / reach)
         alone = {key for _, key in mine} - {key for _, key in others}
         shown = tables[0].filter(pl.col("key0").is_in(list(alone)))
-        if shown.height:  # what the threshold counts on: at most T keys, each of the weight of their number
+        if shown.height:  # as the threshold assumes: at most T keys, each with the weight for their number
             held = min(6, len({key for _, key in mine}))
             assert shown.height <= held
             assert set(shown["steps"]) == {weights[held - 1]}
@@ -217,7 +217,7 @@ def test_random_neighbors_are_within_the_sensitivity(p, neighbors, groups, least
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
 @pytest.mark.parametrize("groups", [1, 3, 9])
 def test_what_is_asked_of_groups_that_are_shown_is_of_max_groups(p, neighbors, groups):
-    """Three groups are shown, whatever the number in which a unit may count: weights and grids are the plan's."""
+    """Three groups are shown, whatever max_groups is; weights and grids must be those of the plan."""
     rng = np.random.default_rng([7, p, groups, len(neighbors)])
     unit = dpf.PrivacyUnit("u", max_rows=2, max_groups=groups, neighbors=neighbors)
     axis = replace(axis_of(), by_column=((0, 1, 2),), room=groups + 1, discovery=None)

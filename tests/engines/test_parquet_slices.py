@@ -1,4 +1,4 @@
-"""Scans of Parquet files in slices: each row once, in order, and nothing sliced but a plain scan."""
+"""Slices of scans of Parquet files: each row comes once, in order, and only a plain scan is sliced."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def table(rows, first=0):
 
 
 def write(frame, path):
-    """By pyarrow, in row groups of just so many rows."""
+    """Write by pyarrow, which makes row groups of exactly this size."""
     parquet.write_table(frame.to_arrow(compat_level=pl.CompatLevel.oldest()), path, row_group_size=GROUP)
 
 
@@ -46,7 +46,7 @@ def test_slices_are_the_rows_in_order(scan, memory, columns):
     narrow = scan.select(columns)
     parts = [one.collect() for one in slices(narrow, memory)]
     assert_frame_equal(pl.concat(parts), narrow.collect())
-    if memory == 1:  # a slice for each row group, whose ends are those of the slices
+    if memory == 1:  # a slice for each row group
         assert [part.height for part in parts] == [1_000, 1_000, 1_000, 500, 1, 1_000, 1_000]
     if memory == 10**9:
         assert len(parts) == 1
@@ -81,7 +81,7 @@ def test_columns_of_folders_are_kept(tmp_path):
         write(table(2_000), tmp_path / f"ward={ward}" / "0.parquet")
     made = pl.scan_parquet(tmp_path, hive_partitioning=True)
     parts = [one.collect() for one in slices(made, 1)]
-    assert len(parts) in (1, 4)  # Polars 1.34 shows no plan of folders
+    assert len(parts) in (1, 4)  # 1 in Polars 1.34, which shows no plan of folders
     assert_frame_equal(pl.concat(parts), made.collect())
 
 
@@ -139,7 +139,7 @@ def taken_away(folder):
 
 @pytest.mark.parametrize("change", [written, replaced, taken_away])
 def test_files_that_change_while_they_are_read_fail(scan, tmp_path, change):
-    """Their rows might have been read twice."""
+    """Otherwise rows could be read twice."""
     parts = slices(scan, 1)
     next(parts)
     change(tmp_path)
@@ -183,7 +183,7 @@ def test_batches_are_of_all_slices(scan):
 
 
 def test_a_dataset_of_parquet_files_keeps_no_bytes_that_it_has_read(scan, tmp_path):
-    """By default pyarrow keeps all bytes of a file until its end."""
+    """By default, pyarrow keeps all bytes of a file in memory until its end."""
     from pyarrow import dataset
 
     files = dataset.dataset([tmp_path / f"{number}.parquet" for number in range(4)])
@@ -207,16 +207,16 @@ def test_no_batch_of_a_dataset_is_decoded_long_before_it_is_asked_for(tmp_path):
     for _ in range(20):
         rows = next(frames).num_rows
         before = before or pyarrow.total_allocated_bytes()
-        time.sleep(0.01)  # in which threads would decode
+        time.sleep(0.01)  # time for threads to decode ahead
     assert rows <= 2**13
-    assert pyarrow.total_allocated_bytes() - before < numbers.nbytes / 2  # threads had decoded nearly all of it
+    assert pyarrow.total_allocated_bytes() - before < numbers.nbytes / 2  # threads would have decoded nearly all of it
 
 
 def test_what_the_caller_of_a_dataset_chose_is_kept(tmp_path):
     from pyarrow import dataset
 
     write(table(2_000), tmp_path / "0.parquet")
-    options = dataset.ParquetFragmentScanOptions(thrift_string_size_limit=1)  # with which no footer can be read
+    options = dataset.ParquetFragmentScanOptions(thrift_string_size_limit=1)  # too small for any footer
     chosen = dataset.ParquetFileFormat(default_fragment_scan_options=options)
     schema = dataset.dataset(tmp_path / "0.parquet").schema
     with pytest.raises(OSError, match="size limit"):

@@ -1,4 +1,4 @@
-"""Spark DataFrames: the integers of Polars in memory, by a real session; what has no proof is refused by schema."""
+"""Spark DataFrames in a real session: the integers of Polars in memory, or a refusal by schema."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ needs_pandas = pytest.mark.skipif(
     importlib.util.find_spec("pandas") is None, reason="pandas is not installed, which executors need"
 )
 engine_versions = engine.versions
-MANY = 1e7  # as good as no noise
+MANY = 1e7  # an epsilon with negligible noise
 WHO = dpf.PrivacyUnit("patient", max_rows=2, max_groups=2)
 
 
 @pytest.fixture(scope="module")
 def spark_frame(spark):
-    """A Polars frame as a Spark DataFrame of several partitions."""
+    """A function that turns a Polars frame into a Spark DataFrame of several partitions."""
     with spark_frames(spark) as make:
         yield make
 
@@ -144,14 +144,14 @@ def test_names_of_folders_are_no_columns(spark, tmp_path, format):
     check_folders_on("spark", format, tmp_path)
 
 
-@pytest.mark.parametrize("pattern", sorted({*NAMED} - {".h*."}))  # which Spark takes for files of its own
+@pytest.mark.parametrize("pattern", sorted({*NAMED} - {".h*."}))  # Spark ignores hidden files
 @pytest.mark.parametrize("format", ["parquet", "csv"])
 def test_216_spark_reads_the_files_that_were_checked(spark, format, pattern, tmp_path):
     check_files_on("spark", format, pattern, tmp_path)
 
 
 def test_225_spark_itself_compares_the_first_lines_of_text_files(spark, tmp_path):
-    """Of files that were written anew after they were looked at too, which could call another column the unit."""
+    """This includes files rewritten after the check of names, whose first line could make another column the unit."""
     for number in (1, 2):
         (tmp_path / f"stays-{number}.csv").write_text(f"p,w\n{number},A\n", encoding="utf-8")
     frame = scans.opened("spark", scans.Scan(str(tmp_path / "*.csv"), "csv", {"p": "string"}))
@@ -164,7 +164,7 @@ def test_225_spark_itself_compares_the_first_lines_of_text_files(spark, tmp_path
 
 @pytest.mark.parametrize("names", [",p", '"",p', "a,A,p", "p,b b"])
 def test_225_spark_reads_files_whose_columns_it_renames(spark, names, tmp_path):
-    """A column without a name is the index of pandas: Spark would refuse its own new name for it, after the charge."""
+    """pandas writes its index as a column without a name, whose new name Spark would refuse after the charge."""
     (tmp_path / "stays.csv").write_text(f"{names}\n1,1,1\n", encoding="utf-8")
     frame = scans.opened("spark", scans.Scan(str(tmp_path / "*.csv"), "csv", {"p": "string"}))
     assert [row.p for row in frame.collect()] == ["1"]
@@ -174,20 +174,20 @@ def test_225_spark_reads_files_whose_columns_it_renames(spark, names, tmp_path):
     ("first", "then"), [(pl.Int16, pl.Int32), (pl.Float32, pl.Float64), (pl.Int64, pl.String)], ids=str
 )
 def test_226_spark_casts_no_file_to_the_types_of_another(spark, first, then, tmp_path):
-    """It read 65537 as 1 where the files that it looked at were of short integers: two people were one unit."""
+    """Once, Spark read 65537 as 1 because another file had short integers: two people were one unit."""
     for number, (dtype, people) in enumerate([(first, [1]), (then, [2, 65537])]):
         pl.DataFrame({"p": people}).cast(dtype).write_parquet(tmp_path / f"stays-{number}.parquet")
     with pytest.raises(dpf.InvalidArgument, match="path must be of files with the same types, and column 'p' has"):
         scans.opened("spark", scans.Scan(str(tmp_path / "*.parquet")))
     with pytest.raises(dpf.InvalidArgument, match="path must be of files with the same types, and a column has"):
-        scans.opened("spark", scans.Scan(f"file://{tmp_path}/*.parquet"))  # an address, whose files Spark alone sees
+        scans.opened("spark", scans.Scan(f"file://{tmp_path}/*.parquet"))  # a URL, whose files only Spark sees
     (tmp_path / "stays-0.parquet").write_bytes(b"")
     frame = scans.opened("spark", scans.Scan(str(tmp_path / "*.parquet")))
     assert [int(row.p) for row in frame.collect()] == [2, 65537]
 
 
 class Split(engine.SparkTable):
-    """The drill: rows of one unit are in several partitions."""
+    """A deliberately broken engine: rows of one unit are in several partitions."""
 
     def _exchanged(self, sent, parts):
         return sent.repartition(parts)
@@ -227,7 +227,7 @@ def test_answers_are_of_pandas_and_cost_what_they_cost_elsewhere(spark_frame):
         assert found["cost_sum"].round().tolist() == [140, 80, 66]
         polars = dpf.of(spark_frame(VISITS), like="polars").count(max_rows=2, epsilon=MANY)
         assert isinstance(polars, pl.DataFrame)
-        assert round(polars["count"][0]) == 5  # the row of nobody is left out
+        assert round(polars["count"][0]) == 5  # the row without a patient is left out
         assert ledger.spent.epsilon == 2 * MANY
 
 
@@ -305,7 +305,7 @@ def test_other_versions_on_executors_are_refused_before_the_charge(spark_frame, 
     with pytest.raises(dpf.InvalidArgument, match=r"executors have dpframe 0\.0\.0.*not 'dpframe"):
         dpf.of(spark_frame(VISITS)).count(epsilon=1, ledger=ledger)
     assert ledger.spent.epsilon == 0
-    monkeypatch.setattr(totals, "check_executors", lambda frame: None)  # one that came later
+    monkeypatch.setattr(totals, "check_executors", lambda frame: None)  # as for one that joined later
     with pytest.raises(dpf.ReleaseFailed):
         dpf.of(spark_frame(VISITS)).histogram("cost", bins=[0, 50, 100], epsilon=1, ledger=ledger)
     assert ledger.spent.epsilon == 1
@@ -372,7 +372,7 @@ def test_an_error_while_a_partition_is_worked_on_is_withheld():
 
 
 class Partitions:
-    """What Spark gives to executors, without Spark: batches of partitions, through pickles."""
+    """A stand-in for Spark: it hands batches of partitions to pickled functions, as executors get them."""
 
     def __init__(self, frames):
         self.frames, self.sparkSession, self.conf = frames, self, {"spark.sql.shuffle.partitions": "3"}
@@ -399,7 +399,7 @@ class Partitions:
 
 
 class WithoutSpark(engine.SparkTable):
-    """The same engine on partitions in memory, and without SQL."""
+    """The engine of Spark on partitions in memory, without SQL."""
 
     def _plain(self, read):
         return None
@@ -422,7 +422,7 @@ class WithoutSpark(engine.SparkTable):
 
 
 def in_one_word(frame):
-    """The words of narrow columns, each with a bit for what is missing, by whole numbers of Python."""
+    """Pack narrow columns into words by Python's integers; each value has another bit for a missing one."""
     bits = [BITS[dtype] for dtype in frame.dtypes]
     words = []
     for row in frame.with_columns(pl.col(pl.Date).to_physical()).rows():
@@ -435,7 +435,7 @@ def in_one_word(frame):
 
 
 def narrow_columns():
-    """Every narrow dtype, with its extremes and with nothing, in different rows of each."""
+    """Return a column of every narrow dtype, with extremes and missing values in different rows of each."""
     numbers = {f"i{bits}": [0, -1, 1, None, 2 ** (bits - 1) - 1, -(2 ** (bits - 1))] for bits in (8, 16, 32)}
     dtypes = {"i8": pl.Int8, "i16": pl.Int16, "i32": pl.Int32, "b": pl.Boolean, "d": pl.Date, "id": pl.Int64}
     days = pl.Series([-(2**30), None, 0, -1, 1, 2**22], dtype=pl.Int32).cast(pl.Date)
@@ -447,7 +447,7 @@ def narrow_columns():
 def test_narrow_columns_share_words_where_they_fit_and_the_unit_has_its_own():
     dtypes = {"a": pl.Int32, "x": pl.Float64, "b": pl.Date, "c": pl.Int8, "u": pl.Int16, "d": pl.Int16, "e": pl.Boolean}
     assert Columns(dtypes, "u").groups == [["a", "c", "d", "e"], ["x"], ["b"], ["u"]]
-    assert Columns({"a": pl.Int32, "b": pl.Int32()}).groups == [["a"], ["b"]]  # with what is missing they take 66 bits
+    assert Columns({"a": pl.Int32, "b": pl.Int32()}).groups == [["a"], ["b"]]  # with those for missing values, 66 bits
     assert Columns({"a": pl.Int32, "b": pl.Int16, "c": pl.Int8, "d": pl.Boolean, "e": pl.Boolean}).groups == [
         ["a", "b", "c", "d", "e"]  # 63 bits
     ]
@@ -593,7 +593,7 @@ def test_each_partition_of_spark_has_one_part():
 
 
 @needs_pandas
-@pytest.mark.parametrize("many", [0, 300, 10**6])  # rows of all parts come as pairs, of some, of none
+@pytest.mark.parametrize("many", [0, 300, 10**6])  # all parts come as pairs, some, none
 @pytest.mark.parametrize("memory", [2**12, 2**28])
 def test_rows_and_pairs_of_one_unit_are_weighed_together(many, memory, monkeypatch):
     monkeypatch.setattr(unit_parts, "MANY_ROWS", many)

@@ -1,4 +1,4 @@
-"""Strings of Arrow that are found among the declared keys: the positions of Python, and the integers of Polars."""
+"""Strings of Arrow among declared keys: their positions are those of Python, and totals those of Polars."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ WORDS = [
 
 @pytest.fixture(autouse=True, params=["NumPy", "kernels"])
 def few(request, monkeypatch):
-    """Blocks of a few rows, on threads."""
+    """Look up even small tables in blocks of few rows, on threads."""
     monkeypatch.setattr(short_strings, "FEW_ROWS", 0)
     monkeypatch.setattr(short_strings, "BLOCK", 37)
     if request.param == "kernels":
@@ -71,7 +71,7 @@ def found(array, keys):
 @pytest.mark.parametrize("keys", [KEYS, [*KEYS, None], ["site-07"], ["site-07", None], [""], [None, "a\0", "a"]])
 @pytest.mark.parametrize("kind", ["string", "large_string"])
 def test_positions_of_strings(keys, kind):
-    """Chunked, sliced, of one length, at the end of their bytes, with and without missing ones."""
+    """Arrays are chunked, sliced, of one length, at the end of a buffer, with and without missing values."""
     kind = getattr(pa, kind)()
     for rows in (1, 2, 36, 37, 38, 500):
         values = words(rows, rows)
@@ -100,7 +100,7 @@ def test_bytes_from_an_odd_address_and_at_the_end_of_a_buffer():
 
 
 def test_bytes_that_are_no_text_and_bytes_of_missing_rows():
-    """Whatever stands where a row is missing is not looked at; what is no UTF-8 is compared as it is."""
+    """Bytes of a missing row are ignored, and bytes that are no UTF-8 are compared as they are."""
     encoded = [b"A", b"\xff", b"\xc3", "é".encode(), b"A", b"Berlin", b"\xed\xa0\x80"] * 30
     ends, keys = np.cumsum([0, *map(len, encoded)]), ["é", "A", "Berlin"]
     there = np.array([place % 7 not in (0, 5) for place in range(len(encoded))])
@@ -128,7 +128,7 @@ def test_as_many_keys_as_fit():
 
 
 def columns():
-    """One column in each way in which pandas keeps strings in Arrow, and in two others."""
+    """Yield a column for each way in which pandas keeps strings in Arrow, and as objects and categories."""
     values = words(400, 7)
     types = ["string[pyarrow]", pd.ArrowDtype(pa.string()), pd.ArrowDtype(pa.large_string())]
     yield from (pd.Series(values, dtype=dtype) for dtype in types)
@@ -136,14 +136,14 @@ def columns():
     yield pd.concat(parts, ignore_index=True)  # in chunks
     yield pd.concat([parts[0], *parts], ignore_index=True)[150:].reset_index(drop=True)
     yield pd.Series(values, dtype=object)
-    if pd.__version__ >= "3":  # the categories of older ones end at a byte of 0
+    if pd.__version__ >= "3":  # older categories end at a byte of 0
         yield pd.Series(values, dtype="str")
         yield pd.Series(values, dtype="category")
 
 
 @pytest.mark.parametrize("unit", [PrivacyUnit(), PrivacyUnit("u", max_rows=3, max_groups=2)])
 def test_the_integers_of_polars(unit, monkeypatch):
-    """In groups of one and of two columns, with bins beside them, and of a share of one of the values."""
+    """Groups by one column and by two, listed combinations of keys, and the proportion of one value."""
     generator = np.random.default_rng(4)
     numbers = {name: generator.integers(0, most, 400) for name, most in (("y", 3), ("u", 90))}
     numbers["x"] = np.where(generator.random(400) < 0.1, np.nan, generator.normal(0, 9, 400))

@@ -36,7 +36,7 @@ frames = st.lists(st.fixed_dictionaries({"x": numbers, "y": numbers, "ward": war
 
 
 def asked(build):
-    """The Query that a call asks, without releasing anything."""
+    """Return the Query of a call, without a release."""
     found = []
     build(PrivateFrame(None, (), lambda call: found.append(call.question.query)))
     return found[0]
@@ -68,7 +68,7 @@ def polars_frame(rows):
 
 
 def every_engine(rows):
-    """The same rows in every library, in dtypes that differ as libraries do."""
+    """Return the same rows in every library, with the dtypes that each of them uses."""
     frame = polars_frame(rows)
     found = {"polars": frame, "lazy": frame.lazy(), "categorical": frame.cast({"ward": pl.Categorical})}
     try:
@@ -117,7 +117,7 @@ def test_weighted_totals_are_the_definition_on_every_engine(question, p, rows, m
             grid = 2**20 if isinstance(total, RowsTotal) else 1
             largest = max(map(abs, total.norm(False).reach)) * grid
             for value, exact in zip(cells, expected[total], strict=True):
-                # each of at most 4 units loses less than a step, and at most a part of 1e-9 by the shave
+                # each of at most 4 units loses less than a step, and at most 1e-9 of its value by `SHAVE`
                 assert abs(value - exact * grid) <= 4 + 4e-9 * largest * max_rows * 30
 
 
@@ -249,7 +249,7 @@ def test_keys_of_dates_and_decimals():
 
 
 class Awkward:
-    """An object that fails at whatever is asked of it."""
+    """An object that raises in every operation."""
 
     def __eq__(self, other):
         raise RuntimeError("secret")
@@ -294,7 +294,7 @@ def test_unit_ids_of_different_types_are_different_units():
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame({"u": np.array(["1", 1, "a", "a"], dtype=object)})
     found = whole(frame, asked(lambda dp: dp.count()), PrivacyUnit(column="u", max_rows=1))
-    assert next(iter(found.values())) == [3 * 2**20 - 1]  # "1", 1 and a; a's two rows weigh one, shaved and truncated
+    assert next(iter(found.values())) == [3 * 2**20 - 1]  # "1", 1 and "a", whose two rows weigh a little less than 1
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
@@ -315,7 +315,7 @@ def test_few_rows_give_the_integers_that_many_give(question, unit, monkeypatch):
     for p in (1.0, 2.0):
         found = [totals(frame, query, unit, p)]
         with monkeypatch.context() as patched:
-            patched.setattr(unit_blocks, "MOST_NUMBERS", -1)  # left to Polars
+            patched.setattr(unit_blocks, "MOST_NUMBERS", -1)  # now Polars weighs units
             found.append(totals(frame, query, unit, p))
             patched.setattr(cell_numbers, "FEW_ROWS", 0)
             found.append(totals(frame, query, unit, p))
@@ -417,7 +417,7 @@ def test_strings_are_numbered_apart_whatever_their_hashes(monkeypatch):
     assert weights.unit_codes(units)[0].tolist() == plain.tolist()
 
 
-@pytest.mark.parametrize("rows", [8, 60_000])  # a join, and an Enum
+@pytest.mark.parametrize("rows", [8, 60_000])  # two ways of look-up
 def test_declared_strings_are_found_among_others(rows):
     values = ["b", None, "", "a", "é", "zz", "a ", "b"]
     frame = pl.DataFrame({"k": [values[place % 8] for place in range(rows)]})
@@ -426,7 +426,7 @@ def test_declared_strings_are_found_among_others(rows):
     assert [round(n / 2**20) for n in found] == [n * rows // 8 for n in (1, 1, 0, 2, 1)]
 
 
-@pytest.mark.parametrize("units", [900, 9000, 2**40])  # nearly all rows share a pair, few do, none does
+@pytest.mark.parametrize("units", [900, 9000, 2**40])  # nearly all rows share a unit and cell, few do, none does
 def test_pairs_are_the_same_in_several_threads(units, monkeypatch):
     rng = np.random.default_rng(5)
     code, cell = rng.integers(0, units, 5000), rng.integers(0, 7, 5000)
@@ -461,7 +461,7 @@ def test_183_a_unit_of_more_rows_than_a_frame_holds_adds_no_more_than_any_other(
 
 
 def many_times(task, pairs, times):
-    """The pairs of so many times the rows, as combining them again and again makes them."""
+    """Return the pairs of 2**31 * `times` as many rows, as repeated combining makes them."""
     numbers = [name for name in pairs.columns if name not in ("unit", "cell")]
     larger = pairs.with_columns(pl.col(name) * 2**31 for name in numbers)
     return task.combine(pl.concat([larger] * times))
@@ -477,7 +477,7 @@ def test_184_a_unit_of_more_rows_than_sums_have_room_for_adds_within_its_reach(t
     for total, (steps,) in found.items():
         least, most = total.norm(weighted=True).reach
         assert 3 * least <= steps <= 3 * most
-        if isinstance(total, RowsTotal):  # all values are there
+        if isinstance(total, RowsTotal):  # no value is missing
             assert steps == 3 * most - 1
 
 
@@ -489,5 +489,5 @@ def test_186_keys_of_unit_and_group_have_64_bits(monkeypatch):
     monkeypatch.setattr(compound, "_rows", lambda *_: (pl.Series([0, 2**23, 2**23]), np.array([0, 0, 2**40])))
     monkeypatch.setattr(compound, "unit_codes", lambda units: (units.to_numpy(), 2**23 + 1))
     found = compound.units_by_cell(None, query, PrivacyUnit("u"))
-    size = query.keys.axes[1].size  # of the second unit there are two rows, in two groups
+    size = query.keys.axes[1].size  # the second unit has two rows, in two groups
     assert np.flatnonzero(found).tolist() == [0, size + 1]

@@ -1,4 +1,4 @@
-"""Light, dense and middle units: how pairs of unit and cell are found decides on nothing but speed."""
+"""Light, dense and middle units: the way to find pairs of unit and cell changes only the speed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TERMS = Terms.of((Total(None), Total("x", (0, 5000)), Total("x"), Total("y", (-3
 
 
 def skewed(seed, rows, users, cells):
-    """Rows of units as `coded_rows` makes them; a few units have most of them."""
+    """Return random rows in the form that `coded_rows` makes, most of them of a few units."""
     rng = np.random.default_rng(seed)
     x = pl.Series(rng.integers(0, 2**30, rows)).set(pl.Series(rng.random(rows) < 0.1), None)
     present = pl.Series(np.ones(rows, dtype=np.int64)).set(pl.Series(rng.random(rows) < 0.2), None)
@@ -26,7 +26,7 @@ def skewed(seed, rows, users, cells):
 
 
 def by_pairs(table, unit, p, cells, merged):
-    """The definition: all rows of each pair brought together first."""
+    """Return the totals by definition: combine all rows of each pair of unit and cell first."""
     codes, units = weights.unit_codes(table["unit"])
     pairs = (
         table.with_columns(unit=pl.Series(codes)).group_by("unit", "cell").agg(*TERMS.aggregated()).sort("unit", "cell")
@@ -58,13 +58,13 @@ def test_dense_units_of_many_rows_are_summed_as_integers(monkeypatch):
     table = skewed(1, 2_000, 4, 3)
     unit = PrivacyUnit("unit", max_rows=3)
     expected = weights.bounded(table, TERMS, unit, 2.0, 3)
-    monkeypatch.setattr(weights, "EXACT_ROWS", 10)  # then no sum is made as a float; weights of 1 stay, for R is 3
+    monkeypatch.setattr(weights, "EXACT_ROWS", 10)  # sums become integers; weights stay, since R = 3 is less
     found = weights.bounded(table, TERMS, unit, 2.0, 3)
     assert {total: one.tolist() for total, one in found.items()} == {t: one.tolist() for t, one in expected.items()}
 
 
 def test_a_sum_of_a_pair_that_floats_cannot_hold_is_exact():
-    rows = 2**22 + 1  # of the largest value: their sum is odd and above 2**53
+    rows = 2**22 + 1  # with the largest value: their sum is odd and above 2**53
     values = pl.Series(np.full(rows, 2**31 - 1))
     table = pl.DataFrame(
         {"sum0": values, "sum1": values, "present0": values, "cell": 0}, schema_overrides={"cell": pl.Int64}

@@ -1,4 +1,4 @@
-"""Units of several columns: a combination is one unit, on every engine that of a column made by hand."""
+"""Units of several columns: every engine treats a combination as the id in one column made by hand."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from dpframe.queries.statistics import Count, n_distinct, n_units, sum, variance
 from tests import neighbors
 
 NEEDS = {"pandas": "pandas", "duckdb": "duckdb", "dask": "dask.dataframe"}
-MANY = 1e7  # as good as no noise
+MANY = 1e7  # an epsilon with negligible noise
 BY_GROUP = Keys((KeyAxis(("g",), (("A", "B", "C"),)),))
-TRAPS = [  # of texts that a careless join takes for one
+TRAPS = [  # pairs of texts that a careless join would merge
     *(("a", "bc"), ("ab", "c"), ("abc", ""), ("", "abc"), ("a", "b c"), ("a b", "c"), ("1", "1 1"), ("1 1", "1")),
     *(("null", "a"), (None, "a"), ("a", None), (None, None), ("None", "a"), ("a", "null"), ("3 a", "b"), ("3", " ab")),
 ]
@@ -44,7 +44,7 @@ POOLS = {  # hard values of each dtype
 
 
 def table(seed, rows=400):
-    """Hard values by chance, with a group and a value to ask for."""
+    """Return random hard values of each dtype, with a group `g` and a value `x` for statistics."""
     random = np.random.default_rng(seed)
     columns = {
         name: pl.Series([pool[place] for place in random.integers(0, len(pool), rows)], dtype=dtype)
@@ -55,7 +55,7 @@ def table(seed, rows=400):
 
 
 def by_hand(frame, columns):
-    """A number for each combination, by Python's own equality; None where a value is missing."""
+    """Return a number for each combination, by Python's equality; None if a value is missing."""
 
     def plain(value):
         return None if value is None or value != value else value
@@ -66,7 +66,7 @@ def by_hand(frame, columns):
 
 
 def asked():
-    """Questions of each way to totals: rows of units, whole units, vectors, distinct values."""
+    """Return a question for each way to totals: rows of units, whole units, vectors, distinct values."""
     return {
         "rows": Query("agg", BY_GROUP, (("n", Count()), ("s", sum("x", (-3, 4))))),
         "units": Query("agg", BY_GROUP, (("n", n_units()), ("s", sum("x", unit_bounds=(-3, 4))))),
@@ -77,7 +77,7 @@ def asked():
 
 
 def exact(frame, query, unit, p=1.0):
-    """The totals of a question, as lists."""
+    """Return the exact totals of a question, as lists."""
     found = totals(frame, check(frame, query, unit), unit, p, secret=7)
     return {total: steps.tolist() for total, steps in found.items()}
 
@@ -92,7 +92,7 @@ def test_a_combination_is_the_unit_of_a_column_made_by_hand(columns, nulls):
         frame = frame.with_columns(by_hand(frame, columns), word=frame["g"])
         for name, query in asked().items():
             if name == "values":
-                continue  # which groups count follows from a hash of the unit's name
+                continue  # a hash of the unit's name decides which groups count
             bounds = {} if name == "contributions" else {"max_rows": 2, "max_groups": 2}
             several, one = (PrivacyUnit(who, nulls=nulls, **bounds) for who in (columns, "id"))
             assert exact(frame, query, several) == exact(frame, query, one), name
@@ -100,7 +100,7 @@ def test_a_combination_is_the_unit_of_a_column_made_by_hand(columns, nulls):
 
 @pytest.mark.parametrize("most", [1, 3])
 def test_distinct_values_are_of_whole_combinations(most):
-    """Each row is a value of its own, all in one group: as many count as the units together may support."""
+    """All values differ, in one group, so each unit supports as many of its values as its bound allows."""
     frame = table(1).with_columns(pl.lit("A").alias("g"), pl.int_range(400).alias("x"))
     query = Query("agg", BY_GROUP, (("d", n_distinct("x", max_values=most)),))
     for columns in (["text", "int"], ["float", "day"]):
@@ -178,7 +178,7 @@ PAIRS = [("a", "bc"), ("ab", "c"), ("abc", ""), ("1", "1 1"), ("1 1", "1"), ("",
 
 
 def _in_two_columns(units):
-    """A frame of such units, each of which is a pair of texts that a careless join mixes up."""
+    """Return a frame of these units, each named by a pair of texts that a careless join would merge."""
     frame = FRAME_OF(units)
     pairs = pl.DataFrame(PAIRS, schema={"a": pl.String, "b": pl.String}, orient="row")
     return frame.hstack(pairs[frame["u"].to_list()]).drop("u")
@@ -197,7 +197,7 @@ STATISTICS = {
 @pytest.mark.parametrize("neighboring", ["add-remove", "replace"])
 @pytest.mark.parametrize("name", STATISTICS)
 def test_no_neighbor_moves_totals_beyond_the_sensitivity(name, neighboring, monkeypatch):
-    """Random neighbors on exact totals; each bound is one that a column's units keep, so one column is as many."""
+    """Random neighbors move exact totals by at most the sensitivity, which is that of a unit of one column."""
     monkeypatch.setattr(neighbors, "frame_of", _in_two_columns)
     for bounds in ({"max_rows": 1, "max_groups": 1}, {"max_rows": 2, "max_groups": 2}):
         unit = PrivacyUnit(["a", "b"], neighbors=neighboring, **bounds)
@@ -207,7 +207,7 @@ def test_no_neighbor_moves_totals_beyond_the_sensitivity(name, neighboring, monk
 
 
 def test_rows_with_any_value_missing_are_one_unit_in_all_pieces():
-    """However they differ in what is there: of many such rows no more counts than of one unit."""
+    """Whatever their other values are, many such rows count no more than those of one unit."""
     rows = [(str(number), None) for number in range(50)] + [(None, str(number)) for number in range(50)]
     frame = pl.DataFrame(rows, schema={"a": pl.String, "b": pl.String}, orient="row")
     query = Query("agg", Keys(()), (("n", n_units()),))
@@ -222,11 +222,11 @@ def test_rows_with_any_value_missing_are_one_unit_in_all_pieces():
     assert found == one
 
 
-# What is refused, and what is said
+# Refusals and messages
 
 
 class Outside:
-    """An engine of the caller's, whose pieces are by one column."""
+    """A caller's engine, whose pieces are partitions by one column."""
 
     def __init__(self, frame):
         self.frame, self.asked = frame, []
