@@ -226,6 +226,11 @@ def _of_results(later: Any, earlier: Any, by: Any, samples: Any) -> Prepared:
         raise InvalidArgument("by must be left out for two results, which are compared key by key. Drop it.")
     sources = Source.of("later", later), Source.of("earlier", earlier)
     if sources[0].identity == sources[1].identity:
+        if "stream" in sources[0].facts:
+            raise InvalidArgument(
+                "later and earlier must be two releases, not two periods of one stream, which share noise. Write "
+                'dpf.combine("later.period - earlier.period", {"later": ..., "earlier": ...}).'
+            )
         raise InvalidArgument(
             "later and earlier must be two releases, and they are one. Name two of its groups: "
             "dpf.compare(result, first, second)."

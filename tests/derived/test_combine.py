@@ -154,6 +154,10 @@ def test_the_variance_is_that_of_the_dense_matrix(ledger):
         "s", statistic=dpf.count(), time="month", periods=MONTHS, epsilon=1, mechanism="laplace", ledger=ledger
     )
     periods = [stream.release(frame, month) for month in MONTHS[:3]]
+    with pytest.raises(
+        dpf.InvalidArgument, match=r"not two periods of one stream, which share noise. Write dpf.combine"
+    ):
+        dpf.compare(periods[2], periods[0], samples="different")
     both = dpf.combine("2 * c.total - a.total", {"c": periods[2], "a": periods[0]})
     law = forms(periods[0], "total").noise
     ((block, _),) = law.values()
