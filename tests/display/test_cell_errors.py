@@ -1,4 +1,4 @@
-"""The expected error of each denoised cell: packed in the record, told by errors, shown in charts and tables."""
+"""The expected error of each denoised cell: stored in the record, returned by errors(), shown in charts and tables."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def numbers(frame, name):
 
 @pytest.fixture(scope="module")
 def sizes():
-    """A line of counts, skewed, that context or a prior explains."""
+    """A histogram of 400 skewed counts, which denoisers improve by their context or a prior."""
     generator = np.random.default_rng(2)
     frame = pl.DataFrame({"size": np.minimum(generator.pareto(1.0, 20_000), 399.0)})
     with dpf.Ledger(epsilon=9), noise.insecure_bits(1):
@@ -127,7 +127,7 @@ def test_what_is_known_of_the_first_denoiser_is_not_said_of_the_last(sizes):
 def test_a_result_without_rows_has_errors_without_rows():
     frame, ledger = pl.DataFrame({"g": ["a"]}), dpf.Ledger(epsilon=1, delta=1e-3, accounting="basic")
     found = frame.dp.group_by("g", keys=dpf.discover(delta=1e-9)).count(epsilon=0.1, delta=1e-9, ledger=ledger)
-    if found.height == 0:  # but for a chance of 2e-9
+    if found.height == 0:  # false with a chance of at most 2e-9
         errors = found.dp.errors(cells=True)
         assert errors.height == 0
         assert errors.columns[:4] == ["g", "count_interval", "count_low", "count_high"]

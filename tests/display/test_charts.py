@@ -45,7 +45,7 @@ def ledger():
 
 
 def marks(chart):
-    """The kinds of marks of a chart and of the layers and panels in it."""
+    """Return the kinds of marks of a chart, including its layers and panels."""
     found = []
     if "mark" in chart:
         found.append(chart["mark"]["type"])
@@ -78,7 +78,7 @@ def test_the_title_says_what_and_the_small_print_says_how(frame, ledger):
     assert "Values of age outside [0, 100] are left out." in chart["captions"]
     values = chart["data"]["values"]
     cut = any(cell["value"] == 0 and cell["low"] + cell["high"] < 0 for cell in values)
-    assert ("umbers below 0 are shown as 0" in chart["captions"]) is cut  # a note only where it happened
+    assert ("umbers below 0 are shown as 0" in chart["captions"]) is cut  # the note needs a value that was cut at 0
     moved = any(
         abs(cell["low"] + cell["high"] - 2 * cell["value"]) > 0.02 * (cell["high"] - cell["low"]) for cell in values
     )
@@ -119,7 +119,7 @@ def test_dates_as_keys_stand_on_a_scale_of_time(frame, ledger, every, last, ends
 
 
 def ticks_of(chart):
-    """The days that have a tick, and the words that tell ticks apart; None where the chart finds them itself."""
+    """Return the days with a tick and the expression of their labels; the days are None if Vega chooses the ticks."""
     axis = seen(chart)["layer"][0]["encoding"]["x"]["axis"]
     values = axis.get("values")
     days = None if values is None else [str(np.datetime64(int(value), "ms"))[:10] for value in values]
@@ -137,7 +137,7 @@ def ticks_of(chart):
     ],
 )
 def test_few_steps_of_time_have_a_tick_each(altair, ledger, every, last, ticks, words):
-    """A chart that finds ticks itself gave a day several of its name."""
+    """Ticks that Vega chooses itself repeated the name of a day."""
     days = pl.DataFrame({"day": [date(2026, 1, 5)], "x": [1.0]})
     steps = days.dp.group_by("day", keys=dpf.dates("2026-01-01", last, every=every))
     assert ticks_of(steps.mean("x", bounds=(0, 9), epsilon=1, ledger=ledger).dp.plot()) == (ticks, words)
@@ -195,7 +195,7 @@ def test_dates_of_a_cube_stand_on_a_scale_of_time_by_themselves(frame, ledger):
 
 
 def test_cells_of_a_map_are_equal_where_bins_differ_in_width(frame):
-    """Else a cell tells its number by its area."""
+    """With unequal areas, a large cell would look like a large number."""
     ledger = dpf.Ledger(epsilon=1.0, unit="person")
     contributions = seen(frame.dp.contributions(by="ward", epsilon=0.5, ledger=ledger).dp.plot())
     uneven = [[0, 1, 100], [0, 10, 1000]]
@@ -208,7 +208,7 @@ def test_cells_of_a_map_are_equal_where_bins_differ_in_width(frame):
         assert "x2" not in drawn["encoding"]
     assert "Cells are drawn equal, though their bins differ in width." in counts["captions"]
     sides = [counts["layer"][0]["encoding"][side]["sort"] for side in ("x", "y")]
-    assert sides == [None, ["10 to 1000", "0 to 10"]]  # the least at the bottom
+    assert sides == [None, ["10 to 1000", "0 to 10"]]  # the lowest bin at the bottom
 
 
 def test_a_group_by_has_a_panel_for_each_measure_and_points_for_means(frame, ledger):
@@ -233,7 +233,7 @@ def test_a_group_by_has_a_panel_for_each_measure_and_points_for_means(frame, led
         "sum of age",
         "mean of age",
     ]
-    clipped = "Values of age are clipped to [0, 100]."  # which has no room where noise has more to say
+    clipped = "Values of age are clipped to [0, 100]."  # left out if notes about the noise fill the caption
     assert clipped in chart["captions"] or chart["captions"].endswith("More: .dp.statement().")
     assert chart["title"]["text"] == "4 numbers by ward"
     two = frame.dp.group_by("ward", keys=["A", "B"]).agg(
@@ -325,12 +325,12 @@ def test_a_table_of_plans_is_a_line_for_each_column(frame, ledger):
 
 
 def test_errors_of_zero_are_shown_at_the_edge_of_logarithmic_charts(frame, ledger):
-    """A logarithmic scale has no 0: what is dropped without a word looks as if nobody had asked for it."""
+    """A logarithmic scale has no 0, and a silently dropped point looks as if it was never requested."""
     for epsilons in (50.0, [0.5, 50.0]):
         chart = seen(frame.dp.preview.count(epsilon=epsilons, ledger=ledger).plot())
         (values,) = {str(layer["data"]) for layer in chart["layer"] if "data" in layer} or {str(chart["data"])}
         assert "±0" in values
-        assert "None" not in values  # a mark without a place is not drawn
+        assert "None" not in values  # Vega does not draw a mark without a position
         assert any("datum.beyond" in str(layer.get("transform")) for layer in chart["layer"])
         assert "an error of 0, which a logarithmic scale does not reach" in chart["captions"]
     few = seen(frame.dp.preview.count(epsilon=[0.1, 0.5], ledger=ledger).plot())
@@ -404,7 +404,7 @@ WEEKS = dpf.dates("2026-01-05", "2026-03-29", every="1w")
 
 @pytest.fixture(scope="module")
 def weekly():
-    """Counts of twelve weeks by five wards and two sexes."""
+    """Counts over twelve weeks, five wards and two sexes, for different choices of these keys."""
     pytest.importorskip("altair")
     days = [date(2026, 1, 5) + timedelta(days=number % 84) for number in range(840)]
     visits = pl.DataFrame({"day": days, "ward": (WARDS * 168), "sex": ["f", "m"] * 420})
@@ -428,7 +428,7 @@ def test_weeks_by_a_few_names_are_a_line_for_each(weekly):
         ["f", "m"],
     )
     assert chart["title"]["subtitle"].endswith("shaded: 95% margin of error (noise)")
-    assert chart["layer"][2]["encoding"]["shape"]["field"] == "color"  # for who sees no colors
+    assert chart["layer"][2]["encoding"]["shape"]["field"] == "color"  # shapes for readers who do not see colors
 
 
 def test_weeks_by_more_names_are_a_panel_for_each(weekly):
@@ -550,7 +550,7 @@ def test_a_chart_says_what_is_seen_to_who_does_not_see_it(weekly):
 
 
 def contrast(one, other):
-    """The ratio of the luminance of two colors, as WCAG 2.1 has it."""
+    """Return the ratio of the luminance of two colors as WCAG 2.1 defines it."""
     lights = []
     for color in (one, other):
         parts = [int(color[start : start + 2], 16) / 255 for start in (1, 3, 5)]
@@ -580,13 +580,13 @@ def test_the_theme_follows_that_of_altair(weekly):
 
 
 def scale_of(chart):
-    """The scale of the values of a chart."""
+    """Return the scale of the values of a chart."""
     encodings = [layer["encoding"] for layer in seen(chart)["layer"]]
     return next(encoding["x"].get("scale", {}) for encoding in encodings if encoding["x"]["field"] == "value")
 
 
 def test_numbers_that_lie_beyond_the_bounds_of_values_are_not_cut(altair):
-    """A variance and a ratio have other scales than the values that they are of."""
+    """A variance and a ratio do not lie between the bounds of their column."""
     frame = pl.DataFrame({"age": [10, 50, 90] * 100, "cost": [5.0, 6.0, 7.0] * 100})
     bounds = {"age": (0, 100), "cost": (0, 9)}
     with dpf.Ledger(epsilon=99, checks=False):
@@ -639,7 +639,7 @@ def test_intervals_of_many_bars_are_a_band():
 
 
 def test_quantiles_of_different_rows_have_panels_of_their_own():
-    """They were points of one color in one panel, both called median of the whole column."""
+    """They were points of one color in one panel, both labeled as the median of the whole column."""
     pytest.importorskip("altair")
     frame = pl.DataFrame({"ward": ["A", "B"] * 500, "sex": ["f"] * 300 + ["m"] * 700, "x": [1.0] * 300 + [9.0] * 700})
     by = frame.dp.group_by("ward", keys=["A", "B"])

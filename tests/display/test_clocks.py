@@ -1,4 +1,4 @@
-"""Charts of times with a zone: they lie where the clock of their zone shows them, and none lies on another."""
+"""Charts of times with a time zone follow the clock of that zone, and hours that it shows twice do not overlap."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ BERLIN = ZoneInfo("Europe/Berlin")
 
 
 def edges(first, last, step):
-    """Instants in Berlin, so many hours apart."""
+    """Return instants between two local times in Berlin, `step` apart."""
     begin, end = (time.replace(tzinfo=BERLIN).astimezone(ZoneInfo("UTC")) for time in (first, last))
     return [(begin + at * step).astimezone(BERLIN) for at in range((end - begin) // step + 1)]
 
 
 def chart_of(call):
-    """What a chart shows of some rows of the autumn of 2026, when clocks in Berlin go from 03:00 to 02:00."""
+    """Draw a release of half-hourly times around 2026-10-25, when clocks in Berlin go back from 03:00 to 02:00."""
     pytest.importorskip("altair")
     times = pl.Series("at", edges(datetime(2026, 10, 24, 22), datetime(2026, 10, 25, 8), timedelta(minutes=30)))
     frame = pl.DataFrame({"at": times.dt.convert_time_zone("Europe/Berlin")})
@@ -32,7 +32,7 @@ def chart_of(call):
 
 
 def along(chart):
-    """The channel of the times."""
+    """Return the encoding of the time axis."""
     return chart["layer"][0]["encoding"]["x"]
 
 
@@ -89,14 +89,14 @@ def test_several_days_of_hours_with_one_twice_have_ticks_at_midnights_of_their_c
     (dimension,) = layout.dimensions_of([{"columns": ["at"], "every": "1h"}], rows)
     ticks = drawing._ticks_of_time(dimension)
     hour = [value / 3_600_000 % 24 for value in ticks["values"]]
-    assert hour == [0, 0, 0, 0, 1, 1, 1]  # after the night of the 25th an hour farther along
+    assert hour == [0, 0, 0, 0, 1, 1, 1]  # midnights after the extra hour of the 25th lie one hour further along
     assert "%b %-d" in ticks["labelExpr"]
     assert "%H" not in ticks["labelExpr"]
 
 
 @pytest.mark.parametrize(("hours", "every"), [(24, 1), (12, 2)])
 def test_ticks_say_their_day_where_it_is_another_than_that_of_the_tick_before(hours, every):
-    """Hours that no midnight is among read "06:00, 06:00"; of many every second has a tick."""
+    """Edges at 06:00 without a midnight between read "06:00, 06:00"; with many edges, every second one has a tick."""
     begin = datetime(2026, 1, 1, 6)
     ends = [begin + timedelta(hours=hours * at) for at in range(144 // hours + 1)]
     rows = [{"at_left": left, "at_right": right} for left, right in pairwise(ends)]

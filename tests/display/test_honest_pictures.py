@@ -1,4 +1,4 @@
-"""Charts that do not show what is not known, in every format, with words for who does not see them."""
+"""Charts mark what is unknown, in every format, and describe it for readers who do not see the picture."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ FRAME = pl.DataFrame({"ward": ["A", "B"] * 300, "age": [30.0, 60.0] * 300, "cost
 
 @pytest.fixture(scope="module")
 def ratios():
-    """Ratios of two groups, and of one without rows, of which nothing is known."""
-    bounds = {"age": (-1, 100), "cost": (0, 60)}  # of numbers that may be negative: no end is known
+    """Ratios of two groups with rows, and of one without, whose ratio is unknown."""
+    bounds = {"age": (-1, 100), "cost": (0, 60)}  # the values may be negative, so no end of the interval is known
     groups = FRAME.dp.group_by("ward", keys=WARDS)
-    for _ in range(40):  # noise alone looks like rows in at most one of ten: a false alarm in 10^40
+    for _ in range(40):  # noise alone looks like rows at most one time in ten: one false alarm in 10^40
         asked = groups.agg(r=dpf.ratio("age", "cost", bounds=bounds), epsilon=1, ledger=big())
         if math.isinf(asked["r_error"].to_list()[2]):
             break
@@ -43,17 +43,17 @@ def ages():
 
 
 def big():
-    """A ledger that refuses nothing here."""
+    """Return a ledger with enough budget for each test here."""
     return dpf.Ledger(epsilon=99)
 
 
 def layers(chart, style):
-    """The layers of a style."""
+    """Return the layers of a chart that have this style."""
     return [layer for layer in chart["layer"] if layer["mark"].get("style") == style]
 
 
 def test_an_interval_without_an_end_is_hatched_from_edge_to_edge(ratios):
-    """A bare point under the words "95% margin of error" reads as certainty."""
+    """A bare point under the caption "95% margin of error" would read as certain."""
     chart = seen(ratios.dp.plot())
     (hatch,) = layers(chart, "open-intervals")
     assert hatch["mark"]["strokeDash"]
@@ -64,7 +64,7 @@ def test_an_interval_without_an_end_is_hatched_from_edge_to_edge(ratios):
     cells = chart["data"]["values"]
     assert [cell.get("open") for cell in cells] == [None, None, "both"]
     assert "95%: -∞ to ∞" in cells[2]["says"]
-    assert chart["layer"][0]["encoding"]["x"]["sort"] == WARDS  # layers of a part of the cells keep the order
+    assert chart["layer"][0]["encoding"]["x"]["sort"] == WARDS  # layers that show only some cells keep the order
     assert "Hatched, with arrows: intervals that have no end there" in chart["captions"]
     assert "-∞ to ∞" in chart["description"]
 
@@ -118,11 +118,11 @@ def test_a_chart_saved_as_a_page_fetches_nothing(ages, tmp_path):
     page = (tmp_path / "ages.html").read_text(encoding="utf-8")
     assert "<script src=" not in page
     assert "cdn.jsdelivr.net" not in page
-    assert "cdn.jsdelivr.net" in ages.dp.plot().to_html(inline=False)  # who asks for it still gets it
+    assert "cdn.jsdelivr.net" in ages.dp.plot().to_html(inline=False)  # on request, it loads Vega
 
 
 def test_charts_compose_as_those_of_altair(ages, ratios):
-    """The look is none of what is composed, and the captions of both stand below."""
+    """The theme is set once for the whole chart, and the captions of both parts appear below it."""
     line = altair.Chart(altair.Data(values=[{"y": 50}])).mark_rule().encode(y="y:Q")
     layered = ages.dp.plot() + line
     assert seen(layered)["layer"][-1]["mark"]["type"] == "rule"
@@ -136,11 +136,11 @@ def test_charts_compose_as_those_of_altair(ages, ratios):
         ]
     wide = ages.dp.plot().configure_axis(grid=False).properties(width=700)
     assert (seen(wide)["width"], seen(wide)["config"]["axis"]["grid"]) == (700, False)
-    assert seen(wide)["config"]["axis"]["labelColor"] == theme.LIGHT.ink  # the rest of the look stays
+    assert seen(wide)["config"]["axis"]["labelColor"] == theme.LIGHT.ink  # the rest of the theme stays
 
 
 def test_titles_of_panels_stand_on_one_line(ages):
-    """A label of the y axis that reaches above its plot would push the title of its panel up."""
+    """A label of the y axis that extends above its plot would push up the title of its panel."""
     two = {"n": dpf.count(), "m": dpf.mean("age", bounds=(0, 100))}
     panels = FRAME.dp.group_by("ward", keys=WARDS).agg(**two, epsilon=9, ledger=big())
     assert panels.dp.plot().to_dict()["config"]["axisY"] == {"labelFlush": True}
@@ -199,7 +199,7 @@ def test_maps_of_groups_and_of_tables_share_their_colors():
 
 
 def test_a_table_for_a_page_brings_its_own_background():
-    """On a light page that is read in dark mode its words are else near white on white."""
+    """Without one, a light page that is read in dark mode shows near-white text on white."""
     column = Column("n", (1.0,), is_number=True, decimals=0)
     html = table_formats.html_block(Table("T", "", (column,), ("a note",), "x", lambda value, _: str(value)))
     rule = html[html.index("#dpframe-x {") : html.index("}")]
@@ -207,12 +207,12 @@ def test_a_table_for_a_page_brings_its_own_background():
 
 
 def test_of_many_groups_the_largest_are_drawn_and_the_rest_is_counted():
-    """300 keys made a chart 5,906 pixels high."""
+    """A chart of 300 keys was 5,906 pixels high."""
     keys = list(range(300))
     frame = pl.DataFrame({"key": [key for key in keys for _ in range(key + 1)]})
     counts = frame.dp.group_by("key", keys=keys).count(epsilon=50, denoise=None, ledger=big())
     chart = seen(counts.dp.plot())
-    assert [cell["cell"] for cell in chart["data"]["values"]] == [str(key) for key in range(240, 300)]  # in their order
+    assert [cell["cell"] for cell in chart["data"]["values"]] == [str(key) for key in range(240, 300)]  # in key order
     assert "The 60 values of key with the largest numbers; 240 others are not drawn." in chart["captions"]
     assert f"{capital(CHOSEN)}." in chart["captions"]
     assert chart["height"] < 1_600
@@ -239,7 +239,7 @@ def test_a_cube_is_the_table_that_it_is_with_margins():
     }
     assert cells == numbers
     inner = [number for (up, across), number in cells.items() if "all" not in (up, across)]
-    least = min(0.0, *inner)  # of cells, and not of totals
+    least = min(0.0, *inner)  # the scale covers the cells, not the totals
     ends = [least, pytest.approx(least + (max(inner) - least) / theme.PALE)]
     assert tiles["encoding"]["color"]["scale"]["domain"] == ends
 
@@ -257,7 +257,7 @@ def test_shares_of_bins_are_bars():
 
 def test_contributions_end_with_the_last_cell_that_has_data():
     people = pl.DataFrame({"person": [number // 3 for number in range(900)], "ward": ["A", "B", "C"] * 300})
-    with exact():  # noise of a cell stands out by itself once in twenty releases
+    with exact():  # with noise, an empty cell stands out in one of twenty releases
         grid = people.dp.contributions(by="ward", epsilon=5, ledger=dpf.Ledger(epsilon=9, unit="person"))
     chart = seen(grid.dp.plot())
     drawn = chart if "data" in chart else chart["layer"][0]
@@ -275,7 +275,7 @@ def test_a_correlation_is_a_full_matrix_with_an_empty_diagonal():
 
 @pytest.mark.parametrize(("names", "kept"), [(["yellow", "green"], True), (["yellow", "Ann"], False)])
 def test_names_of_colors_keep_their_colors(names, kept):
-    """Yellow taxis were blue, and green ones orange."""
+    """Yellow taxis were drawn in blue, and green ones in orange."""
     frame = pl.DataFrame({"taxi": names * 50})
     counts = frame.dp.group_by("taxi", keys=names).count(epsilon=1, ledger=big())
     bars = seen(counts.dp.plot(color="taxi"))["layer"][0]["encoding"]["fill"]["scale"]
@@ -286,10 +286,10 @@ def test_names_of_colors_keep_their_colors(names, kept):
 
 @pytest.fixture(scope="module")
 def drowned():
-    """Shares of two groups, and of one without rows, of which the noise leaves nothing to be said."""
+    """Proportions of two groups with rows, and of one without, whose proportion the noise hides."""
     rows = FRAME.with_columns(old=pl.col("age") > 40)
     groups = rows.dp.group_by("ward", keys=WARDS)
-    for _ in range(40):  # noise alone looks like rows in less than half of the cases: a false alarm in 10^12
+    for _ in range(40):  # noise alone looks like rows in less than half of the cases: one false alarm in 10^12
         found = groups.proportion("old", epsilon=1, ledger=big())
         if found["old_proportion_error"].to_list()[2] > 0.5:
             break
@@ -312,16 +312,16 @@ def test_a_point_that_tells_nothing_is_hollow(drowned, ages):
 
 
 def test_a_tile_that_tells_nothing_is_crossed_out_and_stretches_no_colors():
-    """A map painted groups without one row in the darkest blue."""
+    """A heatmap showed groups without rows in the darkest blue."""
     keys = {"ward": WARDS, "sex": ["f", "m"]}
     rows = FRAME.with_columns(sex=pl.Series(["f", "m", "m", "f"] * 150))
-    for _ in range(3):  # the mean of no rows is a random one
+    for _ in range(3):  # the mean of no rows is random, so the test tries three releases
         found = rows.dp.group_by("ward", "sex", keys=keys).mean("cost", bounds=(0, 9_000), epsilon=99, ledger=big())
         chart = seen(found.dp.plot(kind="heatmap"))
         values = found.filter(pl.col("ward") != "none")["cost_mean"]
         tiles = [layer for layer in flat(chart["layer"]) if "color" in layer["encoding"]]
         least, most = values.min(), values.max()
-        pale = least + (most - least) / theme.PALE  # the numbers are written on the tiles
+        pale = least + (most - least) / theme.PALE  # tiles stay pale enough for the numbers written on them
         assert [one["encoding"]["color"]["scale"]["domain"] for one in tiles] == [[least, pytest.approx(pale)]]
         assert [one["transform"] for one in tiles] == [[{"filter": "!datum.noisy"}]]
         (crossed,) = layers({"layer": flat(chart["layer"])}, "crossings")
@@ -333,7 +333,7 @@ def test_a_tile_that_tells_nothing_is_crossed_out_and_stretches_no_colors():
 
 
 def flat(layered):
-    """The layers, also those within others."""
+    """Return the layers, including nested ones."""
     return [one for layer in layered for one in (flat(layer["layer"]) if "layer" in layer else [layer])]
 
 
@@ -347,12 +347,12 @@ def test_captions_have_two_lines_and_say_where_the_rest_is():
     assert len(lines) <= 2
     assert lines[-1].endswith("More: .dp.statement().")
     own = found.dp.plot(notes=["One.", "Two."]).to_dict()["vconcat"][0]["title"]["text"]
-    assert own[-2:] == ["One.", "Two."]  # of the caller all are shown
+    assert own[-2:] == ["One.", "Two."]  # all notes of the caller are shown
 
 
 @pytest.fixture(scope="module")
 def clipped():
-    """Means of 30 groups of which a tenth of the values lies below the bounds, and two fifths above."""
+    """Means of 30 groups; one tenth of the values lies below the bounds, and four tenths above."""
     frame = pl.DataFrame(
         {"g": [f"g{place:02}" for place in range(30)] * 100, "v": ([-1.0] + [5.0] * 5 + [9.0] * 4) * 300}
     )
@@ -397,7 +397,7 @@ def test_maps_of_more_groups_than_there_are_panels_say_so():
 
 
 def test_a_chart_of_chosen_categories_has_intervals_of_all_at_once():
-    """Those of a top-k hold for whichever are drawn."""
+    """The intervals of a top-k cover every choice among its categories, so the chart needs no warning."""
     rows = pl.DataFrame({"ward": [f"w{place:02}" for place in range(12) for _ in range(10 * place)]})
     found = rows.dp.top_k("ward", k=8, categories=sorted(set(rows["ward"])), epsilon=9, counts=True, ledger=big())
     captions = seen(found.dp.plot(limit=5))["captions"]
@@ -415,7 +415,7 @@ def test_sums_of_the_first_bins_are_those_of_the_released_order_after_a_sort(des
 
 
 def test_a_map_states_the_margins_of_error_that_were_released():
-    """Intervals that are cut to 0 reach to one side alone, and half of them is no margin of error."""
+    """An interval that is cut at 0 is one-sided, so half of its width is not the margin of error."""
     sides = list("abcd")
     rows = pl.DataFrame({"x": [x for x in sides for _ in sides] * 400, "y": sides * 1_600})
     rows = rows.with_columns(p=pl.int_range(6_400) % 199 == 0)
@@ -427,7 +427,7 @@ def test_a_map_states_the_margins_of_error_that_were_released():
 
 
 def test_intervals_of_small_counts_make_no_room_below_zero():
-    """An even tick below 0 took a seventh of the picture."""
+    """The axis extended to a round number below 0, which took a seventh of the picture."""
     rows = pl.DataFrame({"age": [30.0] * 6_000 + [70.0] * 3})
     chart = seen(rows.dp.histogram("age", bins=[0, 20, 40, 60, 80], epsilon=1, ledger=big()).dp.plot())
     scales = [layer["encoding"]["y"]["scale"] for layer in flat(chart["layer"]) if "scale" in layer["encoding"]["y"]]
@@ -487,7 +487,7 @@ def rgb(color):
 
 
 def along(colors, share):
-    """The color at a share of the way through others."""
+    """Return the color at `share` of the way along a list of colors."""
     place = min(share * (len(colors) - 1), len(colors) - 1.000001)
     first, rest = int(place), place - int(place)
     pairs = zip(rgb(colors[first]), rgb(colors[first + 1]), strict=True)
@@ -496,7 +496,7 @@ def along(colors, share):
 
 @pytest.mark.parametrize("dark", [False, True])
 def test_words_stand_out_from_what_is_behind_them(dark):
-    """White numbers stood on light blue at 2.1 to 1."""
+    """White numbers on light blue had a contrast of only 2.1 to 1."""
     of = theme.colors(dark=dark)
     for text in (of.ink, of.faint):
         assert contrast(rgb(text), rgb(of.page)) >= 4.5
@@ -549,12 +549,12 @@ def test_keys_that_look_alike_do_not_lie_on_each_other(keys):
 
 
 def values_of(chart):
-    """The cells of a chart of one panel."""
+    """Return the cells of a chart with one panel."""
     return next(part["values"] for part in parts_of(chart.to_dict(), "values") if "says" in part["values"][0])
 
 
 def parts_of(specification, name):
-    """All mappings that hold a list of that name."""
+    """Yield all mappings that hold a list under this name."""
     if isinstance(specification, dict):
         if isinstance(specification.get(name), list):
             yield specification

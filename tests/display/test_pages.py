@@ -1,4 +1,4 @@
-"""Plain tables for terminals: as wide as they are, or no wider than the terminal."""
+"""Plain tables: as wide as their content, or no wider than the window in a terminal."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROWS = [("wards", "count() by ward: 12 declared keys x sex: 2 declared keys", "e
 
 
 class Terminal(io.StringIO):
-    """A stream that says that somebody looks at it."""
+    """A stream that claims to be a terminal."""
 
     encoding = "utf-8"
 
@@ -27,7 +27,7 @@ class Terminal(io.StringIO):
 
 @pytest.fixture
 def terminal(monkeypatch):
-    """A way to have a terminal of so many characters."""
+    """A function that simulates a terminal of a given width."""
 
     def of(columns, encoding="utf-8"):
         stream = Terminal()
@@ -104,7 +104,7 @@ def test_what_is_promised_is_rounded_up(value):
 
 
 def test_every_display_says_no_less_than_the_cost_and_the_margin(tmp_path):
-    """A third is 0.3334 wherever four digits are shown: 0.3333 would be a stronger promise than was given."""
+    """A third is shown as 0.3334 to four digits: 0.3333 would claim more privacy than was given."""
     rows = pl.DataFrame({"ward": ["A", "B"] * 50, "x": [1.0, 2.0] * 50})
     price = {"epsilon": 1 / 3, "delta": 1.23456e-6, "mechanism": "gaussian", "checks": False}
     asked = rows.dp.group_by("ward", keys=["A", "B"])

@@ -1,4 +1,4 @@
-"""Intervals as readers see them: cut to what a number can be, open where a quantile meets a bound, and too noisy."""
+"""Displayed intervals: cut to possible values, open where a quantile meets a bound, or marked as too noisy."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RATIO = {
 
 
 def made(statistic, **columns):
-    """The intervals of a statistic `n` by the ends of the names of its columns."""
+    """Return the displayed intervals of a statistic `n`; each keyword is the suffix of one of its columns."""
     arrays = {f"n{end}".removesuffix("_value"): np.array(values, dtype=float) for end, values in columns.items()}
     return rounding.intervals(statistic, "n", arrays)
 
@@ -34,7 +34,7 @@ def made(statistic, **columns):
     ("statistic", "values", "errors", "ends", "noisy"),
     [
         (SHARE, [0.1, 0.98, 0.5, 0.4], [0.2, 0.05, 0.1, 0.6], [(0, 0.3), (0.93, 1), (0.4, 0.6), (0, 1)], [0, 0, 0, 1]),
-        (SHARE, [0.16, 0.95], [0.5325, 0.6], [(0, 0.6925), (0.35, 1)], [0, 0]),  # twice the error is beyond the range
+        (SHARE, [0.16, 0.95], [0.5325, 0.6], [(0, 0.6925), (0.35, 1)], [0, 0]),  # twice the error exceeds the range
         (MEAN, [1, 5, 0], [2, 1, 10], [(0, 3), (4, 6), (0, 10)], [0, 0, 1]),
         ({"verb": "correlation", "one_total": False}, [1, 0.2], [2, 0.1], [(-1, 1), (0.1, 0.3)], [0, 0]),
         ({"verb": "std", "bounds": [0, 9], "statistics": [0], "one_total": False}, [1], [2], [(0, 3)], [0]),
@@ -48,7 +48,7 @@ def test_intervals_are_cut_to_what_is_possible(statistic, values, errors, ends, 
 
 
 def test_nothing_is_left_of_an_interval():
-    """The nearest limit with the uncut half-width."""
+    """An interval outside the limits becomes the nearest limit with the uncut half-width."""
     for low, high, ends in (([-0.4], [-0.2], (0.0, 0.1)), ([1.2], [1.4], (0.9, 1.0))):
         cut = within_limits(np.array(low), np.array(high), np.array([0.1]), (0.0, 1.0))
         assert np.allclose([end[0] for end in cut], ends)
@@ -58,7 +58,7 @@ def test_ratios_of_sums_that_are_not_negative():
     found = made(RATIO, _value=[1.0, 2.0], _error=[np.inf, 0.5], _low=[-np.inf, 1.5], _high=[np.inf, 2.5])
     assert (found.low.tolist(), found.high.tolist()) == ([0.0, 1.5], [np.inf, 2.5])
     assert found.noisy.tolist() == [True, False]
-    one_end = made(RATIO, _value=[2.0], _error=[np.inf], _low=[1.5], _high=[np.inf])  # at least 1.5 is something
+    one_end = made(RATIO, _value=[2.0], _error=[np.inf], _low=[1.5], _high=[np.inf])  # informative: at least 1.5
     assert (one_end.low.tolist(), one_end.noisy.tolist()) == ([1.5], [False])
     signed = made({**RATIO, "bounds": [-1.0, 9.0]}, _value=[1.0], _error=[3.0], _low=[-2.0], _high=[3.0])
     assert (signed.low.tolist(), signed.is_cut) == ([-2.0], False)
@@ -82,7 +82,7 @@ def low():
 @pytest.mark.parametrize(
     ("low", "high", "said"),
     [
-        (0.00213, 0.00239, ("0.00213", "0.00239")),  # four digits tell them
+        (0.00213, 0.00239, ("0.00213", "0.00239")),  # four digits suffice
         (0.002134567, 0.002391234, ("0.00213", "0.0024")),
         (1_012.934, 1_013.4129, ("1,012.93", "1,013.42")),
         (1_013.456, 1_013.456, ("1,013", "1,014")),
@@ -136,7 +136,7 @@ def test_a_statement_and_a_chart_show_it(low):
 
 def test_what_is_too_noisy_is_said_everywhere():
     frame = pl.DataFrame({"x": [1.0, 2.0, 3.0], "ok": [True, False, True]})
-    with seeded(3), dpf.Ledger(epsilon=9):  # a lucky count of 3 rows would be told in two draws of a hundred
+    with seeded(3), dpf.Ledger(epsilon=9):  # seeded: in two of a hundred draws, noise makes 3 rows look like enough
         mean = frame.dp.mean("x", bounds=(0, 10), epsilon=0.01)
         share = frame.dp.proportion("ok", epsilon=0.01)
     for result, name in ((mean, "x_mean"), (share, "ok_proportion")):
@@ -153,7 +153,7 @@ def test_what_is_too_noisy_is_said_everywhere():
 def test_a_share_of_none_or_of_all_keeps_its_interval(happened):
     frame, name = pl.DataFrame({"ok": [happened] * 300}), "ok_proportion"
     for epsilon in (1.0, 100.0):
-        with dpf.Ledger(epsilon=9999), seeded(1):  # of twenty at least one is exactly 0 or 1
+        with dpf.Ledger(epsilon=9999), seeded(1):  # at least one of twenty is exactly 0 or 1
             shares = [frame.dp.proportion("ok", epsilon=epsilon) for _ in range(20)]
         share = next(one for one in shares if one[name].item() == happened)
         rounded = share.dp.round()
@@ -187,7 +187,7 @@ OWN = {"A": (0, 10), "B": (0, 100), "C": (0, 9)}
 
 @pytest.fixture(scope="module")
 def by_group():
-    """All values of A and B lie above the bounds of their group, and C has next to none."""
+    """All values of A and B lie above the bounds of their group, and C has only one row."""
     rows = pl.DataFrame({"g": ["A"] * 300 + ["B"] * 300 + ["C"], "x": [50.0] * 300 + [500.0] * 300 + [4.0]})
     with seeded(5):
         return rows.dp.group_by("g", keys=["A", "B", "C"]).agg(
@@ -242,7 +242,7 @@ def test_bounds_by_group_are_marked_and_too_noisy_is_said(by_group):
 
 
 def found_in(part, name):
-    """All lists of a name, however deep."""
+    """Return all lists with this name, at any depth."""
     if isinstance(part, list):
         return [one for each in part for one in found_in(each, name)]
     if not isinstance(part, dict):
@@ -259,7 +259,7 @@ def test_a_record_without_the_bounds_of_some_group_is_refused(by_group):
 
 
 WARDS = pl.DataFrame({"g": [*"AAABBC"] * 20, "h": ["x", "y"] * 60, "x": [1.0, 5.0, 9.0] * 40})
-MOVED = {  # what adjusting moved, so that nobody can tell around what an interval lies
+MOVED = {  # releases whose adjusted values moved, so that they have no interval without the unbiased values
     "order": lambda dp, words: dp.group_by("g", keys=[*"ABC"]).count(order=True, epsilon=0.1, **words),
     "james-stein": lambda dp, words: dp.group_by("g", keys=[*"ABC"]).count(denoise="james-stein", epsilon=0.1, **words),
     "of any sign": lambda dp, words: dp.group_by("g", keys=[*"ABC"]).sum(
@@ -307,7 +307,7 @@ def test_a_value_that_was_moved_has_no_interval_without_its_unbiased_one(name, l
 
 
 def test_a_value_that_was_not_moved_keeps_its_interval():
-    """Negative counts alone are shown as 0, around which the interval holds what the count can be."""
+    """Only negative counts change, to 0, and the interval around 0 still contains every possible count."""
     ledger = dpf.Ledger(epsilon=99)
     count = WARDS.dp.group_by("g", keys=[*"ABCDEF"]).count(
         denoise="nonnegative", keep_noisy=False, epsilon=1.0, ledger=ledger

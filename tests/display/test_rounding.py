@@ -1,4 +1,4 @@
-"""Rounding to the error: steps by the smallest error, and intervals that hold what they held."""
+"""Rounding to the error: the smallest error decides the digits, and rounded intervals contain the exact ones."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def column(values, errors, **more):
         ([828.25], [3.0], 1),
         ([828.0], [3.0], 0),  # whole numbers stay whole
         ([828.0], [340.0], -1),
-        ([0.0, 1.0], [0.0123, 0.2], 3),  # shares that happen to be whole are no counts
+        ([0.0, 1.0], [0.0123, 0.2], 3),  # proportions that happen to be whole are not counts
         ([0.0], [0.5], 2),
         ([49.0], [2.5], 1),
         ([1.5, 2.5], [0.0123, 40.0], 3),  # the smallest error decides
@@ -31,9 +31,9 @@ def column(values, errors, **more):
         ([0.5], [np.nan], 4),
         ([5.0], [np.inf], 0),
         ([1.6e7], [599_146.45], -4),
-        ([1.95, 2.5], [0.0, 1.0], 2),  # what has no error stays as it is
+        ([1.95, 2.5], [0.0, 1.0], 2),  # a value without an error keeps its digits
         ([1.0, 0.4], [0.0, 1.0], 1),
-        ([1 / 3, 0.4], [0.0, 1.0], 1),  # but for no decimal number
+        ([1 / 3, 0.4], [0.0, 1.0], 1),  # except a number without a finite decimal form
         ([1234.0, 900.0], [0.0, 340.0], 0),
         ([np.nan, 900.0], [0.0, 340.0], -1),
     ],

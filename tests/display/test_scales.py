@@ -1,4 +1,4 @@
-"""The scales of charts: bars stand on zero, and the colors of maps tell their numbers apart."""
+"""The scales of charts: bars start at zero, and the colors of heatmaps distinguish their numbers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_the_bar_of_one_number_stands_on_zero_whatever_its_bounds_are(ledger, bo
 
 
 def domains(chart):
-    """The numbers over which the colors of maps reach."""
+    """Return the domains of the color scales of a chart."""
     found = [chart["encoding"]["color"]["scale"]["domain"]] if "color" in chart.get("encoding", {}) else []
     return found + [
         domain for part in ("layer", "concat") for inner in chart.get(part, ()) for domain in domains(inner)
@@ -33,7 +33,7 @@ def domains(chart):
 
 
 def test_colors_of_maps_reach_to_one_only_where_numbers_are_counted(ledger):
-    """Else all tiles of shares and of small sums have one color."""
+    """Otherwise all tiles of proportions and of small sums have the same color."""
     pytest.importorskip("altair")
     frame = pl.DataFrame({"x": [5.0, 15.0] * 500, "y": [5.0, 15.0] * 500, "k": ["a", "b"] * 500, "c": ["u", "v"] * 500})
     shares = frame.dp.histogram(["x", "y"], bins=[[0, 10, 20]] * 2, normalize=True, epsilon=9.0, ledger=ledger)

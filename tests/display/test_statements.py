@@ -127,7 +127,7 @@ def test_numbers_below_their_errors_are_told():
 
 
 def test_numbers_whose_intervals_leave_out_0_are_distinguished_from_noise():
-    """Though one end of their intervals is farther from them than 0 is."""
+    """The interval excludes 0 even if its longer half is larger than the number itself."""
     frame = pl.DataFrame(
         {"cost": [float(row % 100) for row in range(300)], "days": [(row % 20) / 10 for row in range(300)]}
     )
@@ -176,11 +176,11 @@ def test_what_is_promised_is_rounded_up(epsilon, said):
 
 
 def test_a_single_number_that_the_noise_hides_is_no_row_of_some():
-    """The sign of the divisor is hidden: a quotient may be anything."""
+    """The sign of the divisor is hidden, so the quotient may be any number; the wording depends on the rows."""
     hidden = {"x": dpf.ratio("age", "id", bounds={"age": (-1, 1), "id": (-1, 1)})}
     sums = {"a": dpf.sum("age", bounds=(-1, 1)), "b": dpf.sum("id", bounds=(-1, 1))}
     wards = PEOPLE.dp.group_by("ward", keys=["a", "b"])
-    with seeded(0), dpf.Ledger(epsilon=1):  # of one divisor in twenty the sign is told
+    with seeded(0), dpf.Ledger(epsilon=1):  # seeded: in one of twenty draws, the sign of a divisor shows
         one, each = (dp.agg(**hidden, epsilon=1e-6) for dp in (PEOPLE.dp, wards))
         added = [dp.agg(**sums, denoise=None, epsilon=1e-6) for dp in (PEOPLE.dp, wards)]
     assert "The noise hides x entirely." in one.dp.statement()
@@ -199,7 +199,7 @@ def test_noise_that_is_seldom_other_than_0_is_no_margin_of_error_of_0():
 
 
 def test_margins_of_error_are_of_unbiased_values_where_adjusting_moved_them(tmp_path):
-    """That of a noisy value says nothing of an adjusted one, above all not of a group that is unlike the others."""
+    """The margin of a noisy value does not hold for an adjusted one, least of all in a group unlike the others."""
     frame = pl.DataFrame({"g": [str(group) for group in range(9) for _ in range(100)] + ["9"] * 160})
     grouped = frame.dp.group_by("g", keys=[str(group) for group in range(10)])
     pages = []
@@ -210,7 +210,7 @@ def test_margins_of_error_are_of_unbiased_values_where_adjusting_moved_them(tmp_
         pages.append((tmp_path / "page.html").read_text(encoding="utf-8"))
         of = "the unbiased values of count" if denoise else "count"
         assert f"The margin of error (95%) of {of} is 30." in found.dp.statement()
-    for page in pages:  # the least and the largest were chosen for their noise: their margins would hold too seldom
+    for page in pages:  # no margins: noise selects the least and the largest number, so theirs would hold too seldom
         assert re.search(r"From \d+ \(\d\) to \d+ \(\d\)\.", page)
     for denoise, words in ((None, r"rows: [\d,]+ ± 30\."), (halved, r"rows: [\d,.]+\.")):
         found = frame.dp.count(epsilon=0.1, denoise=denoise, ledger=dpf.Ledger(epsilon=1))
@@ -219,13 +219,13 @@ def test_margins_of_error_are_of_unbiased_values_where_adjusting_moved_them(tmp_
 
 
 def halved(values, noise):
-    """A denoiser of the caller's."""
+    """Halve each value, as a denoiser of the caller."""
     return values / 2
 
 
 @pytest.mark.parametrize("name", ["nonnegative", "isotonic", "james_stein", "none", "none, non-negative"])
 def test_a_function_of_the_callers_is_not_known_by_the_name_of_one_of_dpframes(name):
-    """What dpframe knows of its own, that they move no value away from the truth, does not hold for it."""
+    """dpframe's own denoisers move no value away from the truth; a caller's function with the same name may."""
 
     def moved(values, noise):
         return values * 0 + 500
