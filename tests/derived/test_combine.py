@@ -1,4 +1,4 @@
-"""`dpf.combine` and ``.dp.total`` with its kin: which draw moved which number, and what is refused."""
+"""`dpf.combine`, ``.dp.total`` and related verbs: which draw of noise is in which number, and what is refused."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def forms(frame, column):
     return Source.of("it", frame).form(column)
 
 
-# Which draw is whose ------------------------------------------------------------------------------------------------
+# Which draw of noise is in which number -----------------------------------------------------------------------------
 
 
 def test_a_number_less_itself_is_exactly_nothing(engine, ledger):
@@ -54,7 +54,7 @@ def test_a_number_less_itself_is_exactly_nothing(engine, ledger):
     assert np.allclose(values(one, "value_low"), 1.0)
     assert np.allclose(values(one, "value_high"), 1.0)
     means = engine(STAYS).dp.group_by("ward", keys=WARDS).mean("days", bounds=(0, 9), epsilon=0.01, ledger=ledger)
-    same = dpf.combine("a - b", {"a": means, "b": means})  # also where the noise hides the divisor
+    same = dpf.combine("a - b", {"a": means, "b": means})  # also if the noise hides the divisor
     assert values(same, "value").tolist() == values(same, "value_error").tolist() == [0.0] * 3
 
 
@@ -77,7 +77,7 @@ def test_parts_of_one_charge_are_independent(ledger):
 
 
 def test_rows_of_one_result_may_share_the_keys_of_another(engine, ledger):
-    """Counts by ward and month over those of the wards, which are another release; a ward that has none is left out."""
+    """The counts by ward come from another release; a ward that only one of the results has is left out."""
     price = {"epsilon": 1, "denoise": None, "ledger": ledger}
     fine = engine(STAYS).dp.group_by("ward", "month", keys=KEYS).count(**price)
     wards = engine(STAYS).dp.group_by("ward", keys=["D", "C", "B", "A"]).count(**price)
@@ -101,7 +101,7 @@ def test_an_index_to_a_base_divides_each_row_by_one(engine, ledger):
         assert list(index["month"]) == MONTHS
         assert values(index, "value") == pytest.approx(100 * values(months, "count") / values(base, "count")[0])
         low, high = values(index, "value_low"), values(index, "value_high")
-        assert (low[1], high[1]) == pytest.approx((100, 100))  # a number over itself
+        assert (low[1], high[1]) == pytest.approx((100, 100))  # a number divided by itself
         assert (low[[0, 2, 3]] < high[[0, 2, 3]]).all()
     only = dpf.combine("a - b", {"a": base, "b": months.dp.filter({"month": [3]})}, on=[])
     assert list(only.columns) == ["value", "value_error", "covers"]
@@ -140,7 +140,7 @@ def test_two_statistics_of_one_law_are_two_draws(ledger):
 
 
 def test_the_variance_is_that_of_the_dense_matrix(ledger):
-    """Rollup, marginals, a stream and bins to be added up, each against a dense covariance made by hand."""
+    """Compare a rollup, a stream and bins with ranges=True with dense covariances computed by hand."""
     frame = pl.DataFrame(STAYS)
     rollup = frame.dp.group_by("ward", "month", keys=KEYS).count(rollup=True, epsilon=1, ledger=ledger)
     form = forms(rollup, "count_noisy")
@@ -197,7 +197,7 @@ def test_contrasts_of_weighted_cells_by_dense_algebra(sizes):
 
 
 def test_sums_inside_marginals_have_the_error_of_their_contrasts(engine, ledger):
-    """The cells of a table add up to the measured total: their squares would say many times as much."""
+    """The cells of a table add up to the measured total: adding their squared errors would overstate it many times."""
     keys = {"ward": [f"w{i}" for i in range(12)], "month": list(range(12))}
     frame = engine({"ward": ["w1"] * 40, "month": [3] * 40})
     tables = frame.dp.marginals(["ward", "month"], keys=keys, epsilon=1, delta=1e-6, denoise=None, ledger=ledger)
@@ -219,13 +219,13 @@ def weights_of(dense):
     return csr_array(dense)
 
 
-# Laws ---------------------------------------------------------------------------------------------------------------
+# Noise distributions ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("law", [Law(1.0, 2.0, 1.0), Law(2.0, 4.2, 1.0), Law(3.0, 12.5, 1.0), Law(1.0, 50.0, 2.0**-30)])
 @pytest.mark.parametrize("weights", [(1.0,), (1.0, 1.0), (1.0, -0.3, 2.5), (0.7,) * 40])
 def test_a_quantile_is_that_of_many_draws(law, weights):
-    """Held against 2 * 10**5 draws: a count beyond chance has a probability below 1e-9."""
+    """Compare with 2 * 10**5 draws; a count outside the tolerance has a probability below 1e-9."""
     rng, size = np.random.default_rng(3), 200_000
     if law.p == 1.0:
         steps = [rng.geometric(-np.expm1(-law.grid / law.scale), size) for _ in range(2 * len(weights))]
@@ -256,7 +256,7 @@ def test_one_draw_has_the_interval_that_its_release_states(ledger):
 
 @pytest.mark.parametrize("other", [dpf.mean("x", bounds=(0, 10)), dpf.variance("x", bounds=(0, 10))], ids=str)
 def test_a_count_that_is_read_off_another_total_is_a_number_like_others(other, ledger):
-    """Its noise is a sum of draws, as its release states of the whole number."""
+    """Its noise is a sum of several draws, and its error agrees with that of the rounded count in the release."""
     frame = pl.DataFrame({"w": list("AAABBB"), "x": [1.0, 2.0, 5.0, 3.0, 4.0, 9.0]})
     by = frame.dp.group_by("w", keys=["A", "B"])
     result = by.agg(n=dpf.count("x"), m=other, epsilon=1, denoise=None, ledger=ledger)
@@ -269,7 +269,7 @@ def test_a_count_that_is_read_off_another_total_is_a_number_like_others(other, l
 
 
 def test_a_quotient_whose_divisor_may_be_0_has_no_finite_end(ledger):
-    """The angle of an infinite slope is computed in two ways, which differ by a rounding."""
+    """The angle of an infinite slope is computed in two ways that differ by a rounding error."""
     frame, keys = pl.DataFrame({"w": ["A"]}), list(map(str, range(200)))
     price = {"delta": 1e-6, "mechanism": "gaussian", "denoise": None, "ledger": ledger}
     one, other = (frame.dp.group_by("w", keys=keys).count(epsilon=0.1, **price) for _ in range(2))
@@ -289,7 +289,7 @@ def test_expressions_are_as_deep_as_python_follows():
 
 
 def test_of_no_group_nothing_is_computed():
-    """Of found keys none may be shown."""
+    """All discovered keys may stay below the threshold, so that no group is shown."""
     ledger = dpf.Ledger(epsilon=9, delta=0.1, keys_delta=0.01)
     frame = pl.DataFrame({"w": ["A"], "y": [1.0]}).clear()
     asked = {"n": dpf.count(), "s": dpf.sum("y", bounds=(-9, 9)), "m": dpf.mean("y", bounds=(-9, 9))}
@@ -303,7 +303,7 @@ def test_of_no_group_nothing_is_computed():
 
 
 def test_steps_between_keys_that_were_found_are_refused():
-    """A key between two others may be missing, and nothing shows it."""
+    """A key between two discovered ones may be missing, and the result does not show it."""
     frame = pl.DataFrame({"year": [2019, 2021, 2022] * 500, "x": [1.0] * 1_500})
     ledger = dpf.Ledger(epsilon=9, delta=0.1, keys_delta=0.01)
     by = frame.dp.group_by("year", keys=dpf.discover(delta=1e-6))
@@ -315,7 +315,7 @@ def test_steps_between_keys_that_were_found_are_refused():
 
 
 def test_what_was_not_adjusted_is_unbiased_without_a_noisy_column():
-    """Where "auto" chose to do nothing, keep_noisy=False took nothing away."""
+    """Where "auto" chose no adjustment, keep_noisy=False removed nothing."""
     frame = pl.DataFrame({"w": list("AB") * 500, "y": [9.0, -9.0] * 500})
     by = frame.dp.group_by("w", keys=["A", "B"])
     price = {"epsilon": 50, "keep_noisy": False, "ledger": dpf.Ledger(epsilon=99)}
@@ -524,7 +524,7 @@ def test_means_are_pooled_exactly(engine, ledger):
 
 @pytest.mark.long
 def test_shares_and_pooled_means_are_within_what_is_possible():
-    """A mean of one group is what was released; small groups have intervals as wide as what is possible."""
+    """The total of one group is its released mean; intervals of small groups cover at most the possible range."""
     frame = pl.DataFrame({"w": list("AABBBC") * 2, "x": [0.0, 5.0, 5.0, 5.0, 5.0, 0.0] * 2, "ok": [True] * 12})
     possible = {"m": (0.0, 5.0), "p": (0.0, 1.0)}
     for seed in range(20):
@@ -693,11 +693,11 @@ def test_numbers_of_things_that_groups_share_have_no_total():
                 dpf.InvalidArgument, match=r"two groups of months may have the same values\. Release it"
             ):
                 getattr(result.dp.select("months").dp, verb)()
-        getattr(many.dp.select("n", "cost").dp, verb)()  # the way out; what each adds is added up
+        getattr(many.dp.select("n", "cost").dp, verb)()  # the way out: bounded row contributions add up
         getattr(one.dp.select("people").dp, verb)()
-        getattr(many.dp.filter({"ward": ["A"]}).dp, verb)()  # one group
+        getattr(many.dp.filter({"ward": ["A"]}).dp, verb)()  # a single group
     assert values(many.dp.select("cost").dp.total(), "cost")[0] == pytest.approx(sum(STAYS["cost"]), abs=1)
-    averages = many.dp.rolling(2)  # which is no number of people
+    averages = many.dp.rolling(2)  # an average, not a number of people
     assert values(averages, "people").tolist() == pytest.approx(
         [(values(many, "people")[at] + values(many, "people")[at + 1]) / 2 for at in (0, 1)]
     )
@@ -714,7 +714,7 @@ def test_a_release_that_has_two_names_is_one(ledger):
     assert "computed from 2 releases (epsilon 1, each)" in dpf.combine("a-b", {"a": first, "b": second}).dp.statement()
     plans = {name: pl.DataFrame(STAYS).dp.preview.count(denoise=None) for name in ("a", "b")}
     parts = dpf.combine("a - b", dpf.release_together(plans, epsilon=2, ledger=ledger))
-    assert "computed from 2 releases" in parts.dp.statement()  # which took a part of the budget each
+    assert "computed from 2 releases" in parts.dp.statement()  # each took a part of the budget
     stream = dpf.Stream(
         "t", statistic=dpf.count(), time="month", periods=MONTHS, epsilon=1, mechanism="laplace", ledger=ledger
     )
@@ -732,7 +732,7 @@ def test_a_result_without_rows_has_nothing_in_order():
     empty = frame.dp.group_by("ward", keys=dpf.discover(delta=1e-9)).agg(
         n=dpf.count(), epsilon=1, max_rows=1, max_groups=1, denoise=None, ledger=ledger
     )
-    assert not len(empty)  # of one unit, whose group is found with a chance of at most 1e-9
+    assert not len(empty)  # one unit, whose group is shown with a chance of at most 1e-9
     for verb, asked in {"cumulative": (), "rolling": (1,), "difference": (), "change": ()}.items():
         with pytest.raises(dpf.InvalidArgument, match=rf"^{verb} must be asked of a result with rows, and no group is"):
             getattr(empty.dp, verb)(*asked)
@@ -768,7 +768,7 @@ def test_what_each_release_protects_is_named_where_units_differ(tmp_path):
 
 
 def test_what_clipping_did_to_a_release_is_not_said_of_what_is_computed_of_it():
-    """Clipped values of B lower its sum, and raise the share of A; the difference moves by any sign."""
+    """Clipped values of B lower its sum and raise the share of A; the effect on a difference may have any sign."""
     frame = pl.DataFrame({"g": ["A", "B"] * 500, "x": [10.0, 100.0] * 500}).dp.group_by("g", keys=["A", "B"])
     with pytest.warns(dpf.BoundsWarning, match="this lowers x_sum"):
         found = frame.sum("x", bounds=(0, 20), epsilon=9, denoise=None, ledger=dpf.Ledger(epsilon=9))
@@ -778,7 +778,7 @@ def test_what_clipping_did_to_a_release_is_not_said_of_what_is_computed_of_it():
         assert re.search(f"Note: in the release, [^:]*{lowers}.*{unknown}", made.dp.statement())
     combined = dpf.combine("a.x_sum / b.x_sum", {"a": found, "b": found}).dp.statement()
     assert all(re.search(f"Note: in {name}, [^:]*{lowers}", combined) for name in "ab")
-    for made in (found.dp.total(), found.dp.cumulative(), found.dp.rolling(2)):  # are too low where the sums are
+    for made in (found.dp.total(), found.dp.cumulative(), found.dp.rolling(2)):  # these are too low where the sums are
         assert lowers in made.dp.statement()
         assert unknown not in made.dp.statement()
 
@@ -808,7 +808,7 @@ def test_what_bounds_did_to_a_statistic_is_said_of_what_is_computed_of_it_alone(
 
 
 def test_sums_over_keys_say_which_rows_are_in_none():
-    """Of bins, dates, levels and the rest of all keys the release has said it."""
+    """A release with bins, dates, levels or dpf.REST has this note already."""
     rows = pl.DataFrame({"g": ["A", "B", "C"] * 200, "h": [0, 1] * 300, "x": [1.0] * 600})
     asked = {"epsilon": 1, "denoise": None, "ledger": dpf.Ledger(epsilon=1e3, delta=1e-3, accounting="basic")}
     keys, undeclared = {"g": ["A", "B"], "h": [0, 1, 2]}, "rows with undeclared keys are in no total"

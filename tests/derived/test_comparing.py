@@ -1,4 +1,4 @@
-"""Comparisons of groups and of releases, intervals of populations, and tests of independence: values and refusals."""
+"""Comparisons of groups and of releases, intervals for populations, and tests of independence: values and refusals."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dpframe.noise import insecure_bits
 from dpframe.queries.mixing import uniforms
 from dpframe.queries.row_functions import squares
 
-CLEAR = 1e6  # epsilon, at which noise moves nothing
+CLEAR = 1e6  # an epsilon at which noise is negligible
 
 
 def _ledger(unit: str | dpf.PrivacyUnit | None = None) -> dpf.Ledger:
@@ -71,14 +71,14 @@ def test_without_noise_intervals_are_those_of_textbooks(law):
 
 
 def _fay_and_feuer(total: float, squares: float, most: float) -> tuple[float, float]:
-    """The limits of a weighted sum of Poisson variables, as their paper of 1997 has them (equation 6)."""
+    """Return the limits of a weighted sum of Poisson variables (equation 6 of their paper of 1997)."""
     more, more_squares = total + most, squares + most**2
     low = squares / (2.0 * total) * stats.chi2.ppf(0.025, 2.0 * total**2 / squares)
     return low, more_squares / (2.0 * more) * stats.chi2.ppf(0.975, 2.0 * more**2 / more_squares)
 
 
 def test_sums_of_the_bound_are_as_sure_as_their_count():
-    """Garwood's limits of the number of values, each of which is the bound; of losses they are mirrored."""
+    """Each value equals the bound, so the limits are Garwood's for the number of values; losses mirror them."""
     rows = pl.DataFrame({"ward": ["A"] * 3 + ["B"] * 40, "paid": [5.0] * 43, "lost": [-5.0] * 43})
     asked = {
         "paid": dpf.sum("paid", bounds=(0, 5)),
@@ -98,7 +98,7 @@ def test_sums_of_the_bound_are_as_sure_as_their_count():
 
 
 def test_intervals_of_a_population_hold_the_noise():
-    result = _test(0.1, denoise=None)  # where chance is far smaller
+    result = _test(0.1, denoise=None)  # where the sampling error is far smaller than the noise
     table, people = (result.dp.errors(covers=covers)["interval"].to_list() for covers in ("table", "population"))
     assert all(wide > 0.9 * narrow for wide, narrow in zip(people, table, strict=True)), (table, people)
 
@@ -135,8 +135,8 @@ def test_shares_that_noise_moved_beyond_0_and_1_keep_an_interval():
     assert [end[0] for end in far.limits(0.95)] == pytest.approx([0.0, 0.003 * np.sqrt(2.0)])
     reach, value = (np.array([10.0]), np.array([12.0])), np.array([-16.0])
     count = Estimate(value, value, lambda _: reach, lambda _: reach, 0.0, np.inf, np.array([True]))
-    assert [end[0] for end in count.limits(0.95)] == pytest.approx([-16.0, 12.0 * np.sqrt(2.0)])  # around 0
-    # of 300 pairs of all and none, in which one of a hundred had no width
+    assert [end[0] for end in count.limits(0.95)] == pytest.approx([-16.0, 12.0 * np.sqrt(2.0)])  # centered at 0
+    # 300 pairs of proportions 0 and 1: one interval in a hundred had no width
     pairs = pl.DataFrame({"pair": np.repeat(range(600), 300) // 2, "all": np.repeat([False, True] * 300, 300)})
     by = pairs.dp.group_by("pair", "all", keys={"pair": range(300), "all": [False, True]})
     with insecure_bits(3):
@@ -149,7 +149,7 @@ def test_shares_that_noise_moved_beyond_0_and_1_keep_an_interval():
 @pytest.mark.parametrize("confidence", [0.5, 0.95, pytest.param(0.9, marks=pytest.mark.slow), 0.999])
 @pytest.mark.parametrize("epsilon", [5.0, pytest.param(0.3, marks=pytest.mark.slow), CLEAR])
 def test_p_values_agree_with_intervals(confidence, epsilon):
-    with insecure_bits(5):  # one of two thousand comparisons lies at the edge
+    with insecure_bits(5):  # seeded: one of two thousand comparisons lies at the edge
         found = dpf.compare(_test(epsilon), "B", "A", confidence=confidence)
     for row in found.iter_rows(named=True):
         outside = row["low"] > 0.0 or row["high"] < 0.0
@@ -195,7 +195,7 @@ def test_different_statistics_of_two_results_are_not_compared(asked, other, said
 
 @pytest.mark.parametrize("verb", ["count", "sum", "n_units", "unit_sum"])
 def test_sizes_of_groups_that_their_sample_chose_tell_of_no_population(verb):
-    """Groups of which a sample holds many are shown: their counts and sums are too high, and held in 4% of samples."""
+    """Discovery shows groups with many sampled rows, so their sizes are too high: intervals held in 4% of samples."""
     rows = pl.DataFrame({"person": range(400), "ward": ["A", "B"] * 200, "cost": [5.0] * 400})
     asked = {
         "count": dpf.count(),
@@ -242,7 +242,7 @@ def test_results_of_different_units_are_not_compared():
     one, two = (by.n_units(epsilon=1.0, max_groups=groups, ledger=ledger) for groups in (1, 2))
     with pytest.raises(dpf.InvalidArgument, match=r"not person in 1 group and person in 2 groups\."):
         dpf.compare(one, two, samples="different")
-    many = by.n_units(epsilon=1.0, max_groups=3, ledger=ledger)  # of two groups
+    many = by.n_units(epsilon=1.0, max_groups=3, ledger=ledger)  # only two groups exist
     assert len(dpf.compare(two, many, samples="different")) == 2
 
 
@@ -267,9 +267,9 @@ def test_holm_widens_intervals_and_raises_p_values(clear):
     assert (adjusted["low"] <= plain["low"]).all()
     assert (adjusted["p_value"] >= plain["p_value"]).all()
     assert _holm(np.array([0.01, 0.04, 0.03, 0.005])).tolist() == pytest.approx([0.03, 0.06, 0.06, 0.02])
-    assert adjusted["p_value"].min() == 4e-6  # four times the least that one test tells
+    assert adjusted["p_value"].min() == 4e-6  # four times the smallest p-value of a single test
     assert "<= 4e-06" in adjusted.dp.table("markdown")
-    assert "<= 4e-06" in adjusted.dp.sort("p_value").dp.head(1).dp.table("markdown")  # it stays one of four
+    assert "<= 4e-06" in adjusted.dp.sort("p_value").dp.head(1).dp.table("markdown")  # still one of four comparisons
     assert "<= 1e-06" in plain.dp.table("markdown")
     note = "for 4 comparisons by Holm's method, and intervals by Bonferroni's: all hold together with 95%"
     for words in (adjusted.dp.statement(), adjusted.dp.table("markdown"), adjusted.dp.provenance["notes"][0]):
@@ -357,9 +357,9 @@ REFUSED = [
 
 
 def _points(chart):
-    """The values that a chart of a comparison shows, by row and side."""
+    """Return the values that a chart of a comparison shows, by row and side."""
     parts, cells = [chart.to_dict()], []
-    for part in parts:  # and of those below it
+    for part in parts:  # the loop appends nested parts
         parts += [inner for name in ("vconcat", "concat", "layer") for inner in part.get(name, ())]
         cells += [cell for cell in part.get("data", {}).get("values", ()) if "side" in cell]
     return {(cell["cell"], cell["side"]): (cell["value"], cell["low"], cell["high"]) for cell in cells}
@@ -392,7 +392,7 @@ def test_what_clipping_did_is_inherited():
         clipped = few.mean("spend", bounds=(0, 5), epsilon=CLEAR, population=True, ledger=_ledger())
     found = dpf.compare(clipped, "B", "A")
     moved = "clipped: this lowers spend_mean, .* The size and direction of the effect on this result are unknown"
-    assert re.search(f"^in the release, .* {moved}", found.dp.provenance["notes"][0])  # a caption has no room for all
+    assert re.search(f"^in the release, .* {moved}", found.dp.provenance["notes"][0])  # captions lack room for all
     assert re.search(moved, found.dp.statement())
 
 
@@ -505,7 +505,7 @@ def test_rows_that_are_no_sample_are_refused_before_a_charge():
         by_counts.n_units(**found)
     assert not len(ledger.to_frame())
     means = by_counts.mean("cost", bounds=(0, 9), max_rows=1, checks=False, **found)
-    assert not len(means)  # no group has so many people
+    assert not len(means)  # no group has enough people
     assert "No group is shown" in means.dp.statement()
     assert means.dp.errors(covers="population")["interval"].to_list() == [0.0]
     assert not len(means.dp.errors(cells=True, covers="population"))
@@ -529,14 +529,14 @@ def test_rows_that_are_no_sample_are_refused_before_a_charge():
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
 @pytest.mark.parametrize("law", [{}, {"delta": 1e-6, "mechanism": "gaussian"}])
 def test_rows_of_one_person_that_may_be_in_one_group_are_no_sample(law, neighbors):
-    """Four rows of one person in one of two allowed groups are all counted: then there are fewer people than rows."""
+    """Four rows of one person in one of the allowed groups all count, so there are fewer people than rows."""
     unit = dpf.PrivacyUnit("person", neighbors=neighbors)
     rows = pl.DataFrame({"person": [1, 1, 1, 1], "ward": ["A"] * 4, "cost": [5.0] * 4})
     many = {"max_rows": 1, "max_groups": 4, "checks": False}
     by, keys = rows.dp.group_by("ward", keys=list("ABCD")), {"ward": list("ABCD"), "cost": [5.0, 6.0]}
     with dpf.testing.exact():
         counted = by.count(epsilon=1.0, ledger=_ledger(unit), denoise=None, **law, **many)
-    assert counted["count"][0] == pytest.approx(2.0 if law else 4.0, abs=1e-5)  # by the norm of the noise
+    assert counted["count"][0] == pytest.approx(2.0 if law else 4.0, abs=1e-5)  # weighted in the norm of the noise
     ledger = _ledger(unit)
     asks = {
         "count": lambda **more: by.count(epsilon=1.0, ledger=ledger, **law, **many, **more),
@@ -556,9 +556,9 @@ def test_rows_of_one_person_that_may_be_in_one_group_are_no_sample(law, neighbor
         with pytest.raises(dpf.InvalidArgument, match=r"one person has up to 4 rows in it"):
             ask().dp.errors(covers="population")
     part = asks["count"]().dp.filter({"ward": "A"})
-    with pytest.raises(dpf.InvalidArgument, match=r"one person has up to 4 rows in it"):  # weighed as all groups are
+    with pytest.raises(dpf.InvalidArgument, match=r"one person has up to 4 rows in it"):  # the filter keeps the weights
         part.dp.errors(covers="population")
-    whole = rows.dp.count(epsilon=1.0, ledger=ledger, **law, **many)  # one number, of one group
+    whole = rows.dp.count(epsilon=1.0, ledger=ledger, **law, **many)  # a single number, of one group
     tables = rows.dp.marginals(["ward", "cost"], keys=keys, epsilon=1.0, delta=1e-6, ledger=ledger, max_rows=1)
     for sound in (whole, tables, by.n_units(epsilon=1.0, max_groups=4, ledger=ledger, **law)):
         assert np.isfinite(sound.dp.errors(covers="population")["interval"].to_numpy()).all()
@@ -634,7 +634,7 @@ def test_the_number_of_some_rows_does_not_stand_in_for_that_of_all():
         with pytest.raises(dpf.InvalidArgument, match=r"Ask for it with population=True"):
             rows.dp.agg(signed | {"n": beside}, **release).dp.errors(covers="population")
     signed_few = {"s": dpf.sum("spend", bounds=(-500, 500), **few)}
-    for sums, rows_of in ((signed, {}), (signed_few, few), (signed_few, {})):  # all rows are no fewer than some
+    for sums, rows_of in ((signed, {}), (signed_few, few), (signed_few, {})):  # all rows are at least some
         told = rows.dp.agg(sums | {"n": dpf.count(**rows_of)}, **release).dp.errors(covers="population")
         n = rows["few"].sum() if rows_of else len(rows)
         assert told["interval"][0] == pytest.approx(500.0 * (stats.chi2.ppf(0.975, 2 * n + 2) / 2 - n), rel=0.01)
@@ -710,7 +710,7 @@ def test_tables_that_cannot_be_tested_are_refused():
 
 
 def test_drawn_tables_and_noise_have_their_laws():
-    # fixed numbers: no false alarm
+    # fixed uniform numbers: no false alarm
     drawn = _multinomial(100, np.array([0.2, 0.5, 0.3]), 7)
     assert (drawn.sum(axis=1) == 100).all()
     assert drawn.mean(axis=0) == pytest.approx([20, 50, 30], abs=0.5)
@@ -721,12 +721,12 @@ def test_drawn_tables_and_noise_have_their_laws():
     assert np.bincount(ones.astype(int), minlength=13)[:7] / 4_000 == pytest.approx(
         stats.binom.pmf(range(7), 12, 0.3), abs=0.02
     )
-    for size, chance in ((3e9, 0.3), (3e9, 1e-9), (2.0**51, 1.0 - 1e-14)):  # more than 32 bits hold
+    for size, chance in ((3e9, 0.3), (3e9, 1e-9), (2.0**51, 1.0 - 1e-14)):  # sizes beyond 32 bits
         many = _binomial(np.full(4_000, size), chance, uniforms((4_000,), 3))
         spread = np.sqrt(size * chance * (1.0 - chance))
         assert many.mean() == pytest.approx(size * chance, abs=5.0 * spread / np.sqrt(4_000), rel=1e-15)
         assert many.std() == pytest.approx(spread, rel=0.06)
-    assert (_binomial(np.full(9, 2.0**60), 1.0 - 1e-15, uniforms((9,), 3)) <= 2.0**60).all()  # and it ends
+    assert (_binomial(np.full(9, 2.0**60), 1.0 - 1e-15, uniforms((9,), 3)) <= 2.0**60).all()  # and the sampler ends
     for law in (Law(1.0, 3.0, 1.0), Law(2.0, 5.0, 0.5), Law(3.0, 4.0, 1.0)):
         steps = _steps(law, uniforms((100_000,), 11))
         assert steps.mean() == pytest.approx(0.0, abs=0.1)
@@ -766,12 +766,12 @@ def test_values_that_differ_beyond_what_is_shown_are_not_compared():
     record = build.record_of(other)
     said = {name: fact for name, fact in record["measures"]["p"].items() if name != "value_sha256"}
     old = build.attach(other.clone(), {**record, "measures": {"p": said}})
-    with pytest.raises(dpf.InvalidArgument, match=r"its value is known in part alone: 'x+"):  # of a record of before
+    with pytest.raises(dpf.InvalidArgument, match=r"its value is known in part alone: 'x+"):  # an old record
         dpf.compare(one, old, samples="different")
 
 
 def test_a_spread_that_was_not_measured_is_said():
-    """As in the statement of the result itself: the interval of the difference is wider for it."""
+    """The release has the same note: an unmeasured spread makes the interval of the difference wider."""
     frame = pl.DataFrame({"variant": ["A", "B"] * 500, "spend": [5.0, 9.0, 30.0, 2.0] * 250})
     asked = frame.dp.group_by("variant", keys=["A", "B"])
     said = "How far values of m differ was not measured: the most that its bounds allow is taken"
@@ -784,7 +784,7 @@ def test_a_spread_that_was_not_measured_is_said():
 
 
 def test_a_sum_whose_count_was_left_out_is_refused_in_words(engine):
-    """The count was read off the totals of the mean, and its column was missing: a raw error of the library."""
+    """The count came from the totals of the mean; without its column, the library failed with an internal error."""
     frame = engine({"k": ["A", "B"] * 50, "v": [1.0, -1.0] * 50}).dp.group_by("k", keys=["A", "B"])
     sums = {"s": dpf.sum("v", bounds=(-5, 5)), "m": dpf.mean("v", bounds=(-5, 5)), "n": dpf.count("v")}
     result = frame.agg(**sums, epsilon=9, checks=False, ledger=dpf.Ledger(epsilon=9))
@@ -797,7 +797,7 @@ def test_a_sum_whose_count_was_left_out_is_refused_in_words(engine):
 
 
 def test_a_sum_of_weights_is_not_taken_for_the_number_of_rows_behind_a_sum():
-    """The variance of a sum is at most the squared bound times its number of rows, which weights do not tell."""
+    """The variance of a sum is at most the squared bound times its number of rows, which weights do not give."""
     frame = pl.DataFrame({"x": [-10.0, 10.0] * 500, "w": [0.05] * 1_000})
     ledger = dpf.Ledger(epsilon=9)
     asked = {"epsilon": 1, "ledger": ledger, "checks": False}

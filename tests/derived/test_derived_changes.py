@@ -1,4 +1,4 @@
-"""Numbers that were computed from releases are changed, labelled, shown and written as releases are."""
+"""Numbers computed from releases can be changed, labeled, shown and written like releases."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_labels_are_taken(made, tmp_path):
 
 
 def with_subtotals(words):
-    """A number computed of all subtotals of a table, or of those of its first keys."""
+    """Return numbers computed from all subtotals of a table (cube), or from those of its first keys (rollup)."""
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"ward": ["A"] * 300 + ["B"] * 200 + ["C"] * 100, "sex": [0, 1] * 300})
     by = frame.dp.group_by("ward", "sex", keys=KEYS)
@@ -101,10 +101,10 @@ def with_subtotals(words):
 
 
 def test_subtotals_that_were_computed_stand_at_their_keys_in_any_order_of_rows(tmp_path):
-    """Two-way tables find cells by their place; other tables follow the rows as they stand."""
+    """Two-way tables place each cell by its keys; other tables keep the order of the rows."""
     pytest.importorskip("altair")
     whole, double = map(with_subtotals, ("cube", "rollup"))
-    moved = whole.sort_values("value", ascending=False)  # which keeps the record
+    moved = whole.sort_values("value", ascending=False)  # this keeps the record
     assert moved.dp.table("markdown") == whole.dp.table("markdown")
     assert moved.dp.statement() == whole.dp.statement()
     assert table_of_page(moved, tmp_path) == table_of_page(whole, tmp_path)
@@ -146,7 +146,7 @@ def _numbers(frame, name):
 
 
 def _dense(tables):
-    """The covariance of all cells of marginals, by their design alone."""
+    """Return the covariance of all cells of marginals, computed from their design only."""
     facts = tables.dp.provenance
     said = facts["measures"]["count"]
     design = ContrastDesign(tuple(axis["size"] for axis in facts["cells"]), said["degree"], said["objective"])
@@ -198,7 +198,7 @@ def test_totals_of_filtered_marginals_have_the_variance_of_the_dense_matrix(wher
 
 @pytest.mark.parametrize("library", ["polars", "pandas"])
 def test_some_rows_are_those_cells_in_any_order(library):
-    """What keys, expressions, sorts, new names and wide tables leave has the numbers and the noise of its cells."""
+    """Filters, sorts, new names and wide tables keep the numbers and the noise of the remaining cells."""
     if library == "pandas":
         pytest.importorskip("pandas")
     frame = pl.DataFrame(VISITS) if library == "polars" else pl.DataFrame(VISITS).to_pandas()
@@ -325,7 +325,7 @@ def test_what_was_chosen_by_its_noise_is_refused():
 
 @pytest.mark.parametrize("descending", [True, False])
 def test_keys_that_noisy_numbers_put_first_are_chosen_by_them(descending):
-    """Also where they are the first by chance as well; without such a sort the first key is always the same one."""
+    """This holds even if they are first by chance; without a sort by numbers, the first key is fixed."""
     with dpf.Ledger(epsilon=10), noise.insecure_bits(1):
         rising = pl.DataFrame({"k": [2, 4, 4]}).dp.group_by("k", keys=[1, 2, 3, 4]).count(epsilon=9, denoise=None)
     assert rising["count"].to_list() == [0, 1, 0, 2]
@@ -340,7 +340,7 @@ def test_keys_that_noisy_numbers_put_first_are_chosen_by_them(descending):
 
 
 def test_no_statistic_gets_the_name_of_a_column_of_another():
-    """`n_noisy` would be the unbiased values of `n`, around which its interval lies."""
+    """A column `n_noisy` is read as the unbiased values of `n`, the center of its interval."""
     frame = pl.DataFrame({"g": ["x", "y"], "k": ["a", "a_noisy"]})
     keys = {"g": ["x", "y"], "k": ["a", "a_noisy"]}
     with dpf.Ledger(epsilon=10):
@@ -387,7 +387,7 @@ def test_who_changes_a_record_that_was_read_changes_no_frame():
 
 @pytest.mark.parametrize("library", ["polars", "pandas"])
 def test_a_mask_of_keys_may_have_been_made_of_numbers(library):
-    """What is mapped on keys, or looked up among the keys of the largest numbers, is called after the keys."""
+    """A mask that is mapped from keys, or looked up in the keys of the largest numbers, has the name of the keys."""
     if library == "pandas":
         pytest.importorskip("pandas")
     wards = _counts(library).dp.filter({"sex": 0})
@@ -407,11 +407,11 @@ def test_a_mask_of_keys_may_have_been_made_of_numbers(library):
 
 @pytest.mark.parametrize("library", ["polars", "pandas"])
 def test_the_first_rows_of_an_order_that_was_not_recorded_are_taken_as_chosen_by_noise(library, tmp_path):
-    """Noise orders 20 equal groups as they were declared with a chance below 1e-6: then none would be chosen."""
+    """Noise leaves 20 equal groups in their declared order with a chance below 1e-6: then none would be chosen."""
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"ward": [*range(20)] * 200})
     counts = frame.dp.group_by("ward", keys=[*range(20)]).count(epsilon=0.2, denoise=None, ledger=dpf.Ledger(epsilon=1))
-    sort = counts.sort_values("count", ascending=False)  # which keeps the record
+    sort = counts.sort_values("count", ascending=False)  # this keeps the record
     sort.dp.write_parquet(tmp_path / "sorted.parquet")
     by_keys = counts.dp.sort("ward", descending=True)
     by_keys.dp.write_parquet(tmp_path / "keys.parquet")
@@ -457,7 +457,7 @@ def test_a_total_is_of_the_level_whose_sums_have_the_least_noise():
     by = pl.DataFrame(rows).dp.group_by(*keys, keys=keys)
     for shape in ({"rollup": True}, {"cube": True}):
         found = by.count(epsilon=1, denoise=None, ledger=dpf.Ledger(epsilon=1), **shape)
-        some = found if "rollup" in shape else found.dp.filter({"ward": ["A", "B", "C"]})  # without (sex,)
+        some = found if "rollup" in shape else found.dp.filter({"ward": ["A", "B", "C"]})  # drops the level (sex,)
         pairs = found.filter(pl.col("ward").is_not_null(), pl.col("sex").is_not_null(), pl.col("week").is_null())
         sums = pairs.group_by("sex", maintain_order=True).agg(pl.col("count").sum())
         assert some.dp.total("sex").select("sex", "count").equals(sums)
@@ -467,12 +467,12 @@ def test_a_total_is_of_the_level_whose_sums_have_the_least_noise():
     price = {"epsilon": 1, "delta": 1e-6, "mechanism": "gaussian", "max_rows": 1, "max_groups": 40, "checks": False}
     found = by.count(rollup=True, denoise=None, ledger=ledger, **price)
     cells = found.filter(pl.col("week").is_not_null()).group_by("sex", maintain_order=True).agg(pl.col("count").sum())
-    assert np.allclose(found.dp.total("sex")["count"], cells["count"])  # 60 cells that move less than 3 pairs
+    assert np.allclose(found.dp.total("sex")["count"], cells["count"])  # 60 cells have less noise than 3 pairs
 
 
 def test_a_mask_of_two_columns_of_keys_is_not_said_to_be_of_numbers():
     counts = _counts("pandas")
-    both = counts.dp.filter((counts["ward"] == "A") & (counts["sex"] == 1))  # of which pandas keeps no name
+    both = counts.dp.filter((counts["ward"] == "A") & (counts["sex"] == 1))  # pandas keeps no name for this mask
     with pytest.raises(dpf.InvalidArgument, match=r"a mask may have chosen some .*result\.dp\.filter\(\{"):
         both.dp.total()
     counts.dp.filter({"ward": "A", "sex": 1}).dp.total()
@@ -517,7 +517,7 @@ def test_populations_and_tests_of_some_rows_are_those_of_the_whole():
 @pytest.mark.parametrize("value", [5, [], {}, None, "5"], ids=str)
 @pytest.mark.parametrize("field", ["shown", "top", "suggested", "rounded", "checks", "stream", "found"])
 def test_a_field_that_no_computed_result_has_is_told_before_it_is_used(field, value):
-    """A file may say anything of what was computed, too."""
+    """A forged file may claim anything about computed numbers, too."""
     frame = pl.DataFrame({"w": list("AABB")})
     counts = frame.dp.group_by("w", keys=["A", "B"]).count(epsilon=1, denoise=None, ledger=dpf.Ledger(epsilon=9))
     record = counts.dp.share().dp.filter({"w": ["B"]}).dp.provenance

@@ -1,4 +1,4 @@
-"""Intervals of what is computed from releases cover the truth: a small share of ``assurance.derived_coverage``."""
+"""Intervals of numbers computed from releases cover the truth: a small share of ``assurance.derived_coverage``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Intervals of a population cover, and tests of equal groups err rarely: ``assurance.population_coverage``, a share."""
+"""Population intervals cover, and tests of equal groups rarely reject: a share of ``assurance.population_coverage``."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from assurance.population_coverage import EPSILONS, FEW, LAWS, STATISTICS, cover
 from dpframe.derived.population import summed
 from tests.covering import Covered, chance_of_missing
 
-ALARM = 1e-6 / 100  # of all tests here together
-LEAST = 0.93  # of intervals
-SIZE = 0.055  # of tests at 5%, with what whole steps move
+ALARM = 1e-6 / 100  # per test; 1e-6 for all tests here together
+LEAST = 0.93  # coverage of intervals
+SIZE = 0.055  # rejections by tests at 5%, with an allowance for whole steps
 
 
 def too_often(found: Covered, rate: float) -> bool:
-    """Tell whether so many misses have a chance below the alarm where each has at most this rate."""
+    """Return whether this many misses have a chance below ALARM if each interval misses at most at this rate."""
     return bool(chance_of_missing(found.misses, found.samples, rate) < ALARM)
 
 
@@ -41,13 +41,13 @@ def test_means_and_sums_cover_where_a_hundred_values_differ():
 @pytest.mark.parametrize("rows", [1, 3])
 @pytest.mark.parametrize("kind", FEW)
 def test_sums_of_few_rows_cover(kind, rows):
-    """Their number moves them most: intervals that were symmetric held in 64% of samples."""
+    """The number of rows varies most here: symmetric intervals held in 64% of samples."""
     found = few(kind, 300.0, rows, 1_000, seed=6)
     assert not too_often(found, 1.0 - LEAST), found
 
 
 def test_sums_of_both_signs_reach_as_far_as_the_larger_bound():
-    """Losses of up to 500 in bounds whose upper one is 50; of 3 rows the sample often holds none."""
+    """With bounds of -500 and 50, losses reach farther than gains, and a sample of 3 rows often contains no loss."""
     either = (-500.0, 50.0)
     for exact in (True, False):
         below, above = summed(np.zeros(1), np.zeros(1), either, 0.95, exact)

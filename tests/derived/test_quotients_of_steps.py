@@ -1,4 +1,4 @@
-"""Intervals of quotients of noisy whole numbers, by all draws of their noise: nothing here is left to chance."""
+"""Intervals of quotients of noisy whole numbers, checked on all draws of noise: nothing is left to chance."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from dpframe.derived.linear import Block, Linear, Quotient, ends
 from dpframe.derived.sums_of_noise import Law, half_width
 from dpframe.queries.quotients import quotient_ends
 
-RARE = 1e-6  # pairs of draws that are less likely count as misses
-FAR = 30  # steps, beyond which none is as likely in any of these cases
+RARE = 1e-6  # pairs of draws with a smaller chance count as misses
+FAR = 30  # in steps; no draw beyond it is as likely in any of these cases
 
-# shape; scales of the noise above and below, in steps; what is truly above and below
+# shape; noise scales of numerator and denominator, in steps; their true values
 SETTINGS = [
     (1.0, 1.0 / 1.85, 1.0 / 3.7, 40, 20),
     (1.0, 0.54, 0.54, 20, 20),
@@ -29,14 +29,14 @@ SETTINGS = [
 
 
 def draws(law):
-    """All steps of a draw, and their chances."""
+    """Return all steps of a draw and their probabilities."""
     tail = law.tail(np.arange(1.0, FAR + 2.0))
     masses = tail[:-1] - tail[1:]
     return np.arange(-FAR, FAR + 1), np.concatenate([masses[::-1], [1.0 - 2.0 * tail[0]], masses])
 
 
 def forms(top, bottom, laws):
-    """Two numbers in each row, with noise of their own."""
+    """Return two numbers in each row, with independent noise."""
     each = csr_array(eye_array(top.size))
     blocks = [Block((name,), law, top.size) for name, law in zip("ab", laws, strict=True)]
     pairs = zip((top, bottom), blocks, strict=True)
@@ -44,7 +44,7 @@ def forms(top, bottom, laws):
 
 
 def held(setting, confidence, of_total):
-    """The chance that the interval of top / bottom holds the truth, or that of top / (top + bottom)."""
+    """Return the chance that the interval contains the true top / bottom, or top / (top + bottom)."""
     p, first, second, top, bottom = setting
     laws = Law(p, first, 1.0), Law(p, second, 1.0)
     (above, of_above), (below, of_below) = (draws(law) for law in laws)
@@ -87,7 +87,7 @@ def test_a_quotient_and_the_difference_that_says_the_same_agree():
 
 @pytest.mark.parametrize("number", [0.0, 7.0, -1e15 / 3.0, 3.67e17, 1e300])
 def test_a_number_by_one_with_noise_is_divided_by_the_ends_of_its_interval(number):
-    """However large it is: angles next to an infinite slope have no digits left."""
+    """This holds for any size of number: near an infinite slope, angles have no digits left."""
     law = Law(1.0, 1.0, 1.0)
     b, _ = forms(np.array([100, -20, 2, 0]), np.array([1, 1, 1, 1]), (law, law))
     low, high = ends(b, 0.95)
@@ -120,18 +120,18 @@ def test_a_divisor_without_noise_divides_the_interval():
 @pytest.mark.parametrize("epsilon", [4.0, 7.0, 9.0])
 @pytest.mark.parametrize("confidence", [0.95, 0.999, 0.9999, 1.0 - 1e-6])
 def test_noise_that_is_seldom_other_than_0_is_covered(weights, epsilon, confidence):
-    """Its deviation is far below one step: 16 of them may be less than that."""
+    """The standard deviation is far below one step, so 16 deviations may be less than one step."""
     law = Law(1.0, 1.0 / epsilon, 1.0)
     steps, chances = draws(law)
     sums = np.abs(weights[0] * steps[:, None] + weights[1] * steps[None, :])
     half = half_width(tuple((law, weight, 1) for weight in sorted(weights)), 0.0, confidence)
     assert np.outer(chances, chances)[sums <= half * (1.0 + 1e-9)].sum() >= confidence - 1e-12
     shorter = np.outer(chances, chances)[sums <= half - sum(weights) * 0.01 - 1e-3].sum()
-    assert half < 0.02 * sum(weights) or shorter < confidence  # and it is no longer than need be
+    assert half < 0.02 * sum(weights) or shorter < confidence  # and it is not longer than needed
 
 
 def test_many_draws_that_are_all_but_surely_0_have_an_interval():
-    """Of each the chance of a step is 2e-9: rounding of floats must not let the search for the rest go on."""
+    """Each step of a draw has a chance of 2e-9; rounding errors must not keep the search from ending."""
     law = Law(1.0, 1.0 / 20.0, 1.0)
     for draws_of_law in (1_000, 10**6):
         assert half_width(((law, 1.0, draws_of_law), (law, 0.377, 1)), 0.0, 0.95) < 1.0

@@ -1,4 +1,4 @@
-"""Conditions and values whose words are cut: two that read alike are two, and one in two spellings is one."""
+"""Shortened conditions and values: two that print alike stay different, and two spellings of one stay the same."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dpframe.queries.sameness import agree, hash_of, same, written
 from dpframe.queries.statistics.statistic import told
 
 KEYS = [f"c{number}" for number in range(60)]
-A, B = KEYS[:20], KEYS[:6] + KEYS[40:54]  # the same first six, and 14 others
+A, B = KEYS[:20], KEYS[:6] + KEYS[40:54]  # the same first six keys, and 14 others
 LONG = "y" * 100
 CLEAR = {"epsilon": 1e6, "checks": False}
 ALIKE = "reads alike"
@@ -72,7 +72,7 @@ def test_two_conditions_are_two_however_they_read(one, other):
 
 
 def test_a_hash_depends_on_the_value_alone():
-    """Not on a limit of Python for the digits of an integer, or on what its version takes for a letter."""
+    """Python's limit on the digits of integers and its Unicode version do not change a hash."""
     assert len(hash_of(10 ** (sys.get_int_max_str_digits() + 1))) == 64
     assert written("é\u202e") == r"'\xe9\u202e'"
     assert [written(same(value)) for value in (True, 1.0, -0.0, 0.5, float("inf"), (1, "a"))] == [
@@ -86,7 +86,7 @@ def test_a_hash_depends_on_the_value_alone():
 
 
 def test_the_spread_of_rows_that_read_alike_does_not_stand_in_for_a_mean():
-    """Values of A are 0 and 1, and those of B all the same: the interval of the mean of A held in 6% of releases."""
+    """A has values 0 and 1, B only 0.5: with the spread of B, the interval of the mean of A held in 6% of releases."""
     x = [0.0, 1.0] * 7 * 50 + [0.5] * 14 * 50
     frame = pl.DataFrame({"k": np.repeat(A[6:] + B[6:], 50), "x": x})
     mean = {"m": dpf.mean("x", bounds=(0, 2), where={"k": A})}
@@ -102,7 +102,7 @@ def test_the_spread_of_rows_that_read_alike_does_not_stand_in_for_a_mean():
 
 
 def test_the_number_of_rows_that_read_alike_does_not_stand_in_for_a_sum():
-    """All rows are in A, and none in B beyond: the interval of the sum held in 2% of releases."""
+    """All rows are in A, and B has none of its own: with its count, the interval of the sum held in 2% of releases."""
     frame = pl.DataFrame({"k": A[6:] * 50, "x": [1.0, -1.0] * 350})
     asked = {"s": dpf.sum("x", bounds=(-1, 1), where={"k": A})}
     for where in (A[::-1], None):
@@ -115,7 +115,7 @@ def test_the_number_of_rows_that_read_alike_does_not_stand_in_for_a_sum():
 
 
 def _before(result):
-    """As an older version wrote it: without hashes."""
+    """Return the result as an older version wrote it, without hashes."""
     record = build.record_of(result)
     measures = {
         name: {fact: value for fact, value in said.items() if not fact.endswith("_sha256")}

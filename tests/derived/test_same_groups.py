@@ -1,4 +1,4 @@
-"""Rows of one label are matched if they are one group: a step of time, the rest of keys, an end bin, a total."""
+"""Rows with the same label match only if they are the same group: a period, REST, an end bin, a total."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 import dpframe as dpf
 
-CLEAR = 1e6  # epsilon, at which noise moves nothing
+CLEAR = 1e6  # an epsilon at which noise is negligible
 WARDS = "ABCDE"
 
 
@@ -49,7 +49,7 @@ def _bins(*edges, outside="drop"):
 
 
 def _both_ways(one, other):
-    """All that matches two results."""
+    """Yield every call that matches two results."""
     yield lambda: dpf.combine("b - a", {"a": one, "b": other})
     yield lambda: dpf.combine("b - a", {"a": other, "b": one})
     if "levels" not in one.dp.provenance:
@@ -90,8 +90,8 @@ def test_what_is_else_is_told_by_its_place_and_by_all_keys():
     _check_refused(renamed[0], renamed[1], r"ward has a group of all other values")
     assert len(dpf.combine("b - a", {"a": renamed[0], "b": renamed[2]})) == 6
     some = [result.dp.filter({"ward": ["A", "Other"]}) for result in (few, again)]
-    _check_refused(*some, r"ward has a group of all other values")  # which others, is not shown
-    assert _numbers(dpf.combine("b - a", {"a": some[0], "b": few})) == [0.0] * 4  # of one release
+    _check_refused(*some, r"ward has a group of all other values")  # which other values it holds is not shown
+    assert _numbers(dpf.combine("b - a", {"a": some[0], "b": few})) == [0.0] * 4  # both from one release
     alone = [result.dp.filter({"ward": ["Other"]}) for result in (few, many)]
     _check_refused(*alone, r"ward has a group of all other values, .*Release both by the same keys\.")
     assert len(dpf.combine("b - a", {"a": alone[0].dp.select("sex", "count"), "b": alone[1].dp.select("sex", "count")}))
@@ -117,7 +117,7 @@ def test_a_month_is_not_its_first_day():
     assert _numbers(dpf.combine("b - a", {"a": days, "b": declared})) == [0.0, 0.0]  # a plain date is a day
     words = {"2026-01-01": "January", "2026-02-01": "February"}
     named = [result.dp.relabel({"day": words}) for result in (again, declared)]
-    assert len(dpf.combine("b - a", {"a": named[0], "b": named[1]})) == 1  # by the caller's own words
+    assert len(dpf.combine("b - a", {"a": named[0], "b": named[1]})) == 1  # the caller's own labels match
 
 
 def test_days_of_a_time_zone_are_no_days_of_another():
@@ -140,7 +140,7 @@ def _moments_and_days(library):
 
 @pytest.mark.parametrize("library", ["polars", "pandas"])
 def test_a_day_is_not_its_midnight(library):
-    """Each day has 4 rows, of which one is at 00:00."""
+    """Each day has 4 rows, one of them at 00:00."""
     moments, days = _moments_and_days(library)
     whole = [_by_day("2026-01-01", "2026-01-02", "1d", frame) for frame in (moments, days)]
     whole.append(_counts(days, "day", keys=DAYS))
@@ -154,7 +154,7 @@ def test_a_day_is_not_its_midnight(library):
             assert _numbers(dpf.combine("b - a", {"a": alike[0], "b": other})) == [0.0, 0.0]
     words = {"2026-01-01": "first", "2026-01-02": "second"}
     named = [result.dp.relabel({"day": words}) for result in (whole[0], at_midnight[0])]
-    assert len(dpf.combine("b - a", {"a": named[0], "b": named[1]})) == 2  # by the caller's own words
+    assert len(dpf.combine("b - a", {"a": named[0], "b": named[1]})) == 2  # the caller's own labels match
 
 
 def test_a_midnight_of_a_column_of_dates_is_its_day():
@@ -184,7 +184,7 @@ def test_instants_are_no_times_of_a_clock(library):
     def binned(frame, edges):
         return frame.dp.histogram("day", bins=edges, epsilon=CLEAR, denoise=None, ledger=dpf.Ledger(epsilon=1e9))
 
-    for aware in (utc, berlin):  # of which those of UTC read as those without a zone
+    for aware in (utc, berlin):  # in UTC they print like those without a zone
         _check_refused(binned(frames[0], edges), binned(frames[1], aware), r"day_left has a time zone in .*, none in ")
         declared = [_counts(frame, "day", keys=keys) for frame, keys in zip(frames, (edges, aware), strict=True)]
         _check_refused(*declared, r"day has a time zone in .*, none in .*Release both of columns with")
@@ -210,11 +210,11 @@ def test_bins_that_share_an_edge_are_not_one_group():
     keyed = _counts(_rows().rename({"age": "age_left"}), "age_left", keys=[0.0, 10.0])
     with pytest.raises(dpf.InvalidArgument, match=r"^on must name keys that all .* \['age_left', 'age_right'\]\. Name"):
         dpf.combine("b - a", {"a": wide, "b": keyed}, on="age_left")
-    assert _numbers(dpf.combine("b - a", {"a": keyed, "b": keyed}, on="age_left")) == [0.0, 0.0]  # no edge, but a key
+    assert _numbers(dpf.combine("b - a", {"a": keyed, "b": keyed}, on="age_left")) == [0.0, 0.0]  # a key, not an edge
 
 
 def test_a_last_bin_that_holds_its_right_edge_is_no_bin_without_it():
-    """16 rows are 20 years old: [10, 20] holds them, and [10, 20) does not."""
+    """16 rows have age 20: [10, 20] holds them, and [10, 20) does not."""
     short, longer = _bins(0, 10, 20), _bins(0, 10, 20, 30)
     _check_refused(short, longer, r"the last bin of age_left, which holds its right edge too, is not known to be")
     grouped = (
@@ -231,7 +231,7 @@ def test_a_last_bin_that_holds_its_right_edge_is_no_bin_without_it():
 
 @pytest.mark.parametrize("library", ["polars", "pandas"])
 def test_a_last_bin_up_to_a_day_is_none_up_to_its_midnight(library):
-    """Each day has 4 rows, of which one is at 00:00; the last bin of a column of dates holds 4 rows of its last day."""
+    """Each day has 4 rows, one of them at 00:00; the last bin of dates includes all 4 rows of its last day."""
     moments, days = _moments_and_days(library)
 
     def by(frame, bins, **more):
@@ -255,7 +255,7 @@ def test_a_last_bin_up_to_a_day_is_none_up_to_its_midnight(library):
             assert _numbers(dpf.combine("b - a", {"a": first[0], "b": first[1]})) == [0.0]
     for more in ({"outside": "clip"}, {"range": (date(2026, 1, 1), date(2026, 1, 5))}):
         both = [by(frame, "1d" if "range" in more else dates, **more) for frame in (moments, days)]
-        assert not any(_numbers(dpf.combine("b - a", {"a": both[0], "b": both[1]})))  # no bin is cut in a day
+        assert not any(_numbers(dpf.combine("b - a", {"a": both[0], "b": both[1]})))  # no edge lies within a day
 
 
 def test_the_record_of_bins_says_what_the_column_holds():

@@ -1,4 +1,4 @@
-"""Refusals of computed results, joined frames and totals name a way out, and it works."""
+"""Error messages of computed results, joined frames and totals name a way out, and it works."""
 
 from __future__ import annotations
 
@@ -104,10 +104,10 @@ def test_shares_of_subtotals_name_the_filter_to_one_table(ledger, kind):
 def test_a_mean_that_was_cut_is_noted_where_it_is_used_uncut(ledger):
     few = pl.DataFrame({"ward": ["A", "B"] * 2, "age": [99, 99, 99, 98]}).dp.group_by("ward", keys=["A", "B"])
     results = [few.mean("age", bounds=(0, 99), epsilon=0.2, ledger=ledger) for _ in range(40)]
-    seen = set()  # each is beyond with a chance above 0.3, so that none is with less than 10^-6
+    seen = set()  # each is beyond with a chance above 0.3: none is with a chance below 10^-6
     for result in results:
         combined = dpf.combine("2 * r.age_mean - r.age_mean", {"r": result})
-        found = combined["value"].drop_nans()  # those are of no number below
+        found = combined["value"].drop_nans()  # NaN where the noisy count leaves no mean
         is_beyond = not found.is_between(-1e-9, 99 + 1e-9).all()
         note = "r.age_mean is used before it was cut to what is possible, from 0 to 99"
         assert (note in combined.dp.provenance["notes"]) == is_beyond
