@@ -1,4 +1,4 @@
-"""The command line of the project: it fails when a part fails, and says which."""
+"""The command line of the project: it fails when a part fails, and names that part."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_one_part_that_fails_fails_the_whole_and_stops_nothing(dev, monkeypatch,
 
 
 def test_the_summary_names_the_first_tests_that_failed(dev, monkeypatch, capsys):
-    """Of a long log often only the end is kept."""
+    """Often only the end of a long log is kept."""
     text = "".join(f"FAILED tests/test_one.py::test_{number} - assert 0\n" for number in range(12))
     text += "ERROR tests/test_two.py\n12 failed, 1 error in 3.00s\n"
     monkeypatch.setattr(dev, "run", lambda command: (1, text))
@@ -67,7 +67,7 @@ def test_the_summary_names_the_first_tests_that_failed(dev, monkeypatch, capsys)
 
 
 def test_two_parts_run_at_a_time_and_each_line_says_whose_it_is(dev, monkeypatch, capsys):
-    """Each part ends only after the other began; a part that runs alone needs no name before its lines."""
+    """Each part ends only after the other began; a part that runs alone prints no name before its lines."""
     began = threading.Barrier(2)
 
     def part(setup):
@@ -173,7 +173,7 @@ def test_what_uv_is_told_already_stays(dev, monkeypatch):
 
 
 def installing(dev, monkeypatch, tmp_path, *, refused):
-    """Install while every command with the word `refused` fails; the commands that were run, and who did it."""
+    """Install while every command with the word `refused` fails; return the commands that ran, and "uv" or "pip"."""
     commands = []
 
     def quietly(*command):
@@ -253,7 +253,7 @@ def test_an_unknown_part_is_refused(dev, monkeypatch, capsys):
 
 
 def test_each_week_every_slow_test_runs(dev, monkeypatch):
-    """The share moves by one a day; the shares of seven days are all slow tests, each once."""
+    """The share changes daily, and seven days together run each slow test once."""
     words = []
     for day in range(100, 107):
         monkeypatch.setattr(dev.time, "time", lambda day=day: day * 86_400 + 86_399.0)
@@ -264,7 +264,7 @@ def test_each_week_every_slow_test_runs(dev, monkeypatch):
 
 
 def test_a_test_draws_the_same_noise_in_each_run_and_a_forked_process_its_own(pytestconfig, request):
-    """Bits of the test's name take the place of the operating system's, and noise counts as drawn securely."""
+    """Bits seeded by the test's name replace those of the operating system, and the noise still counts as secure."""
     if pytestconfig.getoption("--fresh-bits"):
         pytest.skip("this run draws fresh bits")
     first = noise.random_bits.word()
@@ -277,7 +277,7 @@ def test_a_test_draws_the_same_noise_in_each_run_and_a_forked_process_its_own(py
 
 
 def run_of(pytestconfig, **options):
-    """The names of 80 tests, 40 slow cases of one function and 40 quick ones of another, that some options keep."""
+    """Return the tests that some options keep, of 40 slow cases of one function and 40 quick cases of another."""
     conftest = next(one for one in pytestconfig.pluginmanager.get_plugins() if hasattr(one, "turn_of"))
     mark = {"slow": SimpleNamespace(), "quick": None}
     kept = []
@@ -294,7 +294,7 @@ def run_of(pytestconfig, **options):
 
 
 def test_a_share_of_the_slow_tests_leaves_out_no_other_test(pytestconfig):
-    """Seven shares: each slow test is in one of them, and every other test in all."""
+    """With seven shares, each slow test is in exactly one of them, and every other test is in all."""
     runs = [run_of(pytestconfig, turn=f"{share}/7") for share in range(7)]
     assert all(f"quick[{number}]" in run for run in runs for number in range(0, 80, 2))
     slow = [name for run in runs for name in run if name.startswith("slow")]
@@ -303,7 +303,7 @@ def test_a_share_of_the_slow_tests_leaves_out_no_other_test(pytestconfig):
 
 
 def test_later_cases_take_turns_where_the_first_are_enough(pytestconfig):
-    """Seven shares: the first cases of a quick test are in all of them, and each other case is in one."""
+    """With seven shares, the first cases of a quick test are in all of them, and each other case is in one."""
     runs = [run_of(pytestconfig, turn=f"{share}/7", first=3) for share in range(7)]
     assert all({"quick[0]", "quick[2]", "quick[4]"} <= {*run} for run in runs)
     later = [name for run in runs for name in run if name not in ("quick[0]", "quick[2]", "quick[4]")]
@@ -311,7 +311,7 @@ def test_later_cases_take_turns_where_the_first_are_enough(pytestconfig):
 
 
 def test_where_coverage_is_measured_what_is_traced_runs_first(pytestconfig, monkeypatch):
-    """The first two cases of a quick test; then all else, once each."""
+    """The first two cases of a quick test run first, and then every other test once."""
     monkeypatch.delenv("COVERAGE_RUN", raising=False)
     otherwise = run_of(pytestconfig)
     monkeypatch.setenv("COVERAGE_RUN", "true")
@@ -322,7 +322,7 @@ def test_where_coverage_is_measured_what_is_traced_runs_first(pytestconfig, monk
 
 @pytest.mark.slow
 def test_coverage_sees_the_first_cases_and_no_others(tmp_path):
-    """Of a folder of its own, with this conftest: lines of the first two cases are seen, those of others are not."""
+    """Run a folder of its own with this conftest: coverage sees the lines of the first two cases, and of no others."""
     coverage = pytest.importorskip("coverage")
     branches = "".join(f"    if case == {number}:\n        return 1\n" for number in range(5))
     (tmp_path / "cases.py").write_text("def asked(case):\n" + branches)

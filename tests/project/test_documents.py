@@ -1,4 +1,4 @@
-"""What is written is run: the documents, the docstrings, the examples, the schema of the provenance."""
+"""The code in documents, docstrings and examples runs, and the provenance matches its schema."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ relative = lambda path: str(path.relative_to(ROOT))  # noqa: E731
 
 
 def skip_where_missing(code: str) -> None:
-    """Skip the test if the code needs what is not installed."""
+    """Skip the test if the code needs a package that is not installed."""
     for words, module in NEEDS.items():
         if words in code:
             pytest.importorskip(module)
@@ -65,7 +65,7 @@ def test_every_block_of_a_document_runs(document, tmp_path, monkeypatch):
     code = blocks(document, "python")
     skip_where_missing("".join(code))
     module = types.ModuleType("document")
-    monkeypatch.setitem(sys.modules, "document", module)  # what it defines can be pickled, as from __main__
+    monkeypatch.setitem(sys.modules, "document", module)  # so that its definitions can be pickled, as from __main__
     namespace = vars(module)
     pairs = with_outputs(document)
     assert [block for block, _, _ in pairs] == code
@@ -79,7 +79,7 @@ def test_every_block_of_a_document_runs(document, tmp_path, monkeypatch):
 
 
 def with_outputs(document: Path) -> list[tuple[str, str | None, bool]]:
-    """Each block of Python; the block of text that follows at once, to compare; whether any output follows at once."""
+    """Return each block of Python, the block of text right after it to compare, and whether output follows."""
     text = document.read_text(encoding="utf-8")
     blocks = list(re.finditer(r"^```([^\n]*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
     found: list[tuple[str, str | None, bool]] = []
@@ -92,7 +92,7 @@ def with_outputs(document: Path) -> list[tuple[str, str | None, bool]]:
 
 
 def masked(text: str) -> str:
-    """A text without its numbers, which noise changes, and without the widths of its columns."""
+    """Return a text without its numbers, which noise changes, and without the widths of its columns."""
     text = re.sub(r"[-+]?\d[\d,.]*(?:e[-+]?\d+)?", "#", text)
     return " ".join(re.sub(r"[-─═┄]{2,}", "-", text).split())
 

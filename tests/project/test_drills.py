@@ -1,4 +1,4 @@
-"""A share of ``assurance/drills.py`` and ``killed_jobs.py``: races, kills and restores of a ledger; jobs killed."""
+"""A share of ``assurance/drills.py`` and ``killed_jobs.py``: races, kills and restores of ledgers; killed jobs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from assurance import drills, killed_jobs
 pytestmark = pytest.mark.slow
 
 PEOPLE = pl.DataFrame({"age": [31, 45, 62]})
-MEMORY = Path("/dev/shm")  # the drills are about processes, not about disks
+MEMORY = Path("/dev/shm")  # the drills test processes, not disks
 
 drills.prepare()
 
@@ -44,7 +44,7 @@ def test_jobs_that_are_killed(folder):
 
 
 def test_92_races_in_which_each_process_copies_the_file(folder):
-    """Closing any descriptor of the file drops SQLite's locks of the process: the ledger's own lock stays."""
+    """Closing any descriptor of the file drops SQLite's locks of the process, but the ledger's own lock stays."""
     assert drills.races(lambda name: folder / name, 10, copied=True).wrong == 0
 
 
@@ -62,7 +62,7 @@ def test_restores(folder):
 
 
 def test_the_drill_of_kills_finds_what_was_not_charged(folder):
-    """A release that was told and not charged, and one that was charged twice, are seen."""
+    """The drill detects an answer that was returned without a charge, and a charge that was made twice."""
     book = dpf.Ledger(epsilon=9, path=folder / "seen.ledger")
     entry = drills.named(book, 0, 0)
     place = book.take(entry)
@@ -150,7 +150,7 @@ def test_a_lock_in_a_database_is_waited_for_and_then_refused(server, monkeypatch
 
 
 def test_96_a_database_that_is_rolled_back_does_not_go_on(server):
-    """A server has no head beside it: the process remembers, and a recovery charges what it saw."""
+    """A server has no separate head file: the process remembers the head, and recovery charges what it saw."""
     import psycopg
 
     ledger = dpf.Ledger(epsilon=1, path=server.url("rolled"))
@@ -180,19 +180,19 @@ def test_117_races_where_transactions_are_serializable_unless_told(server):
     assert drills.races(lambda name: place(f"strict-{name}"), 2).wrong == 0
 
 
-# A network that is silent
+# A network that stops responding
 
 
 @contextlib.contextmanager
 def line_to(place):
-    """A port of this machine that leads to a socket, until it is silent; None leads nowhere from the start."""
+    """Yield a local port that forwards to a socket, and an event that silences it; with None it never forwards."""
     silent, ends, listener = threading.Event(), [], socket.create_server(("127.0.0.1", 0))
 
     def forward(one, other):
         with contextlib.suppress(OSError):
             while words := one.recv(65536):
                 if silent.is_set():
-                    return  # the connection stays open, and nothing is said any more
+                    return  # the connection stays open, and nothing more is sent
                 other.sendall(words)
             other.shutdown(socket.SHUT_RDWR)
 
@@ -219,10 +219,10 @@ def line_to(place):
 
 
 def refused_while_others_go_on(use, folder):
-    """What a use is told that waits for a silent server, while others of its process go on.
+    """Return the error of a use that waits for a silent server, while others of its process continue.
 
-    Others that waited for it would end after it, every time. On a busy machine they may be slower than it by
-    themselves, so they may try again.
+    If others waited for it, they would end after it on every attempt. On a busy machine they may also be slower than
+    it by themselves, so there are several attempts.
     """
     told = []
 
@@ -247,7 +247,7 @@ def refused_while_others_go_on(use, folder):
 
 
 def others_go_on(path):
-    """Another ledger of this process is made and charged, and the process forks."""
+    """Create and charge another ledger in this process, and fork the process."""
     assert drills.take(dpf.Ledger(epsilon=1, path=path))["entry"] == 1
     if hasattr(os, "fork"):
         with warnings.catch_warnings():

@@ -1,4 +1,4 @@
-"""The floors of the package, held by tests: imports fall, each room keeps to what it is for, nothing is loose."""
+"""Tests of the floors: imports go downward, each room keeps to its purpose, and no module lies outside the floors."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def all_below(kind):
 
 
 BARE = {"ValueError", "TypeError", "KeyError", "LookupError", "RuntimeError", "Exception"}
-NAMES = {repr(name) for name in ("basic", "gdp", "rdp", "pld")}  # of accountings
+NAMES = {repr(name) for name in ("basic", "gdp", "rdp", "pld")}  # names of accountings
 MECHANISMS = {name for name in dpf.__all__ if hasattr(getattr(dpf, name), "add_noise")}
 STATISTICS = {one.__name__ for one in all_below(Statistic)}
 LONGEST_FILE, LONGEST_FUNCTION = 700, 60  # lines
 
 
 def name_of(path):
-    """The name of a file within the package: ledger.payer; a folder's own file is ledger."""
+    """Return the name of a file within the package: ledger.payer; a folder's own file is ledger."""
     parts = path.relative_to(PACKAGE).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)
 
@@ -43,7 +43,7 @@ def floor(file):
 
 
 def imported(path):
-    """Every import of a file, anywhere in it: modules of the package others marked with !."""
+    """Yield every import of a file, anywhere in it: modules of the package, and other packages with an ! at the end."""
     for node in nodes_of(path):
         names = []
         if isinstance(node, ast.Import):
@@ -60,13 +60,13 @@ def imported(path):
 
 @cache
 def imports():
-    """Every file and what it imports."""
+    """Return pairs of each file and a module that it imports."""
     return {(file, name) for file, path in NAMED.items() for name in imported(path)}
 
 
 @cache
 def own():
-    """Every file and what it imports of the package."""
+    """Return pairs of each file and a module of the package that it imports."""
     return {pair for pair in imports() if not pair[1].endswith("!")}
 
 
@@ -98,7 +98,7 @@ def bare():
 
 
 def bare_errors(path):
-    """The errors of Python that a file raises by name: a caller of dpframe catches DpframeError."""
+    """Yield the built-in errors that a file raises by name: callers of dpframe catch DpframeError."""
     for node in nodes_of(path):
         if isinstance(node, ast.Raise) and node.exc is not None:
             raised = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
@@ -107,7 +107,7 @@ def bare_errors(path):
 
 
 def compared_names():
-    """Comparisons of an accounting's name outside its room: what differs between them, each answers for itself."""
+    """Yield comparisons with an accounting's name outside its room: each accounting defines its own differences."""
     for file, node in nodes(ast.Compare):
         compared = {ast.unparse(one) for one in [node.left, *node.comparators]}
         if room(file) != "accounting" and any(one.endswith("accounting.name") or one in NAMES for one in compared):
@@ -115,7 +115,7 @@ def compared_names():
 
 
 def listed_kinds():
-    """Two or more classes of mechanisms in one tuple or union outside their room: each answers for itself."""
+    """Yield tuples and unions of two or more mechanisms outside their room: each defines its own differences."""
     for file, node in nodes(ast.Tuple | ast.BinOp):
         listed = {one.id for one in ast.walk(node) if isinstance(one, ast.Name)} & MECHANISMS
         if room(file) not in {"mechanisms", "__init__"} and len(listed) > 1:
@@ -123,7 +123,7 @@ def listed_kinds():
 
 
 def asked_kinds():
-    """Questions for a kind of statistic, or of call, outside their room: each answers for itself."""
+    """Yield checks for a kind of statistic, or of call, outside their room: each defines its own differences."""
     for file, node in nodes(ast.Call):
         if room(file) != "queries" and ast.unparse(node.func) == "isinstance":
             if {one.id for one in ast.walk(node) if isinstance(one, ast.Name)} & STATISTICS:
@@ -153,7 +153,7 @@ def long():
 
 
 def long_parts(path):
-    """The file itself and its functions, where they have too many lines; a docstring does not count."""
+    """Yield "file" for a file with too many lines, and the names of functions that are too long without docstring."""
     if len(path.read_text(encoding="utf-8").splitlines()) > LONGEST_FILE:
         yield "file"
     for node in nodes_of(path):

@@ -1,4 +1,4 @@
-"""A share of ``assurance/fuzz.py``: odd neighboring frames on every engine; and the checks see seeded bugs."""
+"""A share of ``assurance/fuzz.py``: odd neighboring frames on every engine, and seeded bugs that the checks detect."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ SOME = {"deadline": None, "suppress_health_check": list(HealthCheck)}
 
 
 def a_pair(verb: str) -> Pair:
-    """Numbers of which one row is large, and the same without it, in the turn of a verb."""
+    """Return neighbors for a verb: numbers with one large row, and the same without it."""
     kind = next(kind for kind in KINDS if kind.name == "float64")
     rows = [{"v": value, "g": "A", "u": 1} for value in (1.0, 2.0, 1e6)]
     return Pair(kind, "x", ROWS, rows, rows[:2], list(asks(kind, "x")).index(verb))
 
 
-@example(a_pair("sum"))  # a row at the bound itself, which random ones need not be
+@example(a_pair("sum"))  # a row at the bound itself, which random pairs may lack
 @settings(max_examples=20, **SOME)
 @given(pairs())
 def test_totals_of_neighbors_stay_within_reach_on_every_engine(pair):
@@ -57,7 +57,7 @@ def test_a_sensitivity_that_is_too_small_is_found(monkeypatch):
 
 def test_the_share_of_the_sensitivity_that_a_pair_moves_is_told():
     farthest = {}
-    for verb in ("sum", "largest bounds"):  # 10^6 is beyond the first bounds, and small in the others
+    for verb in ("sum", "largest bounds"):  # 10^6 is beyond the first bounds, and small within the others
         fuzz.check_totals(a_pair(verb), farthest=farthest)
     assert farthest["sum"] == 1.0
     assert farthest["largest bounds"] < 0.01

@@ -1,4 +1,4 @@
-"""What users read has standard terms, short sentences and short pages: see `tests/words.py` for what is counted."""
+"""Texts for users have standard terms, short sentences and short pages; `tests/words.py` explains what is counted."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def test_no_page_and_no_message_is_over_its_ceiling():
 
 
 def test_every_ceiling_is_of_something_that_is_there_and_falls():
-    """A ceiling far above its figure is one that somebody forgot to lower: `python -m tests.words --write`."""
+    """A ceiling far above its figure was not lowered with it: run `python -m tests.words --write`."""
     held, found = words.ceilings(), words.figures()
     lengths = held.pop("length")
     assert set(held) <= {*words.pages(), *words.rooms()}
@@ -70,7 +70,7 @@ def test_a_message_of_over_thirty_words_is_counted_and_its_values_are_one_word_e
     source = 'def refuse(x):\n    raise {}(f"{{x + 1}} {}")'
     assert words.found_in_source(source.format("InvalidArgument", "word " * 29)) == []
     assert [one.figure for one in words.found_in_source(source.format("InvalidArgument", "word " * 30))] == ["messages"]
-    assert words.found_in_source(source.format("ValueError", "word " * 30)) == []  # no error of dpframe
+    assert words.found_in_source(source.format("ValueError", "word " * 30)) == []  # not an error of dpframe
     table = "[part.{}]\nwords = {}\n"
     said = table.format("short", '"word"') + table.format("long", "[" + '"word", ' * 16 + "]")
     assert [one.text[:9] for one in words.found_in_refusals(said)] == ["part.long"]

@@ -1,4 +1,4 @@
-"""The list of seeded bugs still fits the code, and a sample of them is caught (``assurance/mutants.py``)."""
+"""The list of seeded bugs still fits the code, and tests detect a sample of them (``assurance/mutants.py``)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_every_bug_fits_the_code_and_names_tests_that_exist(mutant):
 
 @pytest.fixture
 def package(tmp_path):
-    """A package of two files: `twice` is defined in both, and `add` in a class and beside it."""
+    """A package of two files: both define `twice`; `add` is a function in one, and a method in the other."""
     folder = tmp_path / "dpframe"
     folder.mkdir()
     (folder / "one.py").write_text("SCALE = 1\n\n\ndef twice(x):\n    return x + x\n\n\ndef add(x):\n    return x\n")

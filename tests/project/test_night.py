@@ -1,4 +1,4 @@
-"""The night of drills: every program is in its registry, it goes on where it ended, and the page shows its rows."""
+"""The night of drills: every program is registered, an interrupted night continues, and the page shows its rows."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def root(tmp_path, monkeypatch):
 
 @pytest.fixture
 def ran(root, monkeypatch):
-    """Run a night of some drills; its exit code and all rows that there are."""
+    """A function that runs a night of some drills, and returns the exit code and all recorded rows."""
 
     def run(drills, *words):
         monkeypatch.setattr(night, "DRILLS", tuple(drills))
@@ -122,7 +122,7 @@ def test_a_drill_that_fails_stops_no_other(ran, capsys):
 
 @pytest.mark.long
 def test_a_drill_that_takes_too_long_is_ended_with_its_children(ran, root):
-    for seconds in (2, 20, 60):  # on a busy machine a drill may have started no child in the first ones
+    for seconds in (2, 20, 60):  # on a busy machine, a drill may not have started a child within the first limits
         code, rows = ran([named("long", hours=seconds / 3_600)])
         assert (code, rows[0].outcome) == (1, "out of time")
         if (said := (root / "logs" / "full-long.txt").read_text()).strip():
@@ -133,7 +133,7 @@ def test_a_drill_that_takes_too_long_is_ended_with_its_children(ran, root):
         until = time.monotonic() + 10
         while os.path.exists(f"/proc/{child}/stat") and time.monotonic() < until:
             with open(f"/proc/{child}/stat", encoding="utf-8") as file:
-                if file.read().rpartition(")")[2].split()[0] == "Z":  # ended, and nobody waited for it
+                if file.read().rpartition(")")[2].split()[0] == "Z":  # it ended, and no process has waited for it
                     return
             time.sleep(0.05)
         assert not os.path.exists(f"/proc/{child}")
@@ -155,7 +155,7 @@ def test_a_night_goes_on_where_it_was_interrupted(ran, monkeypatch, capsys):
     code, rows = ran(drills)
     assert (code, [row.part for row in rows]) == (1, [0, 1, 2, 0])
     assert started == ["good, part 1 of 3", "good, part 2 of 3", "good, part 2 of 3", "good, part 3 of 3", "bad"]
-    code, rows = ran(drills)  # nothing is left, and what objected is still told
+    code, rows = ran(drills)  # nothing is left to run, and the objection is reported again
     assert (code, len(started)) == (1, 5)
     assert "0 parts ran; of 4 with a row 1 did not pass" in capsys.readouterr().out
     assert len(ran(drills, "--again", "--only", "bad")[1]) == 5

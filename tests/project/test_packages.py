@@ -1,4 +1,4 @@
-"""What others read about the project: packages, citation, workflows, hooks."""
+"""Files about the project for others: packages, citation, workflows, hooks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RELATIVE = re.compile(r"\]\((?![a-z]+:)")
 
 @pytest.fixture
 def hatch_build(monkeypatch):
-    """The hook, without the tool that calls it."""
+    """The build hook, imported without hatchling."""
     interface = ModuleType("hatchling.metadata.plugin.interface")
     interface.MetadataHookInterface = SimpleNamespace
     monkeypatch.setitem(sys.modules, "hatchling.metadata.plugin.interface", interface)
@@ -84,4 +84,4 @@ def test_what_contributors_are_sent_to_is_there():
     named = set(re.findall(r"`((?:[\w.-]+/)+[\w.-]*)`", text))
     assert len(named) > 30
     there = {path for path in named if any((folder / path).exists() for folder in (ROOT, ROOT / "dpframe"))}
-    assert {path for path in named - there if not path.startswith(".venvs/")} == set()  # which dev.py makes
+    assert {path for path in named - there if not path.startswith(".venvs/")} == set()  # dev.py creates these

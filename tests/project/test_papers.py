@@ -1,4 +1,4 @@
-"""A small share of ``papers/``: the claims of the papers that hold, and those that do not."""
+"""A small share of ``papers/``: claims of the papers that hold, and claims that do not."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class TestLiuFigures:
         assert all(b[p, 0.1, delta] > b[p, 1.0, delta] for p, _, delta in b)
         assert all(b[p, epsilon, 0.01] > b[p, epsilon, 0.25] for p, epsilon, _ in b)
         assert b[2, 1.0, 0.01] < b[3, 1.0, 0.01] < b[6, 1.0, 0.01]
-        assert b[6, 0.1, 0.25] < b[2, 0.1, 0.25]  # against the paper's "b increases with p"
+        assert b[6, 0.1, 0.25] < b[2, 0.1, 0.25]  # contradicts the paper's "b increases with p"
 
     def test_sigma_of_probabilistic_is_below_classical(self):
         rows = [liu_figure_3.compared(epsilon, delta) for epsilon in (0.01, 0.5, 0.99) for delta in liu_figure_3.DELTAS]
@@ -162,7 +162,7 @@ class TestLiuFigures:
 
 
 def sparse() -> liu_tables.Table:
-    """A made-up table of 70 records in a third of the cells."""
+    """Return a made-up table of 70 records in a third of the cells."""
     generator = np.random.default_rng(3)
     cells = generator.choice(generator.permutation(64)[:22], p=generator.dirichlet(np.ones(22)), size=70)
     levels = {f"locus_{place}": ((cells >> (5 - place)) & 1) + 1 for place in range(6)}
@@ -227,7 +227,7 @@ class TestLiuTables:
         assert (czech.truth() > 0).sum() == 63
         for noise in ("Laplace", "Gaussian pDP"):
             halves = [l1(czech, noise, epsilon, 0.05, repeats=10)["integers"]["l1"] for epsilon in (0.5, 1.0, 2.0)]
-            assert halves[0] - halves[1] > 1.5 * (halves[1] - halves[2])  # drastic, then much slower
+            assert halves[0] - halves[1] > 1.5 * (halves[1] - halves[2])  # a large drop, then a much smaller one
 
     @HAS_DATA
     def test_machines_hardly_need_the_counts(self):
@@ -241,7 +241,7 @@ class TestLiuTables:
         row = liu_adult.measured(adult, counts.Setting("Gaussian aDP", 0.5, 0.01), repeats=2)
         assert exact == pytest.approx(0.85, abs=0.01)
         assert exact - blind < 0.01
-        assert row["l1"] > 20_009  # the counts say next to nothing
+        assert row["l1"] > 20_009  # the counts say almost nothing
 
 
 class TestReporting:

@@ -1,4 +1,4 @@
-"""The path of a release, and how the source is cut, do not grow: see `tests/path.py` for what each figure counts."""
+"""The path of a release and the structure of the source do not grow; `tests/path.py` explains each figure."""
 
 from __future__ import annotations
 

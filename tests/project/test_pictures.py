@@ -1,4 +1,4 @@
-"""The pictures of the README and the docs are those that docs/images/draw.py draws of what is kept beside it."""
+"""The pictures of the README and the docs match those that docs/images/draw.py draws from the files next to it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import dpframe as dpf
 ROOT = Path(__file__).resolve().parents[2]
 IMAGES = ROOT / "docs" / "images"
 SHOWN = re.compile(r"!\[([^\]]*)\]\(([^)]*images/[^)]*)\)|<img alt=\"([^\"]+)\" src=\"([^\"]*images/[^\"]*)\"")
-PALETTE = 3  # a kind of PNG, of few colors
+PALETTE = 3  # the color type of PNG files with a palette of few colors
 
 altair = pytest.importorskip("altair")
 pytestmark = pytest.mark.skipif(int(altair.__version__.split(".")[0]) < 6, reason="an older Altair writes other words")
@@ -23,12 +23,12 @@ pytestmark = pytest.mark.skipif(int(altair.__version__.split(".")[0]) < 6, reaso
 
 @pytest.fixture(scope="module")
 def drawing():
-    """The names of the script that draws."""
+    """The names that the drawing script defines."""
     return runpy.run_path(str(IMAGES / "draw.py"))
 
 
 def pages():
-    """The README and every page of the docs."""
+    """Return the README and every page of the docs."""
     return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
@@ -40,7 +40,7 @@ LARGE = ("taxi-city", "taxi-sample")
     "name", [pytest.param(name, marks=[pytest.mark.slow] if name in LARGE else []) for name in sorted(KEPT)]
 )
 def test_a_picture_is_made_of_what_it_was_drawn_from(drawing, name):
-    """Where a difference is meant, run ``python docs/images/draw.py`` and look at what it drew."""
+    """If a difference is intended, run ``python docs/images/draw.py`` and look at the pictures."""
     made = json.loads(json.dumps(drawing["specification"](drawing["PICTURES"][name]())))
     assert made == KEPT[name]
     if name not in LARGE:
@@ -76,7 +76,7 @@ def test_what_is_drawn_is_found_beside_it(drawing):
 
 
 def test_the_readme_and_the_front_page_print_the_release_that_they_draw():
-    """Their table and their picture are of one release, by the call that stands above both."""
+    """The table and the picture show one release, made by the call that stands above both."""
     pandas = pytest.importorskip("pandas")
     first = dpf.read_parquet(IMAGES / "first.parquet", like="pandas")
     assert isinstance(first, pandas.DataFrame)

@@ -1,4 +1,4 @@
-"""A share of ``assurance/power_loss.py``: the power is lost after each call of a ledger, and nothing told is lost."""
+"""A share of ``assurance/power_loss.py``: power fails after each call of a ledger, and no reported answer is lost."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from assurance.power_loss import FORGOTTEN, PLACES, Disk, Step
 
 @pytest.fixture(scope="module")
 def steps(tmp_path_factory):
-    """What a ledger does, by the place of its head; skipped where no process can be traced."""
+    """The steps of a ledger, by the place of its head; skipped if no process can be traced."""
     if why_not := power_loss.missing():
         pytest.skip(why_not)
     return {place: power_loss.traced(tmp_path_factory.mktemp(place) / "work", place) for place in PLACES}
@@ -28,13 +28,13 @@ def test_nothing_that_was_told_is_lost_with_the_power(steps, place):
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("forgotten", FORGOTTEN)
 def test_a_wait_that_is_left_out_is_seen(steps, place, forgotten):
-    """Of each file and of its folder: the steps are those of a ledger that waits for all but that one."""
+    """These are the steps of a ledger that waits for the disk for every file and folder except one."""
     assert any(power_loss.objections(steps[place], place, 1, forgotten))
 
 
 @pytest.mark.slow
 def test_a_head_that_is_written_before_its_entry_is_seen(steps):
-    """It names an entry that is not there: the ledger looks like an older copy."""
+    """The head names an entry that does not exist, so the ledger looks like an older copy."""
     wrong = list(steps["beside"])
     head = [number for number, step in enumerate(wrong) if step.kind == "write" and step.path.endswith(".head")][2]
     begun = max(number for number in range(head) if wrong[number].kind == "told") + 1

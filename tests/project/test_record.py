@@ -1,6 +1,6 @@
-"""What calls measure, charge, state and refuse is what ``tests/record`` says (``assurance/record.py``).
+"""Calls measure, charge, state and refuse what ``tests/record`` says (``assurance/record.py``).
 
-Where a difference is meant, ``python -m assurance.record --write`` takes the record anew, and the diff of the record
+If a difference is intended, ``python -m assurance.record --write`` writes the record anew, and the diff of the record
 belongs to the change.
 """
 
@@ -18,7 +18,7 @@ from assurance import record
 from assurance.record_calls import CALLS
 
 KNOWN = record.stored()
-LONG = ("preview of mean; checks, a function", "preview of means in groups; checks, a function")  # at seven prices each
+LONG = ("preview of mean; checks, a function", "preview of means in groups; checks, a function")  # seven epsilons each
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
-"""Every line of the files of reference values that can be compared, and the files that cannot, and why.
+"""Compare every comparable line of the files of reference values, and say which files cannot be compared and why.
 
-What the specification quotes of them is in the tests of each room. Here the files themselves are read, where they lie
-beside a clone.
+The tests of each room check the values that the specification quotes. This file reads the original files, if they
+lie next to a clone.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from dpframe.queries.quotients import quotient_half_widths
 FOLDER = Path(__file__).parents[3] / "shared" / "data" / "reference_values" / "statistics"
 Z = 1.959963984540054
 FLOAT = r"(-?[\d.]+(?:e[-+]?\d+)?|inf)"
-ELSEWHERE = {  # held by a test of a room, line by line
+ELSEWHERE = {  # checked by tests of a room, line by line
     "checks_last": "test_selection.py, test_local_mechanisms.py, test_stream_design.py, test_contrasts.py",
     "discover_check": "test_key_lines.py::test_the_drill_of_the_audit; the rest is simulated",
     "marginals": "test_contrasts.py::test_every_variance_of_the_reference_values",
@@ -50,7 +50,7 @@ pytestmark = pytest.mark.skipif(not FOLDER.exists(), reason="the reference value
 
 
 def found(name, pattern):
-    """The numbers of the lines that fit."""
+    """Return the numbers of the lines that match."""
     text = (FOLDER / f"{name}.txt").read_text(encoding="utf-8")
     rows = [list(map(float, row)) for row in re.findall(pattern, text)]
     assert rows, name
@@ -142,14 +142,14 @@ def test_moments():
     for low, middle, high, _, _, variance, spread in found("bernstein", pattern):
         answer = bernstein_variance(tuple(one(low, middle, high)), 199.83341664682539**0.5, 1.0, 0.5, 0)
         assert answer.values[0] == pytest.approx(variance, abs=1e-12)
-        if low + middle + high >= 400 and middle**2 <= 4 * low * high:  # enough rows, and sums that they may have
-            assert answer.half_widths[0] == pytest.approx(spread, rel=0.03)  # theirs is to first order, this Fieller's
+        if low + middle + high >= 400 and middle**2 <= 4 * low * high:  # enough rows, and possible sums
+            assert answer.half_widths[0] == pytest.approx(spread, rel=0.03)  # theirs is first order, this Fieller's
     for n, total, squares, variance, error in found(
         "refs_more", rf"\({FLOAT}, {FLOAT}, {FLOAT}\) -> {FLOAT} {FLOAT} std"
     ):
         answer = centred_variance(*one(n, total, squares), (3.0, 150.0, 3750.0), Z, 50.0, 1)
         assert answer.values[0] == pytest.approx(variance)
-        if squares >= -1250 * n:  # sums that rows may have
+        if squares >= -1250 * n:  # possible sums
             assert answer.half_widths[0] == pytest.approx(error, rel=0.03)
     pattern = rf"\({', '.join([FLOAT] * 5)}\) scale {FLOAT} var {FLOAT} half95 (\d+) -> n, mean, error {FLOAT} {FLOAT}"
     for lower, upper, epsilon, above, below, _, variance, half, _, mean in found("refs3", pattern):
@@ -180,7 +180,7 @@ def test_the_local_model():
         assert (law.p, law.q) == pytest.approx((p, q), rel=1e-10)
         assert law.variance() == pytest.approx(variance, rel=1e-7)
         assert Subsets(int(k), 1, epsilon).variance() == pytest.approx(response, rel=1e-7)
-    # variances of values in [-1, 1], where windows have steps from 0 on
+    # variances of values in [-1, 1]; the steps of a window begin at 0
     pattern = (
         rf"m=(\d+) w=(\d+) eps={FLOAT}: P\(inside window\)={FLOAT} slope={FLOAT} offset .*?={FLOAT} worst var {FLOAT}"
     )
@@ -194,7 +194,7 @@ def test_the_local_model():
             Window(*pair, epsilon).worst_variance * (2 / pair[0]) ** 2
             for pair in ((int(steps), int(width)), best_window(epsilon))
         )
-        assert worst - 6e-6 < ours <= theirs < worst * 1.01  # theirs is the largest of a grid of values, ours of all
+        assert worst - 6e-6 < ours <= theirs < worst * 1.01  # theirs is the largest on a grid, ours of all
 
 
 def test_every_file_is_compared_or_has_a_reason():

@@ -1,4 +1,4 @@
-"""Which families of published values are held against dpframe, and which cannot be, and why."""
+"""Families of published values: those that are compared with dpframe, and those that cannot be compared, and why."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from published import VALUES
 
-ALL = Path(__file__).parents[3] / "shared" / "data" / "reference_values" / "values.csv"  # beside a clone, or nowhere
+ALL = Path(__file__).parents[3] / "shared" / "data" / "reference_values" / "values.csv"  # next to a clone, if present
 
 NOT_APPLIED = {
     "discrete_gaussian_delta": "Gaussian noise is rounded here, not the discrete Gaussian",

@@ -1,6 +1,6 @@
-"""The attack register by number (``docs/assurance/security.md``): what broke other libraries, tried on every engine.
+"""The attack register by number (``docs/assurance/security.md``): attacks on other libraries, tried on every engine.
 
-A statistical test errs with a chance below 1e-8. Attacks that other files try as well are listed in the register.
+A statistical test has a false alarm with a chance below 1e-8. The register lists attacks that other files try as well.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from dpframe.planning.sensitivity import sensitivity_of
 EXACT = 1e9  # an epsilon whose noise is negligible
 CELLS = 20_000
 EDGES = range(CELLS + 1)
-SIX = 6.0  # standard deviations: a chance of 2e-9
+SIX = 6.0  # standard deviations: exceeded with a chance of 2e-9
 NOISES: dict[str, dict[str, Any]] = {
     "laplace": {"epsilon": 0.5},
     "gaussian": {"epsilon": 0.5, "delta": 1e-6},
@@ -46,7 +46,7 @@ NOISES: dict[str, dict[str, Any]] = {
 
 
 def paid(epsilon: Any = EXACT, unit: dpf.PrivacyUnit | None = None, **more: Any) -> dict[str, Any]:
-    """A price, and a ledger of its own that can pay it once."""
+    """Return the arguments of a release at this epsilon, with a new ledger whose budget covers it once."""
     delta = more.get("delta", 0)
     ledger = dpf.Ledger(epsilon=epsilon, delta=delta, unit=unit, accounting="basic")
     return {"epsilon": epsilon, "denoise": None, "ledger": ledger, **more}
@@ -62,7 +62,7 @@ def values(result: Any, name: str) -> Any:
 
 
 def texts(frame: Any, column: str) -> Any:
-    """The column as text by its dtype, which strings are not in every version of pandas."""
+    """Return the frame with a text dtype for the column: strings have another dtype in some versions of pandas."""
     return frame.astype({column: "string"}) if hasattr(frame, "astype") else frame
 
 
@@ -72,7 +72,7 @@ def texts(frame: Any, column: str) -> Any:
 @pytest.mark.slow
 @pytest.mark.parametrize("law", NOISES)
 def test_01_to_05_numbers_lie_on_a_grid_that_is_public(engine, law):
-    """Whatever the rows hold, each raw number is a whole multiple of the stated power of two, or nearest to it."""
+    """Whatever the rows hold, each raw number is a multiple of the stated power of two, or the float nearest to it."""
     for column in ([0.1] * 9 + [math.pi], [1e-300, 0.3, 5e-324] * 3, [7.0]):
         frame = engine({"x": column})
         for _ in range(20):
@@ -87,7 +87,7 @@ def test_01_to_05_numbers_lie_on_a_grid_that_is_public(engine, law):
 @pytest.mark.slow
 @pytest.mark.parametrize("law", ["laplace", "gaussian"])
 def test_02_to_04_noise_has_the_law_that_is_stated(engine, law):
-    """In 20,000 cells: the variance that is stated, no sign that prevails, and each cell its own noise."""
+    """20,000 cells have the stated variance, balanced signs and independent noise."""
     found = engine({"x": [0.5, 1.5]}).dp.histogram("x", bins=EDGES, **paid(**NOISES[law]))
     drawn = values(found, "count")[2:]
     variance = found.dp.provenance["statistics"][0]["variance"]
@@ -102,7 +102,7 @@ def test_02_to_04_noise_has_the_law_that_is_stated(engine, law):
 
 @pytest.mark.parametrize("p", [1.0, 2.0])
 def test_02_and_03_the_last_bits_of_large_noise_are_even(p):
-    """At a scale of 2**40 steps the lowest 8 bits of noise are as good as uniform: no image of a float shows."""
+    """At a scale of 2**40 steps, the lowest 8 bits of noise are nearly uniform: floating point leaves no pattern."""
     draw = (
         noise.discrete_laplace if p == 1.0 else lambda scale, size: noise.rounded_generalized_gaussian(p, scale, size)
     )
@@ -115,7 +115,7 @@ def test_02_and_03_the_last_bits_of_large_noise_are_even(p):
 @pytest.mark.slow
 @pytest.mark.parametrize("p", [1.0, 2.0])
 def test_02_to_04_tails_are_not_cut(p, monkeypatch):
-    """A draw far out is as likely as the law says: the tails of a table that covers little are met often."""
+    """Far draws are as likely as the law says; the table of the sampler is cut, so that draws often lie beyond it."""
     monkeypatch.setattr(samplers, "REACH", 0.5)
     samplers.table_of.cache_clear()
     draw = (
@@ -131,10 +131,10 @@ def test_02_to_04_tails_are_not_cut(p, monkeypatch):
 
 
 def test_02_to_04_what_double_precision_leaves_open_is_decided_exactly():
-    """A chance that a float gives as one half, and that is none at all: more bits find out."""
+    """The approximate chance is one half and the exact one 0: more bits must decide."""
     nothing = mpmath.mpf(0), mpmath.mpf(0)
     assert not random_bits.accepted(np.full(100, 0.5), 1.0, lambda place: iter([nothing])).any()
-    assert random_bits.accepted(np.full(100, 0.5), 2.0**-60, lambda place: iter([nothing])).any()  # decided as it is
+    assert random_bits.accepted(np.full(100, 0.5), 2.0**-60, lambda place: iter([nothing])).any()  # float suffices
 
 
 @pytest.mark.parametrize("denoiser", ["auto", "empirical-bayes", "soft-threshold", "james-stein", "nonnegative"])
@@ -190,7 +190,7 @@ def test_10_both_zeros_are_one_number_and_none_comes_out(engine):
 
 
 def test_11_and_27_nothing_is_cut_at_zero_or_at_the_bounds(engine):
-    """A sum of nothing falls on either side, also past what any rows could add up to."""
+    """A sum without rows falls on both sides of 0, also beyond any possible sum."""
     frame = engine({"x": [0.0], "g": [-1]})
     found = values(frame.dp.group_by("g", keys=range(2_000)).sum("x", bounds=(0, 1), **paid(epsilon=0.5)), "x_sum")
     assert 800 < (found < 0).sum() < 1_200
@@ -213,7 +213,7 @@ def test_14_scales_are_not_rounded_below_what_was_paid(engine, epsilon):
     assert steps * Fraction(repr(epsilon)) >= reach
 
 
-# SENS: how far one unit reaches (15-30)
+# SENS: the sensitivity to one unit (15-30)
 
 
 @pytest.mark.parametrize("kind", ["int64", "int32", "int8", "uint8", "uint64", "int16"])
@@ -253,8 +253,8 @@ def test_18_values_are_read_in_double_precision(engine):
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_18_to_20_sums_do_not_depend_on_order_and_round_each_row_once(engine, dtype):
-    """A large value that hides small ones, in any order; 10,000 equal rows are 10,000 times one row."""
-    column = np.array([1e9, *[0.1] * 505, -1e9, *[0.3] * 500], dtype=dtype)  # half a step more than a whole number
+    """A large value hides small ones, in any order; 10,000 equal rows sum to 10,000 times one row."""
+    column = np.array([1e9, *[0.1] * 505, -1e9, *[0.3] * 500], dtype=dtype)  # these sum to 200.5
 
     def ask(dp):
         return dp.sum("x", bounds=(-(10**9), 10**9))
@@ -327,7 +327,7 @@ def test_25_bools_are_summed_as_numbers(engine):
 
 @pytest.mark.parametrize("law", ["laplace", "gaussian"])
 def test_26_a_mean_is_not_taken_over_the_exact_count(engine, law):
-    """With 7 rows in each group, seven times a mean lies on the grid only where the noisy count is 7 as well."""
+    """With 7 rows in each group, seven times a mean lies on the grid only if the noisy count is 7 as well."""
     groups = np.repeat(np.arange(1_000), 7)
     frame = engine({"x": np.full(7_000, 0.5), "g": groups})
     found = frame.dp.group_by("g", keys=range(1_000)).mean("x", bounds=(0, 1), **paid(**NOISES[law]))
@@ -361,7 +361,7 @@ def test_29_asking_again_is_charged_again_and_parts_share_the_price(engine):
     parts = {"n": dpf.count("x"), "m": dpf.mean("x", bounds=(0, 1)), "s": dpf.sum("x", bounds=(0, 1))}
     for delta in ({}, {"delta": 1e-6}):
         totals = frame.dp.agg(parts, **paid(epsilon=0.5, **delta)).dp.provenance["statistics"]
-        assert len(totals) == (3 if delta else 2)  # under pure noise a mean and its count are one
+        assert len(totals) == (3 if delta else 2)  # under pure noise, the count is part of the mean
         losses = [fact["sensitivity"] / fact["scale"] for fact in totals]
         if delta:
             assert sum(loss**2 for loss in losses) <= (1 / dpf.analytic_gaussian_sigma(0.5, 1e-6)) ** 2 * (1 + 1e-12)
@@ -393,7 +393,7 @@ def test_30_the_bounds_that_are_applied_are_those_that_are_charged_for(engine, b
 # SPEC: special values and frames (31-44)
 
 SPECIAL = {"NaN": math.nan, "null": None, "+inf": math.inf, "-inf": -math.inf}
-WITH_SPECIAL = {"NaN": (0, 0), "null": (0, 0), "+inf": (1, 10), "-inf": (1, -5)}  # presence, part of the sum
+WITH_SPECIAL = {"NaN": (0, 0), "null": (0, 0), "+inf": (1, 10), "-inf": (1, -5)}  # added to count and sum
 
 
 @pytest.mark.parametrize("special", SPECIAL)
@@ -446,7 +446,7 @@ def test_44_a_value_outside_the_declared_levels_is_in_no_cell(engine):
 
 
 def test_45_46_and_49_rows_are_the_declared_keys_in_their_order(engine):
-    """A rare key that is not declared does not appear; a declared one without rows does; the data's order is gone."""
+    """An undeclared rare key does not appear, a declared key without rows does, and the order of the data is lost."""
     keys = ["C", "empty", "A"]
     orders = (["A", "A", "C", "rare"], ["rare", "C", "A", "A"], ["C"], [])
     for column in orders:
@@ -536,7 +536,7 @@ PERSON = dpf.PrivacyUnit("u", max_rows=2, max_groups=2)
 
 
 def crowd(engine: Any, groups: list[Any], user: int = 1) -> Any:
-    """One person in many rows, and another in one."""
+    """Return a frame with one person in many rows, and another person in one."""
     return engine({"u": [user] * len(groups) + [2], "g": [*groups, "A"], "x": [9.0] * len(groups) + [1.0]})
 
 
@@ -565,7 +565,7 @@ def test_63_noise_covers_all_groups_of_a_person_in_its_own_norm(engine, law, p):
 
 
 def test_56_and_57_bounds_apply_to_what_is_counted(engine):
-    """Rows outside the declared keys or bins take nothing of a person's weight: bounding comes last."""
+    """Rows outside the declared keys or bins use none of a person's weight: bounding comes last."""
     once = dpf.PrivacyUnit("u", max_rows=1)
     frame = engine({"u": [1] * 6, "g": ["A", *["elsewhere"] * 5], "x": [1.0, *[50.0] * 5]})
     assert one(frame, lambda dp: dp.group_by("g", keys=["A", "B"]).count(), once) == [2**20, 0]
@@ -609,7 +609,7 @@ def test_60_the_order_of_rows_decides_nothing(engine):
 
 
 def test_62_groups_that_overlap_are_charged_each(engine):
-    """One group-by has one price and one bound; asking of two filtered frames is two charges."""
+    """One group-by has one charge and one bound; two filtered frames are two charges."""
     frame = engine({"u": [1, 1], "g": ["A", "B"], "x": [1.0, 2.0]})
     ledger = dpf.Ledger(epsilon=1, unit=dpf.PrivacyUnit("u", max_groups=2))
     frame.dp.group_by("g", keys=["A", "B"]).count(epsilon=0.25, ledger=ledger)
@@ -622,11 +622,11 @@ def test_62_groups_that_overlap_are_charged_each(engine):
         frame.dp.group_by("g", "g", keys={"g": ["A"]}).count(**paid())
 
 
-# META: what is shown beside the numbers (64-74)
+# META: what is shown next to the numbers (64-74)
 
 
 def told(engine: Any, frame: Any, caplog: Any, capfd: Any) -> str:
-    """Everything that a release shows, but its noisy numbers."""
+    """Return everything that a release shows except its noisy numbers."""
     caplog.clear()
     caplog.set_level(logging.DEBUG)
     shown: list[Any] = []
@@ -650,7 +650,7 @@ def told(engine: Any, frame: Any, caplog: Any, capfd: Any) -> str:
     shown += [repr(frame.dp), repr(frame.dp.preview.count("x", epsilon=1, ledger=ledger))]
     shown += [
         [record.getMessage() for record in caplog.records],
-        [str(one.message) for one in warned if one.category is not dpf.BoundsWarning],  # of noisy numbers alone
+        [str(one.message) for one in warned if one.category is not dpf.BoundsWarning],  # from noisy numbers only
         capfd.readouterr(),
     ]
     return repr((shown, ledger.to_frame().drop("time").to_dicts()))
@@ -658,7 +658,7 @@ def told(engine: Any, frame: Any, caplog: Any, capfd: Any) -> str:
 
 @pytest.mark.slow
 def test_64_to_71_nothing_but_the_noise_depends_on_a_row(engine, caplog, capfd):
-    """attrs, dtypes, provenance, repr, logs, warnings, exceptions, prints: equal on neighbors of every kind."""
+    """attrs, dtypes, provenance, repr, logs, warnings, exceptions and prints are equal on neighbors of every kind."""
     base = {"x": [1.0, 2.0, 3.0], "g": ["A", "B", "A"]}
     tables = [base, {name: column[:2] for name, column in base.items()}]
     tables += [
@@ -703,7 +703,7 @@ def test_72_errors_show_no_value(engine):
 
 
 def test_73_a_failing_engine_leaves_no_frame_of_its_own_in_the_traceback(engine):
-    """Reports of errors show the locals of every frame on the stack; none of them is inside the room that reads."""
+    """Reports of errors show the locals of every stack frame; none of these is inside the room that reads rows."""
     if engine.name != "lazy":
         pytest.skip("only a LazyFrame can fail by itself")
 
@@ -792,7 +792,7 @@ def test_88_denoising_is_not_charged_and_sees_noisy_numbers_only(engine):
 
 
 def test_81_a_commit_is_on_the_disk_before_it_is_reported(tmp_path):
-    """SQLite waits for the disk: a charge that a release relies on outlives a loss of power."""
+    """SQLite waits for the disk: a charge that a release relies on survives a loss of power."""
     from dpframe.ledger import database
 
     connection = database._sqlite(str(tmp_path / "people.ledger"), create=True)

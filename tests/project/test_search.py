@@ -1,7 +1,7 @@
-"""The words of the field lead to the right pages: searches as the site's search ranks them.
+"""Searches for the words of the field lead to the right pages, ranked like the search of the site.
 
-The ranking is that of the theme, in short: sections by their heading (a thousand times) and text, words by their
-beginnings, the start of a page and sections with every word first. It reads the pages, so no site has to be built.
+The ranking simplifies that of the theme: it weighs headings (a thousand times) and text of sections, matches words by
+prefix, and prefers the start of a page and sections with every word. It reads the pages, so no site has to be built.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ SEARCHES = {
     "GDPR": "operate/data-protection-officer",
     "migrate": "compare/index",
 }
-ENDING = re.compile(r"(?:ing|ment|ed|es|s|e|ies|y)$")  # what a stemmer takes off, in short
+ENDING = re.compile(r"(?:ing|ment|ed|es|s|e|ies|y)$")  # the suffixes that a simple stemmer removes
 
 
 class Section(NamedTuple):
@@ -67,7 +67,7 @@ class Section(NamedTuple):
 
 
 def tokens(text: str) -> list[str]:
-    """The words of a text, each without its ending."""
+    """Return the words of a text without their endings."""
     shown = re.sub(r"\]\([^)]*\)", " ", text).lower()
     found = [re.sub(r"^\W+|\W+$", "", word) for word in re.split(r"[\s\-]+", shown)]
     return [ENDING.sub("", word) if len(word) > 4 else word for word in found if word]
@@ -75,7 +75,7 @@ def tokens(text: str) -> list[str]:
 
 @cache
 def sections() -> list[Section]:
-    """All sections of all pages, without the blocks of code."""
+    """Return all sections of all pages, without the blocks of code."""
     found = []
     for name, page in words.pages().items():
         if not name.startswith("docs/"):
@@ -89,7 +89,7 @@ def sections() -> list[Section]:
 
 
 def ranked(query: str) -> list[str]:
-    """The pages that the search shows for a query, the best first."""
+    """Return the pages that the search shows for a query, the best first."""
     asked = tokens(query)
     every = sections()
     long_title = sum(one.title.total() for one in every) / len(every)

@@ -1,4 +1,4 @@
-"""The site: every public name has one entry in the reference. Its build refuses pages that ask another host."""
+"""The site: every public name has one entry in the reference, and its build refuses pages that ask another host."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dpframe.accessor.options import OPTIONS
 ROOT = Path(__file__).resolve().parents[2]
 REFERENCE = sorted((ROOT / "docs" / "reference").glob("*.md"))
 ROOMS = ("audit", "denoise", "local", "testing")
-CURVES = ("BoundedRange", "Curve", "PureLoss")  # of the room of accountings, which extensions alone need
+CURVES = ("BoundedRange", "Curve", "PureLoss")  # of the room of accounting, which only extensions need
 
 
 def entries() -> list[str]:

@@ -1,4 +1,4 @@
-"""The architecture, held by tests: no circles, one room knows frames, one file asks for bits; and what imports take."""
+"""Tests of the architecture: no import cycles, one room for dataframes, one file for random bits, lean imports."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def room(name):
 
 @cache
 def imported(path):
-    """Every module that a file imports, anywhere in it."""
+    """Return every module that a file imports, anywhere in it."""
     found = set()
     for node in nodes_of(path):
         if isinstance(node, ast.Import):
@@ -73,14 +73,14 @@ def test_one_room_knows_dataframes_and_one_file_randomness(path):
     if dotted(path) != "dpframe.noise.random_bits":
         assert "urandom" not in text
         assert "dpframe.noise.random_bits" not in own(path) or room(dotted(path)) == "noise"
-    if room(dotted(path)) != "testing":  # which makes up tables
+    if room(dotted(path)) != "testing":  # it generates made-up tables
         assert "np.random" not in text
         assert "default_rng" not in text
 
 
 @pytest.mark.parametrize("path", FILES, ids=dotted)
 def test_no_file_gives_one_name_two_values(path):
-    """The second would hide the first from functions above it, and no tool says so."""
+    """The second value would hide the first from functions above it, and no tool reports it."""
     body = nodes_of(path)[0].body
     targets = [target for node in body if isinstance(node, ast.Assign) for target in node.targets]
     targets += [node.target for node in body if isinstance(node, ast.AnnAssign)]
@@ -95,7 +95,7 @@ def test_denoisers_cannot_reach_a_row():
 
 
 def test_all_is_exact():
-    assert all(dpf.__getattr__(name) for name in ("audit", "local"))  # imported where they are asked for
+    assert all(dpf.__getattr__(name) for name in ("audit", "local"))  # imported on first use
     public = {name for name in {*vars(dpf), *vars(_names)} if not name.startswith("_")}
     modules = {name for name in public if type(getattr(dpf, name)).__name__ == "module"} - {"audit", "denoise", "local"}
     assert public - modules - {"annotations"} == set(dpf.__all__) - {"__version__"}
@@ -103,8 +103,8 @@ def test_all_is_exact():
     assert dir(dpf) == sorted(dpf.__all__)
 
 
-AT_START = 12  # modules of dpframe itself that an import of it takes along: frames are given their .dp
-MODULES = 290  # and those that the first question takes along
+AT_START = 12  # modules of dpframe that importing it loads, to give frames their .dp
+MODULES = 290  # and modules that its first use loads
 STANDARD = {"_statistics", "difflib", "fractions", "html", "statistics", "unicodedata"}  # beyond NumPy's and Polars'
 
 
@@ -127,7 +127,7 @@ def test_importing_is_light():
 
 @pytest.mark.slow
 def test_a_process_starts_with_few_modules():
-    """Time depends on the machine, and what is imported does not: dpframe's own rooms, and no other library."""
+    """Time depends on the machine, but modules do not: dpframe loads its own rooms and no library but NumPy."""
     count = "sum(name.startswith('dpframe') for name in sys.modules)"
     before = "import sys, numpy, polars; before = {*sys.modules}; import dpframe; "
     assert int(run(f"{before}print({count})")) <= AT_START

@@ -1,6 +1,6 @@
-"""Toys of each kind, defined here from outside the package, checked by its contracts and used through ``.dp``.
+"""Toys of each kind, defined outside the package, checked by its contracts and used through ``.dp``.
 
-No other file of the package knows them: what a mechanism, a denoiser or an accounting must be is in its contract.
+No file of the package knows them: the contracts state all that a mechanism, a denoiser or an accounting must be.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ DELTA = 1e-6
 
 @dataclass(frozen=True)
 class Geometric(dpf.Mechanism):
-    """Noise of P(k) proportional to r^|k|, r = exp(-1/scale); pure, and additive."""
+    """Noise with P(k) proportional to r^|k|, r = exp(-1/scale); pure and additive."""
 
     sensitivity: float
-    steps: float  # of the scale
+    steps: float  # the scale, in grid steps
     grid: float
 
     name = "geometric toy"
@@ -60,7 +60,7 @@ class Geometric(dpf.Mechanism):
 
 @dataclass(frozen=True)
 class Rounded(dpf.Mechanism):
-    """Rounded Gaussian noise that knows no more than its tails: private for one cell, at a delta."""
+    """Rounded Gaussian noise that is known only by its tails: private for one cell, at a delta."""
 
     sensitivity: float
     sigma: float  # in grid steps
@@ -80,7 +80,7 @@ class Rounded(dpf.Mechanism):
 
 
 def bell(sensitivity, loss):
-    """The least sigma that keeps the price, by halving; a function of a sensitivity and a loss."""
+    """Find the least sigma that keeps the loss, by bisection; a calibration from a sensitivity and a loss."""
     reach = sensitivity.norm(2)
     low, high = 1e-3, 1e6
     for _ in range(60):
@@ -98,7 +98,7 @@ def test_toy_mechanisms_keep_the_contract(grid):
 
 
 def test_what_is_derived_is_what_is_known():
-    """The toys have the laws of two shipped mechanisms, whose variances, intervals and curves have closed forms."""
+    """The toys have the laws of two shipped mechanisms, with closed forms of their variance, intervals and curves."""
     pairs = [
         (Geometric(2.0, 3.0, 1.0), dpf.Laplace(2, 3.0)),
         (Geometric(2.0, 3.0 * 2**20, 2.0**-20), dpf.Laplace(2 * 2**20, 3.0 * 2**20, 2.0**-20)),
@@ -115,7 +115,7 @@ def test_what_is_derived_is_what_is_known():
         )
         for epsilon in (0.0, 0.1, 0.3, 0.6):
             exact = known.delta(epsilon)
-            rounding = 0.05 if isinstance(toy, Rounded) and toy.grid == 1.0 else 1e-9  # in which the tails know more
+            rounding = 0.05 if isinstance(toy, Rounded) and toy.grid == 1.0 else 1e-9  # coarse tails give less
             assert exact * (1 - rounding) <= toy.delta(epsilon) <= exact * (1 + 1e-9) + 1e-11
         assert toy.epsilon(1e-4) == pytest.approx(known.epsilon(1e-4), rel=1e-2)
     geometric, laplace = pairs[0]
@@ -176,18 +176,18 @@ def test_a_mechanism_that_is_not_finished_says_what_it_lacks():
         _ = Half(1.0, 1.0).variance
 
 
-# A denoiser: halfway to the mean, told what it asks for
+# A denoiser: halfway to the mean, with the optional arguments that it declares
 
 
 def halfway(values, noise, *, nonnegative=False, order=None):
-    """Halfway between each value and the mean; not below 0 where totals cannot be."""
+    """Move each value halfway to the mean; not below 0 if totals cannot be negative."""
     found = (values + values.mean()) / 2.0
     SEEN.append((nonnegative, order))
     return np.maximum(found, 0.0) if nonnegative else found
 
 
 def neighbors(values, noise, *, graph):
-    """Each cell with the cells that an edge joins to it, averaged; it cannot do without a graph."""
+    """Average each cell with its neighbors in the graph, which is a required argument."""
     flat = values.ravel()
     total, many = flat.copy(), np.ones(flat.size)
     for one, other in ((graph[:, 0], graph[:, 1]), (graph[:, 1], graph[:, 0])):
@@ -288,7 +288,7 @@ def test_a_toy_accounting_of_everything_together():
         plans = {"rows": PEOPLE.dp.preview.count(), "ages": PEOPLE.dp.preview.histogram("age", bins=[0, 50, 100])}
         found = dpf.release_together(plans, epsilon=0.5)
     assert set(found) == {"rows", "ages"}
-    assert 0.5 < ledger.spent.epsilon < 0.7  # zcdp reads Gaussian noise of epsilon 0.5 as more
+    assert 0.5 < ledger.spent.epsilon < 0.7  # zCDP converts Gaussian noise of epsilon 0.5 to a larger epsilon
 
 
 def test_a_durable_ledger_refuses_a_toy_accounting(tmp_path):
@@ -308,10 +308,10 @@ def test_an_accounting_has_a_name_of_its_own():
         dpf.Ledger(epsilon=1.0, delta=DELTA, accounting=type("Nothing", (Accounting,), {"name": "none"})())
 
 
-# A statistic: the mean of squares, read off a sum that dpframe does not have
+# A statistic: the mean of squares, computed from a sum that dpframe does not have
 
 
-BITS = 15  # of a value that are left out before it is squared: its square then has at most 2**30 steps
+BITS = 15  # low bits of a value, dropped before it is squared: its square then has at most 2**30 steps
 
 
 def squares(steps):
@@ -374,7 +374,7 @@ def test_a_toy_statistic_is_its_definition_for_rows_and_units(unit):
     frame, toy = pl.DataFrame(rows), MeanSquare("x", (0, 8))
     ledger = dpf.Ledger(epsilon=1e9, unit=unit or dpf.PrivacyUnit())
     found = frame.dp.group_by("g", keys=["A", "B"]).agg(x=toy, epsilon=1e8, ledger=ledger)
-    assert found["x"].to_list() == pytest.approx([(1 + 4 + 64) / 3, 32.0], rel=1e-3)  # of no values the middle
+    assert found["x"].to_list() == pytest.approx([(1 + 4 + 64) / 3, 32.0], rel=1e-3)  # no values: the middle
 
 
 def wrong_reach(steps):
@@ -397,11 +397,11 @@ def test_what_a_row_adds_stays_within_its_reach_whatever_the_toy_does():
     assert found["x"][0] == pytest.approx(64.0, rel=1e-3)
 
 
-# An engine: rows that lie in blocks, which are shown one after the other
+# An engine: rows in blocks, which are passed one after the other
 
 
 class Blocks:
-    """A table in blocks of rows. Where there are units, it looks for the rows of each in all of them."""
+    """A table in blocks of rows. If there are units, it collects the rows of each from all blocks."""
 
     def __init__(self, frame):
         self.columns = frame.schema
@@ -439,7 +439,7 @@ def test_a_toy_statistic_with_a_size_needs_it_for_a_target():
 
 @dataclass(frozen=True)
 class Answering(MeanSquare):
-    """One whose answer is another's."""
+    """A statistic whose answer is replaced by `gives`."""
 
     gives: ClassVar[Any] = None
 
