@@ -1,7 +1,7 @@
-"""Every outcome of a randomized method with its exact probability: its draws are replaced by all that they can be.
+"""Exact probabilities of all outcomes of a randomized method: each of its draws is replaced by all possible values.
 
-`outcomes(method, row)` runs the method's own code once for each way in which its draws can fall, and adds up their
-probabilities in mpmath. What is enumerated is the code, and no formula about it.
+`outcomes(run, monkeypatch)` runs the method's own code once for each way in which its draws can fall, and adds up
+the probabilities in mpmath. It enumerates the code, not a formula about it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ DIGITS = 50
 
 @cache
 def exact(chance: Any) -> Any:
-    """A probability."""
+    """Return a probability with 300 bits of precision."""
     return chance.exact(300)
 
 
@@ -36,7 +36,7 @@ class Branches(drawn.Branches):
 
 
 def outcomes(run: Callable[[], Any], monkeypatch: Any) -> dict[Any, Any]:
-    """What `run` can give, and with what probability."""
+    """Return each possible result of `run` with its probability."""
     found: dict[Any, Any] = defaultdict(lambda: mpmath.mpf(0))
     path: list[int] | None = []
     with mpmath.workdps(DIGITS):
@@ -51,7 +51,7 @@ def outcomes(run: Callable[[], Any], monkeypatch: Any) -> dict[Any, Any]:
 
 
 def largest_ratio(laws: Sequence[dict[Any, Any]]) -> Any:
-    """The most that the probability of one outcome changes from one law to another, as an epsilon."""
+    """Return the largest change in the probability of one outcome from one law to another, as an epsilon."""
     with mpmath.workdps(DIGITS):
         every = {outcome for law in laws for outcome in law}
         if any(outcome not in law for outcome in every for law in laws):
@@ -60,5 +60,5 @@ def largest_ratio(laws: Sequence[dict[Any, Any]]) -> Any:
 
 
 def is_whole(law: dict[Any, Any]) -> bool:
-    """Whether probabilities add up to 1."""
+    """Return whether the probabilities add up to 1."""
     return math.isclose(float(sum(law.values())), 1.0, rel_tol=1e-15)

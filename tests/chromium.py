@@ -1,4 +1,4 @@
-"""Pages looked at in headless Chromium, over the pipe of its debugging protocol; nothing else is needed for it."""
+"""View pages in headless Chromium, over the pipe of its debugging protocol; this needs no other package."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FLAGS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"),
     *("--disable-component-update", "--disable-sync", "--disable-extensions", "--remote-debugging-pipe"),
 )
-# the browser reads commands from its file 3 and answers in its file 4
+# the browser reads commands from file descriptor 3 and answers on 4
 START = (
     "import os, sys; os.dup2(int(sys.argv[1]), 3); os.dup2(int(sys.argv[2]), 4); os.execvp(sys.argv[3], sys.argv[3:])"
 )
@@ -29,7 +29,7 @@ START = (
 
 @dataclass
 class Browser:
-    """A browser that answers commands; what it tells of its own accord is kept in `events`."""
+    """A browser that answers commands; `events` holds the messages that it sends unasked."""
 
     commands: Any
     answers: Any
@@ -38,7 +38,7 @@ class Browser:
     events: list[dict[str, Any]] = field(default_factory=list)
 
     def ask(self, method: str, **parameters: Any) -> dict[str, Any]:
-        """The answer to a command."""
+        """Send a command and return its answer."""
         self.sent += 1
         message = {"id": self.sent, "method": method, "params": parameters}
         if self.session is not None:
@@ -51,7 +51,7 @@ class Browser:
         return dict(said["result"])
 
     def hear(self) -> dict[str, Any]:
-        """The next message."""
+        """Return the next message."""
         letters = bytearray()
         while (letter := self.answers.read(1)) != b"\0":
             assert letter, "the browser ended"
@@ -59,18 +59,18 @@ class Browser:
         return dict(json.loads(letters))
 
     def open(self, file: Path) -> None:
-        """Load a page, with everything that it asks for."""
+        """Load a page, with everything that it requests."""
         self.events.clear()
         self.ask("Page.navigate", url=file.as_uri())
         while not any(event.get("method") == "Page.loadEventFired" for event in self.events):
             self.events.append(self.hear())
 
     def value(self, expression: str) -> Any:
-        """The value of an expression in the page."""
+        """Return the value of an expression in the page."""
         return self.ask("Runtime.evaluate", expression=expression, returnByValue=True)["result"].get("value")
 
     def width(self, pixels: int) -> None:
-        """Make the screen so wide."""
+        """Set the width of the screen."""
         self.ask("Emulation.setDeviceMetricsOverride", width=pixels, height=800, deviceScaleFactor=1, mobile=True)
 
     def scheme(self, name: str) -> None:
@@ -78,7 +78,7 @@ class Browser:
         self.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": name}])
 
     def requests(self) -> list[str]:
-        """The addresses that were asked for."""
+        """Return the addresses that the page requested."""
         return [
             event["params"]["request"]["url"]
             for event in self.events
@@ -86,14 +86,14 @@ class Browser:
         ]
 
     def complaints(self) -> list[dict[str, Any]]:
-        """What stands in the console, and errors of scripts."""
+        """Return messages of the console and errors of scripts."""
         kinds = ("Log.entryAdded", "Runtime.consoleAPICalled", "Runtime.exceptionThrown")
         return [event for event in self.events if event.get("method") in kinds]
 
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """A browser with one page; the test is skipped where none is installed."""
+    """Start a browser with one page; skip the test if no browser is installed."""
     program = next(filter(None, map(shutil.which, NAMES)), None)
     if program is None:
         pytest.skip("no Chromium is installed to look at the page with")

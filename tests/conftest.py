@@ -1,4 +1,4 @@
-"""What every test starts from: a process that has seen no ledger; and the engines that a test runs on."""
+"""The start of every test: a process that has made no ledger; and the engines that a test runs on."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from dpframe.release import path
 from tests.repeated_bits import repeated
 
 ENGINES = ("pandas", "polars", "lazy")
-FIRST = 2  # cases of a quick test that coverage sees, which slows them: nearly all lines are run by them
+FIRST = 2  # cases of a quick test that coverage traces, which is slow: they run nearly all lines
 TRACED = pytest.StashKey[set[str]]()  # names of these cases
-# How fast a machine draws and tries examples, and how many it throws away by chance, is no fault of what is tested.
+# Slow examples, and examples that are rejected by chance, depend on the machine and are no faults of the code.
 PATIENT = [HealthCheck.too_slow, HealthCheck.filter_too_much]
 settings.register_profile("fresh", suppress_health_check=PATIENT, deadline=None)
 settings.register_profile("repeated", suppress_health_check=PATIENT, deadline=None, derandomize=True)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Name a share of the tests, and where chance comes from."""
+    """Add the options that choose a share of the tests and the source of randomness."""
     parser.addoption("--quick", action="store_true", help="run the first case of each test, none slow, long or Spark")
     parser.addoption("--turn", metavar="K/N", help="of the slow tests run only share K of N, with K from 0 to N - 1")
     parser.addoption(
@@ -49,7 +49,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Choose how examples are drawn; compile the kernels of the extra `fast`, once and in no test's time."""
+    """Choose how examples are drawn; compile the kernels of the extra `fast` once, outside the time of any test."""
     settings.load_profile("fresh" if config.getoption("--fresh-bits") else "repeated")
     if not hasattr(config, "workerinput"):
         kernels.ready()
@@ -69,7 +69,7 @@ class Engine:
         return self.name == "pandas"
 
     def __call__(self, columns: Mapping[str, Any], **schema: Any) -> Any:
-        """A frame of this engine; `schema` names the Polars dtype of columns whose values do not show it."""
+        """Return a frame of this engine; `schema` names the Polars dtype of columns whose values do not show it."""
         if self.is_pandas:
             import pandas
 
@@ -78,7 +78,7 @@ class Engine:
         return frame.lazy() if self.name == "lazy" else frame
 
     def columns(self, result: Any) -> dict[str, list[Any]]:
-        """A released frame as plain lists; what is missing from integers of pandas is None."""
+        """Return a released frame as plain lists; missing integers of pandas become None."""
         return {
             name: [None if type(value).__name__ == "NAType" else value for value in result[name].to_list()]
             for name in result.columns
@@ -90,7 +90,7 @@ class Engine:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Give each test bits of its name, so that what passed once is not refused by chance; not with ``--fresh-bits``."""
+    """Seed each test's bits with its name, so that what passed cannot fail by chance; not with ``--fresh-bits``."""
     if item.nodeid not in item.config.stash[TRACED]:
         end_coverage()
     if item.config.getoption("--fresh-bits"):
@@ -100,13 +100,13 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 
 
 def pytest_sessionfinish() -> None:
-    """Keep what coverage saw before this process says that it is done: the others wait no longer for it then."""
+    """Save what coverage saw before this process reports that it is done, so that other processes need not wait."""
     end_coverage()
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Look for no garbage while tests are collected; what stands then stays, and is not searched for garbage again."""
+    """Collect no garbage while tests are collected; exempt the objects that exist then from later searches."""
     gc.disable()
     try:
         return (yield)
@@ -118,7 +118,7 @@ def pytest_collection() -> Generator[None, object, object]:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Let a worker that has nothing to do take tests of another, where their order says nothing: in a quick run."""
+    """In a quick run, let an idle worker take tests of another worker: the order of tests does not matter there."""
     if not config.getoption("--quick"):
         return None
     from xdist.scheduler import WorkStealingScheduling
@@ -127,7 +127,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 def end_coverage() -> None:
-    """Trace no further line, here or in processes to come, and write down what was seen; if coverage was measured."""
+    """If coverage is measured, stop tracing in this process and in later ones, and save what was seen."""
     library = sys.modules.get("coverage")
     if library and (running := library.Coverage.current()):
         os.environ.pop("COVERAGE_PROCESS_CONFIG", None)
@@ -136,9 +136,9 @@ def end_coverage() -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark what asks Spark, which runs by itself in one process: a session takes seconds to start; keep a share.
+    """Mark the tests that use Spark, which run in one process because a session takes seconds to start; keep a share.
 
-    Where coverage is measured, the first cases of quick tests run before all others, which then take no longer for it.
+    Under coverage, the first cases of quick tests run before all others, so that tracing does not slow the others down.
     """
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
@@ -168,13 +168,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def turn_of(item: pytest.Item, shares: int) -> int:
-    """Which share of `shares` a test is in: by its name, so that it stays there."""
+    """Return the share of `shares` that a test is in: its name decides, so the share stays the same."""
     return zlib.crc32(item.nodeid.encode()) % shares
 
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[Any]:
-    """One real session of two threads, which takes seconds to start; skipped where PySpark or Java is missing."""
+    """One real session of two threads, which takes seconds to start; skipped without PySpark or Java."""
     from assurance import engines
 
     if why := engines.why_no_spark():
@@ -185,7 +185,7 @@ def spark() -> Iterator[Any]:
 
 @pytest.fixture(autouse=True)
 def fresh_ledgers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """No ledger was made, none is ambient or default, nothing was recorded, and nobody was warned."""
+    """Reset the state of ledgers: none was made, none is ambient or default, nothing is recorded, none has warned."""
     monkeypatch.setattr(ledgers, "_recording", ledgers.Ledger._unlimited())
     monkeypatch.setattr(ledgers, "_chosen", [])
     ledgers.made_any.clear()
@@ -204,7 +204,7 @@ class Nothing(dict[Any, Any]):
 
 @pytest.fixture(autouse=True)
 def planned_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No plan is known from before: what one frame's release would tell of its rows is not hidden by another's."""
+    """Disable the cache of plans: a plan that an earlier frame left could hide that a release depends on rows."""
     monkeypatch.setattr(path, "_kept", Nothing())
 
 
@@ -218,7 +218,7 @@ def engine(request: pytest.FixtureRequest) -> Engine:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Any]:
-    """A PostgreSQL server of its own; skipped where none can be started."""
+    """A PostgreSQL server for one module; skipped if none can be started."""
     why_not = postgres.missing()
     if why_not is not None:
         pytest.skip(why_not)

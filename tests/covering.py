@@ -1,8 +1,8 @@
-"""How often the intervals of released numbers cover the truth, over many equal public groups released at once.
+"""Coverage of the truth by the intervals of released numbers, over many equal public groups released at once.
 
-`Case` says what is asked of which values; `covered` releases it and counts, for each output column, how many of the
-intervals around the noisy value miss. `too_many` is the test: it fails for too narrow intervals with a stated rate of
-false alarms. Tests use few groups, ``benchmarks/intervals.py`` many.
+`Case` describes the values and the release; `covered` releases it and counts, for each output column, the intervals
+around the noisy value that miss. `too_many` is the test: it detects intervals that are too narrow, with a stated rate
+of false alarms. Tests use few groups, ``benchmarks/intervals.py`` many.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ VALUES = {"lower": (-20.0, -20.0), "upper": (100.0, 100.0), "middle": (40.0, 40.
 
 
 def cubic(sensitivity: Any, loss: Any) -> Any:
-    """Generalized Gaussian noise of p = 3; calibrated once, for it takes a second and does not depend on the cells."""
+    """Calibrate generalized Gaussian noise of p = 3 once: it takes a second and does not depend on the cells."""
     return _cubic(replace(sensitivity, cells=1), loss)
 
 
@@ -44,18 +44,18 @@ ASKED = {
     "average": dpf.mean("x", bounds=BOUNDS),
 }
 ROWS, PEOPLE = None, dpf.PrivacyUnit(column="person", max_rows=2)
-NARROWER = 0.98  # an interval that must be caught where there are samples enough
+NARROWER = 0.98  # a factor on the intervals that a test must detect, given enough samples
 EXACT_TO = 1e-6  # bounds are rounded to a grid of 2**-30 of their length
 
 
 def chance_of_missing(misses: Any, samples: int, rate: float) -> Any:
-    """How likely so many misses or more are, of one number or of each, where one of `samples` misses with this rate."""
+    """Return the chance of at least this many misses, elementwise, if each of `samples` misses at this rate."""
     return special.bdtrc(misses - 1, samples, rate)
 
 
 @dataclass(frozen=True)
 class Case:
-    """Equal public groups: how many, of how many values each, where these lie, what noise at what price, for whom."""
+    """Equal public groups: their number, their values, the noise and its epsilon, and the privacy unit."""
 
     noise: str
     epsilon: float
@@ -65,7 +65,7 @@ class Case:
     unit: dpf.PrivacyUnit | None = ROWS
 
     def frame(self) -> pl.DataFrame:
-        """The groups' rows; a person has two of them, in one group, so that all weights are 1."""
+        """Return the rows of the groups; each person has two rows, in one group, so that all weights are 1."""
         low, high = VALUES[self.values]
         one = np.where(np.arange(self.size) % 2 == 0, low, high)
         group = np.repeat(np.arange(self.groups), self.size)
@@ -74,22 +74,22 @@ class Case:
         return pl.DataFrame({"group": group, "x": np.tile(one, self.groups), "person": person})
 
     def released(self) -> pl.DataFrame:
-        """All statistics of all groups in one call, as they are without denoising."""
+        """Release all statistics of all groups in one call, without denoising."""
         by_group = self.frame().dp.group_by("group", keys=range(self.groups))
         return by_group.agg(ASKED, denoise=None, **self.price())
 
     def expected(self) -> Mapping[str, float]:
-        """The errors that the plan of the call expects."""
+        """Return the errors that the plan of the call expects."""
         by_group = self.frame().dp.preview.group_by("group", keys=range(self.groups))
         return by_group.agg(ASKED, size=self.size, **self.price()).error
 
     def price(self) -> dict[str, Any]:
-        """How the call is paid for."""
+        """Return the epsilon, the ledger and the noise of the call."""
         ledger = dpf.Ledger(epsilon=1e6, delta=0.5, unit=self.unit, accounting="basic")
         return {"epsilon": self.epsilon, "ledger": ledger, **PRICES[self.noise]}
 
     def truth(self) -> dict[str, float]:
-        """The exact answers in each group; the mean of none is any."""
+        """Return the exact answers in each group; the mean of no values is NaN."""
         low, high = VALUES[self.values]
         total = (self.size + 1) // 2 * low + self.size // 2 * high
         mean = total / self.size if self.size else float("nan")
@@ -102,7 +102,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Covered:
-    """Of how many intervals how many miss the truth."""
+    """The number of intervals of a column, and how many of them miss the truth."""
 
     case: str
     column: str
@@ -114,7 +114,7 @@ class Covered:
         return 1.0 - self.misses / self.samples
 
     def chance(self, confidence: float = 0.95) -> float:
-        """How likely so many misses or more are, where intervals cover with this confidence."""
+        """Return the chance of at least this many misses if intervals cover with this confidence."""
         return float(chance_of_missing(self.misses, self.samples, 1.0 - confidence))
 
 
@@ -126,20 +126,20 @@ def covered(case: Case, factor: float = 1.0) -> list[Covered]:
 
 
 def missed(case: str, name: str, found: Any, truth: Any, factor: float = 1.0, noisy: str = "") -> Covered:
-    """How many intervals of a released column miss; `noisy` is the ending of the unbiased values."""
+    """Count the intervals of a released column that miss; `noisy` is the suffix of the unbiased values."""
     error = found[f"{name}_error"].to_numpy() * factor
-    slack = EXACT_TO * np.maximum(np.abs(truth), 1.0)  # of the grid, and of sums in floating point
+    slack = EXACT_TO * np.maximum(np.abs(truth), 1.0)  # for the grid, and for sums in floating point
     outside = np.abs(found[name + noisy].to_numpy() - truth) > error + slack
     return Covered(case, name, len(found), int(outside.sum()))
 
 
 def too_many(found: Covered, alarm: float, confidence: float = 0.95) -> bool:
-    """Whether so many misses are less likely than `alarm` for intervals that cover with this confidence."""
+    """Return whether this many misses are less likely than `alarm` for intervals that cover with this confidence."""
     return found.chance(confidence) < alarm
 
 
 def worst(found: list[Covered]) -> Mapping[str, Covered]:
-    """The case of each column whose misses are the least likely ones of intervals that cover 95%."""
+    """Return the case of each column whose misses are the least likely ones for intervals that cover 95%."""
     least: dict[str, Covered] = {}
     for one in found:
         if one.column not in least or one.chance() < least[one.column].chance():

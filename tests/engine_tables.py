@@ -1,7 +1,7 @@
 """The tables of docs/reference/engines.md: which verbs and which dtypes each engine takes.
 
-`tests/engines/test_engine_tables.py` holds the page to them. `python -m tests.engine_tables` writes them anew. Verbs
-are asked of a small table of each engine; dtypes are shown to the schema check as tables without rows.
+`tests/engines/test_engine_tables.py` compares the page with them. `python -m tests.engine_tables` writes them anew.
+Verbs are called on a small table of each engine; the schema check sees dtypes as tables without rows.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ STREAM = "Stream.release"
 OTHERS = "all other verbs"  # which every engine answers
 
 DAYS, MOMENTS = [date(2024, 1, 1), date(2024, 1, 2)], [datetime(2024, 1, 1), datetime(2024, 1, 2)]
-DTYPES: dict[str, tuple[Any, list[Any]]] = {  # with two values, which are keys and edges
+DTYPES: dict[str, tuple[Any, list[Any]]] = {  # with two values that serve as keys and edges
     "Boolean": (pl.Boolean, [False, True]),
     "integers of 8 to 64 bits": (pl.Int64, [0, 1]),
     "the same without a sign": (pl.UInt64, [0, 1]),
@@ -75,7 +75,7 @@ ENGINES: dict[str, Callable[[pl.DataFrame], Any]] = {
 
 
 def calls() -> ModuleType:
-    """The test of verbs' options, whose CALLS has a call of each verb, and FRAME the table that they are asked of."""
+    """Import the test of verbs' options: its CALLS hold a call of each verb, and FRAME is the table of the calls."""
     path = ROOT / "tests" / "accessor" / "test_options.py"
     spec = importlib.util.spec_from_file_location("calls_of_verbs", path)
     assert spec is not None
@@ -86,7 +86,7 @@ def calls() -> ModuleType:
 
 
 def answers(frame: Any, verb: str, call: dict[str, Any], more: dict[str, Any], columns: tuple[str, ...] = ()) -> bool:
-    """Tell whether an engine answers a verb; a refusal must come before the charge."""
+    """Return whether an engine answers a verb; a refusal must come before the charge."""
     unit = dpf.PrivacyUnit("patient", max_rows=1, max_groups=1)
     ledger = dpf.Ledger(epsilon=MANY, unit=dpf.PrivacyUnit(neighbors="replace") if verb == LOCAL else unit, **more)
     try:
@@ -104,7 +104,7 @@ def answers(frame: Any, verb: str, call: dict[str, Any], more: dict[str, Any], c
 
 
 def verbs(make: Callable[[pl.DataFrame], Any]) -> dict[str, str]:
-    """Each verb, and whether an engine answers it."""
+    """Return for each verb whether an engine answers it."""
     known = calls()
     frame = make(known.FRAME)
     asked = {**known.CALLS, LOCAL: {}, STREAM: {}}
@@ -117,14 +117,14 @@ def verbs(make: Callable[[pl.DataFrame], Any]) -> dict[str, str]:
 
 
 def verbs_on_the_page(name: str, asked: Iterable[str]) -> dict[str, str]:
-    """What the page says of these verbs and an engine; and of any other that it lists."""
+    """Return what the page says of an engine for these verbs, and for any other verb that it lists."""
     head, *rows = written(PAGE.read_text(encoding="utf-8"), "verbs")
     listed = {row[0]: row[head.index(name)] for row in rows}
     return {**dict.fromkeys(asked, listed.pop(OTHERS)), **listed}
 
 
 def questions(values: list[Any]) -> dict[str, tuple[Query, dpf.PrivacyUnit]]:
-    """A question of a column "c" in each role that it may play."""
+    """Return a query about a column "c" for each role that the column may play."""
     nobody = dpf.PrivacyUnit()
     whole = Keys(())
     edges = [float(one) for one in values] if isinstance(values[0], (bool, Decimal)) else values
@@ -140,7 +140,7 @@ def questions(values: list[Any]) -> dict[str, tuple[Query, dpf.PrivacyUnit]]:
 
 
 class OnSchema:
-    """A table of Spark of which there is only the schema."""
+    """A table of Spark that is only a schema."""
 
     def __init__(self, dtype: Any) -> None:
         from pyspark.sql import types
@@ -151,23 +151,23 @@ class OnSchema:
         self.told = SimpleNamespace(schema=schema, sparkSession=session)
 
     def schema(self) -> Any:
-        """The columns as dpframe reads them."""
+        """Return the columns as dpframe reads them."""
         return types_of_spark(self.told)
 
     def fold(self, columns: Any, piece: Any, by: Any) -> Any:
-        """Nothing is asked of it."""
+        """Fail: no test reads rows of it."""
         raise NotImplementedError
 
 
 def columns_of(dtype: Any) -> Iterator[tuple[str, Any]]:
-    """A table of each engine with a column "c" of this dtype; of engines that have such a dtype."""
+    """Yield a table with a column "c" of this dtype for each engine that has the dtype."""
     frame = pl.DataFrame(schema={"c": dtype})
     for name, make in ENGINES.items():
         try:
             made = make(frame)
         except ImportError:
             raise
-        except Exception:  # no such dtype there, as each library says in its own way
+        except Exception:  # the engine has no such dtype; each library raises its own error
             continue
         yield name, made
     if dtype in SPARK or dtype == pl.Decimal(12, 4):
@@ -175,7 +175,7 @@ def columns_of(dtype: Any) -> Iterator[tuple[str, Any]]:
 
 
 def dtypes() -> list[list[str]]:
-    """Dtypes by roles: all engines that have the dtype, none, or those that take it."""
+    """Return the dtypes by role: "yes" if all engines that have the dtype take it, "no", or the engines that do."""
     roles = ["count", "sum, mean, ...", "bins", "keys", "units"]
     lines = []
     for words, (dtype, values) in DTYPES.items():
@@ -199,7 +199,7 @@ def _takes(frame: Any, query: Query, unit: dpf.PrivacyUnit) -> bool:
 
 
 def written(text: str, name: str) -> list[list[str]]:
-    """A table of the page, with its head."""
+    """Return a table of the page, with its header."""
     begin, end = MARKS[name]
     lines = text.split(begin)[1].split(end, maxsplit=1)[0].splitlines()
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
@@ -207,7 +207,7 @@ def written(text: str, name: str) -> list[list[str]]:
 
 
 def replaced(text: str, name: str, rows: list[list[str]]) -> str:
-    """The page with one of its tables made anew."""
+    """Return the page with one of its tables replaced."""
     begin, end = MARKS[name]
     lines = [rows[0], ["---"] * len(rows[0]), *rows[1:]]
     table = "".join(f"| {' | '.join(row)} |\n" for row in lines)
@@ -216,7 +216,7 @@ def replaced(text: str, name: str, rows: list[list[str]]) -> str:
 
 
 def main() -> None:
-    """Write both tables; Spark starts for it."""
+    """Write both tables, which starts Spark."""
     with engines.in_spark() as as_spark:
         columns = {name: verbs(make) for name, make in {**ENGINES, "Spark": as_spark}.items()}
     rows = [[verb, *(column[verb] for column in columns.values())] for verb in columns["Polars"]]

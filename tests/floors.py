@@ -1,6 +1,6 @@
-"""The floors of the package: what each room is for, and from where it may import.
+"""The floors of the package: the purpose of each room, and from where it may import.
 
-`tests/project/test_floors.py` holds the package to this page. `python -m tests.floors` writes the map in
+`tests/project/test_floors.py` compares the package with this file. `python -m tests.floors` writes the map in
 CONTRIBUTING.md anew.
 """
 
@@ -42,7 +42,7 @@ ROOMS: dict[str, tuple[float, str]] = {
     "errors": (0, "every error"),
     "_version": (0, "the version"),
 }
-# Modules that are no folder.
+# Modules that are files, not folders.
 TOP = {
     "__init__",
     "__main__",
@@ -60,10 +60,10 @@ TOP = {
 DATAFRAMES = {"narwhals", "pandas", "polars", "pyarrow"}
 KNOW_DATAFRAMES = {"engines", "frames"}
 REACH_ROWS = {"release", "streams", "testing"}  # the rooms that may import engines
-WITHOUT_FRAMES = {"ledger"}  # rooms above frames that do not import it all the same
-ENGINES_KNOW = {"frames.kinds"}  # of frames, for engines: nothing that builds or keeps a result
+WITHOUT_FRAMES = {"ledger"}  # rooms above frames that still must not import it
+ENGINES_KNOW = {"frames.kinds"}  # the part of frames that engines may import: it builds and keeps no result
 
-# Files whose bare errors never reach a caller: what reads or tries is made of small functions, and turns them into one.
+# Files whose built-in errors never reach a caller: small functions raise them, and others convert them.
 PARSERS = {"exact", "frames.foreign", "ledger.reading", "ledger.terms", "release.facts", "release.path"}
 
 ROOT = Path(__file__).parent.parent
@@ -72,7 +72,7 @@ BEGIN, END = "<!-- map: python -m tests.floors -->\n", "<!-- end of map -->\n"
 
 
 def map_of_rooms() -> str:
-    """The rooms that are there, the highest floor first, as the block of text in CONTRIBUTING.md."""
+    """Return the rooms that exist, the highest floor first, as the block of text in CONTRIBUTING.md."""
     lines = []
     for room, (floor, words) in sorted(ROOMS.items(), key=lambda one: -one[1][0]):
         folder, file = ROOT / "dpframe" / room, ROOT / "dpframe" / f"{room}.py"
@@ -82,7 +82,7 @@ def map_of_rooms() -> str:
 
 
 def with_map(text: str) -> str:
-    """A page with the map between its two marks made anew."""
+    """Return a page with a new map between its two marks."""
     before, rest = text.split(BEGIN)
     return f"{before}{BEGIN}{map_of_rooms()}{END}{rest.split(END)[1]}"
 

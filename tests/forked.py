@@ -1,4 +1,4 @@
-"""What a forked child draws."""
+"""Noise that a forked child draws."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dpframe import noise
 
 
 def drawn_in_a_child(size: int) -> np.ndarray:
-    """Noise of a forked child, after this process has drawn some: whatever is buffered is buffered by then."""
+    """Return noise of a forked child; this process draws some before, so that its buffers are filled."""
     noise.discrete_laplace(1e12, 4)
     reader, writer = os.pipe()
     with warnings.catch_warnings():

@@ -1,7 +1,7 @@
-"""A process that forks workers, and what every verb says in them.
+"""Calls of every verb in workers that a process forks.
 
-``python -m tests.forks PARENT WAY FOLDER`` does what a parent may have done, starts a worker, and prints what comes
-of each call there, as JSON. It is a process of its own: whether Polars worked before a fork must be sure.
+``python -m tests.forks PARENT WAY FOLDER`` prepares a parent, starts a worker, and prints the outcome of each call
+there as JSON. It is a process of its own, so that it is certain whether Polars worked before the fork.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ COLUMNS = {
     "cost": [1.0, 2.0, 3.0],
 }
 WAYS = ("os.fork", "Pool", "ProcessPoolExecutor", "preloading server", "joblib")
-OTHERS = ("spawn", "forkserver", "loky")  # workers whose threads are their own, whatever worked before
+OTHERS = ("spawn", "forkserver", "loky")  # workers with threads of their own, whatever worked before
 HAS_DUCKDB = importlib.util.find_spec("duckdb") is not None
 HAS_TABLES = importlib.util.find_spec("great_tables") is not None
 LIBRARIES = ("pandas", "polars", "lazy", "scan", "dataset", *(["duckdb"] if HAS_DUCKDB else []))
-PATIENCE = 100  # seconds, after which a worker is taken to hang
+PATIENCE = 100  # seconds after which a worker counts as hanging
 
 Said = dict[str, str]
 
 
 def forked(parent: str, way: str, folder: Path) -> Any:
-    """What the calls of a worker say; an error where it hangs."""
+    """Return the outcomes of the calls of a worker; fail if it hangs."""
     done = subprocess.run(
         [sys.executable, "-m", "tests.forks", parent, way, str(folder)],
         cwd=ROOT,
@@ -51,7 +51,7 @@ def forked(parent: str, way: str, folder: Path) -> Any:
 
 
 def frames(folder: Path) -> dict[str, Any]:
-    """The same rows in each library. Polars has not worked when they are made."""
+    """Return the same rows in each library; Polars does no work to make them."""
     import pandas
     import polars
     import pyarrow.dataset
@@ -74,14 +74,14 @@ def frames(folder: Path) -> dict[str, Any]:
 
 
 def unit() -> Any:
-    """A unit with a column, whom all verbs can protect."""
+    """Return a unit with a column, which all verbs can protect."""
     import dpframe as dpf
 
     return dpf.PrivacyUnit("who", max_rows=2, max_groups=2)
 
 
 def calls() -> dict[str, Callable[[Any], Any]]:
-    """Every verb, the other doors to rows, and a preview."""
+    """Return calls of every verb, of the other functions that read rows, and of a preview."""
     import dpframe as dpf
 
     ages: dict[str, Any] = {"bounds": (0, 100)}
@@ -123,7 +123,7 @@ def calls() -> dict[str, Callable[[Any], Any]]:
 
 
 def said_of(call: Callable[[], Any]) -> str:
-    """Whether a call returns, and if not, the name and the words of its error."""
+    """Return "done" if a call returns, and otherwise the name and the message of its error."""
     try:
         call()
     except Exception as error:
@@ -131,12 +131,12 @@ def said_of(call: Callable[[], Any]) -> str:
     return "done"
 
 
-TABLES: dict[str, Any] = {}  # of the parent, by which forked workers have them
+TABLES: dict[str, Any] = {}  # of the parent; forked workers inherit them
 RESULTS: dict[str, Any] = {}
 
 
 def asked(folder: str) -> Said:
-    """In a worker: every call on every table, and how many entries the ledger has then."""
+    """In a worker, make every call on every table; return the outcomes and the number of ledger entries."""
     import dpframe as dpf
 
     said = {}
@@ -149,13 +149,13 @@ def asked(folder: str) -> Said:
 
 
 def asked_anew(folder: str) -> Said:
-    """In a worker that inherits nothing: the same calls, on some tables that it makes itself."""
+    """In a worker that inherits nothing, make the same calls on some tables that it creates itself."""
     TABLES.update({library: table for library, table in frames(Path(folder)).items() if library in ("pandas", "scan")})
     return asked(folder)
 
 
 def shown(folder: str) -> Said:
-    """In a worker: results of its parent, of both libraries."""
+    """In a worker, use results of its parent, of both libraries."""
     import dpframe as dpf
 
     said = {}
@@ -184,7 +184,7 @@ def shown(folder: str) -> Said:
 
 
 def by_hand(work: Callable[[str], Said], folder: str) -> Said:
-    """What a child of `os.fork` answers."""
+    """Return the answer of a child of `os.fork`."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
@@ -201,7 +201,7 @@ def by_hand(work: Callable[[str], Said], folder: str) -> Said:
 
 
 def started(way: str, work: Callable[[str], Said], folder: str) -> Said:
-    """What a worker answers that was started in this way."""
+    """Return the answer of a worker that was started in this way."""
     if way == "os.fork":
         return by_hand(work, folder)
     if way in ("Pool", "spawn", "forkserver"):
@@ -210,9 +210,9 @@ def started(way: str, work: Callable[[str], Said], folder: str) -> Said:
     if way == "ProcessPoolExecutor":
         with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("fork")) as executor:
             return next(executor.map(work, [folder]))
-    if way == "preloading server":  # whose master made everything ready, and forks a manager that forks the worker
+    if way == "preloading server":  # its master prepares everything, and forks a manager that forks the worker
         return by_hand(lambda folder: by_hand(work, folder), folder)
-    if importlib.util.find_spec("joblib") is None:  # which takes a pool of its own
+    if importlib.util.find_spec("joblib") is None:  # a pool in its place
         with multiprocessing.get_context("fork").Pool(2, maxtasksperchild=1) as pool:
             return pool.apply(work, (folder,))
     import joblib
@@ -223,7 +223,7 @@ def started(way: str, work: Callable[[str], Said], folder: str) -> Said:
 
 
 def _numba_works() -> None:
-    """Start the threads of Numba, which forked children lack, and take kernels for tables of any size there."""
+    """Start the threads of Numba, which forked children lack, and use kernels for tables of any size there."""
     import numba
     import numpy as np
 
@@ -241,8 +241,8 @@ def _numba_works() -> None:
 
 
 def main(parent: str, way: str, folder: str) -> Any:  # noqa: PLR0911, one for each kind of parent
-    """Make the parent what it is to be, and start a worker."""
-    if parent == "imported late":  # Polars works first, and the worker alone imports dpframe
+    """Prepare the parent and start a worker."""
+    if parent == "imported late":  # Polars works first, and only the worker imports dpframe
         import polars
 
         polars.DataFrame(COLUMNS).group_by("ward").len()
@@ -257,11 +257,11 @@ def main(parent: str, way: str, folder: str) -> Any:  # noqa: PLR0911, one for e
         for library in LIBRARIES[1:]:
             TABLES.pop(library)
     if parent in ("imported", "Numba worked"):
-        TABLES.pop("duckdb", None)  # whose connection is the parent's
+        TABLES.pop("duckdb", None)  # its connection belongs to the parent
         return started(way, asked, folder)
     if parent == "child that worked":  # Polars works in a child, which forks
         return started(way, lambda folder: {"first": str(asked(folder)["entries"]), **by_hand(asked, folder)}, folder)
-    if parent == "previewed":  # a preview of a LazyFrame starts some threads of Polars, and not all
+    if parent == "previewed":  # a preview of a LazyFrame starts only some threads of Polars
         dpf.of(TABLES["lazy"]).preview.count(epsilon=1)
         return started(way, asked, folder)
     if parent == "DuckDB worked":
@@ -270,7 +270,7 @@ def main(parent: str, way: str, folder: str) -> Any:  # noqa: PLR0911, one for e
         TABLES.clear()
         TABLES.update(kept)
         return started(way, asked, folder)
-    with dpf.Ledger(epsilon=10):  # it worked, and a scan lets each version of Polars start its threads
+    with dpf.Ledger(epsilon=10):  # it worked, and a scan makes each version of Polars start its threads
         dpf.of(TABLES["scan"]).group_by("ward", keys=["A", "B"]).count(epsilon=1)
         if parent == "released":
             return started(way, asked_anew if way in OTHERS else asked, folder)

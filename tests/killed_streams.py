@@ -1,7 +1,7 @@
-"""Streams that are asked in processes of their own: one that is killed at a step, or several that race.
+"""Streams in processes of their own: one that is killed at a step, or several that race.
 
-``python -m tests.killed_streams`` forks a child for each line that it reads. It uses no dataframe library itself, whose
-threads no child would have.
+``python -m tests.killed_streams`` forks a child for each line that it reads. It uses no dataframe library itself,
+because no child would have the library's threads.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def stays() -> pl.DataFrame:
-    """Hospital stays by week and ward."""
+    """Return hospital stays by week and ward."""
     return pl.DataFrame({"week": [1, 1, 2, 3, 3, 3, 4], "ward": ["A", "B", "A", "A", "A", "B", "B"]})
 
 
 def stream_of(ledger: Any, **changed: Any) -> dpf.Stream:
-    """A stream of them."""
+    """Return a stream of the stays."""
     asked = {"statistic": dpf.count(), "time": "week", "periods": [1, 2, 3, 4], "by": "ward", "keys": ["A", "B"]}
     return dpf.Stream(**{"name": "stays", **asked, "epsilon": 0.5, "ledger": ledger, **changed})
 
 
 def told(frame: Any) -> Any:
-    """A released frame as plain values."""
+    """Return a released frame as plain values."""
     return frame.to_dict(as_series=False)
 
 
@@ -49,7 +49,7 @@ def kill(*_: Any, **__: Any) -> None:
 
 
 def _killing(owner: Any, name: str, *, after: bool = False) -> None:
-    """Put a kill in the place of a function, or behind it."""
+    """Replace a function by one that kills the process, at once or after the call."""
     whole = getattr(owner, name)
     setattr(owner, name, (lambda *given, **named: kill(whole(*given, **named))) if after else kill)
 
@@ -72,7 +72,7 @@ def _head_not_written() -> None:
     sql.SqlStore._keep_head = killed
 
 
-STEPS: dict[str, tuple[Callable[[], None], str]] = {  # where it is killed, and what then is of the period
+STEPS: dict[str, tuple[Callable[[], None], str]] = {  # where it is killed, and the state of the period afterward
     "before the charge": (lambda: _killing(stream_path, "begun"), "drawn"),
     "after the charge": (lambda: _killing(stream_path, "begun", after=True), "drawn"),
     "after the rows were read": (lambda: _killing(stream_path, "_draw"), "drawn"),
@@ -95,7 +95,7 @@ def _ask(path: str, weeks: list[int], step: str | None) -> str:
 
 
 def _forked(asked: dict[str, Any]) -> list[str]:
-    """What children tell that begin at the same moment; "killed" of one that was."""
+    """Return the answers of children that begin at the same moment; "killed" for one that was."""
     gate, opened = os.pipe()
     children = []
     for _ in range(asked["processes"]):
@@ -125,7 +125,7 @@ def _forked(asked: dict[str, Any]) -> list[str]:
 
 @contextlib.contextmanager
 def server() -> Iterator[Callable[..., list[str]]]:
-    """A process that forks children: ``ask(path, weeks, step=None, processes=1)``."""
+    """Yield a function that lets a process fork children: ``ask(path, weeks, step=None, processes=1)``."""
     command = [sys.executable, "-m", "tests.killed_streams"]
     with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None

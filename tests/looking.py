@@ -1,4 +1,4 @@
-"""Looks at rows, as tests watch them: every call is tried on no rows by the function that measures the rows."""
+"""Stand-ins for reading rows: dpframe first tries every call on no rows, by the function that reads the rows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dpframe.release import results
 
 
 def of_rows(read: Callable[..., Any]) -> Callable[..., Any]:
-    """A stand-in for `measuring.totals`: of no rows it gives what that gives, and else what `read` does."""
+    """Return a stand-in for `results.totals`: on no rows it does the same, and otherwise it calls `read`."""
     of_none = results.totals
 
     def totals(frame: Any, *more: Any) -> Any:

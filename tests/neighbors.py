@@ -1,4 +1,4 @@
-"""Neighboring frames by chance and by design, and how far apart their exact totals are, over what is stated."""
+"""Random and designed neighboring frames, and the distance of their exact totals over the stated sensitivity."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ ROWS_AND_UNITS = pytest.mark.parametrize(
 
 @contextmanager
 def tables_on(engine):
-    """What makes tables of an engine of frames of Polars; skipped where the engine is not installed."""
+    """Yield a function that makes tables of an engine from Polars frames; skip if the engine is not installed."""
     if engine in NEEDS:
         pytest.importorskip(NEEDS[engine])
     with ENGINES[engine]() as given:
@@ -46,21 +46,21 @@ def tables_on(engine):
 
 
 def by_group_and(column, edges):
-    """Groups, each cut into bins of a column, as of a distribution function."""
+    """Return groups that are each divided into bins of a column, as for a distribution function."""
     axes = bin_axes(column, edges, None, None, "clip")
     assert isinstance(axes[0], BinAxis)
     return Keys((*BY_GROUP.axes, *axes))
 
 
 def frame_of(units):
-    """A frame of lists of (group, value) or (group, value, another), one list per unit."""
+    """Return a frame of lists of (group, value) or (group, value, another), one list per unit."""
     rows = [(owner, *row) for owner, owned in enumerate(units) for row in owned]
     names = ("x", "z")[: max((len(row) - 2 for row in rows), default=2)]
     return pl.DataFrame(rows, schema={"u": pl.Int64, "g": pl.String, **dict.fromkeys(names, pl.Float64)}, orient="row")
 
 
 def given_as(frame, library):
-    """A Polars frame, the same lazily, or of pandas where that is installed."""
+    """Return a Polars frame as it is, lazily, or as pandas if that is installed."""
     if library == "pandas":
         pytest.importorskip("pandas")
         return frame.to_pandas()
@@ -68,7 +68,7 @@ def given_as(frame, library):
 
 
 def ratios(query, unit, before, after, p, decided=lambda total, values: values):
-    """For each Total the distance of its exact values, or of what is then `decided`, over its stated sensitivity."""
+    """Return for each Total the distance of its exact values, after `decided`, over its stated sensitivity."""
     both = (totals(frame_of(units), query, unit, p) for units in (before, after))
     one, other = ({total: decided(total, values) for total, values in exact.items()} for exact in both)
     found = {}
@@ -80,7 +80,7 @@ def ratios(query, unit, before, after, p, decided=lambda total, values: values):
 
 
 def largest_by_chance(query, unit, p, tries=40, seed=0, values_of=1, **decided):
-    """The largest such ratio of random neighbors: random rows of one value or two, and units of many of one kind."""
+    """Return the largest such ratio of random neighbors: rows of one value or two, units with many rows of one kind."""
     generator = np.random.default_rng([seed, p, len(str(unit)), query.keys.cells])
 
     def rows(most):
@@ -103,5 +103,5 @@ def largest_by_chance(query, unit, p, tries=40, seed=0, values_of=1, **decided):
 
 
 def query_of(statistic, keys, pure):
-    """A question of one statistic, in the form for pure or Gaussian noise."""
+    """Return a query for one statistic, in the form for pure or Gaussian noise."""
     return Query("agg", keys, (("m", statistic),)).under(pure)

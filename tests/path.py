@@ -1,16 +1,16 @@
-"""How much code a release runs and how it is cut: figures of one traced call, and counts of the source.
+"""How much code a release runs and how it is divided: figures of one traced call, and counts of the source.
 
-    python -m tests.path        # the figures of today, beside what the test holds and where they shall go
+    python -m tests.path        # today's figures, next to their ceilings and targets
     python -m tests.path --page # the files of a release in CONTRIBUTING.md, made anew
 
-A traced figure counts calls of functions of dpframe in a fresh process, without lambdas, comprehensions and modules;
-of Python 3.11, since later ones have no calls for comprehensions. What the call needs is imported before by another
-question, so that *cold* is a plan that is made anew and *again* the same call a second time. A turn is a call on
-another floor (`tests/floors.py`) than the call before it. A member of a class is every name that its body binds.
+A traced figure counts calls of functions of dpframe in a fresh process, without lambdas, comprehensions and modules.
+It is for Python 3.11, since later versions make no calls for comprehensions. Another query runs first and imports what
+the call needs, so that *cold* is a plan that is made anew and *again* is the same call a second time. A turn is a call
+on another floor (`tests/floors.py`) than the call before it. A member of a class is every name that its body binds.
 
-Rooms of parts are those to which CONTRIBUTING.md invites a file for each new part. `HELD` are ceilings: whoever lowers
-a figure lowers its ceiling too. A change of another purpose may raise a figure of the path by at most 2 files and 10
-functions, and says so.
+Rooms of parts are those to which CONTRIBUTING.md invites a file for each new part. `HELD` are ceilings: if you lower a
+figure, lower its ceiling too. A change with another purpose may raise a figure of the path by at most 2 files and 10
+functions, and must say so.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tests.sources import FILES, PACKAGE, nodes_of
 
 UNNAMED = {"<lambda>", "<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>", "<module>"}
 NUMBERS = range(20_000)
-COLUMNS = {  # cells of very different sizes, so that no noise changes which way a denoiser takes
+COLUMNS = {  # cells of very different sizes, so that noise does not change the path of a denoiser
     "age": [(i * i // 7) % 101 * (i % 5) // 4 for i in NUMBERS],
     "cost": [i * i * 7.5 % 1009 for i in NUMBERS],
     "ward": ["ABC"[0 if i % 100 else i % 3] for i in NUMBERS],
@@ -39,7 +39,7 @@ FIGURES = ("files", "functions", "turns")
 OF_PARTS = ("queries/statistics", "mechanisms", "denoise", "accounting", "local", "cli")
 BEGIN, END = "<!-- path: python -m tests.path --page -->\n", "<!-- end of path -->\n"
 
-# What is counted: what the test allows, and where it shall go. Other rows, bins and noise change the path by a few.
+# What is counted: its ceiling and its target. Other rows, bins and noise change the path by a few.
 HELD: dict[str, tuple[float, float]] = {
     "histogram, cold: files": (45, 36),
     "histogram, cold: functions": (302, 220),
@@ -63,7 +63,7 @@ AT_LEAST: dict[str, tuple[float, float]] = {"lines of the median file": (220, 22
 
 
 def traced() -> dict[str, float]:
-    """The figures of the two calls, each of a process of its own."""
+    """Return the figures of each call, traced in a process of its own."""
     figures: dict[str, float] = {}
     for name in ("histogram", "agg of three", "agg of three, checked"):
         for when, calls in called(name).items():
@@ -74,14 +74,14 @@ def traced() -> dict[str, float]:
 
 
 def called(name: str) -> dict[str, list[list[str]]]:
-    """The files and functions that a question calls, one after the other, in a process of its own."""
+    """Return the files and functions that a query calls, in their order, from a process of its own."""
     command = [sys.executable, "-m", "tests.path", "--trace", name]
     done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
     return dict(json.loads(done.stdout))
 
 
 def with_path(text: str) -> str:
-    """A page with the files that a histogram visits between its two marks, room after room as they are first met."""
+    """Return a page with the files that a histogram visits between its two marks, by room in order of first visit."""
     rooms: dict[str, dict[str, None]] = {}
     for file, _ in called("histogram")["cold"]:
         rooms.setdefault(Path(file).parts[0], {})[file] = None
@@ -91,7 +91,7 @@ def with_path(text: str) -> str:
 
 
 def _said(file: str) -> str:
-    """The beginning of what a file says of itself, as far as it fits the line."""
+    """Return the beginning of a file's docstring, as far as it fits the line."""
     (module, *_) = nodes_of(PACKAGE / file)
     assert isinstance(module, ast.Module)
     said = ast.get_docstring(module) or ""
@@ -102,7 +102,7 @@ def _said(file: str) -> str:
 
 
 def floor_of(file: str) -> float:
-    """The floor of a file of the package."""
+    """Return the floor of a file of the package."""
     room = Path(file).parts[0].removesuffix(".py")
     return ROOMS[room][0]
 
@@ -112,7 +112,7 @@ def _turns(floors: list[float]) -> int:
 
 
 def _trace(name: str) -> dict[str, list[tuple[str, str]]]:
-    """The calls of functions of dpframe, one after the other, of a question and of the same again."""
+    """Return the calls of functions of dpframe, in their order, of a query and of the same query again."""
     import polars as pl
 
     import dpframe as dpf
@@ -132,7 +132,7 @@ def _trace(name: str) -> dict[str, list[tuple[str, str]]]:
         "agg of three": (lambda: three(["A", "B"]), lambda: three(["A", "B", "C"])),
         "agg of three, checked": (lambda: three(["A", "B"], "auto"), lambda: three(["A", "B", "C"], "auto")),
     }[name]
-    with repeated("path"):  # which way a denoiser takes, and what checks warn of, follows the noise
+    with repeated("path"):  # the path of a denoiser and the warnings of checks depend on the noise
         first()
         return {when: _calls_of(asked) for when in ("cold", "again")}
 
@@ -155,7 +155,7 @@ def _calls_of(ask: Any) -> list[tuple[str, str]]:
 
 
 def counted() -> dict[str, float]:
-    """The counts of the source."""
+    """Return the counts of the source."""
     lines = [file.read_text(encoding="utf-8").count("\n") for file in FILES]
     imports, classes = 0, []
     for file in FILES:
@@ -187,7 +187,7 @@ def _is_part(file: Path) -> bool:
 
 
 def members_of(kind: ast.ClassDef) -> set[str]:
-    """The names that the body of a class binds."""
+    """Return the names that the body of a class binds."""
     names: set[str] = set()
     for node in kind.body:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
@@ -200,7 +200,7 @@ def members_of(kind: ast.ClassDef) -> set[str]:
 
 
 def made_of(classes: list[ast.ClassDef], base: str) -> list[ast.ClassDef]:
-    """The classes that are made of one, at any distance."""
+    """Return the classes that derive from a class, at any distance."""
     known, found = {base}, []
     while more := [one for one in classes if one not in found and known & {getattr(b, "id", "") for b in one.bases}]:
         found += more

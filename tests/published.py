@@ -1,7 +1,7 @@
 """Numbers that the tests of other libraries expect, or that were computed to 60 digits: rows, inputs and comparison.
 
-Each row of ``data/published.csv`` is a fact, "these inputs give this output", with its source and its source's licence.
-Only numbers were taken. `expected` is what the source says, `independent` the same computed from the closed form.
+Each row of ``data/published.csv`` is a fact, "these inputs give this output", with its source and its source's license.
+Only numbers were taken. `expected` is the source's value, `independent` the same value from the closed form.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def rows(family):
 
 
 def published(*families):
-    """The rows of these families, one test each."""
+    """Parametrize a test by the rows of these families."""
     found = [row for family in families for row in rows(family)]
     assert found, families
     return pytest.mark.parametrize("row", found, ids=lambda row: row["id"])

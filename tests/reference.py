@@ -1,4 +1,4 @@
-"""The definitions of the statistics, evaluated directly in Python and NumPy: what the engine must agree with."""
+"""The definitions of the statistics, evaluated directly in Python and NumPy; the engines must agree with them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def is_missing(value: Any) -> bool:
 
 
 def steps_of(value: float, total: Total) -> int:
-    """Clip, divide by the grid, round half up: in exact rationals."""
+    """Clip, divide by the grid and round half up, in exact rationals."""
     lower, upper = grid_steps(total.values[0][1])
     grid = Fraction(total.norm(weighted=False).grid)
     if math.isinf(value):
@@ -32,7 +32,7 @@ def steps_of(value: float, total: Total) -> int:
 
 
 def cell_of(row: dict[str, Any], query: Query) -> int | None:
-    """The row-major number of the row's cell."""
+    """Return the row-major number of the row's cell; None if it is in no cell."""
     code = 0
     for axis in query.keys.axes:
         if isinstance(axis, KeyAxis):
@@ -54,7 +54,7 @@ def cell_of(row: dict[str, Any], query: Query) -> int | None:
 
 
 def contribution(row: dict[str, Any], total: Total) -> int:
-    """What one row adds to a statistic, in steps."""
+    """Return what one row adds to a statistic, in steps."""
     if not total.columns:
         return 1
     value = row[total.columns[0]]
@@ -64,7 +64,7 @@ def contribution(row: dict[str, Any], total: Total) -> int:
 
 
 def row_totals(rows: Sequence[dict[str, Any]], query: Query) -> dict[Total, list[int]]:
-    """The totals where each row is a unit."""
+    """Return the totals if each row is a unit."""
     totals = {total: [0] * query.keys.cells for total in query.totals}
     for row in rows:
         cell = cell_of(row, query)
@@ -77,7 +77,7 @@ def row_totals(rows: Sequence[dict[str, Any]], query: Query) -> dict[Total, list
 def unit_totals(
     rows: Sequence[dict[str, Any]], query: Query, column: str, max_rows: int, max_groups: int, p: float
 ) -> dict[Total, list[float]]:
-    """The weighted totals of section "one unit, one weight", without rounding: real numbers, counts in rows."""
+    """Return the weighted totals of section "one unit, one weight", without rounding: real numbers, counts in rows."""
     groups = min(max_groups, query.keys.cells)
     owned: dict[Any, dict[int, list[dict[str, Any]]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:

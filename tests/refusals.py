@@ -1,14 +1,14 @@
-"""The table of refusals: wrong calls, the class of error each gets, and the words that it says.
+"""The table of refusals: wrong calls, the class of error of each, and its message.
 
 The cases are data: `refusals.toml`. To add one, write a table there under its part, with a name of its own:
 
     [price.epsilon-missing]
     call = "df.dp.count()"                 # Python; `df` is the frame, and the names of this file are known
     error = "MissingArgument"              # a class of dpframe
-    words = "epsilon must be given ..."    # the whole message; or a list, its parts around what engines say differently
-    engines = "ANY"                        # which frames it is made on, where not on all: one of `ENGINES`
-    ledger = "dpf.Ledger(epsilon=2)"       # inside which ledger, where not one of epsilon 1; "None" for none
-    prepare = "released(df)"               # what the call is made on, made from the frame beforehand
+    words = "epsilon must be given ..."    # the whole message; or a list of the parts around text that engines vary
+    engines = "ANY"                        # the frames of the call, if not all: one of `ENGINES`
+    ledger = "dpf.Ledger(epsilon=2)"       # the ledger of the call, if not one of epsilon 1; "None" for none
+    prepare = "released(df)"               # the object of the call, made from the frame beforehand
 
 The call is made on `private_frame` in each of these engines, inside ``with ledger:``.
 """
@@ -49,7 +49,7 @@ UTC_NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class Refusal:
-    """One wrong call and what it must get."""
+    """One wrong call and the error that it must get."""
 
     id: str
     call: Callable[[Any], Any]
@@ -61,7 +61,7 @@ class Refusal:
 
 
 def private_frame(engine: Any) -> Any:
-    """People, in the columns that a library has a dtype of its own for."""
+    """Return people, in columns of all the dtypes that a library has."""
     columns: dict[str, list[Any]] = {
         "age": [31, 45, 62, 7],
         "cost": [10.5, 20.0, None, 3.25],
@@ -72,7 +72,7 @@ def private_frame(engine: Any) -> Any:
         "stay": [timedelta(days=1), timedelta(days=2), timedelta(days=1), timedelta(days=1)],
     }
     if engine.is_pandas:
-        return engine(columns).astype({"ward": "string"})  # a column of objects may hold numbers: it is never refused
+        return engine(columns).astype({"ward": "string"})  # an object column may hold numbers, so it is never refused
     columns |= {
         "day": [date(2024, 1, 1), date(2024, 1, 2), date(2024, 1, 1), None],
         "tags": [["x"], [], ["y"], None],
@@ -87,7 +87,7 @@ def gdp() -> dpf.Ledger:
 
 
 def released(frame: Any) -> Any:
-    """A result, paid from another ledger."""
+    """Return a result that is charged to another ledger."""
     return frame.dp.histogram("age", bins=[0, 50, 100], epsilon=1, ledger=dpf.Ledger(epsilon=1))
 
 
@@ -98,7 +98,7 @@ def pandas() -> Any:
 
 
 def laplace(**changed: Any) -> Callable[..., Any]:
-    """A calibration with something changed."""
+    """Return a calibration with some arguments changed."""
 
     def calibration(sensitivity: Any, loss: Any) -> dpf.Laplace:
         asked = {"sensitivity": sensitivity.norm(1), "epsilon": loss.epsilon, "grid": sensitivity.grid} | changed
@@ -119,7 +119,7 @@ LAPLACE = dpf.Laplace.calibrate(sensitivity=1, epsilon=1)
 GAUSSIAN = dpf.Gaussian.calibrate(sensitivity=1, epsilon=1, delta=1e-6)
 AGES = dpf.bins("age", [0, 18, 65, 120])
 WEEKS = dpf.dates("2024-01-01", "2024-01-08", every="1w")
-IN_THE_TABLE = (Decimal, Fraction, np, pickle)  # names that the table alone has a use for
+IN_THE_TABLE = (Decimal, Fraction, np, pickle)  # names that only the table uses
 
 TABLE = Path(__file__).with_suffix(".toml")
 

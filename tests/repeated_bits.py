@@ -1,4 +1,4 @@
-"""Noise that is the same in each run: of tests, whose luck is then that of the first run, and of what is counted."""
+"""Noise that is the same in each run, for tests and for counted figures: what passed once passes again."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dpframe.noise import random_bits
 
 
 class RepeatedBits:
-    """Bits in place of the operating system's, the same in each run of a test; a forked process has its own."""
+    """Bits that replace those of the operating system, the same in each run of a test; a forked process has its own."""
 
     def __init__(self, name: str) -> None:
         self.bits = np.random.Generator(np.random.Philox(int.from_bytes(hashlib.sha256(name.encode()).digest()[:16])))
@@ -27,7 +27,7 @@ class RepeatedBits:
 
 @contextmanager
 def repeated(name: str) -> Iterator[None]:
-    """Draw all that is drawn inside from bits that a name seeds."""
+    """Draw all noise inside from bits that a name seeds."""
     bits = RepeatedBits(name)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "urandom", bits)

@@ -1,4 +1,4 @@
-"""Charts and pages as tests read them: the views of a chart with the words around them, the table of a page."""
+"""Charts and pages as tests read them: the views of a chart with their text, and the table of a page."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def seen(chart: Any) -> dict[str, Any]:
-    """The view or the panels of a chart, its title and its description, and ``captions``: the lines below it as one."""
+    """Return a chart's view or panels, title, description, and ``captions``: the lines below it in one string."""
     whole = chart.to_dict()
     if "captions" not in str(whole.get("vconcat", [{}])[0].get("title", {}).get("style", "")):
         return {**whole, "captions": ""}
@@ -17,7 +17,7 @@ def seen(chart: Any) -> dict[str, Any]:
 
 
 def table_of_page(result: Any, folder: Path) -> str:
-    """The table on the page of a result, as it is written."""
+    """Return the HTML of the table on the page of a result."""
     page = folder / "page.html"
     result.dp.write_html(page, charts=False)
     text = page.read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The source of the package for tests of it: its files, each parsed once in a process."""
+"""The source of the package for tests about it: its files, each parsed once in a process."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 
 @cache
 def nodes_of(path: Path) -> list[ast.AST]:
-    """Every node of a file, its module first."""
+    """Return every node of a file, its module first."""
     return list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))

@@ -1,7 +1,7 @@
-"""Made-up tables in the place of real ones: the same columns and dtypes, and what makes the real ones hard to count.
+"""Made-up tables that replace real ones: the same columns and dtypes, and what makes the real ones hard to count.
 
-The real ones lie in ``shared/data`` beside a clone, or nowhere. The tests that read them compute what they expect from
-the table itself, so that they run on either: nobody's clone skips them.
+The real tables lie in ``shared/data`` next to a clone, if at all. The tests that read them compute what they expect
+from the table itself, so they run on either table and are never skipped.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ DATA = Path(__file__).parents[2] / "shared" / "data"
 
 
 def table(name: str) -> pd.DataFrame:
-    """A real table as pandas reads it, or its stand-in."""
+    """Return a real table as pandas reads it, or its stand-in."""
     import pandas as pd
 
     path = DATA / name
@@ -29,7 +29,7 @@ def table(name: str) -> pd.DataFrame:
 
 
 def histogram(name: str) -> Any:
-    """A histogram of DPBench, or one with its shape, its total, and its share of empty cells."""
+    """Return a histogram of DPBench, or one with its shape, its total, and its share of empty cells."""
     for file in (DATA / "dpbench" / "histograms_1d.npz", DATA / "dpbench" / "histograms_2d.npz"):
         if file.exists() and name in np.load(file):
             return np.load(file)[name]
@@ -49,7 +49,7 @@ def _missing(generator: np.random.Generator, values: Any, share: float) -> Any:
 
 
 def _census(generator: np.random.Generator, size: int = 4_000) -> dict[str, Any]:
-    """Ages that are cut at 90, gains that are nearly all zero, jobs that are missing."""
+    """Return ages that are cut at 90, gains that are nearly all zero, and jobs that are missing."""
     gains = np.where(generator.random(size) < 0.08, generator.choice([594, 2_174, 15_024, 99_999], size), 0)
     return {
         "age": generator.integers(17, 110, size).clip(max=90),
@@ -65,7 +65,7 @@ def _census(generator: np.random.Generator, size: int = 4_000) -> dict[str, Any]
 
 
 def _health(generator: np.random.Generator, people: int = 900) -> dict[str, Any]:
-    """People of one to eight equal rows; sizes with one decimal, which lie on edges of bins."""
+    """Return people with one to eight equal rows; sizes have one decimal, so that they lie on edges of bins."""
     of_whom = np.repeat(np.arange(people), generator.integers(1, 9, people))
     weight = generator.normal(71, 29, people).clip(2.8, 230.7).round(1)[of_whom]
     height = generator.normal(162, 20, people).clip(83.6, 200.4).round(1)[of_whom]
@@ -79,7 +79,7 @@ def _health(generator: np.random.Generator, people: int = 900) -> dict[str, Any]
 
 
 def _trips(generator: np.random.Generator, size: int = 3_000) -> dict[str, Any]:
-    """The month in which New York's clocks go forward, to the second; some trips take no time."""
+    """Return trips of the month in which New York's clocks go forward, to the second; some take no time."""
     start = np.datetime64("2019-03-01T00:00:00") + generator.integers(0, 31 * 86_400, size).astype("timedelta64[s]")
     start[:6] = np.datetime64("2019-03-10T00:00:00") + np.arange(6).astype("timedelta64[h]")
     end = start + generator.integers(0, 5_000, size).astype("timedelta64[s]")
@@ -88,7 +88,7 @@ def _trips(generator: np.random.Generator, size: int = 3_000) -> dict[str, Any]:
 
 
 def _orders(generator: np.random.Generator, size: int = 9_000) -> dict[str, Any]:
-    """Returns with quantities below zero, a few of them huge, and customers whom nobody knows."""
+    """Return orders and returned goods: quantities below zero, a few of them huge, and missing customers."""
     quantity = (generator.standard_t(1.2, size) * 9 + 6).clip(-80_995, 80_995)
     customer = _missing(generator, generator.zipf(1.3, size).clip(max=3_000) + 12_345, 0.25)
     countries = ["United Kingdom", "EIRE", "France", "Germany"]
@@ -107,7 +107,7 @@ def _purchases(generator: np.random.Generator, size: int = 4_000) -> dict[str, A
 
 
 def _visits(generator: np.random.Generator, people: int = 700) -> dict[str, Any]:
-    """One to five years of each person, most of them without a visit."""
+    """Return one to five years of each person, most of them without a visit."""
     years = generator.integers(1, 6, people)
     of_whom = np.repeat(np.arange(people), years)
     return {
@@ -118,7 +118,7 @@ def _visits(generator: np.random.Generator, people: int = 700) -> dict[str, Any]
 
 
 def _wages(generator: np.random.Generator, people: int = 595) -> dict[str, Any]:
-    """Seven years of each person."""
+    """Return seven years of each person."""
     size = 7 * people
     return {
         "person_id": np.repeat(np.arange(1, people + 1), 7),
@@ -128,7 +128,7 @@ def _wages(generator: np.random.Generator, people: int = 595) -> dict[str, Any]:
 
 
 def _stays(generator: np.random.Generator, size: int = 140) -> dict[str, Any]:
-    """Stays of a hundred patients, in years that were moved to hide them."""
+    """Return stays of a hundred patients, in years that were shifted to hide them."""
     moment = np.datetime64("2100-01-01T00:00:00") + generator.integers(0, 3_400_000_000, size).astype("timedelta64[s]")
     return {
         "subject_id": generator.integers(10_006, 10_106, size),
@@ -137,14 +137,14 @@ def _stays(generator: np.random.Generator, size: int = 140) -> dict[str, Any]:
 
 
 def _diagnoses(generator: np.random.Generator, size: int = 1_761) -> dict[str, Any]:
-    """Codes of a hundred patients: no code is of nearly all of them."""
+    """Return codes of a hundred patients; no code belongs to nearly all of them."""
     return {
         "subject_id": generator.integers(10_006, 10_106, size),
         "icd9_code": [str(code) for code in generator.integers(100, 800, size)],
     }
 
 
-DPBENCH = {  # shape, total, cells that are not empty, how steeply they fall
+DPBENCH = {  # shape, total, nonempty cells, steepness of their decline
     "HEPTH": ((4096,), 347_414, 3_229, 0.31),
     "INCOME": ((4096,), 20_787_122, 2_254, 1.5),
     "NETTRACE": ((4096,), 25_714, 139, 1.22),

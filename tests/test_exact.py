@@ -1,4 +1,4 @@
-"""The door of numbers and directed rounding: exact Python integers, order, tightness; and the attacks on a ledger."""
+"""Conversion of numbers and directed rounding: exact integers, order, tightness; and attacks on a ledger by numbers."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ PEOPLE = pl.DataFrame({"age": [31, 45, 62]})
 NUMPY = (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64)
 FLOATS = (np.float16, np.float32, np.float64, np.longdouble)
 HUGE = 1 << 3_321_929  # of more than a million digits
-FORGED = Fraction(np.int64(1), np.int64(3))  # it keeps NumPy's integers, which wrap around
+FORGED = Fraction(np.int64(1), np.int64(3))  # it holds NumPy's integers, which wrap around
 
 
 class Doubled(Fraction):
-    """A Fraction that says of itself what is not so."""
+    """A Fraction that lies about its value."""
 
     def __add__(self, other):
         return Fraction(0)
@@ -58,7 +58,7 @@ class Doubled(Fraction):
 
 
 class Small(int):
-    """An int that says that it is 0."""
+    """An int that claims to be 0."""
 
     def __index__(self):
         return 0
@@ -82,7 +82,7 @@ class Small(int):
 
 
 class Quiet(float):
-    """A float that says that it is next to nothing."""
+    """A float that claims to be next to nothing."""
 
     def __float__(self):
         return 1e-9
@@ -95,7 +95,7 @@ class Quiet(float):
 
 
 class Hidden(Decimal):
-    """A Decimal that says that it is next to nothing."""
+    """A Decimal that claims to be next to nothing."""
 
     def as_tuple(self):
         return Decimal("1e-9").as_tuple()
@@ -109,7 +109,7 @@ class Hidden(Decimal):
 
 @numbers.Rational.register
 class Ratio:
-    """As of another library: registered as a rational, and of any two parts."""
+    """A rational of another library: registered as one, with any two parts."""
 
     def __init__(self, numerator, denominator):
         self.numerator, self.denominator = numerator, denominator
@@ -117,11 +117,11 @@ class Ratio:
 
 @numbers.Rational.register
 class Bare:
-    """Registered as a rational, and none."""
+    """A class that is registered as a rational but is none."""
 
 
 class Integer:
-    """As of another library: an integer of its own."""
+    """An integer class of another library."""
 
     def __init__(self, value):
         self.value = value
@@ -137,7 +137,7 @@ def is_exact(value):
     return type(value) is Fraction and type(value.numerator) is int and type(value.denominator) is int
 
 
-# What a number is worth
+# The value of a number
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def test_91_an_untyped_float_is_its_exact_value(value):
     "value",
     [
         *(True, np.bool_(True), np.array(1), np.array([1.0]), 1 + 0j, "1"),
-        *(np.timedelta64(1, "s"), np.timedelta64(1, "ns")),  # of nanoseconds NumPy makes a plain integer
+        *(np.timedelta64(1, "s"), np.timedelta64(1, "ns")),  # NumPy converts nanoseconds to a plain integer
         *(b"1", None, [1], Bare(), Ratio(1, 0), Ratio(True, 1), Ratio("1", 1), Ratio(1.5, 1), Ratio(None, None)),
         *(Ratio(np.timedelta64(1, "s"), 1), Ratio(1, Ratio(1, 1)), np.datetime64("2020"), pl.Series([1])),
     ],
@@ -226,7 +226,7 @@ SMALL_ENOUGH = [Decimal("1e-1000"), Decimal("1e1000"), 10**1000, Fraction(1, 10*
 @pytest.mark.slow
 @pytest.mark.parametrize("value", LONG_NUMBERS, ids=lambda value: type(value).__name__)
 def test_98_a_number_of_too_many_digits_is_refused_at_once(value, tmp_path):
-    started = time.process_time()  # which other processes do not lengthen
+    started = time.process_time()  # other processes do not lengthen it
     with pytest.raises(dpf.InvalidArgument, match=r"a number of at most 1,000 digits, not .* Round it\."):
         exact.exactly("epsilon", value)
     with pytest.raises(dpf.InvalidArgument, match="of at most 1,000 digits"):
@@ -258,7 +258,7 @@ def test_91_traps_of_decimals_do_not_spring():
 
 
 def of_numpy(numerator, denominator):
-    """A fraction of integers of NumPy that has no least terms, as code before Python 3.12 could make."""
+    """Return a fraction of NumPy integers that is not in lowest terms, as code before Python 3.12 could make it."""
     made = Fraction.__new__(Fraction)
     made._numerator, made._denominator = numerator, denominator
     return made
@@ -543,7 +543,7 @@ def test_91_a_store_takes_python_fractions_alone(ledger_of, part):
 def test_98_a_total_of_too_many_digits_is_refused():
     store, ledger = MemoryStore(), dpf.Ledger(epsilon=1)
     entries = [entry_of(ledger, (Fraction(1, 2**20_000 + odd), Fraction(0))) for odd in range(1, 20, 2)]
-    for entry in entries[:3]:  # each with a denominator of its own
+    for entry in entries[:3]:  # each has a denominator of its own
         store.charge(entry, lambda *_: None)
     for entry in entries[3:6]:
         with contextlib.suppress(dpf.LedgerError):
@@ -553,7 +553,7 @@ def test_98_a_total_of_too_many_digits_is_refused():
     assert store.last().entry == 6
 
 
-# Whatever else a number decides
+# Other uses of numbers
 
 
 @pytest.mark.parametrize("kind", [np.int8, np.uint32, np.int64, Small, Integer], ids=lambda kind: kind.__name__)
@@ -598,7 +598,7 @@ SCALES = {
 
 
 def told(found):
-    """What a mechanism says of itself, or the number that a calibration gave."""
+    """Return the figures of a mechanism, or the number that a calibration gave."""
     if not hasattr(found, "pure_epsilon"):
         return found
     orders = [found.renyi(Fraction(3, 2))]
@@ -614,7 +614,7 @@ def told(found):
 @pytest.mark.parametrize("name", SCALES)
 @pytest.mark.parametrize(("plain", "other"), SAME, ids=lambda value: type(value).__name__)
 def test_91_calibrations_of_any_number_are_those_of_the_plain_one(name, plain, other):
-    if not isinstance(other, (np.signedinteger, np.floating, Decimal, Fraction)) and name == "bounds":  # it has none
+    if not isinstance(other, (np.signedinteger, np.floating, Decimal, Fraction)) and name == "bounds":  # no negative
         return
     with np.errstate(all="raise"):
         assert told(SCALES[name](other)) == told(SCALES[name](plain))
@@ -622,7 +622,7 @@ def test_91_calibrations_of_any_number_are_those_of_the_plain_one(name, plain, o
 
 @pytest.mark.parametrize("sensitivity", [np.int64(10**9 + 7), np.int32(10**9 + 7), np.float64(10**9 + 7)])
 def test_91_no_calibration_wraps_around(sensitivity):
-    """Sigma was 30 instead of 4 224 678 919: a Fraction of NumPy's integers was divided."""
+    """Sigma was 30 instead of 4,224,678,919, because a Fraction of NumPy's integers was divided."""
     assert dpf.analytic_gaussian_sigma(1, 1e-6, sensitivity) == pytest.approx(4_224_678_918.9, rel=1e-9)
     assert dpf.generalized_gaussian_scale(3, 1, 1e-6, sensitivity) == pytest.approx(12_488_448_345.7, rel=1e-9)
     assert dpf.classical_gaussian_sigma(0.5, 1e-6, sensitivity) > 1e9
@@ -633,7 +633,7 @@ def test_91_no_calibration_wraps_around(sensitivity):
 
 @given(st.fractions(Fraction(1, 10**6), 10**6))
 def test_a_calibration_never_takes_more_than_was_said(value):
-    """A fraction between two floats: the sensitivity counts as the upper, epsilon as the lower."""
+    """A fraction between two floats is rounded: up as a sensitivity, and down as an epsilon."""
     assert dpf.Laplace.calibrate(sensitivity=1, epsilon=value).scale >= 1 / value
     found = dpf.truncated_generalized_gaussian_scale(1, value, output=OUTPUT)
     assert found == dpf.truncated_generalized_gaussian_scale(1, Fraction(exact.down(value)), output=OUTPUT)
@@ -654,7 +654,7 @@ def test_98_calibrations_refuse_too_many_digits(name, bad):
 
 
 def test_91_a_mechanism_of_numpy_integers_pays_in_full(engine, ledger_of):
-    """A caller's calibration hands back noise that is made of NumPy's integers; three such calls fit, not four."""
+    """A caller's calibration returns noise made of NumPy's integers; three such calls fit the budget, not four."""
     frame, ledger = engine({"age": [31, 45, 62]}), ledger_of(epsilon=3 / 7 + 1e-6)
 
     def mine(sensitivity, loss):
@@ -688,7 +688,7 @@ def test_91_a_sensitivity_of_numpy_integers_does_not_wrap():
 @pytest.mark.filterwarnings("ignore:bounds look taken from the data:dpframe.WeakPrivacyWarning")
 @pytest.mark.parametrize("kind", [np.int64, np.float32, np.longdouble, Small, Quiet, Decimal, Fraction, Doubled])
 def test_91_whatever_a_call_takes_is_read_once(engine, kind):
-    """Weights, shares, bounds, errors and sizes of any kind make the plan that the plain number makes."""
+    """Weights, shares, bounds, errors and sizes of any type give the same plan as the plain number."""
     frame = engine({"age": [31, 45, 62], "ward": ["a", "b", "a"]})
     ledger = dpf.Ledger(epsilon=4)
     groups = frame.dp.preview.group_by("ward", keys=["a", "b"])
@@ -767,7 +767,7 @@ def test_91_scores_are_taken_exactly():
     ids=str,
 )
 def test_91_a_forged_number_in_a_file_is_a_changed_ledger(facts, tmp_path):
-    """With hashes that fit: whoever writes them anew can do so, and still no total falls and nothing raw is raised."""
+    """The hashes fit, since a forger can compute them; still no total falls and no raw error is raised."""
     from dpframe.ledger.chain import follow
     from dpframe.ledger.entries import Mark, Row, link
 
@@ -796,7 +796,7 @@ def test_numbers_of_many_digits_are_rounded_up(value, parts):
 
 
 def test_211_a_thread_does_not_change_the_digits_of_another():
-    """Their number is one for the process: costs at epsilon 1e-8 came out as small as 0.58 of what they are."""
+    """The process has one precision of mpmath: costs at epsilon 1e-8 came out as small as 0.58 of their value."""
     before, stopped, usual = mpmath.mp.prec, threading.Event(), sys.getswitchinterval()
     curve = renyi.of_discrete_laplace.__wrapped__
 

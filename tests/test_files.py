@@ -1,4 +1,4 @@
-"""Files that are written: nothing over a ledger, nothing by halves, and nothing that stands there changes its kind."""
+"""Files that are written: never over a ledger, never by halves, and never over what is no plain file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WRITERS = {
     "save": ("fp", lambda _, result, path: result.dp.plot().save(path, format="json")),
     "write_report": ("output", lambda ledger, _, path: write_report([], path, ledger=ledger, charts=False)),
 }
-OF_LEDGERS = (  # files that are there, and one that SQLite would take for its own
+OF_LEDGERS = (  # existing files, and one name that SQLite would use itself
     *("clinic.ledger", "clinic.ledger.head", "clinic.ledger.lock", "clinic.ledger-journal", "clinic.ledger-wal"),
     *("other.ledger", "kept", "kept.new", "kept.lock", "by_link", "hard"),
 )
@@ -33,7 +33,7 @@ OF_LEDGERS = (  # files that are there, and one that SQLite would take for its o
 
 @pytest.fixture
 def books(tmp_path):
-    """A ledger, another one whose head is kept elsewhere, and other names of them."""
+    """A ledger, another one whose head is kept elsewhere, and links to them."""
     books = [dpf.Ledger(epsilon=1, path=tmp_path / "clinic.ledger", dataset="clinic")]
     books += [dpf.Ledger(epsilon=1, path=tmp_path / "other.ledger", head=tmp_path / "kept")]
     results = [PEOPLE.dp.count(epsilon=0.5, ledger=book) for book in books]
@@ -65,7 +65,7 @@ def test_219_nothing_is_written_over_a_ledger_or_its_head(writer, books, tmp_pat
             write(*books, tmp_path / name)
     assert content(tmp_path) == before
     write(*books, tmp_path / "new.html")
-    write(*books, str(tmp_path / "new.html"))  # over its own kind
+    write(*books, str(tmp_path / "new.html"))  # over a file of its own kind
     assert dpf.Ledger.open(tmp_path / "clinic.ledger").spent.epsilon == 0.5
 
 
@@ -139,7 +139,7 @@ def test_what_is_no_plain_file_is_refused_and_stays(tmp_path, result):
 def test_behind_a_link_the_file_is_written_that_it_leads_to(tmp_path, result):
     (tmp_path / "far").mkdir()
     (tmp_path / "latest.parquet").symlink_to(tmp_path / "far" / "real.parquet")
-    for _ in range(2):  # new, and over the one before
+    for _ in range(2):  # a new file, and then over the previous one
         result.dp.write_parquet(tmp_path / "latest.parquet")
         assert (tmp_path / "latest.parquet").is_symlink()
         assert dpf.read_parquet(tmp_path / "far" / "real.parquet").dp.provenance == result.dp.provenance
@@ -179,7 +179,7 @@ def test_a_part_has_a_name_that_fits_wherever_that_of_its_file_does(tmp_path, si
     (part,) = seen
     assert len(os.fsencode(part)) <= max(size, 119)
     left = [part.replace(part.split(".")[-2], "0" * 12), ".another.000000000000.part"]
-    left += [f".{name}.000000000000.part"] if size <= 236 else []  # as dpframe 0.2 named it
+    left += [f".{name}.000000000000.part"] if size <= 236 else []  # the name in dpframe 0.2
     for one in left:
         (tmp_path / one).touch()
         os.utime(tmp_path / one, (time.time() - 2 * files.OLD,) * 2)

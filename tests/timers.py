@@ -14,7 +14,7 @@ TIMERS = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this syste
 
 @contextmanager
 def timer_as_ctrl_c(handler: Any = signal.default_int_handler) -> Iterator[None]:
-    """Let the timer's signal do inside what Ctrl-C does, and nothing after it."""
+    """Let the timer's signal act like Ctrl-C inside the block; cancel it afterward."""
     before = signal.signal(signal.SIGALRM, handler)
     try:
         yield
@@ -24,5 +24,5 @@ def timer_as_ctrl_c(handler: Any = signal.default_int_handler) -> Iterator[None]
 
 
 def ring_in(seconds: float) -> None:
-    """Set the timer; also from a thread beside the main one."""
+    """Set the timer; a thread other than the main one may call it, too."""
     signal.setitimer(signal.ITIMER_REAL, seconds)

@@ -55,7 +55,7 @@ path = "out/nights-${WEEK}.csv"
 
 
 def lay_out(folder):
-    """The table and the job file, in a folder."""
+    """Write the table and the job file to a folder, and return the folder."""
     STAYS.write_parquet(folder / "stays.parquet")
     (folder / "release.toml").write_text(TEXT, encoding="utf-8")
     return folder
@@ -68,7 +68,7 @@ def job(folder, week="w1", text=None):
 
 
 def run(job, told=lambda words: None):
-    """Run a job, whose ledger is made before the first run."""
+    """Run a job; create its ledger before the first run."""
     if not is_there(job.ledger.place):
         running.create(job)
     return running.run(job, told)
@@ -101,7 +101,7 @@ READ = [
 
 
 def check_job_on(engine, folder):
-    """An engine reads text files as the others do, and the same job gives the same totals."""
+    """Check that an engine reads text files like the others, and that the same job gives the same totals."""
     (folder / "odd.csv").write_text(ODD, encoding="utf-8")
     kinds = {"patient": "integer", "ward": "string", "nights": "number", "well": "boolean", "day": "date"}
     frame = scans.opened(engine, scans.Scan(str(folder / "odd.csv"), "csv", kinds))
@@ -115,7 +115,7 @@ def check_job_on(engine, folder):
 
 
 def check_ids_on(engine, folder):
-    """Of a unit 7 and 007 are two texts, and so never one person; of other columns they are one number."""
+    """Check that 007 is never the person 7 in a unit column, and is the number 7 in other columns."""
     (folder / "odd.csv").write_text(
         "patient,ward,nights\n7,A,07\n007,B,7\n-0,C,0\n0,A,-0\n-12,A,-012\n", encoding="utf-8"
     )
@@ -147,7 +147,7 @@ NAMED = {
 
 
 def check_files_on(engine, format, pattern, folder):
-    """Each engine is told of the files that were checked, and reads no other, however it reads patterns itself."""
+    """Check that an engine reads the files that were checked and no others, however it reads patterns itself."""
     for row, name in enumerate(FILES):
         place = folder / f"{name}{format}"
         place.parent.mkdir(exist_ok=True, parents=True)
@@ -157,14 +157,14 @@ def check_files_on(engine, format, pattern, folder):
     path = str(folder / pattern) + (format if pattern.endswith(".") and pattern != "." else "")
     scan = scans.Scan(path, format, **kinds)
     frame = scans.opened(engine, scan)
-    (folder / f"late.{format}").write_bytes((folder / f"a.{format}").read_bytes())  # by nobody
+    (folder / f"late.{format}").write_bytes((folder / f"a.{format}").read_bytes())  # in no list of files
     rows = frame.fetchall() if engine == "duckdb" else frame.collect()
     rows = rows.rows() if engine == "polars" else [tuple(row) for row in rows]
     assert sorted(row for (row,) in rows) == NAMED[pattern]
 
 
 def check_folders_on(engine, format, folder):
-    """Names of folders are no columns: engines would read p=01 and p=1 as one number, and so as one unit."""
+    """Check that folder names are no columns: engines would read p=01 and p=1 as one number, and so as one unit."""
     table = pl.DataFrame({"x": [1.0]})
     for name in ("p=01", "p=1"):
         (folder / "stays" / name).mkdir(parents=True)

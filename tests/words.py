@@ -1,13 +1,13 @@
-"""What can be counted of the words that users read: private words, long sentences, long headings, wide code, length.
+"""Counts of the words that users read: private words, long sentences, long headings, wide code, long messages, length.
 
-    python -m tests.words                  # what is over its ceiling, with the lines
-    python -m tests.words docs/guide       # every finding in these pages or rooms
+    python -m tests.words                  # the figures that are over their ceilings
+    python -m tests.words docs/guide       # every finding in these pages or rooms, with its line
     python -m tests.words --write          # write the ceilings anew: look at the difference before you commit
 
-A page is README.md or a page of ``docs/``; a room is a folder of ``dpframe/``, of which docstrings and messages count.
+A page is README.md or a page of ``docs/``; a room is a folder of ``dpframe/``, whose docstrings and messages count.
 A message is the text of an error, or an entry of ``tests/refusals.toml``: a value in it counts as one word.
 ``tests/words.toml`` holds a ceiling for each page and room that is not at 0 yet. A page that it does not name has 0, so
-a new page starts clean. Whoever lowers a figure lowers its ceiling. A page of Assurance may be of any length.
+a new page starts clean. If you lower a figure, lower its ceiling too. A page of Assurance may be of any length.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ DOCS, PACKAGE, CEILINGS = ROOT / "docs", ROOT / "dpframe", ROOT / "tests" / "wor
 REFUSALS = ROOT / "tests" / "refusals.toml"
 # private words, long sentences, long headings, wide lines of code, long messages
 COUNTED = ("words", "sentences", "headings", "code", "messages")
-LONGEST = {"sentences": 30, "headings": 6, "code": 84, "messages": 30}  # words, but of code characters
+LONGEST = {"sentences": 30, "headings": 6, "code": 84, "messages": 30}  # in words, and code in characters
 
 # The classes of dpframe's errors and warnings, read without importing it.
 ERRORS = {
@@ -36,7 +36,7 @@ ERRORS = {
     if isinstance(node, ast.ClassDef)
 }
 
-# A word or phrase of this project alone, or an idiom: what to write instead.
+# Private words of this project and idioms, each with the words to write instead.
 INSTEAD = {
     r"prices?|priced|pricing": "cost, budget",
     r"pays?|paid|paying|buys?": "spend, cost, charge",
@@ -58,7 +58,7 @@ INSTEAD = {
 }
 PRIVATE = re.compile(rf"(?<![\w-])(?:{'|'.join(INSTEAD)})(?![\w-])", re.IGNORECASE)
 
-# Words of each section, and of each of its pages: twice the mean of the pages that the section is planned with.
+# Words of each section, and of each of its pages: a page may have twice the mean planned for its section.
 SECTIONS = {"": (1_150, 900), "start": (2_600, 1_050), "guide": (11_000, 1_850), "cookbook": (5_000, 2_000)} | {
     "operate": (3_500, 1_400),
     "concepts": (6_000, 1_500),
@@ -70,7 +70,7 @@ FREE = ("assurance", "reference")  # proofs and registers; what is generated or 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing to mend: which figure, in which line, and the words."""
+    """One finding to correct: its figure, its line and its words."""
 
     figure: str
     line: int
@@ -78,13 +78,13 @@ class Finding:
 
 
 def pages() -> dict[str, Path]:
-    """Every page by its name: README.md, and those of docs/."""
+    """Return every page by its name: README.md, and those of docs/."""
     found = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
     return {page.relative_to(ROOT).as_posix(): page for page in found}
 
 
 def rooms() -> dict[str, list[Path]]:
-    """The files of each room of the package, by its name."""
+    """Return the files of each room of the package, by its name."""
     found: dict[str, list[Path]] = {}
     for file in sorted(PACKAGE.rglob("*.py")):
         found.setdefault(f"dpframe/{file.relative_to(PACKAGE).parts[0]}", []).append(file)
@@ -92,7 +92,7 @@ def rooms() -> dict[str, list[Path]]:
 
 
 def found_in_page(text: str) -> list[Finding]:
-    """Everything that a page should not say, or not so."""
+    """Return all findings of a page."""
     found: list[Finding] = []
     prose: list[tuple[int, str]] = []
     fenced = False
@@ -116,7 +116,7 @@ def found_in_page(text: str) -> list[Finding]:
 
 
 def plain(text: str) -> str:
-    """A line without code, formulas and targets of links."""
+    """Return a line without code, formulas and targets of links."""
     text = re.sub(r"`[^`]*`", "X", text)
     text = re.sub(r"\$[^$]+\$", "X", text)
     text = re.sub(r"!?\[((?:[^\[\]]|\[[^\]]*\])*)\]\([^)]*\)", r"\1", text)
@@ -124,7 +124,7 @@ def plain(text: str) -> str:
 
 
 def long_sentences(prose: list[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    """Sentences over the limit; a paragraph, an item of a list and a cell of a table end one."""
+    """Yield the sentences over the limit; a paragraph, a list item and a table cell end a sentence."""
     start, held = 0, ""
     for number, line in [*prose, (0, "")]:
         begins = bool(re.match(r"\s*(?:[-*|>]|\d+\.|:\s|\[\^)", line))
@@ -136,13 +136,13 @@ def long_sentences(prose: list[tuple[int, str]]) -> Iterator[tuple[int, str]]:
 
 
 def sentences(paragraph: str) -> list[str]:
-    """The sentences of a paragraph; of a table row, those of its cells."""
+    """Return the sentences of a paragraph, or of the cells of a table row."""
     cells = paragraph.split("|") if paragraph.lstrip().startswith("|") else [paragraph]
     return [one for cell in cells for one in re.split(r"(?<=[.!?:;])\s+", plain(cell))]
 
 
 def found_in_source(text: str) -> list[Finding]:
-    """Private words in the docstrings and messages of a file of the package, and long messages."""
+    """Return private words in the docstrings and messages of a file of the package, and long messages."""
     nodes = list(ast.walk(ast.parse(text)))
     strings = [node for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
     found = [
@@ -161,12 +161,12 @@ def found_in_source(text: str) -> list[Finding]:
 
 
 def named(function: ast.expr) -> str:
-    """The last name of what is called."""
+    """Return the last name of a called expression."""
     return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
 
 
 def message_of(node: ast.expr) -> str:
-    """A message as it is written, with X for each value in it; empty where it is made elsewhere."""
+    """Return a message as it is written, with X for each value in it; empty if it is made elsewhere."""
     if isinstance(node, ast.JoinedStr):
         return "".join(map(message_of, node.values))
     if isinstance(node, ast.FormattedValue):
@@ -175,7 +175,7 @@ def message_of(node: ast.expr) -> str:
 
 
 def found_in_refusals(text: str) -> list[Finding]:
-    """Refusals that say more than they should, as the table has them; of a list, its parts."""
+    """Return the messages in the table of refusals that are too long; the parts of a list count together."""
     return [
         Finding("messages", 0, f"{part}.{name}: {words}")
         for part, cases in tomllib.loads(text).items()
@@ -187,7 +187,7 @@ def found_in_refusals(text: str) -> list[Finding]:
 
 @cache
 def findings() -> dict[str, list[Finding]]:
-    """What was found, by page and by room."""
+    """Return the findings by page and by room."""
     found = {name: found_in_page(page.read_text(encoding="utf-8")) for name, page in pages().items()}
     for room, files in rooms().items():
         found[room] = [one for file in files for one in found_in_source(file.read_text(encoding="utf-8"))]
@@ -196,7 +196,7 @@ def findings() -> dict[str, list[Finding]]:
 
 
 def figures() -> dict[str, dict[str, int]]:
-    """How much was found, by page or room and figure; zeros are left out."""
+    """Return the number of findings by page or room and figure, without zeros."""
     counts = {
         name: {figure: sum(one.figure == figure for one in found) for figure in COUNTED}
         for name, found in findings().items()
@@ -209,18 +209,18 @@ def figures() -> dict[str, dict[str, int]]:
 
 
 def lengths() -> dict[str, int]:
-    """The words of each page, with its code."""
+    """Return the words of each page, with its code."""
     return {name: len(page.read_text(encoding="utf-8").split()) for name, page in pages().items()}
 
 
 def section_of(name: str) -> str:
-    """The section of a page: the folder that it is in."""
+    """Return the section of a page: the folder that it is in."""
     parts = Path(name).parts
     return parts[1] if len(parts) > 2 else ""
 
 
 def too_long() -> dict[str, int]:
-    """Pages and sections that have more words than planned, with the words that they have."""
+    """Return the pages and sections that have more words than planned, with their words."""
     words = lengths()
     found = {
         name: count
@@ -235,19 +235,19 @@ def too_long() -> dict[str, int]:
 
 
 def planned(name: str) -> int:
-    """The words that a page or a section is planned with."""
+    """Return the planned number of words of a page or a section."""
     if name.startswith("section "):
         return SECTIONS[name.removeprefix("section ")][0]
     return SECTIONS[section_of(name)][1]
 
 
 def ceilings() -> dict[str, dict[str, int]]:
-    """What is held: a table for each page or room, and the table ``length``."""
+    """Return the ceilings: a table for each page or room, and the table ``length``."""
     return tomllib.loads(CEILINGS.read_text(encoding="utf-8"))
 
 
 def over() -> list[str]:
-    """What is over its ceiling."""
+    """Return the figures that are over their ceilings."""
     held = ceilings()
     said = [
         f"{name}: {count} {figure}, held {held.get(name, {}).get(figure, 0)}"
@@ -264,20 +264,20 @@ def over() -> list[str]:
 
 
 def written() -> str:
-    """The ceilings of today as TOML."""
+    """Return the ceilings of today as TOML."""
     lines = [
         "# Ceilings of tests/words.py: they fall, and what is not named here is 0. `python -m tests.words --write`",
         "",
     ]
     for name, of in sorted(figures().items()):
         lines += [f'["{name}"]', *(f"{figure} = {count}" for figure, count in of.items()), ""]
-    hundreds = {name: -(-count // 100) * 100 for name, count in too_long().items()}  # a sentence more is no news
+    hundreds = {name: -(-count // 100) * 100 for name, count in too_long().items()}  # room for a sentence more
     lines += ["[length]  # in words", *(f'"{name}" = {count}' for name, count in sorted(hundreds.items()))]
     return "\n".join(lines) + "\n"
 
 
 def main(arguments: list[str]) -> int:
-    """Print or write what the head of this file says."""
+    """Print or write what the docstring of this file says."""
     if arguments == ["--write"]:
         CEILINGS.write_text(written(), encoding="utf-8")
         return 0
