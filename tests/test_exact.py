@@ -614,7 +614,7 @@ def told(found):
 @pytest.mark.parametrize("name", SCALES)
 @pytest.mark.parametrize(("plain", "other"), SAME, ids=lambda value: type(value).__name__)
 def test_91_calibrations_of_any_number_are_those_of_the_plain_one(name, plain, other):
-    if not isinstance(other, (np.signedinteger, np.floating, Decimal, Fraction)) and name == "bounds":  # no negative
+    if not isinstance(other, (np.signedinteger, np.floating, Decimal, Fraction)) and name == "bounds":  # no minus
         return
     with np.errstate(all="raise"):
         assert told(SCALES[name](other)) == told(SCALES[name](plain))

@@ -135,7 +135,7 @@ def test_shares_that_noise_moved_beyond_0_and_1_keep_an_interval():
     assert [end[0] for end in far.limits(0.95)] == pytest.approx([0.0, 0.003 * np.sqrt(2.0)])
     reach, value = (np.array([10.0]), np.array([12.0])), np.array([-16.0])
     count = Estimate(value, value, lambda _: reach, lambda _: reach, 0.0, np.inf, np.array([True]))
-    assert [end[0] for end in count.limits(0.95)] == pytest.approx([-16.0, 12.0 * np.sqrt(2.0)])  # centered at 0
+    assert [end[0] for end in count.limits(0.95)] == pytest.approx([-16.0, 12.0 * np.sqrt(2.0)])  # around 0
     # 300 pairs of proportions 0 and 1: one interval in a hundred had no width
     pairs = pl.DataFrame({"pair": np.repeat(range(600), 300) // 2, "all": np.repeat([False, True] * 300, 300)})
     by = pairs.dp.group_by("pair", "all", keys={"pair": range(300), "all": [False, True]})
