@@ -1,4 +1,4 @@
-"""What every accounting must hold, and what each of them is worth in numbers."""
+"""The contract that every accounting must keep, and exact charges and limits of each accounting."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def count(ledger, **price):
 
 
 def is_full(ledger):
-    """Not even the smallest price fits: exact rationals leave no crumb under basic accounting."""
+    """Check that no charge fits, however small: under basic accounting, exact rationals leave no rounding error."""
     with pytest.raises(BudgetExceeded):
         ledger.charge((Fraction(1, 10**300), Fraction(0)), cost=PrivacyLoss(1e-300), query="", unit=ledger.unit)
     return True
 
 
 def at(order, delta):
-    """What the conversion from a Rényi divergence adds, in double precision."""
+    """Return what the conversion of a Rényi divergence to epsilon adds, in double precision."""
     a = float(order)
     return math.log1p(-1 / a) - math.log(float(delta) * a) / (a - 1)
 
@@ -67,7 +67,7 @@ def test_every_accounting_of_the_module_is_tested():
 
 
 def planned(accounting, price, limit, sensitivities, *, pure):
-    """The mechanisms that a plan would take for its parts of the price."""
+    """Return the mechanisms that a plan would use for its parts of the cost."""
     parts = accounting.parts(price, limit, equal(len(sensitivities)), pure=pure)
     return tuple(
         Laplace.of_steps(steps, part.epsilon, 1.0) if pure else Gaussian.of_mu(Fraction(steps), part.mu, 1.0)
@@ -98,7 +98,7 @@ def test_charges_add_up_in_any_order_and_are_never_negative(accounting, delta):
 def test_the_limit_reads_as_it_was_typed(accounting, delta, epsilon):
     typed = Fraction(epsilon)
     if accounting.name == "rdp":
-        accounting = RenyiDP(typed, delta)  # whose orders follow from the limit
+        accounting = RenyiDP(typed, delta)  # the orders follow from the limit
     loss = accounting.loss(accounting.limit(typed, delta))
     assert loss.epsilon <= float(typed) * (1 + 1e-14)
     assert loss.epsilon >= float(typed) * (1 - 1e-9)
@@ -142,12 +142,12 @@ def test_spent_is_rounded_up_and_remaining_down(accounting, delta, thousandths):
     remaining = accounting.remaining(left)
     if accounting.tight:
         assert accounting.loss(left).epsilon >= remaining.epsilon
-    price = Price.of(remaining.epsilon, None, None)  # what remains can be asked for
+    price = Price.of(remaining.epsilon, None, None)  # a call can spend what remains
     asked = accounting.charge(price, limit, planned(accounting, price, limit, (1,), pure=accounting.name == "basic"))
     assert keeps(asked, left, one_is_enough=accounting.one_is_enough)
     assert accounting.filled(amount, limit) <= Fraction(thousandths, 1000)
     if accounting.name == "basic":
-        assert Fraction(repr(accounting.loss(amount).epsilon)) >= amount[0]  # as the decimal that is shown
+        assert Fraction(repr(accounting.loss(amount).epsilon)) >= amount[0]  # the decimal that users see
     elif accounting.name == "rdp":
         exact = min(float(part) + at(order, weight * delta) for part, order, weight in coordinates(accounting, amount))
         assert exact * (1 - 1e-14) <= accounting.loss(amount).epsilon <= exact * (1 + 1e-14)
@@ -168,12 +168,12 @@ def test_nothing_spent_is_nothing(accounting, delta):
 @settings(deadline=None, max_examples=10)
 @given(st.data())
 def test_no_choice_of_budgets_passes_the_limit(accounting, delta, data):
-    """Each price is chosen after the refusals and the spending so far; the last ones try to fill what is left."""
+    """Each epsilon depends on the refusals and the spending so far; the last one tries to spend all that remains."""
     ledger = Ledger(epsilon=2, delta=float(delta), accounting=accounting.name)
     spent, total = [ledger.spent.epsilon], [Fraction(0)] * len(ledger.limit_amount)
     for place in range(6):
         left = ledger.remaining.epsilon
-        if left < 1e-6:  # whose noise need not fit
+        if left < 1e-6:  # the noise of a smaller epsilon may not fit 64-bit integers
             break
         price = left if place == 5 else left * data.draw(st.floats(1e-3, 1.5))
         options = {"mechanism": "laplace"} if delta and data.draw(st.booleans()) else {}
@@ -225,7 +225,7 @@ def test_plans_and_provenance_tell_the_accounting(accounting, delta):
 
 @pytest.mark.parametrize("number", [float, Decimal, Fraction, np.float64, str], ids=lambda number: number.__name__)
 def test_three_tenths_hold_exactly_three_times_one_tenth(number):
-    read = float if number is str else number  # a str is no number; its float is
+    read = float if number is str else number  # a str is not accepted as a number, so its float is used
     limit, price = (read(text) if number is not np.float64 else np.float64(float(text)) for text in ("0.3", "0.1"))
     ledger = Ledger(epsilon=limit)
     for _ in range(3):
@@ -260,7 +260,7 @@ def test_basic_adds_deltas():
 
 
 def test_gaussians_of_one_basic_call_share_mu_squared():
-    """Together they are one Gaussian of the call's (epsilon, delta), exactly."""
+    """Together they equal one Gaussian release of the call's (epsilon, delta), exactly."""
     price, accounting = Price.of(1, 1e-6, None), Basic()
     mechanisms = planned(accounting, price, None, (1, 5, 9), pure=False)
     total = sum(mechanism.mu_squared for mechanism in mechanisms)
@@ -309,7 +309,7 @@ def test_shares_need_a_limit():
 
 
 def test_the_largest_laplace_release_of_a_gdp_ledger():
-    """A (2, 1e-6) ledger holds one of epsilon 0.3585, far less than its 2: pure noise is dear in mu."""
+    """A (2, 1e-6) ledger fits one Laplace release of epsilon 0.3585, far less than 2: pure noise costs much in mu."""
     fits, too_much = (Ledger(epsilon=2, delta=1e-6) for _ in range(2))
     count(fits, epsilon=0.357, mechanism="laplace")
     with pytest.raises(BudgetExceeded, match=r"the call needs epsilon 2\.00"):
@@ -320,7 +320,7 @@ def test_the_largest_laplace_release_of_a_gdp_ledger():
 
 @pytest.mark.parametrize("epsilon", [1e-17, 1e-12, 1e-6])
 def test_tiny_pure_releases_cost_their_mu(epsilon):
-    """mu = epsilon sqrt(pi / 2) in the limit; next to 1/2 the tails of double precision would charge nothing."""
+    """mu tends to epsilon sqrt(pi / 2). In double precision, the tails next to 1/2 would round it to 0."""
     noise = Laplace(1, 1 / epsilon)
     amount = GaussianDP(DELTA).charge(Price.of(epsilon, None, None), None, (noise,))
     assert float(amount[0]) == pytest.approx(math.pi / 2 * epsilon**2, rel=1e-9)
@@ -338,7 +338,7 @@ def test_sums_of_mu_squared_are_never_understated(releases):
 
 
 def test_a_call_may_name_its_own_delta():
-    """`epsilon=` at the delta of the call fixes sigma; what is charged is its mu."""
+    """`epsilon=` at the delta of the call fixes sigma, so that mu is larger than at the smaller delta of the ledger."""
     accounting = GaussianDP(DELTA)
     own, ledgers = (
         accounting.parts(Price.of(1, delta, None), None, equal(1), pure=False)[0].mu for delta in (1e-3, None)
@@ -350,7 +350,7 @@ def test_a_call_may_name_its_own_delta():
 
 
 def test_a_callers_pure_noise_is_told_by_what_it_costs():
-    """Two Laplace vectors each within its part's (epsilon, delta) are together not within the typed price."""
+    """Together, two Laplace releases that each fit their part's (epsilon, delta) exceed the epsilon of the call."""
     accounting = GaussianDP(DELTA)
     price, limit = Price.of(1, None, None), accounting.limit(Fraction(50), DELTA)
     part = accounting.parts(price, limit, equal(2), pure=False)[0]

@@ -1,4 +1,4 @@
-"""What is charged on every release path, against the exact curve of what its samplers were called for."""
+"""The charge of every release path, compared with the exact privacy curve of the noise that its samplers drew."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ SHORT = [
 ]
 LONGEST = "together, mixed; gaussian; rows; basic; add-remove"
 SAMPLED = random.Random(3).sample(ROWS, 60)
-NOT_ASKED = {"preview", "local"}  # doors, and no questions
+NOT_ASKED = {"preview", "local"}  # namespaces, not queries
 WRONG = "what is charged is not what is needed"
 
 
 def noises_once(rows):
-    """Of each path, accounting, unit and kind of neighbors the first noise that it can have there."""
+    """Return the first possible noise of each path, accounting, unit and kind of neighbors."""
     return list({(row.path.name, row.accounting, row.unit, row.neighbors): row for row in reversed(rows)}.values())
 
 

@@ -1,4 +1,4 @@
-"""Theorems of composition, privacy loss distributions, and all accountings of one workload side by side."""
+"""Composition theorems, privacy loss distributions, and one workload under all accountings."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_optimal_composition_as_published(row):
         assert dpf.optimal_composition(epsilon * 1.1, given_inputs["delta"], **own).epsilon > most
     else:
         releases = [Laplace.calibrate(sensitivity=1, epsilon=given_inputs["epsilon"])] * given_inputs["k"]
-        found = composed(releases, float(row["expected"]))  # the same pure releases, by their loss distribution
+        found = composed(releases, float(row["expected"]))  # the same pure releases, by their privacy loss distribution
         assert given_inputs["total_epsilon"] <= found <= given_inputs["total_epsilon"] + 1e-4
 
 
@@ -109,7 +109,7 @@ def test_many_releases_take_no_time_and_little_memory():
 
 @pytest.mark.parametrize("epsilon", [1e-30, 1e-55, 1e-200])
 def test_tiny_epsilons_do_not_vanish(epsilon):
-    """One of the releases alone has delta(0) = tanh(epsilon / 2), which is far above this delta."""
+    """One release alone has delta(0) = tanh(epsilon / 2), far above this delta, so the epsilons must add up."""
     whole = dpf.optimal_composition(epsilon, 0, 10, total_delta=epsilon / 1e15).epsilon
     assert whole / epsilon == pytest.approx(10)
     assert dpf.optimal_composition(epsilon, 0, 10, total_delta=epsilon * 1e15).epsilon == 0
@@ -173,7 +173,7 @@ def test_212_composed_gaussians_are_never_below_their_closed_form(mu, count, del
 
 
 def test_212_of_so_many_noises_that_double_precision_decides_nothing_is_told():
-    """Unless more is given away for each, epsilon would be that of up to four times delta."""
+    """Without a rounding allowance for each noise, the stated epsilon would hold only at up to four times delta."""
     pytest.importorskip("dp_accounting")
     noise = Gaussian(1.0, 2_000.0)
     with pytest.raises(InvalidArgument, match=r"delta must be at least 8e-10 .* of 100,000 noises, not 7e-10"):
@@ -197,7 +197,7 @@ def test_one_release_is_its_own_curve(noise):
 
 
 def test_two_releases_by_brute_force():
-    """Two discrete Laplace releases of one step: the hockey stick over all pairs of outcomes."""
+    """Two discrete Laplace releases: delta is the hockey-stick divergence, summed over all pairs of outcomes."""
     noises = [Laplace(1, 2.0), Laplace(2, 1.5)]
     with mpmath.workdps(40):
         laws = []
@@ -232,7 +232,7 @@ def test_published_compositions(row):
         assert found == pytest.approx(given_inputs["epsilon"], abs=1e-4)
     elif given_inputs["events"].startswith("laplace"):
         noises = [GeneralizedGaussian(1.0, 1.0, p=1.0)] * 3 + [GeneralizedGaussian(1.0, 2.0, p=1.0)] * 2
-        with pytest.raises(InvalidArgument, match="1e-12"):  # the row's 1e-14, which double precision cannot tell
+        with pytest.raises(InvalidArgument, match="1e-12"):  # double precision cannot resolve the row's 1e-14
             composed(noises, given_inputs["delta"])
         assert composed(noises, 1e-12) == pytest.approx(float(row["expected"]), abs=1e-2)
     else:
@@ -241,7 +241,7 @@ def test_published_compositions(row):
 
 @published("composition_noise")
 def test_published_noise_for_a_composition(row):
-    """The scale that another library found for k releases keeps the promise here, and a little less does not."""
+    """The scale that another library found for k releases keeps (epsilon, delta) here; slightly less noise does not."""
     given_inputs, scale = inputs(row), float(row["expected"])
     count, delta, sensitivity = given_inputs["num_queries"], given_inputs["delta"], given_inputs["sensitivity"]
     make = {
@@ -277,7 +277,7 @@ def test_gaussian_releases_side_by_side():
 @pytest.mark.parametrize("factor", [1.001, 1.3, 3.0, 30.0])
 @pytest.mark.parametrize("count", [1, 5])
 def test_236_keys_that_are_found_take_their_delta_from_every_accounting(count, factor, pure):
-    """No epsilon covers a key that is shown: what remains of delta is for the noise, in each row."""
+    """No epsilon covers a key that is shown, so each accounting has only the rest of delta for the noise."""
     make = dpf.Laplace if pure else dpf.Gaussian
     noise = make.calibrate(sensitivity=1, epsilon=1, **({} if pure else {"delta": 1e-6}))
     found = of_noise(noise, np.array([1]), Fraction(1, 10**6))
@@ -285,7 +285,7 @@ def test_236_keys_that_are_found_take_their_delta_from_every_accounting(count, f
     rows = dpf.compare_accounting([found] * count, delta=delta).rows[:3]
     assert count > 1 or all(row.epsilon >= found.epsilon(delta) for row in rows)
     left = float(Fraction(delta) - count * Fraction(found.infinite))
-    alone = dpf.compare_accounting([noise] * count, delta=left).rows[:3]  # of pure noise each is read without a delta
+    alone = dpf.compare_accounting([noise] * count, delta=left).rows[:3]  # pure noise is read without a delta
     assert pure or all(row.epsilon >= other.epsilon * (1 - 1e-9) for row, other in zip(rows, alone, strict=True))
     below = dpf.compare_accounting([found] * count, delta=count * found.infinite * 0.99).rows
     assert all(row.epsilon is None for row in below)
@@ -294,7 +294,7 @@ def test_236_keys_that_are_found_take_their_delta_from_every_accounting(count, f
 def test_pure_releases_side_by_side():
     pytest.importorskip("dp_accounting", reason="the extra accounting")
     found = epsilons_of([Laplace.calibrate(sensitivity=1, epsilon=0.1)] * 100)
-    assert found["pld"] <= found["optimal"] + 1e-9  # the noise of one step is randomized response, the worst of all
+    assert found["pld"] <= found["optimal"] + 1e-9  # the losses of randomized response, the worst case
     assert found["optimal"] <= found["advanced"] < found["basic"] == pytest.approx(10.0)
     assert found["pld"] < found["rdp"] < found["gdp"]
 
@@ -321,7 +321,7 @@ def test_the_chart_names_every_accounting_that_applies():
     drawn = str(compared.plot().to_dict())
     for row in compared.rows:
         assert (f"'{row.accounting}'" in drawn) == (row.epsilon is not None)
-    assert compared.rows[-1].epsilon is None  # pld, below its delta
+    assert compared.rows[-1].epsilon is None  # pld, since delta is below its least delta
 
 
 def test_without_the_extra_pld_says_what_it_needs(monkeypatch):

@@ -1,4 +1,4 @@
-"""Declared curves: what a pure release and a choice of bounded range cost, and that every accounting takes them."""
+"""Declared curves: the charges of pure losses and of bounded ranges under every accounting."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def limit_of(accounting):
 
 
 def delta_of_coins(epsilon, count, at):
-    """The exact delta of so many reports of randomized response together, to double precision."""
+    """Return the exact delta of several reports of randomized response together, up to double precision."""
     heads, chance = np.arange(count + 1), 1.0 / (1.0 + math.exp(-epsilon))
     losses = (2 * heads - count) * epsilon
     logs = [math.lgamma(count + 1) - math.lgamma(k + 1) - math.lgamma(count - k + 1) for k in heads]
@@ -46,7 +46,7 @@ def delta_of_coins(epsilon, count, at):
 
 @pytest.mark.parametrize("accounting", ["gdp", "rdp"])
 def test_as_many_reports_as_keep_the_promise(accounting):
-    """The exact loss of all reports that a ledger of (1, 1e-5) lets through is at most that."""
+    """The exact loss of all reports that a ledger of (1, 1e-5) admits must be within (1, 1e-5)."""
     unit = dpf.PrivacyUnit(neighbors="replace")
     ledger = dpf.Ledger(1, 1e-5, unit=unit, accounting=accounting)
     method = dpf.local.RandomizedResponse(["A", "B"], epsilon=0.05)
@@ -74,7 +74,7 @@ def test_a_pure_loss_costs_what_randomized_response_costs(name, epsilon):
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_a_bounded_range_costs_what_the_exponential_mechanism_costs(name, epsilon):
     accounting, price = ACCOUNTINGS[name], Price(Fraction(str(epsilon)))
-    for monotonic in (True, False):  # the range is epsilon in both, since the scores are scaled to it
+    for monotonic in (True, False):  # the range is epsilon in both cases, since the scores are scaled to it
         choice = dpf.ExponentialMechanism.of_steps(1, epsilon, monotonic=monotonic, options=5)
         charges = [accounting.charge(price, limit_of(accounting), (one,)) for one in (BoundedRange(epsilon), choice)]
         assert charges[0] == charges[1]
@@ -92,7 +92,7 @@ def test_a_range_costs_no_more_than_a_pure_loss_and_a_pure_loss_than_a_range_of_
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_no_pair_of_outcomes_with_losses_in_the_range_tells_more(epsilon):
-    """Two outcomes of losses t and t - epsilon, for many t: deltas and divergences are at most as declared."""
+    """Two outcomes with losses t and t - epsilon, for many t: deltas and divergences are at most the declared ones."""
     choice, whole = BoundedRange(epsilon), math.exp(epsilon)
     for t in np.linspace(0.02, 0.98, 25) * epsilon:
         x = math.exp(t)
@@ -157,7 +157,7 @@ def test_they_are_compared_as_mechanisms_are():
 
 @dataclass(frozen=True)
 class Halved(Accounting):
-    """Mu squared of everything, but of what is declared a quarter; or of what has a scale alone."""
+    """An accounting that charges too little for pure losses, or one that works only for noise with a scale."""
 
     delta: Fraction = Fraction(0)
     asks_scale: bool = False

@@ -1,4 +1,4 @@
-"""Rényi differential privacy: divergences against their definition, and a filter that no adversary passes."""
+"""Rényi differential privacy: divergences compared with their definition, and a filter that no adversary can exceed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ORDERS = [Fraction(65, 64), Fraction(3, 2), Fraction(2), Fraction(20), Fraction(
 
 
 def moment(logs, order):
-    """The divergence of a discrete pair from its definition."""
+    """Return the Rényi divergence of two discrete laws from its definition."""
     with mpmath.workdps(60):
         a = mpmath.mpf(order.numerator) / order.denominator
         total = mpmath.fsum(mpmath.exp(a * p + (1 - a) * q) for p, q in logs)
@@ -156,7 +156,7 @@ FROZEN = {
 
 @pytest.mark.parametrize("limit", FROZEN, ids=str)
 def test_a_stored_ledger_counts_on_its_orders(limit):
-    """The amounts of a durable ledger are divergences at these orders: they must be the same in every version."""
+    """The amounts of a durable ledger are divergences at these orders, so they must be the same in every version."""
     orders = orders_of(*map(Fraction, limit))
     assert str(orders[0]) == FROZEN[limit]
     assert orders == tuple(1 + (orders[0] - 1) * multiple for multiple in MULTIPLES)
@@ -169,7 +169,7 @@ def test_the_deltas_of_the_orders_add_up():
 
 
 def divergence(p, x, order):
-    """Of the pair of coins that say yes with probability p and p e^-x: what one look at it costs at this order."""
+    """Return the cost at this order of a coin that says yes with probability p, or p e^-x for the neighbor."""
     with mpmath.workdps(40):
         a, (yes, no) = mpmath.mpf(order.numerator) / order.denominator, (mpmath.mpf(p), mpmath.mpf(p) * mpmath.exp(-x))
         both = [
@@ -179,10 +179,10 @@ def divergence(p, x, order):
 
 
 def stolen(orders, limits, epsilon, low, high):
-    """What an adversary gets who sees one coin first, and then picks the order at which to spend the rest.
+    """Return the delta of an adversary who sees one coin first, then picks the order at which to spend the rest.
 
-    The first coin says yes rarely, with a loss that is nothing at the low order and much at the high one. After yes it
-    takes the coin that fills the high order, after no the one that fills the low order. Its delta is exact.
+    The first coin rarely says yes. Its divergence is negligible at the low order and large at the high one. After yes,
+    the adversary takes the coin that fills the high order; after no, the coin that fills the low order. Delta is exact.
     """
     chance, loss = 1e-3, 0.1 * epsilon
     first = [divergence(chance, loss, order) for order in orders]
@@ -192,7 +192,7 @@ def stolen(orders, limits, epsilon, low, high):
         return any(amount <= most for amount, most in zip(amounts, limits, strict=True))
 
     def best(sofar, order):
-        """The coin with the greatest delta that the ledger allows."""
+        """Return the greatest delta of a coin that the ledger admits."""
         a, found = float(order), 0.0
         for extra in np.linspace(0.8, 1.6, 4) * math.log(a / (a - 1)):
             x, lower, upper = epsilon - sofar + extra, -60.0, -1e-9
@@ -212,7 +212,7 @@ def limits_at(orders, epsilon, deltas):
 
 @pytest.mark.parametrize("whole", [True, False], ids=["bug: each order has the whole delta", "delta is divided"])
 def test_some_order_that_still_fits_is_no_filter(whole):
-    """With two orders of the whole delta an adversary gets nearly twice delta; with half of it each, at most delta."""
+    """If two orders each have the whole delta, an adversary gets nearly twice delta; with half each, at most delta."""
     delta, orders = Fraction(1, 10**6), [Fraction(20), Fraction(200)]
     got = stolen(orders, limits_at(orders, 1, [delta if whole else delta / 2] * 2), 1.0, low=0, high=1)
     assert (got > 1.5e-6) if whole else (0.75e-6 < got <= 1e-6)
@@ -226,7 +226,7 @@ def test_the_adversary_gets_no_more_than_delta_from_a_ledger():
 
 
 def test_few_large_pure_releases_fit_where_many_gaussian_ones_do():
-    """Two Laplace releases of 0.49 in a ledger of 1: the high orders know that epsilons need not more than add up."""
+    """Two Laplace releases of 0.49 fit a ledger of 1: at high orders, they cost at most the sum of their epsilons."""
     accounting = RenyiDP(Fraction(1), Fraction(1, 10**6))
     limit = accounting.limit(Fraction(1), Fraction(1, 10**6))
     noise = Laplace.calibrate(sensitivity=1, epsilon=0.49)
